@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use super::record::{FleetRecord, TaskRecord, TaskState, WaitsFor};
+use super::record::{FleetRecord, TaskRecord, WaitsFor};
 use super::spec::{AttemptReport, Coordination, DescribedTask};
 use crate::engine::boundary::protect;
 use crate::engine::fleet::{FleetTask, TaskId};
@@ -33,20 +33,13 @@ impl FleetPlan {
     /// What the coordinator recorded last. Where it is not there any more, what could start now or
     /// next waits for it.
     pub fn recorded(record: &FleetRecord, is_coordinated: bool) -> Self {
-        let mut plan = Self::default();
-        for (id, task) in &record.tasks {
-            if task.state != TaskState::Waiting {
-                continue;
-            }
-            let request = record.request_of(id).cloned();
-            let waits = match (request, &task.waits) {
-                (Some(request), _) => WaitsFor::Request { request },
-                (None, Some(waits)) if is_coordinated || waits.needs_another() => waits.clone(),
-                (None, _) => WaitsFor::Run,
-            };
-            plan.waits.insert(id.clone(), waits);
-        }
-        plan
+        let waiting = record.tasks.iter().filter(|(_, task)| task.is_waiting());
+        let waits = waiting.map(|(id, task)| {
+            let known = task.waits.as_ref().filter(|it| is_coordinated || it.needs_another());
+            let waits = asked(record, id).or_else(|| known.cloned()).unwrap_or(WaitsFor::Run);
+            (id.clone(), waits)
+        });
+        Self { starts: Vec::new(), waits: waits.collect() }
     }
 }
 
@@ -67,51 +60,43 @@ impl WaitsFor {
 /// Decides for all tasks. A task that only waits for the model's service takes no place, but there
 /// are at most twice as many attempts as places: a limit of the account holds each new one, too.
 pub fn waits(record: &FleetRecord, coordination: &Coordination, now: DateTime<Utc>) -> FleetPlan {
-    let mut plan = FleetPlan::default();
-    let mut money = Money::of(record, coordination);
-    let described = &coordination.described;
-    let is_running =
-        |it: &&DescribedTask| record.task(&it.task.id).is_some_and(TaskRecord::is_running);
-    let mut busy: Vec<&FleetTask> =
-        described.iter().filter(is_running).map(|it| &it.task).collect();
-    let mut free = free_places(record, coordination);
-    let stopped = stopped(coordination, now);
-    for DescribedTask { task: described, .. } in described {
-        let id = &described.id;
-        let Some(task) = record.task(id) else { continue };
-        if task.state != TaskState::Waiting {
-            continue;
-        }
-        let continues = continues(record, coordination, described, task);
-        let request = record.request_of(id).cloned();
-        let waits = request
-            .map(|request| WaitsFor::Request { request })
-            .or_else(|| before(record, described))
+    let Coordination { described, clones, .. } = coordination;
+    let (mut plan, mut money) = (FleetPlan::default(), Money::of(record, coordination));
+    let (mut free, stopped) = (free_places(record, coordination), stopped(coordination, now));
+    let runs = |it: &&FleetTask| record.task(&it.id).is_some_and(TaskRecord::is_running);
+    let mut busy: Vec<&FleetTask> = described.iter().map(|it| &it.task).filter(runs).collect();
+    for described in described {
+        let (id, text) = (&described.task.id, &described.task);
+        let Some(task) = record.task(id).filter(|task| task.is_waiting()) else { continue };
+        // Elsewhere a lost attempt may still run, so each one has its own number.
+        let is_there = record.is_local() && task.attempt > 0 && clones.contains(id);
+        let continues = is_there && task.revision == text.revision && !task.begins_anew;
+        let waits = asked(record, id)
+            .or_else(|| before(record, text))
             .or_else(|| (!continues && !task.is_fetched()).then_some(WaitsFor::Fetch))
             .or_else(|| stopped.clone())
             .or_else(|| (free == 0).then_some(WaitsFor::Slot))
-            .or_else(|| files(described, &busy));
-        let reserved = if waits.is_none() { money.reserve(coordination, id, task) } else { None };
-        let waits = match (waits, reserved) {
-            (Some(waits), _) => waits,
-            (None, None) => WaitsFor::Money,
-            (None, Some(reserved_micros)) => {
+            .or_else(|| files(text, &busy));
+        let waits = waits.unwrap_or_else(|| match money.reserve(described, task) {
+            Some(reserved_micros) => {
                 free -= 1;
-                busy.push(described);
+                busy.push(text);
                 plan.starts.push(Start { task: id.clone(), reserved_micros, continues });
                 WaitsFor::Nothing
             }
-        };
+            None => WaitsFor::Money,
+        });
         plan.waits.insert(id.clone(), waits);
     }
-    for (id, task) in &record.tasks {
-        if task.state == TaskState::Waiting && !plan.waits.contains_key(id) {
-            let request = record.request_of(id).cloned();
-            let waits = request.map_or(WaitsFor::File, |request| WaitsFor::Request { request });
-            plan.waits.insert(id.clone(), waits);
-        }
+    for (id, _) in record.tasks.iter().filter(|(_, task)| task.is_waiting()) {
+        let waits = || asked(record, id).unwrap_or(WaitsFor::File);
+        plan.waits.entry(id.clone()).or_insert_with(waits);
     }
     plan
+}
+
+fn asked(record: &FleetRecord, id: &TaskId) -> Option<WaitsFor> {
+    Some(WaitsFor::Request { request: record.request_of(id)?.clone() })
 }
 
 /// How many more attempts may run.
@@ -134,37 +119,18 @@ fn stopped(coordination: &Coordination, now: DateTime<Utc>) -> Option<WaitsFor> 
     Some(WaitsFor::Trouble { why: why.to_owned() })
 }
 
-/// Whether the next attempt is the last one again: its clone is here, its text is the same, and no
-/// landing sent it back. Elsewhere a lost attempt may still run, so each one has its own number.
-fn continues(
-    record: &FleetRecord,
-    coordination: &Coordination,
-    described: &FleetTask,
-    task: &TaskRecord,
-) -> bool {
-    let is_same = task.revision == described.revision && !task.begins_anew;
-    record.is_local() && task.attempt > 0 && is_same && coordination.clones.contains(&described.id)
-}
-
+/// What comes before a task and is not done. One that needs a person is named before one that only
+/// needs time.
 fn before(record: &FleetRecord, described: &FleetTask) -> Option<WaitsFor> {
-    let mut waits = None;
-    for id in &described.after {
-        match record.task(id) {
-            Some(task) if task.is_done(record.terms.landing) => {}
-            Some(task) if task.ending().is_none() || is_to_fetch(task) => {
-                waits.get_or_insert(WaitsFor::Task { task: id.clone() });
-            }
-            // One that needs a person is named before one that only needs time.
-            _ => return Some(WaitsFor::Ended { task: id.clone() }),
+    let waits = described.after.iter().filter_map(|id| match record.task(id) {
+        Some(task) if task.is_done(record.terms.landing) => None,
+        // What is completed has still to be fetched.
+        Some(task) if task.ending().is_none_or(|it| it.is_completed() && !task.is_fetched()) => {
+            Some(WaitsFor::Task { task: id.clone() })
         }
-    }
-    waits
-}
-
-/// Whether it is completed, and its work is not in the repository yet.
-fn is_to_fetch(task: &TaskRecord) -> bool {
-    let is_completed = task.ending().is_some_and(|it| it.proof.is_some() && it.landed.is_none());
-    is_completed && !task.is_fetched()
+        _ => Some(WaitsFor::Ended { task: id.clone() }),
+    });
+    waits.min_by_key(|waits| matches!(waits, WaitsFor::Task { .. }))
 }
 
 fn files(described: &FleetTask, busy: &[&FleetTask]) -> Option<WaitsFor> {
@@ -192,37 +158,24 @@ impl Money {
         let is_unknown = record.tasks.values().any(|task| lacks_a_share(record, task));
         let left = if is_unknown { 0 } else { max.saturating_sub(gone) };
         let shares = |it: &&DescribedTask| {
-            let task = record.task(&it.task.id);
-            own(it) == 0 && task.is_some_and(|task| task.state == TaskState::Waiting)
+            own(it) == 0 && record.task(&it.task.id).is_some_and(TaskRecord::is_waiting)
         };
         let sharers = coordination.described.iter().filter(shares).count() as u64;
         Self { left: (max > 0).then_some(left), sharers }
     }
 
     /// Sets aside what a task may still cost, or all of its share. `None` where it does not fit.
-    fn reserve(
-        &mut self,
-        coordination: &Coordination,
-        id: &TaskId,
-        task: &TaskRecord,
-    ) -> Option<u64> {
-        let (own, cost) = (coordination.described(id).map_or(0, own), task.cost());
+    fn reserve(&mut self, described: &DescribedTask, task: &TaskRecord) -> Option<u64> {
+        let (own, cost) = (own(described), task.cost());
         let Some(left) = self.left else { return Some(own) };
-        let more = match own {
-            0 => left / self.sharers.max(1),
-            own => own.saturating_sub(cost),
-        };
-        // Its own limit is used up: its loop says so, at no cost.
-        if own > 0 && more == 0 {
-            return Some(cost);
-        }
-        if more > left || more == 0 {
-            return None;
+        let is_own = own > 0;
+        let more = if is_own { own.saturating_sub(cost) } else { left / self.sharers.max(1) };
+        if more == 0 || more > left {
+            // Where its own limit is used up, its loop says so, at no cost.
+            return (is_own && more == 0).then_some(cost);
         }
         self.left = Some(left - more);
-        if own == 0 {
-            self.sharers -= 1;
-        }
+        self.sharers -= u64::from(!is_own);
         Some(cost.saturating_add(more))
     }
 }
@@ -267,11 +220,9 @@ fn names_meet(one: &str, other: &str) -> Option<bool> {
         return Some(true);
     }
     let can_meet = match (one.contains(PATTERN), other.contains(PATTERN)) {
-        (false, false) => one == other,
-        _ if !edges_meet(one, other) => false,
-        (true, true) => true,
+        (true, true) => edges_meet(edges(one), edges(other)),
         (true, false) => matches(one, other),
-        (false, true) => matches(other, one),
+        (false, _) => matches(other, one),
     };
     if can_meet { None } else { Some(false) }
 }
@@ -287,21 +238,16 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Whether one name can begin and end with the plain letters of both.
-fn edges_meet(one: &str, other: &str) -> bool {
-    let (one_lead, other_lead) = (lead(one), lead(other));
-    let (one_tail, other_tail) = (tail(one), tail(other));
-    (one_lead.starts_with(other_lead) || other_lead.starts_with(one_lead))
-        && (one_tail.ends_with(other_tail) || other_tail.ends_with(one_tail))
+fn edges_meet((lead, tail): (&str, &str), (other, its): (&str, &str)) -> bool {
+    let leads_meet = lead.starts_with(other) || other.starts_with(lead);
+    leads_meet && (tail.ends_with(its) || its.ends_with(tail))
 }
 
-/// The plain letters before the first pattern.
-fn lead(part: &str) -> &str {
-    part.split(PATTERN).next().unwrap_or_default()
-}
-
-/// The plain letters after the last pattern; the one after a backslash is plain.
-fn tail(part: &str) -> &str {
-    part.rsplit(['*', '?', '}', '\\']).next().unwrap_or_default()
+/// The plain letters before the first pattern, and those after the last one; the letter after a
+/// backslash is plain.
+fn edges(part: &str) -> (&str, &str) {
+    let lead = part.split(PATTERN).next().unwrap_or_default();
+    (lead, part.rsplit(['*', '?', '}', '\\']).next().unwrap_or_default())
 }
 
 #[cfg(test)]

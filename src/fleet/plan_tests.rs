@@ -7,7 +7,7 @@ use crate::engine::record::Outcome;
 use crate::fleet::fixture::{
     Bench, a_report, a_running_task, a_task, an_ended_task, carried, commit, id,
 };
-use crate::fleet::record::{Landed, TaskRequest};
+use crate::fleet::record::{Landed, TaskRequest, TaskState};
 use crate::fleet::spec::{AttemptPhase, Backoff};
 
 /// What starts, and what each other task waits for, a line each.

@@ -3,9 +3,10 @@
 //! remote, also the message of one commit that a ref there points to.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +14,10 @@ use crate::engine::boundary::limits::LimitName;
 use crate::engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::{Actor, Check, CheckMemory, Ending, Limits, LoopId, Outcome, Proof};
-use crate::engine::text::word;
+use crate::engine::text::{distinct, word};
 use crate::engine::usage::Usage;
+use crate::parse::git::is_id;
+use crate::parse::git_push::is_ref_name;
 
 /// The format that this crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
@@ -234,9 +237,9 @@ pub enum WaitsFor {
 impl FleetRecord {
     /// The record of a fleet that nobody has started before. `id` is random.
     pub fn begin(setup: FleetSetup, id: String, holder: Holder, now: DateTime<Utc>) -> Self {
-        let made_by = env!("CARGO_PKG_VERSION").to_owned();
-        let started_at = now;
-        Self { schema: SCHEMA, made_by, terms: setup, id, started_at, holder, ..Self::default() }
+        let mut record = Self { id, started_at: now, ..Self::default() };
+        record.take_up(setup, holder);
+        record
     }
 
     /// Takes the terms of a later start, which lifts what was asked for all tasks, and each pause.
@@ -261,43 +264,29 @@ impl FleetRecord {
         struct Format {
             schema: u32,
         }
-        let broken = |why: String| {
-            anyhow::anyhow!(
-                "{name} cannot be read: {why}\nhint: {away}, and crew fleet run begins anew"
-            )
+        let broken = |why: &dyn Display| {
+            anyhow!("{name} cannot be read: {why}\nhint: {away}, and crew fleet run begins anew")
         };
         if bytes.len() > RECORD_BYTES_MAX {
-            return Err(broken("it is too long".to_owned()));
+            return Err(broken(&"it is too long"));
         }
-        let Format { schema } =
-            serde_json::from_slice(bytes).map_err(|error| broken(error.to_string()))?;
+        let Format { schema } = serde_json::from_slice(bytes).map_err(|error| broken(&error))?;
         if schema > SCHEMA {
             bail!("{name} was made by a newer crew\nhint: update crew");
         }
-        let record: Self =
-            serde_json::from_slice(bytes).map_err(|error| broken(error.to_string()))?;
-        match record.fault() {
-            Some(fault) => Err(broken(fault)),
-            None => Ok(record),
-        }
+        let record: Self = serde_json::from_slice(bytes).map_err(|error| broken(&error))?;
+        record.fault().map_or(Ok(record), |fault| Err(broken(&fault)))
     }
 
     /// What no crew writes.
     fn fault(&self) -> Option<String> {
         let Self { id, terms, tasks, .. } = self;
-        if id.is_empty() || id.len() > 64 || !id.bytes().all(|it| it.is_ascii_alphanumeric()) {
-            return Some("its id is not one of crew's".to_owned());
-        }
-        if let Err(fault) = terms.name.parse::<TaskId>() {
-            return Some(fault);
-        }
-        if !is_branch(&terms.base) {
-            return Some(format!("{:?} is not a branch", terms.base));
-        }
-        if !is_inside(&terms.folder) {
-            return Some(format!("{:?} is not a folder of a repository", terms.folder));
-        }
-        tasks.iter().find_map(|(id, task)| Some(format!("task {id}: {}", task.fault()?)))
+        let mut tasks = tasks.iter();
+        (terms.name.parse::<TaskId>().err())
+            .or_else(|| odd([id], is_fleet_id, "an id of a fleet"))
+            .or_else(|| odd([&terms.base], is_branch, "a branch"))
+            .or_else(|| odd([&terms.folder], is_inside, "a folder of a repository"))
+            .or_else(|| tasks.find_map(|(id, task)| Some(format!("task {id}: {}", task.fault()?))))
     }
 
     /// The task of that name.
@@ -327,6 +316,11 @@ impl FleetRecord {
         format!("fleet/{}/{task}/{number}", self.terms.name)
     }
 
+    /// What a person calls a task.
+    pub fn named(&self, task: &TaskId) -> String {
+        format!("{}/{task}", self.terms.name)
+    }
+
     /// What was asked of a task, or of all; a cancel before a pause.
     pub fn request_of(&self, task: &TaskId) -> Option<&TaskRequest> {
         let own = self.tasks.get(task).and_then(|task| task.request.as_ref());
@@ -351,6 +345,16 @@ impl TaskRecord {
         matches!(self.state, TaskState::Running { .. })
     }
 
+    /// Whether nothing works on it, and it has not ended.
+    pub fn is_waiting(&self) -> bool {
+        self.state == TaskState::Waiting
+    }
+
+    /// Whether its loop is completed, and its work is landed or waits for its turn.
+    pub fn is_landing(&self) -> bool {
+        matches!(self.state, TaskState::Landing { .. })
+    }
+
     /// How it ended.
     pub fn ending(&self) -> Option<&TaskEnding> {
         if let TaskState::Ended(ending) = &self.state { Some(ending) } else { None }
@@ -363,7 +367,7 @@ impl TaskRecord {
 
     /// Whether it is completed, and its work is where the tasks after it find it.
     pub fn is_done(&self, landing: LandingMode) -> bool {
-        let is_completed = self.ending().is_some_and(|it| it.outcome == Outcome::Completed);
+        let is_completed = self.ending().is_some_and(TaskEnding::is_completed);
         let is_there = match landing {
             LandingMode::Main => matches!(self.landed(), Some(Landed::Main(_))),
             LandingMode::Pr | LandingMode::No => self.is_fetched(),
@@ -394,18 +398,28 @@ impl TaskRecord {
         Some(word(&names.find(|it| limits.is_spent(*it, *completed, *awake_ms, usage))?))
     }
 
-    /// Changes its state. What was set aside is free again unless it runs.
+    /// Changes its state. What was set aside is free again unless it runs; what was asked of a task
+    /// that has ended is obeyed.
     pub fn set(&mut self, state: TaskState, now: DateTime<Utc>) {
         (self.state, self.at, self.waits) = (state, now, None);
         if !self.is_running() {
             self.reserved_micros = 0;
         }
+        if self.ending().is_some() {
+            self.request = None;
+        }
     }
 
-    /// Ends it; what was asked of it is obeyed.
-    pub fn end(&mut self, ending: TaskEnding, now: DateTime<Utc>) {
-        self.request = None;
-        self.set(TaskState::Ended(ending), now);
+    /// Lets what its loop has completed wait for its turn to land.
+    pub fn land(&mut self, TaskEnding { proof, why, .. }: TaskEnding, now: DateTime<Utc>) {
+        self.set(TaskState::Landing { proof, why }, now);
+    }
+
+    /// How its loop had ended, while its work is landed or waits for its turn.
+    pub fn landing(&self) -> Option<TaskEnding> {
+        let TaskState::Landing { proof, why } = &self.state else { return None };
+        let ending = TaskEnding::new(Outcome::Completed, why, EndReason::Loop);
+        Some(TaskEnding { proof: *proof, ..ending })
     }
 
     /// Forgives what ended it, as when a loop is resumed. With `accepts` the tests are taken as they
@@ -436,40 +450,46 @@ impl TaskRecord {
 
     /// Notes files that were in conflict.
     pub fn add_conflicts(&mut self, files: &[String]) {
-        let is_new = |file: &&String| !self.conflicts.contains(file);
-        let new: Vec<String> = files.iter().filter(is_new).cloned().collect();
-        self.conflicts.extend(new);
+        self.conflicts = distinct(self.conflicts.drain(..).chain(files.iter().cloned()));
     }
 
     /// What no crew writes.
     fn fault(&self) -> Option<String> {
+        let Self { commit, tip, stands_on, conflicts, messages, attempt, .. } = self;
         let landed = match self.landed() {
             Some(Landed::Main(commit)) => commit.as_ref(),
             _ => None,
         };
-        let commits = [&self.commit, &self.tip, &self.stands_on].into_iter().flatten();
-        if let Some(odd) = commits.chain(landed).find(|commit| !is_commit(commit)) {
-            return Some(format!("{odd:?} is not a commit"));
-        }
-        if let Some(odd) = self.conflicts.iter().find(|path| path.is_empty() || !is_inside(path)) {
-            return Some(format!("{odd:?} is not a file of a repository"));
-        }
-        if self.messages.len() > MESSAGES_MAX || self.given > self.messages.len() {
-            return Some("it has more messages than crew keeps".to_owned());
-        }
-        let number = self.attempt;
-        match &self.state {
-            _ if number > ATTEMPTS_MAX => Some(format!("it has {number} attempts")),
-            TaskState::Running { .. } | TaskState::Landing { .. } if number == 0 => {
-                Some("it runs without an attempt".to_owned())
-            }
-            TaskState::Running { job, .. } if !is_job(job) => Some(format!("{job:?} is not a job")),
-            _ => None,
-        }
+        let job = if let TaskState::Running { job, .. } = &self.state { Some(job) } else { None };
+        let commits = [commit, tip, stands_on].into_iter().flatten().chain(landed);
+        let is_file = |path: &str| !path.is_empty() && is_inside(path);
+        let is_begun = self.is_running() || self.is_landing();
+        let is_overfull = messages.len() > MESSAGES_MAX || self.given > messages.len();
+        let counts = [
+            (is_overfull, "it has more messages than crew keeps"),
+            (*attempt > ATTEMPTS_MAX, "it has more attempts than crew makes"),
+            (*attempt == 0 && is_begun, "it runs without an attempt"),
+        ];
+        let count = counts.into_iter().find(|(is_odd, _)| *is_odd);
+        count
+            .map(|(_, fault)| fault.to_owned())
+            .or_else(|| odd(commits, is_id, "a commit"))
+            .or_else(|| odd(conflicts, is_file, "a file of a repository"))
+            .or_else(|| odd(job, is_job, "a job"))
     }
 }
 
 impl TaskEnding {
+    /// Whether its work is done.
+    pub fn is_completed(&self) -> bool {
+        self.outcome == Outcome::Completed
+    }
+
+    /// Whether it was given up.
+    pub fn is_cancelled(&self) -> bool {
+        self.outcome == Outcome::Cancelled
+    }
+
     /// An end without a proof.
     pub fn new(outcome: Outcome, why: impl Into<String>, reason: EndReason) -> Self {
         Self { outcome, proof: None, why: why.into(), reason, landed: None }
@@ -481,6 +501,11 @@ impl TaskRequest {
     pub fn is_now(&self) -> bool {
         let (Self::Pause { now } | Self::Cancel { now, .. }) = self;
         *now
+    }
+
+    /// Whether it is a cancel, which only another try lifts.
+    pub fn is_cancel(&self) -> bool {
+        matches!(self, Self::Cancel { .. })
     }
 
     /// How a cancel ends a task; `None` for a pause.
@@ -497,16 +522,22 @@ pub fn reason_of(refusal: &Refusal) -> EndReason {
     match refusal {
         Refusal::Conflict(_) => EndReason::Conflict,
         Refusal::Red { .. } => EndReason::Red,
-        Refusal::Folder(_) | Refusal::Moved(_) | Refusal::Incomplete(_) | Refusal::Request(_) => {
-            EndReason::Landing
-        }
+        _ => EndReason::Landing,
     }
 }
 
-/// Whether it is the full name of an object, in SHA-1 or SHA-256.
-fn is_commit(text: &str) -> bool {
-    let is_hex = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
-    matches!(text.len(), 40 | 64) && text.bytes().all(is_hex)
+/// The first of these texts that does not have its form, and what it should be.
+fn odd<'text>(
+    texts: impl IntoIterator<Item = &'text String>,
+    has_form: fn(&str) -> bool,
+    what: &str,
+) -> Option<String> {
+    let text = texts.into_iter().find(|text| !has_form(text))?;
+    Some(format!("{text:?} is not {what}"))
+}
+
+fn is_fleet_id(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_alphanumeric())
 }
 
 /// Whether a relative path stays below its folder.
@@ -517,14 +548,7 @@ fn is_inside(path: &str) -> bool {
 
 /// Whether git takes it for the short name of a branch, and for nothing else.
 fn is_branch(text: &str) -> bool {
-    let is_odd = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
-    let has_odd_part = text.split('/').any(|part| {
-        part.is_empty()
-            || part.starts_with(['.', '-'])
-            || part.ends_with('.')
-            || part.ends_with(".lock")
-    });
-    !has_odd_part && !text.contains("..") && !text.contains("@{") && !text.contains(is_odd)
+    is_ref_name(&format!("refs/heads/{text}")) && !text.split('/').any(|it| it.starts_with('-'))
 }
 
 /// Whether it can be a word of an executor's command; empty where the job is not known.

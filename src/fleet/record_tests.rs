@@ -112,9 +112,9 @@ fn hostile_records_are_refused() {
     a NUL: "tasks\0x" is not a folder of a repository
     another type: invalid type: string "one", expected u32
     a number that is too large: invalid type: floating point `1.8446744073709552e+19`, expected u32
-    too many attempts: task b: it has 4294967295 attempts
+    too many attempts: task b: it has more attempts than crew makes
     no attempt: task b: it runs without an attempt
-    another id: its id is not one of crew's
+    another id: "../x" is not an id of a fleet
     a name as a path: "../../x" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
     an option as base: "--upload-pack=x" is not a branch
     a base that leaves: "../../main" is not a branch
@@ -185,9 +185,7 @@ fn the_name_of_a_branch_is_one_that_git_takes_for_nothing_else() {
         assert_eq!(is_branch(name), expected, "{name}");
     }
     assert!(
-        is_commit(&commit(7))
-            && !is_commit("HEAD")
-            && !is_commit(&commit(7).to_uppercase().replace('0', "G"))
+        is_id(&commit(7)) && !is_id("HEAD") && !is_id(&commit(7).to_uppercase().replace('0', "G"))
     );
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::record::{EndReason, FleetRecord, TaskEnding, TaskRecord};
 use crate::engine::fleet::{Carried, FleetTask, Refusal, TaskId};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Contract, LoopId, ProcessIdentity, TaskOfFleet};
+use crate::engine::record::{Check, Contract, LoopId, ProcessIdentity, TaskOfFleet};
 
 /// Between a failure and the next try, in seconds, and how often that is doubled.
 const BACKOFF_S: i64 = 5;
@@ -169,27 +169,19 @@ impl TaskRecord {
     /// Takes in what an attempt reported. Whether that has finished an iteration. What was used is
     /// never less than before, whatever a report says.
     pub fn take_report(&mut self, report: &AttemptReport) -> bool {
-        let Carried { completed, usage, .. } = &report.carried;
-        let cost = usage.cost_at_most().micros();
-        let has_iterated = *completed > self.carried.completed;
-        if *completed >= self.carried.completed && cost >= self.cost() {
+        let (completed, known) = (report.carried.completed, self.carried.completed);
+        let cost = report.carried.usage.cost_at_most().micros();
+        if completed >= known && cost >= self.cost() {
             self.carried = report.carried.clone();
         }
-        if has_iterated {
+        if completed > known {
             self.gone = 0;
         }
-        for (known, new) in
-            [(&mut self.tip, &report.commit), (&mut self.stands_on, &report.stands_on)]
-        {
-            if new.is_some() {
-                known.clone_from(new);
-            }
-        }
-        if report.loop_id.is_some() {
-            self.loop_id.clone_from(&report.loop_id);
-        }
+        self.tip = report.commit.clone().or(self.tip.take());
+        self.stands_on = report.stands_on.clone().or(self.stands_on.take());
+        self.loop_id = report.loop_id.clone().or(self.loop_id.take());
         self.add_conflicts(&report.conflicts);
-        has_iterated
+        completed > known
     }
 }
 
@@ -227,22 +219,21 @@ impl FleetRecord {
         number: u32,
         source: Source,
     ) -> Option<AttemptSpec> {
-        let DescribedTask { task: described, contract } = coordination.described(id)?;
-        let (terms, task) = (&self.terms, self.task(id)?);
-        let mut contract = contract.clone();
+        let DescribedTask { task: described, contract: own } = coordination.described(id)?;
+        let (terms, task, mut contract) = (&self.terms, self.task(id)?, own.clone());
         if task.reserved_micros > 0 {
             contract.limits.max_cost_micros = task.reserved_micros;
         }
         if task.sent_back.is_some() {
-            let more = terms.land_checks.iter().filter(|check| !contract.checks.contains(check));
-            let more: Vec<_> = more.cloned().collect();
-            contract.checks.extend(more);
+            let is_new = |check: &&Check| !own.checks.contains(check);
+            contract.checks.extend(terms.land_checks.iter().filter(is_new).cloned());
         }
         // What starts from its own work has that of the tasks before it.
         let after: &[TaskId] = if task.commit.is_none() { &described.after } else { &[] };
         let work = |id: &TaskId| Some((id.clone(), self.task(id)?.work_not_on_main()?));
         let before = after.iter().filter_map(work).collect();
         let (name, folder) = (terms.name.clone(), terms.folder.clone());
+        let slots = if self.is_local() { coordination.slots } else { 0 };
         Some(AttemptSpec {
             task: TaskOfFleet { name, folder, task: id.clone() },
             number,
@@ -260,11 +251,7 @@ impl FleetRecord {
             setup: terms.setup.clone(),
             setup_timeout_s: terms.setup_timeout_s,
             include: terms.include.clone(),
-            slots: if self.is_local() {
-                u32::try_from(coordination.slots).unwrap_or(u32::MAX)
-            } else {
-                0
-            },
+            slots: u32::try_from(slots).unwrap_or(u32::MAX),
             priority: described.priority,
             trusted: terms.trusted.clone(),
         })

@@ -1,10 +1,12 @@
 //! What a coordinator does next, as a pure function of the record and of what happened. Nothing
 //! here knows a file, a clock, git or a process.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 
 pub use super::events::{Effect, FleetEvent, FleetLine, FleetRequest};
-use super::plan::{self, FleetPlan, lacks_a_share};
+use super::plan::{self, FleetPlan, Start, lacks_a_share};
 use super::record::{
     EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
     reason_of,
@@ -37,10 +39,7 @@ pub fn step(
     let mut turn = Turn { record, known: coordination, now, effects, is_changed };
     turn.take_in(event);
     turn.settle();
-    let needs_the_record = |it: &Effect| {
-        matches!(it, Effect::Start { .. } | Effect::Land { .. } | Effect::OpenRequest { .. })
-    };
-    if turn.is_changed || turn.effects.iter().any(needs_the_record) {
+    if turn.is_changed {
         turn.effects.insert(0, Effect::Save);
     }
     turn.effects
@@ -50,7 +49,7 @@ pub fn step(
 pub(super) struct Turn<'a> {
     pub(super) record: &'a mut FleetRecord,
     pub(super) known: &'a mut Coordination,
-    now: DateTime<Utc>,
+    pub(super) now: DateTime<Utc>,
     pub(super) effects: Vec<Effect>,
     pub(super) is_changed: bool,
 }
@@ -59,33 +58,30 @@ impl Turn<'_> {
     fn take_in(&mut self, event: FleetEvent) {
         match event {
             FleetEvent::Described(tasks) => self.described(tasks),
-            FleetEvent::Reported(task, report) => self.reported(&task, report),
-            FleetEvent::Started { task, number, job } => self.started(&task, number, job),
-            FleetEvent::Fetched { task, commit } => {
-                if let Some(task) = self.change(&task) {
-                    task.commit = Some(commit);
-                }
+            FleetEvent::Reported(id, report) => self.on(&id, report, Self::reported),
+            FleetEvent::Started { task: id, number, job } => {
+                self.on(&id, (number, job), Self::started);
             }
-            FleetEvent::Gone { task, number, why } => {
-                if self.runs(&task, number) {
-                    let reason = EndReason::Machine;
-                    self.attempt_ended(
-                        &task,
-                        AttemptEnd::Failed { why, reason, needs_person: false },
-                    );
-                }
+            FleetEvent::Fetched { task: id, commit } => {
+                self.on(&id, Some(commit), |_, _, task, commit| task.commit = commit);
             }
-            FleetEvent::NotStarted { task, why } => self.not_started(&task, why),
-            FleetEvent::Landed(task, landed) => self.landed(&task, landed),
-            FleetEvent::Refused(task, refusal) => self.refused(&task, refusal),
-            FleetEvent::LandingFailed { task, why, needs_person } => {
-                self.landing_failed(&task, why, needs_person);
+            FleetEvent::Gone { task: id, number, why } => {
+                let reason = EndReason::Machine;
+                let end = AttemptEnd::Failed { why, reason, needs_person: false };
+                self.on(&id, end, |turn, id, task, end| turn.attempt_ended(id, task, number, end));
             }
-            FleetEvent::Requested(target, request) => self.requested(target, request),
+            FleetEvent::NotStarted { task: id, why } => self.on(&id, why, Self::not_started),
+            FleetEvent::Landed(id, landed) => self.on(&id, landed, Self::landed),
+            FleetEvent::Refused(id, refusal) => self.on(&id, refusal, Self::refused),
+            FleetEvent::LandingFailed { task: id, why, needs_person } => {
+                self.on(&id, (why, needs_person), Self::landing_failed);
+            }
+            FleetEvent::Requested(target, request) => self.requested(target, &request),
             FleetEvent::Trouble(why) => {
-                if self.known.trouble.replace(why.clone()).as_ref() != Some(&why) {
+                if self.known.trouble.as_ref() != Some(&why) {
                     self.note(format!("{why}; it is tried again, and nothing starts before"));
                 }
+                self.known.trouble = Some(why);
             }
             FleetEvent::Restored => {
                 if self.known.trouble.take().is_some() {
@@ -93,9 +89,32 @@ impl Turn<'_> {
                 }
                 self.fetch_all();
             }
-            FleetEvent::Signal { times, is_hangup } => self.signalled(times, is_hangup),
+            FleetEvent::Signal { times, is_hangup } => self.signalled(times.max(1), is_hangup),
             FleetEvent::Tick => self.fetch_all(),
         }
+    }
+
+    /// Lets a rule work on a task with something that happened to it, and saves the task if that has
+    /// changed it. What the rule sees in the fleet's record is the task as it was before.
+    pub(super) fn on<T>(
+        &mut self,
+        id: &TaskId,
+        what: T,
+        rule: impl FnOnce(&mut Self, &TaskId, &mut TaskRecord, T),
+    ) {
+        let Some(before) = self.record.task(id).cloned() else { return };
+        let mut task = before.clone();
+        rule(self, id, &mut task, what);
+        if task != before {
+            self.is_changed = true;
+            self.record.tasks.insert(id.clone(), task);
+        }
+    }
+
+    /// The tasks of this kind.
+    pub(super) fn those(&self, is_one: fn(&TaskRecord) -> bool) -> Vec<TaskId> {
+        let tasks = self.record.tasks.iter().filter(|(_, task)| is_one(task));
+        tasks.map(|(id, _)| id.clone()).collect()
     }
 
     fn say(&mut self, line: FleetLine) {
@@ -106,26 +125,9 @@ impl Turn<'_> {
         self.say(FleetLine::Note(text));
     }
 
-    /// The record of a task, which is saved afterwards.
-    pub(super) fn change(&mut self, id: &TaskId) -> Option<&mut TaskRecord> {
-        let task = self.record.tasks.get_mut(id)?;
-        self.is_changed = true;
-        Some(task)
-    }
-
-    pub(super) fn end(&mut self, id: &TaskId, ending: TaskEnding) {
-        let now = self.now;
-        if let Some(task) = self.change(id) {
-            task.end(ending, now);
-            self.say(FleetLine::Ended { task: id.clone() });
-        }
-    }
-
-    pub(super) fn wait(&mut self, id: &TaskId) {
-        let now = self.now;
-        if let Some(task) = self.change(id) {
-            task.set(TaskState::Waiting, now);
-        }
+    pub(super) fn end(&mut self, id: &TaskId, task: &mut TaskRecord, ending: TaskEnding) {
+        task.set(TaskState::Ended(ending), self.now);
+        self.say(FleetLine::Ended { task: id.clone() });
     }
 
     pub(super) fn pause(&mut self, id: &TaskId) {
@@ -136,47 +138,35 @@ impl Turn<'_> {
         self.effects.push(Effect::Pass { task: id.clone(), request });
     }
 
-    /// Whether this attempt at the task runs, as far as is known.
-    fn runs(&self, id: &TaskId, number: u32) -> bool {
-        self.record.task(id).is_some_and(|task| task.is_running() && task.attempt == number)
-    }
-
-    pub(super) fn named(&self, id: &TaskId) -> String {
-        format!("{}/{id}", self.record.terms.name)
-    }
-
     pub(super) fn file(&self, id: &TaskId) -> String {
         format!("{}/{id}.md", self.record.terms.folder)
+    }
+
+    pub(super) fn lands(&self) -> bool {
+        self.record.terms.landing != LandingMode::No
     }
 
     fn described(&mut self, mut tasks: Vec<DescribedTask>) {
         tasks.sort_by(|one, other| one.task.turn(&other.task));
         let is_start = !std::mem::replace(&mut self.known.has_begun, true);
-        let before = std::mem::replace(&mut self.known.described, tasks.clone());
-        for DescribedTask { task: described, contract } in &tasks {
-            let (id, revision) = (&described.id, &described.revision);
-            let Some(task) = self.record.task(id) else {
-                let task = TaskRecord::new(revision, contract.limits.max_iterations, self.now);
-                self.record.tasks.insert(id.clone(), task);
-                self.is_changed = true;
-                continue;
-            };
-            let known = before.iter().find(|it| it.task.id == *id);
-            let known = known.map_or(&task.revision, |it| &it.task.revision);
-            if known != revision
-                && let Some(text) = changed(task)
-            {
-                self.note(format!("{id} has changed, but {text}"));
-            }
+        let before = std::mem::replace(&mut self.known.described, tasks);
+        let revision = |it: DescribedTask| (it.task.id, it.task.revision);
+        let before: BTreeMap<TaskId, String> = before.into_iter().map(revision).collect();
+        for it in &self.known.described {
+            let (id, limits) = (&it.task.id, &it.contract.limits);
+            let new = || TaskRecord::new(&it.task.revision, limits.max_iterations, self.now);
+            self.is_changed |= !self.record.tasks.contains_key(id);
+            self.record.tasks.entry(id.clone()).or_insert_with(new);
         }
-        let ids: Vec<TaskId> = self.record.tasks.keys().cloned().collect();
-        for id in &ids {
-            let is_gone = self.known.described(id).is_none();
-            let was_there = before.iter().any(|it| it.task.id == *id);
-            if is_start {
-                self.begin(id, is_gone);
-            } else if is_gone && was_there {
-                self.note(format!("{}: the file is gone", self.file(id)));
+        for id in self.those(|_| true) {
+            let revision = self.known.described(&id).map(|it| it.task.revision.clone());
+            match before.get(&id) {
+                _ if is_start => self.on(&id, revision, Self::begin),
+                Some(_) if revision.is_none() => {
+                    self.note(format!("{}: the file is gone", self.file(&id)));
+                }
+                Some(before) if revision.as_ref() == Some(before) => {}
+                _ => self.note_change(&id, revision.as_ref()),
             }
         }
         if is_start {
@@ -185,130 +175,124 @@ impl Turn<'_> {
     }
 
     /// What a start makes of a task that was there before. An attempt that runs is adopted, and a
-    /// pause of it is lifted; a cancel that a landing has not obeyed ends the task; completed work lands if the fleet lands now; what has no file any more
-    /// is given up unless it is done.
-    fn begin(&mut self, id: &TaskId, is_gone: bool) {
-        let Some(task) = self.record.task(id) else { return };
-        let lands = self.record.terms.landing != LandingMode::No;
-        let is_open = !task.is_running() && task.ending().is_none();
-        if let (true, Some(cancelled)) = (is_open, self.record.cancel_of(id)) {
-            return self.end(id, cancelled);
-        }
-        let given_up =
-            TaskEnding::new(Outcome::Cancelled, "its file is gone".to_owned(), EndReason::Person);
-        match task.state.clone() {
-            TaskState::Running { .. } => {
+    /// pause of it is lifted; a cancel that a landing has not obeyed ends the task; completed work
+    /// lands if the fleet lands now; what has no file any more is given up unless it is done.
+    fn begin(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<String>) {
+        let (lands, is_gone) = (self.lands(), revision.is_none());
+        self.note_change(id, revision.as_ref());
+        let why = "its file is gone".to_owned();
+        let given_up = TaskEnding::new(Outcome::Cancelled, why, EndReason::Person);
+        match (task.state.clone(), self.record.cancel_of(id)) {
+            (TaskState::Running { .. }, cancel) => {
                 self.say(FleetLine::Adopted { task: id.clone() });
-                if lacks_a_share(self.record, &self.record.tasks[id]) {
+                if lacks_a_share(self.record, task) {
                     self.pause(id);
-                } else if self.record.cancel_of(id).is_none() {
+                } else if cancel.is_none() {
                     self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
                 }
                 if is_gone {
-                    let named = self.named(id);
+                    let named = self.record.named(id);
                     self.note(format!("{id} runs without its file; crew cancel {named} ends it"));
                 }
             }
-            TaskState::Waiting | TaskState::Landing { .. } if is_gone => self.end(id, given_up),
-            TaskState::Landing { proof, why } if !lands => {
-                let ending = TaskEnding::new(Outcome::Completed, why, EndReason::Loop);
-                self.end(id, TaskEnding { proof, ..ending });
-            }
-            TaskState::Ended(ending) if ending.outcome == Outcome::Completed => {
+            (TaskState::Ended(ending), _) if ending.is_completed() => {
                 if lands && ending.landed.is_none() && !is_gone {
-                    self.land_now(id, &ending);
+                    task.land(ending, self.now);
                     self.note(format!("{id} is completed, and lands now"));
                 }
             }
-            TaskState::Ended(ending) if is_gone && ending.outcome != Outcome::Cancelled => {
-                self.end(id, given_up);
+            (TaskState::Ended(ending), _) if ending.is_cancelled() => {}
+            (TaskState::Waiting | TaskState::Landing { .. }, Some(cancelled)) => {
+                self.end(id, task, cancelled);
             }
-            TaskState::Ended(_) | TaskState::Waiting | TaskState::Landing { .. } => {}
+            _ if is_gone => self.end(id, task, given_up),
+            _ => {
+                if let Some(ending) = task.landing().filter(|_| !lands) {
+                    self.end(id, task, ending);
+                }
+            }
         }
     }
 
-    /// Lets completed work wait for its turn to land.
-    pub(super) fn land_now(&mut self, id: &TaskId, ending: &TaskEnding) {
-        let (now, proof, why) = (self.now, ending.proof, ending.why.clone());
-        if let Some(task) = self.change(id) {
-            task.set(TaskState::Landing { proof, why }, now);
-        }
+    /// Says what becomes of a text that changed, unless it just counts.
+    fn note_change(&mut self, id: &TaskId, revision: Option<&String>) {
+        let is_new = |task: &&TaskRecord| revision.is_some_and(|it| *it != task.revision);
+        let text = match self.record.task(id).filter(is_new).map(|task| &task.state) {
+            Some(TaskState::Running { .. }) => "it runs; its next start takes that",
+            Some(TaskState::Ended(it)) if it.is_completed() => {
+                "it is completed: give the file another name"
+            }
+            Some(TaskState::Ended(_)) => "it has ended; crew resume takes that",
+            Some(TaskState::Waiting | TaskState::Landing { .. }) | None => return,
+        };
+        self.note(format!("{id} has changed, but {text}"));
     }
 
-    fn started(&mut self, id: &TaskId, number: u32, job: String) {
-        let now = self.now;
-        let is_held = self.known.starts.holds(now);
-        let Some(task) = self.change(id) else { return };
+    fn started(&mut self, _: &TaskId, task: &mut TaskRecord, (number, job): (u32, String)) {
+        let is_held = self.known.starts.holds(self.now);
         match &mut task.state {
             TaskState::Running { job: known, .. } if task.attempt == number => *known = job,
             // The executor refused it, and took it all the same.
             TaskState::Waiting if task.attempt == number && is_held => {
-                task.set(TaskState::Running { job, since: now }, now);
+                task.set(TaskState::Running { job, since: self.now }, self.now);
             }
             _ => return,
         }
         self.known.starts = Backoff::default();
     }
 
-    fn not_started(&mut self, id: &TaskId, why: String) {
-        if !self.record.task(id).is_some_and(TaskRecord::is_running) {
+    fn not_started(&mut self, id: &TaskId, task: &mut TaskRecord, why: String) {
+        if !task.is_running() {
             return;
         }
         self.known.starts.fail(self.now);
         self.note(format!("{id} could not start: {why}"));
         match self.record.cancel_of(id) {
-            Some(ending) => self.end(id, ending),
-            None => self.wait(id),
+            Some(ending) => self.end(id, task, ending),
+            None => task.set(TaskState::Waiting, self.now),
         }
         if self.known.starts.times >= NOT_STARTED_MAX {
             self.known.gave_up = Some(why);
         }
     }
 
-    fn reported(&mut self, id: &TaskId, report: AttemptReport) {
-        if !self.runs(id, report.number) {
+    fn reported(&mut self, id: &TaskId, task: &mut TaskRecord, report: AttemptReport) {
+        if !task.is_running() || task.attempt != report.number {
             return;
         }
-        let Some(task) = self.record.tasks.get_mut(id) else { return };
-        let (was, of) = (task.clone(), task.max_iterations);
-        let has_iterated = task.take_report(&report);
-        self.is_changed |= was != *task;
-        let last = task.carried.last.clone();
-        let is_to_fetch = !task.is_fetched() && self.known.trouble.is_none();
-        if has_iterated {
-            let (task, iteration) = (id.clone(), report.carried.completed);
-            self.say(FleetLine::Iteration { task, iteration, of, what: last });
+        if task.take_report(&report) {
+            let (iteration, of) = (report.carried.completed, task.max_iterations);
+            let what = task.carried.last.clone();
+            self.say(FleetLine::Iteration { task: id.clone(), iteration, of, what });
         }
         let before = self.known.reports.insert(id.clone(), report.clone());
-        let rested = before.as_ref().is_some_and(AttemptReport::rests);
-        match report.phase.clone() {
+        let (rested, had_loop) = before.map_or((false, false), |it| (it.rests(), it.has_loop()));
+        match &report.phase {
             AttemptPhase::Waiting { until, why } if !rested => {
+                let (until, why) = (*until, why.clone());
                 self.say(FleetLine::Waits { task: id.clone(), until, why });
             }
-            AttemptPhase::Waiting { .. } => {}
-            _ if rested && report.end.is_none() => {
-                self.say(FleetLine::Resumes { task: id.clone() })
+            _ if rested && !report.rests() && report.end.is_none() => {
+                self.say(FleetLine::Resumes { task: id.clone() });
             }
             _ => {}
         }
-        if report.has_loop() && !before.as_ref().is_some_and(AttemptReport::has_loop) {
-            self.loop_begins(id);
+        if report.has_loop() && !had_loop {
+            self.loop_begins(id, task);
         }
-        if is_to_fetch {
+        if !task.is_fetched() && self.known.trouble.is_none() {
             self.effects.push(Effect::Fetch { task: id.clone() });
         }
         if let Some(end) = report.end {
-            self.attempt_ended(id, end);
+            self.attempt_ended(id, task, report.number, end);
         }
     }
 
     /// Passes on what was asked before there was a loop to take it.
-    fn loop_begins(&mut self, id: &TaskId) {
-        let Some(task) = self.change(id) else { return };
+    fn loop_begins(&mut self, id: &TaskId, task: &mut TaskRecord) {
         task.accepts_test_changes = false;
-        let mut messages = std::mem::take(&mut task.messages);
-        let rest = messages.split_off(std::mem::take(&mut task.given).min(messages.len()));
-        for words in rest {
+        let given = std::mem::take(&mut task.given);
+        for words in std::mem::take(&mut task.messages).into_iter().skip(given) {
             self.pass(id, FleetRequest::Tell { words, by_agent: false });
         }
         if let Some(request) = self.record.request_of(id).cloned() {
@@ -318,157 +302,145 @@ impl Turn<'_> {
         }
     }
 
-    fn attempt_ended(&mut self, id: &TaskId, end: AttemptEnd) {
+    /// What follows from the end of an attempt. A cancel ends the task, unless its work is completed
+    /// and nothing more was to be done with it. A loop that was to settle a refusal of its landing,
+    /// and did not, leaves that to a person.
+    fn attempt_ended(&mut self, id: &TaskId, task: &mut TaskRecord, number: u32, end: AttemptEnd) {
+        if !task.is_running() || task.attempt != number {
+            return;
+        }
         self.known.reports.remove(id);
-        match (end, self.record.cancel_of(id)) {
-            (AttemptEnd::Ended(ending), cancel) => self.loop_ended(id, ending, cancel),
-            (_, Some(ending)) => self.end(id, ending),
-            (AttemptEnd::Paused, None) => self.paused(id),
-            (AttemptEnd::Interrupted, None) => {
-                let is_asked = self.record.request_of(id).is_some_and(TaskRequest::is_now);
-                if is_asked || self.known.signals > 0 {
-                    self.wait(id);
-                } else {
-                    self.gone(id, "it was interrupted".to_owned(), EndReason::Machine);
-                }
+        let asked = self.record.request_of(id).cloned();
+        let (cancel, is_signal) = (self.record.cancel_of(id), self.known.signals > 0);
+        let is_expected = is_signal || asked.as_ref().is_some_and(TaskRequest::is_now);
+        match (end, cancel, &task.sent_back) {
+            (AttemptEnd::Ended(ending), ..) if ending.is_completed() && !self.lands() => {
+                self.end(id, task, ending);
             }
-            (AttemptEnd::Failed { why, reason, needs_person: true }, None) => {
-                self.end(id, TaskEnding::new(Outcome::Blocked, why, reason));
-            }
-            (AttemptEnd::Failed { why, reason, needs_person: false }, None) => {
-                self.gone(id, why, reason);
-            }
-        }
-    }
-
-    /// A loop that neither a request nor a signal has paused was paused by a person on its own,
-    /// unless it had to wait for its share of the fleet's money.
-    fn paused(&mut self, id: &TaskId) {
-        let is_signal = self.known.signals > 0;
-        let is_known = is_signal || self.record.request_of(id).is_some();
-        let is_for_money = lacks_a_share(self.record, &self.record.tasks[id]);
-        self.wait(id);
-        if !is_known && !is_for_money {
-            if let Some(task) = self.change(id) {
-                task.request = Some(TaskRequest::Pause { now: false });
-            }
-        }
-        self.say(FleetLine::Paused { task: id.clone() });
-    }
-
-    fn loop_ended(&mut self, id: &TaskId, ending: TaskEnding, cancel: Option<TaskEnding>) {
-        let lands = self.record.terms.landing != LandingMode::No;
-        let is_completed = ending.outcome == Outcome::Completed;
-        let sent_back = self.record.task(id).and_then(|task| task.sent_back.clone());
-        match (cancel, sent_back) {
-            _ if is_completed && !lands => self.end(id, ending),
-            (Some(cancelled), _) => self.end(id, cancelled),
-            (None, _) if is_completed => self.land_now(id, &ending),
-            (None, Some(refusal)) if ending.outcome != Outcome::Cancelled => {
+            (_, Some(cancelled), _) => self.end(id, task, cancelled),
+            (AttemptEnd::Ended(ending), ..) if ending.is_completed() => task.land(ending, self.now),
+            (AttemptEnd::Ended(ending), _, Some(refusal)) if !ending.is_cancelled() => {
                 let why = format!("{}; its loop: {}", refusal.why(), ending.why);
-                self.end(id, TaskEnding::new(Outcome::Blocked, why, reason_of(&refusal)));
+                let ending = TaskEnding::new(Outcome::Blocked, why, reason_of(refusal));
+                self.end(id, task, ending);
             }
-            (None, _) => self.end(id, ending),
+            (AttemptEnd::Ended(ending), ..) => self.end(id, task, ending),
+            (AttemptEnd::Paused, ..) => {
+                // A loop that neither a request nor a signal has paused was paused by a person on
+                // its own, unless it had to wait for its share of the fleet's money.
+                if asked.is_none() && !is_signal && !lacks_a_share(self.record, task) {
+                    task.request = Some(TaskRequest::Pause { now: false });
+                }
+                task.set(TaskState::Waiting, self.now);
+                self.say(FleetLine::Paused { task: id.clone() });
+            }
+            (AttemptEnd::Interrupted, ..) if is_expected => task.set(TaskState::Waiting, self.now),
+            (AttemptEnd::Interrupted, ..) => {
+                self.lost(id, task, "it was interrupted".to_owned(), EndReason::Machine);
+            }
+            (AttemptEnd::Failed { why, reason, needs_person: true }, ..) => {
+                self.end(id, task, TaskEnding::new(Outcome::Blocked, why, reason));
+            }
+            (AttemptEnd::Failed { why, reason, .. }, ..) => self.lost(id, task, why, reason),
         }
     }
 
     /// Frees a task whose process is gone, or could not work; one for which that happens again and
     /// again ends. It does not count where crew ended the process, or never handed it over.
-    fn gone(&mut self, id: &TaskId, why: String, reason: EndReason) {
-        let is_signal = self.known.signals > 0;
-        let Some(task) = self.change(id) else { return };
+    fn lost(&mut self, id: &TaskId, task: &mut TaskRecord, why: String, reason: EndReason) {
         let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
-        task.gone += u32::from(was_started && !is_signal);
+        task.gone += u32::from(was_started && self.known.signals == 0);
         if task.gone >= GONE_MAX {
             let why = format!("its process was gone {GONE_MAX} times in a row: {why}");
-            self.end(id, TaskEnding::new(Outcome::Error, why, reason));
-        } else {
-            self.wait(id);
-            self.say(FleetLine::Gone { task: id.clone(), why });
+            return self.end(id, task, TaskEnding::new(Outcome::Error, why, reason));
         }
+        task.set(TaskState::Waiting, self.now);
+        self.say(FleetLine::Gone { task: id.clone(), why });
     }
 
     /// Takes note that a landing is over. How the loop had ended, if the task still waits for that.
-    fn landing_over(&mut self, id: &TaskId) -> Option<TaskEnding> {
+    fn landing_over(&mut self, id: &TaskId, task: &TaskRecord) -> Option<TaskEnding> {
         self.known.landing.take_if(|landing| landing == id);
-        let TaskState::Landing { proof, why } = &self.record.task(id)?.state else { return None };
-        let (proof, ending) = (*proof, TaskEnding::new(Outcome::Completed, why, EndReason::Loop));
-        Some(TaskEnding { proof, ..ending })
+        task.landing()
     }
 
-    /// The same of one that did not land: a cancel ends it.
-    fn not_landed(&mut self, id: &TaskId) -> Option<TaskEnding> {
-        let ending = self.landing_over(id)?;
-        let Some(cancelled) = self.record.cancel_of(id) else { return Some(ending) };
-        self.end(id, cancelled);
-        None
-    }
-
-    fn landed(&mut self, id: &TaskId, landed: Landed) {
-        let Some(ending) = self.landing_over(id) else { return };
+    fn landed(&mut self, id: &TaskId, task: &mut TaskRecord, landed: Landed) {
+        let Some(ending) = self.landing_over(id, task) else { return };
         self.known.landings = Backoff::default();
-        let is_on_main = matches!(landed, Landed::Main(_));
-        self.end(id, TaskEnding { landed: Some(landed), ..ending });
-        if is_on_main {
+        if matches!(landed, Landed::Main(_)) {
             self.effects.push(Effect::Remove { task: id.clone() });
         }
+        self.end(id, task, TaskEnding { landed: Some(landed), ..ending });
     }
 
     /// What follows from a refusal: once, the task goes back to its loop, if that has an iteration
-    /// left to settle it.
-    fn refused(&mut self, id: &TaskId, refusal: Refusal) {
-        let Some(TaskEnding { proof, .. }) = self.not_landed(id) else { return };
+    /// left to settle it. A cancel ends it.
+    fn refused(&mut self, id: &TaskId, task: &mut TaskRecord, refusal: Refusal) {
+        let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
         self.known.landings = Backoff::default();
-        let (mut why, reason, now) = (refusal.why(), reason_of(&refusal), self.now);
-        let (named, limits) = (self.named(id), self.known.described(id));
-        let limits = limits.map(|it| it.contract.limits.clone());
-        let Some(task) = self.change(id) else { return };
-        if refusal.can_be_settled() && task.sent_back.is_none() {
-            let Some(limit) = limits.and_then(|limits| task.spent_limit(&limits)) else {
-                task.send_back(refusal, now);
+        let described = self.known.described(id);
+        let limit = described.and_then(|it| task.spent_limit(&it.contract.limits));
+        let (why, reason) = (refusal.why(), reason_of(&refusal));
+        let can_be_settled = refusal.can_be_settled() && task.sent_back.is_none();
+        let why = match (self.record.cancel_of(id), limit) {
+            (Some(cancelled), _) => return self.end(id, task, cancelled),
+            (None, None) if can_be_settled => {
+                task.send_back(refusal, self.now);
                 return self.say(FleetLine::SentBack { task: id.clone(), why });
-            };
-            why = format!("{why}; its {limit} is used up: raise it, then crew resume {named}");
-        }
+            }
+            (None, Some(limit)) if can_be_settled => {
+                let named = self.record.named(id);
+                format!("{why}; its {limit} is used up: raise it, then crew resume {named}")
+            }
+            (None, _) => why,
+        };
         task.sent_back = Some(refusal);
         // With the proof of its loop: what is left of it is to land.
-        self.end(id, TaskEnding { proof, ..TaskEnding::new(Outcome::Blocked, why, reason) });
+        let ending = TaskEnding::new(Outcome::Blocked, why, reason);
+        self.end(id, task, TaskEnding { proof, ..ending });
     }
 
-    fn landing_failed(&mut self, id: &TaskId, why: String, needs_person: bool) {
-        let Some(TaskEnding { proof, .. }) = self.not_landed(id) else { return };
+    /// A landing that could not be tried is tried again, now and then, unless that is no use.
+    fn landing_failed(&mut self, id: &TaskId, task: &mut TaskRecord, failure: (String, bool)) {
+        let (why, is_final) = failure;
+        let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
+        if let Some(cancelled) = self.record.cancel_of(id) {
+            return self.end(id, task, cancelled);
+        }
         self.known.landings.fail(self.now);
-        if !needs_person && self.known.landings.times < LANDING_FAILURES_MAX {
+        if !is_final && self.known.landings.times < LANDING_FAILURES_MAX {
             return self.note(format!("{id} could not land: {why}; it is tried again"));
         }
         self.known.landings = Backoff::default();
-        let outcome = if needs_person { Outcome::Blocked } else { Outcome::Error };
+        let outcome = if is_final { Outcome::Blocked } else { Outcome::Error };
         let ending = TaskEnding::new(outcome, why, EndReason::Machine);
-        self.end(id, TaskEnding { proof, ..ending });
+        self.end(id, task, TaskEnding { proof, ..ending });
     }
 
     /// What follows from how things are now.
     fn settle(&mut self) {
+        let mut is_finished = self.known.signals > 0;
         if self.known.has_begun {
             self.land_next();
             let plan = plan::waits(self.record, self.known, self.now);
             for start in &plan.starts {
-                self.start(start);
+                self.on(&start.task, start, Self::start);
             }
             for (id, waits) in &plan.waits {
-                let task = self.record.tasks.get_mut(id);
-                if let Some(task) = task.filter(|task| task.state == TaskState::Waiting)
-                    && task.waits.as_ref() != Some(waits)
-                {
-                    task.waits = Some(waits.clone());
-                    self.is_changed = true;
-                }
+                self.note_wait(id, waits);
             }
-            if self.is_finished(&plan) {
-                self.effects.push(Effect::Finish);
-            }
-        } else if self.known.signals > 0 {
+            is_finished = self.is_finished(&plan);
+        }
+        if is_finished {
             self.effects.push(Effect::Finish);
+        }
+    }
+
+    fn note_wait(&mut self, id: &TaskId, waits: &WaitsFor) {
+        let waiting = self.record.tasks.get_mut(id).filter(|task| task.is_waiting());
+        if let Some(task) = waiting.filter(|task| task.waits.as_ref() != Some(waits)) {
+            task.waits = Some(waits.clone());
+            self.is_changed = true;
         }
     }
 
@@ -478,21 +450,19 @@ impl Turn<'_> {
         if self.known.trouble.is_some() || !self.known.has_begun {
             return;
         }
-        let lacks = |(id, task): (&TaskId, &TaskRecord)| (!task.is_fetched()).then(|| id.clone());
-        let lacking: Vec<TaskId> = self.record.tasks.iter().filter_map(lacks).collect();
-        for id in lacking {
+        for id in self.those(|task| !task.is_fetched()) {
             if !self.record.is_local() || self.known.clones.contains(&id) {
                 self.effects.push(Effect::Fetch { task: id });
                 continue;
             }
             self.note(format!("{id}: its clone is gone, with what was not fetched from it"));
-            let now = self.now;
-            let Some(task) = self.change(&id) else { continue };
-            task.tip.clone_from(&task.commit);
-            if matches!(task.state, TaskState::Landing { .. }) {
-                task.begins_anew = true;
-                task.set(TaskState::Waiting, now);
-            }
+            self.on(&id, self.now, |_, _, task, now| {
+                task.tip.clone_from(&task.commit);
+                if task.is_landing() {
+                    task.begins_anew = true;
+                    task.set(TaskState::Waiting, now);
+                }
+            });
         }
     }
 
@@ -503,12 +473,13 @@ impl Turn<'_> {
             return;
         }
         let is_next = |(id, task): &(&TaskId, &TaskRecord)| {
-            let lands = matches!(task.state, TaskState::Landing { .. });
-            lands && task.is_fetched() && self.record.request_of(id).is_none()
+            task.is_landing() && task.is_fetched() && self.record.request_of(id).is_none()
         };
         let next = self.record.tasks.iter().filter(is_next).min_by_key(|(_, task)| task.at);
         let Some(task) = next.map(|(id, _)| id.clone()) else { return };
         self.known.landing = Some(task.clone());
+        // The record has to say so before anything lands.
+        self.is_changed = true;
         self.say(FleetLine::Lands { task: task.clone() });
         self.effects.push(match self.record.terms.landing {
             LandingMode::Pr => Effect::OpenRequest { task },
@@ -516,14 +487,12 @@ impl Turn<'_> {
         });
     }
 
-    fn start(&mut self, start: &plan::Start) {
-        let (id, now, continues) = (&start.task, self.now, start.continues);
-        let Some(described) = self.known.described(id).cloned() else { return };
-        let is_local = self.record.is_local();
-        let Some(task) = self.change(id) else { return };
-        task.set(TaskState::Running { job: String::new(), since: now }, now);
-        task.reserved_micros = start.reserved_micros;
-        task.revision = described.task.revision;
+    fn start(&mut self, id: &TaskId, task: &mut TaskRecord, start: &Start) {
+        let Start { reserved_micros, continues, .. } = *start;
+        let Some(described) = self.known.described(id) else { return };
+        task.set(TaskState::Running { job: String::new(), since: self.now }, self.now);
+        task.reserved_micros = reserved_micros;
+        task.revision.clone_from(&described.task.revision);
         task.max_iterations = described.contract.limits.max_iterations;
         task.begins_anew = false;
         task.given = task.messages.len();
@@ -531,10 +500,10 @@ impl Turn<'_> {
             task.attempt += 1;
             task.loop_id = None;
         }
-        let (task, number) = (id.clone(), task.attempt);
-        if is_local {
+        if self.record.is_local() {
             self.known.clones.insert(id.clone());
         }
+        let (task, number) = (id.clone(), task.attempt);
         self.say(FleetLine::Started { task: task.clone(), number, continues });
         self.effects.push(Effect::Start { task, number, continues });
     }
@@ -542,35 +511,20 @@ impl Turn<'_> {
     /// Whether nothing runs, and nothing would start or land without a person.
     fn is_finished(&self, plan: &FleetPlan) -> bool {
         let Coordination { signals, is_hangup, landing, gave_up, .. } = &*self.known;
-        let is_local = self.record.is_local();
+        let mut tasks = self.record.tasks.iter();
         let runs = self.record.tasks.values().any(TaskRecord::is_running);
         if *signals > 2 {
             return true;
         }
-        if landing.is_some() || (runs && (is_local || !is_hangup)) {
+        if landing.is_some() || (runs && (self.record.is_local() || !is_hangup)) {
             return false;
         }
-        if *signals > 0 || gave_up.is_some() {
-            return true;
-        }
-        let is_open = |(id, task): (&TaskId, &TaskRecord)| match task.state {
-            TaskState::Landing { .. } => self.record.request_of(id).is_none(),
-            _ => !task.is_fetched(),
+        let is_open = |(id, task): (&TaskId, &TaskRecord)| {
+            let is_asked = self.record.request_of(id).is_some();
+            if task.is_landing() { !is_asked } else { !task.is_fetched() }
         };
         let passes = plan.waits.values().any(WaitsFor::passes);
-        !passes && !self.record.tasks.iter().any(is_open)
-    }
-}
-
-/// What is to be said of a task whose text changed; `None` where it just counts.
-fn changed(task: &TaskRecord) -> Option<&'static str> {
-    match &task.state {
-        TaskState::Running { .. } => Some("it runs; its next start takes that"),
-        TaskState::Ended(ending) if ending.outcome == Outcome::Completed => {
-            Some("it is completed: give the file another name")
-        }
-        TaskState::Ended(_) => Some("it has ended; crew resume takes that"),
-        TaskState::Waiting | TaskState::Landing { .. } => None,
+        *signals > 0 || gave_up.is_some() || !(passes || tasks.any(is_open))
     }
 }
 

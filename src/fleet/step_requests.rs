@@ -4,31 +4,41 @@
 use super::record::{
     EndReason, Landed, MESSAGES_MAX, TaskEnding, TaskRecord, TaskRequest, TaskState,
 };
-use super::spec::DescribedTask;
+use super::spec::AttemptReport;
 use super::step::{Effect, FleetRequest, Turn};
-use crate::engine::fleet::{LandingMode, TaskId};
+use crate::engine::fleet::TaskId;
 use crate::engine::record::Outcome;
+
+/// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
+const SIGNALLED: [&str; 4] = [
+    "no task starts any more, and each iteration that runs is the last one; Ctrl-C again ends them now",
+    "no task starts any more, and the jobs run on; Ctrl-C again ends them, a closed terminal leaves them",
+    "the terminal was closed: the jobs run on, and crew fleet run adopts them",
+    "each agent is stopped, its work is kept, and the task waits",
+];
+
+/// What stands before the words of an agent.
+const BY_AGENT: &str = "(an agent says, unchecked) ";
 
 impl Turn<'_> {
     /// Takes in a signal. The first starts nothing more, the second ends what runs.
     pub(super) fn signalled(&mut self, times: u32, is_hangup: bool) {
         self.known.is_hangup |= is_hangup;
-        if times.max(1) <= self.known.signals {
+        if times <= self.known.signals {
             return;
         }
-        self.known.signals = times.max(1);
-        let runs = |(id, task): (&TaskId, &TaskRecord)| task.is_running().then(|| id.clone());
-        let running: Vec<TaskId> = self.record.tasks.iter().filter_map(runs).collect();
+        self.known.signals = times;
         let is_local = self.record.is_local();
-        let words = match (times, is_local) {
-            (0 | 1, true) => SIGNALLED[0],
-            (0 | 1, false) => SIGNALLED[if is_hangup { 2 } else { 1 }],
+        let words = match (times, is_local, is_hangup) {
+            (1, true, _) => SIGNALLED[0],
+            (1, false, false) => SIGNALLED[1],
+            (1, false, true) => SIGNALLED[2],
             _ => SIGNALLED[3],
         };
         self.note(words.to_owned());
-        let landing = self.known.landing.clone();
+        let running = self.those(TaskRecord::is_running);
         if times > 1 {
-            let ended = running.into_iter().chain(landing);
+            let ended = running.into_iter().chain(self.known.landing.clone());
             self.effects.extend(ended.map(|task| Effect::End { task }));
         } else if is_local {
             running.iter().for_each(|id| self.pause(id));
@@ -36,37 +46,34 @@ impl Turn<'_> {
     }
 
     /// Takes in a request for one task, or for all of them.
-    pub(super) fn requested(&mut self, target: Option<TaskId>, request: FleetRequest) {
+    pub(super) fn requested(&mut self, target: Option<TaskId>, request: &FleetRequest) {
         let is_alone = target.is_some();
-        let ids: Vec<TaskId> = match target {
-            Some(id) if self.record.task(&id).is_none() => {
-                return self.note(format!("there is no task {id}"));
-            }
-            Some(id) => vec![id],
-            None => self.record.tasks.keys().cloned().collect(),
-        };
+        if let Some(id) = target.as_ref().filter(|id| self.record.task(id).is_none()) {
+            return self.note(format!("there is no task {id}"));
+        }
         match request {
-            FleetRequest::Task(request) => {
-                if !is_alone {
-                    self.ask_all(&request);
+            FleetRequest::Task(request) if !is_alone => self.ask_all(request),
+            FleetRequest::Resume { .. } => self.lift(is_alone),
+            FleetRequest::Task(_) | FleetRequest::Tell { .. } => {}
+        }
+        for id in target.map_or_else(|| self.those(|_| true), |id| vec![id]) {
+            self.on(&id, request, |turn, id, task, request| match request {
+                FleetRequest::Task(request) => turn.stop(id, task, request, is_alone),
+                FleetRequest::Resume { accepts_test_changes: accepts } => {
+                    turn.resume(id, task, *accepts, is_alone);
                 }
-                ids.iter().for_each(|id| self.stop(id, &request, is_alone));
-            }
-            FleetRequest::Resume { accepts_test_changes } => {
-                self.lift(is_alone);
-                ids.iter().for_each(|id| self.resume(id, accepts_test_changes, is_alone));
-            }
-            FleetRequest::Tell { words, by_agent } => {
-                let words = if by_agent { format!("{BY_AGENT}{words}") } else { words };
-                ids.iter().for_each(|id| self.tell(id, &words, is_alone));
-            }
+                FleetRequest::Tell { words, by_agent: true } => {
+                    turn.tell(id, task, format!("{BY_AGENT}{words}"), is_alone);
+                }
+                FleetRequest::Tell { words, .. } => turn.tell(id, task, words.clone(), is_alone),
+            });
         }
     }
 
     /// Keeps a request for all tasks, also for those that are new later.
     fn ask_all(&mut self, request: &TaskRequest) {
-        let is_cancelled = self.record.request.as_ref().is_some_and(is_cancel);
-        if !is_cancelled || is_cancel(request) {
+        let is_cancelled = self.record.request.as_ref().is_some_and(TaskRequest::is_cancel);
+        if !is_cancelled || request.is_cancel() {
             self.record.request = Some(request.clone());
             self.is_changed = true;
         }
@@ -84,159 +91,109 @@ impl Turn<'_> {
     }
 
     /// A pause or a cancel of one task. A pause of all tasks is not noted in each.
-    fn stop(&mut self, id: &TaskId, request: &TaskRequest, is_alone: bool) {
-        let Some(task) = self.record.task(id) else { return };
-        if task.request.as_ref().is_some_and(is_cancel) && !is_cancel(request) {
+    fn stop(&mut self, id: &TaskId, task: &mut TaskRecord, asked: &TaskRequest, is_alone: bool) {
+        if task.request.as_ref().is_some_and(TaskRequest::is_cancel) && !asked.is_cancel() {
             return;
         }
-        let ending = request.ending();
         let is_landing = self.known.landing.as_ref() == Some(id);
-        match (&task.state, ending) {
+        match (&task.state, asked.ending()) {
             (TaskState::Ended(found), Some(ending)) => {
-                let is_kept = found.outcome == Outcome::Cancelled
-                    || matches!(found.landed, Some(Landed::Main(_)));
+                let is_by_agent = matches!(asked, TaskRequest::Cancel { by_agent: true, .. });
+                let is_kept = found.is_cancelled() || matches!(found.landed, Some(Landed::Main(_)));
                 // Completed work that shall not land is given up by its name, and not by an agent.
-                if is_alone
-                    && !is_kept
-                    && ending.reason == EndReason::Person
-                    && !is_by_agent(request)
-                {
-                    self.end(id, ending);
+                if is_alone && !is_kept && !is_by_agent {
+                    self.end(id, task, ending);
                 }
+                return;
             }
-            (TaskState::Ended(_), None) => {}
+            (TaskState::Ended(_), None) => return,
             (TaskState::Running { .. }, _) => {
-                self.keep_request(id, request, is_alone);
-                self.pass(id, FleetRequest::Task(request.clone()));
-                if request.is_now() && !self.record.is_local() {
+                self.pass(id, FleetRequest::Task(asked.clone()));
+                if asked.is_now() && !self.record.is_local() {
                     self.effects.push(Effect::End { task: id.clone() });
                 }
             }
             (TaskState::Landing { .. }, Some(_)) if is_landing => {
-                self.keep_request(id, request, is_alone);
                 self.effects.push(Effect::End { task: id.clone() });
             }
-            (TaskState::Waiting | TaskState::Landing { .. }, Some(ending)) => self.end(id, ending),
-            (TaskState::Waiting | TaskState::Landing { .. }, None) => {
-                self.keep_request(id, request, is_alone);
-            }
+            (_, Some(ending)) => return self.end(id, task, ending),
+            (_, None) => {}
         }
-    }
-
-    fn keep_request(&mut self, id: &TaskId, request: &TaskRequest, is_alone: bool) {
-        if (is_alone || is_cancel(request))
-            && let Some(task) = self.change(id)
-        {
-            task.request = Some(request.clone());
+        if is_alone || asked.is_cancel() {
+            task.request = Some(asked.clone());
         }
     }
 
     /// Lifts a pause, or tries a task again that ended without being completed.
-    fn resume(&mut self, id: &TaskId, accepts: bool, is_alone: bool) {
-        let Some(task) = self.record.task(id) else { return };
-        let is_cancelled = task.request.as_ref().is_some_and(is_cancel);
-        match task.state.clone() {
-            TaskState::Ended(ending) => self.try_again(id, &ending, accepts, is_alone),
-            _ if is_cancelled => {
-                self.note(format!("{id} is being cancelled: resume it after that"))
+    fn resume(&mut self, id: &TaskId, task: &mut TaskRecord, accepts: bool, is_alone: bool) {
+        if let TaskState::Ended(ending) = task.state.clone() {
+            match self.refusal_to_try(id, task, accepts) {
+                Some(why) if is_alone || ending.outcome == Outcome::Exhausted => self.note(why),
+                Some(_) => {}
+                None => self.try_again(id, task, ending, accepts),
             }
-            state => {
-                if let Some(task) = self.change(id) {
-                    task.request = None;
-                }
-                if matches!(state, TaskState::Running { .. }) {
-                    self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
-                }
+        } else if task.request.as_ref().is_some_and(TaskRequest::is_cancel) {
+            self.note(format!("{id} is being cancelled: resume it after that"));
+        } else {
+            task.request = None;
+            if task.is_running() {
+                self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
             }
         }
     }
 
     /// What is left of completed work is to land, unless its text has changed since.
-    fn try_again(&mut self, id: &TaskId, ending: &TaskEnding, accepts: bool, is_alone: bool) {
-        if let Some(why) = self.refusal_to_try(id, ending, accepts) {
-            if is_alone || ending.outcome == Outcome::Exhausted {
-                self.note(why);
-            }
-            return;
-        }
-        let lands = self.record.terms.landing != LandingMode::No;
-        let revision = self.known.described(id).map(|it| it.task.revision.clone());
-        let Some(task) = self.change(id) else { return };
-        let is_same = revision.as_ref() == Some(&task.revision);
+    fn try_again(&self, id: &TaskId, task: &mut TaskRecord, ending: TaskEnding, accepts: bool) {
+        let is_same = self.known.described(id).is_some_and(|it| it.task.revision == task.revision);
+        let (is_proved, lands) = (ending.proof.is_some(), is_same && self.lands());
         task.try_again(accepts);
-        if ending.proof.is_none() {
+        if !is_proved || lands {
             task.sent_back = None;
-        } else if is_same && lands {
-            task.sent_back = None;
-            return self.land_now(id, ending);
         }
-        self.wait(id);
+        if is_proved && lands {
+            task.land(ending, self.now);
+        } else {
+            task.set(TaskState::Waiting, self.now);
+        }
     }
 
     /// Why a task that ended is not tried again.
-    fn refusal_to_try(&self, id: &TaskId, ending: &TaskEnding, accepts: bool) -> Option<String> {
-        let file = self.file(id);
-        if ending.outcome == Outcome::Completed {
-            return Some(format!("{id} is completed: what is still to do is a task of its own"));
+    fn refusal_to_try(&self, id: &TaskId, task: &TaskRecord, accepts: bool) -> Option<String> {
+        let ending = task.ending()?;
+        let (file, described) = (self.file(id), self.known.described(id));
+        let limit = described.and_then(|it| task.spent_limit(&it.contract.limits));
+        match limit {
+            _ if ending.is_completed() => {
+                Some(format!("{id} is completed: what is still to do is a task of its own"))
+            }
+            _ if described.is_none() => {
+                Some(format!("{id} is not tried again: there is no {file}"))
+            }
+            _ if accepts && ending.reason != EndReason::TestChanges => {
+                Some(format!("{id} is not blocked by a change of its tests"))
+            }
+            Some(limit) if ending.outcome == Outcome::Exhausted => Some(format!(
+                "{id} stays exhausted: its {limit} is used up\n\
+                 hint: raise {limit} in {file}, or under [task] in fleet.toml, then resume it"
+            )),
+            _ => None,
         }
-        let Some(DescribedTask { contract, .. }) = self.known.described(id) else {
-            return Some(format!("{id} is not tried again: there is no {file}"));
-        };
-        if accepts && ending.reason != EndReason::TestChanges {
-            return Some(format!("{id} is not blocked by a change of its tests"));
-        }
-        let limit = self.record.task(id)?.spent_limit(&contract.limits);
-        let limit = limit.filter(|_| ending.outcome == Outcome::Exhausted)?;
-        Some(format!(
-            "{id} stays exhausted: its {limit} is used up\n\
-             hint: raise {limit} in {file}, or under [task] in fleet.toml, then resume it"
-        ))
     }
 
     /// Keeps a message until a loop takes it. One for all tasks is for those that are open, and for
     /// those that asked a person.
-    fn tell(&mut self, id: &TaskId, words: &str, is_alone: bool) {
-        let has_loop = self.known.reports.get(id).is_some_and(|report| report.has_loop());
-        let Some(task) = self.record.task(id) else { return };
-        let is_full = task.messages.len() >= MESSAGES_MAX;
+    fn tell(&mut self, id: &TaskId, task: &mut TaskRecord, words: String, is_alone: bool) {
+        let has_loop = self.known.reports.get(id).is_some_and(AttemptReport::has_loop);
         match task.ending().map(|ending| ending.outcome) {
-            Some(outcome @ (Outcome::Completed | Outcome::Cancelled)) => {
-                if is_alone {
-                    self.note(format!("{id} is {}, so nobody reads that", outcome.label()));
-                }
+            Some(outcome @ (Outcome::Completed | Outcome::Cancelled)) if is_alone => {
+                self.note(format!("{id} is {}, so nobody reads that", outcome.label()));
             }
             Some(outcome) if !is_alone && outcome != Outcome::Blocked => {}
-            None if has_loop => {
-                let words = words.to_owned();
-                self.pass(id, FleetRequest::Tell { words, by_agent: false });
-            }
-            _ if is_full => {
+            None if has_loop => self.pass(id, FleetRequest::Tell { words, by_agent: false }),
+            _ if task.messages.len() >= MESSAGES_MAX => {
                 self.note(format!("{id} does not get that: {MESSAGES_MAX} messages wait for it"));
             }
-            _ => {
-                if let Some(task) = self.change(id) {
-                    task.messages.push(words.to_owned());
-                }
-            }
+            _ => task.messages.push(words),
         }
     }
-}
-
-/// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
-const SIGNALLED: [&str; 4] = [
-    "no task starts any more, and each iteration that runs is the last one; Ctrl-C again ends them now",
-    "no task starts any more, and the jobs run on; Ctrl-C again ends them, a closed terminal leaves them",
-    "the terminal was closed: the jobs run on, and crew fleet run adopts them",
-    "each agent is stopped, its work is kept, and the task waits",
-];
-
-/// What stands before the words of an agent.
-const BY_AGENT: &str = "(an agent says, unchecked) ";
-
-fn is_cancel(request: &TaskRequest) -> bool {
-    matches!(request, TaskRequest::Cancel { .. })
-}
-
-fn is_by_agent(request: &TaskRequest) -> bool {
-    matches!(request, TaskRequest::Cancel { by_agent: true, .. })
 }

@@ -220,7 +220,7 @@ fn every_event_in_every_state() {
     pause · pause now: save, pass pause → runs 1, to pause
     pause all · pause now all: save, pass pause
     cancel · cancel all · cancel now · cancel now all: save, pass cancel → runs 1, to cancel
-    resume · resume all · accept · accept all: save, pass resume
+    resume · resume all · accept · accept all: pass resume
     tell · tell all · agent tells · agent tells all: save → runs 1, 1 message
     completes: save, land → lands
     stalls: save, finish → stalled (Loop)
@@ -237,7 +237,7 @@ fn every_event_in_every_state() {
     pause · pause now: save, pass pause → runs 1, to pause
     pause all · pause now all: save, pass pause
     cancel · cancel all · cancel now · cancel now all: save, pass cancel → runs 1, to cancel
-    resume · resume all · accept · accept all: save, pass resume
+    resume · resume all · accept · accept all: pass resume
     tell · tell all · agent tells · agent tells all: save → runs 1, 1 message
     completes: save, land → lands
     stalls: save, finish → blocked (Conflict)
