@@ -250,13 +250,15 @@ impl<'a> Coordinator<'a> {
     }
 
     pub(super) fn queue(&mut self, effects: Vec<Effect>) {
+        // Each step decides anew: a request may have come after one that had nothing left to do.
+        self.is_done = effects.contains(&Effect::Finish);
         for effect in effects {
             // Work that cannot be fetched is asked for at each look.
             self.has_changed |= !matches!(effect, Effect::Fetch { .. });
             match effect {
                 Effect::Save => self.is_unsaved = true,
                 Effect::Say(line) => self.tell(&line),
-                Effect::Finish => self.is_done = true,
+                Effect::Finish => {}
                 effect => self.effects.push_back(effect),
             }
         }
