@@ -22,7 +22,7 @@ use self::remote::{Published, RemoteLink};
 use self::report::{HeldAttempt, Reports};
 pub use self::report::{is_alive, process_of, read_report};
 use super::files::FleetFiles;
-use super::record::{EndReason, TaskEnding, reason_of};
+use super::record::{EndReason, TaskEnding};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, AttemptSpec, Source};
 use super::workspace::{self, FleetCommands, WorkspaceFault};
 use crate::drive::control;
@@ -464,14 +464,7 @@ impl Attempt<'_> {
                     None => of_loop(record, ending),
                 })
             }
-            Outcome::Cancelled => AttemptEnd::Ended(of_loop(record, ending)),
-            _ => AttemptEnd::Ended(match &self.spec.sent_back {
-                Some(refusal) => {
-                    let why = format!("{}; its loop: {}", refusal.why(), ending.reason());
-                    TaskEnding::new(Outcome::Blocked, why, reason_of(refusal))
-                }
-                None => of_loop(record, ending),
-            }),
+            _ => AttemptEnd::Ended(of_loop(record, ending)),
         }
     }
 
