@@ -70,7 +70,10 @@ pub fn waits(record: &FleetRecord, coordination: &Coordination, now: DateTime<Ut
         let Some(task) = record.task(id).filter(|task| task.is_waiting()) else { continue };
         // Elsewhere a lost attempt may still run, so each one has its own number.
         let is_there = record.is_local() && task.attempt > 0 && clones.contains(id);
-        let continues = is_there && task.revision == text.revision && !task.begins_anew;
+        let has_its_checks =
+            task.land_checks.is_empty() || task.land_checks == record.terms.land_checks;
+        let is_same = task.revision == text.revision && has_its_checks;
+        let continues = is_there && is_same && !task.begins_anew;
         let waits = asked(record, id)
             .or_else(|| before(record, text))
             .or_else(|| (!continues && !task.is_fetched()).then_some(WaitsFor::Fetch))

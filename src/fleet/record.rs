@@ -119,6 +119,8 @@ pub struct TaskRecord {
     pub sent_back: Option<Refusal>,
     /// Files that were in conflict then. Each must be resolved before it lands.
     pub conflicts: Vec<String>,
+    /// The checks of landings that its loop has, because a landing sent it back.
+    pub land_checks: Vec<Check>,
     /// Its next start gets a new number whatever is there: a landing sent it back.
     pub begins_anew: bool,
     /// How often in a row its process was gone without a finished iteration.

@@ -499,6 +499,10 @@ impl Turn<'_> {
         if !continues {
             task.attempt += 1;
             task.loop_id = None;
+            task.land_checks = match task.sent_back {
+                Some(_) => self.record.terms.land_checks.clone(),
+                None => Vec::new(),
+            };
         }
         if self.record.is_local() {
             self.known.clones.insert(id.clone());
