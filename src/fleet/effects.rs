@@ -17,7 +17,7 @@ use super::files::FleetFiles;
 use super::landing::{self, Landing, Prepared};
 use super::record::{Landed, TaskRecord, TaskRequest, TaskState};
 use super::requests;
-use super::spec::Source;
+use super::spec::{AttemptSpec, Source};
 use super::step::{Effect, FleetEvent, FleetRequest, step};
 use super::store::{BaseMove, RemoteAccess, StoreFault};
 use super::workspace::{self, Removal};
@@ -126,6 +126,9 @@ impl Coordinator<'_> {
         };
         let spec = self.record.spec_of(&self.known, task, number, source);
         let spec = spec.context("its file is gone")?;
+        if let (Source::Remote { .. }, Some(access)) = (&spec.source, &self.remote) {
+            self.send_work(access, &spec)?;
+        }
         if continues {
             // What it says is of the process before.
             disk::remove(&self.files.report(task, number))?;
@@ -134,6 +137,21 @@ impl Coordinator<'_> {
         self.stamps.remove(task);
         write_json(&self.files.spec(task, number), &spec, Durability::Machine)?;
         self.executor.submit(&JobCall::of(self.home, terms, &spec))
+    }
+
+    /// Pushes the work that an attempt elsewhere begins from, where the remote has no branch of it:
+    /// an earlier start did not push, or somebody deleted it there.
+    fn send_work(&self, access: &RemoteAccess, spec: &AttemptSpec) -> Result<()> {
+        let number = |task| self.record.task(task).map_or(0, |task| task.attempt);
+        let own = spec.start.iter().map(|it| (&spec.task.task, spec.number.saturating_sub(1), it));
+        let others = spec.before.iter().map(|(task, commit)| (task, number(task), commit));
+        for (task, number, commit) in own.chain(others) {
+            let branch = self.record.branch(task, number);
+            if access.seen(&format!("refs/heads/{branch}"))?.is_none() {
+                push(access, &branch, commit)?;
+            }
+        }
+        Ok(())
     }
 
     /// Passes a request on to the loop of a running attempt.
