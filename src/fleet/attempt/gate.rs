@@ -149,6 +149,10 @@ impl IterationGate for AttemptGate<'_> {
             }
             Err(error) => return Admission::Later(format!("a slot, which cannot be had: {error}")),
         }
+        // An agent that was ended, or ran out of memory, may have left some.
+        if !steps::clear_locks(&record.place.checkout) {
+            self.attempt.remember_note("a git still works in the clone of this task");
+        }
         if let Err(why) = self.fetch_base(record) {
             self.attempt.remember_note(&why);
         }

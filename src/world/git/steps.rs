@@ -351,6 +351,12 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     Ok(())
 }
 
+/// Removes every lock that a killed git left in a clone where nobody else works. False if a git
+/// still works there.
+pub fn clear_locks(clone: &Path) -> bool {
+    repository(clone).is_none_or(|folder| remove_locks(clone, &folder, |_| true))
+}
+
 /// Removes the locks of the step, once no git works in the repository. False if one still does.
 /// Another program than git holds a lock for less than is waited here.
 fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bool) -> bool {
