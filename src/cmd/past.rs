@@ -15,6 +15,7 @@ use crate::engine::test_changes::trial::Trial;
 use crate::engine::text::{Shown, brief, count, named, size};
 use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
+use crate::fleet::store as fleets;
 use crate::parse::arguments::UsageError;
 use crate::parse::requests::iterations;
 use crate::report::list;
@@ -71,18 +72,26 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     let folder = env::current_folder()?;
     let mut here = git::head::roots(&folder);
     here.push(checkout()?);
-    // A working tree that is gone, as that of a task that has landed, was of this repository.
+    // A working tree that is gone was of this repository.
     let repository = git::shared_folder(&folder);
     let is_of_it =
         |own: &PathBuf| repository.as_ref().is_some_and(|shared| own.starts_with(shared));
-    let mut loops = all(&home()?)?;
+    let home = home()?;
+    // The clone of a task has a repository of its own, and is gone after its landing.
+    let is_of_fleet_here = |name: &String| {
+        let fleet = fleets::read(&home, name).ok().flatten();
+        fleet.is_some_and(|fleet| here.contains(&fleet.terms.repository))
+    };
+    let fleets: Vec<String> = fleets::names(&home)?.into_iter().filter(is_of_fleet_here).collect();
+    let mut loops = all(&home)?;
     let now = clock::local();
     loops.retain(|record| {
         let age = (now.to_utc() - record.last_at()).to_std().unwrap_or_default();
         !record.is_live()
             && (arguments.all
                 || here.contains(&record.place.checkout)
-                || record.place.repository.as_ref().is_some_and(is_of_it))
+                || record.place.repository.as_ref().is_some_and(is_of_it)
+                || record.fleet.as_ref().is_some_and(|task| fleets.contains(&task.name)))
             && arguments.outcome.is_none_or(|outcome| record.outcome() == Some(outcome))
             && arguments.since.is_none_or(|since| age <= since)
     });
