@@ -2,6 +2,10 @@
 //! machines as it takes, each a `$CREW_HOME` of its own. It asserts on facts, which are refs,
 //! records, reports and the agents' own notes, and not on the words of a page.
 
+mod between;
+mod branches;
+mod landing;
+mod pulls;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -113,8 +117,10 @@ impl FleetWorld {
     /// notes, below the name of the attempt: the test is the nodes. A job runs until the note
     /// `status.<attempt>` says how it is.
     fn with_nodes(self) -> Self {
+        self.sandbox.put_crew_on_the_path();
         std::fs::create_dir_all(self.note("scripts")).unwrap();
-        let submit = r#"name=$(basename {name}); cp {script} "$NOTES/scripts/$name"; echo "$name""#;
+        let submit =
+            r#"name=$(basename {script} .sh); cp {script} "$NOTES/scripts/$name"; echo "$name""#;
         let status = r#"cat "$NOTES"/status.{job} 2> /dev/null || echo running"#;
         let cancel = r#"echo cancelled > "$NOTES"/status.{job}"#;
         let keys = [("submit", submit), ("status", status), ("cancel", cancel)];
