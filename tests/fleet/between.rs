@@ -1,7 +1,7 @@
-//! What a person does between two starts of a fleet, or during one: another remote, work that is
-//! turned down, merged or given up, a landing check that is added.
+//! What a person does between two starts of a fleet, or during one: another remote, another
+//! executor, work that is turned down, merged or given up, a landing check that is added.
 
-use super::{FleetWorld, LONG, ONE};
+use super::{FleetWorld, LONG, ONE, TWO};
 
 #[test]
 fn a_fleet_whose_remote_was_replaced_continues_there() {
@@ -114,4 +114,28 @@ fn a_task_builds_on_one_whose_work_was_merged_and_cleaned_away() {
     let world = world.tasks(&["b"], "after = [\"a\"]\nverify = [\"test -e work-a\"]").ready();
     let ran = world.run(&[]);
     assert_eq!((ran.code(), world.state("b")), (0, "completed".into()), "{ran:#?}");
+}
+
+#[test]
+fn what_a_local_fleet_has_goes_to_the_remote_before_a_node_continues_it() {
+    let agent = format!("[ $task = b ] && {{ {ONE}; exit 0; }}; {TWO}");
+    let world =
+        FleetWorld::new(&agent).tasks(&["b"], "").tasks(&["a"], "max-iterations = 1").ready();
+    assert_eq!(world.run(&[]).code(), 10);
+    let world = world.tasks(&["a"], "max-iterations = 2").with_nodes();
+    world
+        .sandbox
+        .write("tasks/d.md", "+++\nafter = \"b\"\nverify = [\"test -e work-b\"]\n+++\nDo d.\n");
+    world.crew(&["resume", "repo/a"]).success();
+    let running = world.start(&["--on", "nodes"]);
+    for attempt in ["a.2", "d.1"] {
+        world.until_noted(&format!("scripts/{attempt}"));
+        let ran = world.on("second").runs(attempt).wait(LONG);
+        assert_eq!(ran.code(), 0, "{attempt}: {ran:#?}");
+        std::fs::write(world.note(&format!("status.{attempt}")), "done").unwrap();
+    }
+    let ran = running.wait(LONG);
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1, 2], vec![1]), "{ran:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n2\n");
+    assert_eq!((world.state("a"), world.state("d")), ("completed".into(), "completed".into()));
 }

@@ -94,6 +94,32 @@ fn conflicts_that_come_with_a_red_check_are_in_the_prompt_and_no_marker_lands() 
 }
 
 #[test]
+fn a_conflict_without_markers_lands_by_a_person_alone_if_no_commit_settles_it() {
+    let agent = "[ $task = a ] || wait_for go
+        case $task.$call in a.1) git rm --quiet same ;; b.1) echo b > same ;; esac; claim";
+    let world = FleetWorld::new(agent)
+        .file("same", "base\n")
+        .tasks(&["a", "b"], "max-iterations = 3")
+        .terms("slots = 2")
+        .shared()
+        .ready();
+    let running = world.start(&["--land"]);
+    world.until("a is on main", |world| world.state("a") == "completed");
+    world.allow("go");
+    assert_eq!(running.wait(LONG).code(), 13);
+    assert_eq!(world.task("b")["state"]["reason"], "conflict", "{:#}", world.task("b"));
+    assert_eq!((world.shown("main", "same"), world.begun("b").len()), (String::new(), 2));
+    world.sandbox.git(&["pull", "--quiet", "origin", "main"]);
+    world.sandbox.git(&["merge", "--quiet", "--no-edit", "crew/repo/b"]);
+    let world = world.file("same", "both\n").ready();
+    let pushed = world.git_there(&["rev-parse", "main"]);
+    world.crew(&["resume", "repo/b"]).success();
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.begun("b").len()), (0, 2), "{ran:#?}");
+    assert_eq!(world.git_there(&["rev-parse", "main"]), pushed);
+}
+
+#[test]
 fn completed_work_lands_without_its_clone_and_what_a_person_squashed_is_found_on_main() {
     let world = FleetWorld::new(ONE).tasks(&["a", "b"], "max-iterations = 1").ready();
     assert_eq!(world.run(&[]).code(), 0);

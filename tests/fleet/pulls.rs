@@ -49,6 +49,28 @@ fn a_pull_request_is_opened_once_for_each_task_whoever_is_killed_and_stays_one()
 }
 
 #[test]
+fn a_task_after_a_request_whose_branch_is_gone_at_the_remote_builds_on_its_commit() {
+    let agent = format!("ls > \"$NOTES/seen-$task\"; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").tasks(&["b"], "after = \"a\"");
+    let world = world.with_nodes();
+    world.sandbox.program("gh", &GH.replace("mkdir", "false"));
+    let running = world.start(&["--on", "nodes", "--land", "pr"]);
+    world.until_noted("scripts/a.1");
+    let first = world.on("m1").runs("a.1").wait(LONG);
+    std::fs::write(world.note("status.a.1"), "done").unwrap();
+    world.until("a has its request", |world| world.state("a") == "completed");
+    assert_eq!(first.code(), 0, "{first:#?}");
+    world.git_there(&["update-ref", "-d", "refs/heads/fleet/repo/a/1"]);
+    world.git_there(&["gc", "--quiet", "--prune=now"]);
+    world.until_noted("scripts/b.1");
+    let second = world.on("m2").runs("b.1").wait(LONG);
+    std::fs::write(world.note("status.b.1"), "done").unwrap();
+    let ran = running.wait(LONG);
+    assert_eq!(ran.code(), 0, "{ran:#?} {second:#?}");
+    assert!(world.noted("seen-b").contains("work-a"), "{}", world.noted("seen-b"));
+}
+
+#[test]
 fn pull_requests_without_gh_are_refused_before_anything_runs() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
     world.sandbox.program("git", "PATH=/usr/bin:/bin; exec git \"$@\"");
