@@ -13,7 +13,6 @@ use crate::drive::prompt::Prompt;
 use crate::drive::resume::{preview, refuse_a_task, resume_here};
 use crate::drive::run::steps::settle;
 use crate::drive::run::{self, hand_over, take};
-use crate::drive::start::baseline::baseline;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{begin, first_prompt, prepare};
 use crate::drive::start::terms;
@@ -180,8 +179,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     }
     let is_ended = || signals.times() > 0;
     let resumed = resume_here(&home, &record, arguments, &changes, &is_ended)?;
-    let record = resumed.report(&mut reporter);
-    let record = baseline(&home, record, true, &signals, &mut reporter)?;
+    let record = resumed.begin(&home, &signals, &mut reporter)?;
     drive_or_detach(&home, record, &arguments.options, &signals, &mut reporter)
 }
 

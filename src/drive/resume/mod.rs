@@ -11,6 +11,7 @@ use super::control::tellable;
 use super::end::{self, handoff};
 use super::find::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
 use super::prompt::Prompt;
+use super::start::baseline::baseline;
 use super::start::establish::{HeldPointers, make_way};
 use super::start::place::{
     self, drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted,
@@ -29,6 +30,7 @@ use crate::parse::arguments::{RecipeArgs, ResumeArgs};
 use crate::parse::settings::merge::{Layer, Settings};
 use crate::parse::settings::options::LoopOptions;
 use crate::world::process::Stop;
+use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 use crate::world::{clock, git, recorded_environment};
 
@@ -45,6 +47,12 @@ pub struct Resumed {
 }
 
 impl Resumed {
+    /// Begins in this process: reports the resume, and runs the checks that have no result yet.
+    pub fn begin(self, home: &Home, signals: &Signals, sink: &mut dyn EventSink) -> Result<Loop> {
+        let record = self.report(sink);
+        baseline(home, record, true, signals, sink)
+    }
+
     /// Reports the resume of a loop of fresh processes, and returns the loop.
     pub fn report(self, sink: &mut dyn EventSink) -> Loop {
         sink.on_event(&RunEvent::Resumed(&self.record));
