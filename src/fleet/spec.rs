@@ -63,7 +63,7 @@ pub enum Source {
 }
 
 /// How far an attempt is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptReport {
     pub number: u32,
     pub host: String,
@@ -81,10 +81,11 @@ pub struct AttemptReport {
 }
 
 /// What an attempt does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "does")]
 pub enum AttemptPhase {
     /// Clone, include, setup, checks before the first iteration.
+    #[default]
     Preparing,
     /// In the queue for a slot.
     Queued,

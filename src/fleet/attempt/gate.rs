@@ -1,16 +1,17 @@
 //! What an attempt needs before an iteration: a slot of its machine, a remote that has the last
 //! one, and the base as it is now. It judges nothing.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
+
 use super::Attempt;
-use super::remote::{Published, RemoteTrouble};
+use super::remote::RemoteTrouble;
 use crate::drive::run::round::{Admission, IterationGate};
-use crate::engine::fleet::Carried;
 use crate::engine::git::{GitFault, GitStep};
-use crate::engine::record::{Ending, Loop, Outcome};
+use crate::engine::record::{Contract, Ending, Loop, Outcome};
 use crate::fleet::spec::{AttemptPhase, Source};
 use crate::world::clock;
 use crate::world::git::land::{OwnTip, own_tip};
@@ -18,11 +19,12 @@ use crate::world::git::refs::{Patience, Refs};
 use crate::world::git::steps::Steps;
 use crate::world::git::{self, steps};
 use crate::world::slots::{Line, Slot};
+use crate::world::store;
 
+/// Between two looks for a slot.
+const SLOT_LOOK: Duration = Duration::from_millis(50);
 /// The longest that one talk with the remote may take for the base.
 const BASE_TALK: Duration = Duration::from_secs(30);
-/// The end of a loop whose branch another attempt has moved.
-const FENCED: &str = "another attempt has this task";
 
 /// The gate of one attempt.
 pub(super) struct AttemptGate<'a> {
@@ -33,18 +35,22 @@ pub(super) struct AttemptGate<'a> {
     stands_on: Option<String>,
     /// The one that was fetched last.
     fetched: Option<String>,
+    /// What was noted, each once, and what of it the loop has not shown yet.
+    noted: BTreeSet<String>,
+    notes: Vec<String>,
 }
 
 impl<'a> AttemptGate<'a> {
     pub fn new(attempt: &'a Attempt<'a>) -> Self {
         let stands_on = attempt.reports.newest().stands_on;
-        Self { attempt, queue: None, slot: None, stands_on, fetched: None }
+        let (noted, notes) = (BTreeSet::new(), Vec::new());
+        Self { attempt, queue: None, slot: None, stands_on, fetched: None, noted, notes }
     }
 
     /// Takes a slot, or says how many are before it in the queue.
     fn take_slot(&mut self) -> io::Result<Option<usize>> {
         let Attempt { home, spec, .. } = self.attempt;
-        if spec.slots == 0 {
+        if spec.slots == 0 || self.slot.is_some() {
             return Ok(None);
         }
         let queue = match &mut self.queue {
@@ -59,24 +65,62 @@ impl<'a> AttemptGate<'a> {
         Ok(None)
     }
 
-    /// Fetches the base: the iteration begins with a rebase onto it. A remote that is away is not
-    /// waited for, and a base that was rewritten is not followed: what it has lost would become
-    /// work of this branch.
-    fn fetch_base(&mut self, record: &Loop) -> Result<(), String> {
-        let Some(fetched) = self.attempt.fetch_base(record).map_err(|fault| fault.line())? else {
+    /// Waits for the slot of the first iteration, where checks run before it.
+    ///
+    /// # Errors
+    /// If a signal ends the wait.
+    pub fn await_slot(&mut self, contract: &Contract) -> Result<()> {
+        if contract.before_the_first().next().is_none() {
+            return Ok(());
+        }
+        let Attempt { reports, signals, .. } = self.attempt;
+        while self.take_slot()?.is_some() {
+            if signals.times() > 0 {
+                bail!("the wait for a slot was ended");
+            }
+            // A loop that is resumed has not got its messages yet, so it does not count as one that
+            // takes requests.
+            if reports.newest().loop_id.is_none() {
+                let _ = reports.enter(AttemptPhase::Queued);
+            }
+            clock::sleep(SLOT_LOOK);
+        }
+        Ok(reports.enter(AttemptPhase::Preparing)?)
+    }
+
+    /// Brings the newest base into the clone: the iteration begins with a rebase onto it. A remote
+    /// that is away is not waited for, and a base that was rewritten is not followed: what it has
+    /// lost would become work of this branch. Nothing is run that the agent has planted in the
+    /// clone's configuration: it must be as the loop found it.
+    fn fetch_base(&mut self, record: &Loop) -> Result<(), GitFault> {
+        let Attempt { spec, .. } = self.attempt;
+        // Without the settings of the start nobody can tell what was planted.
+        let (Source::Local { url: Some(url), .. } | Source::Remote { url }, Some(trusted)) =
+            (&spec.source, &record.trusted)
+        else {
             return Ok(());
         };
         let checkout = &record.place.checkout;
+        steps::unplanted(checkout, trusted, GitStep::Rebase, Some(&spec.branch))?;
+        let signals = self.attempt.signals.clone();
+        let patience = Patience { signals, within: Duration::ZERO, talk: BASE_TALK };
+        let (remote, patience) = (url.as_str(), Some(&patience));
+        let refs = Refs { folder: checkout, remote, stop: &|| false, patience };
+        let name = format!("refs/heads/{}", spec.base);
+        let Some(newest) = refs.list(&[&name])?.pop().map(|found| found.id) else { return Ok(()) };
+        if git::commit(checkout, &newest).is_none() {
+            refs.fetch(&[&name], &[])?;
+        }
         // The last rebase may have worked.
         self.stands_on = self.stands_on(record);
-        let is_kept = |before: &String| git::lacking(checkout, before, &fetched) == Some(0);
-        if !self.stands_on.as_ref().is_none_or(is_kept) {
-            let base = &self.attempt.spec.base;
-            return Err(format!("{base} was rewritten: this branch stays on what it was before"));
+        let is_kept = |before: &String| git::lacking(checkout, before, &newest) == Some(0);
+        if self.stands_on.as_ref().is_none_or(is_kept) {
+            git::refs::point(checkout, &spec.tracked_base(), &newest)?;
+            self.fetched = Some(newest);
+        } else {
+            let base = &spec.base;
+            self.note(format!("{base} was rewritten: this branch stays on what it was before"));
         }
-        let name = self.attempt.spec.tracked_base();
-        git::refs::point(checkout, &name, &fetched).map_err(|fault| fault.line())?;
-        self.fetched = Some(fetched);
         Ok(())
     }
 
@@ -89,54 +133,73 @@ impl<'a> AttemptGate<'a> {
     }
 
     /// Says how far the loop is. A report that cannot be written now is written with the next one.
-    fn report(&self, record: &Loop, phase: AttemptPhase, tip: Option<String>) {
+    fn report(&self, record: &Loop, phase: AttemptPhase, commit: Option<String>) {
         let stands_on = self.stands_on(record);
         let _ = self.attempt.reports.change(|report| {
+            report.follow(record, commit);
             report.phase = phase;
-            report.loop_id = Some(record.id.clone());
-            let before = std::mem::replace(&mut report.carried, Carried::of(record));
-            if record.state.evidence.is_none() {
-                // Whoever looks from time to time still learns how the last iteration ended.
-                report.carried.last = before.last;
-            }
-            report.commit = tip.or(report.commit.take());
             report.stands_on = stands_on;
         });
     }
 
-    /// Brings the report, and the branch if it has moved, to the remote.
+    /// Brings the report, and the branch if it has moved, to the remote. What could not be brought
+    /// is tried again before the next iteration.
     fn publish(&self) -> Option<Ending> {
-        let link = self.attempt.link?;
-        match link.publish(&self.attempt.reports.newest(), None) {
-            Ok(Published::Done) => None,
-            Ok(Published::Fenced) => Some(self.fence()),
-            Err(RemoteTrouble::Refuses(why)) => Some(Ending::new(Outcome::Blocked, why)),
-            // It is tried again before the next iteration.
-            Err(RemoteTrouble::Away(_)) => None,
+        let newest = self.attempt.reports.newest();
+        let pushed = self.attempt.link?.publish(&newest, None, Duration::ZERO);
+        match Admission::from(pushed.err()?) {
+            Admission::Ends(ending) => Some(ending),
+            _ => None,
         }
     }
 
-    fn fence(&self) -> Ending {
-        self.attempt.is_fenced.set(true);
-        // A job that is started again here, after the other is lost, resumes it.
-        Ending::new(Outcome::Interrupted, FENCED)
+    /// Sends the files of git LFS that the branch refers to: they are on this machine alone.
+    fn send_lfs(&mut self, record: &Loop) {
+        let Attempt { spec, signals, .. } = self.attempt;
+        let (Source::Remote { url }, Some(trusted)) = (&spec.source, &record.trusted) else {
+            return;
+        };
+        let stop = || signals.times() > 1;
+        let steps = Steps::new(&record.place, trusted, &stop);
+        let checkout = &record.place.checkout;
+        let sent = steps::unplanted(checkout, trusted, GitStep::Push, Some(&spec.branch))
+            .and_then(|()| steps.send_lfs(url, &spec.branch));
+        if let Err(fault) = sent {
+            self.note(fault.line());
+        }
+    }
+
+    fn note(&mut self, what: String) {
+        if self.noted.insert(what.clone()) {
+            self.notes.push(what);
+        }
+    }
+}
+
+impl From<RemoteTrouble> for Admission {
+    fn from(trouble: RemoteTrouble) -> Self {
+        match trouble {
+            // A job that is started again here, after the other is lost, resumes it.
+            RemoteTrouble::Fenced => {
+                Self::Ends(Ending::new(Outcome::Interrupted, trouble.to_string()))
+            }
+            RemoteTrouble::Refuses(why) => Self::Ends(Ending::new(Outcome::Blocked, why)),
+            RemoteTrouble::Away(why) => Self::Later(why),
+            RemoteTrouble::GivenUp => Self::Paused,
+        }
     }
 }
 
 impl IterationGate for AttemptGate<'_> {
     fn admit(&mut self, record: &Loop) -> Admission {
-        let is_new = self.queue.is_none();
-        if let Some(link) = self.attempt.link {
-            match link.before_iteration(&record.id) {
-                Ok(Published::Done) => {}
-                Ok(Published::Fenced) => return Admission::Ends(self.fence()),
-                Err(RemoteTrouble::Refuses(why)) => {
-                    return Admission::Ends(Ending::new(Outcome::Blocked, why));
-                }
-                Err(RemoteTrouble::Away(None)) => return Admission::Paused,
-                Err(RemoteTrouble::Away(Some(why))) => return Admission::Later(why),
-            }
+        let Attempt { home, link, reports, .. } = self.attempt;
+        if let Some(Err(trouble)) = link.map(|link| link.before_iteration(&record.id)) {
+            return trouble.into();
         }
+        if store::order(home, &record.id).is_some() {
+            return Admission::Later("what a person asked".to_owned());
+        }
+        let is_new = self.queue.is_none();
         match self.take_slot() {
             Ok(None) => {}
             Ok(Some(ahead)) => {
@@ -151,14 +214,13 @@ impl IterationGate for AttemptGate<'_> {
         }
         // An agent that was ended, or ran out of memory, may have left some.
         if !steps::clear_locks(&record.place.checkout) {
-            self.attempt.remember_note("a git still works in the clone of this task");
+            self.note("a git still works in the clone of this task".to_owned());
         }
-        if let Err(why) = self.fetch_base(record) {
-            self.attempt.remember_note(&why);
+        if let Err(fault) = self.fetch_base(record) {
+            self.note(fault.line());
         }
         let slot = self.slot.as_ref().map(Slot::number);
-        let was_running =
-            matches!(self.attempt.reports.newest().phase, AttemptPhase::Running { .. });
+        let was_running = matches!(reports.newest().phase, AttemptPhase::Running { .. });
         self.report(record, AttemptPhase::Running { slot, since: clock::now().wall }, None);
         // After an iteration the remote is told of it; here only that it works at all.
         let ending = if was_running { None } else { self.publish() };
@@ -173,7 +235,7 @@ impl IterationGate for AttemptGate<'_> {
         self.slot = None;
         let why = record.state.wait_reason.clone().unwrap_or_default();
         self.report(record, AttemptPhase::Waiting { until: record.state.due, why }, None);
-        // Only the next iteration ends a loop that was fenced meanwhile.
+        // Only the next iteration ends a loop that another attempt has now.
         let _ = self.publish();
     }
 
@@ -185,12 +247,12 @@ impl IterationGate for AttemptGate<'_> {
             None => AttemptPhase::Queued,
         };
         self.report(record, phase, tip(record).commit);
-        self.attempt.send_lfs(record);
+        self.send_lfs(record);
         self.publish()
     }
 
     fn take_notes(&mut self) -> Vec<String> {
-        self.attempt.take_notes()
+        std::mem::take(&mut self.notes)
     }
 }
 
@@ -200,48 +262,5 @@ pub(super) fn tip(record: &Loop) -> OwnTip {
     match record.branch() {
         Some(branch) => own_tip(checkout, branch),
         None => OwnTip { commit: git::head(checkout).1, astray: None },
-    }
-}
-
-impl Attempt<'_> {
-    /// Brings the newest commit of the base into the clone, where it is, if there is a remote.
-    /// Nothing is run that the agent has planted in the clone's configuration: it must be as the
-    /// loop found it.
-    pub(super) fn fetch_base(&self, record: &Loop) -> Result<Option<String>, GitFault> {
-        let checkout = &record.place.checkout;
-        // Without it nobody can tell what was planted.
-        let Some(trusted) = &record.trusted else { return Ok(None) };
-        steps::unplanted(checkout, trusted, GitStep::Rebase, Some(&self.spec.branch))?;
-        let (Source::Local { url: Some(url), .. } | Source::Remote { url }) = &self.spec.source
-        else {
-            return Ok(None);
-        };
-        let signals = self.signals.clone();
-        let patience = Patience { signals, within: Duration::ZERO, talk: BASE_TALK };
-        let stop = || self.signals.times() > 1;
-        let refs = Refs { folder: checkout, remote: url, stop: &stop, patience: Some(&patience) };
-        let name = format!("refs/heads/{}", self.spec.base);
-        let found = refs.list(&[&name])?.pop().map(|found| found.id);
-        if let Some(id) = &found
-            && git::commit(checkout, id).is_none()
-        {
-            refs.fetch(&[&name], &[])?;
-        }
-        Ok(found)
-    }
-
-    /// Sends the files of git LFS that the branch refers to: they are on this machine alone.
-    fn send_lfs(&self, record: &Loop) {
-        let (Source::Remote { url }, Some(trusted)) = (&self.spec.source, &record.trusted) else {
-            return;
-        };
-        let checkout = &record.place.checkout;
-        let stop = || self.signals.times() > 1;
-        let steps = Steps::new(&record.place, trusted, &stop);
-        let sent = steps::unplanted(checkout, trusted, GitStep::Push, Some(&self.spec.branch))
-            .and_then(|()| steps.send_lfs(url, &self.spec.branch));
-        if let Err(fault) = sent {
-            self.remember_note(&fault.line());
-        }
     }
 }

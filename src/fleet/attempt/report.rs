@@ -1,7 +1,7 @@
 //! The files by which an attempt and its coordinator know each other: the lock that shows that its
 //! process lives, and which process that is, and the report of how far it is.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::fleet::TaskId;
-use crate::engine::record::{Host, ProcessIdentity};
+use crate::drive::find::myself;
+use crate::engine::fleet::{Carried, TaskId};
+use crate::engine::record::{Loop, Owner, ProcessIdentity};
 use crate::fleet::files::FleetFiles;
-use crate::fleet::spec::{AttemptReport, AttemptSpec};
+use crate::fleet::spec::{AttemptPhase, AttemptReport, AttemptSpec};
+use crate::world::clock;
 use crate::world::files::disk::{self, Durability, Lock};
-use crate::world::process::identity;
-use crate::world::store::{hash, read_json, write_json};
-use crate::world::{clock, host};
+use crate::world::store::{read_json, write_json};
 
 /// The largest report that is read, in bytes.
 const REPORT_BYTES: u64 = 4 << 20;
@@ -43,16 +43,16 @@ pub fn process_of(files: &FleetFiles, task: &TaskId, number: u32) -> Option<Proc
         return None;
     }
     let holder: AttemptHolder = read_json(&files.attempt_lock(task, number), HOLDER_BYTES)?;
-    Some(holder.process)
+    Some(holder.owner.process)
 }
 
 /// What the lock of an attempt says of the process that holds it, or held it last.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct AttemptHolder {
-    process: ProcessIdentity,
-    host: Option<Host>,
-    /// Tells the spec that it worked by from a later one with the same words.
-    spec: String,
+    owner: Owner,
+    /// Tells the file of its spec from a later one, also with the same words. `None` where the spec
+    /// came by standard input.
+    spec: Option<String>,
 }
 
 /// An attempt whose lock this process holds. Its death releases it.
@@ -72,25 +72,19 @@ impl HeldAttempt {
         let (task, number) = (&spec.task.task, spec.number);
         let file = files.attempt_lock(task, number);
         let Some(lock) = disk::lock(&file, HELD_WAIT)? else { return Ok(None) };
-        let before: AttemptHolder = read_json(&file, HOLDER_BYTES).unwrap_or_default();
-        let host = host::host();
+        let before: Option<AttemptHolder> = read_json(&file, HOLDER_BYTES);
+        let stamp = disk::stamp(&files.spec(task, number));
         let holder = AttemptHolder {
-            process: identity::myself().unwrap_or_default(),
-            host: host.clone(),
-            spec: match disk::stamp(&files.spec(task, number)) {
-                Some((bytes, modified)) => format!("{bytes} {modified}"),
-                None => hash(&serde_json::to_vec(spec)?),
-            },
+            owner: Owner { search_path: None, ..myself()? },
+            spec: stamp.map(|(bytes, modified)| format!("{bytes} {modified}")),
         };
-        let start =
-            |host: &Option<Host>| host.as_ref().map(|it| (it.machine.clone(), it.boot.clone()));
-        let held = Self {
-            is_same_spec: before.spec == holder.spec,
-            is_of_this_start: start(&before.host) == start(&host),
+        lock.sign(&serde_json::to_string(&holder)?)?;
+        let here = holder.owner.host.as_ref();
+        Ok(Some(Self {
+            is_same_spec: before.as_ref().is_some_and(|before| before.spec == holder.spec),
+            is_of_this_start: before.is_some_and(|before| before.owner.is_of_this_start(here)),
             _lock: lock,
-        };
-        held._lock.sign(&serde_json::to_string(&holder)?)?;
-        Ok(Some(held))
+        }))
     }
 }
 
@@ -98,20 +92,19 @@ impl HeldAttempt {
 #[derive(Debug)]
 pub struct Reports {
     file: PathBuf,
-    report: RefCell<AttemptReport>,
-    /// Whether the file has it.
-    is_written: RefCell<bool>,
+    newest: RefCell<AttemptReport>,
+    is_written: Cell<bool>,
 }
 
 impl Reports {
     /// Those of an attempt that begins with this one, which is written by the first change.
     pub fn new(file: PathBuf, report: AttemptReport) -> Self {
-        Self { file, report: RefCell::new(report), is_written: RefCell::new(false) }
+        Self { file, newest: RefCell::new(report), is_written: Cell::new(false) }
     }
 
     /// The newest.
     pub fn newest(&self) -> AttemptReport {
-        self.report.borrow().clone()
+        self.newest.borrow().clone()
     }
 
     /// Changes the report.
@@ -119,15 +112,33 @@ impl Reports {
     /// # Errors
     /// If the file cannot be written. The next change tries it again, so only the last one counts.
     pub fn change(&self, change: impl FnOnce(&mut AttemptReport)) -> io::Result<()> {
-        let mut report = self.report.borrow_mut();
+        let mut report = self.newest.borrow_mut();
         let before = report.clone();
         change(&mut report);
-        if *report == before && *self.is_written.borrow() {
+        if *report == before && self.is_written.get() {
             return Ok(());
         }
         report.at = clock::now().wall;
         let written = write_json(&self.file, &*report, Durability::Machine);
-        *self.is_written.borrow_mut() = written.is_ok();
+        self.is_written.set(written.is_ok());
         written
+    }
+
+    /// Changes what the attempt does.
+    pub fn enter(&self, phase: AttemptPhase) -> io::Result<()> {
+        self.change(|report| report.phase = phase)
+    }
+}
+
+impl AttemptReport {
+    /// Takes in how far the loop is, with the newest commit of its branch.
+    pub(super) fn follow(&mut self, record: &Loop, commit: Option<String>) {
+        let last = std::mem::replace(&mut self.carried, Carried::of(record)).last;
+        if self.carried.last.is_empty() {
+            // Whoever looks from time to time still learns how the last iteration ended.
+            self.carried.last = last;
+        }
+        self.loop_id = Some(record.id.clone());
+        self.commit = commit.or(self.commit.take());
     }
 }

@@ -1,14 +1,16 @@
 //! The rules of a start, and what an attempt and its coordinator say to each other: by files, and
 //! by refs of real remotes on this machine.
 
+use std::time::Duration;
+
 use tempfile::TempDir;
 
 use super::*;
 use crate::drive::run::round::{Admission, IterationGate as _};
 use crate::engine::fixture::{a_run, at};
-use crate::engine::record::{LoopId, Status, TaskOfFleet};
+use crate::engine::record::{Actor, LoopId, Status, TaskOfFleet};
 use crate::fleet::attempt::gate::AttemptGate;
-use crate::fleet::attempt::remote::{RemoteTrouble, reports, result, send_request};
+use crate::fleet::attempt::remote::{reports, result, send_request};
 use crate::fleet::record::TaskRequest;
 use crate::fleet::step::FleetRequest;
 use crate::world::files::disk::Durability;
@@ -74,8 +76,7 @@ impl Yard {
     }
 
     fn link(&self, signals: &Signals) -> RemoteLink {
-        RemoteLink::open(&self.home, &self.files, &a_spec(self.remote()), &self.url(), signals)
-            .unwrap()
+        RemoteLink::open(&self.home, &a_spec(self.remote()), signals).unwrap().unwrap()
     }
 
     fn remote(&self) -> Source {
@@ -85,15 +86,13 @@ impl Yard {
     fn attempt<'a>(&'a self, spec: &'a AttemptSpec, signals: &'a Signals) -> Attempt<'a> {
         Attempt {
             home: &self.home,
-            files: &self.files,
             spec,
             clone: self.files.clone(&vat(), 1),
+            groups: self.files.groups(&vat(), 1),
             signals,
             reports: Reports::new(self.files.report(&vat(), 1), begun_report(spec, None)),
             link: None,
             is_same_spec: false,
-            is_fenced: Cell::new(false),
-            notes: RefCell::default(),
         }
     }
 
@@ -173,7 +172,7 @@ fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
         ..a_report()
     };
     let blocked = Some(ended(Blocked));
-    // The report's end and iterations, whether the spec is the same, the loop, and the clone.
+    // The report's end, whether the spec is the same, and the loop's end and iterations.
     let table = [
         (None, None, AttemptStart::Begin),
         (None, Some((None, 0)), AttemptStart::Resume),
@@ -197,16 +196,12 @@ fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
         let is_same_spec = said.as_ref().is_some_and(|(_, is_same)| *is_same);
         let report = said.map(|(end, _)| report(end, 0));
         let record = found.map(|(outcome, completed)| a_record(outcome, completed));
-        let start =
-            |is_there| decide_start(report.as_ref(), is_same_spec, record.as_ref(), is_there);
-        assert_eq!(start(true), expected, "{report:?} {found:?}");
-        if matches!(expected, AttemptStart::Resume | AttemptStart::Close) {
-            assert_eq!(start(false), AttemptStart::Begin, "without its clone");
-        }
+        let start = decide_start(report.as_ref(), is_same_spec, record.as_ref());
+        assert_eq!(start, expected, "{report:?} {found:?}");
     }
     let further = report(None, 3);
     let behind = a_record(None, 2);
-    assert_eq!(decide_start(Some(&further), true, Some(&behind), true), AttemptStart::Begin);
+    assert_eq!(decide_start(Some(&further), true, Some(&behind)), AttemptStart::Begin);
 }
 
 #[test]
@@ -269,22 +264,25 @@ fn a_branch_and_its_result_go_up_together_and_a_second_process_shuts_the_first_o
     let link = yard.link(&signals);
     assert_eq!(link.look().unwrap(), None);
     let report = a_report();
-    assert_eq!(link.claim(&report).unwrap(), Published::Done);
+    link.claim(&report).unwrap();
     let tip = yard.commit(&clone, "work");
     let worked = AttemptReport { commit: Some(tip.clone()), ..report.clone() };
-    assert_eq!(link.publish(&worked, None).unwrap(), Published::Done);
+    link.publish(&worked, None, Duration::ZERO).unwrap();
     assert_eq!(yard.git("hub.git", &["rev-parse", "refs/heads/fleet/shop/vat/1"]), tip);
     let seen = yard.on_remote(|refs| reports(refs, "shop")).unwrap();
     assert_eq!(seen, [(vat(), worked.clone())]);
 
     // The job is started again: it takes over what was pushed.
     let second = yard.link(&signals);
-    assert_eq!(second.look().unwrap().map(|found| found.report), Some(worked.clone()));
-    assert_eq!(second.claim(&worked).unwrap(), Published::Done);
+    assert_eq!(second.look().unwrap(), Some(worked.clone()));
+    second.claim(&worked).unwrap();
     let late = AttemptReport { commit: Some(yard.commit(&clone, "late")), ..worked };
-    assert_eq!(link.publish(&late, None).unwrap(), Published::Fenced);
+    let refused = |link: &RemoteLink| link.publish(&late, None, Duration::ZERO);
+    assert!(matches!(refused(&link), Err(RemoteTrouble::Fenced)));
     assert_eq!(yard.git("hub.git", &["rev-parse", "refs/heads/fleet/shop/vat/1"]), tip);
-    assert!(link.is_fenced() && !second.is_fenced());
+    let id = LoopId::from_random(7);
+    assert!(matches!(link.before_iteration(&id), Err(RemoteTrouble::Fenced)));
+    second.before_iteration(&id).unwrap();
 }
 
 #[test]
@@ -296,7 +294,10 @@ fn a_branch_that_somebody_else_moved_ends_the_attempt() {
     link.claim(&a_report()).unwrap();
     yard.git("person", &["push", "-q", &yard.url(), "main:refs/heads/fleet/shop/vat/1"]);
     let worked = AttemptReport { commit: Some(yard.commit(&clone, "work")), ..a_report() };
-    assert_eq!(link.publish(&worked, None).unwrap(), Published::Fenced);
+    let id = LoopId::from_random(7);
+    assert!(matches!(link.before_iteration(&id), Err(RemoteTrouble::Fenced)), "before a push");
+    let pushed = link.publish(&worked, None, Duration::ZERO);
+    assert!(matches!(pushed, Err(RemoteTrouble::Fenced)));
 }
 
 #[test]
@@ -309,12 +310,13 @@ fn a_remote_that_is_away_is_asked_again_before_the_next_iteration() {
     let tip = yard.commit(&clone, "work");
     let worked = AttemptReport { commit: Some(tip.clone()), ..a_report() };
     disk::rename(&yard.path("hub.git"), &yard.path("away.git")).unwrap();
-    assert!(matches!(link.publish(&worked, None), Err(RemoteTrouble::Away(Some(_)))));
+    let pushed = link.publish(&worked, None, Duration::ZERO);
+    assert!(matches!(pushed, Err(RemoteTrouble::Away(_))));
     let id = LoopId::from_random(7);
-    assert!(matches!(link.before_iteration(&id), Err(RemoteTrouble::Away(Some(_)))));
+    assert!(matches!(link.before_iteration(&id), Err(RemoteTrouble::Away(_))));
     disk::rename(&yard.path("away.git"), &yard.path("hub.git")).unwrap();
     clock::sleep(Duration::from_millis(1100));
-    assert_eq!(link.before_iteration(&id).unwrap(), Published::Done);
+    link.before_iteration(&id).unwrap();
     assert_eq!(yard.git("hub.git", &["rev-parse", "refs/heads/fleet/shop/vat/1"]), tip);
 }
 
@@ -329,7 +331,7 @@ fn requests_reach_the_loop_of_their_attempt_once() {
     let pause = FleetRequest::Task(TaskRequest::Pause { now: true });
     let send = |number| yard.on_remote(|refs| send_request(refs, "shop", &vat(), number, &pause));
     send(2).unwrap();
-    assert_eq!(link.before_iteration(&id).unwrap(), Published::Done);
+    link.before_iteration(&id).unwrap();
     assert_eq!(store::order(&yard.home, &id), None, "it is for a later attempt");
     send(1).unwrap();
     link.before_iteration(&id).unwrap();
@@ -338,14 +340,15 @@ fn requests_reach_the_loop_of_their_attempt_once() {
     link.before_iteration(&id).unwrap();
     assert_eq!(store::order(&yard.home, &id), None);
     // Another process of the attempt knows what was obeyed.
-    link.publish(&a_report(), None).unwrap();
+    link.publish(&a_report(), None, Duration::ZERO).unwrap();
     let second = yard.link(&Signals::default());
     second.look().unwrap();
-    assert!(!second.is_called_off());
+    second.before_iteration(&id).unwrap();
+    assert_eq!(store::order(&yard.home, &id), None);
     yard.git("person", &["commit", "-q", "--allow-empty", "-m", "not JSON"]);
     let forged = "main:refs/crew/shop/request/vat";
     yard.git("person", &["push", "-q", "--force", &yard.url(), forged]);
-    assert_eq!(link.before_iteration(&id).unwrap(), Published::Done);
+    link.before_iteration(&id).unwrap();
 }
 
 #[test]
@@ -360,7 +363,7 @@ fn the_last_result_holds_the_record_and_as_much_of_the_journal_as_fits() {
     let file = yard.home.loop_file(&record.id, "journal.jsonl");
     disk::write(&file, journal.as_bytes(), Durability::Process).unwrap();
     let report = AttemptReport { end: Some(ended(Outcome::Completed)), ..a_report() };
-    assert_eq!(link.publish(&report, Some(&record)).unwrap(), Published::Done);
+    link.publish(&report, Some(&record), Duration::ZERO).unwrap();
     let found = yard.on_remote(|refs| result(refs, "shop", &vat(), 1)).unwrap().unwrap();
     assert_eq!((found.report, found.record.map(|it| it.id)), (report, Some(record.id)));
     assert!(found.journal.unwrap().ends_with("the end\n"));
@@ -391,6 +394,22 @@ fn only_the_newest_attempt_of_a_task_is_heard_and_junk_is_not() {
     yard.git("person", &["push", "-q", &yard.url(), "main:refs/crew/shop/result/-x/1"]);
     yard.git("person", &["push", "-q", &yard.url(), "main:refs/crew/shop/result/other/1"]);
     assert!(heard().is_empty());
+}
+
+#[test]
+fn no_iteration_begins_where_a_person_has_asked_for_something() {
+    let yard = Yard::new();
+    yard.make_clone();
+    let (spec, signals) = (a_spec(local()), Signals::default());
+    let attempt = yard.attempt(&spec, &signals);
+    assert_eq!(attempt.left_here(), None);
+    let record = yard.record();
+    disk::make_private_folder(&yard.home.loop_folder(&record.id)).unwrap();
+    store::order_pause(&yard.home, &record.id, Actor::User, false).unwrap();
+    let mut gate = AttemptGate::new(&attempt);
+    assert_eq!(gate.admit(&record), Admission::Later("what a person asked".to_owned()));
+    store::clear_orders(&yard.home, &record.id).unwrap();
+    assert_eq!(gate.admit(&record), Admission::Granted);
 }
 
 #[test]
