@@ -12,7 +12,7 @@ use super::tasks::DescribedFleet;
 use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{LandingMode, TaskId};
 use crate::engine::record::{Check, Outcome, Permissions};
-use crate::engine::text::{Shown, clean, distinct, named, one_line};
+use crate::engine::text::{Shown, clean, is_word_of, named, one_line};
 use crate::engine::usage::Money;
 use crate::engine::words::templates;
 use crate::parse::settings::trust::TrustRequest;
@@ -36,17 +36,8 @@ const TASK_COLUMNS: usize = 30;
 /// The most characters of foreign text in a row; a command is whole.
 const TEXT_CHARS: usize = 200;
 /// The options that have a row of their own.
-const SHOWN_ELSEWHERE: [&str; 9] = [
-    "verify",
-    "gate",
-    "until",
-    "no-worse",
-    "max-cost",
-    "agent",
-    "model",
-    "permissions",
-    "fallback",
-];
+const SHOWN_ELSEWHERE: &str =
+    "verify gate until no-worse max-cost agent model permissions fallback";
 
 /// The page, for a terminal of so many columns. `record` is what is known of an earlier start;
 /// `is_dry`: every task is listed.
@@ -62,7 +53,6 @@ pub fn page(
     let open: Vec<&DescribedTask> =
         tasks.iter().filter(|task| known(task).and_then(outcome).is_none()).collect();
     let listed = if is_dry { open.len() } else { open.len().min(LISTED) };
-    let rows = Rows { setup, open: &open, width };
     let order = open[..listed].iter().enumerate().map(|(index, task)| {
         let runs = known(task).is_some_and(|task| matches!(task.state, TaskState::Running { .. }));
         let after: Vec<&str> = task.task.after.iter().map(TaskId::as_str).collect();
@@ -93,8 +83,7 @@ pub fn page(
         order => table::lines(columns, order, width.saturating_sub(INDENT)),
         overlaps => overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
-        agents => rows.agents(),
-        commands => rows.commands(),
+        rows => rows(setup, &open, width),
         include => setup.include.as_deref().map(|it| Shown(it.trim()).to_string().replace("\\n", ", ")),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
         trust => trust(&described.untrusted),
@@ -172,84 +161,72 @@ fn trust(untrusted: &[TrustRequest]) -> String {
     format!("new, and asked about once: {}", named(&names, NEW_MAX))
 }
 
-/// The rows about the tasks that are not over.
-struct Rows<'a> {
-    setup: &'a FleetSetup,
-    open: &'a [&'a DescribedTask],
-    width: usize,
+/// The name of a row and its text.
+type Row = (&'static str, String);
+
+/// What there is to say of a task, in the order of the page.
+const OF_A_TASK: [fn(&FleetSetup, &DescribedTask) -> Vec<Row>; 4] =
+    [|_, task| vec![agent(task)], |_, task| vec![other_options(task)], commands, checks_of_landing];
+
+/// What there is to say of the tasks that are not over. Each text is once, with the tasks that it is
+/// of unless it is of all.
+fn rows(setup: &FleetSetup, open: &[&DescribedTask], width: usize) -> Vec<String> {
+    let mut rows: Vec<(Row, Vec<String>)> = Vec::new();
+    let all = OF_A_TASK.iter().flat_map(|rows_of| {
+        open.iter().flat_map(move |task| rows_of(setup, task).into_iter().map(move |it| (it, task)))
+    });
+    for (row, task) in all.filter(|((_, text), _)| !text.is_empty()) {
+        let id = task.task.id.to_string();
+        match rows.iter_mut().find(|(known, _)| *known == row) {
+            // It may have a check twice.
+            Some((_, of)) if of.last() == Some(&id) => {}
+            Some((_, of)) => of.push(id),
+            None => rows.push((row, vec![id])),
+        }
+    }
+    rows.iter().map(|(row, of)| row_of(row, of, of.len() == open.len(), width)).collect()
 }
 
-impl Rows<'_> {
-    /// Who works, and the options that have no row of their own.
-    fn agents(&self) -> Vec<String> {
-        [self.grouped("agent", describe_agent), self.grouped("options", other_options)].concat()
+/// A row with the tasks that it is of: in its line if that has the room. The text is never broken.
+fn row_of((name, text): &Row, of: &[String], is_of_all: bool, width: usize) -> String {
+    let line = format!("  {name:<7} {text}");
+    if is_of_all {
+        return line + "\n";
     }
+    let names = format!("for {}", named(of, LISTED));
+    if colour::width(&line) + 2 + colour::width(&names) <= width {
+        return format!("{line}  {names}\n");
+    }
+    format!("{line}\n{}", indented(&names, INDENT + 2, width))
+}
 
-    /// One row for each text, with the tasks that it is of.
-    fn grouped(&self, name: &str, text_of: impl Fn(&DescribedTask) -> String) -> Vec<String> {
-        let texts: Vec<(String, &DescribedTask)> =
-            self.open.iter().map(|task| (text_of(task), *task)).collect();
-        let different = distinct(texts.iter().map(|(text, _)| text.clone())).into_iter();
-        let rows = different.filter(|text| !text.is_empty()).map(|text| {
-            let of = texts.iter().filter(|(its, _)| *its == text).map(|(_, task)| *task);
-            self.row(name, &text, &of.collect::<Vec<_>>())
-        });
-        rows.collect()
+/// The commands that run in the clone of a task.
+fn commands(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
+    let checks = &task.contract.checks;
+    let setup = setup.setup.iter();
+    let mut rows: Vec<Row> =
+        setup.map(|run| ("setup", format!("`{}` in each new clone", Shown(run)))).collect();
+    rows.extend(checks.iter().map(|check| {
+        let remark = if check.no_worse { " gets no worse" } else { "" };
+        (check.role.label(), format!("`{}`{remark}", Shown(&check.run)))
+    }));
+    if checks.is_empty() {
+        rows.push(("checks", "none: only its agent says when a task is done".to_owned()));
     }
+    rows
+}
 
-    /// Every command that runs, each once.
-    fn commands(&self) -> Vec<String> {
-        let mut rows = Vec::new();
-        for run in &self.setup.setup {
-            rows.push(self.row("setup", &format!("`{}` in each new clone", Shown(run)), self.open));
-        }
-        let mut checks: Vec<(String, &str, Vec<&DescribedTask>)> = Vec::new();
-        for task in self.open {
-            for check in &task.contract.checks {
-                let remark = if check.no_worse { " gets no worse" } else { "" };
-                let text = format!("`{}`{remark}", Shown(&check.run));
-                let role = check.role.label();
-                match checks.iter_mut().find(|(its, of, _)| (&**its, *of) == (&*text, role)) {
-                    Some((.., tasks)) => tasks.push(task),
-                    None => checks.push((text, role, vec![task])),
-                }
-            }
-        }
-        rows.extend(checks.iter().map(|(text, role, tasks)| self.row(role, text, tasks)));
-        let unchecked = self.open.iter().filter(|task| task.contract.checks.is_empty());
-        let unchecked: Vec<_> = unchecked.copied().collect();
-        if !unchecked.is_empty() {
-            let what = "none: only its agent says when a task is done";
-            rows.push(self.row("checks", what, &unchecked));
-        }
-        let checks =
-            self.setup.land_checks.iter().filter(|_| self.setup.landing != LandingMode::No);
-        for check in checks {
-            let text = format!("`{}` on main as it will be", Shown(&check.run));
-            rows.push(self.row("land", &text, self.open));
-        }
-        rows
+fn checks_of_landing(setup: &FleetSetup, _: &DescribedTask) -> Vec<Row> {
+    if setup.landing == LandingMode::No {
+        return Vec::new();
     }
-
-    /// A row with the tasks that it is of, unless it is of all: in its line if that has the room.
-    /// The text is never broken.
-    fn row(&self, name: &str, text: &str, of: &[&DescribedTask]) -> String {
-        let line = format!("  {name:<7} {text}");
-        if of.len() == self.open.len() {
-            return line + "\n";
-        }
-        let names: Vec<String> = of.iter().map(|task| task.task.id.to_string()).collect();
-        let names = format!("for {}", named(&names, LISTED));
-        if colour::width(&line) + 2 + colour::width(&names) <= self.width {
-            return format!("{line}  {names}\n");
-        }
-        format!("{line}\n{}", indented(&names, INDENT + 2, self.width))
-    }
+    let row = |check: &Check| ("land", format!("`{}` on main as it will be", Shown(&check.run)));
+    setup.land_checks.iter().map(row).collect()
 }
 
 /// "claude, model opus, permissions bypass, at most $5.00; then codex".
-fn describe_agent(task: &DescribedTask) -> String {
-    let Some(run) = &task.contract.run else { return String::new() };
+fn agent(task: &DescribedTask) -> Row {
+    let Some(run) = &task.contract.run else { return ("agent", String::new()) };
     let mut text = shown(&run.agent.name);
     if let Some(model) = &run.model {
         text += &format!(", model {}", shown(model));
@@ -261,17 +238,17 @@ fn describe_agent(task: &DescribedTask) -> String {
         text += &format!(", at most {}", Money::from_micros(task.contract.limits.max_cost_micros));
     }
     let others: Vec<String> = run.fallback.iter().map(|agent| shown(&agent.name)).collect();
-    if others.is_empty() { text } else { format!("{text}; then {}", others.join(", ")) }
+    let then =
+        if others.is_empty() { String::new() } else { format!("; then {}", others.join(", ")) };
+    ("agent", text + &then)
 }
 
 /// The options of a task that have no row of their own, word for word.
-fn other_options(task: &DescribedTask) -> String {
-    let is_other = |word: &&String| {
-        let name = word.split(" = ").next().unwrap_or_default();
-        !SHOWN_ELSEWHERE.contains(&name)
-    };
-    let words: Vec<String> = task.task.words.iter().filter(is_other).cloned().collect();
-    Shown(&words.join(", ")).to_string()
+fn other_options(task: &DescribedTask) -> Row {
+    let name = |word: &String| word.split(" = ").next().unwrap_or_default().to_owned();
+    let words = task.task.words.iter().filter(|word| !is_word_of(SHOWN_ELSEWHERE, &name(word)));
+    let words: Vec<String> = words.cloned().collect();
+    ("options", Shown(&words.join(", ")).to_string())
 }
 
 #[cfg(test)]
