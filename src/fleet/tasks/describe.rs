@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Error, Result, anyhow, bail};
 
 use super::DescribedFleet;
+use super::faults::Faults;
 use super::folder::{FLEET_FILE, is_task, read_folder};
-use super::options::{FleetFile, TaskOptions, in_a_file};
+use super::options::{FleetFile, TaskOptions};
 use super::trust::requests;
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::error_text::error_text;
@@ -37,7 +38,10 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_CONTRACT_BYTES: usize = 1 << 20;
 /// The time limit of `setup` in seconds, unless fleet.toml has one.
 const SETUP_TIMEOUT_S: u64 = 45 * 60;
-/// The most tasks or files that a sentence names.
+/// What an option is in a file.
+const OPTION_IN_A_FILE: &str =
+    " (here as a key without --, under [task] in fleet.toml or in the front matter)";
+/// The most tasks that a sentence names.
 const NAMED_MAX: usize = 3;
 
 /// Reads a fleet's folder. A relative one starts at `here`, or at the root of the repository there,
@@ -228,15 +232,13 @@ fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
 /// The fleet that has the name, and how this one gets a name of its own.
 pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
     let FleetSetup { name, repository, folder, .. } = setup;
+    let is_there = git::top(&known.repository).is_some();
     let is_same = known.repository == *repository
-        || git::shared_folder(&known.repository).is_some_and(|shared| {
-            Some(shared) == git::shared_folder(repository) && git::top(&known.repository).is_some()
-        });
+        || (is_there && git::shared_folder(&known.repository) == git::shared_folder(repository));
     // A repository that was moved has the same remote.
-    let is_moved = git::top(&known.repository).is_none()
-        && known.remote.is_some()
-        && known.remote.as_ref().map(|it| &it.url)
-            == remotes::remote_of(repository).map(|it| it.1).as_ref();
+    let url = remotes::remote_of(repository).map(|(_, url)| url);
+    let is_moved =
+        !is_there && url.is_some() && known.remote.as_ref().map(|it| &it.url) == url.as_ref();
     let fix = format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own");
     if !is_same && !is_moved {
         bail!(
@@ -261,40 +263,30 @@ fn contracts(
 ) -> Result<(Vec<DescribedTask>, Vec<String>)> {
     let known = terms::look(home, &place.checkout, true)?;
     let (mut tasks, mut notes) = (Vec::new(), Vec::new());
-    let mut faults: Vec<(String, Vec<String>)> = Vec::new();
-    match missing_for_landing(setup, place) {
-        Ok(note) => notes.extend(note),
-        Err(error) => faults.push((in_a_line(&error), vec![FLEET_FILE.to_owned()])),
+    let mut faults = Faults::default();
+    FLEET_FILE.clone_into(&mut faults.file);
+    if setup.landing == LandingMode::Main {
+        // Jobs of another executor land here, too.
+        match missing_at_the_start(place, &setup.land_checks) {
+            Ok(note) => notes.extend(note),
+            Err(error) => faults.at(None, format!("[land] check: {}", in_a_line(&error))),
+        }
     }
     for (task, options) in read {
+        faults.file = format!("{}.md", task.id);
         match contract(home, setup, place, &known, options.run_args(&task.prompt)) {
             Ok((contract, more)) => {
                 notes.extend(more);
                 tasks.push(DescribedTask { task, contract });
             }
-            Err(error) => {
-                let (file, what) = (format!("{}.md", task.id), in_a_line(&error));
-                match faults.iter_mut().find(|(known, _)| *known == what) {
-                    Some((_, files)) => files.push(file),
-                    None => faults.push((what, vec![file])),
-                }
-            }
+            Err(error) => faults.at(None, in_a_line(&error)),
         }
     }
+    let faults = faults.into_lines();
     if !faults.is_empty() {
-        let line =
-            |(what, files): &(String, Vec<String>)| format!("{}: {what}", named(files, NAMED_MAX));
-        return Err(refusal(folder, &faults.iter().map(line).collect::<Vec<_>>()));
+        return Err(refusal(folder, &faults));
     }
     Ok((tasks, distinct(notes.into_iter())))
-}
-
-/// A check of a landing whose program is missing. Jobs of another executor land here, too.
-fn missing_for_landing(setup: &FleetSetup, place: &Place) -> Result<Option<String>> {
-    if setup.landing != LandingMode::Main {
-        return Ok(None);
-    }
-    missing_at_the_start(place, &setup.land_checks).map_err(|error| error.context("[land] check"))
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.
@@ -343,13 +335,12 @@ fn freeze(recipe: &mut Recipe) -> Result<()> {
     Ok(())
 }
 
-/// An error with its fix, as a row of a list.
+/// An error with its fix, as a row of a list. A fix may name options of a command line.
 fn in_a_line(error: &Error) -> String {
     let text = error_text(error);
-    match text.split_once("\nhint: ") {
-        Some((what, fix)) => format!("{what}; {}", in_a_file(fix)),
-        None => text,
-    }
+    let Some((what, fix)) = text.split_once("\nhint: ") else { return text };
+    let key = if fix.contains("--") { OPTION_IN_A_FILE } else { "" };
+    format!("{what}; {fix}{key}")
 }
 
 /// The note for the tasks whose agents never report what they use, where the fleet limits that.

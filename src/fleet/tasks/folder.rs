@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use toml::Table;
 
-use super::front_matter::{Faults, FileValue, KeyValue, split, toml};
+use super::faults::Faults;
+use super::front_matter::{KeyValue, split, toml};
 use super::options::{
-    FleetFile, LAND_KEYS, LandTable, TASK_KEYS, TOP_KEYS, TaskOptions, is_option, key_name,
-    laid_over, refuse, refuse_exclusive, refuse_key, refuse_repeats, take, words,
+    FRONT_MATTER, FleetFile, FrontMatter, LAND, TASK, TOP, TaskOptions, is_option, key_name,
+    laid_over, read, words,
 };
-use crate::engine::boundary::protect;
-use crate::engine::fleet::task::{MAX_PRIORITY, USUAL_PRIORITY};
+use crate::engine::fleet::task::USUAL_PRIORITY;
 use crate::engine::fleet::{FleetTask, TaskId};
 use crate::parse::spelling::nearest;
 use crate::world::store::hash;
@@ -60,13 +60,12 @@ pub fn read_folder(
     fleet_toml: Option<&[u8]>,
 ) -> Result<(FleetFile, Vec<(FleetTask, TaskOptions)>), Vec<String>> {
     files.sort();
-    let mut faults = Faults { file: FLEET_FILE.to_owned(), found: Vec::new() };
-    let text = text_of(fleet_toml.unwrap_or_default(), &mut faults);
+    let mut faults = Faults::default();
+    let text = begin(FLEET_FILE, fleet_toml.unwrap_or_default(), &mut faults);
     let (fleet, shared) = read_fleet_file(text.unwrap_or_default(), &mut faults);
     let mut tasks = Vec::new();
     for (name, bytes) in &files {
-        faults.file.clone_from(name);
-        let text = text_of(bytes, &mut faults);
+        let text = begin(name, bytes, &mut faults);
         tasks.extend(text.and_then(|text| read_task(name, text, &mut faults)));
     }
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
@@ -78,14 +77,13 @@ pub fn read_folder(
         faults.file = format!("{}{ENDING}", task.task.id);
         whole.extend(complete(task, &shared, fleet.setup.as_deref(), &mut faults));
     }
-    let mut faults = faults.found;
+    let faults = faults.into_lines();
     if faults.is_empty() {
         whole.sort_by(|(one, _), (other, _)| one.turn(other));
-        return Ok((fleet, whole));
+        Ok((fleet, whole))
+    } else {
+        Err(faults)
     }
-    // What is wrong for all tasks is first.
-    faults.sort_by_key(|fault| (fault.file != FLEET_FILE, fault.clone()));
-    Err(faults.iter().map(ToString::to_string).collect())
 }
 
 /// Reads a task file; `name` is that of the file, with its ending. Where something is wrong in it,
@@ -105,99 +103,33 @@ fn read_task(name: &str, text: &str, faults: &mut Faults) -> Option<TaskFile> {
             "the prompt has {has} KiB, and may have {most}: put some of it into another file, and name that"
         ));
     }
-    refuse_repeats(&entries, faults);
-    let (mut after, mut after_line) = (Vec::new(), None);
-    let (mut touches, mut priority) = (Vec::new(), USUAL_PRIORITY);
-    let mut options = Table::new();
-    for entry in &entries {
-        match key_name(&entry.key).as_str() {
-            "after" => {
-                let wanted = "expected the name of a task or a list such as [a, b]";
-                after = each(entry, faults, |text| text.parse().map_err(|_| wanted.to_owned()));
-                after_line = Some(entry.line);
-            }
-            "touches" => {
-                touches = each(entry, faults, |text| match protect::glob(text) {
-                    Ok(_) => Ok(text.to_owned()),
-                    Err(wanted) => Err(format!("expected {wanted}")),
-                });
-            }
-            "priority" => match entry.value.text().map(str::parse) {
-                Some(Ok(number)) if number <= MAX_PRIORITY => priority = number,
-                _ => {
-                    let wanted = "expected a whole number from 0 to 9, the most urgent";
-                    refuse(entry, wanted, &entry.value, faults);
-                }
-            },
-            _ => take_option(entry, TASK_KEYS, &mut options, faults),
-        }
-    }
-    refuse_exclusive(&options, faults);
-    let (prompt, words, revision) = (prompt.to_owned(), Vec::new(), String::new());
-    let task = FleetTask { id: id?, prompt, words, after, touches, priority, revision };
+    let (options, own): (Vec<&KeyValue>, Vec<&KeyValue>) =
+        entries.iter().partition(|entry| is_option(&key_name(&entry.key)));
+    let (_, options) = read::<TaskOptions>(&options, FRONT_MATTER, faults);
+    let (front, _) = read::<FrontMatter>(&own, FRONT_MATTER, faults);
+    let after_line = own.iter().rfind(|entry| entry.key == "after").map(|entry| entry.line);
+    let task = FleetTask {
+        id: id?,
+        prompt: prompt.to_owned(),
+        words: Vec::new(),
+        after: front.after,
+        touches: front.touches,
+        priority: front.priority.unwrap_or(USUAL_PRIORITY),
+        revision: String::new(),
+    };
     Some(TaskFile { task, options, after_line })
-}
-
-/// Each text of a list that `read` takes; any other is a fault.
-fn each<T>(
-    entry: &KeyValue,
-    faults: &mut Faults,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Vec<T> {
-    let mut taken = Vec::new();
-    for value in entry.value.each() {
-        let text = value.text().ok_or_else(|| "expected a text or a list of texts".to_owned());
-        match text.and_then(&read) {
-            Ok(read) => taken.push(read),
-            Err(wanted) => refuse(entry, &wanted, value, faults),
-        }
-    }
-    taken
-}
-
-/// Takes a key that is an option. `keys` are the others that this place of the file has.
-fn take_option(entry: &KeyValue, keys: &[&'static str], options: &mut Table, faults: &mut Faults) {
-    if is_option(&key_name(&entry.key)) {
-        take::<TaskOptions>(entry, options, faults);
-    } else {
-        refuse_key(entry, keys, true, faults);
-    }
 }
 
 /// What fleet.toml says, and the options of `[task]`.
 fn read_fleet_file(text: &str, faults: &mut Faults) -> (FleetFile, Table) {
-    let entries = toml(text).unwrap_or_else(|(line, what)| {
+    let entries = toml(text, &["land", "task"]).unwrap_or_else(|(line, what)| {
         faults.at(line, what);
         Vec::new()
     });
-    refuse_repeats(&entries, faults);
-    let [mut top, mut land, mut shared] = [Table::new(), Table::new(), Table::new()];
-    for entry in &entries {
-        match (entry.key.as_str(), &entry.value) {
-            ("task", FileValue::Table(keys)) => {
-                refuse_repeats(keys, faults);
-                keys.iter().for_each(|entry| take_option(entry, &[], &mut shared, faults));
-            }
-            ("land", FileValue::Table(keys)) => {
-                refuse_repeats(keys, faults);
-                for entry in keys {
-                    if LAND_KEYS.contains(&&*key_name(&entry.key)) {
-                        take::<LandTable>(entry, &mut land, faults);
-                    } else {
-                        refuse_key(entry, LAND_KEYS, false, faults);
-                    }
-                }
-            }
-            (key, _) if TOP_KEYS.contains(&&*key_name(key)) => {
-                take::<FleetFile>(entry, &mut top, faults);
-            }
-            _ => refuse_key(entry, TOP_KEYS, false, faults),
-        }
-    }
-    refuse_exclusive(&shared, faults);
-    // Each key was read alone before.
-    let land = LandTable::deserialize(land).unwrap_or_default();
-    let fleet = FleetFile::deserialize(top).unwrap_or_default();
+    let of = |table| entries.iter().filter(|entry| entry.table == table).collect::<Vec<_>>();
+    let (fleet, _) = read::<FleetFile>(&of(""), TOP, faults);
+    let (land, _) = read(&of("land"), LAND, faults);
+    let (_, shared) = read::<TaskOptions>(&of("task"), TASK, faults);
     (FleetFile { land, ..fleet }, shared)
 }
 
@@ -225,13 +157,16 @@ fn complete(
     }
 }
 
-/// A file's bytes as text. What is not UTF-8 would reach an agent as other words.
-fn text_of<'bytes>(bytes: &'bytes [u8], faults: &mut Faults) -> Option<&'bytes str> {
+/// Begins with a file: its bytes as text. What is not UTF-8 would reach an agent as other words.
+fn begin<'bytes>(name: &str, bytes: &'bytes [u8], faults: &mut Faults) -> Option<&'bytes str> {
+    name.clone_into(&mut faults.file);
     let refused = |error: std::str::Utf8Error| {
         let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
         faults.at(line, "this is not UTF-8: save the file as UTF-8");
     };
-    std::str::from_utf8(bytes).map_err(refused).ok()
+    let text = std::str::from_utf8(bytes).map_err(refused).ok()?;
+    text.clone_into(&mut faults.text);
+    Some(text)
 }
 
 /// Names that differ only in case: one branch, where the file system ignores case.

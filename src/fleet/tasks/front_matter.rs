@@ -1,229 +1,139 @@
-//! The keys of a fleet's files, and what is wrong in them: fleet.toml, and the front matter of a
-//! task file, which is YAML between two `---` or TOML between two `+++`. They become plain values;
-//! `options` knows what a key means. Of YAML it takes keys, texts and lists: an alias, an anchor
-//! or a tag is refused, because it is a glob or a command whose quotes were forgotten. Reading
-//! continues behind a fault, so that all of them are reported together.
-
-use std::fmt;
-use std::slice;
+//! The keys of a fleet's files: fleet.toml, and the front matter of a task file, which is YAML
+//! between two `---` or TOML between two `+++`. Both become values of TOML with the line of each
+//! key; `options` knows what a key means. Of YAML it takes keys, texts and lists: an alias, an
+//! anchor or a tag is refused, because it is a glob or a command whose quotes were forgotten.
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
-use toml::Value;
 use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
 
 use crate::parse::settings::{Item, broken, in_order, line};
-use crate::parse::spelling::shown;
-
-/// Something wrong in one file of a fleet. They sort by file and line.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FleetFault {
-    /// The file's name.
-    pub file: String,
-    /// Counted from 1; `None` if it is not in one line.
-    pub line: Option<usize>,
-    /// What is wrong and what to write instead, in one line.
-    pub what: String,
-}
-
-impl fmt::Display for FleetFault {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A name may have a line break in it.
-        let file = shown(&self.file);
-        match self.line {
-            Some(line) => write!(out, "{file}:{line}: {}", self.what),
-            None => write!(out, "{file}: {}", self.what),
-        }
-    }
-}
-
-/// The faults so far.
-#[derive(Debug, Default)]
-pub(super) struct Faults {
-    /// The file that is read.
-    pub(super) file: String,
-    pub(super) found: Vec<FleetFault>,
-}
-
-impl Faults {
-    /// A fault at a line, counted from 1; without one, of the whole file.
-    pub(super) fn at(&mut self, line: impl Into<Option<usize>>, what: impl Into<String>) {
-        let (file, line, what) = (self.file.clone(), line.into(), what.into());
-        self.found.push(FleetFault { file, line, what });
-    }
-}
 
 /// A line, counted from 1, and what is wrong there.
 pub(super) type Broken = (usize, String);
 
+/// The marks of front matter in YAML and in TOML.
+const FENCES: [&str; 2] = ["---", "+++"];
 /// The most keys of a front matter, which is more than there are to set.
 const MAX_KEYS: usize = 100;
-/// A value that was left out.
-const EMPTY: &str = "an empty value";
 
 /// A key of a file and its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct KeyValue {
+    /// The table that it is in; empty above the first.
+    pub(super) table: String,
     pub(super) key: String,
     /// The line of the key, counted from 1.
     pub(super) line: usize,
-    pub(super) value: FileValue,
-}
-
-/// A value as a file writes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum FileValue {
-    /// A text, or a number with the digits it was written with.
-    Text(String),
-    Switch(bool),
-    List(Vec<Self>),
-    /// A table, in the order of the file.
-    Table(Vec<KeyValue>),
-    /// What no key takes, in words.
-    Unfit(&'static str),
-}
-
-impl FileValue {
-    /// The value as a message names it.
-    pub(super) fn found(&self) -> String {
-        match self {
-            Self::Text(text) => format!("`{}`", shown(text)),
-            Self::Switch(on) => format!("`{on}`"),
-            Self::List(_) => "a list".to_owned(),
-            Self::Table(_) => "a table".to_owned(),
-            Self::Unfit(what) => (*what).to_owned(),
-        }
-    }
-
-    /// The text; `None` for any other value.
-    pub(super) fn text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
-    }
-
-    /// The value for serde, with numbers as texts; `None` for a table and for what no key takes.
-    pub(super) fn for_serde(&self) -> Option<Value> {
-        match self {
-            Self::Text(text) => Some(Value::String(text.clone())),
-            Self::Switch(on) => Some(Value::Boolean(*on)),
-            Self::List(list) => {
-                list.iter().map(Self::for_serde).collect::<Option<_>>().map(Value::Array)
-            }
-            Self::Table(_) | Self::Unfit(_) => None,
-        }
-    }
-
-    /// What a list holds, or the value itself.
-    pub(super) fn each(&self) -> &[Self] {
-        if let Self::List(list) = self { list } else { slice::from_ref(self) }
-    }
-
-    fn list(values: Vec<Self>) -> Self {
-        let nested = |value: &Self| matches!(value, Self::List(_));
-        let flat = |value| if nested(&value) { Self::Unfit("a list in a list") } else { value };
-        Self::List(values.into_iter().map(flat).collect())
-    }
+    /// A number is a text, with the digits it was written with. `None` if YAML has no value here, or
+    /// one whose quotes were forgotten.
+    pub(super) value: Option<Value>,
 }
 
 /// The keys of a task file, and the text under them. A fence is a line of its own, and the first
 /// one stands on the first line.
 pub(super) fn split(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
-    type Read = fn(&str) -> Result<Vec<KeyValue>, Broken>;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let first = text.lines().next().unwrap_or_default().trim_end();
-    let read: Read = match first {
-        "---" => yaml,
-        "+++" => toml,
-        _ => return misplaced(text).map_or(Ok((Vec::new(), text)), Err),
-    };
+    let fence = text.lines().next().unwrap_or_default().trim_end();
+    if !FENCES.contains(&fence) {
+        return misplaced(text).map_or(Ok((Vec::new(), text)), Err);
+    }
     let mut end = 0;
     for line in text.split_inclusive('\n') {
         let start = end;
         end += line.len();
-        if start > 0 && line.trim_end() == first {
+        if start > 0 && line.trim_end() == fence {
             // The end of the first line is in it, so that its lines are those of the file.
-            let entries = read(&text[first.len()..start])?;
+            let front = &text[fence.len()..start];
+            let entries = if fence == FENCES[0] { yaml(front)? } else { toml(front, &[])? };
             return match entries.get(MAX_KEYS) {
                 Some(entry) => Err((entry.line, format!("there are more than {MAX_KEYS} keys"))),
                 None => Ok((entries, &text[end..])),
             };
         }
     }
-    Err((
-        1,
-        format!(
-            "`{first}` opens the front matter and nothing closes it: end it with a line `{first}`"
-        ),
-    ))
+    let what = "opens the front matter and nothing closes it: end it with a line";
+    Err((1, format!("`{fence}` {what} `{fence}`")))
 }
 
 /// A fence under blank lines: read as text, all that it says would be lost without a word.
 fn misplaced(text: &str) -> Option<Broken> {
-    let is_blank = |line: &str| line.trim_matches('\u{feff}').trim().is_empty();
-    let (at, first) = text.lines().enumerate().find(|(_, line)| !is_blank(line))?;
-    let fence = first.trim_matches('\u{feff}').trim();
-    if first.starts_with("<<<<<<<") {
-        return Some((at + 1, "a merge is open here: resolve it".to_owned()));
-    }
-    let is_of = |mark: char| fence.len() > 1 && fence.chars().all(|it| it == mark);
-    if fence.len() != 3 && (is_of('-') || is_of('+')) {
-        let what =
-            format!("`{fence}` is not a fence: front matter is between lines `---` or `+++`");
-        return Some((at + 1, what));
-    }
-    let what = format!(
-        "front matter begins on the first line: remove what is before this `{fence}`, or write the prompt above it"
-    );
-    if ["---", "+++"].contains(&fence) { Some((at + 1, what)) } else { None }
+    let bare = |line: &str| line.trim_matches('\u{feff}').trim().to_owned();
+    let mut lines = text.lines().map(bare).enumerate();
+    let (at, first) = lines.find(|(_, line)| !line.is_empty())?;
+    let is_of = |mark: char| first.len() > 1 && first.chars().all(|it| it == mark);
+    let what = if first.starts_with("<<<<<<<") {
+        "a merge is open here: resolve it".to_owned()
+    } else if FENCES.contains(&&*first) {
+        format!(
+            "front matter begins on the first line: remove what is before this `{first}`, or write the prompt above it"
+        )
+    } else if is_of('-') || is_of('+') {
+        format!("`{first}` is not a fence: front matter is between lines `---` or `+++`")
+    } else {
+        return None;
+    };
+    Some((at + 1, what))
 }
 
-/// The keys and values of a TOML text.
-pub(super) fn toml(text: &str) -> Result<Vec<KeyValue>, Broken> {
-    let table = DeTable::parse(text).map_err(|error| {
+/// The keys and values of a TOML text, with those in the `tables`.
+pub(super) fn toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Broken> {
+    let root = DeTable::parse(text).map_err(|error| {
         let (at, what) = broken(text, &error);
         (line(text, &at), what)
     })?;
-    Ok(items(text, table.get_ref()))
+    let mut entries = Vec::new();
+    for (key, value) in in_order(root.get_ref()) {
+        match value.get_ref() {
+            DeValue::Table(table) if tables.contains(&key.get_ref().as_ref()) => {
+                let items = in_order(table).into_iter();
+                entries.extend(items.map(|item| entry(text, key.get_ref(), item)));
+            }
+            _ => entries.push(entry(text, "", (key, value))),
+        }
+    }
+    Ok(entries)
 }
 
-fn items(text: &str, table: &DeTable<'_>) -> Vec<KeyValue> {
-    let item = |(key, value): Item<'_>| {
-        let line = line(text, &key.span());
-        KeyValue { key: key.get_ref().to_string(), line, value: written(text, value) }
-    };
-    in_order(table).into_iter().map(item).collect()
+fn entry(text: &str, table: &str, (key, value): Item<'_>) -> KeyValue {
+    KeyValue {
+        table: table.to_owned(),
+        key: key.get_ref().to_string(),
+        line: line(text, &key.span()),
+        value: Some(written(text, value)),
+    }
 }
 
-fn written(text: &str, value: &toml::Spanned<DeValue<'_>>) -> FileValue {
+fn written(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
     match value.get_ref() {
         // In a file of Windows a shell would take the carriage return for a part of the last word.
-        DeValue::String(text) => FileValue::Text(text.replace("\r\n", "\n")),
+        DeValue::String(text) => Value::String(text.replace("\r\n", "\n")),
         // The number that a program would make of it may be written in another way.
         DeValue::Integer(_) | DeValue::Float(_) => {
-            FileValue::Text(text.get(value.span()).unwrap_or_default().replace('_', ""))
+            Value::String(text.get(value.span()).unwrap_or_default().replace('_', ""))
         }
-        DeValue::Boolean(on) => FileValue::Switch(*on),
-        DeValue::Array(list) => {
-            FileValue::list(list.iter().map(|one| written(text, one)).collect())
-        }
-        DeValue::Datetime(_) => FileValue::Unfit("a date"),
-        DeValue::Table(table) => FileValue::Table(items(text, table)),
+        DeValue::Boolean(on) => Value::Boolean(*on),
+        DeValue::Array(list) => Value::Array(list.iter().map(|one| written(text, one)).collect()),
+        // No key takes them; serde would take a date for a text.
+        DeValue::Datetime(_) | DeValue::Table(_) => Value::Table(Table::new()),
     }
 }
 
 fn yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
     let options = options! { emit_unresolved_aliases: true };
     let mut nodes = Nodes(Parser::new_from_str_with_options(text, options));
-    let (event, at) = nodes.within_document()?;
-    if event == Event::StreamEnd {
-        return Ok(Vec::new());
-    }
-    let value = nodes.value(&event)?;
-    match (value, nodes.within_document()?) {
-        (FileValue::Table(entries), (Event::StreamEnd, _)) => Ok(entries),
-        (FileValue::Unfit(EMPTY), (Event::StreamEnd, _)) => Ok(Vec::new()),
-        (FileValue::Table(_) | FileValue::Unfit(EMPTY), (_, line)) => {
+    let entries = match nodes.within_document()? {
+        (Event::StreamEnd, _) => return Ok(Vec::new()),
+        (Event::MappingStart(_, 0, None), _) => nodes.entries()?,
+        (_, line) => {
+            return Err((line, "the front matter takes lines of KEY: VALUE".to_owned()));
+        }
+    };
+    match nodes.within_document()? {
+        (Event::StreamEnd, _) => Ok(entries),
+        (_, line) => {
             Err((line, "the front matter is one YAML document, and another begins here".to_owned()))
         }
-        _ => Err((at, "the front matter takes lines of KEY: VALUE".to_owned())),
     }
 }
 
@@ -255,57 +165,49 @@ impl<'text> Nodes<'text> {
         }
     }
 
-    /// The value that an event begins. The parser limits how deep values are nested.
-    fn value(&mut self, event: &Event<'text>) -> Result<FileValue, Broken> {
-        let unquoted = match event {
-            Event::Alias(_) | Event::UnresolvedAlias(_) => Some('*'),
-            event if event.anchor_id().is_some() => Some('&'),
-            event if event.tag().is_some() => Some('!'),
-            _ => None,
-        };
-        let value = match event {
-            Event::Scalar(text, ScalarStyle::Plain, ..) => plain(text),
-            Event::Scalar(text, ..) => FileValue::Text(text.to_string()),
-            Event::SequenceStart(..) => {
-                let mut list = Vec::new();
-                loop {
-                    match self.next()?.0 {
-                        Event::SequenceEnd => break FileValue::list(list),
-                        event => list.push(self.value(&event)?),
-                    }
-                }
+    /// The keys of the mapping that has begun.
+    fn entries(&mut self) -> Result<Vec<KeyValue>, Broken> {
+        let mut entries = Vec::new();
+        loop {
+            let (event, line) = self.next()?;
+            if event == Event::MappingEnd {
+                return Ok(entries);
             }
-            Event::MappingStart(..) => {
-                let mut entries = Vec::new();
-                loop {
-                    let (event, line) = self.next()?;
-                    if event == Event::MappingEnd {
-                        break FileValue::Table(entries);
-                    }
-                    let FileValue::Text(key) = self.value(&event)? else {
-                        return Err((line, "a key of the front matter is a word".to_owned()));
-                    };
-                    let (event, _) = self.next()?;
-                    entries.push(KeyValue { key, line, value: self.value(&event)? });
-                }
-            }
-            _ => FileValue::Unfit(EMPTY),
-        };
-        Ok(match unquoted {
-            Some('*') => FileValue::Unfit("an alias (a value that begins with `*` needs quotes)"),
-            Some('&') => FileValue::Unfit("an anchor (a value that begins with `&` needs quotes)"),
-            Some(_) => FileValue::Unfit("a tag (a value that begins with `!` needs quotes)"),
-            None => value,
-        })
+            let Some(Value::String(key)) = self.value(&event)? else {
+                return Err((line, "a key of the front matter is a word".to_owned()));
+            };
+            let (event, _) = self.next()?;
+            let (table, value) = (String::new(), self.value(&event)?);
+            entries.push(KeyValue { table, key, line, value });
+        }
     }
-}
 
-/// A text without quotes, by the core rules of YAML 1.2: `yes` and `on` are texts.
-fn plain(text: &str) -> FileValue {
-    match text {
-        "true" | "True" | "TRUE" => FileValue::Switch(true),
-        "false" | "False" | "FALSE" => FileValue::Switch(false),
-        "" | "~" | "null" | "Null" | "NULL" => FileValue::Unfit(EMPTY),
-        text => FileValue::Text(text.to_owned()),
+    /// The value that an event begins. The parser limits how deep values are nested.
+    fn value(&mut self, event: &Event<'text>) -> Result<Option<Value>, Broken> {
+        let mut parts = Vec::new();
+        if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) {
+            loop {
+                match self.next()?.0 {
+                    Event::SequenceEnd | Event::MappingEnd => break,
+                    event => parts.push(self.value(&event)?),
+                }
+            }
+        }
+        Ok(match event {
+            // By the core rules of YAML 1.2 `yes` and `on` are texts.
+            Event::Scalar(text, ScalarStyle::Plain, 0, None) => match &**text {
+                "" | "~" | "null" | "Null" | "NULL" => None,
+                "true" | "True" | "TRUE" => Some(true.into()),
+                "false" | "False" | "FALSE" => Some(false.into()),
+                text => Some(text.into()),
+            },
+            Event::Scalar(text, _, 0, None) => Some((&**text).into()),
+            Event::SequenceStart(_, 0, None) => {
+                parts.into_iter().collect::<Option<_>>().map(Value::Array)
+            }
+            Event::MappingStart(_, 0, None) => Some(Table::new().into()),
+            // An alias, or something with an anchor or a tag.
+            _ => None,
+        })
     }
 }

@@ -4,6 +4,7 @@
 mod describe;
 #[cfg(test)]
 mod describe_tests;
+mod faults;
 #[cfg(test)]
 pub mod fixture;
 mod folder;
@@ -16,7 +17,6 @@ mod tests;
 mod trust;
 
 pub use self::describe::{describe, refuse_other_fleet};
-pub use self::folder::FLEET_FILE;
 use super::record::FleetSetup;
 use super::step::DescribedTask;
 use crate::parse::settings::trust::TrustRequest;

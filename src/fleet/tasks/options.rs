@@ -3,21 +3,27 @@
 //! itself decides is refused, with the reason; so is a key that this place does not have.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use clap::Arg;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
-use super::front_matter::{Faults, FileValue, KeyValue};
+use super::faults::Faults;
+use super::front_matter::KeyValue;
+use crate::engine::boundary::protect;
 use crate::engine::fleet::TaskId;
-use crate::engine::text::is_word_of;
+use crate::engine::fleet::task::MAX_PRIORITY;
+use crate::engine::text::{is_word_of, words_of};
 use crate::parse::amounts::{Amount, Unit, texts};
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, run_options};
 use crate::parse::settings::is_branch;
 use crate::parse::settings::options::LoopOptions;
 use crate::parse::spelling::{nearest, shown};
 
+/// What YAML makes of a value that was left out, or whose quotes were.
+const NO_VALUE: &str = "expected a value; one that begins with `*`, `&` or `!` needs quotes";
 /// The key of the agent's own words, which a command line has after `--`.
 const AGENT_WORDS: &str = "words";
 /// The options that hold a list: those of a task are added to the fleet's.
@@ -42,22 +48,35 @@ const REFUSED: [(&str, &str); 13] = [
     ("no-project", "the fleet decides for all tasks which settings count"),
 ];
 
-/// The keys of a task that are not options of `crew run`.
-pub(super) const TASK_KEYS: &[&str] = &["after", "priority", "touches"];
+/// The keys of the front matter of a task. Where `words` may be, so may the options of `crew run`.
+pub(super) const FRONT_MATTER: &str = "after priority touches words";
+/// The keys of `[task]` in fleet.toml.
+pub(super) const TASK: &str = AGENT_WORDS;
+/// The keys of `[land]` in fleet.toml.
+pub(super) const LAND: &str = "check keep";
 /// The keys of fleet.toml above its first table.
-pub(super) const TOP_KEYS: &[&str] =
-    &["name", "base", "slots", "max-cost", "setup", "setup-timeout", "keep-branches"];
-/// The keys of `[land]`.
-pub(super) const LAND_KEYS: &[&str] = &["check", "keep"];
+pub(super) const TOP: &str = "name base slots max-cost setup setup-timeout keep-branches";
 /// Where every key belongs that is not an option.
-const HOMES: [(&str, &[&str]); 5] = [
-    ("in the front matter of a task", TASK_KEYS),
-    ("above the first table of fleet.toml", TOP_KEYS),
-    ("under [land] in fleet.toml", LAND_KEYS),
-    ("in fleet.toml, as a line [task] with its keys below", &["task"]),
-    ("in fleet.toml, as a line [land] with its keys below", &["land"]),
+const HOMES: [(&str, &str); 5] = [
+    ("in the front matter of a task", FRONT_MATTER),
+    ("above the first table of fleet.toml", TOP),
+    ("under [land] in fleet.toml", LAND),
+    ("in fleet.toml, as a line [task] with its keys below", "task"),
+    ("in fleet.toml, as a line [land] with its keys below", "land"),
 ];
 const HOME_OF_OPTIONS: &str = "under [task] in fleet.toml, or in the front matter of a task";
+
+/// What a task file says of the task beside its options.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct FrontMatter {
+    #[serde(deserialize_with = "after")]
+    pub(super) after: Vec<TaskId>,
+    #[serde(deserialize_with = "touches")]
+    pub(super) touches: Vec<String>,
+    #[serde(deserialize_with = "priority")]
+    pub(super) priority: Option<u8>,
+}
 
 /// The options of a task, those of `[task]` included.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -106,6 +125,26 @@ pub struct LandTable {
     pub keep: Vec<String>,
 }
 
+fn after<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<TaskId>, D::Error> {
+    let wanted = |_| D::Error::custom("expected the name of a task or a list such as [a, b]");
+    texts(source)?.iter().map(|name| name.parse().map_err(wanted)).collect()
+}
+
+fn touches<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
+    let globs = texts(source)?;
+    let wanted = |wanted: String| D::Error::custom(format!("expected {wanted}"));
+    globs.iter().try_for_each(|glob| protect::glob(glob).map(drop).map_err(wanted))?;
+    Ok(globs)
+}
+
+fn priority<'de, D: Deserializer<'de>>(source: D) -> Result<Option<u8>, D::Error> {
+    let number = String::deserialize(source).ok().and_then(|text| text.parse::<u8>().ok());
+    match number.filter(|number| *number <= MAX_PRIORITY) {
+        Some(number) => Ok(Some(number)),
+        None => Err(D::Error::custom("expected a whole number from 0 to 9, the most urgent")),
+    }
+}
+
 fn branch<'de, D: Deserializer<'de>>(source: D) -> Result<Option<String>, D::Error> {
     let name = String::deserialize(source)?;
     if is_branch(&name) { Ok(Some(name)) } else { Err(D::Error::custom("expected a branch")) }
@@ -126,99 +165,93 @@ pub(super) fn key_name(written: &str) -> String {
     }
 }
 
-/// Refuses a key that is given twice, whichever way it is written.
-pub(super) fn refuse_repeats(entries: &[KeyValue], faults: &mut Faults) {
-    let mut seen = BTreeMap::new();
+/// Reads entries one by one, as a `T` takes them, so that each fault has its line. `keys` are those
+/// of this place of the file. Returns what can be used, and that as a table.
+pub(super) fn read<T: DeserializeOwned + Default>(
+    entries: &[&KeyValue],
+    keys: &'static str,
+    faults: &mut Faults,
+) -> (T, Table) {
+    let (mut taken, mut lines) = (Table::new(), BTreeMap::new());
+    let takes_options = is_word_of(keys, AGENT_WORDS);
     for entry in entries {
-        let name = key_name(&entry.key);
-        if let Some(line) = seen.insert(name, entry.line) {
-            let what =
-                format!("{} is given twice, also in line {line}: keep one", shown(&entry.key));
-            faults.at(entry.line, what);
+        let (key, name) = (shown(&entry.key), key_name(&entry.key));
+        if let Some(line) = lines.insert(name.clone(), entry.line) {
+            faults.at(entry.line, format!("{key} is given twice, also in line {line}: keep one"));
+        }
+        if !is_word_of(keys, &name) && !(takes_options && is_option(&name)) {
+            faults.at(entry.line, unknown(&key, &name, keys));
+            continue;
+        }
+        let Some(value) = entry.value.clone() else {
+            faults.refuse(entry.line, NO_VALUE);
+            continue;
+        };
+        let value = as_listed(&name, value);
+        match refusal::<T>(&name, &value) {
+            Some(why) => faults.refuse(entry.line, &why),
+            None => drop(taken.insert(name, value)),
         }
     }
-}
-
-/// "KEY: EXPECTED, not VALUE".
-pub(super) fn refuse(entry: &KeyValue, expected: &str, value: &FileValue, faults: &mut Faults) {
-    let (key, found) = (shown(&entry.key), value.found());
-    // `true` is a command, too.
-    let is_bare = matches!(value, FileValue::Switch(_));
-    let quotes = if is_bare { " (as a text it needs quotes)" } else { "" };
-    faults.at(entry.line, format!("{key}: {expected}, not {found}{quotes}"));
-}
-
-/// Reads a key as a `T` does, and adds it to the table if it can be used.
-pub(super) fn take<T: DeserializeOwned>(entry: &KeyValue, table: &mut Table, faults: &mut Faults) {
-    let name = key_name(&entry.key);
-    let read = match (name.as_str(), &entry.value) {
-        ("prove", FileValue::Switch(on)) => Ok(if *on { "proven".into() } else { "off".into() }),
-        _ => value_of(entry),
-    };
-    let value = match read {
-        Ok(value) => value,
-        Err(value) => return refuse(entry, "expected a text or a number", value, faults),
-    };
-    let alone = Table::from_iter([(name, value)]);
-    match T::deserialize(alone.clone()) {
-        Ok(_) => table.extend(alone),
-        Err(error) => {
-            let message = error.message().lines().next().unwrap_or_default();
-            let Some(at) = message.find("expected ") else {
-                return faults.at(entry.line, format!("{}: {message}", shown(&entry.key)));
-            };
-            let expected = message[at..].split(", not ").next().unwrap_or_default();
-            let expected = expected.replace("a boolean", "true or false");
-            let expected = expected.replace("a string", "a text").replace("a sequence", "a list");
-            refuse(entry, &expected, &entry.value, faults);
+    for (one, other) in EXCLUSIVE {
+        if is_on(&taken, one) && is_on(&taken, other) {
+            faults.at(None, format!("{one} cannot be used with {other}: give one of the two"));
         }
     }
+    // Each key was read alone before.
+    (T::deserialize(taken.clone()).unwrap_or_default(), taken)
 }
 
-/// The value for serde, a list where the key holds one. The error is the part that no key takes.
-fn value_of(entry: &KeyValue) -> Result<Value, &FileValue> {
-    let (name, value) = (key_name(&entry.key), &entry.value);
-    let is_blank = |text: &str| text.trim().is_empty() || text.contains('\0');
-    let is_unfit = |one: &&FileValue| {
-        one.for_serde().is_none() || (name != AGENT_WORDS && one.text().is_some_and(is_blank))
-    };
-    if let Some(unfit) = value.each().iter().find(is_unfit) {
-        return Err(unfit);
-    }
-    Ok(match value.for_serde().ok_or(value)? {
+/// The value as the key's type has it: a list where it holds one.
+fn as_listed(name: &str, value: Value) -> Value {
+    match value {
+        Value::Boolean(true) if name == "prove" => "proven".into(),
+        Value::Boolean(false) if name == "prove" => "off".into(),
         // Names between commas, as on a command line.
         Value::String(names) if name == "fallback" => {
-            Value::Array(names.split(',').map(|name| name.trim().into()).collect())
+            names.split(',').map(str::trim).collect::<Vec<_>>().into()
         }
-        Value::Array(list) => Value::Array(list),
-        one if is_word_of(ADDED, &name) => Value::Array(vec![one]),
+        Value::Array(list) => list.into(),
+        one if is_word_of(ADDED, name) => vec![one].into(),
         one => one,
-    })
+    }
 }
 
-/// Refuses a key that is not one of the `keys` of this place of a file. `takes_options`: options of
-/// `crew run` may stand there, too.
-pub(super) fn refuse_key(
-    entry: &KeyValue,
-    keys: &[&'static str],
-    takes_options: bool,
-    faults: &mut Faults,
-) {
-    let (key, name) = (shown(&entry.key), key_name(&entry.key));
-    let refused = REFUSED.iter().find(|(refused, _)| *refused == name);
-    let home = HOMES.iter().find(|(_, keys)| keys.contains(&name.as_str()));
-    let home = home.map(|(home, _)| *home).or(is_option(&name).then_some(HOME_OF_OPTIONS));
-    let known: Vec<&str> =
-        keys.iter().copied().chain(options().filter(|_| takes_options)).collect();
-    let more =
-        if takes_options { ", words, and the options that crew run --help lists" } else { "" };
-    let what = match (refused, home, nearest(&name, &known)) {
-        (Some((_, why)), ..) => format!("`{name}` is not for a task to set: {why}"),
-        (None, Some(home), _) => format!("`{name}` belongs {home}"),
-        (None, None, Some(meant)) => format!("unknown key `{key}`: did you mean `{meant}`?"),
-        _ => format!("unknown key `{key}`: the keys are {}{more}", keys.join(", ")),
-    };
-    faults.at(entry.line, what);
+/// Why a `T` does not take a value for a key.
+fn refusal<T: DeserializeOwned>(name: &str, value: &Value) -> Option<String> {
+    let is_blank = |text: &str| text.trim().is_empty() || text.contains('\0');
+    let parts = value.as_array().map_or(slice::from_ref(value), Vec::as_slice);
+    if name != AGENT_WORDS && parts.iter().filter_map(Value::as_str).any(is_blank) {
+        return Some("expected a text that is not blank".to_owned());
+    }
+    let error = T::deserialize(Table::from_iter([(name.to_owned(), value.clone())])).err()?;
+    let message = error.message().lines().next().unwrap_or_default();
+    let expected = message.find("expected ").map_or(message, |at| &message[at..]);
+    // The line is shown already.
+    let expected = expected.split(", not ").next().unwrap_or_default();
+    let expected = expected.replace("a string", "a text").replace("a sequence", "a list");
+    // `true` is a command, too.
+    let is_bare = parts.iter().any(Value::is_bool);
+    let quotes = if is_bare { " (as a text it needs quotes)" } else { "" };
+    Some(expected.replace("a boolean", "true or false") + quotes)
+}
+
+/// What is wrong with a key that is not one of these.
+fn unknown(key: &str, name: &str, keys: &'static str) -> String {
+    if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return format!("`{name}` is not for a task to set: {why}");
+    }
+    let home = HOMES.iter().find(|(_, keys)| is_word_of(keys, name)).map(|(home, _)| *home);
+    if let Some(home) = if is_option(name) { Some(HOME_OF_OPTIONS) } else { home } {
+        return format!("`{name}` belongs {home}");
+    }
+    let takes_options = is_word_of(keys, AGENT_WORDS);
+    let known: Vec<&str> = words_of(keys).chain(options().filter(|_| takes_options)).collect();
+    if let Some(meant) = nearest(name, &known) {
+        return format!("unknown key `{key}`: did you mean `{meant}`?");
+    }
+    let more = if takes_options { ", and the options that crew run --help lists" } else { "" };
+    format!("unknown key `{key}`: the keys are {}{more}", keys.replace(' ', ", "))
 }
 
 /// Whether a file may set an option of this name.
@@ -230,15 +263,6 @@ pub(super) fn is_option(name: &str) -> bool {
 pub(super) fn options() -> impl Iterator<Item = &'static str> {
     let longs = run_options().filter_map(Arg::get_long);
     longs.filter(|long| !REFUSED.iter().any(|(name, _)| name == long)).chain([AGENT_WORDS])
-}
-
-/// Refuses options that cannot be given together.
-pub(super) fn refuse_exclusive(options: &Table, faults: &mut Faults) {
-    for (one, other) in EXCLUSIVE {
-        if is_on(options, one) && is_on(options, other) {
-            faults.at(None, format!("{one} cannot be used with {other}: give one of the two"));
-        }
-    }
 }
 
 fn is_on(options: &Table, key: &str) -> bool {
@@ -283,12 +307,4 @@ impl TaskOptions {
         let options = RunOptions { process, agent_cmd, words, ..RunOptions::default() };
         RunArgs { start, recipe, options, ..RunArgs::default() }
     }
-}
-
-/// A fix that names options of a command line, for a file.
-pub(super) fn in_a_file(fix: &str) -> String {
-    if !fix.contains("--") {
-        return fix.to_owned();
-    }
-    format!("{fix} (here as a key without --, under [task] in fleet.toml or in the front matter)")
 }

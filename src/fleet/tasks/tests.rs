@@ -4,9 +4,12 @@ use serde::Deserialize;
 
 use super::folder::{is_task, read_folder};
 use super::front_matter::split;
-use super::options::{FleetFile, LAND_KEYS, LandTable, TOP_KEYS, TaskOptions, options};
+use super::options::{
+    FRONT_MATTER, FleetFile, FrontMatter, LAND, LandTable, TOP, TaskOptions, options,
+};
 use crate::engine::fleet::FleetTask;
 use crate::engine::record::Proof;
+use crate::engine::text::words_of;
 use crate::parse::amounts::Amount;
 
 type Read = Result<(FleetFile, Vec<(FleetTask, TaskOptions)>), String>;
@@ -218,31 +221,40 @@ touches: c";
     auth.md: there is no prompt: write what is to be done under the front matter
     auth.md:2: unknown key `verfy`: did you mean `verify`?
     auth.md:3: unknown key `frobnicate`: the keys are after, priority, touches, words, and the options that crew run --help lists
-    auth.md:4: max-cost: expected US dollars, such as 5.00, not `lots`
-    auth.md:5: no-promise: expected true or false, not `yes please`
-    auth.md:6: verify: expected a text or a list of texts, not `true` (as a text it needs quotes)
-    auth.md:7: model: expected a text, not a list
-    auth.md:8: timeout: expected a time with its unit, such as 90m, 12h or "1h 30m", not `90`
-    auth.md:9: gate: expected a text or a number, not an empty value
-    auth.md:10: until: expected a text or a number, not a table
-    auth.md:11: agent: expected a text or a number, not an anchor (a value that begins with `&` needs quotes)
-    auth.md:12: context: expected a text or a number, not a tag (a value that begins with `!` needs quotes)
+    auth.md:4: max-cost: lots: expected US dollars, such as 5.00
+    auth.md:5: no-promise: yes please: expected true or false
+    auth.md:6: verify: true: expected a text or a list of texts (as a text it needs quotes)
+    auth.md:7: model: [opus, sonnet]: expected a text
+    auth.md:8: timeout: 90: expected a time with its unit, such as 90m, 12h or "1h 30m"
+    auth.md:9: gate: expected a value; one that begins with `*`, `&` or `!` needs quotes
+    auth.md:10: until: {run: x}: expected a text or a list of texts
+    auth.md:11: agent: &mine codex: expected a value; one that begins with `*`, `&` or `!` needs quotes
+    auth.md:12: context: !now x: expected a value; one that begins with `*`, `&` or `!` needs quotes
     auth.md:14: n is given twice, also in line 13: keep one
-    auth.md:15: words: expected a list, not `--effort high`
-    auth.md:16: priority: expected a whole number from 0 to 9, the most urgent, not `10`
-    auth.md:17: after: expected the name of a task or a list such as [a, b], not `a b`
-    auth.md:17: there is no task `c`: after names files of this folder, without .md
-    auth.md:18: touches: expected a glob (unclosed character class; missing ']'), not `a[`
-    auth.md:18: touches: expected a text or a list of texts, not an alias (a value that begins with `*` needs quotes)
-    auth.md:18: touches: expected paths from the root of the checkout, not `../x`
-    auth.md:18: touches: expected paths from the root of the checkout, not `/etc`
-    auth.md:19: orient: expected a text or a number, not a list in a list
-    auth.md:20: decide: expected a text or a number, not ``
-    auth.md:21: no-worse: expected a text or a number, not `a b`
-    auth.md:22: permissions: expected one of `default`, `accept-edits`, `auto`, `bypass`, not `all`
+    auth.md:15: words: --effort high: expected a list
+    auth.md:16: priority: 10: expected a whole number from 0 to 9, the most urgent
+    auth.md:17: after: [a b, c]: expected the name of a task or a list such as [a, b]
+    auth.md:18: touches: [/etc, ../x, 'a[', **/*.rs]: expected a value; one that begins with `*`, `&` or `!` needs quotes
+    auth.md:19: orient: [[a]]: expected a text or a list of texts
+    auth.md:20: decide: '': expected a text that is not blank
+    auth.md:21: no-worse: "a\0b": expected a text that is not blank
+    auth.md:22: permissions: all: expected one of `default`, `accept-edits`, `auto`, `bypass`
     auth.md:23: verify is given twice, also in line 6: keep one
     auth.md:24: touches is given twice, also in line 18: keep one
     "#);
+}
+
+#[test]
+fn a_glob_is_below_the_root_of_the_checkout_wherever_it_is_in_a_list() {
+    let all = ["[/etc]", "[src, ../x]", "'a['", "[src, '']", "[[src]]"]
+        .map(|globs| refused(&format!("---\ntouches: {globs}\n---\ndo it")));
+    insta::assert_snapshot!(all.join("\n"), @"
+    auth.md:2: touches: [/etc]: expected paths from the root of the checkout
+    auth.md:2: touches: [src, ../x]: expected paths from the root of the checkout
+    auth.md:2: touches: 'a[': expected a glob (unclosed character class; missing ']')
+    auth.md:2: touches: [src, '']: expected a text that is not blank
+    auth.md:2: touches: [[src]]: expected a text or a list of texts
+    ");
 }
 
 #[test]
@@ -263,7 +275,7 @@ fn a_key_that_holds_for_all_tasks_is_sent_to_fleet_toml_and_a_list_of_names_to_b
     auth.md:6: `land` belongs in fleet.toml, as a line [land] with its keys below
     auth.md:7: `task` belongs in fleet.toml, as a line [task] with its keys below
     auth.md:8: `check` belongs under [land] in fleet.toml
-    auth.md:9: after: expected the name of a task or a list such as [a, b], not `a, b`
+    auth.md:9: after: a, b: expected the name of a task or a list such as [a, b]
     ");
 }
 
@@ -416,13 +428,13 @@ check = ["cargo test", "", true]
         all = format!("{all}\n{}", read_fleet_file(broken).expect_err(broken));
     }
     insta::assert_snapshot!(all, @r#"
-    fleet.toml:2: name: "a b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
-    fleet.toml:3: base: expected a branch, not `-x`
-    fleet.toml:4: slots: expected more than 0, not `0`
-    fleet.toml:5: max_cost: expected US dollars, such as 5.00, not `lots`
+    fleet.toml:2: name = "a b": "a b" cannot be a part of a branch: only letters from a to z, digits, `-`, `_` and `.` may stand in it
+    fleet.toml:3: base = "-x": expected a branch
+    fleet.toml:4: slots = 0: expected more than 0
+    fleet.toml:5: max_cost = "lots": expected US dollars, such as 5.00
     fleet.toml:6: max-cost is given twice, also in line 5: keep one
-    fleet.toml:7: setup: expected a text or a number, not a date
-    fleet.toml:8: setup-timeout: expected more than 0, not `0`
+    fleet.toml:7: setup = 2024-01-01: expected a text
+    fleet.toml:8: setup-timeout = 0: expected more than 0
     fleet.toml:9: unknown key `slot`: did you mean `slots`?
     fleet.toml:10: `verify` belongs under [task] in fleet.toml, or in the front matter of a task
     fleet.toml:11: `check` belongs under [land] in fleet.toml
@@ -431,10 +443,10 @@ check = ["cargo test", "", true]
     fleet.toml:15: `slots` belongs above the first table of fleet.toml
     fleet.toml:16: `touches` belongs in the front matter of a task
     fleet.toml:17: `push` is not for a task to set: crew fleet run --push decides it for all tasks
-    fleet.toml:18: max-cost: expected US dollars, such as 5.00, not `lots`
+    fleet.toml:18: max-cost = "lots": expected US dollars, such as 5.00
     fleet.toml:20: `verify` belongs under [task] in fleet.toml, or in the front matter of a task
-    fleet.toml:21: check: expected a text or a number, not ``
-    fleet.toml:1: setup: expected a text, not `true` (as a text it needs quotes)
+    fleet.toml:21: check = ["cargo test", "", true]: expected a text that is not blank
+    fleet.toml:1: setup = true: expected a text (as a text it needs quotes)
     fleet.toml:1: `task` belongs in fleet.toml, as a line [task] with its keys below
     fleet.toml:2: `land` belongs in fleet.toml, as a line [land] with its keys below
     fleet.toml:1: this is not TOML: string values must be quoted, expected literal string
@@ -586,10 +598,13 @@ fn every_key_that_a_file_may_have_is_read() {
     for key in options() {
         assert!(TaskOptions::deserialize(alone(key)).is_err(), "{key}");
     }
-    for key in TOP_KEYS {
+    for key in words_of(FRONT_MATTER).filter(|key| *key != "words") {
+        assert!(FrontMatter::deserialize(alone(key)).is_err(), "{key}");
+    }
+    for key in words_of(TOP) {
         assert!(FleetFile::deserialize(alone(key)).is_err(), "{key}");
     }
-    for key in LAND_KEYS {
+    for key in words_of(LAND) {
         assert!(LandTable::deserialize(alone(key)).is_err(), "{key}");
     }
 }
