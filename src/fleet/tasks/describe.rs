@@ -19,7 +19,7 @@ use crate::drive::start::{establish, place};
 use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote, TaskId};
 use crate::engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Place, Recipe, Role};
-use crate::engine::text::{distinct, named};
+use crate::engine::text::{Shown, distinct, named};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;
 use crate::fleet::store;
@@ -247,8 +247,18 @@ pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> 
             known.repository.display()
         );
     }
+    refuse_other_folder(setup, known)
+}
+
+/// Refuses a folder of tasks if the fleet of its name is of another one, here or at the remote.
+pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
+    let FleetSetup { name, folder, .. } = setup;
     if known.folder != *folder {
-        bail!("the fleet {name} is of the tasks in {}\nhint: {fix}", known.folder);
+        bail!(
+            "the fleet {name} is of the tasks in {}\n\
+             hint: name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own",
+            Shown(&known.folder)
+        );
     }
     Ok(())
 }

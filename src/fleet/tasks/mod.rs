@@ -16,7 +16,7 @@ mod properties;
 mod tests;
 mod trust;
 
-pub use self::describe::{describe, refuse_other_fleet};
+pub use self::describe::{describe, refuse_other_fleet, refuse_other_folder};
 use super::record::FleetSetup;
 use super::step::DescribedTask;
 use crate::parse::settings::trust::TrustRequest;
