@@ -20,6 +20,8 @@ pub enum FleetEvent {
     Started { task: TaskId, number: u32, job: String },
     /// This commit of the task's branch was brought to the repository, and pushed where it should.
     Fetched { task: TaskId, commit: String },
+    /// Its commits cannot be brought, and that concerns no other task: its clone is broken.
+    FetchFailed { task: TaskId, why: String },
     /// The process or job of the running attempt is over, and no report says how it ended.
     Gone { task: TaskId, number: u32, why: String },
     /// The executor did not take an attempt.

@@ -142,6 +142,8 @@ pub struct Coordination {
     pub starts: Backoff,
     /// Landings in a row that could not be tried.
     pub landings: Backoff,
+    /// How often in a row a task's commits could not be brought.
+    pub fetches: BTreeMap<TaskId, Backoff>,
     /// Why the coordinator gave up, where it did: the executor takes nothing.
     pub gave_up: Option<String>,
 }

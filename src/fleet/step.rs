@@ -22,6 +22,8 @@ const GONE_MAX: u32 = 3;
 const NOT_STARTED_MAX: u32 = 5;
 /// How often in a row a landing may fail for a reason that crew does not know.
 const LANDING_FAILURES_MAX: u32 = 5;
+/// How often in a row the commits of a task may not be found where it worked.
+const FETCH_FAILURES_MAX: u32 = 5;
 
 /// Takes in what happened at `now`, and says what follows, to be done in this order.
 ///
@@ -35,10 +37,31 @@ pub fn step(
     event: FleetEvent,
     now: DateTime<Utc>,
 ) -> Vec<Effect> {
-    let (effects, is_changed) = (Vec::new(), false);
-    let mut turn = Turn { record, known: coordination, now, effects, is_changed };
-    turn.take_in(event);
-    turn.settle();
+    turn(record, coordination, now, |turn| {
+        turn.take_in(event);
+        turn.settle();
+    })
+}
+
+/// Takes in one of several things that happened at once. What starts and lands is decided by the
+/// next [`step`], once for all of them: that looks at each task.
+pub fn take_in(
+    record: &mut FleetRecord,
+    coordination: &mut Coordination,
+    event: FleetEvent,
+    now: DateTime<Utc>,
+) -> Vec<Effect> {
+    turn(record, coordination, now, |turn| turn.take_in(event))
+}
+
+fn turn(
+    record: &mut FleetRecord,
+    known: &mut Coordination,
+    now: DateTime<Utc>,
+    decide: impl FnOnce(&mut Turn<'_>),
+) -> Vec<Effect> {
+    let mut turn = Turn { record, known, now, effects: Vec::new(), is_changed: false };
+    decide(&mut turn);
     if turn.is_changed {
         turn.effects.insert(0, Effect::Save);
     }
@@ -63,8 +86,10 @@ impl Turn<'_> {
                 self.on(&id, (number, job), Self::started);
             }
             FleetEvent::Fetched { task: id, commit } => {
+                self.known.fetches.remove(&id);
                 self.on(&id, Some(commit), |_, _, task, commit| task.commit = commit);
             }
+            FleetEvent::FetchFailed { task: id, why } => self.on(&id, why, Self::fetch_failed),
             FleetEvent::Gone { task: id, number, why } => {
                 let reason = EndReason::Machine;
                 let end = AttemptEnd::Failed { why, reason, needs_person: false };
@@ -451,6 +476,9 @@ impl Turn<'_> {
             return;
         }
         for id in self.those(|task| !task.is_fetched()) {
+            if self.known.fetches.get(&id).is_some_and(|it| it.holds(self.now)) {
+                continue;
+            }
             if !self.record.is_local() || self.known.clones.contains(&id) {
                 self.effects.push(Effect::Fetch { task: id });
                 continue;
@@ -463,6 +491,27 @@ impl Turn<'_> {
                     task.set(TaskState::Waiting, now);
                 }
             });
+        }
+    }
+
+    /// What is wrong with one clone concerns its task alone: it is tried again, and ends the task
+    /// in the end. What works in it may still mend it, or reports that it cannot.
+    fn fetch_failed(&mut self, id: &TaskId, task: &mut TaskRecord, why: String) {
+        let tries = self.known.fetches.entry(id.clone()).or_default();
+        tries.fail(self.now);
+        let times = tries.times;
+        if times == 1 {
+            self.note(format!("{id} cannot be fetched: {why}; it is tried again"));
+        }
+        if times < FETCH_FAILURES_MAX || task.is_running() {
+            return;
+        }
+        self.known.fetches.remove(id);
+        task.tip.clone_from(&task.commit);
+        if task.ending().is_none_or(|it| it.outcome != Outcome::Cancelled) {
+            let why = format!("its work cannot be fetched: {why}");
+            let ending = TaskEnding::new(Outcome::Blocked, why, EndReason::Machine);
+            self.end(id, task, ending);
         }
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::fixture::at;
 use crate::engine::fleet::Carried;
 use crate::engine::record::Proof;
 use crate::fleet::fixture::{
@@ -563,4 +564,41 @@ fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
     let effects = bench.step(FleetEvent::Tick);
     assert_eq!(notes(&effects), ["a: its clone is gone, with what was not fetched from it"]);
     assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
+}
+
+#[test]
+fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
+    let broken = TaskRecord { tip: Some(commit(2)), ..states().remove(4).1 };
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", broken), ("b", a_task())]);
+    let failed = || FleetEvent::FetchFailed { task: id("a"), why: "bad object".to_owned() };
+    let effects = bench.step(failed());
+    assert_eq!(notes(&effects), ["a cannot be fetched: bad object; it is tried again"]);
+    assert!(bench.task("b").is_running(), "{effects:?}");
+    let asks = |effects: Vec<Effect>| effects.iter().any(|it| effect(it) == "fetch");
+    assert!(!asks(bench.step(FleetEvent::Tick)), "not at once");
+    bench.second += 5;
+    assert!(asks(bench.step(FleetEvent::Tick)));
+    (0..3).for_each(|_| drop(bench.step(failed())));
+    assert_eq!(state(bench.task("a")), "lands");
+    let effects = bench.step(failed());
+    let ended = Effect::Say(FleetLine::Ended { task: id("a") });
+    assert!(effects.contains(&ended) && notes(&effects).is_empty(), "{effects:?}");
+    assert!(bench.task("a").is_fetched(), "nothing more is asked of that clone");
+    // What works in it is left to it.
+    let running = TaskRecord { tip: Some(commit(2)), ..a_running_task() };
+    let mut bench = Bench::of(LandingMode::No, vec![("a", running)]);
+    (0..9).for_each(|_| drop(bench.step(failed())));
+    assert!(bench.task("a").is_running());
+}
+
+#[test]
+fn what_happens_at_once_is_planned_for_once() {
+    let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task()), ("b", a_task())]);
+    bench.known.slots = 1;
+    let end = Some(AttemptEnd::Ended(an_ending(Outcome::Completed)));
+    let event = FleetEvent::Reported(id("a"), a_report(1, 1, end));
+    let effects = take_in(&mut bench.record, &mut bench.known, event, at(1).wall);
+    assert!(effects.contains(&Effect::Save) && !bench.task("b").is_running(), "{effects:?}");
+    bench.step(FleetEvent::Tick);
+    assert!(bench.task("b").is_running());
 }
