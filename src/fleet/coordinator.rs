@@ -1,7 +1,8 @@
 //! The loop of a coordinator: what happened goes into `step`, and what follows is done. One thread
-//! decides and writes the record. Two others do what takes long, each one thing after the other:
-//! git between clones, repository and remote; and landings. A coordinator that was killed is simply
-//! started again: it takes up what still runs.
+//! decides and writes the record here. Three others do what takes long, each one thing after the
+//! other: git between clones, repository and remote; landings; and refs of the remote, which are its
+//! record, reports and requests. A coordinator that was killed is simply started again: it takes up
+//! what still runs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,16 +17,13 @@ use super::effects::{Done, Worker};
 use super::executors::{Executor, JobState, SeenJob, executor_of, executors_of_user};
 use super::files::FleetFiles;
 use super::folder_watch::FolderWatch;
-use super::landing::Prepared;
 use super::lines;
 use super::record::{FleetRecord, FleetSetup, Holder, LOCAL, TaskRecord, TaskState};
 use super::spec::{AttemptReport, Coordination, DescribedTask};
-use super::step::{Effect, FleetEvent, FleetLine, step};
-use super::store::{BaseMove, FleetStore, RecordStore, RemoteAccess, StoreFault, WaitingRequests};
+use super::step::{Effect, FleetEvent, FleetLine, step, take_in};
+use super::store::{FleetStore, RecordStore, RemoteAccess, StoreFault, WaitingRequests};
 use super::tasks::DescribedFleet;
-use crate::drive::error_text::git_trouble;
-use crate::engine::fleet::{Pace, Refusal, TaskId};
-use crate::engine::git::GitTrouble;
+use crate::engine::fleet::{Pace, TaskId};
 use crate::parse::arguments::FleetRunArgs;
 use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::files::disk;
@@ -41,7 +39,8 @@ const LOOKS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)]
 const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
 /// How often a sleeping coordinator looks whether something woke it.
 const WAKES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
-const FETCH_AGAIN: Duration = Duration::from_secs(5);
+/// Between two decisions where nothing happened: a failure is tried again after 5 s at the soonest.
+const TICK: Duration = Duration::from_secs(3);
 /// How long what was started gets to end: an agent gets 5 s, a commit may take minutes.
 const END_WITHIN: Duration = Duration::from_secs(360);
 /// How long a job that nobody has named is looked for after a start.
@@ -100,13 +99,21 @@ pub(super) struct Coordinator<'a> {
     pub(super) known: Coordination,
     /// What is to be done, once the record says so.
     effects: VecDeque<Effect>,
+    /// Starts that the remote's record does not tell of yet, where it has to.
+    pub(super) starts: Vec<Effect>,
+    /// The tasks of all starts that are still to be handed over: they have no process or job.
+    pub(super) to_start: BTreeSet<TaskId>,
     is_unsaved: bool,
     is_done: bool,
     has_changed: bool,
+    /// Whether something happened since it was decided what starts and lands.
+    has_news: bool,
+    tick_due: Deadline,
     /// What was read and stays in its files until the record says what follows.
     requests: WaitingRequests,
     pub(super) git: Worker,
     pub(super) landing: Worker,
+    pub(super) talk: Worker,
     results: Receiver<Done>,
     inbox: VecDeque<Done>,
     pub(super) stops_landing: Arc<AtomicBool>,
@@ -118,14 +125,13 @@ pub(super) struct Coordinator<'a> {
     pub(super) fetch_again: BTreeMap<TaskId, Deadline>,
     /// What each running attempt had reported when its work was fetched last.
     pub(super) fetched: BTreeMap<TaskId, String>,
-    /// The reports that were read.
-    pub(super) stamps: BTreeMap<TaskId, (u64, i128)>,
     /// What is out of order, by what it concerns.
     troubles: BTreeMap<&'static str, String>,
     watched: Option<FolderWatch>,
     pub(super) remote: Option<RemoteAccess>,
     remote_pace: Pace,
     remote_due: Deadline,
+    is_asking: bool,
     began: Stopwatch,
     ends_at: Option<Deadline>,
 }
@@ -152,12 +158,17 @@ impl<'a> Coordinator<'a> {
             record,
             known: Coordination::default(),
             effects: VecDeque::new(),
+            starts: Vec::new(),
+            to_start: BTreeSet::new(),
             is_unsaved: true,
             is_done: false,
             has_changed: false,
+            has_news: true,
+            tick_due: Deadline::after(TICK),
             requests: WaitingRequests::default(),
             git: Worker::start(sender.clone()),
-            landing: Worker::start(sender),
+            landing: Worker::start(sender.clone()),
+            talk: Worker::start(sender),
             results,
             inbox: VecDeque::new(),
             stops_landing: Arc::default(),
@@ -165,11 +176,11 @@ impl<'a> Coordinator<'a> {
             fetching: BTreeSet::new(),
             fetch_again: BTreeMap::new(),
             fetched: BTreeMap::new(),
-            stamps: BTreeMap::new(),
             troubles: BTreeMap::new(),
             watched: None,
             remote_pace: Pace::of(first, most),
             remote_due: Deadline::after(Duration::ZERO),
+            is_asking: false,
             began: Stopwatch::start(),
             ends_at: None,
         }
@@ -177,15 +188,16 @@ impl<'a> Coordinator<'a> {
 
     fn run(mut self, tasks: Vec<DescribedTask>) -> Result<CoordinatorEnd> {
         // Nothing is done before the record, here and at the remote, names this process.
-        self.store.save(&self.record, true)?;
+        self.store.save(&self.record)?;
+        self.push_now()?;
         self.know_what_is_here();
         self.look_at_attempts();
         self.take_in(FleetEvent::Described(tasks));
         let [first, most] = LOOKS;
         let mut pace = Pace::of(first, most);
         while !self.is_done || !self.effects.is_empty() || self.is_unsaved {
-            if let Err(lost) = self.round() {
-                return Err(self.give_up(&lost));
+            if let Err(who) = self.round() {
+                return Err(self.give_up(&who));
             }
             if self.ends_at.is_some_and(Deadline::passed) {
                 break;
@@ -217,42 +229,62 @@ impl<'a> Coordinator<'a> {
     /// If another coordinator has the fleet.
     fn round(&mut self) -> Result<(), String> {
         self.look_at_signals();
-        while let Some(done) = self.inbox.pop_front().or_else(|| self.results.try_recv().ok()) {
-            self.take_result(done)?;
-        }
+        self.take_results()?;
         self.look_at_requests();
         self.look_at_attempts();
         self.look_at_folder();
         self.fetch_due();
-        self.take_in(FleetEvent::Tick);
-        let done = self.perform().and_then(|()| self.store.renew(&mut self.record));
-        if done.is_ok() {
+        // What starts and lands is decided here, once for all that happened.
+        if std::mem::take(&mut self.has_news) || self.tick_due.passed() {
+            self.tick_due = Deadline::after(TICK);
+            let now = clock::now().wall;
+            let effects = step(&mut self.record, &mut self.known, FleetEvent::Tick, now);
+            self.queue(effects);
+        }
+        let written = self.perform();
+        if written.is_ok() {
             let removed = std::mem::take(&mut self.requests).remove();
             removed.unwrap_or_else(|error| self.note(&error.to_string()));
         }
-        self.heed(done)
+        self.heed("record", written)?;
+        self.push_record();
+        Ok(())
+    }
+
+    fn take_results(&mut self) -> Result<(), String> {
+        while let Some(done) = self.inbox.pop_front().or_else(|| self.results.try_recv().ok()) {
+            self.take_result(done)?;
+        }
+        Ok(())
     }
 
     /// Takes in how a write of the record went. Only a lost record ends anything.
-    fn heed(&mut self, written: Result<(), StoreFault>) -> Result<(), String> {
+    pub(super) fn heed(
+        &mut self,
+        what: &'static str,
+        written: Result<(), StoreFault>,
+    ) -> Result<(), String> {
         match written {
-            Ok(()) => self.set_trouble("record", None),
+            Ok(()) => self.set_trouble(what, None),
             Err(StoreFault::Lost(who)) => return Err(who),
-            Err(fault) => self.set_trouble("record", Some(first_line(&fault.to_string()))),
+            Err(fault) => self.set_trouble(what, Some(first_line(&fault.to_string()))),
         }
         Ok(())
     }
 
     pub(super) fn take_in(&mut self, event: FleetEvent) {
-        let now = clock::now().wall;
-        let effects = step(&mut self.record, &mut self.known, event, now);
+        self.has_news = true;
+        let effects = take_in(&mut self.record, &mut self.known, event, clock::now().wall);
         self.queue(effects);
     }
 
-    pub(super) fn queue(&mut self, effects: Vec<Effect>) {
+    fn queue(&mut self, effects: Vec<Effect>) {
         // Each step decides anew: a request may have come after one that had nothing left to do.
         self.is_done = effects.contains(&Effect::Finish);
         for effect in effects {
+            if let Effect::Start { task, .. } = &effect {
+                self.to_start.insert(task.clone());
+            }
             // Work that cannot be fetched is asked for at each look.
             self.has_changed |= !matches!(effect, Effect::Fetch { .. });
             match effect {
@@ -289,17 +321,35 @@ impl<'a> Coordinator<'a> {
     /// followed from every event so far. What could not be written is tried again later.
     fn perform(&mut self) -> Result<(), StoreFault> {
         while self.is_unsaved || !self.effects.is_empty() {
-            let is_start = |effect: &Effect| matches!(effect, Effect::Start { .. });
-            let is_urgent = !self.record.is_local() && self.effects.iter().any(is_start);
-            if self.is_unsaved || is_urgent {
-                self.store.save(&self.record, is_urgent)?;
+            if self.is_unsaved {
+                self.store.save(&self.record)?;
                 self.is_unsaved = false;
             }
             for effect in std::mem::take(&mut self.effects) {
-                self.carry_out(effect);
+                // A job elsewhere outlives this machine: the remote's record tells of it first.
+                match effect {
+                    Effect::Start { .. } if !self.record.is_local() => self.starts.push(effect),
+                    effect => self.carry_out(effect),
+                }
             }
         }
         Ok(())
+    }
+
+    /// Writes the record at the remote in its time, with what waits for that.
+    fn push_record(&mut self) {
+        if let Some(push) = self.store.push(&mut self.record, !self.starts.is_empty()) {
+            let starts = std::mem::take(&mut self.starts);
+            self.talk.add(move || Done::Pushed(starts, push()));
+        }
+    }
+
+    /// The same at once, while no thread talks with the remote.
+    fn push_now(&mut self) -> Result<(), StoreFault> {
+        let Some(push) = self.store.push(&mut self.record, true) else { return Ok(()) };
+        let pushed = push();
+        self.store.answered(pushed.is_ok());
+        pushed.map(drop)
     }
 
     // What happened.
@@ -333,103 +383,92 @@ impl<'a> Coordinator<'a> {
     /// Takes in the reports of running attempts, and finds those whose process or job is over.
     fn look_at_attempts(&mut self) {
         let is_local = self.record.is_local();
-        // One that is still to be handed over has no process that could be gone.
-        let is_to_start = |id: &TaskId| {
-            let of = |effect: &Effect| matches!(effect, Effect::Start { task, .. } if task == id);
-            self.effects.iter().any(of)
+        let running = self.running();
+        if running.is_empty() || (!is_local && (self.is_asking || !self.remote_due.passed())) {
+            return;
+        }
+        // The jobs come first: what one reported before it ended is then among the reports.
+        let jobs = match self.executor.list() {
+            Ok(jobs) => jobs,
+            Err(error) => return self.set_trouble("executor", Some(short(&error))),
         };
+        self.set_trouble("executor", None);
+        let Some(access) = self.remote.clone().filter(|_| !is_local) else {
+            return self.look_at(running, &jobs, &BTreeMap::new());
+        };
+        self.is_asking = true;
+        let fleet = self.record.terms.name.clone();
+        self.talk.add(move || {
+            let refs = access.refs().map_err(Error::from);
+            let reports = refs.and_then(|refs| remote::reports(&refs, &fleet));
+            Done::Reports(running, jobs, reports.map(|reports| reports.into_iter().collect()))
+        });
+    }
+
+    /// The attempts that were handed over, and whether their job has no name yet.
+    fn running(&self) -> Vec<(TaskId, u32, bool)> {
         let running = |(id, task): (&TaskId, &TaskRecord)| match &task.state {
-            TaskState::Running { job, .. } if !is_to_start(id) => {
+            TaskState::Running { job, .. } if !self.to_start.contains(id) => {
                 Some((id.clone(), task.attempt, job.is_empty()))
             }
             _ => None,
         };
-        let running: Vec<(TaskId, u32, bool)> =
-            self.record.tasks.iter().filter_map(running).collect();
-        if running.is_empty() || (!is_local && !self.remote_due.passed()) {
-            return;
+        self.record.tasks.iter().filter_map(running).collect()
+    }
+
+    /// Takes in what the remote said about jobs elsewhere.
+    pub(super) fn take_reports(
+        &mut self,
+        running: Vec<(TaskId, u32, bool)>,
+        jobs: &[SeenJob],
+        reports: Result<BTreeMap<TaskId, AttemptReport>>,
+    ) {
+        self.is_asking = false;
+        match reports {
+            Ok(reports) => {
+                self.set_trouble("reports", None);
+                self.look_at(running, jobs, &reports);
+            }
+            Err(error) => self.set_trouble("reports", Some(short(&error))),
         }
-        let Some((jobs, mut reports)) = self.ask_about_attempts(is_local) else { return };
+        self.remote_due = Deadline::after(self.remote_pace.after(self.has_changed));
+    }
+
+    fn look_at(
+        &mut self,
+        running: Vec<(TaskId, u32, bool)>,
+        jobs: &[SeenJob],
+        reports: &BTreeMap<TaskId, AttemptReport>,
+    ) {
+        let is_local = self.record.is_local();
         for (task, number, is_unnamed) in running {
             let job = jobs.iter().rfind(|job| job.task == task && job.number == number);
             if let (Some(job), true) = (job, is_unnamed) {
                 let (task, job) = (task.clone(), job.id.clone());
                 self.take_in(FleetEvent::Started { task, number, job });
             }
-            let report = match is_local {
-                true => self.changed_report(&task, number),
-                false => reports.remove(&task),
-            };
-            self.take_report(&task, number, report);
+            // One whose job was never noted here is known by its lock.
             let lives = job.is_some_and(|job| !job.state.is_ended())
                 || (is_local && attempt::is_alive(&self.files, &task, number))
                 || (!is_local && job.is_none() && self.began.elapsed_ms() < UNNAMED_MS);
-            let is_running = self.record.task(&task).is_some_and(TaskRecord::is_running);
-            if lives || !is_running {
-                continue;
+            // After that look: the last words of one that is over are there now.
+            let report = match is_local {
+                true => attempt::read_report(&self.files, &task, number),
+                false => reports.get(&task).cloned(),
+            };
+            if let Some(report) = report
+                && report.number == number
+                && self.known.reports.get(&task) != Some(&report)
+            {
+                self.take_in(FleetEvent::Reported(task.clone(), report));
             }
-            if is_local {
-                // Its last words may have come since they were looked for.
-                let report = attempt::read_report(&self.files, &task, number);
-                self.take_report(&task, number, report);
-            }
-            if self.record.task(&task).is_some_and(TaskRecord::is_running) {
+            if !lives && self.record.task(&task).is_some_and(TaskRecord::is_running) {
                 let why = match job.map(|job| &job.state) {
                     Some(JobState::Ended(why)) => why.clone(),
                     _ => String::new(),
                 };
                 self.take_in(FleetEvent::Gone { task, number, why });
             }
-        }
-        if !is_local {
-            let pause = self.remote_pace.after(self.has_changed);
-            self.remote_due = Deadline::after(pause);
-        }
-    }
-
-    /// The jobs and the reports at the remote; `None` where nothing follows about any attempt. The
-    /// jobs come first: what one reported before it ended is then among the reports.
-    fn ask_about_attempts(
-        &mut self,
-        is_local: bool,
-    ) -> Option<(Vec<SeenJob>, BTreeMap<TaskId, AttemptReport>)> {
-        let jobs = match self.executor.list() {
-            Ok(jobs) => jobs,
-            Err(error) => {
-                self.set_trouble("executor", Some(first_line(&format!("{error:#}"))));
-                return None;
-            }
-        };
-        self.set_trouble("executor", None);
-        let Some(access) = self.remote.clone().filter(|_| !is_local) else {
-            return Some((jobs, BTreeMap::new()));
-        };
-        let refs = access.refs(&access.repository).map_err(Error::from);
-        match refs.and_then(|refs| remote::reports(&refs, &self.record.terms.name)) {
-            Ok(reports) => {
-                self.set_trouble("reports", None);
-                Some((jobs, reports.into_iter().collect()))
-            }
-            Err(error) => {
-                self.set_trouble("reports", Some(first_line(&format!("{error:#}"))));
-                None
-            }
-        }
-    }
-
-    /// The report of an attempt of this machine, if it is another than the last one.
-    fn changed_report(&mut self, task: &TaskId, number: u32) -> Option<AttemptReport> {
-        let stamp = disk::stamp(&self.files.report(task, number))?;
-        if self.stamps.insert(task.clone(), stamp) == Some(stamp) {
-            return None;
-        }
-        attempt::read_report(&self.files, task, number)
-    }
-
-    fn take_report(&mut self, task: &TaskId, number: u32, report: Option<AttemptReport>) {
-        let Some(report) = report else { return };
-        if report.number == number && self.known.reports.get(task) != Some(&report) {
-            self.take_in(FleetEvent::Reported(task.clone(), report));
         }
     }
 
@@ -476,19 +515,17 @@ impl<'a> Coordinator<'a> {
         self.stops_landing.store(true, Ordering::Relaxed);
         if self.record.is_local() {
             self.note("this one ends what it started, and writes nothing more");
-            let running = self.record.tasks.iter().filter(|(_, task)| task.is_running());
-            let running: Vec<(TaskId, u32)> =
-                running.map(|(id, task)| (id.clone(), task.attempt)).collect();
-            running.iter().for_each(|(task, _)| self.end_attempt(task));
+            let running = self.running();
+            running.iter().for_each(|(task, ..)| self.end_attempt(task));
             Deadline::after(END_WITHIN).poll(LOOKS[1], || {
                 let _ = self.executor.list();
+                let mut running = running.iter();
                 let lives =
-                    |(task, number): &(TaskId, u32)| attempt::is_alive(&self.files, task, *number);
-                (!running.iter().any(lives) || self.signals.times() > 0).then_some(())
+                    running.any(|(task, number, _)| attempt::is_alive(&self.files, task, *number));
+                (!lives || self.signals.times() > 0).then_some(())
             });
         }
-        self.git.end();
-        self.landing.end();
+        self.end_threads();
         anyhow!(
             "the fleet {} was taken over by {who}; this coordinator ended what it started\n\
              hint: crew fleet run there; what is not fetched is in the clones in {}",
@@ -497,11 +534,21 @@ impl<'a> Coordinator<'a> {
         )
     }
 
+    fn end_threads(&mut self) {
+        for thread in [&mut self.git, &mut self.landing, &mut self.talk] {
+            thread.end();
+        }
+    }
+
     fn end(mut self) -> Result<CoordinatorEnd> {
-        self.git.end();
-        self.landing.end();
+        self.end_threads();
+        // What they have done last belongs into the record, too.
+        if let Err(who) = self.take_results() {
+            return Err(self.give_up(&who));
+        }
         self.record.holder = self.record.holder.released();
-        if let Err(error) = self.store.save(&self.record, true) {
+        let saved = self.store.save(&self.record);
+        if let Err(error) = saved.and_then(|()| self.push_now()) {
             (self.say)(&format!("the record could not be written at last: {error}"));
         }
         match self.known.gave_up {
@@ -533,6 +580,11 @@ fn is_of(terms: &FleetSetup, new: &FleetSetup) -> bool {
 
 pub(super) fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// An error and its causes on one line.
+pub(super) fn short(error: &Error) -> String {
+    first_line(&format!("{error:#}"))
 }
 
 #[cfg(test)]

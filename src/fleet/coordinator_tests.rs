@@ -13,7 +13,7 @@ use crate::engine::record::{Outcome, Proof};
 use crate::fleet::executors::JobCall;
 use crate::fleet::record::{EndReason, TaskEnding};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase};
-use crate::fleet::store::StoreFault;
+use crate::fleet::store::{BaseMove, Push, StoreFault};
 use crate::world::store::write_json;
 
 /// A record in memory, which is lost or cannot be written when a test says so.
@@ -27,11 +27,7 @@ struct MemoryStore {
 }
 
 impl RecordStore for MemoryStore {
-    fn load(&mut self) -> Result<Option<FleetRecord>> {
-        Ok(self.saved.borrow().clone())
-    }
-
-    fn save(&mut self, record: &FleetRecord, _: bool) -> Result<(), StoreFault> {
+    fn save(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
         if self.is_lost.get() {
             return Err(StoreFault::Lost("process 7 on other".to_owned()));
         }
@@ -44,13 +40,15 @@ impl RecordStore for MemoryStore {
         Ok(())
     }
 
-    fn renew(&mut self, _: &mut FleetRecord) -> Result<(), StoreFault> {
-        Ok(())
+    fn push(&mut self, _: &mut FleetRecord, _: bool) -> Option<Push> {
+        None
     }
 
-    fn land(&mut self, _: &BaseMove, record: &FleetRecord) -> Result<bool, StoreFault> {
-        self.save(record, true).map(|()| true)
+    fn land(&mut self, _: BaseMove, _: &FleetRecord) -> Option<Push> {
+        None
     }
+
+    fn answered(&mut self, _: bool) {}
 }
 
 /// Jobs that are over at once, or once they are cancelled.

@@ -1,6 +1,6 @@
-//! What a coordinator does about what happened. What takes long is done by two threads, each one
-//! thing after the other: git between clones, repository and remote; and landings.
+//! What a coordinator does about what happened. What takes long is done by its threads.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,24 +8,24 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::attempt::{self, remote};
-use super::coordinator::{Coordinator, first_line};
-use super::executors::JobCall;
+use super::coordinator::{Coordinator, short};
+use super::executors::{JobCall, SeenJob};
 use super::files::FleetFiles;
 use super::landing::{self, Landing, Prepared};
 use super::record::{Landed, TaskRecord, TaskRequest, TaskState};
 use super::requests;
-use super::spec::{AttemptSpec, Source};
-use super::step::{Effect, FleetEvent, FleetRequest, step};
+use super::spec::{AttemptReport, AttemptSpec, Coordination, Source};
+use super::step::{Effect, FleetEvent, FleetRequest, take_in};
 use super::store::{BaseMove, RemoteAccess, StoreFault};
 use super::workspace::{self, Removal};
 use crate::drive::control;
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{Refusal, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
-use crate::engine::record::{Actor, Contract};
+use crate::engine::record::{Actor, Contract, LoopId};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git;
@@ -38,39 +38,62 @@ const FETCH_AGAIN: Duration = Duration::from_secs(5);
 /// How often a landing begins again because the base has moved.
 const LANDING_TRIES: u32 = 8;
 
+/// How git says that nothing can be written.
+const FULL: [&str; 3] = ["No space left", "quota exceeded", "Read-only file system"];
+
 /// What a thread has done.
 pub(super) enum Done {
     /// The commit that was brought here; `None`: there is no such branch.
-    Fetched(TaskId, Result<Option<String>>),
+    Fetched(TaskId, Result<Option<String>, FetchFault>),
+    /// The record is at the remote, so that these can start.
+    Pushed(Vec<Effect>, Result<bool, StoreFault>),
+    /// The base and the record have moved; false where somebody else moved the base.
+    Moved(TaskId, Landed, Result<bool, StoreFault>),
+    /// What is known of attempts elsewhere: those that ran, the jobs, and then the reports.
+    Reports(Vec<(TaskId, u32, bool)>, Vec<SeenJob>, Result<BTreeMap<TaskId, AttemptReport>>),
+    /// A request was passed on.
+    Passed(TaskId, Result<()>),
     Prepared(TaskId, Result<Prepared>),
     Opened(TaskId, Result<Result<Landed, Refusal>>),
     /// The refs that keep what no branch had.
     Removed(TaskId, Result<Vec<String>>),
 }
 
+/// Why a task's work was not fetched.
+pub(super) enum FetchFault {
+    /// Its clone or its branch.
+    Task(String),
+    /// The remote or the repository, and so every task.
+    All(String),
+}
+
 /// A thread that does one thing after the other. git ends with the thread that started it, so the
 /// thread lives as long as anything is to be done.
 pub(super) struct Worker {
-    works: Sender<Box<dyn FnOnce() -> Done + Send>>,
-    thread: JoinHandle<()>,
+    works: Option<Sender<Work>>,
+    thread: Option<JoinHandle<()>>,
 }
+
+type Work = Box<dyn FnOnce() -> Done + Send>;
 
 impl Worker {
     pub(super) fn start(results: Sender<Done>) -> Self {
-        let (works, queue) = channel::<Box<dyn FnOnce() -> Done + Send>>();
+        let (works, queue) = channel::<Work>();
         let run = move || queue.iter().for_each(|work| drop(results.send(work())));
-        Self { works, thread: thread::spawn(run) }
+        Self { works: Some(works), thread: Some(thread::spawn(run)) }
     }
 
-    fn add(&self, work: impl FnOnce() -> Done + Send + 'static) {
-        // The thread ends only with this value.
-        let _ = self.works.send(Box::new(work));
+    /// Adds something to do, unless it was ended.
+    pub(super) fn add(&self, work: impl FnOnce() -> Done + Send + 'static) {
+        if let Some(works) = &self.works {
+            let _ = works.send(Box::new(work));
+        }
     }
 
     /// Waits for what it has to do.
-    pub(super) fn end(self) {
-        drop(self.works);
-        let _ = self.thread.join();
+    pub(super) fn end(&mut self) {
+        self.works = None;
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -78,11 +101,7 @@ impl Coordinator<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Start { task, number, continues } => self.start(&task, number, continues),
-            Effect::Pass { task, request } => {
-                if let Err(error) = self.pass(&task, &request) {
-                    self.note(&format!("{task} did not get a request: {error:#}"));
-                }
-            }
+            Effect::Pass { task, request } => self.pass(task, request),
             Effect::End { task } => self.end_attempt(&task),
             Effect::Fetch { task } => self.fetch(&task),
             Effect::Land { task } => {
@@ -95,29 +114,17 @@ impl Coordinator<'_> {
         }
     }
 
-    pub(super) fn start(&mut self, task: &TaskId, number: u32, continues: bool) {
+    fn start(&mut self, task: &TaskId, number: u32, continues: bool) {
+        self.to_start.remove(task);
         let event = match self.hand_over(task, number, continues) {
-            Ok(job) => {
-                if self.record.is_local() {
-                    self.known.clones.insert(task.clone());
-                }
-                FleetEvent::Started { task: task.clone(), number, job }
-            }
-            Err(error) => {
-                let why = first_line(&format!("{error:#}"));
-                FleetEvent::NotStarted { task: task.clone(), why }
-            }
+            Ok(job) => FleetEvent::Started { task: task.clone(), number, job },
+            Err(error) => FleetEvent::NotStarted { task: task.clone(), why: short(&error) },
         };
         self.take_in(event);
     }
 
     /// Hands an attempt to the executor, and returns its name of the job.
-    pub(super) fn hand_over(
-        &mut self,
-        task: &TaskId,
-        number: u32,
-        continues: bool,
-    ) -> Result<String> {
+    fn hand_over(&mut self, task: &TaskId, number: u32, continues: bool) -> Result<String> {
         let terms = &self.record.terms;
         let url = terms.remote.as_ref().map(|remote| remote.url.clone());
         let source = match (self.record.is_local(), url) {
@@ -134,7 +141,6 @@ impl Coordinator<'_> {
             disk::remove(&self.files.report(task, number))?;
         }
         self.fetched.remove(task);
-        self.stamps.remove(task);
         write_json(&self.files.spec(task, number), &spec, Durability::Machine)?;
         self.executor.submit(&JobCall::of(self.home, terms, &spec))
     }
@@ -155,13 +161,30 @@ impl Coordinator<'_> {
     }
 
     /// Passes a request on to the loop of a running attempt.
-    pub(super) fn pass(&self, task: &TaskId, request: &FleetRequest) -> Result<()> {
-        let Some(record) = self.record.task(task) else { return Ok(()) };
-        if let (false, Some(access)) = (self.record.is_local(), &self.remote) {
-            let (refs, fleet) = (access.refs(&access.repository)?, &self.record.terms.name);
-            return remote::send_request(&refs, fleet, task, record.attempt, request);
+    fn pass(&mut self, task: TaskId, request: FleetRequest) {
+        let Some(record) = self.record.task(&task) else { return };
+        if let (false, Some(access)) = (self.record.is_local(), self.remote.clone()) {
+            let (fleet, number) = (self.record.terms.name.clone(), record.attempt);
+            return self.talk.add(move || {
+                let refs = access.refs().map_err(Error::from);
+                let sent = refs
+                    .and_then(|refs| remote::send_request(&refs, &fleet, &task, number, &request));
+                Done::Passed(task, sent)
+            });
         }
-        let Some(id) = &record.loop_id else { return Ok(()) };
+        if let Some(id) = record.loop_id.clone() {
+            let passed = self.pass_here(&id, &request);
+            self.take_passed(&task, passed);
+        }
+    }
+
+    fn take_passed(&mut self, task: &TaskId, passed: Result<()>) {
+        if let Err(error) = passed {
+            self.note(&format!("{task} did not get a request: {error:#}"));
+        }
+    }
+
+    fn pass_here(&self, id: &LoopId, request: &FleetRequest) -> Result<()> {
         match request {
             FleetRequest::Task(TaskRequest::Pause { now }) => {
                 control::pause(self.home, id, Actor::User, *now).map(drop)
@@ -195,7 +218,7 @@ impl Coordinator<'_> {
     }
 
     /// Brings a task's work to the repository and, where the fleet pushes, its branch to the remote.
-    pub(super) fn fetch(&mut self, task: &TaskId) {
+    fn fetch(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task) else { return };
         let tip = record.tip.clone().unwrap_or_default();
         // What its agent commits next is fetched once it is reported.
@@ -212,14 +235,16 @@ impl Coordinator<'_> {
         let (is_local, access, task) = (self.record.is_local(), self.remote.clone(), task.clone());
         self.git.add(move || {
             let fetched = if is_local {
-                workspace::bring(&repository, &clone, &branch, &to).and_then(|commit| {
+                let brought = bring(&repository, &clone, &branch, &to);
+                brought.and_then(|commit| {
                     if let (Some(access), Some(commit)) = (&access, &commit) {
-                        push(access, &branch, commit)?;
+                        push(access, &branch, commit).map_err(push_fault)?;
                     }
                     Ok(commit)
                 })
             } else {
-                track(access.as_ref(), &branch, &to)
+                let tracked = track(access.as_ref(), &branch, &to);
+                tracked.map_err(|error| FetchFault::All(short(&error)))
             };
             Done::Fetched(task, fetched)
         });
@@ -233,8 +258,7 @@ impl Coordinator<'_> {
         }
     }
 
-    pub(super) fn land(&mut self, task: &TaskId) {
-        self.stops_landing.store(false, Ordering::Relaxed);
+    fn land(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
         let Some((contract, message)) = self.words_of(task, &record) else {
             let why = "its file is gone, and with it its checks".to_owned();
@@ -242,10 +266,8 @@ impl Coordinator<'_> {
             return self.take_in(FleetEvent::LandingFailed { task, why, needs_person: true });
         };
         let (home, terms, task) = (self.home.clone(), self.record.terms.clone(), task.clone());
-        let (stops, signals) = (Arc::clone(&self.stops_landing), self.signals.clone());
         let log = self.files.log(&task, record.attempt);
-        self.landing.add(move || {
-            let stop = || stops.load(Ordering::Relaxed) || signals.times() > 1;
+        self.add_landing(move |stop| {
             let note = |line: &str| note_in(&log, line);
             let prepared = landing::prepare(&Landing {
                 home: &home,
@@ -254,11 +276,19 @@ impl Coordinator<'_> {
                 record: &record,
                 contract: &contract,
                 message: &message,
-                stop: &stop,
+                stop,
                 note: &note,
             });
             Done::Prepared(task, prepared)
         });
+    }
+
+    /// Does this in the thread of landings until it shall stop: by a cancel or a second signal.
+    fn add_landing(&self, work: impl FnOnce(&dyn Fn() -> bool) -> Done + Send + 'static) {
+        self.stops_landing.store(false, Ordering::Relaxed);
+        let (stops, signals) = (Arc::clone(&self.stops_landing), self.signals.clone());
+        let stop = move || stops.load(Ordering::Relaxed) || signals.times() > 1;
+        self.landing.add(move || work(&stop));
     }
 
     /// The contract of a task as it is now, and the message of the commit that lands.
@@ -270,20 +300,17 @@ impl Coordinator<'_> {
     }
 
     fn open_request(&mut self, task: &TaskId) {
-        self.stops_landing.store(false, Ordering::Relaxed);
         let Some(record) = self.record.task(task).cloned() else { return };
         let message = self.words_of(task, &record).map(|(_, message)| message).unwrap_or_default();
         let (terms, task) = (self.record.terms.clone(), task.clone());
         let branch = self.record.branch(&task, record.attempt);
-        let (stops, signals) = (Arc::clone(&self.stops_landing), self.signals.clone());
-        self.landing.add(move || {
-            let stop = || stops.load(Ordering::Relaxed) || signals.times() > 1;
-            Done::Opened(task, requests::open(&terms, &record, &branch, &message, &stop))
+        self.add_landing(move |stop| {
+            Done::Opened(task, requests::open(&terms, &record, &branch, &message, stop))
         });
     }
 
     /// Removes the clones of a task that landed and, unless they are kept, its branches.
-    pub(super) fn remove(&mut self, task: &TaskId) {
+    fn remove(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
         let (terms, task) = (self.record.terms.clone(), task.clone());
         let files = FleetFiles { root: self.files.root.clone() };
@@ -313,7 +340,11 @@ impl Coordinator<'_> {
     pub(super) fn take_result(&mut self, done: Done) -> Result<(), String> {
         match done {
             Done::Fetched(task, result) => self.take_fetched(task, result),
-            Done::Prepared(task, result) => return self.take_prepared(task, result),
+            Done::Pushed(starts, pushed) => return self.take_pushed(starts, pushed),
+            Done::Moved(task, landed, moved) => return self.take_moved(task, landed, moved),
+            Done::Reports(running, jobs, reports) => self.take_reports(running, &jobs, reports),
+            Done::Passed(task, passed) => self.take_passed(&task, passed),
+            Done::Prepared(task, result) => self.take_prepared(task, result),
             Done::Opened(task, result) => match result {
                 Ok(Ok(landed)) => self.take_in(FleetEvent::Landed(task, landed)),
                 Ok(Err(refusal)) => self.take_in(FleetEvent::Refused(task, refusal)),
@@ -335,28 +366,34 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    fn take_fetched(&mut self, task: TaskId, result: Result<Option<String>>) {
+    fn take_fetched(&mut self, task: TaskId, result: Result<Option<String>, FetchFault>) {
         self.fetching.remove(&task);
-        match result {
-            Ok(found) => {
-                self.fetch_again.remove(&task);
-                if self.fetch_again.is_empty() {
-                    self.set_trouble("fetch", None);
-                }
-                if found.is_none() && self.record.is_local() && !self.has_clone(&task) {
-                    self.known.clones.remove(&task);
-                }
-                if let Some(commit) = found {
-                    self.take_in(FleetEvent::Fetched { task, commit });
-                }
+        if !matches!(result, Err(FetchFault::All(_))) {
+            self.fetch_again.remove(&task);
+            if self.fetch_again.is_empty() {
+                self.set_trouble("fetch", None);
             }
-            Err(error) => {
+        }
+        match result {
+            Ok(Some(commit)) => self.take_in(FleetEvent::Fetched { task, commit }),
+            Ok(None) | Err(FetchFault::Task(_))
+                if self.record.is_local() && !self.has_clone(&task) =>
+            {
+                self.known.clones.remove(&task);
+            }
+            Ok(None) => self.fetch_failed(task, "its branch is not there".to_owned()),
+            Err(FetchFault::Task(why)) => self.fetch_failed(task, why),
+            Err(FetchFault::All(why)) => {
                 self.fetched.remove(&task);
-                let why = first_line(&format!("{error:#}"));
                 self.set_trouble("fetch", Some(format!("{task} cannot be fetched: {why}")));
                 self.fetch_again.insert(task, Deadline::after(FETCH_AGAIN));
             }
         }
+    }
+
+    fn fetch_failed(&mut self, task: TaskId, why: String) {
+        self.fetched.remove(&task);
+        self.take_in(FleetEvent::FetchFailed { task, why });
     }
 
     fn has_clone(&self, task: &TaskId) -> bool {
@@ -364,9 +401,24 @@ impl Coordinator<'_> {
         disk::is_folder(&self.files.clone(task, number))
     }
 
-    fn take_prepared(&mut self, task: TaskId, result: Result<Prepared>) -> Result<(), String> {
+    /// Starts what waited for the remote's record, or lets it wait for the next push.
+    fn take_pushed(
+        &mut self,
+        starts: Vec<Effect>,
+        pushed: Result<bool, StoreFault>,
+    ) -> Result<(), String> {
+        self.store.answered(pushed.is_ok());
+        if pushed.is_ok() {
+            starts.into_iter().for_each(|start| self.carry_out(start));
+        } else {
+            self.starts.extend(starts);
+        }
+        self.heed("push", pushed.map(drop))
+    }
+
+    fn take_prepared(&mut self, task: TaskId, result: Result<Prepared>) {
         match result {
-            Ok(Prepared::Ready { main, commit }) => return self.push_landing(task, main, commit),
+            Ok(Prepared::Ready { main, commit }) => self.push_landing(task, main, commit),
             Ok(Prepared::Refused(refusal)) => self.take_in(FleetEvent::Refused(task, refusal)),
             Ok(Prepared::Stopped) => {
                 let why = "it was stopped".to_owned();
@@ -374,36 +426,43 @@ impl Coordinator<'_> {
             }
             Err(error) => self.landing_failed(task, &error),
         }
-        Ok(())
     }
 
     /// Pushes what was checked, together with a record that says so: both or neither.
-    fn push_landing(&mut self, task: TaskId, main: String, commit: String) -> Result<(), String> {
-        let before = self.record.clone();
-        let new = Some(commit.clone()).filter(|commit| *commit != main);
-        let event = FleetEvent::Landed(task.clone(), Landed::Main(new));
-        let effects = step(&mut self.record, &mut self.known, event, clock::now().wall);
-        let base = BaseMove { before: main, commit };
-        let pushed = self.store.land(&base, &self.record);
-        if let Ok(true) = pushed {
-            self.queue(effects);
-            return Ok(());
+    fn push_landing(&mut self, task: TaskId, main: String, commit: String) {
+        let new = if commit == main { None } else { Some(commit.clone()) };
+        let (landed, mut record) = (Landed::Main(new), self.record.clone());
+        let mut known = Coordination { landing: Some(task.clone()), ..Coordination::default() };
+        let event = FleetEvent::Landed(task.clone(), landed.clone());
+        // What follows here, follows once it is pushed.
+        drop(take_in(&mut record, &mut known, event, clock::now().wall));
+        match self.store.land(BaseMove { before: main, commit }, &record) {
+            Some(push) => self.talk.add(move || Done::Moved(task, landed, push())),
+            None => self.landing_failed(task, &anyhow!("this fleet has no remote")),
         }
-        self.record = before;
-        self.known.landing = Some(task.clone());
-        match pushed {
-            Err(StoreFault::Lost(who)) => return Err(who),
-            Err(StoreFault::Remote(fault)) => self.landing_failed(task, &fault.into()),
-            Err(StoreFault::Disk(error)) => self.landing_failed(task, &error.into()),
-            Ok(_) if self.landing_tries < LANDING_TRIES => {
+    }
+
+    fn take_moved(
+        &mut self,
+        task: TaskId,
+        landed: Landed,
+        moved: Result<bool, StoreFault>,
+    ) -> Result<(), String> {
+        self.store.answered(matches!(moved, Ok(true)));
+        match moved {
+            Ok(true) => self.take_in(FleetEvent::Landed(task, landed)),
+            Ok(false) if self.landing_tries < LANDING_TRIES => {
                 self.landing_tries += 1;
                 self.land(&task);
             }
-            Ok(_) => {
+            Ok(false) => {
                 let base = &self.record.terms.base;
                 let why = format!("{base} moved {LANDING_TRIES} times while the checks ran");
                 self.take_in(FleetEvent::Refused(task, Refusal::Moved(why)));
             }
+            Err(StoreFault::Lost(who)) => return Err(who),
+            Err(StoreFault::Remote(fault)) => self.landing_failed(task, &fault.into()),
+            Err(StoreFault::Disk(error)) => self.landing_failed(task, &error.into()),
         }
         Ok(())
     }
@@ -412,7 +471,7 @@ impl Coordinator<'_> {
         use GitTrouble::{Auth, Network, NoRemote};
         let is_passing = matches!(git_trouble(error), None | Some(Auth | Network | NoRemote));
         let needs_person = !is_passing;
-        let why = first_line(&format!("{error:#}"));
+        let why = short(error);
         self.take_in(FleetEvent::LandingFailed { task, why, needs_person });
     }
 }
@@ -438,7 +497,30 @@ fn push(access: &RemoteAccess, branch: &str, commit: &str) -> Result<(), GitFaul
     }
     let update = RefUpdate { name, old, new: Some(commit.to_owned()) };
     // Where it is refused, it moved just now: the next try looks again.
-    access.refs(&access.repository)?.swap(&[update]).map(drop)
+    access.refs()?.swap(&[update]).map(drop)
+}
+
+/// Whose fault it is that a branch was not pushed: what somebody else did to it concerns no other.
+fn push_fault(fault: GitFault) -> FetchFault {
+    let (trouble, why) = (fault.trouble, short(&fault.into()));
+    match trouble {
+        GitTrouble::NonFastForward => FetchFault::Task(why),
+        _ => FetchFault::All(why),
+    }
+}
+
+/// Brings the branch of an attempt from its clone. A disk that is full is not the clone's fault.
+fn bring(
+    repository: &Path,
+    clone: &Path,
+    branch: &str,
+    to: &str,
+) -> Result<Option<String>, FetchFault> {
+    workspace::bring(repository, clone, branch, to).map_err(|error| {
+        let (text, why) = (format!("{error:#}"), short(&error));
+        let is_full = FULL.iter().any(|words| text.contains(words));
+        if is_full { FetchFault::All(why) } else { FetchFault::Task(why) }
+    })
 }
 
 /// Brings a branch of the remote here as the ref `to`.
@@ -446,14 +528,14 @@ fn track(access: Option<&RemoteAccess>, branch: &str, to: &str) -> Result<Option
     let access = access.context("this fleet has no remote")?;
     let name = format!("refs/heads/{branch}");
     let Some(commit) = access.seen(&name)? else { return Ok(None) };
-    access.refs(&access.repository)?.fetch(&[&name], &[])?;
+    access.refs()?.fetch(&[&name], &[])?;
     git::refs::point(&access.repository, to, &commit)?;
     Ok(Some(commit))
 }
 
 /// Deletes branches of the remote whose commits are here.
 fn delete(access: &RemoteAccess, pattern: &str) -> Result<(), GitFault> {
-    let refs = access.refs(&access.repository)?;
+    let refs = access.refs()?;
     let mut found = refs.list(&[pattern])?;
     found.retain(|it| git::is_a_commit(&access.repository, &it.id));
     let gone = found.into_iter().map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Holder};
 use super::step::FleetRequest;
-use super::tasks::refuse_other_fleet;
+use super::tasks::{refuse_other_fleet, refuse_other_folder};
 use crate::engine::fleet::{Remote, TaskId};
 use crate::engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, SwapResult};
 use crate::engine::text::Shown;
@@ -79,27 +80,38 @@ pub struct BaseMove {
     pub commit: String,
 }
 
+/// A write at the remote, which may take as long as a talk with it. False where only the base was
+/// in the way. It is to be answered with [`RecordStore::answered`].
+pub type Push = Box<dyn FnOnce() -> Result<bool, StoreFault> + Send>;
+
 /// The memory of a coordinator.
 pub trait RecordStore {
-    /// The newest record; `None` before the first.
-    fn load(&mut self) -> Result<Option<FleetRecord>>;
+    /// Writes the record here. At the remote it is then behind.
+    fn save(&mut self, record: &FleetRecord) -> Result<(), StoreFault>;
 
-    /// Writes the record here. At the remote it is written at once if that `is_urgent`, otherwise
-    /// with the next [`Self::renew`].
-    fn save(&mut self, record: &FleetRecord, is_urgent: bool) -> Result<(), StoreFault>;
+    /// What writes the record at the remote, if it is time for that: once a minute, sooner if it is
+    /// behind, at once if it `is_urgent`; but one after the other. To be called often.
+    fn push(&mut self, record: &mut FleetRecord, is_urgent: bool) -> Option<Push>;
 
-    /// Writes at the remote what waits for it and, once a minute, renews it. To be called often.
-    fn renew(&mut self, record: &mut FleetRecord) -> Result<(), StoreFault>;
+    /// What moves the base and the record in one push, both or neither. `None` without a remote.
+    fn land(&mut self, base: BaseMove, record: &FleetRecord) -> Option<Push>;
 
-    /// Moves the base and the record in one push, both or neither. False where the base has moved.
-    fn land(&mut self, base: &BaseMove, record: &FleetRecord) -> Result<bool, StoreFault>;
+    /// Takes note that a push is over, and whether it has written the record.
+    fn answered(&mut self, is_written: bool);
 }
 
 /// The record here and, with a remote, there. The lock is held as long as this lives.
 #[derive(Debug)]
 pub struct FleetStore {
     files: FleetFiles,
-    shared: Option<SharedRecord>,
+    shared: Option<Arc<Mutex<SharedRecord>>>,
+    tried_at: Option<Stopwatch>,
+    /// Whether the record here is newer than what was pushed last.
+    is_behind: bool,
+    /// Whether the last push failed: the next one is not at once.
+    has_failed: bool,
+    /// How many pushes have no answer yet.
+    unanswered: u32,
     _lock: Lock,
 }
 
@@ -121,14 +133,15 @@ impl FleetStore {
         let Some(lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
             return Err(coordinated_here(&files, &setup.name));
         };
-        let shared = SharedRecord::of(setup, signals);
-        let mut store = Self { files, shared, _lock: lock };
-        let here = store.read_here()?;
+        let here = read_file(&files.record())?;
         if let Some(here) = &here {
             refuse_other_fleet(setup, &here.terms)?;
         }
-        let record = store.load()?;
-        if let (Some(shared), Some(there)) = (&store.shared, &record) {
+        let mut shared = SharedRecord::of(setup, signals);
+        let there = shared.as_mut().map_or(Ok(None), SharedRecord::read)?;
+        let record = newest(here.clone(), there);
+        if let (Some(shared), Some(there)) = (&shared, &record) {
+            refuse_other_folder(setup, &there.terms)?;
             let is_own = there.holder.home == home_id(home)?;
             if !is_own && there.holder.pid != NOBODY {
                 if !replaces {
@@ -147,57 +160,71 @@ impl FleetStore {
                 );
             }
         }
+        let store = Self {
+            files,
+            shared: shared.map(|shared| Arc::new(Mutex::new(shared))),
+            tried_at: None,
+            is_behind: true,
+            has_failed: false,
+            unanswered: 0,
+            _lock: lock,
+        };
         Ok((store, record))
     }
 
-    fn read_here(&self) -> Result<Option<FleetRecord>> {
-        read_file(&self.files.record())
+    /// A push of this record. One at a time works with what is known of the remote.
+    fn pushing(&mut self, record: &FleetRecord, base: Option<BaseMove>) -> Option<Push> {
+        let (shared, record) = (Arc::clone(self.shared.as_ref()?), record.clone());
+        (self.tried_at, self.is_behind) = (Some(Stopwatch::start()), false);
+        self.unanswered += 1;
+        Some(Box::new(move || {
+            let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            shared.push(&record, base.as_ref())
+        }))
+    }
+}
+
+/// The newest of what is here and what is at the remote.
+fn newest(here: Option<FleetRecord>, there: Option<FleetRecord>) -> Option<FleetRecord> {
+    match (here, there) {
+        // What is written here goes to the remote later, or at the same time.
+        (Some(here), Some(there)) => {
+            let is_newest = here.holder.home == there.holder.home && here.beat >= there.beat;
+            Some(if is_newest && here.id == there.id { here } else { there })
+        }
+        (here, there) => there.or(here),
     }
 }
 
 impl RecordStore for FleetStore {
-    fn load(&mut self) -> Result<Option<FleetRecord>> {
-        let here = self.read_here()?;
-        let Some(shared) = &mut self.shared else { return Ok(here) };
-        let there = shared.read()?;
-        // What is written here goes to the remote later, or at the same time.
-        Ok(match (here, there) {
-            (Some(here), Some(there)) => {
-                let is_newest = here.holder.home == there.holder.home && here.beat >= there.beat;
-                Some(if is_newest && here.id == there.id { here } else { there })
-            }
-            (here, there) => there.or(here),
-        })
+    fn save(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
+        self.is_behind = true;
+        Ok(write_json(&self.files.record(), record, Durability::Machine)?)
     }
 
-    fn save(&mut self, record: &FleetRecord, is_urgent: bool) -> Result<(), StoreFault> {
-        write_json(&self.files.record(), record, Durability::Machine)?;
-        let Some(shared) = &mut self.shared else { return Ok(()) };
-        shared.is_behind = true;
-        if is_urgent { shared.push(record, None).map(drop) } else { Ok(()) }
-    }
-
-    fn renew(&mut self, record: &mut FleetRecord) -> Result<(), StoreFault> {
-        let Some(shared) = &mut self.shared else { return Ok(()) };
-        let age_ms = shared.tried_at.map_or(u64::MAX, Stopwatch::elapsed_ms);
+    fn push(&mut self, record: &mut FleetRecord, is_urgent: bool) -> Option<Push> {
+        let age_ms = self.tried_at.map_or(u64::MAX, Stopwatch::elapsed_ms);
         let renew_ms = fault::number("CREW_RENEW_MS").unwrap_or(RENEW_MS);
-        if age_ms < if shared.is_behind { BATCH_MS.min(renew_ms) } else { renew_ms } {
-            return Ok(());
+        let due_ms = match (is_urgent && !self.has_failed, self.is_behind) {
+            (true, _) => 0,
+            (false, true) => BATCH_MS.min(renew_ms),
+            (false, false) => renew_ms,
+        };
+        if self.shared.is_none() || self.unanswered > 0 || age_ms < due_ms {
+            return None;
         }
         record.beat += 1;
-        write_json(&self.files.record(), record, Durability::Process)?;
-        shared.push(record, None).map(drop)
+        self.pushing(record, None)
     }
 
-    fn land(&mut self, base: &BaseMove, record: &FleetRecord) -> Result<bool, StoreFault> {
-        let shared = self.shared.as_mut().ok_or_else(|| {
-            StoreFault::Disk(io::Error::other("a fleet without a remote lands nothing"))
-        })?;
-        let is_moved = shared.push(record, Some(base))?;
-        if is_moved {
-            write_json(&self.files.record(), record, Durability::Machine)?;
-        }
-        Ok(is_moved)
+    fn land(&mut self, base: BaseMove, record: &FleetRecord) -> Option<Push> {
+        self.pushing(record, Some(base))
+    }
+
+    fn answered(&mut self, is_written: bool) {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        self.has_failed = !is_written;
+        self.is_behind |= !is_written;
     }
 }
 
@@ -218,21 +245,21 @@ impl RemoteAccess {
         Some(Self { repository, remote: setup.remote.clone()?, trusted, patience })
     }
 
-    /// The refs of the remote; objects are read from and written to the repository in `folder`.
+    /// The refs of the remote; objects are read from and written to the person's repository.
     ///
     /// # Errors
     /// If a program or a place was planted in the configuration of the person's repository.
-    pub fn refs<'a>(&'a self, folder: &'a Path) -> Result<Refs<'a>, GitFault> {
+    pub fn refs(&self) -> Result<Refs<'_>, GitFault> {
         if let Some(before) = &self.trusted {
             steps::unplanted(&self.repository, before, GitStep::Lease, Some(""))?;
         }
-        let patience = Some(&self.patience);
+        let (folder, patience) = (&self.repository, Some(&self.patience));
         Ok(Refs { folder, remote: &self.remote.url, stop: &|| false, patience })
     }
 
     /// What the remote has of a ref.
     pub fn seen(&self, name: &str) -> Result<Option<String>, GitFault> {
-        let found = self.refs(&self.repository)?.list(&[name])?;
+        let found = self.refs()?.list(&[name])?;
         Ok(found.into_iter().find(|it| it.name == name).map(|it| it.id))
     }
 }
@@ -248,9 +275,6 @@ struct SharedRecord {
     known: Option<String>,
     /// What was pushed without an answer since.
     unanswered: Option<String>,
-    tried_at: Option<Stopwatch>,
-    /// Whether the record here is newer.
-    is_behind: bool,
 }
 
 impl SharedRecord {
@@ -261,8 +285,6 @@ impl SharedRecord {
             base: format!("refs/heads/{}", setup.base),
             known: None,
             unanswered: None,
-            tried_at: None,
-            is_behind: true,
         })
     }
 
@@ -277,7 +299,7 @@ impl SharedRecord {
     }
 
     fn record(&self, id: &str) -> Result<FleetRecord> {
-        let refs = self.access.refs(&self.access.repository)?;
+        let refs = self.access.refs()?;
         refs.fetch(&[&self.name], &[])?;
         let message = refs.message(id)?;
         let (_, text) = message.split_once("\n\n").unwrap_or_default();
@@ -287,8 +309,7 @@ impl SharedRecord {
     /// Writes the record over what is known, with a move of the base. False where only the base was
     /// in the way.
     fn push(&mut self, record: &FleetRecord, base: Option<&BaseMove>) -> Result<bool, StoreFault> {
-        self.tried_at = Some(Stopwatch::start());
-        let id = self.access.refs(&self.access.repository)?.commit(&text(record)?, None)?;
+        let id = self.access.refs()?.commit(&text(record)?, None)?;
         let also = base.filter(|base| base.commit != base.before).map(|base| RefUpdate {
             name: self.base.clone(),
             old: Some(base.before.clone()),
@@ -298,9 +319,9 @@ impl SharedRecord {
             let (old, new) = (self.known.clone(), Some(id.clone()));
             let mut updates = vec![RefUpdate { name: self.name.clone(), old, new }];
             updates.extend(also.clone());
-            match self.access.refs(&self.access.repository)?.swap(&updates) {
+            match self.access.refs()?.swap(&updates) {
                 Ok(SwapResult::Done) => {
-                    (self.known, self.unanswered, self.is_behind) = (Some(id), None, false);
+                    (self.known, self.unanswered) = (Some(id), None);
                     return Ok(true);
                 }
                 Ok(SwapResult::Refused) => {}
@@ -310,8 +331,11 @@ impl SharedRecord {
                 }
             }
             let seen = self.seen()?;
-            if seen == self.known {
+            if seen == self.known && base.is_some() {
                 return Ok(false);
+            }
+            if seen == self.known {
+                return Err(io::Error::other("the remote does not take the record").into());
             }
             // The answer to an earlier push was lost: what is there is our own.
             if seen.is_none() || seen != self.unanswered {
