@@ -226,7 +226,7 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId) -> Result<Exit> {
         print::out(&format!("branch {}", named.record.branch(id, number)));
     }
     if let (Some(access), false) = (RemoteAccess::of(terms, &signals), named.record.is_local()) {
-        let refs = access.refs(&terms.repository)?;
+        let refs = access.refs()?;
         let found = result(&refs, &terms.name, id, number)?;
         let journal = found.and_then(|found| found.journal).unwrap_or_default();
         print_end("the end of its loop's journal:", &journal);

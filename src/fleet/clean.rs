@@ -68,7 +68,7 @@ impl FleetLeftovers {
         let own = format!("refs/crew/{fleet}/");
         let heads = format!("refs/heads/fleet/{fleet}/");
         let patterns = [format!("{own}*"), format!("{heads}*")];
-        for it in access.refs(top)?.list(&patterns.each_ref().map(String::as_str))? {
+        for it in access.refs()?.list(&patterns.each_ref().map(String::as_str))? {
             let (is_branch, rest) = match it.name.strip_prefix(&heads) {
                 Some(rest) => (true, rest),
                 None => (false, it.name.strip_prefix(&own).unwrap_or_default()),
@@ -147,7 +147,7 @@ impl FleetLeftovers {
         }
         let is_whole = self.has_record && files.clones().is_empty();
         if let Some(access) = RemoteAccess::of(terms, signals) {
-            let refs = access.refs(top)?;
+            let refs = access.refs()?;
             let own = format!("refs/crew/{fleet}/record");
             let last = if is_whole { refs.list(&[&own])? } else { Vec::new() };
             let gone = self.remote.into_iter().chain(last);
