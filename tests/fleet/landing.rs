@@ -16,8 +16,8 @@ while test -d $NOTES; do sleep 0.1; done & echo $! > $NOTES/holder; wait; fi";
 /// Tasks that change the same line (`c`), that are right alone and wrong together (`r`), of which
 /// only the first can ever land (`x`), and the others (`w`).
 const TASKS: [&str; 10] = ["c1", "c2", "r1", "r2", "x1", "x2", "w1", "w2", "w3", "w4"];
-/// Two files in `limit` or `hard` are one too many; an agent settles the first alone. The first four
-/// all begin before any of them is done.
+/// Two files in `limit` or `hard` are one too many; an agent settles the first alone. The first
+/// four all begin before any of them is done.
 const COLLIDING: &str = r#"touch $NOTES/began.$task
 case $task in c*|r*) for other in c1 c2 r1 r2; do wait_for began.$other; done ;; esac
 case $task in
