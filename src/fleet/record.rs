@@ -133,6 +133,8 @@ pub struct TaskRecord {
     pub given: usize,
     /// Its next start takes the tests as its agent left them for the original ones.
     pub accepts_test_changes: bool,
+    /// A person has resumed it since it ended: its next start resumes a loop that is over.
+    pub is_resumed: bool,
     /// What it waits for, while it waits.
     pub waits: Option<WaitsFor>,
     /// The limit of its iterations, for rows; 0 without one.
@@ -427,7 +429,7 @@ impl TaskRecord {
     /// Forgives what ended it, as when a loop is resumed. With `accepts` the tests are taken as they
     /// are now, and that its checks failed before no longer counts.
     pub fn try_again(&mut self, accepts: bool) {
-        self.gone = 0;
+        (self.gone, self.is_resumed) = (0, true);
         self.request = None;
         self.carried.consecutive_failures = 0;
         self.carried.iterations_without_progress = 0;

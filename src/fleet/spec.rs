@@ -42,6 +42,8 @@ pub struct AttemptSpec {
     /// Why a landing sent it back: the base is merged into the branch before the loop begins.
     pub sent_back: Option<Refusal>,
     pub accepts_test_changes: bool,
+    /// A person has resumed the task since its loop ended.
+    pub is_resumed: bool,
     pub messages: Vec<String>,
     pub setup: Option<String>,
     pub setup_timeout_s: u64,
@@ -250,6 +252,7 @@ impl FleetRecord {
             carried: task.carried.clone(),
             sent_back: task.sent_back.clone(),
             accepts_test_changes: task.accepts_test_changes,
+            is_resumed: task.is_resumed,
             messages: task.messages.clone(),
             setup: terms.setup.clone(),
             setup_timeout_s: terms.setup_timeout_s,

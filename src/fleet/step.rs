@@ -315,7 +315,7 @@ impl Turn<'_> {
 
     /// Passes on what was asked before there was a loop to take it.
     fn loop_begins(&mut self, id: &TaskId, task: &mut TaskRecord) {
-        task.accepts_test_changes = false;
+        (task.accepts_test_changes, task.is_resumed) = (false, false);
         let given = std::mem::take(&mut task.given);
         for words in std::mem::take(&mut task.messages).into_iter().skip(given) {
             self.pass(id, FleetRequest::Tell { words, by_agent: false });
@@ -547,7 +547,7 @@ impl Turn<'_> {
         task.given = task.messages.len();
         if !continues {
             task.attempt += 1;
-            task.loop_id = None;
+            (task.loop_id, task.is_resumed) = (None, false);
             task.land_checks = match task.sent_back {
                 Some(_) => self.record.terms.land_checks.clone(),
                 None => Vec::new(),

@@ -62,6 +62,7 @@ impl Yard {
             carried: Carried::default(),
             sent_back: None,
             accepts_test_changes: false,
+            is_resumed: false,
             messages: Vec::new(),
             setup: None,
             setup_timeout_s: 0,

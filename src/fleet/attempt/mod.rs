@@ -66,15 +66,14 @@ pub enum AttemptStart {
 }
 
 /// Decides what a start does, by the last `report` and the loop that was `found` in the clone.
-/// `is_same_spec`: a process before had the same spec.
+/// `is_same_spec`: a process before had the same spec. `is_resumed`: a person wants more of it.
 pub fn decide_start(
     report: Option<&AttemptReport>,
-    is_same_spec: bool,
+    [is_same_spec, is_resumed]: [bool; 2],
     found: Option<&Loop>,
 ) -> AttemptStart {
     let end = report.and_then(|report| report.end.as_ref());
-    let is_ended = matches!(end, Some(AttemptEnd::Ended(_)));
-    if let (Some(end), true, true) = (end, is_ended, is_same_spec) {
+    if let (Some(end @ AttemptEnd::Ended(_)), true) = (end, is_same_spec) {
         return AttemptStart::Answer(end.clone());
     }
     let Some(found) = found else { return AttemptStart::Begin };
@@ -84,8 +83,7 @@ pub fn decide_start(
     }
     match found.outcome() {
         None | Some(Outcome::Interrupted) => AttemptStart::Resume,
-        // An end that was reported is resumed by a person alone.
-        Some(outcome) if is_ended && outcome != Outcome::Completed => AttemptStart::Resume,
+        Some(outcome) if is_resumed && outcome != Outcome::Completed => AttemptStart::Resume,
         Some(_) => AttemptStart::Close,
     }
 }
@@ -204,7 +202,8 @@ impl Attempt<'_> {
         sink: &mut dyn EventSink,
     ) -> Result<AttemptEnd> {
         let mut found = self.left_here();
-        let start = decide_start(earlier, self.is_same_spec, found.as_ref());
+        let how = [self.is_same_spec, self.spec.is_resumed];
+        let start = decide_start(earlier, how, found.as_ref());
         match &start {
             AttemptStart::Answer(end) => return Ok(end.clone()),
             AttemptStart::Begin => found = None,

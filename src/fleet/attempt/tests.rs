@@ -131,6 +131,7 @@ fn a_spec(source: Source) -> AttemptSpec {
         carried: Carried::default(),
         sent_back: None,
         accepts_test_changes: false,
+        is_resumed: false,
         messages: Vec::new(),
         setup: None,
         setup_timeout_s: 0,
@@ -178,7 +179,7 @@ fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
         (None, Some((None, 0)), AttemptStart::Resume),
         (Some((None, true)), Some((None, 0)), AttemptStart::Resume),
         (Some((None, true)), Some((Some(Interrupted), 2)), AttemptStart::Resume),
-        (Some((None, false)), Some((Some(Blocked), 2)), AttemptStart::Close),
+        (None, Some((Some(Blocked), 2)), AttemptStart::Close),
         (Some((None, true)), Some((Some(Completed), 2)), AttemptStart::Close),
         (
             Some((blocked.clone(), true)),
@@ -186,22 +187,28 @@ fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
             AttemptStart::Answer(ended(Blocked)),
         ),
         (Some((blocked.clone(), true)), None, AttemptStart::Answer(ended(Blocked))),
-        (Some((blocked.clone(), false)), Some((Some(Blocked), 2)), AttemptStart::Resume),
-        (Some((blocked.clone(), false)), Some((Some(Completed), 2)), AttemptStart::Close),
+        (Some((blocked.clone(), false)), Some((Some(Blocked), 2)), AttemptStart::Close),
         (Some((blocked, false)), None, AttemptStart::Begin),
         (Some((Some(AttemptEnd::Paused), true)), Some((None, 1)), AttemptStart::Resume),
         (Some((Some(AttemptEnd::Interrupted), true)), Some((None, 1)), AttemptStart::Resume),
     ];
     for (said, found, expected) in table {
-        let is_same_spec = said.as_ref().is_some_and(|(_, is_same)| *is_same);
+        let how = [said.as_ref().is_some_and(|(_, is_same)| *is_same), false];
         let report = said.map(|(end, _)| report(end, 0));
         let record = found.map(|(outcome, completed)| a_record(outcome, completed));
-        let start = decide_start(report.as_ref(), is_same_spec, record.as_ref());
+        let start = decide_start(report.as_ref(), how, record.as_ref());
         assert_eq!(start, expected, "{report:?} {found:?}");
+    }
+    for (outcome, expected) in [(Blocked, AttemptStart::Resume), (Completed, AttemptStart::Close)] {
+        let (before, found) = (report(None, 2), a_record(Some(outcome), 2));
+        for earlier in [None, Some(&before)] {
+            let resumed = decide_start(earlier, [false, true], Some(&found));
+            assert_eq!(resumed, expected, "a person wants more of what is {outcome:?}");
+        }
     }
     let further = report(None, 3);
     let behind = a_record(None, 2);
-    assert_eq!(decide_start(Some(&further), true, Some(&behind)), AttemptStart::Begin);
+    assert_eq!(decide_start(Some(&further), [true, false], Some(&behind)), AttemptStart::Begin);
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(super) fn a_spec(task: &str) -> AttemptSpec {
         carried: Carried::default(),
         sent_back: None,
         accepts_test_changes: false,
+        is_resumed: false,
         messages: Vec::new(),
         setup: None,
         setup_timeout_s: 600,
