@@ -32,6 +32,8 @@ impl Local {
     fn keep(&mut self, task: &TaskId, number: u32, process: ProcessIdentity) -> String {
         let id = job_id(&process);
         let job = SeenJob { id: id.clone(), task: task.clone(), number, state: JobState::Running };
+        // The process before it, which is over, says nothing more about the attempt.
+        self.jobs.retain(|_, (known, _)| known.task != *task || known.number != number);
         self.jobs.insert(id.clone(), (job, process));
         id
     }
