@@ -17,7 +17,7 @@ use super::files::FleetFiles;
 use super::landing::{self, Landing, Prepared};
 use super::record::{Landed, TaskRecord, TaskRequest, TaskState};
 use super::requests;
-use super::spec::{AttemptReport, AttemptSpec, Coordination, Source};
+use super::spec::{AttemptPhase, AttemptReport, AttemptSpec, Coordination, Source};
 use super::step::{Effect, FleetEvent, FleetRequest, take_in};
 use super::store::{BaseMove, RemoteAccess, StoreFault};
 use super::workspace::{self, Removal};
@@ -101,6 +101,9 @@ impl Coordinator<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Start { task, number, continues } => self.start(&task, number, continues),
+            Effect::Pass { task, request } if self.is_before_its_loop(&task, &request) => {
+                self.end_attempt(&task);
+            }
             Effect::Pass { task, request } => self.pass(task, request),
             Effect::End { task } => self.end_attempt(&task),
             Effect::Fetch { task } => self.fetch(&task),
@@ -196,6 +199,17 @@ impl Coordinator<'_> {
             FleetRequest::Resume { .. } => Ok(disk::remove(&self.home.loop_file(id, "pause"))?),
             FleetRequest::Tell { words, .. } => control::tell(self.home, id, words).map(drop),
         }
+    }
+
+    /// Whether an attempt is to stop that has no loop yet which takes the request: `setup` and the
+    /// queue for a slot may take hours. One that only pauses gets its clone made ready first.
+    fn is_before_its_loop(&self, task: &TaskId, request: &FleetRequest) -> bool {
+        let FleetRequest::Task(request) = request else { return false };
+        let report = self.known.reports.get(task);
+        let is_queued = report.is_some_and(|report| report.phase == AttemptPhase::Queued);
+        let has_loop = self.record.task(task).is_some_and(|record| record.loop_id.is_some());
+        let takes_it = if is_queued { has_loop } else { report.is_some_and(|it| it.has_loop()) };
+        self.record.is_local() && !takes_it && (is_queued || request.is_now())
     }
 
     pub(super) fn end_attempt(&mut self, task: &TaskId) {

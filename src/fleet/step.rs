@@ -337,7 +337,7 @@ impl Turn<'_> {
         self.known.reports.remove(id);
         let asked = self.record.request_of(id).cloned();
         let (cancel, is_signal) = (self.record.cancel_of(id), self.known.signals > 0);
-        let is_expected = is_signal || asked.as_ref().is_some_and(TaskRequest::is_now);
+        let is_expected = is_signal || asked.is_some();
         match (end, cancel, &task.sent_back) {
             (AttemptEnd::Ended(ending), ..) if ending.is_completed() && !self.lands() => {
                 self.end(id, task, ending);
