@@ -63,8 +63,13 @@ pub fn waits(record: &FleetRecord, coordination: &Coordination, now: DateTime<Ut
     let Coordination { described, clones, .. } = coordination;
     let (mut plan, mut money) = (FleetPlan::default(), Money::of(record, coordination));
     let (mut free, stopped) = (free_places(record, coordination), stopped(coordination, now));
-    let runs = |it: &&FleetTask| record.task(&it.id).is_some_and(TaskRecord::is_running);
-    let mut busy: Vec<&FleetTask> = described.iter().map(|it| &it.task).filter(runs).collect();
+    // What starts before work on the same files has landed would only meet it there.
+    let lands =
+        |it: &FleetTask, task: &TaskRecord| task.is_landing() && asked(record, &it.id).is_none();
+    let works = |it: &&FleetTask| {
+        record.task(&it.id).is_some_and(|task| task.is_running() || lands(it, task))
+    };
+    let mut busy: Vec<&FleetTask> = described.iter().map(|it| &it.task).filter(works).collect();
     for described in described {
         let (id, text) = (&described.task.id, &described.task);
         let Some(task) = record.task(id).filter(|task| task.is_waiting()) else { continue };
