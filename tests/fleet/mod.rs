@@ -5,7 +5,12 @@
 mod between;
 mod branches;
 mod landing;
+mod local;
+mod money;
 mod pulls;
+mod slots;
+mod test_changes;
+mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -119,8 +124,8 @@ impl FleetWorld {
     fn with_nodes(self) -> Self {
         self.sandbox.put_crew_on_the_path();
         std::fs::create_dir_all(self.note("scripts")).unwrap();
-        let submit =
-            r#"name=$(basename {script} .sh); cp {script} "$NOTES/scripts/$name"; echo "$name""#;
+        let submit = r#"name=$(basename {script} .sh); cp {script} "$NOTES/new.$name"
+            mv "$NOTES/new.$name" "$NOTES/scripts/$name"; echo "$name""#;
         let status = r#"cat "$NOTES"/status.{job} 2> /dev/null || echo running"#;
         let cancel = r#"echo cancelled > "$NOTES"/status.{job}"#;
         let keys = [("submit", submit), ("status", status), ("cancel", cancel)];

@@ -1,55 +1,81 @@
-//! How a fleet stands for a person who left it, and the board that ends with it.
+//! How a fleet is doing for a person who left it, and the board that ends with it.
 
 use rustix::process::Signal;
+use serde_json::Value;
 
-use super::answers::ASKS;
-use super::{FleetWorld, LONG, ONE};
+use super::{FleetWorld, LONG, TWO};
 use crate::client::{Terminal, in_a_terminal};
 
-/// Two tasks on one slot; the first has an agent at work until the note `go`, and was interrupted.
+impl FleetWorld {
+    /// `crew fleet status --json`, which also says what was not recorded.
+    #[track_caller]
+    fn status(&self) -> Value {
+        let page = self.crew(&["fleet", "status", "--json"]).success();
+        serde_json::from_str(&page).unwrap()
+    }
+
+    /// A shell in which a person watches the fleet, and sees the code with which that ends.
+    fn watched(&self) -> Terminal<'_> {
+        let mut shell = self.sandbox.command("sh");
+        let crew = self.sandbox.build().path().display().to_string();
+        shell.args(["-c", &format!("'{crew}' fleet status --watch; echo left with $?; read end")]);
+        Terminal::start(&self.sandbox, &shell)
+    }
+}
+
+/// Whether every task waits for a run, and that is the next thing to type.
+fn waits_for_a_run(status: &Value) -> bool {
+    let tasks = status["tasks"].as_array().unwrap();
+    let waits = |task: &Value| task["group"] == "waiting" && task["waits"]["for"] == "run";
+    tasks.iter().all(waits) && status["next"] == "crew fleet run tasks"
+}
+
+/// Two tasks on one slot. The first was interrupted, and has ended its first iteration.
 fn interrupted() -> FleetWorld {
-    let world = FleetWorld::new(&format!("wait_for go; {ONE}"))
+    let world = FleetWorld::new(&format!("wait_for go; {TWO}"))
         .tasks(&["a", "b"], "")
         .terms("slots = 1")
         .ready();
     let running = world.start(&[]);
     world.until("a works", |world| world.begun("a") == [1]);
     running.signal(Signal::INT);
-    let ran = running.wait(LONG);
-    assert_eq!(ran.code(), 130, "{ran:#?}");
-    waits_for_a_run(&ran.stdout);
+    world.until("it is obeyed", |_| running.stdout().contains("the last one"));
     world.allow("go");
+    let ran = running.wait(LONG);
+    assert_eq!(
+        (ran.code(), world.begun("a"), world.begun("b")),
+        (130, vec![1], vec![]),
+        "{ran:#?}"
+    );
+    assert!(ran.stdout.trim_end().ends_with("next      crew fleet run tasks"), "{ran:#?}");
     world
 }
 
-#[track_caller]
-fn waits_for_a_run(page: &str) {
-    for expected in ["a  waits  for crew fleet run", "b  waits  for crew fleet run"] {
-        assert!(page.contains(expected), "{expected}\n{page}");
-    }
-    assert!(page.trim_end().ends_with("next      crew fleet run tasks"), "{page}");
-}
-
 #[test]
-fn an_interrupted_fleet_says_that_it_waits_for_a_run_and_how_to_continue() {
+fn an_interrupted_fleet_waits_for_a_run_and_continues_with_it() {
     let world = interrupted();
-    waits_for_a_run(&world.crew(&["fleet", "status"]).success());
+    assert!(waits_for_a_run(&world.status()), "{:#}", world.status());
+    // Without a screen a watch ends where nobody is left to run a fleet.
+    let watched = world.crew(&["fleet", "status", "--watch"]).success();
+    assert!(watched.ends_with("next      crew fleet run tasks\n"), "{watched}");
     let again = world.run(&[]);
     assert_eq!(again.code(), 0, "{again:#?}");
-    assert!(!again.stdout.contains("next "), "{}", again.stdout);
+    assert_eq!((world.begun("a"), world.begun("b")), (vec![1, 2], vec![1, 2]));
+    assert_eq!(world.status()["next"], Value::Null);
 }
 
 #[test]
-fn a_board_stays_while_tasks_wait_for_a_run_and_ends_with_the_fleet() {
+fn a_board_stays_while_tasks_wait_for_a_run_through_a_look_that_fails_and_ends_with_the_fleet() {
     in_a_terminal(|| {
         let world = interrupted();
-        let mut shell = world.sandbox.command("sh");
-        let crew = world.sandbox.build().path();
-        let watch =
-            format!("'{}' fleet status --watch; echo left with $?; read end", crew.display());
-        shell.args(["-c", &watch]);
-        let terminal = Terminal::start(&world.sandbox, &shell);
-        terminal.wait_for_text("b  waits  for crew fleet run");
+        let terminal = world.watched();
+        terminal.wait_for_text("for crew fleet run tasks");
+        let record = world.sandbox.crew_home().join("fleets/repo/fleet.json");
+        let text = std::fs::read(&record).unwrap();
+        std::fs::write(&record, "{").unwrap();
+        terminal.wait_for_text("cannot be read");
+        assert!(terminal.screen().contains("for crew fleet run tasks"), "{}", terminal.screen());
+        std::fs::write(&record, text).unwrap();
         let again = world.run(&[]);
         assert_eq!(again.code(), 0, "{again:#?}");
         terminal.wait_for_text("left with 0");
@@ -58,29 +84,10 @@ fn a_board_stays_while_tasks_wait_for_a_run_and_ends_with_the_fleet() {
 }
 
 #[test]
-fn a_board_stays_through_any_look_that_fails_and_ends_once_its_fleet_is_forgotten() {
+fn an_answer_typed_on_the_board_of_loops_reaches_a_blocked_task_with_its_next_prompt() {
     in_a_terminal(|| {
-        let world = FleetWorld::new(ONE).tasks(&["a"], "").by_hand(&[]);
-        let mut shell = world.sandbox.command("sh");
-        let crew = world.sandbox.build().path();
-        let watch =
-            format!("'{}' fleet status --watch; echo left with $?; read end", crew.display());
-        shell.args(["-c", &watch]);
-        let terminal = Terminal::start(&world.sandbox, &shell);
-        terminal.wait_for_text("1 waits");
-        let away = world.sandbox.root().join("away.git");
-        std::fs::rename(world.hub(), &away).unwrap();
-        terminal.wait_for_text("it is asked again");
-        assert!(terminal.screen().contains("1 waits"), "{}", terminal.screen());
-        world.crew(&["fleet", "forget", "repo"]).success();
-        terminal.wait_for_text("left with 1");
-    });
-}
-
-#[test]
-fn an_answer_typed_on_the_board_of_loops_is_kept_by_the_fleet_of_a_blocked_task() {
-    in_a_terminal(|| {
-        let world = FleetWorld::new(ASKS).tasks(&["a"], "").ready();
+        let asks = "if [ $call -lt 2 ]; then echo '<promise>BLOCKED: which port?</promise>'; else claim; fi";
+        let world = FleetWorld::new(asks).tasks(&["a"], "").ready();
         assert_eq!(world.run(&[]).code(), 13);
         let mut watch = world.sandbox.command(world.sandbox.build().path());
         watch.arg("watch");
@@ -90,37 +97,24 @@ fn an_answer_typed_on_the_board_of_loops_is_kept_by_the_fleet_of_a_blocked_task(
         terminal.type_text("port 8080");
         terminal.wait_for_text("port 8080_");
         terminal.enter();
-        terminal
-            .wait_for_text("a is blocked: crew fleet run tasks --retry tries it again with this");
-        assert_eq!(world.lease("a")["messages"], serde_json::json!(["port 8080"]));
+        terminal.wait_for_text("crew resume repo/a");
+        world.crew(&["resume", "repo/a"]).success();
+        assert_eq!((world.run(&[]).code(), world.begun("a")), (0, vec![1, 2]));
+        assert_eq!(world.prompt("a", 2).matches("port 8080").count(), 1);
     });
 }
 
 #[test]
-fn without_a_screen_a_watch_ends_where_nobody_is_left_to_run_a_local_fleet() {
-    let world = interrupted();
-    let watched = world.crew(&["fleet", "status", "--watch"]);
-    waits_for_a_run(&watched.stdout);
-}
-
-#[test]
-fn a_task_whose_process_is_gone_waits_for_a_run() {
-    for remote in [false, true] {
-        let world = FleetWorld::new("wait_for never").tasks(&["a"], "");
-        let world = if remote { world.shared().ready() } else { world.ready() };
-        let running = world.start(if remote { &["--push"] } else { &[] });
-        world.until("a works", |world| world.begun("a") == [1]);
-        running.signal(Signal::KILL);
-        running.wait(LONG);
-        assert!(world.crew(&["fleet", "status"]).stdout.contains("1 runs"), "its job still does");
-        world.kill_job("a");
-        let told = ["  a  waits  for crew fleet run\n", "  next      crew fleet run tasks\n"];
-        world.until("it waits for a run", |world| {
-            let page = world.crew(&["fleet", "status"]).stdout;
-            told.iter().all(|line| page.contains(line))
-        });
-        // What it left running ends with the next attempt, or here.
-        world.crew(&["fleet", "cancel"]).success();
-        world.run(&[]);
-    }
+fn a_task_runs_without_a_coordinator_until_its_process_is_gone_and_then_waits_for_a_run() {
+    let world = FleetWorld::new("wait_for never").tasks(&["a"], "").ready();
+    let running = world.start(&[]);
+    world.until("a works", |world| world.begun("a") == [1]);
+    running.signal(Signal::KILL);
+    running.wait(LONG);
+    assert_eq!(world.status()["counts"]["running"], 1);
+    world.kill_attempt("a");
+    world.until("it waits for a run", |world| waits_for_a_run(&world.status()));
+    // What it left running ends with the next start.
+    world.crew(&["cancel", "repo"]).success();
+    assert_eq!((world.run(&[]).code(), world.state("a")), (14, "cancelled".into()));
 }
