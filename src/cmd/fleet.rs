@@ -75,13 +75,14 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
-    for note in preflight::check(&home, setup, tasks)? {
-        print::err(&format!("crew: {note}"));
-    }
     if !untrusted.is_empty() {
         project::list(&setup.folder, untrusted, untrusted, &print::out);
         let yes = arguments.yes;
         project::ask(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
+    }
+    // It asks the remote, by git's settings as they are now.
+    for note in preflight::check(&home, setup, tasks)? {
+        print::err(&format!("crew: {note}"));
     }
     let (name, signals) = (setup.name.clone(), Signals::listen()?);
     let mut say = |line: &str| drop(print::stamped(line));
