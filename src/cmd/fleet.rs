@@ -16,7 +16,7 @@ use crate::fleet::attempt::remote::result;
 use crate::fleet::clean::FleetLeftovers;
 use crate::fleet::coordinator::{CoordinatorEnd, coordinate};
 use crate::fleet::files::FleetFiles;
-use crate::fleet::record::{FleetRecord, TaskRequest};
+use crate::fleet::record::{FleetRecord, TaskRecord, TaskRequest};
 use crate::fleet::status::{FleetStatus, TaskStatus, look};
 use crate::fleet::store::RemoteAccess;
 use crate::fleet::tasks::{DescribedFleet, describe};
@@ -103,8 +103,8 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
 /// The code of a fleet of which nothing runs.
 fn exit(record: &FleetRecord) -> Exit {
     let tasks = || record.tasks.values();
-    let is_blocked =
-        tasks().filter_map(|task| task.ending()).any(|it| it.outcome == Outcome::Blocked);
+    let has_ended =
+        |task: &TaskRecord, outcome| task.ending().is_some_and(|ending| ending.outcome == outcome);
     let is_paused = record.tasks.iter().any(|(id, task)| {
         let request = record.request_of(id);
         task.ending().is_none() && matches!(request, Some(TaskRequest::Pause { .. }))
@@ -112,7 +112,10 @@ fn exit(record: &FleetRecord) -> Exit {
     match &record.request {
         _ if tasks().all(|task| task.is_done(record.terms.landing)) => Exit::SUCCESS,
         Some(TaskRequest::Cancel { .. }) => Exit::of(Outcome::Cancelled),
-        _ if is_blocked => Exit::of(Outcome::Blocked),
+        _ if tasks().all(|task| has_ended(task, Outcome::Cancelled)) => {
+            Exit::of(Outcome::Cancelled)
+        }
+        _ if tasks().any(|task| has_ended(task, Outcome::Blocked)) => Exit::of(Outcome::Blocked),
         _ if is_paused => Exit::INTERRUPTED,
         _ => Exit::of(Outcome::Exhausted),
     }
