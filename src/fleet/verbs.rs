@@ -239,7 +239,14 @@ impl Named {
         };
         let tasks: Vec<_> = self.tasks().filter(|(_, task)| reads(task)).collect();
         let Some((first, task)) = tasks.first() else {
-            let hint = "what is still to do is a task of its own";
+            let over =
+                self.task.as_ref().and_then(|id| Some((id, self.record.task(id)?.ending()?)));
+            let hint = match over {
+                Some((id, ending)) if ending.outcome == Outcome::Cancelled => {
+                    format!("crew resume {fleet}/{id} first: it was cancelled")
+                }
+                _ => "what is still to do is a task of its own".to_owned(),
+            };
             bail!("nobody reads that: what is meant is over\nhint: {hint}");
         };
         if is_alone && task.messages.len() >= MESSAGES_MAX {
