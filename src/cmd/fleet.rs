@@ -9,7 +9,7 @@ use ratatui::text::Text;
 use super::watch::board::FullScreen;
 use super::{attempt, home, leave_to_a_person, print, project, reading, refuse_an_agent};
 use crate::drive::error_text::error_text;
-use crate::engine::fleet::TaskId;
+use crate::engine::fleet::{Refusal, TaskId};
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
 use crate::fleet::attempt::remote::result;
@@ -224,6 +224,7 @@ pub fn line_of_task(home: &Home, named: &Named, id: &TaskId) -> String {
 /// at the remote, and the end of its log.
 pub fn show_task(home: &Home, named: &Named, id: &TaskId) -> Result<Exit> {
     print::page(&line_of_task(home, named, id));
+    print_refused_landing(named, id);
     let (terms, signals) = (&named.record.terms, Signals::listen()?);
     let number = named.record.task(id).map_or(0, |task| task.attempt);
     if number > 0 {
@@ -240,6 +241,19 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId) -> Result<Exit> {
         print_end(&format!("the end of {}:", log.display()), &text);
     }
     Ok(Exit::SUCCESS)
+}
+
+/// Prints the end of what a check printed by which a task did not land. The page of its loop does
+/// not have it.
+pub fn print_refused_landing(named: &Named, id: &TaskId) {
+    let task = named.record.task(id).filter(|task| task.landed().is_none());
+    if let Some(Refusal::Red { run, output }) = task.and_then(|task| task.sent_back.as_ref())
+        && !output.trim().is_empty()
+    {
+        let base = &named.record.terms.base;
+        print_end(&format!("on {base} with its work, `{run}` printed last:"), output);
+        print::out("");
+    }
 }
 
 /// Prints the last lines of a text below a heading, if it has any.

@@ -38,6 +38,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         }
         if !arguments.json && !arguments.log {
             print::page(&fleet::line_of_task(&home, &named, &id));
+            fleet::print_refused_landing(&named, &id);
         }
     }
     let (home, record) = requested(arguments.name.as_deref())?;
