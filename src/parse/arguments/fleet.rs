@@ -54,24 +54,24 @@ pub struct FleetRunArgs {
     /// The folder of the tasks
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
-    /// At most N iterations at once (half the cores, up to 4)
+    /// N iterations at once (half the cores, at most 4)
     ///
     /// On this machine; one for each 2 GB.
     #[arg(long, value_name = "N", value_parser = values::some)]
     pub slots: Option<u32>,
-    /// At most this many dollars for all tasks (0 = no limit)
+    /// A limit in dollars for all tasks (0 = no limit)
     #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars)]
     pub max_cost_micros: Option<u64>,
     /// Push each task's branch after every iteration
     #[arg(long)]
     pub push: bool,
-    /// Land completed tasks on main; pr opens pull requests
+    /// Land completed tasks on main; pr: pull requests
     ///
     /// Each is checked there before it is pushed.
     #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
     #[arg(value_parser = landing)]
     pub land: Option<String>,
-    /// What runs the jobs: local, slurm, slurm:HOST, or a NAME
+    /// What runs them: local, slurm, slurm:HOST, or NAME
     ///
     /// slurm:HOST by ssh to its login node; NAME is that of an [executor.NAME] in your settings.
     #[arg(long, value_name = "EXECUTOR", value_parser = executor)]
