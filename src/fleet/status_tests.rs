@@ -119,7 +119,29 @@ fn page(status: &FleetStatus<'_>, width: usize, rows: Option<usize>) -> Vec<Stri
 fn what_needs_a_person_is_first_with_its_reason_in_full_and_the_oldest_on_top() {
     let (record, reports, plan) = a_fleet();
     let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
-    assert_snapshot!(page(&status, 100, None).join("\n"), @"");
+    assert_snapshot!(page(&status, 100, None).join("\n"), @r#"
+    fleet shop: 2 of 11 landed · 3 run · 3 wait · 2 need you · 1 cancelled
+      $9.90 of $50.00 · begun 2h ago · about 9m left
+
+      ask  blocked   40m ago  "which port?"
+      vat  conflict  30m ago
+          src/pay.rs, src/tax.rs and src/refund.rs changed on main too; its loop: the agent could not
+          decide which of both rounds
+
+      rests  waits  5/10  6m         until 11:16: usage limit       box
+      pay    runs   5/10  3m         all pass                       slot 1
+      lands  lands  3/10  2m  $1.10  its work is tried on the base
+
+      after  waits  after vat, which needs you
+      next   waits  for a slot
+      turn   waits  for its turn to land
+
+      landed    main abababa: second, first
+
+      off  cancelled  50m ago  cancelled by the user: not needed
+
+      next      crew show shop/ask
+    "#);
 }
 
 #[test]
@@ -192,5 +214,18 @@ fn each_thing_that_a_task_waits_for_is_named() {
         let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
         format!("{} · {}", status.tasks[0].line(), status.next.clone().unwrap_or_default())
     });
-    assert_snapshot!(told.join("\n"), @"");
+    assert_snapshot!(told.join("\n"), @"
+    waits: starts next · 
+    waits: for crew fleet run tasks · crew fleet run tasks
+    waits: for a slot · 
+    waits: after b · 
+    waits: after b, which is not there · crew resume shop/b
+    waits: b works on src/**, and this one on src/tax/** · 
+    waits: for money: what is left does not cover it · crew fleet run tasks --max-cost MORE
+    paused: until crew resume shop · crew resume shop
+    waits: for its file, which is gone · 
+    waits: for its work to be fetched from its clone · 
+    waits: until this is over: the remote cannot be reached · 
+    waits: for the next crew fleet run tasks ·
+    ");
 }

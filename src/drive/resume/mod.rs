@@ -149,8 +149,8 @@ pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
     }
 }
 
-/// Fails for the loop of a fleet: the lease of its task would never hear of a resume from outside.
-/// Once the fleet is forgotten here, nobody waits for it.
+/// Fails for the loop of a fleet: its coordinator would not know that it runs. Once the fleet is
+/// removed here, nobody waits for it.
 pub fn refuse_a_task(home: &Home, record: &Loop) -> Result<()> {
     let task = record.fleet.as_ref().filter(|task| home.keeps_fleet(&task.name));
     let Some(refusal) = task.and_then(|_| record.refusal_of_its_fleet()) else { return Ok(()) };

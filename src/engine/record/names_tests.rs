@@ -104,14 +104,18 @@ fn git() -> Value {
     })
 }
 
-fn state() -> Value {
+fn owner() -> Value {
     json!({
+        "driver": "session", "session_id": "s", "client": "c", "process": { "pid": 42, "started": "9" },
+        "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
+    })
+}
+
+fn state() -> Value {
+    let mut state = json!({
         "generation": 1, "boundaries": 2, "status": "finished",
         "ending": { "outcome": "completed", "proof": "checked", "why": "w", "proof_notes": ["n"] },
-        "owner": {
-            "driver": "session", "session_id": "s", "client": "c", "process": { "pid": 42, "started": "9" },
-            "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
-        },
+        "owner": owner(),
         "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "tally": tally(),
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit",
         "agents": agents(),
@@ -127,7 +131,10 @@ fn state() -> Value {
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],
         "git": git(),
         "session": session(),
-    })
+    });
+    // The macro takes no more keys at once.
+    state["counted_late"] = json!(1);
+    state
 }
 
 fn tally() -> Value {

@@ -221,30 +221,30 @@ fn the_loop_of_a_task_is_answered_and_resumed_by_its_fleet() {
     $ crew diff haaaaaaa
 
     $ crew diff haaaaaaa 1..2 what turned `npm test` red
-    $ crew back haaaaaaa 1 brings back what passed, and can be undone; crew fleet run tasks --retry continues
+    $ crew back haaaaaaa 1 brings back what passed, and can be undone; crew resume billing-cleanup/vat continues
 
     $ crew diff haaaaaaa
-    $ crew fleet run tasks --retry continues once its limit is raised; crew tell --fleet billing-cleanup --task vat "..." advises the agent
+    $ crew resume billing-cleanup/vat continues once its limit is raised; crew tell billing-cleanup/vat "..." advises the agent
 
     $ crew diff haaaaaaa
 
-    $ crew tell --fleet billing-cleanup --task vat "your answer" no secrets in it: the agent reads it, and its log keeps it
-    $ crew fleet run tasks --retry tries it again with your answer
+    $ crew tell billing-cleanup/vat "your answer" no secrets in it: the agent reads it, and its log keeps it
+    $ crew resume billing-cleanup/vat tries it again with your answer
 
-    $ crew tell --fleet billing-cleanup --task vat "your answer" no secrets in it: the agent reads it, and its log keeps it
-    $ crew fleet run tasks --retry tries it again with your answer
-
-    $ crew show haaaaaaa
-    $ crew tell --fleet billing-cleanup --task vat "what to try instead" kept; crew fleet run tasks --retry tries it again with this
+    $ crew tell billing-cleanup/vat "your answer" no secrets in it: the agent reads it, and its log keeps it
+    $ crew resume billing-cleanup/vat tries it again with your answer
 
     $ crew show haaaaaaa
-    $ crew fleet run tasks --retry continues on main
+    $ crew tell billing-cleanup/vat "what to try instead" kept; crew resume billing-cleanup/vat tries it again with this
+
+    $ crew show haaaaaaa
+    $ crew resume billing-cleanup/vat continues on main
 
     $ crew diff haaaaaaa
-    $ crew tell --fleet billing-cleanup --task vat "what to try instead" kept; crew fleet run tasks --retry tries it again with this
+    $ crew tell billing-cleanup/vat "what to try instead" kept; crew resume billing-cleanup/vat tries it again with this
 
     $ crew show haaaaaaa
-    $ crew fleet run tasks --retry once the cause is dealt with
+    $ crew resume billing-cleanup/vat once the cause is dealt with
     "#);
 }
 

@@ -108,12 +108,12 @@ fn a_thousand_refs_are_moved_listed_fetched_and_read_at_once() {
 #[test]
 fn a_message_too_long_or_with_a_zero_byte_is_neither_written_nor_read() {
     let machines = Machines::new(1);
-    let longest = "x".repeat(1 << 20);
+    let longest = "x".repeat(8 << 20);
     machines.on(0, |refs| {
         let id = refs.commit(&longest, None).unwrap();
         assert_eq!(refs.message(&id).unwrap(), longest);
         assert_snapshot!(refs.commit("a\0b", None).unwrap_err(), @"
-        lease failed: git cannot keep this message: it is longer than 1 MiB or has a zero byte
+        lease failed: git cannot keep this message: it is longer than 8 MiB or has a zero byte
         hint: make it shorter, without the zero byte
         ");
         assert_eq!(refs.commit(&format!("{longest}x"), None), refs.commit("a\0b", None));
