@@ -4,12 +4,18 @@
 
 mod between;
 mod branches;
+mod clean;
 mod landing;
 mod local;
 mod money;
 mod pulls;
+mod requests;
+mod resumes;
 mod slots;
+mod tampering;
 mod test_changes;
+mod trust;
+mod verbs;
 mod watch;
 
 use std::path::PathBuf;

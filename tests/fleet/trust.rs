@@ -26,13 +26,13 @@ fn a_no_in_a_terminal_starts_nothing_and_exits_as_one_that_nobody_could_answer()
             terminal.enter();
             terminal.wait_for_text("code 2");
             assert!(terminal.screen().contains("crew: nothing was started"), "{answer:?}");
-            assert_eq!((world.noted("calls"), world.lease("a")), (String::new(), ().into()));
+            assert_eq!((world.noted("calls"), world.record()), (String::new(), Value::Null));
         }
     });
 }
 
 #[test]
-fn the_time_of_a_fleet_begins_after_the_answer() {
+fn a_yes_in_a_terminal_starts_the_fleet_and_its_time_begins_after_the_answer() {
     in_a_terminal(|| {
         let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
         let terminal = asking(&world);
@@ -40,17 +40,20 @@ fn the_time_of_a_fleet_begins_after_the_answer() {
         terminal.type_text("y");
         terminal.enter();
         terminal.wait_for_text("code 0");
-        let file = world.sandbox.crew_home().join("fleets/repo/fleet.json");
-        let fleet: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
-        let started: DateTime<Utc> = fleet["started_at"].as_str().unwrap().parse().unwrap();
+        let started: DateTime<Utc> =
+            world.record()["started_at"].as_str().unwrap().parse().unwrap();
         assert!(started >= answered, "{started} is before {answered}");
+        // What is trusted is not asked about again.
+        assert_eq!(world.crew(&["fleet", "run", "tasks"]).code(), 0);
     });
 }
 
 #[test]
 fn permissions_that_an_agent_does_not_take_start_nothing() {
     let world = FleetWorld::new(ONE).tasks(&["a", "b"], "").ready();
-    let ran = world.settings("loop.permissions = \"bypass\"\n").run(&[]);
-    let told = "\n  a.md, b.md: agent fake takes no --permissions bypass; put its own option into its command\n";
-    assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:#?}");
+    let world = world.settings("loop.permissions = \"bypass\"\n");
+    let ran = world.run(&[]);
+    let fault = "a.md, b.md: agent fake takes no --permissions bypass; put its own option into its command\n";
+    assert!(ran.code() == 2 && ran.stderr.contains(fault), "{ran:#?}");
+    assert_eq!((world.noted("calls"), world.record()), (String::new(), Value::Null));
 }
