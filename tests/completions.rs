@@ -28,18 +28,20 @@ fn loops_fleets_and_tasks_are_offered_where_a_command_takes_them() {
     let sandbox = &world.sandbox;
     sandbox.put_crew_on_the_path();
     let list = sandbox.crew(&["status", "--all"]).success();
-    let id = list.split_whitespace().next().unwrap();
+    // Below the name of its fleet.
+    let id = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    let all = format!("{id} repo repo/a");
     for (words, expected) in [
-        (&["show", ""][..], id),
-        (&["show", &id[..2]], id),
+        (&["show", ""][..], &*all),
+        (&["show", &id[..3]], id),
+        (&["show", "repo/"], "repo/a"),
         (&["diff", "zzz"], ""),
-        (&["clean", ""], id),
-        // It is over.
-        (&["cancel", ""], ""),
+        (&["clean", ""], &all),
+        // Its loop is over.
+        (&["cancel", ""], "repo repo/a"),
         (&["fleet", "status", ""], "repo"),
-        (&["fleet", "show", ""], "a"),
-        (&["tell", "--fleet", ""], "repo"),
-        (&["tell", "x", "--task", ""], "a"),
+        (&["fleet", "clean", ""], "repo"),
+        (&["tell", ""], "repo repo/a"),
         (&["run", "--agent", "co"], "codex copilot"),
         (&["run", "--max-c"], "--max-cost"),
         (&["dri"], ""),

@@ -65,7 +65,7 @@ fn the_example_of_the_page_lands_all_of_its_tasks() {
     let mut command = sandbox.command("sh");
     command.args(["-ec", &trusted]);
     let told = Running::start(command, None).wait(DEADLINE).success();
-    assert!(told.contains("fleet shop    3 of 3 landed\n"), "{told}");
+    assert!(told.contains("fleet shop: 3 of 3 landed\n"), "{told}");
     let log: Vec<&str> = told.lines().rev().take(4).collect();
     let subjects: Vec<&str> = log.iter().map(|line| line.split_once(' ').unwrap().1).collect();
     // The task with the highest priority is the first, and the one after it comes behind it.

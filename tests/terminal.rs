@@ -196,27 +196,30 @@ fn what_is_wrong_after_crew_fleet_is_said_with_the_words_or_the_page_that_help()
             "crew: there is no command `fleet resume`\nhint: did you mean crew resume FLEET or FLEET/TASK? crew fleet --help names all\n",
         ),
         (&["fleet", "run"], "crew: `<FOLDER>` is missing\nhint: crew fleet run --help\n"),
-        (&["fleet", "show"], "crew: `<TASK>` is missing\nhint: crew fleet show --help\n"),
-        (&["fleet", "forget"], "crew: `<NAME>` is missing\nhint: crew fleet forget --help\n"),
         (
-            &["fleet", "job"],
-            "crew: `<FLEET>` and `<TASK>` are missing\nhint: crew fleet job --help\n",
+            &["fleet", "show"],
+            "crew: there is no command `fleet show`\nhint: did you mean crew show FLEET/TASK? crew fleet --help names all\n",
+        ),
+        (
+            &["fleet", "forget", "shop"],
+            "crew: there is no command `fleet forget`\nhint: did you mean crew fleet clean FLEET? crew fleet --help names all\n",
         ),
         (
             &["fleet", "cancel", "--task", "a"],
-            "crew: unknown option `--task`\nhint: crew fleet cancel --help\n",
+            "crew: there is no command `fleet cancel`\nhint: did you mean crew cancel FLEET or crew cancel FLEET/TASK? crew fleet --help names all\n",
         ),
+        (&["fleet", "attempt"], "crew: `<SPEC>` is missing\nhint: crew fleet attempt --help\n"),
         (
             &["fleet", "run", "--land", "my tasks"],
-            "crew: invalid value `my tasks` for `--land [<pr>]`\nhint: pr or nothing; the folder stands before it: crew fleet run FOLDER --land\n",
+            "crew: invalid value `my tasks` for `--land [<pr>]`\nhint: pr or nothing; the folder is before it: crew fleet run FOLDER --land\n",
         ),
         (
             &["fleet", "run", "tasks", "--land=tasks"],
-            "crew: invalid value `tasks` for `--land [<pr>]`\nhint: pr or nothing; the folder stands before it: crew fleet run FOLDER --land\n",
+            "crew: invalid value `tasks` for `--land [<pr>]`\nhint: pr or nothing; the folder is before it: crew fleet run FOLDER --land\n",
         ),
         (
             &["tell", "--task", "b", "Hello"],
-            "crew: `--fleet <NAME>` is missing\nhint: crew tell --fleet shop --task vat \"port 8080\"\n",
+            "crew: unknown option `--task`\nhint: crew tell --help\n",
         ),
     ] {
         let ran = sandbox.crew(words);
