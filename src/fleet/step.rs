@@ -563,13 +563,18 @@ impl Turn<'_> {
 
     /// Whether nothing runs, and nothing would start or land without a person.
     fn is_finished(&self, plan: &FleetPlan) -> bool {
-        let Coordination { signals, is_hangup, landing, gave_up, .. } = &*self.known;
+        let Coordination { signals, is_hangup, landing, gave_up, trouble, .. } = &*self.known;
         let mut tasks = self.record.tasks.iter();
         let runs = self.record.tasks.values().any(TaskRecord::is_running);
         if *signals > 2 {
             return true;
         }
         if landing.is_some() || (runs && (self.record.is_local() || !is_hangup)) {
+            return false;
+        }
+        // Another machine may continue the fleet, and has only what was fetched.
+        let is_fetched = |(_, task): (&TaskId, &TaskRecord)| task.is_fetched();
+        if *signals == 1 && trouble.is_none() && !tasks.clone().all(is_fetched) {
             return false;
         }
         let is_open = |(id, task): (&TaskId, &TaskRecord)| {
