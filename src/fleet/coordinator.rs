@@ -188,9 +188,13 @@ impl<'a> Coordinator<'a> {
 
     fn run(mut self, tasks: Vec<DescribedTask>) -> Result<CoordinatorEnd> {
         // Nothing is done before the record, here and at the remote, names this process.
-        self.store.save(&self.record)?;
+        // Of many that begin a fleet at once, those that are refused keep nothing of it.
         self.push_now()?;
+        self.store.save(&self.record)?;
         self.know_what_is_here();
+        if let Err(fault) = self.bring_work() {
+            self.note(&fault.line());
+        }
         self.look_at_attempts();
         self.take_in(FleetEvent::Described(tasks));
         let [first, most] = LOOKS;

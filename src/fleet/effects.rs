@@ -264,6 +264,26 @@ impl Coordinator<'_> {
         });
     }
 
+    /// Brings the work here that a coordinator on another machine had fetched and pushed.
+    pub(super) fn bring_work(&self) -> Result<(), GitFault> {
+        let Some(access) = &self.remote else { return Ok(()) };
+        let here = access.repository.as_path();
+        let is_missing = |commit: &String| git::commit(here, commit).is_none();
+        let tasks = self.record.tasks.iter();
+        let lacking = tasks.filter_map(|(id, task)| Some((id, task.commit.as_ref()?)));
+        let lacking: Vec<_> = lacking.filter(|(_, commit)| is_missing(commit)).collect();
+        let fleet = &self.record.terms.name;
+        let branches = lacking.iter().map(|(id, _)| format!("refs/heads/fleet/{fleet}/{id}/*"));
+        let branches: Vec<String> = branches.collect();
+        let refs = access.refs()?;
+        let found = refs.list(&branches.iter().map(String::as_str).collect::<Vec<_>>())?;
+        refs.fetch(&found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), &[])?;
+        for (id, commit) in lacking.into_iter().filter(|(_, commit)| !is_missing(commit)) {
+            git::refs::point(here, &format!("refs/remotes/crew/{fleet}/{id}"), commit)?;
+        }
+        Ok(())
+    }
+
     /// Tries again what could not be fetched.
     pub(super) fn fetch_due(&mut self) {
         let due = |(task, again): (&TaskId, &Deadline)| again.passed().then(|| task.clone());
