@@ -25,6 +25,10 @@ slow:
     CREW_LONG_WAIT=1 cargo test --test it twenty_loops_wait_for_a_limit
     CREW_SOAK=10000 cargo test --test it loops_with_a_fault_at_every_boundary
 
+# three hundred kills, in thirty fleets of twelve tasks with conflicts and red landings, one after the other
+soak:
+    CREW_KILLS=300 cargo test --test it twelve_tasks_are_each_done_once
+
 # installs the pinned clients and runs the tests with them; needs npm, and tmux for those in a terminal
 client:
     tests/client/install

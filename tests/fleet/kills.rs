@@ -1,20 +1,24 @@
-//! `kill -9` of a job and of the crew that runs the fleet, at each moment of a task: nothing is
-//! done twice beyond the iteration that was cut off, nothing is lost, and every task ends.
+//! `kill -9` of an attempt and of the coordinator, at each moment of a task: nothing is done twice
+//! beyond the iteration that was cut off, nothing is lost, and every task ends.
 
+use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::{FleetWorld, LONG, ONE, TWO};
+use super::{FleetWorld, LONG, TWO, process_of};
+use crate::child::Running;
 use crate::lanes::side_by_side;
 use crate::sandbox::poll_until;
 
 /// Stays here the first time, for as long as the test does.
-pub(super) const HOLD: &str = "if mkdir $NOTES/here 2>/dev/null; then
+const HOLD: &str = "if mkdir $NOTES/here 2>/dev/null; then
 while test -d $NOTES; do sleep 0.1; done & echo $! > $NOTES/holder; wait; fi";
 
-/// A moment at which a job is ended, and the iterations that begin in all.
+/// A moment at which an attempt is ended, and the iterations that begin in all.
 #[derive(Debug)]
 struct Moment {
     name: &'static str,
@@ -24,11 +28,11 @@ struct Moment {
     git: String,
     begun: &'static [u32],
     work: &'static str,
-    /// What is held is a command of the user's, and no step of crew's own.
+    /// What is held is a command of the user's, and not a step of crew's own.
     is_ended: bool,
 }
 
-fn moments() -> [Moment; 7] {
+fn moments() -> [Moment; 8] {
     let usual = |name, begun| Moment {
         name,
         agent: TWO.to_owned(),
@@ -40,6 +44,10 @@ fn moments() -> [Moment; 7] {
         is_ended: false,
     };
     [
+        Moment {
+            git: format!("case \" $* \" in *' reset --quiet --hard HEAD '*) {HOLD} ;; esac"),
+            ..usual("the clone", &[1, 2])
+        },
         Moment { setup: HOLD.to_owned(), is_ended: true, ..usual("setup", &[1, 2]) },
         Moment { agent: format!("{HOLD}; {TWO}"), is_ended: true, ..usual("agent", &[1, 1, 2]) },
         Moment {
@@ -83,33 +91,33 @@ fn killed_at(moment: &Moment) {
     world.sandbox.program("git", &format!("{}\nexec /usr/bin/git \"$@\"", moment.git));
     let running = world.start(&[]);
     world.until("it is held", |world| world.noted("holder").ends_with('\n'));
-    world.kill_job("a");
+    world.kill_attempt("a");
     let ran = running.wait(LONG);
-    let (name, lease) = (moment.name, world.lease("a"));
-    assert_eq!((name, ran.code()), (name, 0), "{ran:#?}\n{lease:#}");
+    let (name, task) = (moment.name, world.task("a"));
+    assert_eq!((name, ran.code()), (name, 0), "{ran:#?}\n{task:#}");
     assert_eq!((name, &*world.begun("a")), (name, moment.begun));
     assert_eq!((name, &*world.work("a", "work-a")), (name, moment.work));
-    assert_eq!((name, &lease["attempts"]), (name, &2.into()));
+    assert_eq!((name, world.attempt("a")), (name, 1), "it continues with its clone");
     if moment.is_ended {
         holder_is_gone(name, &world);
     }
 }
 
-/// What a killed job had started is gone once the next attempt is over.
+/// What a killed attempt had started is gone once the next process of it is over.
 #[track_caller]
-pub(super) fn holder_is_gone(name: &str, world: &FleetWorld) {
+fn holder_is_gone(name: &str, world: &FleetWorld) {
     let holder = format!("/proc/{}", world.noted("holder").trim());
-    let expected = format!("{name}: what the killed job had started is gone");
+    let expected = format!("{name}: what the killed attempt had started is gone");
     poll_until(&expected, || !Path::new(&holder).exists());
 }
 
 #[test]
-fn a_job_killed_at_any_moment_is_taken_up_and_repeats_at_most_the_iteration_that_was_cut_off() {
+fn an_attempt_killed_at_any_moment_continues_and_repeats_at_most_the_iteration_that_was_cut_off() {
     side_by_side(moments().map(|moment| move || killed_at(&moment)));
 }
 
 #[test]
-fn a_rebase_that_a_killed_job_had_begun_is_undone_and_made_again_with_all_work() {
+fn a_rebase_that_a_killed_attempt_had_begun_is_undone_and_made_again_with_all_work() {
     let world = FleetWorld::new(&format!("[ $iteration -gt 1 ] || wait_for moved; {TWO}"))
         .file(".gitattributes", "*.held filter=held\n")
         .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")
@@ -121,91 +129,221 @@ fn a_rebase_that_a_killed_job_had_begun_is_undone_and_made_again_with_all_work()
     let world = world.file("new.held", "new\n").ready();
     world.allow("moved");
     world.until("it is held", |world| world.noted("holder").ends_with('\n'));
-    assert!(world.sandbox.file(".git/worktrees/a/rebase-merge").exists());
-    world.kill_job("a");
+    assert!(world.clone_of("a").join(".git/rebase-merge").exists());
+    world.kill_attempt("a");
     let ran = running.wait(LONG);
     assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
     assert_eq!(["work-a", "new.held"].map(|it| world.work("a", it)), ["1\n2\n", "new\n"]);
 }
 
 #[test]
-fn jobs_outlive_the_crew_that_runs_the_fleet_and_the_next_one_joins_them() {
+fn attempts_outlive_their_coordinator_and_the_next_one_adopts_what_runs() {
     let world = FleetWorld::new(&format!("wait_for go; {TWO}"))
-        .tasks(&["a", "b"], "")
-        .terms("slots = 1")
+        .tasks(&["a", "b", "c"], "")
+        .terms("slots = 2")
         .ready();
     let first = world.start(&[]);
-    world.until("a works", |world| world.begun("a") == [1]);
+    world.until("two work", |world| [world.begun("a"), world.begun("b")] == [[1], [1]]);
     first.signal(Signal::KILL);
     assert_eq!(first.wait(LONG).status.code(), None);
-    let in_line = world.on("home").job("b");
-    world.until("b is in line", |world| world.phase("b") == "lines");
-    world.kill_job("b");
-    in_line.wait(LONG);
+    // One of them dies while nobody coordinates.
+    let (a, b) = (world.report("a"), world.report("b"));
+    world.kill_attempt("b");
 
     let next = world.start(&[]);
-    let watches = world.start(&[]);
-    world.until("b is taken up", |world| {
-        world.lease("b")["attempts"] == 2 || world.state("b") == "waiting"
-    });
+    world.until("it has the fleet", |_| next.stdout().contains("adopted"));
+    let refused = world.start(&[]).wait(LONG);
+    assert_eq!(refused.code(), 1, "{refused:#?}");
+    world.until("b is tried again", |world| world.begun("b") == [1, 1]);
+    assert_eq!((world.state("a"), world.report("a")), ("running".into(), a));
+    assert_ne!(world.report("b")["process"], b["process"]);
     world.allow("go");
-    let (next, watches) = (next.wait(LONG), watches.wait(LONG));
-    assert_eq!((next.code(), watches.code()), (0, 0), "{next:#?}\n{watches:#?}");
-    assert_eq!((world.begun("a"), world.begun("b")), (vec![1, 2], vec![1, 2]));
-    assert_eq!(world.lease("a")["attempts"], 1);
-    assert_eq!(world.most_at_once(), 1);
+    let next = next.wait(LONG);
+    assert_eq!(next.code(), 0, "{next:#?}");
+    let begun = ["a", "b", "c"].map(|task| world.begun(task));
+    assert_eq!(begun, [vec![1, 2], vec![1, 1, 2], vec![1, 2]]);
+    assert_eq!(["a", "b", "c"].map(|task| world.attempt(task)), [1; 3]);
 }
 
 #[test]
-fn what_ran_here_when_the_machine_was_started_anew_is_taken_up_at_once() {
-    let agent = format!("[ $call -gt 1 ] || {{ touch $NOTES/here.$task; wait_for go; }}; {ONE}");
-    let world = FleetWorld::new(&agent).tasks(&["a", "b"], "").ready();
-    let running = world.start(&["--slots", "2"]);
-    for note in ["here.a", "here.b"] {
-        world.until_noted(note);
-    }
+fn a_landing_that_was_cut_off_is_made_again_and_its_check_is_ended() {
+    let world = FleetWorld::new(TWO)
+        .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")
+        .terms(&format!("[land]\ncheck = ['''case $PWD in */land) {HOLD} ;; esac''']"))
+        .shared()
+        .ready();
+    let running = world.start(&["--land"]);
+    world.until("its check is held", |world| world.noted("holder").ends_with('\n'));
     running.signal(Signal::KILL);
-    running.wait(LONG);
-    for task in ["a", "b"] {
-        world.kill_job(task);
-        let file = format!("fleets/repo/tasks/{task}.json");
-        let file = world.sandbox.crew_home().join(file);
-        let seat = world.lease(task)["state"]["seat"].as_str().unwrap().to_owned();
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(&file, text.replace(&seat, "of another boot")).unwrap();
-    }
-    let job = world.on("home").job("a").wait(LONG);
-    assert_eq!((job.code(), world.begun("a")), (0, vec![1, 1]), "{job:#?}");
-    let ran = world.run(&[]);
-    assert_eq!((ran.code(), world.begun("b")), (0, vec![1, 1]), "{ran:#?}");
+    assert_eq!(running.wait(LONG).status.code(), None);
+    assert_eq!(
+        (world.state("a"), world.shown("main", "work-a")),
+        ("landing".into(), String::new())
+    );
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    assert_eq!(world.shown("main", "work-a"), "1\n2\n");
+    holder_is_gone("landing", &world);
 }
 
-/// The records that an attempt of two iterations writes in its life.
+/// The records that the loop of an attempt of two iterations writes in its life.
 const RECORDS: u32 = 7;
 
-/// The attempt is ordered to die once it has written its record for this time; the next one is
-/// not. Returns whether it died.
+/// The attempt dies once the record of its loop was written for this time; the next process of it
+/// does not. Nobody coordinates by then. Returns whether it died.
 fn cut_off_after(record: u32) -> bool {
     let world =
-        FleetWorld::with_faults(TWO).tasks(&["a"], "verify = [\"grep -q 2 work-a\"]").by_hand(&[]);
+        FleetWorld::with_faults(TWO).tasks(&["a"], "verify = [\"grep -q 2 work-a\"]").with_nodes();
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    coordinator.signal(Signal::KILL);
+    coordinator.wait(LONG);
     let fault = format!("record.after#{record}=kill");
-    let first = world.on("home").job_with("a", &[("CREW_FAULT", &fault)]).wait(LONG);
+    let first = world.on("node").runs_with("a.1", &[("CREW_FAULT", &fault)]).wait(LONG);
     let signal = first.status.signal();
     assert!(signal == Some(Signal::KILL.as_raw()) || first.status.success(), "{first:#?}");
-    let ran = world.on("home").job("a").wait(LONG);
+    let ran = world.on("node").runs("a.1").wait(LONG);
     assert_eq!(ran.code(), 0, "{record}: {ran:#?}");
     let begun = world.begun("a");
     assert!([&[1, 2][..], &[1, 1, 2], &[1, 2, 2]].contains(&&*begun), "{record}: {begun:?}");
     let numbers: Vec<String> = begun.iter().map(|number| format!("{number}\n")).collect();
-    assert_eq!((record, world.work("a", "work-a")), (record, numbers.concat()));
-    assert_eq!((record, &world.lease("a")["carried"]["completed"]), (record, &2.into()));
+    assert_eq!((record, world.shown("fleet/repo/a/1", "work-a")), (record, numbers.concat()));
     signal.is_some()
 }
 
 #[test]
-fn an_attempt_cut_off_at_any_of_its_records_is_carried_on_and_its_work_is_pushed_once() {
+fn an_attempt_cut_off_at_any_record_of_its_loop_continues_and_its_work_is_pushed_once() {
     // One more than there are: it must find none, or a record was left out here.
     side_by_side((1..=RECORDS + 1).map(|record| {
         move || assert_eq!((record, cut_off_after(record)), (record, record <= RECORDS))
     }));
+}
+
+/// The kills of one fleet, and how many of them may hit one task: three in a row without an
+/// iteration to show for it end it.
+const KILLS: usize = 10;
+const KILLS_OF_TASK: u32 = 2;
+/// How long a fleet of twelve tasks may take on a busy machine.
+const SOAK: Duration = Duration::from_secs(400);
+const TASKS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+
+/// Two tasks each write to the end of one file, so the second of them to land is in conflict. `k`
+/// and `l` are red together, and `j` is red alone until its loop has another iteration.
+const SOAKED: &str = r#"sleep 0.1
+pair() { grep -qx "$task" "$1" 2> /dev/null || echo "$task" >> "$1"; }
+for file in pair-*; do
+    if test -f "$file"; then sed -i '/^<<<<<<< /d; /^=======$/d; /^>>>>>>> /d' "$file"; fi
+done
+case $task in a|b) pair pair-1 ;; c|d) pair pair-2 ;; e|f) pair pair-3 ;; esac
+case $task in
+    j) if test -e done-j; then rm -f bad; else echo bad > bad; fi ;;
+    k|l)
+        echo "$task" > "half-$task"
+        if test -e half-k && test -e half-l; then echo settled > settled; fi ;;
+esac
+echo "$task" > "done-$task"
+claim"#;
+/// What has to hold of every commit of main.
+const GREEN: &str = "test ! -e bad && { test ! -e half-k || test ! -e half-l || test -e settled; } \
+    && ! grep -qs '^<<<<<<< ' pair-*";
+
+/// Numbers that spread well enough; the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        usize::try_from(self.0 >> 33).unwrap() % most
+    }
+}
+
+/// Kills the coordinator or one of the attempts. False where nothing of that kind runs now.
+fn kill_one(
+    world: &FleetWorld,
+    dice: &mut Dice,
+    coordinator: &mut Running,
+    kills: &mut BTreeMap<&'static str, u32>,
+) -> bool {
+    if dice.below(2) == 0 {
+        coordinator.signal(Signal::KILL);
+        poll_until("the coordinator's end", || coordinator.has_ended());
+        let killed = std::mem::replace(coordinator, world.start(&["--land"]));
+        assert_eq!(killed.wait(LONG).status.code(), None);
+        return true;
+    }
+    let runs = |task: &&&'static str| {
+        let spared = kills.get(**task).is_some_and(|count| *count >= KILLS_OF_TASK);
+        !spared && world.state(task) == "running" && process_of(&world.report(task)).is_some()
+    };
+    let running: Vec<&'static str> = TASKS.iter().filter(runs).copied().collect();
+    let Some(task) = (!running.is_empty()).then(|| running[dice.below(running.len())]) else {
+        return false;
+    };
+    let process = process_of(&world.report(task));
+    if process.is_none_or(|it| rustix::process::kill_process(it, Signal::KILL).is_err()) {
+        return false;
+    }
+    *kills.entry(task).or_default() += 1;
+    true
+}
+
+/// Twelve tasks with conflicts and reds, and ten kills. Returns how many hit something.
+fn soak(seed: u64) -> usize {
+    let world =
+        FleetWorld::new(SOAKED).terms(&format!("slots = 4\n[land]\ncheck = [\"\"\"{GREEN}\"\"\"]"));
+    let world = TASKS.iter().fold(world, |world, task| {
+        world.tasks(&[task], &format!("verify = [\"grep -qx {task} done-{task}\"]"))
+    });
+    let world = world.shared().ready();
+    let (mut dice, mut kills, mut hits) = (Dice(seed), BTreeMap::new(), 0);
+    let mut coordinator = world.start(&["--land"]);
+    while hits < KILLS && !coordinator.has_ended() {
+        sleep(Duration::from_millis(200 + dice.below(800) as u64));
+        if !coordinator.has_ended() && kill_one(&world, &mut dice, &mut coordinator, &mut kills) {
+            hits += 1;
+        }
+    }
+    let ran = coordinator.wait(SOAK);
+    assert_eq!((seed, ran.code()), (seed, 0), "{:#?}\n{ran:#?}", world.states(&TASKS));
+    every_task_is_done_once(&world, seed);
+    let main = world.git_there(&["rev-parse", "main"]);
+    assert_eq!((seed, world.run(&["--land"]).code()), (seed, 0), "nothing is left to do");
+    assert_eq!((seed, world.git_there(&["rev-parse", "main"])), (seed, main));
+    hits
+}
+
+#[track_caller]
+fn every_task_is_done_once(world: &FleetWorld, seed: u64) {
+    let landed = world.git_there(&["log", "--format=%s", "main"]);
+    for task in TASKS {
+        let subject = format!("Do task {task}.");
+        let commits = landed.lines().filter(|line| *line == subject).count();
+        assert_eq!((seed, task, commits), (seed, task, 1), "{landed}");
+        assert_eq!(world.shown("main", &format!("done-{task}")), format!("{task}\n"));
+    }
+    for (file, pair) in [("pair-1", "ab"), ("pair-2", "cd"), ("pair-3", "ef")] {
+        let mut lines: Vec<char> = world.shown("main", file).chars().collect();
+        lines.retain(|it| *it != '\n');
+        lines.sort_unstable();
+        assert_eq!((seed, lines.into_iter().collect::<String>()), (seed, pair.to_owned()));
+    }
+    let tree = world.sandbox.root().join("judged").display().to_string();
+    world.sandbox.git(&["clone", "--quiet", &world.hub().display().to_string(), &tree]);
+    for commit in world.git_there(&["rev-list", "main"]).lines() {
+        world.sandbox.git(&["-C", &tree, "checkout", "--quiet", commit]);
+        let mut check = world.sandbox.command("sh");
+        check.args(["-c", GREEN]).current_dir(&tree);
+        let green = Running::start(check, None).wait(LONG);
+        assert!(green.status.success(), "{seed}: main is red at {commit}");
+    }
+}
+
+#[test]
+fn twelve_tasks_are_each_done_once_and_main_is_never_red_whatever_is_killed() {
+    let kills = std::env::var("CREW_KILLS").ok().map_or(KILLS, |kills| kills.parse().unwrap());
+    let mut hits = 0;
+    for seed in 1..=kills.div_ceil(KILLS) {
+        hits += soak(seed as u64);
+    }
+    assert!(hits * 2 >= kills, "only {hits} of {kills} kills hit something");
 }

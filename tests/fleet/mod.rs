@@ -5,10 +5,13 @@
 mod between;
 mod branches;
 mod clean;
+mod kills;
 mod landing;
 mod local;
 mod money;
 mod pulls;
+mod records;
+mod remotes;
 mod requests;
 mod resumes;
 mod slots;
@@ -270,9 +273,8 @@ impl FleetWorld {
     /// Ends the process of a task's attempt as a crash would: the one that its report names.
     #[track_caller]
     fn kill_attempt(&self, task: &str) {
-        let pid = self.report(task)["process"]["pid"].as_i64().expect("a task that runs");
-        let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-        kill_process(pid, Signal::KILL).unwrap();
+        let process = process_of(&self.report(task)).expect("a task that runs");
+        kill_process(process, Signal::KILL).unwrap();
     }
 
     /// A file of a branch, here or on the remote; empty if it has none.
@@ -311,16 +313,20 @@ impl Drop for FleetWorld {
         let folder = self.sandbox.crew_home().join("fleets/repo/attempts");
         for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let text = std::fs::read_to_string(file.path()).unwrap_or_default();
-            let report: Value = serde_json::from_str(&text).unwrap_or_default();
-            let pid = report["process"]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
-            let command = pid.map(|pid| std::fs::read(format!("/proc/{pid}/cmdline")));
-            let words = command.and_then(Result::ok).unwrap_or_default();
-            let is_ours = String::from_utf8_lossy(&words).contains("fleet\0attempt\0");
-            if let Some(pid) = pid.and_then(Pid::from_raw).filter(|_| is_ours) {
-                kill_process(pid, Signal::TERM).ok();
+            let report = serde_json::from_str(&text).unwrap_or_default();
+            if let Some(process) = process_of(&report) {
+                kill_process(process, Signal::TERM).ok();
             }
         }
     }
+}
+
+/// The process that a report names, if that is an attempt still: its id may be another's by now.
+fn process_of(report: &Value) -> Option<Pid> {
+    let pid = i32::try_from(report["process"]["pid"].as_i64()?).ok()?;
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let is_ours = String::from_utf8_lossy(&words).contains("fleet\0attempt\0");
+    Pid::from_raw(pid).filter(|_| is_ours)
 }
 
 impl Node<'_> {
@@ -333,8 +339,8 @@ impl Node<'_> {
     fn runs_with(&self, attempt: &str, variables: &[(&str, &str)]) -> Running {
         let mut command = self.world.sandbox.command("sh");
         command.arg(self.world.note("scripts").join(attempt)).env("NODE", self.name);
-        command.envs(variables.iter().copied());
         command.env("CREW_HOME", self.world.sandbox.root().join(self.name));
+        command.envs(variables.iter().copied());
         Running::start(command, None)
     }
 }
