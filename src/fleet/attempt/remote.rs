@@ -163,6 +163,8 @@ struct LinkState {
     waiting: Vec<FleetRequest>,
     loop_id: Option<LoopId>,
     is_fenced: bool,
+    /// The remote does not take the branch: what is reported goes there without it.
+    is_refused: bool,
 }
 
 /// The way of an attempt to its remote.
@@ -298,6 +300,10 @@ impl RemoteLink {
             let file = self.repository.join(file);
             let _ = disk::write(&file, line.as_bytes(), Durability::Process);
         }
+        let mut report = report.clone();
+        if state.is_refused {
+            report.commit = state.known.get(&self.names.branch).cloned();
+        }
         let result = RemoteResult {
             report: report.clone(),
             obeyed: state.obeyed.clone(),
@@ -339,12 +345,18 @@ impl RemoteLink {
                 Err(RemoteTrouble::Fenced)
             }
             Err(fault) => {
+                let trouble = RemoteTrouble::from(fault);
+                if matches!(trouble, RemoteTrouble::Refuses(_)) && state.pending.len() > 1 {
+                    state.is_refused = true;
+                    state.pending.clear();
+                    return Err(trouble);
+                }
                 let [shortest, longest] = AWAY_PAUSES;
                 let since = state.away.map_or_else(Stopwatch::start, |(since, _)| since);
                 // Each pause is as long as all before it.
                 let pause = Duration::from_millis(since.elapsed_ms()).clamp(shortest, longest);
                 state.away = Some((since, Deadline::after(pause)));
-                Err(fault.into())
+                Err(trouble)
             }
         }
     }
