@@ -9,6 +9,7 @@ mod kills;
 mod landing;
 mod local;
 mod money;
+mod nodes;
 mod pulls;
 mod records;
 mod remotes;

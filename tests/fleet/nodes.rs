@@ -1,0 +1,168 @@
+//! Attempts on the nodes of a cluster: one that is lost is replaced, one that comes back pushes
+//! nothing, and what a node cannot push now is pushed later.
+
+use rustix::process::Signal;
+
+use super::{FleetWorld, LONG, ONE, TWO};
+use crate::child::Running;
+use crate::lanes::side_by_side;
+use crate::sandbox::write_executable;
+
+/// Each iteration writes a line with its node's name. The second one on `old` stays.
+const SIGNED: &str = "if [ $NODE$iteration = old2 ]; then touch $NOTES/here; wait_for go; fi
+echo \"$iteration $NODE\" >> work-a; [ $iteration -lt 3 ] || claim";
+const VERIFY: &str = "max-iterations = 3\nverify = [\"grep -q 3 work-a\"]";
+
+fn signed() -> FleetWorld {
+    FleetWorld::new(SIGNED).tasks(&["a"], VERIFY).with_nodes()
+}
+
+/// All refs of the remote but the record, which is renewed.
+fn refs(world: &FleetWorld) -> String {
+    let refs = world.git_there(&["for-each-ref"]);
+    refs.lines().filter(|line| !line.ends_with("/record")).collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn killed(running: Running) {
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait(LONG).status.code(), None);
+}
+
+/// The node is stopped in the second iteration, the cluster starts the job on another one, the first
+/// continues.
+fn stopped() {
+    let world = signed();
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    let old = world.on("old").runs("a.1");
+    world.until_noted("here");
+    old.signal(Signal::STOP);
+    let new = world.on("new").runs("a.1").wait(LONG);
+    assert_eq!(new.code(), 0, "{new:#?}");
+    let before = refs(&world);
+    old.signal(Signal::CONT);
+    world.allow("go");
+    let ended = old.wait(LONG);
+    assert_eq!(ended.code(), 14, "{ended:#?}");
+    assert_eq!(refs(&world), before);
+    let ran = coordinator.wait(LONG);
+    assert_eq!((ran.code(), world.attempt("a")), (0, 1), "{ran:#?}");
+    assert_eq!(world.work("a", "work-a"), "1 old\n2 new\n3 new\n");
+    assert_eq!(world.begun("a"), [1, 2, 2, 3]);
+}
+
+/// The node is gone in the second iteration, and the coordinator starts another attempt, which has
+/// only the task's third iteration left.
+fn gone() {
+    let world = signed();
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    let old = world.on("old").runs("a.1");
+    world.until_noted("here");
+    killed(old);
+    std::fs::write(world.note("status.a.1"), "failed").unwrap();
+    world.until_noted("scripts/a.2");
+    let new = world.on("new").runs("a.2").wait(LONG);
+    assert_eq!(new.code(), 0, "{new:#?}");
+    let ran = coordinator.wait(LONG);
+    assert_eq!((ran.code(), world.attempt("a")), (0, 2), "{ran:#?}");
+    assert_eq!(world.begun("a"), [1, 2, 2, 3], "the limit of three is the task's");
+    assert_eq!(world.work("a", "work-a"), "1 old\n2 new\n3 new\n");
+}
+
+/// The node is stopped, another one takes the attempt and dies before its loop begins, and the first
+/// one takes it again.
+fn taken_back() {
+    let world = FleetWorld::new(SIGNED)
+        .tasks(&["a"], "max-iterations = 4\nverify = [\"grep -q 3 work-a\"]")
+        .terms("setup = '[ $NODE = old ] || { touch $NOTES/held; sleep 600; }'")
+        .with_nodes();
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    let old = world.on("old").runs("a.1");
+    world.until_noted("here");
+    old.signal(Signal::STOP);
+    let new = world.on("new").runs("a.1");
+    world.until_noted("held");
+    old.signal(Signal::CONT);
+    world.allow("go");
+    assert_eq!(old.wait(LONG).code(), 14);
+    killed(new);
+    let again = world.on("old").runs("a.1").wait(LONG);
+    assert_eq!(again.code(), 0, "{again:#?}");
+    let ran = coordinator.wait(LONG);
+    assert_eq!((ran.code(), world.state("a")), (0, "completed".into()), "{ran:#?}");
+}
+
+#[test]
+fn a_node_that_is_gone_is_replaced_and_one_that_comes_back_pushes_nothing() {
+    side_by_side([stopped, gone, taken_back]);
+}
+
+#[test]
+fn a_coordinator_that_was_killed_adopts_the_jobs_that_run_and_submits_none_again() {
+    let world = FleetWorld::new(&format!("wait_for go; {TWO}")).tasks(&["a"], "").with_nodes();
+    let first = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    let node = world.on("node").runs("a.1");
+    world.until("a works", |world| world.begun("a") == [1]);
+    killed(first);
+    let next = world.start(&["--on", "nodes"]);
+    world.until("it knows the job", |_| next.stdout().contains("adopted"));
+    world.allow("go");
+    assert_eq!(node.wait(LONG).code(), 0);
+    let ran = next.wait(LONG);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    let scripts = std::fs::read_dir(world.note("scripts")).unwrap().count();
+    assert_eq!((scripts, world.attempt("a")), (1, 1));
+}
+
+#[test]
+fn a_node_begins_no_iteration_before_its_last_one_is_at_the_remote() {
+    let agent = format!("[ $iteration -ne 1 ] || touch $NOTES/down; {TWO}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").with_nodes().by_ssh();
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    let node = world.on("node").runs("a.1");
+    world.until_refused(10);
+    assert_eq!(world.begun("a"), [1]);
+    world.restore_remote();
+    assert_eq!(node.wait(LONG).code(), 0);
+    let ran = coordinator.wait(LONG);
+    assert_eq!((ran.code(), world.begun("a"), world.attempt("a")), (0, vec![1, 2], 1), "{ran:#?}");
+    assert_eq!(world.work("a", "work-a"), "1\n2\n");
+}
+
+#[test]
+fn a_signal_ends_the_clone_on_a_new_node_which_the_next_process_makes_anew() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").with_nodes().by_ssh();
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    killed(coordinator);
+    world.allow("hangs");
+    let cut_off = world.on("node").runs("a.1");
+    world.until_noted("hung");
+    cut_off.signal(Signal::TERM);
+    let ended = cut_off.wait(LONG);
+    assert_ne!(ended.code(), 0, "{ended:#?}");
+    std::fs::remove_file(world.note("hangs")).unwrap();
+    let ran = world.on("node").runs("a.1").wait(LONG);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "{ran:#?}");
+}
+
+#[test]
+fn a_branch_that_the_remote_does_not_take_from_a_node_ends_its_task_with_what_the_remote_says() {
+    let world = FleetWorld::new(TWO).tasks(&["a"], "").with_nodes();
+    let refuses = "#!/bin/sh\ncase $1 in refs/heads/fleet/repo/a/*)\n\
+                   echo 'no branches of a' >&2; exit 1 ;; esac\n";
+    let hook = world.hub().join("hooks/update");
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    write_executable(&hook, refuses);
+    let node = world.on("node").runs("a.1").wait(LONG);
+    assert_eq!((node.code(), world.begun("a")), (13, vec![1]), "{node:#?}");
+    let ran = coordinator.wait(LONG);
+    assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");
+    assert!(world.why("a").contains("no branches of a"), "{}", world.why("a"));
+}
