@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::fleet::TaskId;
 use crate::world::files::disk;
-use crate::world::store::Home;
+use crate::world::store::{Home, hash};
 
 /// The most names that are read in a folder here.
 const NAMES_MAX: usize = 60_000;
+/// The digits that tell the remotes of fleets of one name apart.
+const URL_DIGITS: usize = 8;
 
 /// `$CREW_HOME/fleets/<fleet>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +23,12 @@ impl FleetFiles {
     /// The folder of the fleet of this name. The name must be a valid [`TaskId`].
     pub fn of(home: &Home, fleet: &str) -> Self {
         Self { root: home.fleet(fleet) }
+    }
+
+    /// The folder of what attempts of another machine's fleet need here: this one may have a fleet
+    /// of that name, too. `url` is the remote that both share.
+    pub fn of_node(home: &Home, fleet: &str, url: &str) -> Self {
+        Self::of(home, &format!("{fleet}@{}", &hash(url.as_bytes())[..URL_DIGITS]))
     }
 
     /// Creates the folders, for this user only: logs contain secrets.

@@ -166,3 +166,31 @@ fn a_branch_that_the_remote_does_not_take_from_a_node_ends_its_task_with_what_th
     assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");
     assert!(world.why("a").contains("no branches of a"), "{}", world.why("a"));
 }
+
+#[test]
+fn a_node_leaves_the_fleet_of_that_name_that_its_own_machine_has_alone() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let folder = world.sandbox.crew_home().join("fleets/repo");
+    let kept = || {
+        ["fleet.json", "attempts/a.1.report.json"].map(|it| std::fs::read(folder.join(it)).unwrap())
+    };
+    let (before, tip) = (kept(), world.sandbox.git(&["rev-parse", "refs/remotes/crew/repo/a"]));
+    let world = world.with_nodes();
+    // Another machine's fleet of the same name, whose job comes to this one.
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command.args(["fleet", "run", "tasks", "--yes", "--on", "nodes"]);
+    command.env("CREW_HOME", world.sandbox.root().join("elsewhere"));
+    let coordinator = Running::start(command, None);
+    world.until_noted("scripts/a.1");
+    let home = world.sandbox.crew_home().display().to_string();
+    let node = world.on("unused").runs_with("a.1", &[("CREW_HOME", &home)]).wait(LONG);
+    let own = world.shown("fleet/repo/a/1", "work-a");
+    assert_eq!((node.code(), own, world.begun("a")), (0, "1\n".into(), vec![1, 1]), "{node:#?}");
+    assert!(kept() == before, "its record and reports are others now");
+    assert_eq!(
+        world.sandbox.git(&["-C", &world.clone_of("a").display().to_string(), "rev-parse", "HEAD"]),
+        tip
+    );
+    drop(coordinator);
+}

@@ -100,7 +100,10 @@ pub fn run(
 ) -> Result<AttemptResult> {
     check_names(&spec)?;
     let home = &remote::home_of(home, &spec.source);
-    let files = FleetFiles::of(home, &spec.task.name);
+    let files = match &spec.source {
+        Source::Remote { url } => FleetFiles::of_node(home, &spec.task.name, url),
+        Source::Local { .. } => FleetFiles::of(home, &spec.task.name),
+    };
     files.make().with_context(|| format!("cannot keep a fleet in {}", files.root.display()))?;
     let Some(held) = HeldAttempt::take(&files, &spec)? else {
         return Ok(AttemptResult::Elsewhere);

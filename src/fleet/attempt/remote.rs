@@ -186,7 +186,7 @@ impl RemoteLink {
     pub fn open(home: &Home, spec: &AttemptSpec, signals: &Signals) -> Result<Option<Self>> {
         let Source::Remote { url } = &spec.source else { return Ok(None) };
         let (fleet, task, number) = (&spec.task.name, &spec.task.task, spec.number);
-        let files = FleetFiles::of(home, fleet);
+        let files = FleetFiles::of_node(home, fleet, url);
         Ok(Some(Self {
             home: home.clone(),
             repository: make_aside(&files.attempts().join(format!("{task}.{number}.link")))?,

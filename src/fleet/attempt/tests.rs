@@ -31,7 +31,8 @@ impl Yard {
         let root = tempfile::tempdir().unwrap();
         let real = disk::real_path(root.path()).unwrap();
         let home = Home::at(&real.join("home"));
-        let files = FleetFiles::of(&home, "shop");
+        let url = real.join("hub.git").display().to_string();
+        let files = FleetFiles::of_node(&home, "shop", &url);
         files.make().unwrap();
         let yard = Self { root, home, files };
         yard.git(".", &["init", "-q", "--bare", "-b", "main", "hub.git"]);
