@@ -85,7 +85,9 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
         print::err(&format!("crew: {note}"));
     }
     let (name, signals) = (setup.name.clone(), Signals::listen()?);
-    let mut say = |line: &str| drop(print::stamped(line));
+    let mut say = |line: &str| {
+        print::stamped(line);
+    };
     let end = coordinate(&home, described, arguments, &signals, &mut say)?;
     let record = store::read(&home, &name)?.context("the fleet's record is gone")?;
     print::out("");

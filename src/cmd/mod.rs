@@ -5,7 +5,6 @@ mod attempt;
 pub mod complete;
 mod control;
 mod fleet;
-mod fleet_run;
 pub mod hook;
 mod past;
 pub mod print;

@@ -303,11 +303,6 @@ impl FleetRecord {
         self.terms.executor == LOCAL
     }
 
-    /// Whether every task has ended.
-    pub fn is_over(&self) -> bool {
-        self.tasks.values().all(|task| task.ending().is_some())
-    }
-
     /// What all tasks have used.
     pub fn spent(&self) -> Usage {
         let mut spent = Usage::default();

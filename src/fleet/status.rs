@@ -20,15 +20,15 @@ use super::spec::{AttemptPhase, AttemptReport};
 use super::{attempt, store};
 use crate::engine::fleet::{Carried, TaskId};
 use crate::engine::record::{Outcome, Proof, fleet_run};
-use crate::engine::text::{clock_time, named, quoted, start, with_reason, word};
+use crate::engine::text::{ago, brief, clock_time, named, quoted, start, with_reason, word};
 use crate::engine::usage::Money;
+use crate::engine::view::columns::{ALWAYS, CellColour, Column};
 use crate::engine::view::usage;
 use crate::engine::words::templates;
 use crate::report::colour::{STRONG, marked, quiet, words};
 use crate::report::events::SCHEMA;
 use crate::report::page::{Reading, wrapped};
-use crate::report::table::{self, ALWAYS, Column, fitting};
-use crate::report::words::{ago, brief};
+use crate::report::table::{self, fitting};
 use crate::world::store::Home;
 
 /// The fewest ended tasks from which the time of the others is estimated.
@@ -559,7 +559,7 @@ fn table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
     let is_below = |row: &TaskStatus<'_>| is_ended && shown(&row.news).width() > room;
     let columns = [
         Column::text(ALWAYS, task),
-        Column::text(ALWAYS, 12).marked(words),
+        Column::text(ALWAYS, 12).coloured(CellColour::Words),
         Column::number(ALWAYS, 8),
         Column::number(ALWAYS, 8),
         Column::number(ALWAYS, 8),

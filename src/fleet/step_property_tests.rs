@@ -3,7 +3,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::fixture::at;
 use crate::fleet::fixture::{
     Bench, a_described, a_report, a_setup, a_task, an_ending, carried, commit, id,
 };

@@ -240,7 +240,8 @@ fn one_process_has_an_attempt_and_its_lock_says_which() {
     drop(held);
     // A process that another test starts has the lock, too, until it is another program.
     let is_free = || process_of(files, &vat(), 1).is_none().then_some(());
-    let found = clock::Deadline::after(Duration::from_secs(10)).poll(Duration::from_millis(50), is_free);
+    let found =
+        clock::Deadline::after(Duration::from_secs(10)).poll(Duration::from_millis(50), is_free);
     assert!(found.is_some(), "its id may be another process's by now");
     let again = HeldAttempt::take(files, &spec).unwrap().unwrap();
     assert!(again.is_same_spec && again.is_of_this_start);

@@ -113,29 +113,10 @@ pub fn resume_of(name: &str) -> Result<ResumeArgs, UsageError> {
         .map_err(|error| UsageError::of(&error, "crew resume --help"))
 }
 
-/// The arguments of `crew run` for this task, which stays as it is, whatever it looks like. The
-/// words are read as those of a command line.
-///
-/// # Errors
-/// When a word is not an option, or its value cannot be used.
-pub fn run_of(words: &[String], task: &str) -> Result<RunArgs, UsageError> {
-    let task = format!("{MARK}{task}");
-    let words = std::iter::once(task).chain(words.iter().cloned()).collect();
-    read(&RUN, words).map_err(|error| UsageError::of(&error, "crew run --help"))
-}
-
 /// The options of `crew run` that have a long name.
 pub fn run_options() -> impl Iterator<Item = &'static Arg> {
     let is_help = |arg: &Arg| matches!(arg.get_action(), ArgAction::Help);
     RUN.get_arguments().filter(move |arg| arg.get_long().is_some() && !is_help(arg))
-}
-
-/// Whether two options of `crew run` cannot be given together.
-pub fn exclude_each_other(one: &Arg, other: &Arg) -> bool {
-    let declares = |one, other: &Arg| {
-        RUN.get_arg_conflicts_with(one).iter().any(|arg| arg.get_id() == other.get_id())
-    };
-    declares(one, other) || declares(other, one)
 }
 
 /// Takes one `--color` with its value out of the words. It stands anywhere before `--`, and also

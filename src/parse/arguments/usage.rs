@@ -32,16 +32,6 @@ impl UsageError {
         Self::new(fault, way_out)
     }
 
-    /// The error in one line, for a list of several.
-    pub fn line(&self) -> String {
-        format!("{}: {}", self.fault, self.way_out)
-    }
-
-    /// The same error, with the name of what has it in front.
-    pub fn about(self, name: &str) -> Self {
-        Self { fault: format!("{name}: {}", self.fault), ..self }
-    }
-
     /// One word that does not name a procedure: too likely a typing error to be a task.
     pub fn no_procedure(word: &str, meant: Option<&str>) -> Self {
         let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();

@@ -133,11 +133,6 @@ pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<St
     listed.lines().find(is_beyond).map(str::to_owned)
 }
 
-/// Whether a repository lacks the commits before some.
-pub fn is_shallow(top: &Path) -> bool {
-    Git::here(top).line(&["rev-parse", "--is-shallow-repository"]).as_deref() == Some("true")
-}
-
 /// What differs from the commit, with every untracked file; `None` outside a repository, or when
 /// git took too long or printed too much.
 pub fn look(top: &Path) -> Option<Vec<FileChange>> {

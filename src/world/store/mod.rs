@@ -230,12 +230,6 @@ pub fn is_pausing(home: &Home, record: &Loop) -> bool {
     !is_over && order(home, &record.id) == Some(ControlRequest::Pause)
 }
 
-/// When a loop was told to pause, if it has not been resumed since; the line itself has seconds.
-pub fn paused_at(home: &Home, id: &LoopId) -> Option<DateTime<Utc>> {
-    let (_, at) = disk::stamp(&home.loop_file(id, "pause"))?;
-    Some(DateTime::from_timestamp_nanos(i64::try_from(at).ok()?))
-}
-
 /// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
 pub fn order_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> io::Result<()> {
     leave(home, id, "cancel", &requests::write_request(clock::now().wall, by, reason), true)
