@@ -98,6 +98,6 @@ fn a_task_that_is_cancelled_while_the_host_is_away_opens_no_request_later() {
     world.crew(&["cancel", "repo/a"]).success();
     world.allow("back");
     let ran = running.wait(LONG);
-    assert_eq!((world.state("a"), ran.code()), ("cancelled".into(), 10), "{ran:#?}");
+    assert_eq!((world.state("a"), ran.code()), ("cancelled".into(), 14), "{ran:#?}");
     assert!(!world.noted("asked").contains("create"), "{}", world.noted("asked"));
 }

@@ -49,13 +49,20 @@ fn ask_about_refs(world: &FleetWorld, script: &str) -> PathBuf {
 
 #[test]
 fn a_remote_that_is_out_of_reach_for_a_while_costs_no_iteration_and_no_attempt() {
-    let agent = format!("[ $task$iteration != a1 ] || touch $NOTES/down; {TWO}");
+    let agent = format!(
+        "[ $task$iteration != a1 ] || touch $NOTES/down
+        while [ $task$iteration = a2 ] && ! test -e $NOTES/go; do sleep 0.05; done; {TWO}"
+    );
     let world = FleetWorld::new(&agent).tasks(&["a", "b"], "").terms("slots = 1");
     let world = world.shared().ready().by_ssh();
     let running = world.start(&["--push"]);
-    world.until_refused(6);
-    world.until("a works on without it", |world| world.begun("a") == [1, 2]);
-    assert_eq!(world.begun("b"), [0; 0], "nothing starts meanwhile");
+    world.until("it says so", |_| running.stdout().contains("nothing starts before"));
+    world.until("a works without it", |world| world.begun("a") == [1, 2]);
+    world.allow("go");
+    world.until("a has ended here", |world| world.state("a") == "completed");
+    let refused = world.noted("refused").lines().count();
+    world.until_refused(refused + 2);
+    assert_eq!(world.begun("b"), [0; 0], "nothing starts without the remote");
     world.restore_remote();
     let ran = running.wait(LONG);
     assert_eq!(ran.code(), 0, "{ran:#?}");

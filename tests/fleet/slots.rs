@@ -113,7 +113,7 @@ fn an_attempt_in_line_for_its_first_slot_can_be_ended_and_does_its_work_later() 
     assert_eq!(other.wait(LONG).code(), 130, "no iteration runs that it would wait for");
     let other = in_line();
     world.crew(&["cancel", "other/b"]).success();
-    assert_eq!(other.wait(LONG).code(), 10);
+    assert_eq!(other.wait(LONG).code(), 14);
     assert_eq!((world.state("a"), world.begun("b")), ("running".into(), vec![]));
 
     world.allow("go");
