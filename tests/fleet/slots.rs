@@ -56,7 +56,9 @@ fn three_fleets_share_four_slots_though_five_of_their_attempts_are_killed() {
         let counts = ["running", "queued"].map(|phase| all_that(world, phase).len());
         counts == [SLOTS, FLEETS.len() * SLOTS - SLOTS]
     });
-    assert_eq!(world.noted("log").lines().count(), SLOTS);
+    let begun = |world: &FleetWorld| world.noted("log").lines().count();
+    world.until("their agents work", |world| begun(world) >= SLOTS);
+    assert_eq!(begun(&world), SLOTS);
 
     let typed = world.crew(&["run", "Say hello", "-n", "1", "--agent-cmd", "true"]);
     assert_eq!(typed.code(), 10, "a run that a person types waits for no slot: {typed:#?}");
