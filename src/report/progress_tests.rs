@@ -80,7 +80,7 @@ impl Told {
         let mut facts = facts(Claim::None);
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
-        facts.seen.agent.process = Some(ProcessEnd::BrokenOff("Ctrl-C".to_owned()));
+        facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned())));
         let judged = judge(&self.record, &facts);
         self.record = judged.after;
         self.ms += i64::from(ms);

@@ -157,9 +157,9 @@ impl Runner<'_> {
     /// Obeys what was asked for between two iterations: a signal interrupts, a cancel ends, a pause
     /// pauses.
     pub(super) fn obey(&mut self) {
-        if self.signals.times() > 0 {
+        if let Some(why) = self.signals.why() {
             self.tell(&RunEvent::Stopping);
-            return self.end(Outcome::Interrupted, &self.signals.why());
+            return self.end(Outcome::Interrupted, &why);
         }
         match store::order(self.home, &self.ledger.record.id) {
             Some(ControlRequest::Cancel { by, reason }) => {

@@ -102,10 +102,17 @@ fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     })
 }
 
-/// 2. ended by the person at its keyboard → finish `interrupted`, whatever else happened.
+/// 2. ended by the person at its keyboard → finish `interrupted`, whatever else happened; by a pause
+///    that was lifted since → the same iteration again.
 fn broken_off(facts: &Facts) -> Option<Decision> {
-    let Some(ProcessEnd::BrokenOff(how)) = &facts.seen.agent.process else { return None };
-    facts.seen.order.is_none().then(|| finish(Outcome::Interrupted, how.as_str()))
+    let (Some(ProcessEnd::BrokenOff(how)), None) = (&facts.seen.agent.process, &facts.seen.order)
+    else {
+        return None;
+    };
+    Some(match how {
+        Some(how) => finish(Outcome::Interrupted, how.as_str()),
+        None => Decision::Continue,
+    })
 }
 
 /// 3. auth, billing, unknown model, or tool calls denied with nothing changed (process) →

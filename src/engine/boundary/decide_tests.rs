@@ -363,13 +363,22 @@ fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() 
     assert_eq!(paused(Claim::None, Some(ProcessEnd::Exit(0))), (true, hold()));
     assert_eq!(paused(Claim::None, Some(ProcessEnd::TimedOut(60))), (true, hold()));
     assert_eq!(
-        paused(Claim::None, Some(ProcessEnd::BrokenOff("Ctrl-C".to_owned()))),
+        paused(Claim::None, Some(ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned())))),
         (false, hold())
     );
     assert_eq!(paused(Claim::Success, None), (false, hold()));
     let (counted, done) = paused(Claim::Success, Some(ProcessEnd::Exit(0)));
     assert!(counted);
     assert_eq!(outcome(&done), Some(Outcome::Completed));
+}
+
+#[test]
+fn an_iteration_that_a_lifted_pause_broke_off_is_repeated() {
+    let mut facts = facts(Claim::Success);
+    facts.seen.agent.process = Some(ProcessEnd::BrokenOff(None));
+    let judged = judge(&a_loop(), &facts);
+    assert!(!judged.counted);
+    assert_eq!(decide(&judged, &facts), Decision::Continue);
 }
 
 #[test]
@@ -380,7 +389,7 @@ fn an_iteration_that_a_person_broke_off_counts_and_ends_the_loop_interrupted_wha
         subject.elapsed_ms = vec![1, 1];
         subject.state.consecutive_failures = 2;
         let mut facts = facts(Claim::None);
-        facts.seen.agent.process = Some(ProcessEnd::BrokenOff("Ctrl-C".to_owned()));
+        facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned())));
         change(&mut subject, &mut facts);
         let judged = judge(&subject, &facts);
         assert_eq!(judged.after.state.completed, 3);

@@ -51,8 +51,8 @@ pub enum ProcessEnd {
     Silent(u64),
     /// By crew, because it only waited for the model's service.
     Waited,
-    /// By crew, because a person asked for it; the text says how.
-    BrokenOff(String),
+    /// By crew, because a person asked for it: how, or `None` where a request to the loop did.
+    BrokenOff(Option<String>),
     /// It could not be started; the text says why.
     NotStarted(String),
     /// It was not started, because a reaction of the user's prevented it; the text says why.
@@ -130,7 +130,8 @@ impl Seen {
     }
 
     /// Whether an order breaks the iteration off: any cancel does, and a pause while the agent
-    /// works. If the process has ended by itself, a pause only prevents the next iteration.
+    /// works. If the process has ended by itself, a pause only prevents the next iteration. An
+    /// order that was lifted since has broken it off all the same.
     pub fn breaks_off(&self) -> bool {
         let process = &self.agent.process;
         let ended =
@@ -138,7 +139,7 @@ impl Seen {
         match self.order {
             Some(ControlRequest::Cancel { .. }) => true,
             Some(ControlRequest::Pause) => !ended,
-            None => false,
+            None => matches!(process, Some(ProcessEnd::BrokenOff(None))),
         }
     }
 

@@ -22,7 +22,7 @@ fn an_end_by_nobodys_wish_or_a_timeout_is_waited_after_and_a_plain_status_or_an_
         (ProcessEnd::Silent(60), true, Some("the agent printed nothing for 1m and was ended")),
         (ProcessEnd::OutOfTime, true, None),
         (ProcessEnd::Waited, true, None),
-        (ProcessEnd::BrokenOff(String::new()), true, None),
+        (ProcessEnd::BrokenOff(None), true, None),
     ];
     for (process, unclosed, expected) in table {
         let closing = if unclosed { AgentClosing::Missing } else { AgentClosing::Plain };

@@ -92,12 +92,13 @@ impl Signals {
         self.0.first.load(Ordering::Relaxed) == SIGHUP
     }
 
-    /// The reason that the record gives for the first signal.
-    pub fn why(&self) -> String {
-        match self.0.first.load(Ordering::Relaxed) {
+    /// The reason that the record gives for the first signal; `None` before one has come.
+    pub fn why(&self) -> Option<String> {
+        Some(match self.0.first.load(Ordering::Relaxed) {
+            0 => return None,
             SIGINT => "interrupted at the keyboard".to_owned(),
             other => format!("asked to end by {}", signal_name(other).unwrap_or("a signal")),
-        }
+        })
     }
 }
 
