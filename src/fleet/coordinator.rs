@@ -21,7 +21,7 @@ use super::lines;
 use super::record::{FleetRecord, FleetSetup, Holder, LOCAL, TaskRecord, TaskState};
 use super::spec::{AttemptReport, Coordination, DescribedTask};
 use super::step::{Effect, FleetEvent, FleetLine, step, take_in};
-use super::store::{FleetStore, RecordStore, RemoteAccess, StoreFault, WaitingRequests};
+use super::store::{FleetStore, PushTime, RecordStore, RemoteAccess, StoreFault, WaitingRequests};
 use super::tasks::DescribedFleet;
 use crate::engine::fleet::{Pace, TaskId};
 use crate::parse::arguments::FleetRunArgs;
@@ -342,7 +342,8 @@ impl<'a> Coordinator<'a> {
 
     /// Writes the record at the remote in its time, with what waits for that.
     fn push_record(&mut self) {
-        if let Some(push) = self.store.push(&mut self.record, !self.starts.is_empty()) {
+        let time = if self.starts.is_empty() { PushTime::Usual } else { PushTime::Soon };
+        if let Some(push) = self.store.push(&mut self.record, time) {
             let starts = std::mem::take(&mut self.starts);
             self.talk.add(move || Done::Pushed(starts, push()));
         }
@@ -350,7 +351,7 @@ impl<'a> Coordinator<'a> {
 
     /// The same at once, while no thread talks with the remote.
     fn push_now(&mut self) -> Result<(), StoreFault> {
-        let Some(push) = self.store.push(&mut self.record, true) else { return Ok(()) };
+        let Some(push) = self.store.push(&mut self.record, PushTime::Now) else { return Ok(()) };
         let pushed = push();
         self.store.answered(pushed.is_ok());
         pushed.map(drop)

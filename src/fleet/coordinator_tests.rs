@@ -40,7 +40,7 @@ impl RecordStore for MemoryStore {
         Ok(())
     }
 
-    fn push(&mut self, _: &mut FleetRecord, _: bool) -> Option<Push> {
+    fn push(&mut self, _: &mut FleetRecord, _: PushTime) -> Option<Push> {
         None
     }
 

@@ -84,14 +84,25 @@ pub struct BaseMove {
 /// in the way. It is to be answered with [`RecordStore::answered`].
 pub type Push = Box<dyn FnOnce() -> Result<bool, StoreFault> + Send>;
 
+/// How soon the record is to be at the remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushTime {
+    /// Once a minute, sooner if it is behind.
+    Usual,
+    /// At once, but not right after a push that failed.
+    Soon,
+    /// At once: no later push follows.
+    Now,
+}
+
 /// The memory of a coordinator.
 pub trait RecordStore {
     /// Writes the record here. At the remote it is then behind.
     fn save(&mut self, record: &FleetRecord) -> Result<(), StoreFault>;
 
-    /// What writes the record at the remote, if it is time for that: once a minute, sooner if it is
-    /// behind, at once if it `is_urgent`; but one after the other. To be called often.
-    fn push(&mut self, record: &mut FleetRecord, is_urgent: bool) -> Option<Push>;
+    /// What writes the record at the remote, if it is time for that; one after the other. To be
+    /// called often.
+    fn push(&mut self, record: &mut FleetRecord, time: PushTime) -> Option<Push>;
 
     /// What moves the base and the record in one push, both or neither. `None` without a remote.
     fn land(&mut self, base: BaseMove, record: &FleetRecord) -> Option<Push>;
@@ -202,13 +213,14 @@ impl RecordStore for FleetStore {
         Ok(write_json(&self.files.record(), record, Durability::Machine)?)
     }
 
-    fn push(&mut self, record: &mut FleetRecord, is_urgent: bool) -> Option<Push> {
+    fn push(&mut self, record: &mut FleetRecord, time: PushTime) -> Option<Push> {
         let age_ms = self.tried_at.map_or(u64::MAX, Stopwatch::elapsed_ms);
         let renew_ms = fault::number("CREW_RENEW_MS").unwrap_or(RENEW_MS);
-        let due_ms = match (is_urgent && !self.has_failed, self.is_behind) {
-            (true, _) => 0,
-            (false, true) => BATCH_MS.min(renew_ms),
-            (false, false) => renew_ms,
+        let due_ms = match time {
+            PushTime::Now => 0,
+            PushTime::Soon if !self.has_failed => 0,
+            _ if self.is_behind => BATCH_MS.min(renew_ms),
+            _ => renew_ms,
         };
         if self.shared.is_none() || self.unanswered > 0 || age_ms < due_ms {
             return None;

@@ -148,7 +148,7 @@ fn of_two_homes_one_has_the_fleet_until_it_is_released_or_its_record_does_not_ch
     let base = BaseMove { before: main.clone(), commit };
     assert!(matches!(land(&mut first, &base, &record), Err(StoreFault::Lost(_))));
     assert_eq!(yard.main(), main);
-    assert!(second.push(&mut there, false).is_none(), "it is no minute old");
+    assert!(second.push(&mut there, PushTime::Usual).is_none(), "it is no minute old");
 }
 
 #[test]
@@ -199,7 +199,11 @@ fn a_remote_that_is_away_is_no_loss_and_a_planted_setting_stops_every_push() {
     assert!(matches!(keep(&mut store, &record), Err(StoreFault::Remote(_))));
     store.save(&FleetRecord { beat: 3, ..record.clone() }).unwrap();
     std::fs::rename(&away, &here).unwrap();
-    keep(&mut store, &record).unwrap();
+    let mut last = record.clone();
+    store.tried_at = Some(Stopwatch::start());
+    assert!(store.push(&mut last, PushTime::Soon).is_none(), "a push failed just now");
+    store.push(&mut last, PushTime::Now).unwrap()().unwrap();
+    store.answered(true);
     yard.git("repo", &["config", "core.sshCommand", "touch planted"]);
     let refused = keep(&mut store, &record).unwrap_err();
     assert!(matches!(&refused, StoreFault::Remote(_)), "{refused}");
