@@ -257,6 +257,17 @@ impl FleetRecord {
         }
     }
 
+    /// Forgets which processes its attempts are: another home started them, and their clones,
+    /// reports and locks are there.
+    pub fn forget_processes(&mut self) {
+        let is_local = self.is_local();
+        for task in self.tasks.values_mut() {
+            if let (true, TaskState::Running { job, .. }) = (is_local, &mut task.state) {
+                job.clear();
+            }
+        }
+    }
+
     /// Reads a record. `name` and `away` are for the error: what it is, and how a broken one is put
     /// out of the way.
     ///

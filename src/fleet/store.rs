@@ -27,7 +27,7 @@ use crate::world::git::refs::{Patience, Refs};
 use crate::world::git::steps;
 use crate::world::process::identity;
 use crate::world::process::signals::Signals;
-use crate::world::store::{Home, LOCK_WAIT, write_json};
+use crate::world::store::{Home, LOCK_WAIT, hash, write_json};
 use crate::world::{env, fault, host};
 
 /// The largest record that is read, in bytes.
@@ -53,6 +53,8 @@ const STALE_MS: u64 = 5 * RENEW_MS;
 const GAP_MS: u64 = 30_000;
 /// The longest that one talk with the remote may take.
 const TALK: Duration = Duration::from_secs(30);
+/// The digits by which a home is known.
+const HOME_DIGITS: usize = 16;
 /// The process id in the record of a fleet that nobody coordinates.
 const NOBODY: i32 = 0;
 /// How a record that cannot be read is put out of the way.
@@ -150,10 +152,10 @@ impl FleetStore {
         }
         let mut shared = SharedRecord::of(setup, signals);
         let there = shared.as_mut().map_or(Ok(None), SharedRecord::read)?;
-        let record = newest(here.clone(), there);
+        let (own, mut record) = (home_id(home)?, newest(here.clone(), there));
         if let (Some(shared), Some(there)) = (&shared, &record) {
             refuse_other_folder(setup, &there.terms)?;
-            let is_own = there.holder.home == home_id(home)?;
+            let is_own = there.holder.home == own;
             if !is_own && there.holder.pid != NOBODY {
                 if !replaces {
                     return Err(coordinated_elsewhere(&setup.name, shared, &there.holder));
@@ -170,6 +172,9 @@ impl FleetStore {
                     setup.folder
                 );
             }
+        }
+        if let Some(record) = record.as_mut().filter(|record| record.holder.home != own) {
+            record.forget_processes();
         }
         let store = Self {
             files,
@@ -428,21 +433,19 @@ impl Holder {
     }
 }
 
-/// What tells this home from those of other machines and containers.
+/// What tells this home from any other: from that of another machine or container by a random text
+/// that is written once, and from a copy of itself by its path.
 fn home_id(home: &Home) -> Result<String> {
-    let file = home.root().join("id");
-    let read =
-        || disk::read_text(&file, REQUEST_BYTES).map(|text| text.filter(|it| !it.is_empty()));
-    if let Some(id) = read()? {
-        return Ok(id.trim().to_owned());
+    let (root, file) = (disk::real_path(home.root())?, home.root().join("id"));
+    let lock = disk::lock(&root.join("id.lock"), LOCK_WAIT)?;
+    let _lock = lock.with_context(|| format!("{} is busy", root.display()))?;
+    let mut text = disk::read_text(&file, REQUEST_BYTES)?.unwrap_or_default();
+    if text.is_empty() {
+        text = format!("{:016x}\n", env::random());
+        disk::write(&file, text.as_bytes(), Durability::Machine)?;
     }
-    let lock = disk::lock(&home.root().join("id.lock"), LOCK_WAIT)?;
-    let _lock = lock.with_context(|| format!("{} is busy", home.root().display()))?;
-    if let Some(id) = read()? {
-        return Ok(id.trim().to_owned());
-    }
-    let id = format!("{:016x}", env::random());
-    disk::write(&file, format!("{id}\n").as_bytes(), Durability::Machine)?;
+    let mut id = hash(format!("{text}{}", root.display()).as_bytes());
+    id.truncate(HOME_DIGITS);
     Ok(id)
 }
 

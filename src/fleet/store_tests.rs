@@ -5,7 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::fleet::record::TaskRequest;
+use crate::fleet::record::{TaskRecord, TaskRequest, TaskState};
 use crate::world::process::Call;
 
 /// A bare remote with one commit on `main`, and a clone of it.
@@ -251,6 +251,26 @@ fn requests_are_read_in_their_order_and_what_cannot_be_read_is_set_aside() {
     assert!(full.starts_with("1000 requests to the fleet shop wait already"), "{full}");
 }
 
+#[test]
+fn the_processes_of_another_home_are_not_taken_for_own_ones() {
+    let yard = Yard::new();
+    let (one, other) = (yard.home("one"), yard.home("other"));
+    let (mut first, mut record) = yard.begin(&one, true);
+    let running = TaskState::Running { job: "7@1".to_owned(), since: record.started_at };
+    let task = TaskRecord { attempt: 1, state: running, ..TaskRecord::default() };
+    record.tasks.insert("vat".parse().unwrap(), task);
+    record.holder = record.holder.released();
+    keep(&mut first, &record).unwrap();
+    drop(first);
+    let job = |home: &Home| {
+        let (_store, found) = yard.take(home, true, false).unwrap();
+        let task = found.unwrap().tasks.into_values().next().unwrap();
+        let TaskState::Running { job, .. } = task.state else { panic!("{task:?}") };
+        job
+    };
+    assert_eq!((job(&one), job(&other)), ("7@1".to_owned(), String::new()));
+}
+
 fn write(files: &FleetFiles, name: &str, bytes: &[u8]) {
     disk::write(&files.requests().join(name), bytes, Durability::Process).unwrap();
 }
@@ -262,5 +282,7 @@ fn a_home_is_known_by_a_text_that_is_written_once() {
     let id = |home: &Home| home_id(home).unwrap();
     assert_eq!(id(&one), id(&one));
     assert_ne!(id(&one), id(&other));
+    std::fs::copy(one.root().join("id"), other.root().join("id")).unwrap();
+    assert_ne!(id(&one), id(&other), "a copy of a home is another one");
     assert!(Path::new(&id(&one)).components().count() == 1 && id(&one).len() == 16);
 }
