@@ -483,7 +483,7 @@ impl Turn<'_> {
                 self.effects.push(Effect::Fetch { task: id });
                 continue;
             }
-            self.note(format!("{id}: its clone is gone, with what was not fetched from it"));
+            self.note(format!("{id}: its clone is gone, with the commits that were not fetched"));
             self.on(&id, self.now, |_, _, task, now| {
                 task.tip.clone_from(&task.commit);
                 if task.is_landing() {
@@ -546,6 +546,11 @@ impl Turn<'_> {
         task.begins_anew = false;
         task.given = task.messages.len();
         if !continues {
+            if self.record.is_local() && task.attempt > 0 && !self.known.clones.contains(id) {
+                self.note(format!(
+                    "{id}: its last clone is not here, and what was not committed in it is lost"
+                ));
+            }
             task.attempt += 1;
             (task.loop_id, task.is_resumed) = (None, false);
             task.land_checks = match task.sent_back {

@@ -562,7 +562,11 @@ fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
     let mut bench = Bench::of(LandingMode::Main, vec![("a", landing)]);
     bench.known.clones.clear();
     let effects = bench.step(FleetEvent::Tick);
-    assert_eq!(notes(&effects), ["a: its clone is gone, with what was not fetched from it"]);
+    let expected = [
+        "a: its clone is gone, with the commits that were not fetched",
+        "a: its last clone is not here, and what was not committed in it is lost",
+    ];
+    assert_eq!(notes(&effects), expected);
     assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
 }
 
