@@ -10,6 +10,7 @@ use super::watch::board::FullScreen;
 use super::{attempt, home, leave_to_a_person, print, project, reading, refuse_an_agent};
 use crate::drive::error_text::error_text;
 use crate::engine::fleet::{Refusal, TaskId};
+use crate::engine::journal::story::Story;
 use crate::engine::record::Outcome;
 use crate::exit::Exit;
 use crate::fleet::attempt::remote::result;
@@ -26,6 +27,7 @@ use crate::parse::arguments::{FleetCleanArgs, FleetCommand, FleetRunArgs, FleetS
 use crate::report::board::is_interrupt;
 use crate::report::colour;
 use crate::report::page::Reading;
+use crate::report::show::story_lines;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
@@ -236,7 +238,13 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId) -> Result<Exit> {
         let refs = access.refs()?;
         let found = result(&refs, &terms.name, id, number)?;
         let journal = found.and_then(|found| found.journal).unwrap_or_default();
-        print_end("the end of its loop's journal:", &journal);
+        let mut story = Story::picking(None);
+        let entries = journal.lines().filter_map(|line| serde_json::from_str(line).ok());
+        entries.for_each(|entry| story.add(entry));
+        if !journal.is_empty() {
+            let lines = story_lines(&story, reading());
+            print::page(&format!("\nthe end of its loop's journal:\n{lines}"));
+        }
     }
     let log = FleetFiles::of(home, &terms.name).log(id, number);
     if let Ok((text, _)) = disk::read_end(&log, 0, LOG_BYTES) {

@@ -76,6 +76,7 @@ fn another_node_continues_with_the_answer_what_the_first_has_left_at_the_remote(
     // Its loop is on the node.
     let page = world.crew(&["show", "repo/a"]).success();
     assert!(page.contains("which port?") && page.contains("journal"), "{page}");
+    assert!(!page.contains("{\"schema\""), "it is put into words: {page}");
     let diff = world.crew(&["diff", "repo/a"]).success();
     assert!(diff.contains("work-a"), "{diff}");
 

@@ -7,7 +7,7 @@
 use minijinja::{Value, context};
 use serde::Serialize;
 
-use super::{StoryPage, checks, contract, drivers, remarks, told_in_a_line, who};
+use super::{StoryPage, checks, contract, date_and_time, drivers, remarks, told_in_a_line, who};
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::story::{Iteration, What};
 use crate::engine::record::Outcome;
@@ -62,7 +62,7 @@ pub fn html(known: &StoryPage<'_>) -> String {
         page,
         shade,
         time => time(page, known.reading),
-        as_of => record.is_live().then(|| known.time(known.reading.now)),
+        as_of => record.is_live().then(|| date_and_time(known.reading.now, known.reading)),
         charts => charts(&all),
         columns => columns.iter().map(|it| it.heading).collect::<Vec<_>>(),
         said_chars => if all.len() > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS },
@@ -149,7 +149,9 @@ fn happenings(known: &StoryPage<'_>) -> Vec<(String, String)> {
     let last = story.drivers.iter().last().filter(|_| known.view.record.is_live());
     let lines = earlier.map(|text| ("earlier".to_owned(), text)).into_iter();
     lines
-        .chain(others.map(|chapter| (known.time(chapter.at), told_in_a_line(&chapter.what))))
+        .chain(others.map(|chapter| {
+            (date_and_time(chapter.at, known.reading), told_in_a_line(&chapter.what))
+        }))
         .chain(remarks(story).into_iter().map(|remark| ("journal".to_owned(), remark)))
         .chain(last.map(|last| ("now".to_owned(), format!("run by {}", who(last)))))
         .collect()

@@ -54,13 +54,20 @@ pub fn page(known: &StoryPage<'_>) -> String {
         value(&mut text, "red", &clip(&regression.words(), 300), width);
     }
     text.push_str("\nstory\n");
+    text + &story_lines(story, known.reading)
+}
+
+/// What happened, a line each; only the newest if there are many.
+pub fn story_lines(story: &Story, reading: Reading) -> String {
+    let mut text = String::new();
     let skipped = story.chapters.iter().len().saturating_sub(TOLD_MAX);
     let earlier = story.chapters.earlier + skipped as u64;
     if earlier > 0 {
         let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
     }
     for chapter in story.chapters.iter().skip(skipped) {
-        told(&mut text, &known.time(chapter.at), &told_in_a_line(&chapter.what), width);
+        let time = date_and_time(chapter.at, reading);
+        told(&mut text, &time, &told_in_a_line(&chapter.what), reading.width);
     }
     for remark in remarks(story) {
         let _ = writeln!(text, "  ({remark})");
@@ -68,10 +75,8 @@ pub fn page(known: &StoryPage<'_>) -> String {
     text
 }
 
-impl StoryPage<'_> {
-    fn time(&self, at: DateTime<Utc>) -> String {
-        at.with_timezone(&self.reading.offset).format("%Y-%m-%d %H:%M:%S").to_string()
-    }
+fn date_and_time(at: DateTime<Utc>, reading: Reading) -> String {
+    at.with_timezone(&reading.offset).format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A line of the story, wrapped beside its time or, where that leaves little room, below it.
