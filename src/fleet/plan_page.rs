@@ -3,6 +3,8 @@
 //! what of that is new to this machine. Five tasks fit a terminal of 24 lines. A command is whole
 //! and with nothing hidden in it, because a person trusts it here. It asks nothing.
 
+use std::collections::BTreeSet;
+
 use minijinja::{Environment, Value, context};
 
 use super::plan::overlap;
@@ -50,8 +52,8 @@ pub fn page(
     let DescribedFleet { setup, tasks, .. } = described;
     let known = |task: &DescribedTask| record.and_then(|record| record.tasks.get(&task.task.id));
     let ended: Vec<Outcome> = tasks.iter().filter_map(|task| outcome(known(task)?)).collect();
-    let open: Vec<&DescribedTask> =
-        tasks.iter().filter(|task| known(task).and_then(outcome).is_none()).collect();
+    let open = tasks.iter().filter(|task| known(task).and_then(outcome).is_none()).collect();
+    let open = in_order(open);
     let listed = if is_dry { open.len() } else { open.len().min(LISTED) };
     let order = open[..listed].iter().enumerate().map(|(index, task)| {
         let runs = known(task).is_some_and(|task| matches!(task.state, TaskState::Running { .. }));
@@ -90,6 +92,20 @@ pub fn page(
     };
     let template = environment(width);
     template.render_str(TEMPLATE, values).unwrap_or_else(|error| format!("{error:#}"))
+}
+
+/// The tasks with each one behind those that it waits for.
+fn in_order(mut open: Vec<&DescribedTask>) -> Vec<&DescribedTask> {
+    let mut ids: BTreeSet<&TaskId> = open.iter().map(|task| &task.task.id).collect();
+    let mut order = Vec::new();
+    while !open.is_empty() {
+        let starts = |task: &&DescribedTask| !task.task.after.iter().any(|id| ids.contains(id));
+        // No task waits for itself, or a start would have refused it.
+        let task = open.remove(open.iter().position(starts).unwrap_or_default());
+        ids.remove(&task.task.id);
+        order.push(task);
+    }
+    order
 }
 
 fn outcome(task: &TaskRecord) -> Option<Outcome> {

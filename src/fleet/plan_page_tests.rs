@@ -163,6 +163,16 @@ fn what_ended_stays_ended_and_what_runs_is_said() {
 }
 
 #[test]
+fn a_task_is_behind_those_that_it_waits_for_whatever_its_name() {
+    let mut tasks: Vec<DescribedTask> = ["b", "a", "c", "d"].map(|name| a_task(name, &[])).into();
+    tasks[0].task.after = vec![id("c"), id("d")];
+    tasks[2].task.after = vec![id("d")];
+    let page = page(&a_fleet(tasks), None, true);
+    let order = page.lines().skip(2).take(4).map(|line| line.get(10..).unwrap_or_default());
+    assert_eq!(order.collect::<Vec<_>>(), ["1  a", "2  d", "3  c  after d", "4  b  after c, d"]);
+}
+
+#[test]
 fn a_dry_run_of_five_hundred_tasks_lists_each_task_once() {
     let mut tasks: Vec<DescribedTask> = (0..500)
         .map(|number| a_task(&format!("task-{number}"), &[("npm test", Role::Verify)]))
