@@ -9,7 +9,6 @@ use super::record::FleetSetup;
 use super::spec::DescribedTask;
 use super::tasks::{DescribedFleet, describe};
 use crate::drive::error_text::error_text;
-use crate::engine::record::fleet_run;
 use crate::engine::text::count;
 use crate::parse::arguments::FleetRunArgs;
 use crate::world::clock::Deadline;
@@ -80,10 +79,12 @@ impl FolderWatch {
                 return Some(Ok((setup, tasks)));
             }
             Ok(found) => {
-                let texts = count(found.untrusted.len() as u64, "new text");
-                let run = fleet_run(&found.setup.folder);
+                let texts = found.untrusted.len();
+                let wait = if texts == 1 { "waits" } else { "wait" };
+                let texts = count(texts as u64, "new text");
+                let run = found.setup.run_command();
                 format!(
-                    "{texts} in {} wait for trust: {run} in another terminal asks, and the next start",
+                    "{texts} in {} {wait} for trust: {run} in another terminal asks, and the next start",
                     found.setup.folder
                 )
             }

@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::engine::boundary::limits::LimitName;
 use crate::engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Actor, Check, CheckMemory, Ending, Limits, LoopId, Outcome, Proof};
+use crate::engine::record::{
+    Actor, Check, CheckMemory, Ending, Limits, LoopId, Outcome, Proof, fleet_run,
+};
 use crate::engine::text::{distinct, word};
 use crate::engine::usage::Usage;
 use crate::parse::git::is_id;
@@ -81,6 +83,23 @@ pub struct FleetSetup {
     pub keeps_branches: bool,
     /// The git configuration that a person agreed to.
     pub trusted: Option<GitBaseline>,
+}
+
+impl FleetSetup {
+    /// The command that continues the fleet as it was started, but for its slots and its limit.
+    pub fn run_command(&self) -> String {
+        let mut command = fleet_run(&self.folder);
+        command += match self.landing {
+            LandingMode::Main => " --land",
+            LandingMode::Pr => " --land pr",
+            LandingMode::No if self.remote.is_some() => " --push",
+            LandingMode::No => "",
+        };
+        if self.executor != LOCAL {
+            command += &format!(" --on {}", shell_words::quote(&self.executor));
+        }
+        command
+    }
 }
 
 /// Who coordinates.

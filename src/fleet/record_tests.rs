@@ -167,6 +167,22 @@ fn a_later_start_lifts_pauses_and_keeps_cancels_that_were_not_obeyed() {
 }
 
 #[test]
+fn the_command_that_continues_a_fleet_has_its_options() {
+    let command = |landing, has_remote, executor: &str| {
+        let remote = Remote { name: "origin".to_owned(), url: "/hub".to_owned() };
+        let (folder, executor) = ("my tasks".to_owned(), executor.to_owned());
+        let remote = Some(remote).filter(|_| has_remote);
+        FleetSetup { folder, landing, remote, executor, ..FleetSetup::default() }.run_command()
+    };
+    let run = "crew fleet run 'my tasks'";
+    assert_eq!(command(LandingMode::No, false, LOCAL), run);
+    assert_eq!(command(LandingMode::No, true, LOCAL), format!("{run} --push"));
+    assert_eq!(command(LandingMode::Main, true, LOCAL), format!("{run} --land"));
+    let elsewhere = command(LandingMode::Pr, true, "slurm:login");
+    assert_eq!(elsewhere, format!("{run} --land pr --on slurm:login"));
+}
+
+#[test]
 fn the_name_of_a_branch_is_one_that_git_takes_for_nothing_else() {
     for (name, expected) in [
         ("main", true),

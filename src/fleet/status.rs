@@ -19,7 +19,7 @@ use super::record::{EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, Task
 use super::spec::{AttemptPhase, AttemptReport};
 use super::{attempt, store};
 use crate::engine::fleet::{Carried, TaskId};
-use crate::engine::record::{Outcome, Proof, fleet_run};
+use crate::engine::record::{Outcome, Proof};
 use crate::engine::text::{ago, brief, clock_time, named, quoted, start, with_reason, word};
 use crate::engine::usage::Money;
 use crate::engine::view::columns::{ALWAYS, CellColour, Column};
@@ -276,7 +276,7 @@ impl<'a> TaskStatus<'a> {
                 what => self.what,
                 last => self.carried().last,
                 name => record.terms.name,
-                run => fleet_run(&record.terms.folder),
+                run => record.terms.run_command(),
                 is_any_running => record.tasks.values().any(TaskRecord::is_running),
             });
             return self;
@@ -440,7 +440,7 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
 /// What needs a person is looked at before anything else spends more on it; what was interrupted
 /// only has to continue.
 fn next(record: &FleetRecord, tasks: &[TaskStatus<'_>]) -> Option<String> {
-    let (name, run) = (&record.terms.name, fleet_run(&record.terms.folder));
+    let (name, run) = (&record.terms.name, record.terms.run_command());
     let needs = || tasks.iter().filter(|row| row.group == StatusGroup::NeedsYou);
     let is_to_read = |row: &&TaskStatus<'_>| row.what != Outcome::Interrupted.label();
     if let Some(row) = needs().find(is_to_read) {

@@ -216,16 +216,16 @@ fn each_thing_that_a_task_waits_for_is_named() {
     });
     assert_snapshot!(told.join("\n"), @"
     waits: starts next · 
-    waits: for crew fleet run tasks · crew fleet run tasks
+    waits: for crew fleet run tasks --land · crew fleet run tasks --land
     waits: for a slot · 
     waits: after b · 
     waits: after b, which is not there · crew resume shop/b
     waits: b works on src/**, and this one on src/tax/** · 
-    waits: for money: what is left does not cover it · crew fleet run tasks --max-cost MORE
+    waits: for money: what is left does not cover it · crew fleet run tasks --land --max-cost MORE
     paused: until crew resume shop · crew resume shop
     waits: for its file, which is gone · 
     waits: for its work to be fetched from its clone · 
     waits: until this is over: the remote cannot be reached · 
-    waits: for the next crew fleet run tasks ·
+    waits: for the next crew fleet run tasks --land ·
     ");
 }

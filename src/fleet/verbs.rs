@@ -13,7 +13,7 @@ use super::step::FleetRequest;
 use super::store;
 use crate::drive::{control, end};
 use crate::engine::fleet::TaskId;
-use crate::engine::record::{Actor, Loop, Outcome, fleet_run};
+use crate::engine::record::{Actor, Loop, Outcome};
 use crate::engine::text::{Shown, count};
 use crate::parse::arguments::UsageError;
 use crate::world::files::disk;
@@ -56,8 +56,11 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecor
         if let Some(found) = names.iter().find(|known| *known == name) {
             return store::read(home, found)?.ok_or_else(|| anyhow::anyhow!("it was removed"));
         }
-        let known = names.join(", ");
-        bail!("there is no fleet {} here\nhint: name one of these: {known}", Shown(name));
+        let fix = match names.join(", ") {
+            known if known.is_empty() => "crew fleet run FOLDER starts one".to_owned(),
+            known => format!("name one of these: {known}"),
+        };
+        bail!("there is no fleet {} here\nhint: {fix}", Shown(name));
     }
     let mut known: Vec<FleetRecord> =
         names.iter().filter_map(|name| store::read(home, name).ok().flatten()).collect();
@@ -203,8 +206,8 @@ impl Named {
         let name = self.task.as_ref().map_or_else(String::new, |task| format!("/{task}"));
         match (is_coordinated, is_cancel) {
             (true, _) => format!("crew resume {}{name} resumes it", self.fleet()),
-            (false, true) => format!("{} takes note", fleet_run(&self.record.terms.folder)),
-            (false, false) => format!("{} resumes it", fleet_run(&self.record.terms.folder)),
+            (false, true) => format!("{} takes note", self.record.terms.run_command()),
+            (false, false) => format!("{} resumes it", self.record.terms.run_command()),
         }
     }
 
@@ -287,7 +290,7 @@ impl Named {
             .task
             .as_ref()
             .map_or_else(|| format!("fleet {fleet}"), |task| format!("{fleet}/{task}"));
-        let run = fleet_run(&self.record.terms.folder);
+        let run = self.record.terms.run_command();
         Ok(match store::is_coordinated(home, fleet) {
             true => format!("{named} is resumed · crew fleet status {fleet}"),
             false => format!("{named} is resumed by the next start · now type: {run}"),

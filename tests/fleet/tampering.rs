@@ -50,7 +50,7 @@ fn an_agent_that_changes_the_fleet_in_the_repository_changes_nothing_until_a_per
     let world = world(None).ready();
     let running = world.start(&[]);
     // A coordinator that runs looks at the folder every five seconds.
-    world.until("the change is seen", |_| running.stdout().contains("wait for trust"));
+    world.until("the change is seen", |_| running.stdout().contains(" for trust: "));
     world.allow("seen");
     let ran = running.wait(LONG);
     assert_eq!(ran.code(), 0, "{ran:#?}");
