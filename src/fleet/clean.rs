@@ -77,7 +77,9 @@ impl FleetLeftovers {
             let id = rest.split('/').next().and_then(|id| id.parse().ok());
             let Some(task) = id.and_then(|id: TaskId| settled(&id)) else { continue };
             let keeper = task.commit.as_deref().unwrap_or(&base);
-            if !is_branch || git::lacking(top, &it.id, keeper) == Some(0) {
+            // Of a task that landed, an earlier attempt has what was rebased or done again since.
+            let is_over = !is_branch || is_on_base(task);
+            if is_over || git::lacking(top, &it.id, keeper) == Some(0) {
                 found.remote.push(it);
             } else {
                 found.stays.push(format!("{}: it holds commits that are not here", it.name));
@@ -102,6 +104,9 @@ impl FleetLeftovers {
         lines.extend(self.refs.iter().map(|name| format!("ref     {name}")));
         lines.extend(self.remote.iter().map(|it| format!("{there}  {}", it.name)));
         if self.has_record {
+            if record.terms.remote.is_some() {
+                lines.push(format!("{there}  refs/crew/{}/record", record.terms.name));
+            }
             lines.push(format!("record  {}", files.root.display()));
         }
         lines

@@ -103,7 +103,8 @@ impl FleetFiles {
 
     /// Removes what belongs to an attempt beside its clone, but for its log. Its process is over.
     pub fn remove_attempt(&self, task: &TaskId, number: u32) -> io::Result<()> {
-        let files = [self.spec(task, number), self.report(task, number)];
+        let script = self.root.join(format!("scripts/{task}.{number}.sh"));
+        let files = [self.spec(task, number), self.report(task, number), script];
         files.iter().try_for_each(|file| disk::remove(file))
     }
 

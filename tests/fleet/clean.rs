@@ -36,7 +36,11 @@ fn what_is_over_is_removed_here_and_there_and_what_is_not_stays_with_its_work() 
     let ran = world.run(&["--land"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     let clone = world.clone_of("b");
+    // An earlier attempt at a task that landed, whose commits were rebased since.
+    let earlier = world.git_there(&["commit-tree", "-m", "earlier", "main^{tree}"]);
+    world.git_there(&["update-ref", "refs/heads/fleet/repo/a/7", &earlier]);
     let cleaned = world.clean(&["repo", "--yes"], &[]);
+    assert!(!world.refs(world.hub()).iter().any(|name| name.contains("/a/")), "{cleaned:#?}");
     assert_eq!(cleaned.code(), 0, "{cleaned:#?}");
     assert!(clone.is_dir() && world.state("b") == "exhausted", "{cleaned:#?}");
     assert_eq!((world.work("a", "work-a"), world.work("b", "work-b")), ("".into(), "1\n".into()));
