@@ -33,10 +33,10 @@ use crate::drive::start::place::{self, drafts_of};
 use crate::drive::start::run::begin;
 use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::evidence::ClaimResult;
 use crate::engine::fleet::{Carried, TaskId, evidence, without_markers};
 use crate::engine::git::GitTrouble;
 use crate::engine::record::{Contract, Ending, Fragment, Loop, Outcome, Phase};
+use crate::engine::view::asked_for_help;
 use crate::world::files::disk;
 use crate::world::process::identity;
 use crate::world::process::signals::Signals;
@@ -437,14 +437,17 @@ impl Attempt<'_> {
 
 /// The end of a task by that of its loop.
 fn of_loop(record: &Loop, ending: &Ending) -> TaskEnding {
-    let claim = record.state.evidence.as_ref().map(|evidence| &evidence.claim);
-    let reason = match (ending.outcome, claim) {
-        (Outcome::Blocked, Some(ClaimResult::Blocked(_))) => EndReason::Asked,
-        (Outcome::Blocked, _) if record.state.test_refusals > 0 => EndReason::TestChanges,
-        (Outcome::Cancelled, _) => EndReason::Person,
+    let asked = asked_for_help(record);
+    let reason = match ending.outcome {
+        Outcome::Blocked if asked.is_some() => EndReason::Asked,
+        Outcome::Blocked if record.state.test_refusals > 0 => EndReason::TestChanges,
+        Outcome::Cancelled => EndReason::Person,
         _ => EndReason::Loop,
     };
-    TaskEnding { proof: ending.proof, ..TaskEnding::new(ending.outcome, ending.reason(), reason) }
+    // Rows quote the agent's question.
+    let question = asked.filter(|words| !words.is_empty()).map(str::to_owned);
+    let why = question.unwrap_or_else(|| ending.reason());
+    TaskEnding { proof: ending.proof, ..TaskEnding::new(ending.outcome, why, reason) }
 }
 
 /// What an error says, without the way out.

@@ -482,15 +482,17 @@ fn an_iteration_begins_with_the_newest_base_and_never_across_one_that_was_rewrit
 
 #[test]
 fn what_kind_of_end_it_was_is_read_from_the_record() {
-    use crate::engine::evidence::Evidence;
-    let reason = |outcome, claim, refusals| {
+    use crate::engine::evidence::{ClaimResult, Evidence};
+    let end = |outcome, claim, refusals| {
         let mut record = a_record(Some(outcome), 0);
         record.state.evidence = Some(Evidence { claim, ..Evidence::default() });
         record.state.test_refusals = refusals;
-        of_loop(&record, record.state.ending.as_ref().unwrap()).reason
+        of_loop(&record, record.state.ending.as_ref().unwrap())
     };
+    let reason = |outcome, claim, refusals| end(outcome, claim, refusals).reason;
     let asked = ClaimResult::Blocked("which port?".to_owned());
-    assert_eq!(reason(Outcome::Blocked, asked, 0), EndReason::Asked);
+    let ending = end(Outcome::Blocked, asked, 0);
+    assert_eq!((ending.reason, ending.why.as_str()), (EndReason::Asked, "which port?"));
     assert_eq!(reason(Outcome::Blocked, ClaimResult::None, 3), EndReason::TestChanges);
     assert_eq!(reason(Outcome::Blocked, ClaimResult::None, 0), EndReason::Loop);
     assert_eq!(reason(Outcome::Cancelled, ClaimResult::None, 0), EndReason::Person);

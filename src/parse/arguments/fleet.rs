@@ -12,7 +12,7 @@ use crate::parse::settings::is_branch;
 pub enum FleetCommand {
     /// Start a folder of tasks, or continue it; what ended stays ended
     ///
-    /// What is gone is taken up.
+    /// A task whose process is gone is started again.
     #[command(after_help = AFTER_RUN)]
     Run(FleetRunArgs),
     /// Show a fleet, what needs you first
