@@ -132,21 +132,17 @@ impl<'a> AttemptGate<'a> {
         self.fetched.as_ref().filter(is_in).or(self.stands_on.as_ref()).cloned()
     }
 
-    /// Says how far the loop is. A report that cannot be written now is written with the next one.
-    fn report(&self, record: &Loop, phase: AttemptPhase, commit: Option<String>) {
+    /// Says how far the loop is, here and at the remote of an attempt elsewhere, with the branch if
+    /// that has moved. What cannot be written or pushed now is with the next report.
+    fn report(&self, record: &Loop, phase: AttemptPhase, commit: Option<String>) -> Option<Ending> {
+        let Attempt { reports, link, .. } = self.attempt;
         let stands_on = self.stands_on(record);
-        let _ = self.attempt.reports.change(|report| {
+        let _ = reports.change(|report| {
             report.follow(record, commit);
             report.phase = phase;
             report.stands_on = stands_on;
         });
-    }
-
-    /// Brings the report, and the branch if it has moved, to the remote. What could not be brought
-    /// is tried again before the next iteration.
-    fn publish(&self) -> Option<Ending> {
-        let newest = self.attempt.reports.newest();
-        let pushed = self.attempt.link?.publish(&newest, None, Duration::ZERO);
+        let pushed = (*link)?.publish(&reports.newest(), None, Duration::ZERO);
         match Admission::from(pushed.err()?) {
             Admission::Ends(ending) => Some(ending),
             _ => None,
@@ -204,7 +200,7 @@ impl IterationGate for AttemptGate<'_> {
             Ok(None) => {}
             Ok(Some(ahead)) => {
                 if is_new {
-                    self.report(record, AttemptPhase::Queued, None);
+                    let _ = self.report(record, AttemptPhase::Queued, None);
                 }
                 let before =
                     if ahead == 0 { String::new() } else { format!(", {ahead} before it") };
@@ -219,12 +215,13 @@ impl IterationGate for AttemptGate<'_> {
         if let Err(fault) = self.fetch_base(record) {
             self.note(fault.line());
         }
+        if link.is_some() && matches!(reports.newest().phase, AttemptPhase::Running { .. }) {
+            // The report of the last iteration has said that this one follows.
+            return Admission::Granted;
+        }
         let slot = self.slot.as_ref().map(Slot::number);
-        let was_running = matches!(reports.newest().phase, AttemptPhase::Running { .. });
-        self.report(record, AttemptPhase::Running { slot, since: clock::now().wall }, None);
-        // After an iteration the remote is told of it; here only that it works at all.
-        let ending = if was_running { None } else { self.publish() };
-        ending.map_or(Admission::Granted, Admission::Ends)
+        let running = AttemptPhase::Running { slot, since: clock::now().wall };
+        self.report(record, running, None).map_or(Admission::Granted, Admission::Ends)
     }
 
     fn stood_on(&self) -> Option<String> {
@@ -234,9 +231,8 @@ impl IterationGate for AttemptGate<'_> {
     fn wait_began(&mut self, record: &Loop) {
         self.slot = None;
         let why = record.state.wait_reason.clone().unwrap_or_default();
-        self.report(record, AttemptPhase::Waiting { until: record.state.due, why }, None);
         // Only the next iteration ends a loop that another attempt has now.
-        let _ = self.publish();
+        let _ = self.report(record, AttemptPhase::Waiting { until: record.state.due, why }, None);
     }
 
     fn iteration_ended(&mut self, record: &Loop) -> Option<Ending> {
@@ -246,9 +242,8 @@ impl IterationGate for AttemptGate<'_> {
             Some(_) => AttemptPhase::Running { slot: None, since: clock::now().wall },
             None => AttemptPhase::Queued,
         };
-        self.report(record, phase, tip(record).commit);
         self.send_lfs(record);
-        self.publish()
+        self.report(record, phase, tip(record).commit)
     }
 
     fn take_notes(&mut self) -> Vec<String> {
