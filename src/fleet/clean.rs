@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use super::attempt;
 use super::files::FleetFiles;
 use super::record::{FleetRecord, Landed, TaskRecord};
-use super::store::RemoteAccess;
+use super::shared::RemoteAccess;
 use super::workspace::{self, Removal};
 use crate::engine::fleet::TaskId;
 use crate::engine::git::{RefUpdate, RemoteRef};

@@ -9,11 +9,12 @@ use tempfile::TempDir;
 use super::*;
 use crate::engine::fixture::a_loop;
 use crate::engine::fleet::FleetTask;
+use crate::engine::git::RefUpdate;
 use crate::engine::record::{Outcome, Proof};
 use crate::fleet::executors::JobCall;
 use crate::fleet::record::{EndReason, TaskEnding};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase};
-use crate::fleet::store::{BaseMove, Push, StoreFault};
+use crate::fleet::store::{Push, StoreFault};
 use crate::world::store::write_json;
 
 /// A record in memory, which is lost or cannot be written when a test says so.
@@ -44,7 +45,7 @@ impl RecordStore for MemoryStore {
         None
     }
 
-    fn land(&mut self, _: BaseMove, _: &FleetRecord) -> Option<Push> {
+    fn land(&mut self, _: RefUpdate, _: &FleetRecord) -> Option<Push> {
         None
     }
 

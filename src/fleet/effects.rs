@@ -15,23 +15,23 @@ use super::coordinator::{Coordinator, short};
 use super::executors::{JobCall, SeenJob};
 use super::files::FleetFiles;
 use super::landing::{self, Landing, Prepared};
-use super::record::{Landed, TaskRecord, TaskRequest, TaskState};
+use super::record::{Landed, TaskRecord, TaskState};
 use super::requests;
+use super::shared::RemoteAccess;
 use super::spec::{AttemptPhase, AttemptReport, AttemptSpec, Coordination, Source};
 use super::step::{Effect, FleetEvent, FleetRequest, take_in};
-use super::store::{BaseMove, RemoteAccess, StoreFault};
+use super::store::StoreFault;
 use super::workspace::{self, Removal};
-use crate::drive::control;
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{Refusal, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
-use crate::engine::record::{Actor, Contract, LoopId};
+use crate::engine::record::Contract;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git;
 use crate::world::process::signals::ask_to_end;
 use crate::world::store::logs::Log;
-use crate::world::store::{self, write_json};
+use crate::world::store::write_json;
 
 /// Between two tries to fetch a task's work.
 const FETCH_AGAIN: Duration = Duration::from_secs(5);
@@ -176,7 +176,7 @@ impl Coordinator<'_> {
             });
         }
         if let Some(id) = record.loop_id.clone() {
-            let passed = self.pass_here(&id, &request);
+            let passed = remote::obey(self.home, &id, &request);
             self.take_passed(&task, passed);
         }
     }
@@ -184,20 +184,6 @@ impl Coordinator<'_> {
     fn take_passed(&mut self, task: &TaskId, passed: Result<()>) {
         if let Err(error) = passed {
             self.note(&format!("{task} did not get a request: {error:#}"));
-        }
-    }
-
-    fn pass_here(&self, id: &LoopId, request: &FleetRequest) -> Result<()> {
-        match request {
-            FleetRequest::Task(TaskRequest::Pause { now }) => {
-                control::pause(self.home, id, Actor::User, *now).map(drop)
-            }
-            FleetRequest::Task(TaskRequest::Cancel { by_agent, reason, .. }) => {
-                let by = if *by_agent { Actor::Agent } else { Actor::User };
-                Ok(store::order_cancel(self.home, id, by, reason.as_deref())?)
-            }
-            FleetRequest::Resume { .. } => Ok(disk::remove(&self.home.loop_file(id, "pause"))?),
-            FleetRequest::Tell { words, .. } => control::tell(self.home, id, words).map(drop),
         }
     }
 
@@ -470,7 +456,9 @@ impl Coordinator<'_> {
         let event = FleetEvent::Landed(task.clone(), landed.clone());
         // What follows here, follows once it is pushed.
         drop(take_in(&mut record, &mut known, event, clock::now().wall));
-        match self.store.land(BaseMove { before: main, commit }, &record) {
+        let name = format!("refs/heads/{}", record.terms.base);
+        let base = RefUpdate { name, old: Some(main), new: Some(commit) };
+        match self.store.land(base, &record) {
             Some(push) => self.talk.add(move || Done::Moved(task, landed, push())),
             None => self.landing_failed(task, &anyhow!("this fleet has no remote")),
         }

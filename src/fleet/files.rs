@@ -2,7 +2,7 @@
 //! own here: a clone has a dot and a number behind the name.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::engine::fleet::TaskId;
 use crate::world::files::disk;
@@ -67,7 +67,7 @@ impl FleetFiles {
     /// The clones that are here, in no order.
     pub fn clones(&self) -> Vec<(TaskId, u32)> {
         let names = disk::names(&self.root, NAMES_MAX);
-        let clones = names.iter().filter_map(|name| attempt_of(name));
+        let clones = names.iter().filter_map(|name| attempt_of(name, '.'));
         clones.filter(|(task, number)| disk::is_folder(&self.clone(task, *number))).collect()
     }
 
@@ -113,19 +113,12 @@ impl FleetFiles {
     }
 }
 
-/// The attempt whose clone, spec or branch has this name: `vat.2`.
-pub fn attempt_of(name: &str) -> Option<(TaskId, u32)> {
-    let (task, number) = name.rsplit_once('.')?;
+/// The attempt that a name like `vat.2` means, by the sign before its number.
+pub fn attempt_of(name: &str, before_number: char) -> Option<(TaskId, u32)> {
+    let (task, number) = name.rsplit_once(before_number)?;
     let is_canonical = !number.starts_with(['0', '+']);
     let number = number.parse().ok().filter(|_| is_canonical)?;
     Some((task.parse().ok()?, number))
-}
-
-/// The fleet in whose folder a spec lies, and the attempt that it is of.
-pub fn of_spec(spec: &Path) -> Option<(FleetFiles, TaskId, u32)> {
-    let (task, number) = attempt_of(spec.file_name()?.to_str()?.strip_suffix(".json")?)?;
-    let root = spec.parent()?.parent()?.to_owned();
-    Some((FleetFiles { root }, task, number))
 }
 
 #[cfg(test)]
@@ -145,11 +138,9 @@ mod tests {
         std::fs::write(files.clone(&vat, 3), "a file").unwrap();
         let mut found = files.clones();
         found.sort();
-        assert_eq!(found, [(dotted.clone(), 10), (vat.clone(), 2)]);
-        let spec = files.spec(&dotted, 10);
-        assert_eq!(of_spec(&spec), Some((files, dotted, 10)));
+        assert_eq!(found, [(dotted, 10), (vat, 2)]);
         for name in ["vat", "vat.", "vat.02", "vat.+2", "../x.1", ".x.1", "vat.4294967296"] {
-            assert_eq!(attempt_of(name), None, "{name}");
+            assert_eq!(attempt_of(name, '.'), None, "{name}");
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod plan_page;
 pub mod preflight;
 pub mod record;
 pub mod requests;
+pub mod shared;
 pub mod spec;
 pub mod status;
 pub mod step;

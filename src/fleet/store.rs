@@ -15,19 +15,18 @@ use serde::{Deserialize, Serialize};
 
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Holder};
+use super::shared::{OwnRefs, RemoteAccess};
 use super::step::FleetRequest;
 use super::tasks::{refuse_other_fleet, refuse_other_folder};
-use crate::engine::fleet::{Remote, TaskId};
-use crate::engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, SwapResult};
+use crate::engine::fleet::TaskId;
+use crate::engine::git::{GitFault, RefUpdate, RemoteRef};
 use crate::engine::text::Shown;
 use crate::parse::git_push::without_secrets;
 use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::files::disk::{self, Durability, Lock};
-use crate::world::git::refs::{Patience, Refs};
-use crate::world::git::steps;
 use crate::world::process::identity;
 use crate::world::process::signals::Signals;
-use crate::world::store::{Home, LOCK_WAIT, hash, write_json};
+use crate::world::store::{Home, LOCK_WAIT, hash, read_json, write_json};
 use crate::world::{env, fault, host};
 
 /// The largest record that is read, in bytes.
@@ -39,8 +38,8 @@ const REQUESTS_MAX: usize = 1000;
 const REQUEST_BYTES: u64 = 64 << 10;
 /// Longer than somebody holds the lock who only looks whether it is held.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
-/// How long a refused start waits for the other to write who it is.
-const HOLDER_WAIT: Duration = Duration::from_secs(2);
+/// The most that is read of what the lock says of its holder, in bytes.
+const HOLDER_BYTES: u64 = 4096;
 /// The least time between two batched writes to the remote.
 const BATCH_MS: u64 = 3_000;
 /// After so long without a write the remote's record is renewed.
@@ -51,8 +50,6 @@ const STALE_MS: u64 = 5 * RENEW_MS;
 /// The most milliseconds that count between two looks: in a longer gap the remote was away, and the
 /// record could not have been renewed either.
 const GAP_MS: u64 = 30_000;
-/// The longest that one talk with the remote may take.
-const TALK: Duration = Duration::from_secs(30);
 /// The digits by which a home is known.
 const HOME_DIGITS: usize = 16;
 /// The process id in the record of a fleet that nobody coordinates.
@@ -72,14 +69,6 @@ pub enum StoreFault {
     /// This machine's disk. Another try may help.
     #[error(transparent)]
     Disk(#[from] io::Error),
-}
-
-/// A commit to be pushed to the base together with the record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseMove {
-    /// The base as it was when the commit was made and checked.
-    pub before: String,
-    pub commit: String,
 }
 
 /// A write at the remote, which may take as long as a talk with it. False where only the base was
@@ -106,8 +95,9 @@ pub trait RecordStore {
     /// called often.
     fn push(&mut self, record: &mut FleetRecord, time: PushTime) -> Option<Push>;
 
-    /// What moves the base and the record in one push, both or neither. `None` without a remote.
-    fn land(&mut self, base: BaseMove, record: &FleetRecord) -> Option<Push>;
+    /// What moves the base, to a commit that was made and checked on what it was, and the record in
+    /// one push, both or neither. `None` without a remote.
+    fn land(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push>;
 
     /// Takes note that a push is over, and whether it has written the record.
     fn answered(&mut self, is_written: bool);
@@ -146,21 +136,23 @@ impl FleetStore {
         let Some(lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
             return Err(coordinated_here(&files, &setup.name));
         };
+        let me = Holder::myself(home, clock::now().wall)?;
+        lock.sign(&me.to_string())?;
         let here = read_file(&files.record())?;
         if let Some(here) = &here {
             refuse_other_fleet(setup, &here.terms)?;
         }
         let mut shared = SharedRecord::of(setup, signals);
         let there = shared.as_mut().map_or(Ok(None), SharedRecord::read)?;
-        let (own, mut record) = (home_id(home)?, newest(here.clone(), there));
+        let mut record = newest(here.clone(), there);
         if let (Some(shared), Some(there)) = (&shared, &record) {
             refuse_other_folder(setup, &there.terms)?;
-            let is_own = there.holder.home == own;
+            let is_own = there.holder.home == me.home;
             if !is_own && there.holder.pid != NOBODY {
                 if !replaces {
                     return Err(coordinated_elsewhere(&setup.name, shared, &there.holder));
                 }
-                shared.watch(&there.holder, say)?;
+                shared.watch(&there.holder, signals, say)?;
             }
             if !is_own && here.as_ref().is_some_and(|here| here.id != there.id) {
                 bail!(
@@ -173,7 +165,7 @@ impl FleetStore {
                 );
             }
         }
-        if let Some(record) = record.as_mut().filter(|record| record.holder.home != own) {
+        if let Some(record) = record.as_mut().filter(|record| record.holder.home != me.home) {
             record.forget_processes();
         }
         let store = Self {
@@ -189,7 +181,7 @@ impl FleetStore {
     }
 
     /// A push of this record. One at a time works with what is known of the remote.
-    fn pushing(&mut self, record: &FleetRecord, base: Option<BaseMove>) -> Option<Push> {
+    fn pushing(&mut self, record: &FleetRecord, base: Option<RefUpdate>) -> Option<Push> {
         let (shared, record) = (Arc::clone(self.shared.as_ref()?), record.clone());
         (self.tried_at, self.is_behind) = (Some(Stopwatch::start()), false);
         self.unanswered += 1;
@@ -200,16 +192,14 @@ impl FleetStore {
     }
 }
 
-/// The newest of what is here and what is at the remote.
+/// The newest of what is here and what is at the remote. What this home wrote here goes to the
+/// remote later, or at the same time.
 fn newest(here: Option<FleetRecord>, there: Option<FleetRecord>) -> Option<FleetRecord> {
-    match (here, there) {
-        // What is written here goes to the remote later, or at the same time.
-        (Some(here), Some(there)) => {
-            let is_newest = here.holder.home == there.holder.home && here.beat >= there.beat;
-            Some(if is_newest && here.id == there.id { here } else { there })
-        }
-        (here, there) => there.or(here),
-    }
+    let is_here = here.as_ref().zip(there.as_ref()).is_some_and(|(here, there)| {
+        let is_same = here.id == there.id && here.holder.home == there.holder.home;
+        is_same && here.beat >= there.beat
+    });
+    if is_here { here } else { there.or(here) }
 }
 
 impl RecordStore for FleetStore {
@@ -234,7 +224,7 @@ impl RecordStore for FleetStore {
         self.pushing(record, None)
     }
 
-    fn land(&mut self, base: BaseMove, record: &FleetRecord) -> Option<Push> {
+    fn land(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push> {
         self.pushing(record, Some(base))
     }
 
@@ -245,53 +235,13 @@ impl RecordStore for FleetStore {
     }
 }
 
-/// How a remote is reached: by the settings of the person's repository, as they were agreed to.
-#[derive(Debug, Clone)]
-pub struct RemoteAccess {
-    pub repository: PathBuf,
-    pub remote: Remote,
-    trusted: Option<GitBaseline>,
-    patience: Patience,
-}
-
-impl RemoteAccess {
-    /// The remote of a fleet, if it has one. A signal ends a talk soon, a second one at once.
-    pub fn of(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
-        let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };
-        let (repository, trusted) = (setup.repository.clone(), setup.trusted.clone());
-        Some(Self { repository, remote: setup.remote.clone()?, trusted, patience })
-    }
-
-    /// The refs of the remote; objects are read from and written to the person's repository.
-    ///
-    /// # Errors
-    /// If a program or a place was planted in the configuration of the person's repository.
-    pub fn refs(&self) -> Result<Refs<'_>, GitFault> {
-        if let Some(before) = &self.trusted {
-            steps::unplanted(&self.repository, before, GitStep::Lease, Some(""))?;
-        }
-        let (folder, patience) = (&self.repository, Some(&self.patience));
-        Ok(Refs { folder, remote: &self.remote.url, stop: &|| false, patience })
-    }
-
-    /// What the remote has of a ref.
-    pub fn seen(&self, name: &str) -> Result<Option<String>, GitFault> {
-        let found = self.refs()?.list(&[name])?;
-        Ok(found.into_iter().find(|it| it.name == name).map(|it| it.id))
-    }
-}
-
 /// The record at a remote.
 #[derive(Debug)]
 struct SharedRecord {
     access: RemoteAccess,
-    /// The full names of the record's ref and of the base's.
+    /// The full name of the record's ref.
     name: String,
-    base: String,
-    /// What the ref points to, as far as is known.
-    known: Option<String>,
-    /// What was pushed without an answer since.
-    unanswered: Option<String>,
+    refs: OwnRefs,
 }
 
 impl SharedRecord {
@@ -299,80 +249,63 @@ impl SharedRecord {
         Some(Self {
             access: RemoteAccess::of(setup, signals)?,
             name: format!("refs/crew/{}/record", setup.name),
-            base: format!("refs/heads/{}", setup.base),
-            known: None,
-            unanswered: None,
+            refs: OwnRefs::default(),
         })
     }
 
-    fn seen(&self) -> Result<Option<String>, GitFault> {
-        self.access.seen(&self.name)
+    fn list(&self) -> Result<Vec<RemoteRef>, GitFault> {
+        self.access.refs()?.list(&[&self.name])
     }
 
     fn read(&mut self) -> Result<Option<FleetRecord>> {
-        self.known = self.seen()?;
-        let Some(id) = &self.known else { return Ok(None) };
-        Ok(Some(self.record(id)?))
+        let there = self.list()?;
+        self.refs.adopt(&there);
+        there.first().map(|found| self.record(found)).transpose()
     }
 
-    fn record(&self, id: &str) -> Result<FleetRecord> {
+    fn record(&self, found: &RemoteRef) -> Result<FleetRecord> {
         let refs = self.access.refs()?;
         refs.fetch(&[&self.name], &[])?;
-        let message = refs.message(id)?;
+        let message = refs.message(&found.id)?;
         let (_, text) = message.split_once("\n\n").unwrap_or_default();
         Ok(FleetRecord::read(&self.name, text.as_bytes(), "delete that ref of the remote")?)
     }
 
     /// Writes the record over what is known, with a move of the base. False where only the base was
     /// in the way.
-    fn push(&mut self, record: &FleetRecord, base: Option<&BaseMove>) -> Result<bool, StoreFault> {
+    fn push(&mut self, record: &FleetRecord, base: Option<&RefUpdate>) -> Result<bool, StoreFault> {
+        if self.refs.is_unanswered() {
+            let there = self.own()?;
+            self.refs.adopt(&there);
+        }
         let id = self.access.refs()?.commit(&text(record)?, None)?;
-        let also = base.filter(|base| base.commit != base.before).map(|base| RefUpdate {
-            name: self.base.clone(),
-            old: Some(base.before.clone()),
-            new: Some(base.commit.clone()),
-        });
-        loop {
-            let (old, new) = (self.known.clone(), Some(id.clone()));
-            let mut updates = vec![RefUpdate { name: self.name.clone(), old, new }];
-            updates.extend(also.clone());
-            match self.access.refs()?.swap(&updates) {
-                Ok(SwapResult::Done) => {
-                    (self.known, self.unanswered) = (Some(id), None);
-                    return Ok(true);
-                }
-                Ok(SwapResult::Refused) => {}
-                Err(fault) => {
-                    self.unanswered = Some(id);
-                    return Err(fault.into());
-                }
-            }
-            let seen = self.seen()?;
-            if seen == self.known && base.is_some() {
-                return Ok(false);
-            }
-            if seen == self.known {
-                return Err(io::Error::other("the remote does not take the record").into());
-            }
-            // The answer to an earlier push was lost: what is there is our own.
-            if seen.is_none() || seen != self.unanswered {
-                return Err(StoreFault::Lost(self.holder(seen.as_deref())));
-            }
-            (self.known, self.unanswered) = (seen, None);
+        let mut updates = vec![self.refs.update(&self.name, id)];
+        updates.extend(base.filter(|base| base.old != base.new).cloned());
+        if self.refs.push(&self.access.refs()?, updates)? {
+            return Ok(true);
+        }
+        self.own()?;
+        match base {
+            Some(_) => Ok(false),
+            None => Err(io::Error::other("the remote does not take the record").into()),
         }
     }
 
-    /// Who has the record that a commit holds.
-    fn holder(&self, id: Option<&str>) -> String {
-        let Some(id) = id else {
-            return format!("its record at {} was removed", self.access.remote.name);
-        };
-        let unknown = |_| "its record cannot be read".to_owned();
-        self.record(id).map_or_else(unknown, |record| record.holder.to_string())
+    /// What the remote has of the record, which fails where somebody else has written that.
+    fn own(&self) -> Result<Vec<RemoteRef>, StoreFault> {
+        let there = self.list()?;
+        if self.refs.are_own(&[&self.name], &there) {
+            return Ok(there);
+        }
+        Err(StoreFault::Lost(match there.first().map(|found| self.record(found)) {
+            None => format!("its record at {} was removed", self.access.remote.name),
+            Some(Ok(record)) => record.holder.to_string(),
+            Some(Err(_)) => "its record cannot be read".to_owned(),
+        }))
     }
 
     /// Waits until the record has not changed for so long that its coordinator is gone.
-    fn watch(&self, holder: &Holder, say: &mut dyn FnMut(&str)) -> Result<()> {
+    fn watch(&self, holder: &Holder, signals: &Signals, say: &mut dyn FnMut(&str)) -> Result<()> {
         let stale_ms = fault::number("CREW_STALE_MS").unwrap_or(STALE_MS);
         say(&format!(
             "watching the record of {holder}: it is taken if it does not change for {} s",
@@ -381,24 +314,21 @@ impl SharedRecord {
         let pause = Duration::from_millis((stale_ms / 10).min(GAP_MS / 2));
         let (mut still_ms, mut since) = (0, Stopwatch::start());
         while still_ms < stale_ms {
-            let is_asked = || (self.access.patience.signals.times() > 0).then_some(());
+            let is_asked = || (signals.times() > 0).then_some(());
             if Deadline::after(pause).poll(LOCK_LOOK, is_asked).is_some() {
                 bail!("the watch was ended by a signal; nothing was taken");
             }
-            let seen = match self.seen() {
-                Ok(seen) => seen,
+            match self.list() {
                 Err(fault) => {
                     say(&format!("{fault}; it is asked again"));
                     continue;
                 }
-            };
-            if seen != self.known {
-                bail!(
+                Ok(there) if !self.refs.are_own(&[&self.name], &there) => bail!(
                     "{holder} has the fleet and renewed its record just now\n\
                      hint: end that coordinator first, with Ctrl-C"
-                );
+                ),
+                Ok(_) => still_ms += since.elapsed_ms().min(GAP_MS),
             }
-            still_ms += since.elapsed_ms().min(GAP_MS);
             since = Stopwatch::start();
         }
         Ok(())
@@ -449,24 +379,14 @@ fn home_id(home: &Home) -> Result<String> {
     Ok(id)
 }
 
-/// Why a start here is refused: who has the fleet.
 fn coordinated_here(files: &FleetFiles, fleet: &str) -> anyhow::Error {
-    // It may only just have taken the lock.
-    let named = || {
-        let record = read_file(&files.record()).ok().flatten()?;
-        Some(record.holder).filter(|holder| is_at_work(holder.pid))
-    };
-    let holder = Deadline::after(HOLDER_WAIT).poll(LOCK_LOOK, named);
-    let who = holder.map_or_else(|| "a process that is starting".to_owned(), |it| it.to_string());
+    let who = disk::read_text(&files.lock(), HOLDER_BYTES).ok().flatten().unwrap_or_default();
+    let who = if who.is_empty() { "a process that is starting" } else { who.as_str() };
     anyhow!(
         "the fleet {fleet} is coordinated already, by {who}, in {}\n\
          hint: crew fleet status {fleet} shows it; crew pause, cancel and tell reach it",
         files.root.display()
     )
-}
-
-fn is_at_work(pid: i32) -> bool {
-    pid != NOBODY && identity::identity(pid).is_some()
 }
 
 fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) -> anyhow::Error {
@@ -504,8 +424,7 @@ fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
 
 /// Whether a coordinator of this home has the fleet.
 pub fn is_coordinated(home: &Home, fleet: &str) -> bool {
-    let lock = FleetFiles::of(home, fleet).lock();
-    disk::exists(&lock) && matches!(disk::lock(&lock, Duration::ZERO), Ok(None))
+    disk::is_locked(&FleetFiles::of(home, fleet).lock())
 }
 
 /// A request as a file.
@@ -544,10 +463,6 @@ pub struct WaitingRequests {
     files: Vec<PathBuf>,
 }
 
-fn shown(path: PathBuf) -> String {
-    path.display().to_string()
-}
-
 impl WaitingRequests {
     /// Reads them. They stay where they are until [`Self::remove`].
     pub fn read(files: &FleetFiles) -> Self {
@@ -555,24 +470,17 @@ impl WaitingRequests {
         names.retain(|name| name.ends_with(".json") && !name.starts_with('.'));
         names.sort();
         let mut waiting = Self::default();
-        for name in names {
-            let file = files.requests().join(&name);
-            let parsed = match disk::read(&file, REQUEST_BYTES) {
-                Ok(None) => continue,
-                Ok(Some(bytes)) => serde_json::from_slice(&bytes).map_err(|it| it.to_string()),
-                Err(error) => Err(error.to_string()),
-            };
-            match parsed {
-                Ok(RequestFile { task, request }) => {
-                    waiting.requests.push((task, request));
-                    waiting.files.push(file);
-                }
-                Err(why) => {
-                    // One name for all: whoever can write here cannot fill the folder.
-                    let aside = disk::move_aside(&file, "unreadable");
-                    let aside = aside.map_or_else(|error| error.to_string(), shown);
-                    waiting.notes.push(format!("a request cannot be read: {why}; see {aside}"));
-                }
+        for file in names.iter().map(|name| files.requests().join(name)) {
+            if let Some(RequestFile { task, request }) = read_json(&file, REQUEST_BYTES) {
+                waiting.requests.push((task, request));
+                waiting.files.push(file);
+            } else if disk::exists(&file) {
+                // One name for all: whoever can write here cannot fill the folder.
+                let see = match disk::move_aside(&file, "unreadable") {
+                    Ok(aside) => aside.display().to_string(),
+                    Err(error) => error.to_string(),
+                };
+                waiting.notes.push(format!("a request cannot be read; see {see}"));
             }
         }
         waiting

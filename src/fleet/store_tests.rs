@@ -5,7 +5,9 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use crate::engine::fleet::Remote;
 use crate::fleet::record::{TaskRecord, TaskRequest, TaskState};
+use crate::world::git::steps;
 use crate::world::process::Call;
 
 /// A bare remote with one commit on `main`, and a clone of it.
@@ -94,8 +96,17 @@ fn load(store: &FleetStore) -> Option<FleetRecord> {
     newest(read_file(&store.files.record()).unwrap(), shared.read().unwrap())
 }
 
+fn move_of(before: &str, commit: &str) -> RefUpdate {
+    let [old, new] = [before, commit].map(|it| Some(it.to_owned()));
+    RefUpdate { name: "refs/heads/main".to_owned(), old, new }
+}
+
 /// Moves the base with the record.
-fn land(store: &mut FleetStore, base: &BaseMove, record: &FleetRecord) -> Result<bool, StoreFault> {
+fn land(
+    store: &mut FleetStore,
+    base: &RefUpdate,
+    record: &FleetRecord,
+) -> Result<bool, StoreFault> {
     let pushed = store.land(base.clone(), record).unwrap()();
     store.answered(matches!(pushed, Ok(true)));
     pushed
@@ -145,7 +156,7 @@ fn of_two_homes_one_has_the_fleet_until_it_is_released_or_its_record_does_not_ch
     let lost = keep(&mut first, &record).unwrap_err();
     assert!(matches!(&lost, StoreFault::Lost(who) if who.contains(&there.holder.home)), "{lost}");
     let (main, commit) = (yard.main(), yard.commit("work"));
-    let base = BaseMove { before: main.clone(), commit };
+    let base = move_of(&main, &commit);
     assert!(matches!(land(&mut first, &base, &record), Err(StoreFault::Lost(_))));
     assert_eq!(yard.main(), main);
     assert!(second.push(&mut there, PushTime::Usual).is_none(), "it is no minute old");
@@ -158,7 +169,7 @@ fn a_landing_moves_the_base_and_the_record_together_or_neither() {
     let (main, commit) = (yard.main(), yard.commit("work"));
     let there = || yard.git("origin.git", &["rev-parse", "refs/crew/shop/record"]);
     let landed = FleetRecord { beat: 7, ..record.clone() };
-    let base = BaseMove { before: main.clone(), commit: commit.clone() };
+    let base = move_of(&main, &commit);
     assert!(land(&mut store, &base, &landed).unwrap());
     assert_eq!(yard.main(), commit);
     // What a person agreed to on this machine is not there.
@@ -166,11 +177,11 @@ fn a_landing_moves_the_base_and_the_record_together_or_neither() {
     assert_eq!(load(&store), Some(FleetRecord { terms, ..landed }));
     // Somebody else pushed since the commit was made.
     let (before, late) = (there(), yard.commit("late"));
-    let base = BaseMove { before: main, commit: late };
+    let base = move_of(&main, &late);
     assert!(!land(&mut store, &base, &FleetRecord { beat: 8, ..record.clone() }).unwrap());
     assert_eq!((yard.main(), there()), (commit.clone(), before));
     // Where the base has the work already only the record moves.
-    let base = BaseMove { before: commit.clone(), commit: commit.clone() };
+    let base = move_of(&commit, &commit);
     assert!(land(&mut store, &base, &FleetRecord { beat: 9, ..record }).unwrap());
     assert_eq!(yard.main(), commit);
     assert_eq!(load(&store).unwrap().beat, 9);
@@ -182,9 +193,9 @@ fn a_push_whose_answer_was_lost_is_known_again_and_a_removed_record_is_lost() {
     let (mut store, record) = yard.begin(&yard.home("home"), true);
     {
         let mut shared = store.shared.as_ref().unwrap().lock().unwrap();
-        let before = shared.known.clone();
+        let before = shared.refs.clone();
         shared.push(&record, None).unwrap();
-        (shared.unanswered, shared.known) = (shared.known.clone(), before);
+        shared.refs.lose_answer(before);
     }
     keep(&mut store, &record).unwrap();
     yard.git("origin.git", &["update-ref", "-d", "refs/crew/shop/record"]);

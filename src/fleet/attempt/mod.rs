@@ -204,22 +204,21 @@ impl Attempt<'_> {
         earlier: Option<&AttemptReport>,
         sink: &mut dyn EventSink,
     ) -> Result<AttemptEnd> {
-        let mut found = self.left_here();
+        let found = self.left_here();
         let how = [self.is_same_spec, self.spec.is_resumed];
         let start = decide_start(earlier, how, found.as_ref());
-        match &start {
-            AttemptStart::Answer(end) => return Ok(end.clone()),
-            AttemptStart::Begin => found = None,
-            AttemptStart::Close | AttemptStart::Resume => {}
+        if let AttemptStart::Answer(end) = start {
+            return Ok(end);
         }
         if let Some(link) = self.link {
             link.claim(&self.reports.newest())?;
         }
         let _heartbeat = self.link.map(RemoteLink::heartbeat);
         self.reports.enter(AttemptPhase::Preparing)?;
-        let worked = match found {
-            Some(found) if start == AttemptStart::Close => Ok(self.close(found, sink)),
-            found => self.drive(found.as_ref(), sink),
+        let worked = match (start, found) {
+            (AttemptStart::Close, Some(found)) => Ok(self.close(found, sink)),
+            (AttemptStart::Resume, Some(found)) => self.drive(Some(&found), sink),
+            _ => self.drive(None, sink),
         };
         let (end, record) = worked.unwrap_or_else(|error| (self.failed(&error), None));
         self.conclude(end, record.as_ref())

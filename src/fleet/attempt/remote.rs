@@ -11,21 +11,21 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::drive::control;
 use crate::engine::fleet::TaskId;
-use crate::engine::git::{GitFault, GitTrouble, RefUpdate, RemoteRef, SwapResult};
+use crate::engine::git::{GitFault, GitTrouble, RemoteRef};
 use crate::engine::record::{Actor, Loop, LoopId};
-use crate::fleet::files::FleetFiles;
+use crate::fleet::files::{FleetFiles, attempt_of};
 use crate::fleet::record::TaskRequest;
+use crate::fleet::shared::{OwnRefs, RemoteAccess, document, documents};
 use crate::fleet::spec::{AttemptReport, AttemptSpec, Source};
 use crate::fleet::step::FleetRequest;
 use crate::world::clock::{Deadline, Stopwatch};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
-use crate::world::git::refs::{Patience, Refs, WITHIN, make_aside};
+use crate::world::git::refs::{Refs, WITHIN};
 use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
@@ -91,32 +91,14 @@ struct RemoteRequest {
     request: FleetRequest,
 }
 
-/// The refs of one attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct RefNames {
-    branch: String,
-    result: String,
-    request: String,
-}
-
-impl RefNames {
-    fn of(fleet: &str, task: &TaskId, number: u32) -> Self {
-        Self {
-            branch: format!("refs/heads/fleet/{fleet}/{task}/{number}"),
-            result: format!("{}{task}/{number}", results(fleet)),
-            request: format!("refs/crew/{fleet}/request/{task}"),
-        }
-    }
-}
-
+/// The prefix of the results of a fleet; a task and a number follow.
 fn results(fleet: &str) -> String {
     format!("refs/crew/{fleet}/result/")
 }
 
-/// The value in the message of the commit that a ref points to; `None` for what crew did not write.
-fn read<T: DeserializeOwned>(refs: &Refs<'_>, found: &RemoteRef) -> Result<Option<T>, GitFault> {
-    refs.fetch(&[&found.name], &[])?;
-    Ok(serde_json::from_str(&refs.message(&found.id)?).ok())
+/// The ref of the requests to the attempts at a task.
+fn requests_to(fleet: &str, task: &TaskId) -> String {
+    format!("refs/crew/{fleet}/request/{task}")
 }
 
 /// Why nothing was pushed.
@@ -150,11 +132,9 @@ impl From<GitFault> for RemoteTrouble {
 /// What an attempt knows of its refs at the remote.
 #[derive(Debug, Default)]
 struct LinkState {
-    /// What its branch and its result point to there.
-    known: BTreeMap<String, String>,
-    /// A push whose answer did not come: it is tried again as it was, for it may have worked.
-    pending: Vec<RefUpdate>,
-    /// Since when that is so, and when it is tried again.
+    /// Its branch and its result.
+    refs: OwnRefs,
+    /// Since when the last push has no answer, and when it is tried again.
     away: Option<(Stopwatch, Deadline)>,
     /// The newest requests that were read, and those that were obeyed.
     request: Option<String>,
@@ -171,13 +151,14 @@ struct LinkState {
 #[derive(Debug, Clone)]
 pub(super) struct RemoteLink {
     home: Home,
-    /// A bare repository that borrows the objects of the clone.
-    repository: PathBuf,
+    /// From a bare repository that borrows the objects of the clone.
+    access: RemoteAccess,
     clone: PathBuf,
-    url: String,
     number: u32,
-    names: RefNames,
-    signals: Signals,
+    /// The full names of its refs there.
+    branch: String,
+    result: String,
+    request: String,
     state: Arc<Mutex<LinkState>>,
 }
 
@@ -187,14 +168,15 @@ impl RemoteLink {
         let Source::Remote { url } = &spec.source else { return Ok(None) };
         let (fleet, task, number) = (&spec.task.name, &spec.task.task, spec.number);
         let files = FleetFiles::of_node(home, fleet, url);
+        let folder = files.attempts().join(format!("{task}.{number}.link"));
         Ok(Some(Self {
             home: home.clone(),
-            repository: make_aside(&files.attempts().join(format!("{task}.{number}.link")))?,
+            access: RemoteAccess::aside(&folder, url, signals)?,
             clone: files.clone(task, number),
-            url: url.clone(),
             number,
-            names: RefNames::of(fleet, task, number),
-            signals: signals.clone(),
+            branch: format!("refs/heads/{}", spec.branch),
+            result: format!("{}{task}/{number}", results(fleet)),
+            request: requests_to(fleet, task),
             state: Arc::default(),
         }))
     }
@@ -203,31 +185,15 @@ impl RemoteLink {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the remote something, for `within` again while it is out of reach. One talk may take
-    /// as long as `talk`.
-    fn ask<T>(
-        &self,
-        within: Duration,
-        talk: Duration,
-        ask: impl FnOnce(&Refs<'_>) -> Result<T, GitFault>,
-    ) -> Result<T, GitFault> {
-        let patience = Patience { signals: self.signals.clone(), within, talk };
-        let (folder, remote) = (self.repository.as_path(), self.url.as_str());
-        ask(&Refs { folder, remote, stop: &descendants::are_ending, patience: Some(&patience) })
-    }
-
     /// Takes over what an earlier process of this attempt has left there.
     pub fn look(&self) -> Result<Option<AttemptReport>, RemoteTrouble> {
-        let mut state = self.lock();
+        let (mut state, access) = (self.lock(), self.access.patient(PATIENCE, WITHIN));
+        let (refs, Self { branch, result, .. }) = (access.refs()?, self);
+        let there = refs.list(&[branch, result])?;
+        let found = there.iter().find(|it| it.name == *result);
+        let found: Option<RemoteResult> = document(&refs, found)?;
         *state = LinkState::default();
-        let RefNames { branch, result, .. } = &self.names;
-        let (there, found) = self.ask(PATIENCE, WITHIN, |refs| {
-            let there = refs.list(&[branch, result])?;
-            let result = there.iter().find(|it| it.name == *result);
-            let found = result.map(|it| read::<RemoteResult>(refs, it)).transpose()?;
-            Ok((there, found.flatten()))
-        })?;
-        state.known = there.into_iter().map(|it| (it.name, it.id)).collect();
+        state.refs.adopt(&there);
         // A request that was obeyed is not obeyed again.
         state.obeyed.extend(found.iter().flat_map(|found| &found.obeyed));
         let _ = self.hear(&mut state);
@@ -236,29 +202,21 @@ impl RemoteLink {
 
     /// Takes in requests, and whether somebody else has moved what only this attempt moves.
     fn hear(&self, state: &mut LinkState) -> Result<(), GitFault> {
-        let RefNames { branch, result, request } = &self.names;
-        self.ask(Duration::ZERO, BEAT_TALK, |refs| {
-            let there = refs.list(&[branch, result, request])?;
-            let id = |name: &str| there.iter().find(|it| it.name == name).map(|it| &it.id);
-            for name in [branch, result] {
-                let now = id(name);
-                let may_be = |it: &RefUpdate| it.name == *name && it.new.as_ref() == now;
-                let is_ours = now == state.known.get(name) || state.pending.iter().any(may_be);
-                state.is_fenced |= !is_ours;
-            }
-            let Some(found) = there.iter().find(|it| it.name == *request) else { return Ok(()) };
-            if state.request.as_ref() == Some(&found.id) {
-                return Ok(());
-            }
-            let asked: Vec<RemoteRequest> = read(refs, found)?.unwrap_or_default();
+        let Self { branch, result, request, .. } = self;
+        let access = self.access.patient(Duration::ZERO, BEAT_TALK);
+        let refs = access.refs()?;
+        let there = refs.list(&[branch, result, request])?;
+        state.is_fenced |= !state.refs.are_own(&[branch, result], &there);
+        let found = there.iter().find(|it| it.name == *request);
+        let found = found.filter(|it| state.request.as_ref() != Some(&it.id));
+        if let Some(asked) = document::<Vec<RemoteRequest>>(&refs, found)? {
             for asked in asked.into_iter().filter(|it| it.number == self.number) {
                 if state.obeyed.insert(asked.id) {
                     state.waiting.push(asked.request);
                 }
             }
-            state.request = Some(found.id.clone());
-            Ok(())
-        })?;
+            state.request = found.map(|it| it.id.clone());
+        }
         self.pass_on(state);
         Ok(())
     }
@@ -291,41 +249,35 @@ impl RemoteLink {
         record: Option<&Loop>,
         within: Duration,
     ) -> Result<(), RemoteTrouble> {
-        let mut state = self.lock();
+        let (mut state, Self { branch, result, .. }) = (self.lock(), self);
         self.settle(&mut state, within)?;
         let objects = self.clone.join(".git/objects");
         let has_clone = disk::is_folder(&objects);
         if has_clone {
-            let (line, file) = (format!("{}\n", objects.display()), "objects/info/alternates");
-            let file = self.repository.join(file);
+            let file = self.access.repository.join("objects/info/alternates");
+            let line = format!("{}\n", objects.display());
             let _ = disk::write(&file, line.as_bytes(), Durability::Process);
         }
+        let pushed = state.refs.known(branch).cloned();
         let mut report = report.clone();
         if state.is_refused {
-            report.commit = state.known.get(&self.names.branch).cloned();
+            report.commit.clone_from(&pushed);
         }
-        let result = RemoteResult {
-            report: report.clone(),
+        let commit = report.commit.clone().filter(|it| has_clone && pushed.as_ref() != Some(it));
+        let document = RemoteResult {
+            report,
             obeyed: state.obeyed.clone(),
             record: record.cloned().map(Box::new),
             journal: record.and_then(|record| self.journal(record)),
         };
-        let result = self.ask(within, WITHIN, |refs| refs.commit(&result.text(), None))?;
-        let known = |name: &String| state.known.get(name).cloned();
-        let update = |name: &String, new: String| RefUpdate {
-            name: name.clone(),
-            old: known(name),
-            new: Some(new),
-        };
-        let mut updates = vec![update(&self.names.result, result)];
-        if let Some(commit) = &report.commit
-            && has_clone
-            && known(&self.names.branch).as_ref() != Some(commit)
-        {
-            updates.push(update(&self.names.branch, commit.clone()));
-        }
-        state.pending = updates;
-        self.settle(&mut state, within)
+        let access = self.access.patient(within, WITHIN);
+        let refs = access.refs()?;
+        let document = refs.commit(&document.text(), None)?;
+        let moves = [(result, Some(document)), (branch, commit)];
+        let moves = moves.into_iter().filter_map(|(name, new)| Some(state.refs.update(name, new?)));
+        let moves = moves.collect();
+        let moved = state.refs.push(&refs, moves);
+        Self::heed(&mut state, branch, moved)
     }
 
     /// Makes the push whose answer is not known, if there is one.
@@ -333,32 +285,37 @@ impl RemoteLink {
         if state.is_fenced {
             return Err(RemoteTrouble::Fenced);
         }
-        match self.ask(within, WITHIN, |refs| refs.swap(&state.pending)) {
-            Ok(SwapResult::Done) => {
-                let moved = state.pending.drain(..);
-                state.known.extend(moved.filter_map(|it| Some((it.name, it.new?))));
+        let access = self.access.patient(within, WITHIN);
+        let moved = access.refs().and_then(|refs| state.refs.push_again(&refs));
+        Self::heed(state, &self.branch, moved)
+    }
+
+    /// What follows from a push.
+    fn heed(
+        state: &mut LinkState,
+        branch: &str,
+        moved: Result<bool, GitFault>,
+    ) -> Result<(), RemoteTrouble> {
+        let trouble = match moved {
+            Ok(true) => {
                 state.away = None;
-                Ok(())
+                return Ok(());
             }
-            Ok(SwapResult::Refused) => {
-                state.is_fenced = true;
-                Err(RemoteTrouble::Fenced)
-            }
-            Err(fault) => {
-                let trouble = RemoteTrouble::from(fault);
-                if matches!(trouble, RemoteTrouble::Refuses(_)) && state.pending.len() > 1 {
-                    state.is_refused = true;
-                    state.pending.clear();
-                    return Err(trouble);
-                }
+            Ok(false) => RemoteTrouble::Fenced,
+            Err(fault) => fault.into(),
+        };
+        match &trouble {
+            RemoteTrouble::Refuses(_) if state.refs.give_up(branch) => state.is_refused = true,
+            RemoteTrouble::Fenced => state.is_fenced = true,
+            _ => {
                 let [shortest, longest] = AWAY_PAUSES;
                 let since = state.away.map_or_else(Stopwatch::start, |(since, _)| since);
                 // Each pause is as long as all before it.
                 let pause = Duration::from_millis(since.elapsed_ms()).clamp(shortest, longest);
                 state.away = Some((since, Deadline::after(pause)));
-                Err(trouble)
             }
         }
+        Err(trouble)
     }
 
     /// Makes sure that the remote has the last iteration, that nobody else has the attempt, and
@@ -425,7 +382,7 @@ pub fn obey(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()> {
             store::order_cancel(home, id, by, reason.as_deref())?;
         }
         FleetRequest::Tell { words, .. } => drop(control::tell(home, id, words)?),
-        FleetRequest::Resume { .. } => {}
+        FleetRequest::Resume { .. } => disk::remove(&home.loop_file(id, "pause"))?,
     }
     Ok(())
 }
@@ -436,30 +393,20 @@ pub fn obey(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()> {
 /// cannot be read is left out.
 pub fn reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, AttemptReport)>> {
     let prefix = results(fleet);
-    let mut newest: BTreeMap<TaskId, (u32, RemoteRef)> = BTreeMap::new();
-    for found in refs.list(&[&format!("{prefix}*")])? {
-        let name = found.name.strip_prefix(&prefix).and_then(|name| name.split_once('/'));
-        let Some((task, number)) = name else { continue };
-        let (Ok(task), Ok(number)) = (task.parse::<TaskId>(), number.parse()) else { continue };
-        if newest.get(&task).is_none_or(|(known, _)| *known < number) {
-            newest.insert(task, (number, found));
-        }
+    let mut found = Vec::new();
+    for it in refs.list(&[&format!("{prefix}*")])? {
+        let attempt = it.name.strip_prefix(&prefix).and_then(|name| attempt_of(name, '/'));
+        found.extend(attempt.map(|(task, number)| (number, task, it)));
     }
-    let ids: Vec<String> = newest.values().map(|(_, found)| found.id.clone()).collect();
-    let mut messages = refs.messages(&ids)?;
-    let mut missing = Vec::new();
-    for ((_, found), message) in newest.values().zip(&messages) {
-        if message.is_none() {
-            missing.push(found.name.as_str());
-        }
-    }
-    if !missing.is_empty() {
-        refs.fetch(&missing, &[])?;
-        messages = refs.messages(&ids)?;
-    }
-    let read = newest.into_iter().zip(messages).filter_map(|((task, (number, _)), message)| {
-        let result: RemoteResult = serde_json::from_str(&message?).ok()?;
-        (result.report.number == number).then_some((task, result.report))
+    found.sort_by_key(|(number, ..)| *number);
+    // Of each task the last one stays.
+    let newest: BTreeMap<TaskId, (u32, RemoteRef)> =
+        found.into_iter().map(|(number, task, it)| (task, (number, it))).collect();
+    let found: Vec<RemoteRef> = newest.values().map(|(_, it)| it.clone()).collect();
+    let read = documents::<RemoteResult>(refs, &found)?;
+    let read = newest.into_iter().zip(read).filter_map(|((task, (number, _)), result)| {
+        let report = result?.report;
+        (report.number == number).then_some((task, report))
     });
     Ok(read.collect())
 }
@@ -471,8 +418,8 @@ pub fn result(
     task: &TaskId,
     number: u32,
 ) -> Result<Option<RemoteResult>> {
-    let found = refs.list(&[&RefNames::of(fleet, task, number).result])?.pop();
-    Ok(found.map(|found| read(refs, &found)).transpose()?.flatten())
+    let found = refs.list(&[&format!("{}{task}/{number}", results(fleet))])?;
+    Ok(document(refs, found.first())?)
 }
 
 /// Leaves a request for an attempt at the remote. It is obeyed within a minute, or before the next
@@ -484,20 +431,19 @@ pub fn send_request(
     number: u32,
     request: &FleetRequest,
 ) -> Result<()> {
-    let name = RefNames::of(fleet, task, number).request;
-    let found = refs.list(&[&name])?.pop();
-    let before = found.as_ref().map(|found| read(refs, found)).transpose()?;
-    let mut requests: Vec<RemoteRequest> = before.flatten().unwrap_or_default();
+    let name = requests_to(fleet, task);
+    let (mut own, there) = (OwnRefs::default(), refs.list(&[&name])?);
+    own.adopt(&there);
+    let before = document(refs, there.first())?;
+    let mut requests: Vec<RemoteRequest> = before.unwrap_or_default();
     requests.retain(|asked| asked.number == number);
     requests.push(RemoteRequest { id: env::random(), number, request: request.clone() });
     requests.drain(..requests.len().saturating_sub(REQUESTS_MAX));
-    let new = Some(refs.commit(&serde_json::to_string(&requests)?, None)?);
-    let old = found.map(|found| found.id);
-    match refs.swap(&[RefUpdate { name, old, new }])? {
-        SwapResult::Done => Ok(()),
+    let new = refs.commit(&serde_json::to_string(&requests)?, None)?;
+    let update = own.update(&name, new);
+    if !own.push(refs, vec![update])? {
         // Only another coordinator writes them.
-        SwapResult::Refused => {
-            bail!("the requests of {task} changed at the remote\nhint: try again")
-        }
+        bail!("the requests of {task} changed at the remote\nhint: try again");
     }
+    Ok(())
 }

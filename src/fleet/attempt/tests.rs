@@ -348,7 +348,10 @@ fn requests_reach_the_loop_of_their_attempt_once() {
     send(1).unwrap();
     link.before_iteration(&id).unwrap();
     assert!(store::breaks_off(&yard.home, &id));
-    store::clear_orders(&yard.home, &id).unwrap();
+    let resume = FleetRequest::Resume { accepts_test_changes: false };
+    yard.on_remote(|refs| send_request(refs, "shop", &vat(), 1, &resume)).unwrap();
+    link.before_iteration(&id).unwrap();
+    assert_eq!(store::order(&yard.home, &id), None, "the pause is lifted");
     link.before_iteration(&id).unwrap();
     assert_eq!(store::order(&yard.home, &id), None);
     // Another process of the attempt knows what was obeyed.

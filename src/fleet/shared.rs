@@ -1,0 +1,174 @@
+//! The refs of a remote by which a coordinator, the one that comes after it, and attempts elsewhere
+//! know each other. A document is the message of a commit that one ref points to. Its owner moves
+//! that ref only from where it left it, in one push with a branch where both belong together: of
+//! two owners one is shut out.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::record::FleetSetup;
+use crate::engine::fleet::Remote;
+use crate::engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, RemoteRef, SwapResult};
+use crate::world::git::refs::{Patience, Refs, make_aside};
+use crate::world::git::steps;
+use crate::world::process::descendants;
+use crate::world::process::signals::Signals;
+
+/// The longest that one talk with the remote may take.
+const TALK: Duration = Duration::from_secs(30);
+
+/// How a remote is reached: from a repository here, by its settings as they were agreed to.
+#[derive(Debug, Clone)]
+pub struct RemoteAccess {
+    pub repository: PathBuf,
+    pub remote: Remote,
+    trusted: Option<GitBaseline>,
+    patience: Patience,
+    stop: fn() -> bool,
+}
+
+impl RemoteAccess {
+    /// The remote of a fleet, if it has one, from the person's repository. A signal ends a talk
+    /// soon, a second one at once.
+    pub fn of(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
+        let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };
+        let (repository, trusted) = (setup.repository.clone(), setup.trusted.clone());
+        Some(Self { repository, remote: setup.remote.clone()?, trusted, patience, stop: || false })
+    }
+
+    /// The remote at an address, from a bare repository in `folder`, in which no agent works.
+    pub fn aside(folder: &Path, url: &str, signals: &Signals) -> Result<Self, GitFault> {
+        let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };
+        let remote = Remote { name: "the remote".to_owned(), url: url.to_owned() };
+        let (repository, stop) = (make_aside(folder)?, descendants::are_ending);
+        Ok(Self { repository, remote, trusted: None, patience, stop })
+    }
+
+    /// The same, where a remote that is out of reach is asked again for `within`, and one talk may
+    /// take as long as `talk`.
+    pub fn patient(&self, within: Duration, talk: Duration) -> Self {
+        let patience = Patience { within, talk, ..self.patience.clone() };
+        Self { patience, ..self.clone() }
+    }
+
+    /// The refs of the remote; objects are read from and written to the repository.
+    ///
+    /// # Errors
+    /// If a program or a place was planted in the configuration of the repository.
+    pub fn refs(&self) -> Result<Refs<'_>, GitFault> {
+        if let Some(before) = &self.trusted {
+            steps::unplanted(&self.repository, before, GitStep::Lease, Some(""))?;
+        }
+        let (folder, patience) = (&self.repository, Some(&self.patience));
+        Ok(Refs { folder, remote: &self.remote.url, stop: &self.stop, patience })
+    }
+
+    /// What the remote has of a ref.
+    pub fn seen(&self, name: &str) -> Result<Option<String>, GitFault> {
+        Ok(self.refs()?.list(&[name])?.pop().map(|found| found.id))
+    }
+}
+
+/// The documents that these refs hold, in their order; `None` for what crew did not write. What is
+/// here is not fetched again.
+pub fn documents<T: DeserializeOwned>(
+    refs: &Refs<'_>,
+    found: &[RemoteRef],
+) -> Result<Vec<Option<T>>, GitFault> {
+    let ids: Vec<String> = found.iter().map(|it| it.id.clone()).collect();
+    let mut messages = refs.messages(&ids)?;
+    let read = found.iter().zip(&messages);
+    let missing: Vec<&str> =
+        read.filter(|(_, it)| it.is_none()).map(|(found, _)| found.name.as_str()).collect();
+    if !missing.is_empty() {
+        refs.fetch(&missing, &[])?;
+        messages = refs.messages(&ids)?;
+    }
+    Ok(messages.into_iter().map(|text| serde_json::from_str(&text?).ok()).collect())
+}
+
+/// The document of one ref.
+pub fn document<T: DeserializeOwned>(
+    refs: &Refs<'_>,
+    found: Option<&RemoteRef>,
+) -> Result<Option<T>, GitFault> {
+    let Some(found) = found else { return Ok(None) };
+    Ok(documents(refs, std::slice::from_ref(found))?.pop().flatten())
+}
+
+/// What the owner of some refs knows of them.
+#[derive(Debug, Clone, Default)]
+pub struct OwnRefs {
+    /// What each points to, as far as is known.
+    known: BTreeMap<String, String>,
+    /// The push whose answer is not known.
+    tried: Vec<RefUpdate>,
+}
+
+impl OwnRefs {
+    /// Takes what is there for what this owner left.
+    pub fn adopt(&mut self, there: &[RemoteRef]) {
+        self.known = there.iter().map(|it| (it.name.clone(), it.id.clone())).collect();
+        self.tried.clear();
+    }
+
+    /// What a ref points to, as far as is known.
+    pub fn known(&self, name: &str) -> Option<&String> {
+        self.known.get(name)
+    }
+
+    /// Whether nobody else has moved one of these refs. A push may have worked whose answer was
+    /// lost.
+    pub fn are_own(&self, names: &[&str], there: &[RemoteRef]) -> bool {
+        names.iter().all(|name| {
+            let now = there.iter().find(|it| it.name == *name).map(|it| &it.id);
+            let mut tried = self.tried.iter().filter(|it| it.name == *name);
+            now == self.known(name) || tried.any(|it| it.new.as_ref() == now)
+        })
+    }
+
+    /// A move of a ref from where it is known to be.
+    pub fn update(&self, name: &str, new: String) -> RefUpdate {
+        RefUpdate { name: name.to_owned(), old: self.known(name).cloned(), new: Some(new) }
+    }
+
+    /// Moves refs, all of them or none. False where one is not where it was.
+    pub fn push(&mut self, refs: &Refs<'_>, updates: Vec<RefUpdate>) -> Result<bool, GitFault> {
+        self.tried = updates;
+        self.push_again(refs)
+    }
+
+    /// Whether there is a push whose answer is not known.
+    pub fn is_unanswered(&self) -> bool {
+        !self.tried.is_empty()
+    }
+
+    /// Makes that push again, for it may not have worked.
+    pub fn push_again(&mut self, refs: &Refs<'_>) -> Result<bool, GitFault> {
+        let is_moved = refs.swap(&self.tried)? == SwapResult::Done;
+        let tried = self.tried.drain(..);
+        if is_moved {
+            self.known.extend(tried.filter_map(|it| Some((it.name, it.new?))));
+        }
+        Ok(is_moved)
+    }
+
+    /// Gives that push up if it moves this ref, and says whether it did.
+    pub fn give_up(&mut self, name: &str) -> bool {
+        let moves_it = self.tried.iter().any(|it| it.name == name);
+        self.tried.retain(|_| !moves_it);
+        moves_it
+    }
+}
+
+#[cfg(test)]
+impl OwnRefs {
+    /// As if the answer to what was pushed since `before` had not come.
+    pub fn lose_answer(&mut self, before: Self) {
+        let pushed = std::mem::replace(&mut self.known, before.known.clone());
+        self.tried = pushed.into_iter().map(|(name, new)| before.update(&name, new)).collect();
+    }
+}
