@@ -2,6 +2,7 @@
 //! at once.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use super::{FleetWorld, LONG, ONE, TWO};
@@ -285,4 +286,56 @@ fn of_tasks_that_change_one_file_those_that_say_so_all_land_and_every_other_end_
     }
     let expected = if blocked.is_empty() { 0 } else { 13 };
     assert_eq!((ran.code(), main.matches("<<<<").count()), (expected, 0), "{ran:#?}");
+}
+
+#[test]
+fn variables_of_a_calling_git_reach_no_agent_no_setup_and_no_check() {
+    let agent = format!("echo x > own; git add -A; git commit -qm own; {ONE}");
+    let world = FleetWorld::new(&agent)
+        .tasks(&["a"], "verify = ['git rev-parse HEAD >> $NOTES/heads; test -e work-a']")
+        .terms("setup = 'git rev-parse --git-dir >> $NOTES/dirs'")
+        .shared()
+        .ready();
+    let own = world.sandbox.file(".git");
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command.args(["fleet", "run", "tasks", "--yes", "--land"]);
+    command.env("GIT_DIR", &own).env("GIT_WORK_TREE", world.sandbox.repository());
+    command.env("GIT_INDEX_FILE", own.join("index"));
+    let heads = || world.sandbox.git(&["for-each-ref", "refs/heads", "--format=%(objectname)"]);
+    let before = heads();
+    let ran = Running::start(command, None).wait(LONG);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1]), "{ran:#?}");
+    let status = world.sandbox.git(&["status", "--porcelain"]);
+    assert_eq!((heads(), &*status), (before.clone(), ""));
+    assert_eq!(["own", "work-a"].map(|file| world.shown("main", file)), ["x\n", "1\n"]);
+    assert!(world.noted("dirs").lines().all(|line| line == ".git"), "{}", world.noted("dirs"));
+    assert!(world.noted("heads").lines().any(|head| head != before), "{}", world.noted("heads"));
+}
+
+#[test]
+fn refs_of_a_person_that_are_called_like_those_of_a_fleet_stop_nothing() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    for name in [["branch", "fleet"], ["branch", "crew"], ["tag", "main"], ["tag", "fleet"]] {
+        world.sandbox.git(&name);
+    }
+    let ran = world.run(&[]);
+    assert_eq!((ran.code(), world.work("a", "work-a")), (0, "1\n".into()), "{ran:#?}");
+}
+
+#[test]
+fn what_a_fleet_keeps_is_for_its_user_alone_whatever_the_mask() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "verify = ['test -e work-a']").shared().ready();
+    let mut open = world.sandbox.command("sh");
+    open.args(["-c", "umask 0; exec \"$@\"", "sh"]).arg(world.sandbox.build().path());
+    open.args(["fleet", "run", "tasks", "--yes", "--push"]);
+    let ran = Running::start(open, None).wait(LONG);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let folder = world.sandbox.crew_home().join("fleets");
+    let mut found = world.sandbox.command("find");
+    // What is in a clone has the modes that git gives it: the folder around it is closed.
+    found.arg(&folder).args(["-name", "a.1", "-prune", "-o", "-perm", "/077", "-print"]);
+    assert_eq!(Running::start(found, None).wait(LONG).success(), "");
+    let fleet = folder.join("repo");
+    let mode = std::fs::metadata(&fleet).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode, fleet.join("a.1").is_dir()), (0o700, true));
 }

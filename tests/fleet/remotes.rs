@@ -110,7 +110,9 @@ fn a_main_that_the_remote_does_not_take_needs_a_person_who_then_lands_it_without
 
 #[test]
 fn what_a_person_took_out_of_main_does_not_come_back_with_a_task_and_needs_that_person() {
-    let world = FleetWorld::new(&format!("wait_for go; {ONE}")).tasks(&["a"], "");
+    // Also after one more iteration, which begins with the newest main.
+    let agent = format!("[ $iteration -gt 1 ] || wait_for go; {TWO}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "");
     let world = world.shared().ready().file("secret", "key\n").file("other", "one\n").ready();
     let running = world.start(&["--land"]);
     world.until("a works", |world| world.begun("a") == [1]);
@@ -125,6 +127,7 @@ fn what_a_person_took_out_of_main_does_not_come_back_with_a_task_and_needs_that_
     let ran = running.wait(LONG);
     assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");
     assert!(world.why("a").contains("main was rewritten"), "{}", world.why("a"));
+    assert_eq!(world.begun("a"), [1, 2]);
     assert_eq!(
         ["secret", "work-a"].map(|it| world.shown("main", it)),
         [String::new(), String::new()]

@@ -124,3 +124,20 @@ fn an_attempt_in_line_for_its_first_slot_can_be_ended_and_does_its_work_later() 
     let again = world.start_of("other").wait(LONG);
     assert_eq!((again.code(), world.begun("b")), (0, vec![1]), "{again:#?}");
 }
+
+#[test]
+fn the_checks_of_a_landing_have_their_slot_and_a_setup_that_runs_at_the_same_time_has_none() {
+    let noted = "$(basename $PWD) ${CREW_SLOT-none} >> $NOTES/slots";
+    let world = FleetWorld::new(ONE)
+        .tasks(&["a"], "priority = 9")
+        .tasks(&["b"], "")
+        .terms(&format!(
+            "slots = 1\nsetup = 'case $PWD in *land) ;; *) echo {noted} ;; esac'
+             [land]\ncheck = ['until grep -q b.1 $NOTES/slots; do sleep 0.05; done; echo {noted}']"
+        ))
+        .shared()
+        .ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert_eq!(world.noted("slots"), "a.1 none\nb.1 none\nland 0\nland 0\n");
+}
