@@ -26,6 +26,7 @@ use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{Refusal, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::engine::record::Contract;
+use crate::engine::text::clean;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk::{self, Durability};
 use crate::world::git;
@@ -500,7 +501,7 @@ impl Coordinator<'_> {
 
 fn note_in(log: &Path, line: &str) {
     let mut log = Log::open(log);
-    log.add(format!("{line}\n").as_bytes());
+    log.add(format!("{}\n", clean(line)).as_bytes());
     // A landing does not depend on what is said about it.
     let _ = log.close();
 }

@@ -339,3 +339,38 @@ fn what_a_fleet_keeps_is_for_its_user_alone_whatever_the_mask() {
     let mode = std::fs::metadata(&fleet).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode, fleet.join("a.1").is_dir()), (0o700, true));
 }
+
+#[test]
+fn codes_for_a_terminal_reach_no_line_no_page_no_log_and_no_commit() {
+    let codes = r"\033[31m\033]0;title\007\033[2J";
+    let prints = format!("printf '{codes}%s\\n'");
+    let world = FleetWorld::new(&format!(
+        "{prints} agent; {prints} error >&2; echo x > \"$(printf '{codes}name')\"
+        git add -A; git commit -qm \"$(printf '{codes}subject')\"; {ONE}"
+    ));
+    let terms = format!(
+        "slots = 1\nsetup = '''{prints} setup'''\n[land]\ncheck = ['''{prints} check; test ! -e work-b''']"
+    );
+    let world = world
+        .file("tasks/a.md", "\u{1b}[31mRed\u{1b}[0m task.\n")
+        .tasks(&["b"], "max-iterations = 2")
+        .terms(&terms)
+        .shared()
+        .ready();
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.state("b")), (13, "blocked".into()), "{ran:#?}");
+    let pages = [
+        &["fleet", "status"][..],
+        &["fleet", "status", "--json"],
+        &["show", "repo/a"],
+        &["show", "repo/b"],
+        &["diff", "repo/b"],
+        &["status"],
+    ];
+    let mut texts: Vec<String> = pages.iter().map(|page| world.crew(page).stdout).collect();
+    texts.extend([ran.stdout, ran.stderr, world.log_of("a"), world.log_of("b")]);
+    texts.push(world.git_there(&["log", "-1", "--format=%B", "main"]));
+    for text in texts {
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+    }
+}
