@@ -1,9 +1,14 @@
 //! An agent that changes what its fleet is made of: nothing that runs changes with it, nothing of
 //! it lands, and nothing is pushed elsewhere.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE};
+use crate::sandbox::write_executable;
 
 /// The agent of `z` changes the other tasks, the fleet and the list of files for new clones, in the
 /// folder that it is given.
@@ -150,4 +155,175 @@ fn what_an_agent_plants_in_its_clone_runs_nowhere_else() {
     assert_eq!(evil.count(), 0, "what an agent planted has run: {ran:#?}");
     assert_ne!(world.state("a"), "completed", "its work is in no commit: {ran:#?}");
     assert_eq!(ran.code(), 13, "{ran:#?}");
+}
+
+/// What an agent does in its own clone, by the name of its task, and what that leads to: `None` if
+/// its work lands, else what the reason of the task names. `$EVIL` is a program that leaves a note.
+const ATTACKS: [(&str, &str, Option<&str>); 23] = [
+    ("stash", "git stash pop -q; echo mine > $task; git stash -q -u; git stash pop -q", None),
+    ("prune", "git worktree prune; git gc -q --prune=now", None),
+    (
+        "refs",
+        "echo x > smuggled; git add smuggled; git commit -qm smuggled
+        for ref in heads/main remotes/origin/main crew/repo/record stash; do
+            git update-ref refs/$ref HEAD; done
+        git reset -q --hard HEAD~1; rm -f smuggled",
+        None,
+    ),
+    (
+        "tags",
+        "for tag in main origin/main $branch refs/heads/main; do git tag $tag HEAD~1; done",
+        None,
+    ),
+    (
+        "hooks",
+        "for hook in pre-commit post-commit commit-msg pre-push post-checkout post-rewrite \
+            reference-transaction pre-rebase post-merge; do cp $EVIL .git/hooks/$hook; done",
+        None,
+    ),
+    (
+        "replace",
+        "echo 'exit 1' > judge; git add judge; git commit -qm judge
+        git replace $(git rev-parse HEAD:judge) $(echo 'exit 0' | git hash-object -w --stdin)",
+        Some("red"),
+    ),
+    (
+        "alternates",
+        "git init -q --bare $NOTES/alt; echo $NOTES/alt/objects > .git/objects/info/alternates
+        echo x > $task; git add $task; git commit -qm alternates
+        rm .git/objects/info/alternates; echo /nowhere > .git/objects/info/alternates",
+        None,
+    ),
+    ("switch", "git switch -q -c elsewhere", None),
+    ("identity", "git config user.name Nobody; git config user.email nobody@example.invalid", None),
+    ("program", "git config core.sshCommand $EVIL", Some("core.sshcommand")),
+    ("fsmonitor", "git config core.fsmonitor $EVIL", None),
+    ("hookspath", "git config core.hooksPath $NOTES", None),
+    ("include", "git config include.path $NOTES/evil.config", Some("include.path")),
+    (
+        "worktree",
+        "git config extensions.worktreeConfig true
+        git config --worktree core.editor $EVIL; git config --worktree gpg.program $EVIL",
+        Some("extensions.worktreeconfig"),
+    ),
+    ("alias", "git config alias.commit \"!$EVIL\"; git config core.pager $EVIL", None),
+    (
+        "filter",
+        "echo '* filter=evil diff=evil merge=evil' > .gitattributes
+        git config filter.evil.clean $EVIL; git config diff.evil.textconv $EVIL
+        git config merge.evil.driver $EVIL",
+        Some("filter.evil.clean"),
+    ),
+    ("attributes", "echo '* filter=none merge=none text eol=crlf' > .gitattributes", None),
+    (
+        "modules",
+        "printf '[submodule \"m\"]\\n path = m\\n url = ext::%s\\n update = !%s\\n' $EVIL $EVIL \
+            > .gitmodules
+        git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),m; git commit -qm modules",
+        Some("gitmodulesUpdate"),
+    ),
+    (
+        "links",
+        "git rm -rq --cached conf; rm -rf conf; mkdir $NOTES/outside; ln -s $NOTES/outside conf",
+        None,
+    ),
+    ("task", "echo more >> tasks/stash.md", Some("tasks/stash.md")),
+    ("terms", "echo 'setup = \"sh $EVIL\"' > tasks/fleet.toml", Some("tasks/fleet.toml")),
+    ("files", "echo key > .worktreeinclude", Some(".worktreeinclude")),
+    (
+        "sparse",
+        "git sparse-checkout set --no-cone /none; git update-index --assume-unchanged README",
+        Some("extensions.worktreeconfig"),
+    ),
+];
+
+/// All of a folder's files, except crew's own refs.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.ends_with("refs/remotes/crew") || path.ends_with("refs/crew") {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(path.clone(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_an_agent_does_to_its_clone_stays_there_and_only_plain_work_lands() {
+    let names = ATTACKS.map(|(task, ..)| task);
+    let attacks = ATTACKS.map(|(task, attack, _)| format!("{task}) {attack} ;;\n")).concat();
+    // Each agent looks first for what another one, or the person, could have left in its clone.
+    let agent = format!(
+        r#"EVIL=$NOTES/bad.$task
+printf '#!/bin/sh\ntouch "$NOTES/evil.%s"\ncat\n' $task > $EVIL; chmod +x $EVIL
+{{ git stash list; git for-each-ref refs/tags refs/replace refs/crew; git config user.name
+    ls .git/hooks | grep -v sample; cat .git/objects/info/alternates; ls m smuggled key
+}} > $NOTES/found.$call.$task 2> /dev/null
+[ $iteration -gt 1 ] || case $task in
+{attacks}esac
+echo $iteration >> work-$task
+rm -f $NOTES/evil.$task
+[ $iteration -lt 2 ] && [ $task != switch ] || claim"#
+    );
+    let world = FleetWorld::new(&agent)
+        .tasks(&names, "max-iterations = 3")
+        .terms("slots = 4\n[land]\ncheck = [\"test ! -e judge || sh judge\"]")
+        .file(".gitignore", "key\nconf/*.env\n")
+        .file(".worktreeinclude", "conf/secret.env\n")
+        .file("key", "secret\n")
+        .file("conf/kept", "one\n")
+        .file("conf/secret.env", "secret\n")
+        .shared()
+        .ready();
+    let sandbox = &world.sandbox;
+    let repository = sandbox.repository();
+    sandbox.git(&["config", "user.name", "A Person"]);
+    sandbox.git(&["config", "user.email", "person@example.invalid"]);
+    sandbox.write("README", "private\n");
+    sandbox.git(&["stash", "--quiet"]);
+    sandbox.git(&["tag", "v1"]);
+    write_executable(&repository.join(".git/hooks/pre-commit"), "#!/bin/sh\nexit 1\n");
+    let before = files(&repository);
+
+    let ran = world.start(&["--land"]).wait(Duration::from_secs(300));
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    for (task, _, named) in ATTACKS {
+        let (state, why) = (world.state(task), world.why(task));
+        let expected = if named.is_some() { "blocked" } else { "completed" };
+        assert_eq!((task, &*state), (task, expected), "{:#}", world.task(task));
+        assert!(named.is_none_or(|named| why.contains(named)), "{task}: {why}");
+        let landed = world.shown("main", &format!("work-{task}"));
+        assert_eq!((task, landed.is_empty()), (task, named.is_some()), "{landed}");
+        assert!(!world.note(&format!("evil.{task}")).exists(), "{task}: it has run");
+        let found = world.noted(&format!("found.1.{task}"));
+        assert_eq!((task, &*found), (task, "A Person\n"), "in its clone as it begins");
+    }
+    for path in ["smuggled", "key", "judge", ".gitmodules", "conf/secret.env"] {
+        assert_eq!((path, world.shown("main", path)), (path, String::new()));
+    }
+    assert_eq!(std::fs::read_dir(world.note("outside")).unwrap().count(), 0, "through the link");
+    assert_eq!(world.shown("main", ".worktreeinclude"), "conf/secret.env\n");
+    assert!(!world.shown("main", "README").contains("private"), "the stash of the person");
+    let tags =
+        world.git_there(&["for-each-ref", "--format=%(refname)", "refs/tags", "refs/replace"]);
+    assert_eq!(tags, "");
+
+    // New objects came, and nothing that was there is another one now.
+    let after = files(&repository);
+    for (path, bytes) in &before {
+        assert!(after.get(path) == Some(bytes), "{} has changed", path.display());
+    }
+    let objects = repository.join(".git/objects");
+    let mut new = after.keys().filter(|path| !before.contains_key(*path));
+    let foreign = new.find(|path| !path.starts_with(&objects));
+    assert_eq!(foreign, None, "beside objects");
+    sandbox.git(&["fsck", "--connectivity-only"]);
 }
