@@ -1,6 +1,8 @@
 //! Attempts on the nodes of a cluster: one that is lost is replaced, one that comes back pushes
 //! nothing, and what a node cannot push now is pushed later.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use super::{FleetWorld, LONG, ONE, TWO};
@@ -193,4 +195,109 @@ fn a_node_leaves_the_fleet_of_that_name_that_its_own_machine_has_alone() {
         tip
     );
     drop(coordinator);
+}
+
+/// A batch system of three commands that runs each job at once, on a node with a home of its own.
+const BATCH: &str = r#"[executor.batch]
+submit = '''
+job="$NOTES/jobs"/{name}; mkdir -p "$job" && cp {script} "$job/script" || exit
+cat > "$job/node" <<'NODE'
+CREW_HOME=$1/home sh "$1/script" > "$1/log" 2>&1 &
+echo $! > "$1/pid"; wait $!; echo $? > "$1/code"
+NODE
+setsid -f sh "$job/node" "$job" < /dev/null > /dev/null 2>&1
+until test -s "$job/pid"; do sleep 0.05; done; echo {name}
+'''
+status = '''
+job="$NOTES/jobs"/{job}
+if test -e "$job/code"; then echo done; elif kill -0 "$(cat "$job/pid")"; then echo running; else echo failed; fi
+'''
+cancel = '''cd "$NOTES/jobs"/{job} && kill "$(cat pid)"'''
+"#;
+
+/// Three iterations; what else a task does is in its name. `rash` once kills its crew.
+const KINDS: &str = "echo $iteration >> work-$task
+case $task in
+blocked) echo '<promise>BLOCKED: a key</promise>'; exit ;;
+rash) [ $call != 2 ] || kill -9 $PPID ;;
+esac
+[ $iteration -lt 3 ] || claim";
+
+#[test]
+fn twenty_tasks_by_three_commands_end_as_they_should_and_one_whose_crew_is_killed_starts_again() {
+    let usual: Vec<String> = (0..17).map(|number| format!("task{number:02}")).collect();
+    let usual: Vec<&str> = usual.iter().map(String::as_str).collect();
+    let world = FleetWorld::new(KINDS)
+        .tasks(&usual, "max-iterations = 4")
+        .tasks(&["blocked", "rash"], "max-iterations = 4")
+        .tasks(&["short"], "max-iterations = 2")
+        .terms("slots = 6")
+        .settings(BATCH)
+        .shared()
+        .ready();
+    world.sandbox.put_crew_on_the_path();
+    let jobs = || std::fs::read_dir(world.note("jobs")).unwrap().count();
+    let ran = world.start(&["--on", "batch"]).wait(Duration::from_secs(300));
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    for task in &usual {
+        assert_eq!((*task, world.state(task)), (*task, "completed".into()), "{}", world.task(task));
+        assert_eq!((*task, world.begun(task)), (*task, vec![1, 2, 3]));
+        assert_eq!(
+            world.shown(&format!("fleet/repo/{task}/1"), &format!("work-{task}")),
+            "1\n2\n3\n"
+        );
+    }
+    let ends = ["blocked", "short", "rash"].map(|task| world.state(task));
+    assert_eq!(ends, ["blocked", "exhausted", "completed"], "{ran:#?}");
+    assert_eq!((world.begun("rash"), world.attempt("rash")), (vec![1, 2, 2, 3], 2));
+    assert_eq!(world.shown("fleet/repo/rash/2", "work-rash"), "1\n2\n3\n");
+    assert_eq!(jobs(), 21, "one more than there are tasks");
+    let again = world.run(&["--on", "batch"]);
+    assert_eq!((again.code(), jobs()), (13, 21), "{again:#?}");
+}
+
+#[test]
+fn a_cancel_sticks_though_the_system_forgets_it_and_what_the_system_ends_starts_again() {
+    let agent = format!("[ $call != 1 ] || wait_for never; {ONE}");
+    let world = FleetWorld::new(&agent).tasks(&["stays", "left"], "").with_nodes();
+    let coordinator = world.start(&["--on", "nodes"]);
+    let jobs = ["stays.1", "left.1"].map(|job| {
+        world.until_noted(&format!("scripts/{job}"));
+        world.on("old").runs(job)
+    });
+    world.until("both work", |world| world.begun("stays") == [1] && world.begun("left") == [1]);
+    world.crew(&["cancel", "repo/stays"]).success();
+    world.until_noted("status.stays.1");
+    world.until("the remote has the request", |world| {
+        world.git_there(&["for-each-ref", "refs/crew/repo/request"]).contains("/stays")
+    });
+    killed(coordinator);
+    // The system loses all that it knew, ends one job, and begins the other one again.
+    std::fs::remove_file(world.note("status.stays.1")).unwrap();
+    std::fs::write(world.note("status.left.1"), "cancelled").unwrap();
+    jobs.into_iter().for_each(killed);
+    let again = world.on("new").runs("stays.1").wait(LONG);
+    assert_eq!((again.code(), world.begun("stays")), (14, vec![1]), "{again:#?}");
+    let next = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/left.2");
+    assert_eq!(world.on("new").runs("left.2").wait(LONG).code(), 0);
+    std::fs::write(world.note("status.left.2"), "done").unwrap();
+    let ran = next.wait(LONG);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_eq!(["stays", "left"].map(|task| world.state(task)), ["cancelled", "completed"]);
+    assert_eq!((world.begun("stays"), world.begun("left")), (vec![1], vec![1, 1]));
+}
+
+#[test]
+fn the_longest_prompt_reaches_a_node_and_its_report_comes_back_whatever_it_is_made_of() {
+    // In JSON these have two, two and six bytes.
+    let prompt = "\"\\\u{1}".repeat(85_000);
+    let world = FleetWorld::new(ONE).file("tasks/a.md", &prompt).with_nodes();
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    assert_eq!(world.on("node").runs("a.1").wait(LONG).code(), 0);
+    std::fs::write(world.note("status.a.1"), "done").unwrap();
+    let ran = coordinator.wait(LONG);
+    assert_eq!((ran.code(), world.state("a")), (0, "completed".into()), "{ran:#?}");
+    assert!(world.prompt("a", 1).matches("\"\\").count() >= 85_000);
 }
