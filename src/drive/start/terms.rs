@@ -109,15 +109,9 @@ pub fn in_force(
     typed: Layer,
     procedure: Option<&str>,
 ) -> Result<(Settings, Vec<String>)> {
-    let mut notes = Vec::new();
-    if !known.untrusted.is_empty() {
-        let is_trusted = env::text(TRUST_VARIABLE).as_deref() == Some("1");
-        if known.client.is_some() || !is_trusted {
-            bail!(refusal(home, &known));
-        }
-        notes.push(format!("{TRUST_VARIABLE}=1: the project's settings are trusted unread"));
-    }
-    notes.extend(known.warnings);
+    let without = "; `crew run --no-project` starts a loop without them";
+    let trusted = refuse_untrusted(home, &known, without)?;
+    let mut notes: Vec<String> = trusted.into_iter().chain(known.warnings).collect();
     if known.layers.project != Layer::default() {
         let file = known.project_file.display();
         notes.push(format!("settings of {file} apply; crew config shows them"));
@@ -146,12 +140,26 @@ fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     Ok(())
 }
 
-fn refusal(home: &Home, known: &LoadedSettings) -> String {
+/// Refuses settings of the project that nobody has trusted, with the file and the way to trust it.
+/// `without` is what else can be done. Returns a note where a variable trusts them.
+pub fn refuse_untrusted(
+    home: &Home,
+    known: &LoadedSettings,
+    without: &str,
+) -> Result<Option<String>> {
+    if known.untrusted.is_empty() {
+        return Ok(None);
+    }
+    let variable = env::text(TRUST_VARIABLE);
+    if known.client.is_none() && variable.as_deref() == Some("1") {
+        let note = format!("{TRUST_VARIABLE}=1: the project's settings are trusted unread");
+        return Ok(Some(note));
+    }
     let mut lines = vec![
         "the project's settings need trust, and nobody on this machine has given it:".to_owned(),
     ];
     lines.extend(known.untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
-    if let Some(client) = known.client.filter(|_| env::text(TRUST_VARIABLE).is_some()) {
+    if let Some(client) = known.client.filter(|_| variable.is_some()) {
         lines.push(format!(
             "{TRUST_VARIABLE} does not count here: a project can set it for {client}"
         ));
@@ -160,10 +168,8 @@ fn refusal(home: &Home, known: &LoadedSettings) -> String {
         Some(_) => format!("CREW_HOME='{}' crew trust", home.root().display()),
         None => "crew trust".to_owned(),
     };
-    lines.push(format!(
-        "hint: read them, then run `{command}` in a terminal here; `crew run --no-project` starts a loop without them"
-    ));
-    lines.join("\n")
+    lines.push(format!("hint: read them, then run `{command}` in a terminal here{without}"));
+    bail!(lines.join("\n"))
 }
 
 // The contract that the words ask for, with those settings in force.

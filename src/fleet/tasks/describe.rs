@@ -272,7 +272,9 @@ fn contracts(
     folder: &Path,
 ) -> Result<(Vec<DescribedTask>, Vec<String>)> {
     let known = terms::look(home, &place.checkout, true)?;
-    let (mut tasks, mut notes) = (Vec::new(), Vec::new());
+    // They hold for every task, so a fault of theirs is of none.
+    let trusted = terms::refuse_untrusted(home, &known, "")?;
+    let (mut tasks, mut notes) = (Vec::new(), Vec::from_iter(trusted));
     let mut faults = Faults::default();
     FLEET_FILE.clone_into(&mut faults.file);
     if setup.landing == LandingMode::Main {

@@ -142,3 +142,17 @@ fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
         pushes.iter().any(|it| it.starts_with("pushes to origin (") && it.ends_with(", and main"))
     );
 }
+
+#[test]
+fn settings_of_the_project_that_nobody_has_trusted_are_named_and_no_task_is_blamed() {
+    let yard = Yard::new();
+    yard.write("shop/.claude/crew.toml", "[loop]\nmax-iterations = 99\nverify = \"make\"\n");
+    let why = refused(yard.describe(&Yard::arguments()));
+    let lines: Vec<&str> = why.lines().collect();
+    assert!(lines[0].starts_with("the project's settings need trust"), "{why}");
+    assert!(lines[1].contains(".claude/crew.toml:2: [loop] max-iterations = 99"), "{why}");
+    assert!(lines[2].contains(".claude/crew.toml:3: verify "), "{why}");
+    let hint = "hint: read them, then run `crew trust` in a terminal here";
+    assert_eq!(lines[lines.len() - 1], hint);
+    assert!(!why.contains(".md"), "{why}");
+}
