@@ -17,7 +17,7 @@ use crate::engine::text::{count, named};
 use crate::world::client::on_path;
 use crate::world::files::disk;
 use crate::world::git;
-use crate::world::git::readiness::{self, SubmoduleState, in_the_way};
+use crate::world::git::readiness::{self, AbsentSubmodule, in_the_way};
 use crate::world::git::refs::Refs;
 use crate::world::slots;
 use crate::world::store::Home;
@@ -39,10 +39,8 @@ pub fn check(home: &Home, setup: &FleetSetup, tasks: &[DescribedTask]) -> Result
         preflight.check_disk(home, &commit);
     }
     preflight.check_executor(home);
-    if let Some(remote) = &setup.remote
-        && let Err(fault) = preflight.check_remote(remote)
-    {
-        preflight.lacks_remote(remote, &fault);
+    if let Some(remote) = &setup.remote {
+        preflight.check_remote(remote);
     }
     let Preflight { missing, notes, .. } = preflight;
     if missing.is_empty() {
@@ -88,23 +86,21 @@ impl Preflight<'_> {
     /// The submodules of the base that a clone gets from here, and git-lfs.
     fn check_submodules(&mut self, commit: &str) {
         let FleetSetup { repository: top, base, .. } = self.setup;
-        let mut absent = Vec::new();
-        for SubmoduleState { path, is_initialised, has_commit } in
-            readiness::submodules(top, commit)
-        {
-            if !is_initialised {
-                absent.push(path);
-            } else if !has_commit {
+        let mut unused = Vec::new();
+        for AbsentSubmodule { path, is_initialised } in readiness::absent_submodules(top, commit) {
+            if is_initialised {
                 let what =
                     format!("the commit of the submodule {path} that {base} names is not here");
                 self.lacks(what, format!("git submodule update --init {path}"));
+            } else {
+                unused.push(path);
             }
         }
-        if !absent.is_empty() {
+        if !unused.is_empty() {
             self.notes.push(format!(
                 "these submodules are not checked out here, and the tasks start without them: {}\n\
                  hint: git submodule update --init",
-                named(&absent, NAMED_MAX)
+                named(&unused, NAMED_MAX)
             ));
         }
         if readiness::uses_lfs(top, commit) && on_path("git-lfs").is_empty() {
@@ -150,9 +146,23 @@ impl Preflight<'_> {
     }
 
     /// That the remote answers, has the base, and takes the refs of the fleet.
-    fn check_remote(&mut self, remote: &Remote) -> Result<(), GitFault> {
-        let FleetSetup { repository: folder, base, name: fleet, .. } = self.setup;
-        let refs = Refs { folder, remote: &remote.url, stop: &|| false, patience: None };
+    fn check_remote(&mut self, remote: &Remote) {
+        if let Err(GitFault { trouble, cause, cure, .. }) = self.ask_remote(remote) {
+            let without = match trouble {
+                GitTrouble::Auth | GitTrouble::Network | GitTrouble::NoRemote => {
+                    "; without --push, --land and --on it is not needed"
+                }
+                _ => "",
+            };
+            let what = format!("the remote {} cannot be used: {cause}", remote.name);
+            self.lacks(what, format!("{cure}{without}"));
+        }
+    }
+
+    fn ask_remote(&mut self, remote: &Remote) -> Result<(), GitFault> {
+        let FleetSetup { repository, base, name: fleet, folder, .. } = self.setup;
+        let Remote { name, url } = remote;
+        let refs = Refs { folder: repository, remote: url, stop: &|| false, patience: None };
         let (branch, record) = (format!("refs/heads/{base}"), format!("refs/crew/{fleet}/record"));
         let there = refs.list(&[
             &branch,
@@ -163,9 +173,16 @@ impl Preflight<'_> {
         ])?;
         let there: BTreeMap<String, String> =
             there.into_iter().map(|it| (it.name, it.id)).collect();
-        let Remote { name, .. } = remote;
+        let branch_of =
+            |task: &DescribedTask| format!("refs/heads/fleet/{fleet}/{}/1", task.task.id);
+        let wanted = self.tasks.iter().map(branch_of).chain([record.clone()]);
         let names: Vec<String> = there.keys().cloned().collect();
-        self.check_names(name, &names, &record);
+        for blocking in in_the_way(&names, &wanted.collect::<Vec<_>>()) {
+            let short = blocking.strip_prefix("refs/heads/").unwrap_or(blocking);
+            let what = format!("{short} at {name} is in the way of the fleet's own");
+            let fix = format!("rename it there, or name = \"NAME\" in {folder}/fleet.toml");
+            self.lacks(what, fix);
+        }
         match there.get(&branch) {
             Some(tip) => self.check_ahead(remote, tip),
             None => self.lacks(
@@ -180,32 +197,6 @@ impl Preflight<'_> {
         Ok(())
     }
 
-    fn lacks_remote(&mut self, remote: &Remote, fault: &GitFault) {
-        let GitFault { trouble, cause, cure, .. } = fault;
-        let without = match trouble {
-            GitTrouble::Auth | GitTrouble::Network | GitTrouble::NoRemote => {
-                "; without --push, --land and --on it is not needed"
-            }
-            _ => "",
-        };
-        let what = format!("the remote {} cannot be used: {cause}", remote.name);
-        self.lacks(what, format!("{cure}{without}"));
-    }
-
-    /// Refs at the remote that are in the way of the branches and refs of the fleet.
-    fn check_names(&mut self, remote: &str, there: &[String], record: &str) {
-        let FleetSetup { name: fleet, folder, .. } = self.setup;
-        let branch = |task: &DescribedTask| format!("refs/heads/fleet/{fleet}/{}/1", task.task.id);
-        let mut wanted: Vec<String> = self.tasks.iter().map(branch).collect();
-        wanted.push(record.to_owned());
-        for name in in_the_way(there, &wanted) {
-            let short = name.strip_prefix("refs/heads/").unwrap_or(name);
-            let what = format!("{short} at {remote} is in the way of the fleet's own");
-            let fix = format!("rename it there, or name = \"NAME\" in {folder}/fleet.toml");
-            self.lacks(what, fix);
-        }
-    }
-
     /// Commits of the base that the remote does not have: a note, and where they would land with a
     /// task's work, a fault.
     fn check_ahead(&mut self, remote: &Remote, tip: &str) {
@@ -214,10 +205,7 @@ impl Preflight<'_> {
         // The tip is not here if others pushed since the last fetch.
         let lacks = |known: String| Some((git::lacking(repository, &branch, &known)?, known));
         let known = [tip.to_owned(), remote.tracked(base)].into_iter().find_map(lacks);
-        let (ahead, known) = known.unwrap_or_default();
-        if ahead == 0 {
-            return;
-        }
+        let Some((ahead @ 1.., known)) = known else { return };
         let name = &remote.name;
         let push = format!("git push {name} {base}");
         let tasks = format!("refs/remotes/crew/{fleet}/");
@@ -229,11 +217,9 @@ impl Preflight<'_> {
             );
             return self.lacks(what, push);
         }
-        let is_behind = git::lacking(repository, &known, &branch) != Some(0);
-        let pull = if is_behind {
-            format!("git pull --rebase {name} {base}, and ")
-        } else {
-            String::new()
+        let pull = match git::lacking(repository, &known, &branch) {
+            Some(0) => String::new(),
+            _ => format!("git pull --rebase {name} {base}, and "),
         };
         let ahead = count(ahead, "commit");
         self.notes.push(format!(

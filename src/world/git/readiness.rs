@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::inside::submodules;
 use super::{Git, git, shared_folder};
 use crate::engine::git::{GitFault, GitStep};
 use crate::world::clock::{self, RetryPolicy};
@@ -42,50 +43,39 @@ pub fn in_the_way<'a>(refs: &'a [String], wanted: &[String]) -> Vec<&'a str> {
 /// that was killed has left them, or one hangs.
 pub fn left_locks(top: &Path, below: &str) -> Vec<PathBuf> {
     let Some(shared) = shared_folder(top) else { return Vec::new() };
-    let held = || {
+    let look = || {
         let mut locks: Vec<PathBuf> = LOCKS.iter().map(|name| shared.join(name)).collect();
         locks.retain(|lock| disk::exists(lock));
         let folder = shared.join(below);
         let names = disk::names(&folder, NAMES_MAX).into_iter();
         locks.extend(names.filter(|it| it.ends_with(".lock")).map(|name| folder.join(name)));
-        locks
+        if locks.is_empty() { Ok(()) } else { Err(locks) }
     };
-    let looked = clock::retry(
-        RetryPolicy::every(PAUSE, LOCKED),
-        || false,
-        || {
-            let held = held();
-            if held.is_empty() { Ok(held) } else { Err(held) }
-        },
-    );
-    looked.unwrap_or_else(|held| held)
+    clock::retry(RetryPolicy::every(PAUSE, LOCKED), || false, look).err().unwrap_or_default()
 }
 
-/// A submodule of a commit.
+/// A submodule whose commit is not here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubmoduleState {
+pub struct AbsentSubmodule {
     pub path: String,
     /// Whether it is checked out in this working tree.
     pub is_initialised: bool,
-    /// Whether the commit that is recorded of it is here. False where it is not checked out.
-    pub has_commit: bool,
 }
 
-/// The submodules that a commit names.
-pub fn submodules(top: &Path, commit: &str) -> Vec<SubmoduleState> {
-    let file = format!("{commit}:.gitmodules");
-    let list = ["config", "-z", "--blob", &*file, "--get-regexp", r"^submodule\..*\.path$"];
-    let listed = git(top, &list).unwrap_or_default();
-    let paths = listed.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\n')?.1));
-    let state = |path: &str| {
-        let entry = git(top, &["ls-tree", "-z", commit, "--", path])?;
-        let recorded = entry.strip_prefix("160000 commit ")?.split('\t').next()?.to_owned();
-        let folder = top.join(path);
+/// The submodules that a commit names, without those that have the commit that it records of them.
+pub fn absent_submodules(top: &Path, commit: &str) -> Vec<AbsentSubmodule> {
+    let mut absent = Vec::new();
+    for (_, path) in submodules(Git::here(top), &["--blob", &format!("{commit}:.gitmodules")]) {
+        let (folder, path) = (top.join(&path), path.display().to_string());
+        let entry = git(top, &["ls-tree", "-z", commit, "--", &path]).unwrap_or_default();
+        let recorded = entry.strip_prefix("160000 commit ").and_then(|it| it.split('\t').next());
+        let Some(recorded) = recorded else { continue };
         let is_initialised = disk::exists(&folder.join(".git"));
-        let has_commit = is_initialised && super::commit(&folder, &recorded).is_some();
-        Some(SubmoduleState { path: path.to_owned(), is_initialised, has_commit })
-    };
-    paths.filter_map(state).collect()
+        if !is_initialised || super::commit(&folder, recorded).is_none() {
+            absent.push(AbsentSubmodule { path, is_initialised });
+        }
+    }
+    absent
 }
 
 /// Whether a commit's `.gitattributes` gives files to git-lfs.

@@ -50,11 +50,10 @@ impl Referred<'_> {
             let Some(id) = entry.what.strip_prefix(b"160000 ") else { continue };
             let id = String::from_utf8_lossy(id).into_owned();
             let path = entry.path().display().to_string();
-            let address = self.address(commit, &path);
-            let is_there = match &address {
+            let is_there = match self.address(commit, &path) {
                 Some((url, is_own)) => {
-                    let path = if pushes && *is_own { Some(&*path) } else { None };
-                    self.is_on_remote(url, &id, path)?
+                    let path = if pushes && is_own { Some(&*path) } else { None };
+                    self.is_on_remote(&url, &id, path)?
                 }
                 None => false,
             };
