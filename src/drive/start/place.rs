@@ -102,12 +102,15 @@ pub fn without_git(
 
 /// The error where something needs a git repository and git finds none, or refuses it.
 pub fn needed(what: &str, here: &Path) -> Error {
-    match git::refusal(here) {
-        Some((cause, cure)) => anyhow!("{what} needs git here: {cause}\nhint: {cure}"),
-        None => anyhow!(
-            "{what} needs a git repository, and there is none here\nhint: git init, or leave {what} out"
-        ),
+    if let Some((cause, cure)) = git::refusal(here) {
+        return anyhow!("{what} needs git here: {cause}\nhint: {cure}");
     }
+    let or = if what.starts_with("--") {
+        format!("or leave {what} out")
+    } else {
+        "and a first commit".to_owned()
+    };
+    anyhow!("{what} needs a git repository, and there is none here\nhint: git init, {or}")
 }
 
 /// Refuses to rebase onto a name that is not a commit, and any git step in a repository whose

@@ -109,7 +109,8 @@ impl FromStr for TaskId {
             "it begins with `.` or `-`"
         } else if text.contains("..") {
             "it holds `..`"
-        } else if text.ends_with('.') || is_lock(text) {
+        } else if text.ends_with('.') || text.to_ascii_lowercase().ends_with(".lock") {
+            // git would take it for the lock of another ref.
             "it ends in `.` or `.lock`"
         } else {
             return Ok(Self(text.to_owned()));
@@ -117,11 +118,6 @@ impl FromStr for TaskId {
         let shown = within(text, SHOWN_CHARACTERS);
         Err(format!("{shown:?} cannot be a part of a branch: {fault}"))
     }
-}
-
-/// Whether git would take it for the lock of another ref.
-fn is_lock(text: &str) -> bool {
-    text.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("lock"))
 }
 
 impl TryFrom<String> for TaskId {

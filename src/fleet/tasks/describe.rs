@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result, bail};
 
 use super::DescribedFleet;
 use super::faults::Faults;
@@ -13,18 +13,19 @@ use super::options::{FleetFile, TaskOptions};
 use super::trust::requests;
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::error_text::error_text;
+use crate::drive::start::establish::Prepared;
+use crate::drive::start::place;
 use crate::drive::start::run::{first_prompt, prepare_at};
-use crate::drive::start::terms::{self, LoadedSettings};
-use crate::drive::start::{establish, place};
+use crate::drive::start::terms;
 use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote, TaskId};
-use crate::engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Place, Recipe, Role};
+use crate::engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Recipe, Role};
 use crate::engine::text::{Shown, distinct, named};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;
 use crate::fleet::store;
-use crate::parse::amounts::Amount;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
+use crate::parse::settings::merge::{amount, small};
 use crate::world::files::disk;
 use crate::world::git::include::INCLUDE_BYTES;
 use crate::world::git::{self, remotes, steps};
@@ -52,7 +53,7 @@ const NAMED_MAX: usize = 3;
 /// repository or folder.
 pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<DescribedFleet> {
     let folder = find_folder(here, &arguments.folder)?;
-    let top = git::top(&folder).ok_or_else(|| without_repository(&folder))?;
+    let top = git::top(&folder).ok_or_else(|| place::needed("a fleet", &folder))?;
     let (files, left_out) = list_files(&folder)?;
     let own = disk::read(&folder.join(FLEET_FILE), MAX_FILE_BYTES)?;
     let read = read_folder(files, own.as_deref());
@@ -67,49 +68,39 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     let setup = set_up(&top, &folder, &file, arguments)?;
     let known = store::read(home, &setup.name)?.map(|record| record.terms);
     known.iter().try_for_each(|known| refuse_other_fleet(&setup, known))?;
-    let place = place::place(&top, None)?;
-    let (tasks, mut notes) = contracts(home, &setup, &place, read, &folder)?;
-    notes.extend(unmeasured(&setup, &tasks));
+    let (tasks, notes) = contracts(home, &setup, read, &folder)?;
     let asked = requests(&setup, &file, &tasks, known.as_ref());
     let untrusted = trust::untrusted(home, &setup.repository, asked)?;
     Ok(DescribedFleet { setup, tasks, left_out, notes, untrusted })
 }
 
-fn without_repository(folder: &Path) -> Error {
-    match git::refusal(folder) {
-        Some((cause, fix)) => anyhow!("a fleet needs git here: {cause}\nhint: {fix}"),
-        None => anyhow!(
-            "a fleet needs a git repository, and its folder is in none\n\
-             hint: git init, and a first commit"
-        ),
-    }
-}
-
 fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
-    let below = here.join(named);
-    let from_the_root = || Some(git::top(here)?.join(named)).filter(|it| disk::exists(it));
-    let is_found = disk::exists(&below);
-    let folder = if is_found { below } else { from_the_root().unwrap_or(below) };
+    let mut folder = here.join(named);
+    if !disk::exists(&folder)
+        && let Some(from_the_root) = git::top(here).map(|top| top.join(named))
+        && disk::exists(&from_the_root)
+    {
+        folder = from_the_root;
+    }
     if disk::is_file(&folder) {
         bail!("{} is a file\nhint: name the folder of the tasks", folder.display());
     }
     Ok(disk::real_path(&folder)?)
 }
 
-/// The names and bytes of files.
-type TaskTexts = Vec<(String, Vec<u8>)>;
-
 /// The tasks' files with their bytes, and the names of the other files.
-fn list_files(folder: &Path) -> Result<(TaskTexts, Vec<String>)> {
+fn list_files(folder: &Path) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>)> {
     let mut names = disk::list(folder, NAMES_MAX)?;
     names.sort();
-    let (named, mut others): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| is_task(it));
-    let mut files = Vec::new();
-    for name in named {
-        let bytes = disk::read(&folder.join(&name), MAX_FILE_BYTES)?.unwrap_or_default();
-        files.push((name, bytes));
+    let (mut files, mut others) = (Vec::new(), Vec::new());
+    for name in names {
+        if is_task(&name) {
+            let bytes = disk::read(&folder.join(&name), MAX_FILE_BYTES)?.unwrap_or_default();
+            files.push((name, bytes));
+        } else if name != FLEET_FILE && !name.starts_with('.') {
+            others.push(name);
+        }
     }
-    others.retain(|name| name != FLEET_FILE && !name.starts_with('.'));
     Ok((files, others))
 }
 
@@ -135,14 +126,8 @@ fn set_up(
             "the fleet's name {name:?} cannot be used: {why}\nhint: name = \"NAME\" in {FLEET_FILE}"
         );
     }
-    let number =
-        |amount: Option<Amount<0>>| amount.map_or(0, |it| u32::try_from(it.0).unwrap_or(u32::MAX));
-    let landing = match arguments.land.as_deref() {
-        Some("pr") => LandingMode::Pr,
-        Some(_) => LandingMode::Main,
-        None => LandingMode::No,
-    };
     let below = folder.strip_prefix(top).unwrap_or(folder).display().to_string();
+    let landing = arguments.land.unwrap_or_default();
     if landing != LandingMode::No && below.is_empty() {
         bail!(
             "tasks at the root of the repository cannot be kept from landing changes of themselves\n\
@@ -150,22 +135,23 @@ fn set_up(
         );
     }
     let check = |run: &String| Check::new(run.as_str(), Role::Verify);
-    let max_cost = arguments.max_cost_micros.or(file.max_cost.map(|cost| cost.0));
+    let executor = arguments.on.clone().unwrap_or_else(|| LOCAL.to_owned());
+    let pushes = arguments.push || landing != LandingMode::No || executor != LOCAL;
     Ok(FleetSetup {
         name,
         repository: top.to_owned(),
         folder: below,
         base: base(top, file)?,
-        slots: arguments.slots.unwrap_or_else(|| number(file.slots)),
-        max_cost_micros: max_cost.unwrap_or(0),
+        slots: arguments.slots.unwrap_or_else(|| small(amount(file.slots))),
+        max_cost_micros: arguments.max_cost_micros.unwrap_or_else(|| amount(file.max_cost)),
         setup: file.setup.clone(),
         setup_timeout_s: file.setup_timeout.map_or(SETUP_TIMEOUT_S, |time| time.0),
         include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)?,
-        executor: arguments.on.clone().unwrap_or_else(|| LOCAL.to_owned()),
-        remote: remote(top, arguments)?,
+        executor,
+        remote: if pushes { Some(remote(top)?) } else { None },
         landing,
-        land_checks: file.land.check.iter().map(check).collect(),
-        land_keep: file.land.keep.clone(),
+        land_checks: file.check.iter().map(check).collect(),
+        land_keep: file.keep.clone(),
         keeps_branches: file.keep_branches,
         trusted: steps::trusted(top),
     })
@@ -182,8 +168,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
     let roots = git::head::roots(top);
     let main = roots.first().map_or(top, PathBuf::as_path);
     let is_hidden = name(main).starts_with('.');
-    let named = if is_hidden { main.parent().unwrap_or(main) } else { main };
-    let named = name(named);
+    let named = name(if is_hidden { main.parent().unwrap_or(main) } else { main });
     named.strip_suffix(".git").unwrap_or(&named).to_owned()
 }
 
@@ -204,11 +189,7 @@ fn base(top: &Path, file: &FleetFile) -> Result<String> {
 }
 
 /// The remote of a fleet that pushes.
-fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
-    let is_elsewhere = arguments.on.as_ref().is_some_and(|on| on != LOCAL);
-    if !arguments.push && arguments.land.is_none() && !is_elsewhere {
-        return Ok(None);
-    }
+fn remote(top: &Path) -> Result<Remote> {
     let Some((name, url)) = remotes::remote_of(top) else {
         bail!(
             "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
@@ -221,7 +202,7 @@ fn remote(top: &Path, arguments: &FleetRunArgs) -> Result<Option<Remote>> {
              hint: git remote set-url {name} without it, and a credential helper"
         );
     }
-    Ok(Some(Remote { name, url }))
+    Ok(Remote { name, url })
 }
 
 /// Refuses a fleet of this name that is known and is another one: of another repository, or of
@@ -267,10 +248,10 @@ pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()>
 fn contracts(
     home: &Home,
     setup: &FleetSetup,
-    place: &Place,
     read: Vec<(FleetTask, TaskOptions)>,
     folder: &Path,
 ) -> Result<(Vec<DescribedTask>, Vec<String>)> {
+    let place = place::place(&setup.repository, None)?;
     let known = terms::look(home, &place.checkout, true)?;
     // They hold for every task, so a fault of theirs is of none.
     let trusted = terms::refuse_untrusted(home, &known, "")?;
@@ -279,14 +260,17 @@ fn contracts(
     FLEET_FILE.clone_into(&mut faults.file);
     if setup.landing == LandingMode::Main {
         // Jobs of another executor land here, too.
-        match missing_at_the_start(place, &setup.land_checks) {
+        match missing_at_the_start(&place, &setup.land_checks) {
             Ok(note) => notes.extend(note),
             Err(error) => faults.at(None, format!("[land] check: {}", in_a_line(&error))),
         }
     }
     for (task, options) in read {
         faults.file = format!("{}.md", task.id);
-        match contract(home, setup, place, &known, options.run_args(&task.prompt)) {
+        let (typed, place) = (options.run_args(&task.prompt), place.clone());
+        match prepare_at(home, typed, &setup.repository, place, known.clone())
+            .and_then(|prepared| contract(home, setup, prepared))
+        {
             Ok((contract, more)) => {
                 notes.extend(more);
                 tasks.push(DescribedTask { task, contract });
@@ -294,10 +278,8 @@ fn contracts(
             Err(error) => faults.at(None, in_a_line(&error)),
         }
     }
-    let faults = faults.into_lines();
-    if !faults.is_empty() {
-        return Err(refusal(folder, &faults));
-    }
+    faults.none().map_err(|faults| refusal(folder, &faults))?;
+    notes.extend(unmeasured(setup, &tasks));
     Ok((tasks, distinct(notes.into_iter())))
 }
 
@@ -305,13 +287,10 @@ fn contracts(
 fn contract(
     home: &Home,
     setup: &FleetSetup,
-    place: &Place,
-    known: &LoadedSettings,
-    typed: crate::parse::arguments::RunArgs,
+    prepared: Prepared,
 ) -> Result<(Contract, Vec<String>)> {
-    let prepared = prepare_at(home, typed, &setup.repository, place.clone(), known.clone())?;
     first_prompt(home, &prepared)?;
-    let establish::Prepared { mut contract, notes, .. } = prepared;
+    let Prepared { mut contract, notes, .. } = prepared;
     if setup.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
         bail!(
             "no-worse cannot be judged on main as it will be\nhint: use verify, or leave --land out"
@@ -357,16 +336,18 @@ fn in_a_line(error: &Error) -> String {
 
 /// The note for the tasks whose agents never report what they use, where the fleet limits that.
 fn unmeasured(setup: &FleetSetup, tasks: &[DescribedTask]) -> Option<String> {
-    let is_silent = |task: &&DescribedTask| {
-        task.contract.run.as_ref().is_some_and(|run| run.agent.dialect == Dialect::TEXT)
-    };
-    let names: Vec<String> =
-        tasks.iter().filter(is_silent).map(|task| task.task.id.to_string()).collect();
-    (setup.max_cost_micros > 0 && !names.is_empty()).then(|| {
-        format!(
-            "max-cost cannot count what these use: {}. Their agent does not report it, so each has \
-             one iteration, and is blocked if it is not done then",
-            named(&names, NAMED_MAX)
-        )
-    })
+    let mut names = Vec::new();
+    for DescribedTask { task, contract } in tasks {
+        if contract.run.as_ref().is_some_and(|run| run.agent.dialect == Dialect::TEXT) {
+            names.push(task.id.to_string());
+        }
+    }
+    if setup.max_cost_micros == 0 || names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "max-cost cannot count what these use: {}. Their agent does not report it, so each has \
+         one iteration, and is blocked if it is not done then",
+        named(&names, NAMED_MAX)
+    ))
 }

@@ -107,7 +107,8 @@ fn what_cannot_be_a_fleet_says_why() {
     let why = refused(describe(&yard.home, &Yard::arguments(), outside.path()));
     assert!(why.starts_with("a fleet needs a git repository"), "{why}");
     yard.write("shop/c.md", A_TASK);
-    let root = FleetRunArgs { folder: ".".into(), land: Some("main".into()), ..Default::default() };
+    let root =
+        FleetRunArgs { folder: ".".into(), land: Some(LandingMode::Main), ..Default::default() };
     let why = refused(yard.describe(&root));
     assert!(why.starts_with("tasks at the root of the repository"), "{why}");
     yard.write("shop/tasks/fleet.toml", "base = 'nowhere'");

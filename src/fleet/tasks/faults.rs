@@ -40,8 +40,14 @@ impl Faults {
         self.at(line, format!("{}: {why}", shown(written.trim().trim_end_matches(':'))));
     }
 
+    /// Nothing was found.
+    ///
+    /// # Errors
     /// A line for each fault. What is wrong with several files as a whole is one.
-    pub(super) fn into_lines(mut self) -> Vec<String> {
+    pub(super) fn none(mut self) -> Result<(), Vec<String>> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
         self.found.sort();
         let mut rows: Vec<(Vec<String>, String)> = Vec::new();
         for Fault { file, line, what, .. } in self.found {
@@ -55,6 +61,8 @@ impl Faults {
                 rows.push((vec![file], what));
             }
         }
-        rows.iter().map(|(files, what)| format!("{}: {what}", named(files, NAMED_MAX))).collect()
+        let line =
+            |(files, what): &(Vec<String>, String)| format!("{}: {what}", named(files, NAMED_MAX));
+        Err(rows.iter().map(line).collect())
     }
 }

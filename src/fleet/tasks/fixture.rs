@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::{DescribedFleet, describe};
+use crate::engine::fleet::LandingMode;
 use crate::parse::arguments::FleetRunArgs;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::{Call, ExitCause};
@@ -66,7 +67,7 @@ impl Yard {
 
     /// The fleet of the folder `tasks`, landing on main.
     pub fn landing(&self) -> DescribedFleet {
-        self.describe(&FleetRunArgs { land: Some("main".to_owned()), ..Self::arguments() }).unwrap()
+        self.describe(&FleetRunArgs { land: Some(LandingMode::Main), ..Self::arguments() }).unwrap()
     }
 
     pub fn arguments() -> FleetRunArgs {

@@ -7,7 +7,7 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use crate::parse::settings::{Item, broken, in_order, line};
+use crate::parse::settings::{broken, in_order, line};
 
 /// A line, counted from 1, and what is wrong there.
 pub(super) type Broken = (usize, String);
@@ -58,17 +58,16 @@ pub(super) fn split(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
 
 /// A fence under blank lines: read as text, all that it says would be lost without a word.
 fn misplaced(text: &str) -> Option<Broken> {
-    let bare = |line: &str| line.trim_matches('\u{feff}').trim().to_owned();
-    let mut lines = text.lines().map(bare).enumerate();
-    let (at, first) = lines.find(|(_, line)| !line.is_empty())?;
-    let is_of = |mark: char| first.len() > 1 && first.chars().all(|it| it == mark);
+    let lines = text.lines().map(|line| line.trim_matches('\u{feff}').trim());
+    let (at, first) = lines.enumerate().find(|(_, line)| !line.is_empty())?;
+    let is_rule = first.trim_matches('-').is_empty() || first.trim_matches('+').is_empty();
     let what = if first.starts_with("<<<<<<<") {
         "a merge is open here: resolve it".to_owned()
-    } else if FENCES.contains(&&*first) {
+    } else if FENCES.contains(&first) {
         format!(
             "front matter begins on the first line: remove what is before this `{first}`, or write the prompt above it"
         )
-    } else if is_of('-') || is_of('+') {
+    } else if is_rule && first.len() > 1 {
         format!("`{first}` is not a fence: front matter is between lines `---` or `+++`")
     } else {
         return None;
@@ -84,52 +83,58 @@ pub(super) fn toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Broken>
     })?;
     let mut entries = Vec::new();
     for (key, value) in in_order(root.get_ref()) {
-        match value.get_ref() {
-            DeValue::Table(table) if tables.contains(&key.get_ref().as_ref()) => {
-                let items = in_order(table).into_iter();
-                entries.extend(items.map(|item| entry(text, key.get_ref(), item)));
+        let (table, items) = match value.get_ref() {
+            DeValue::Table(table) if tables.contains(&&**key.get_ref()) => {
+                (key.get_ref().to_string(), in_order(table))
             }
-            _ => entries.push(entry(text, "", (key, value))),
-        }
+            _ => (String::new(), vec![(key, value)]),
+        };
+        entries.extend(items.into_iter().map(|(key, value)| KeyValue {
+            table: table.clone(),
+            key: key.get_ref().to_string(),
+            line: line(text, &key.span()),
+            value: Some(written(text, value)),
+        }));
     }
     Ok(entries)
-}
-
-fn entry(text: &str, table: &str, (key, value): Item<'_>) -> KeyValue {
-    KeyValue {
-        table: table.to_owned(),
-        key: key.get_ref().to_string(),
-        line: line(text, &key.span()),
-        value: Some(written(text, value)),
-    }
 }
 
 fn written(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
     match value.get_ref() {
         // In a file of Windows a shell would take the carriage return for a part of the last word.
-        DeValue::String(text) => Value::String(text.replace("\r\n", "\n")),
+        DeValue::String(text) => text.replace("\r\n", "\n").into(),
         // The number that a program would make of it may be written in another way.
         DeValue::Integer(_) | DeValue::Float(_) => {
-            Value::String(text.get(value.span()).unwrap_or_default().replace('_', ""))
+            text.get(value.span()).unwrap_or_default().replace('_', "").into()
         }
-        DeValue::Boolean(on) => Value::Boolean(*on),
+        DeValue::Boolean(on) => (*on).into(),
         DeValue::Array(list) => Value::Array(list.iter().map(|one| written(text, one)).collect()),
         // No key takes them; serde would take a date for a text.
-        DeValue::Datetime(_) | DeValue::Table(_) => Value::Table(Table::new()),
+        DeValue::Datetime(_) | DeValue::Table(_) => Table::new().into(),
     }
 }
 
 fn yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
     let options = options! { emit_unresolved_aliases: true };
     let mut nodes = Nodes(Parser::new_from_str_with_options(text, options));
-    let entries = match nodes.within_document()? {
-        (Event::StreamEnd, _) => return Ok(Vec::new()),
-        (Event::MappingStart(_, 0, None), _) => nodes.entries()?,
-        (_, line) => {
-            return Err((line, "the front matter takes lines of KEY: VALUE".to_owned()));
+    let mut entries = Vec::new();
+    match nodes.next()? {
+        (Event::StreamEnd, _) => return Ok(entries),
+        (Event::MappingStart(_, 0, None), _) => {}
+        (_, line) => return Err((line, "the front matter takes lines of KEY: VALUE".to_owned())),
+    }
+    loop {
+        let (event, line) = nodes.next()?;
+        if event == Event::MappingEnd {
+            break;
         }
-    };
-    match nodes.within_document()? {
+        let Some(Value::String(key)) = nodes.value(&event)? else {
+            return Err((line, "a key of the front matter is a word".to_owned()));
+        };
+        let (event, _) = nodes.next()?;
+        entries.push(KeyValue { table: String::new(), key, line, value: nodes.value(&event)? });
+    }
+    match nodes.next()? {
         (Event::StreamEnd, _) => Ok(entries),
         (_, line) => {
             Err((line, "the front matter is one YAML document, and another begins here".to_owned()))
@@ -141,44 +146,26 @@ fn yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
 struct Nodes<'text>(Parser<'text, StrInput<'text>>);
 
 impl<'text> Nodes<'text> {
-    /// The next event and its line.
+    /// The next event that begins or ends a value, or ends the text, and its line.
     fn next(&mut self) -> Result<(Event<'text>, usize), Broken> {
-        match self.0.next_event() {
-            Some(Ok((event, span))) => Ok((event, span.start.line())),
-            Some(Err(error)) => {
-                let what = error.info();
-                let way_out =
-                    "a value that holds `: ` or ` #`, or begins with a mark, needs quotes";
-                Err((error.marker().line(), format!("this is not YAML: {what}; {way_out}")))
-            }
-            None => Err((1, "this is not YAML: it ends too early".to_owned())),
-        }
-    }
-
-    /// The next event that is not the beginning or the end of a document.
-    fn within_document(&mut self) -> Result<(Event<'text>, usize), Broken> {
         loop {
-            match self.next()? {
-                (Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd, _) => {}
-                other => return Ok(other),
+            match self.0.next_event() {
+                Some(Ok((
+                    Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd,
+                    _,
+                ))) => {}
+                Some(Ok((event, span))) => return Ok((event, span.start.line())),
+                Some(Err(error)) => {
+                    let what = error.info();
+                    let way_out =
+                        "a value that holds `: ` or ` #`, or begins with a mark, needs quotes";
+                    return Err((
+                        error.marker().line(),
+                        format!("this is not YAML: {what}; {way_out}"),
+                    ));
+                }
+                None => return Err((1, "this is not YAML: it ends too early".to_owned())),
             }
-        }
-    }
-
-    /// The keys of the mapping that has begun.
-    fn entries(&mut self) -> Result<Vec<KeyValue>, Broken> {
-        let mut entries = Vec::new();
-        loop {
-            let (event, line) = self.next()?;
-            if event == Event::MappingEnd {
-                return Ok(entries);
-            }
-            let Some(Value::String(key)) = self.value(&event)? else {
-                return Err((line, "a key of the front matter is a word".to_owned()));
-            };
-            let (event, _) = self.next()?;
-            let (table, value) = (String::new(), self.value(&event)?);
-            entries.push(KeyValue { table, key, line, value });
         }
     }
 

@@ -19,7 +19,7 @@ use crate::engine::text::{is_word_of, words_of};
 use crate::parse::amounts::{Amount, Unit, texts};
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, run_options};
 use crate::parse::settings::is_branch;
-use crate::parse::settings::options::LoopOptions;
+use crate::parse::settings::options::{Key, LoopOptions};
 use crate::parse::spelling::{nearest, shown};
 
 /// What YAML makes of a value that was left out, or whose quotes were.
@@ -58,27 +58,16 @@ pub(super) const LAND: &str = "check keep";
 pub(super) const TOP: &str = "name base slots max-cost setup setup-timeout keep-branches";
 /// Where every key belongs that is not an option.
 const HOMES: [(&str, &str); 5] = [
-    ("in the front matter of a task", FRONT_MATTER),
-    ("above the first table of fleet.toml", TOP),
-    ("under [land] in fleet.toml", LAND),
-    ("in fleet.toml, as a line [task] with its keys below", "task"),
-    ("in fleet.toml, as a line [land] with its keys below", "land"),
+    (FRONT_MATTER, "in the front matter of a task"),
+    (TOP, "above the first table of fleet.toml"),
+    (LAND, "under [land] in fleet.toml"),
+    ("task", "in fleet.toml, as a line [task] with its keys below"),
+    ("land", "in fleet.toml, as a line [land] with its keys below"),
 ];
 const HOME_OF_OPTIONS: &str = "under [task] in fleet.toml, or in the front matter of a task";
+const HOME_OF_SETTINGS: &str = "under [loop] in a settings file, for every loop";
 
-/// What a task file says of the task beside its options.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct FrontMatter {
-    #[serde(deserialize_with = "after")]
-    pub(super) after: Vec<TaskId>,
-    #[serde(deserialize_with = "touches")]
-    pub(super) touches: Vec<String>,
-    #[serde(deserialize_with = "priority")]
-    pub(super) priority: Option<u8>,
-}
-
-/// The options of a task, those of `[task]` included.
+/// What the front matter of a task says, the options of `[task]` included.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct TaskOptions {
@@ -88,9 +77,15 @@ pub struct TaskOptions {
     recipe: RecipeArgs,
     agent_cmd: Option<String>,
     words: Option<Vec<String>>,
+    #[serde(deserialize_with = "after")]
+    pub(super) after: Vec<TaskId>,
+    #[serde(deserialize_with = "touches")]
+    pub(super) touches: Vec<String>,
+    #[serde(deserialize_with = "priority")]
+    pub(super) priority: Option<u8>,
 }
 
-/// What fleet.toml says above its tables and under `[land]`.
+/// What fleet.toml says beside `[task]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct FleetFile {
@@ -109,18 +104,10 @@ pub struct FleetFile {
     #[serde(deserialize_with = "above_zero")]
     pub setup_timeout: Option<Amount<{ Unit::Seconds as usize }>>,
     pub keep_branches: bool,
-    #[serde(skip)]
-    pub land: LandTable,
-}
-
-/// `[land]` of fleet.toml.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct LandTable {
-    /// Commands for `sh -c` that must pass on the base before a task's work lands there.
+    /// Under `[land]`: commands for `sh -c` that must pass on the base before a task's work lands.
     #[serde(deserialize_with = "texts")]
     pub check: Vec<String>,
-    /// Ignored files that the clean checkout of a landing keeps, as patterns of git.
+    /// Under `[land]`: ignored files that the clean checkout of a landing keeps, as patterns of git.
     #[serde(deserialize_with = "texts")]
     pub keep: Vec<String>,
 }
@@ -158,7 +145,7 @@ fn above_zero<'de, D: Deserializer<'de>, const UNIT: usize>(
 }
 
 /// The name of a key: people write `_` for `-`, and `n` as on the command line.
-pub(super) fn key_name(written: &str) -> String {
+fn key_name(written: &str) -> String {
     match written {
         "n" => "max-iterations".to_owned(),
         written => written.replace('_', "-"),
@@ -166,31 +153,27 @@ pub(super) fn key_name(written: &str) -> String {
 }
 
 /// Reads entries one by one, as a `T` takes them, so that each fault has its line. `keys` are those
-/// of this place of the file. Returns what can be used, and that as a table.
-pub(super) fn read<T: DeserializeOwned + Default>(
-    entries: &[&KeyValue],
+/// of this place of the file. Returns those that can be used.
+pub(super) fn read<'entry, T: DeserializeOwned>(
+    entries: impl IntoIterator<Item = &'entry KeyValue>,
     keys: &'static str,
     faults: &mut Faults,
-) -> (T, Table) {
+) -> Table {
     let (mut taken, mut lines) = (Table::new(), BTreeMap::new());
-    let takes_options = is_word_of(keys, AGENT_WORDS);
-    for entry in entries {
-        let (key, name) = (shown(&entry.key), key_name(&entry.key));
-        if let Some(line) = lines.insert(name.clone(), entry.line) {
-            faults.at(entry.line, format!("{key} is given twice, also in line {line}: keep one"));
+    for KeyValue { key, line, value, .. } in entries {
+        let (key, name) = (shown(key), key_name(key));
+        if let Some(before) = lines.insert(name.clone(), *line) {
+            faults.at(*line, format!("{key} is given twice, also in line {before}: keep one"));
         }
-        if !is_word_of(keys, &name) && !(takes_options && is_option(&name)) {
-            faults.at(entry.line, unknown(&key, &name, keys));
+        let is_known =
+            is_word_of(keys, &name) || (is_word_of(keys, AGENT_WORDS) && is_option(&name));
+        if !is_known {
+            faults.at(*line, unknown(&key, &name, keys));
             continue;
         }
-        let Some(value) = entry.value.clone() else {
-            faults.refuse(entry.line, NO_VALUE);
-            continue;
-        };
-        let value = as_listed(&name, value);
-        match refusal::<T>(&name, &value) {
-            Some(why) => faults.refuse(entry.line, &why),
-            None => drop(taken.insert(name, value)),
+        match usable::<T>(&name, value.as_ref()) {
+            Ok(value) => drop(taken.insert(name, value)),
+            Err(why) => faults.refuse(*line, &why),
         }
     }
     for (one, other) in EXCLUSIVE {
@@ -198,33 +181,28 @@ pub(super) fn read<T: DeserializeOwned + Default>(
             faults.at(None, format!("{one} cannot be used with {other}: give one of the two"));
         }
     }
-    // Each key was read alone before.
-    (T::deserialize(taken.clone()).unwrap_or_default(), taken)
+    taken
 }
 
-/// The value as the key's type has it: a list where it holds one.
-fn as_listed(name: &str, value: Value) -> Value {
-    match value {
+/// The value of a key as a `T` takes it, a list where the key holds one; or why it takes none.
+fn usable<T: DeserializeOwned>(name: &str, value: Option<&Value>) -> Result<Value, String> {
+    let value = match value.ok_or(NO_VALUE)?.clone() {
         Value::Boolean(true) if name == "prove" => "proven".into(),
         Value::Boolean(false) if name == "prove" => "off".into(),
         // Names between commas, as on a command line.
         Value::String(names) if name == "fallback" => {
             names.split(',').map(str::trim).collect::<Vec<_>>().into()
         }
-        Value::Array(list) => list.into(),
-        one if is_word_of(ADDED, name) => vec![one].into(),
-        one => one,
-    }
-}
-
-/// Why a `T` does not take a value for a key.
-fn refusal<T: DeserializeOwned>(name: &str, value: &Value) -> Option<String> {
+        one if !one.is_array() && is_word_of(ADDED, name) => vec![one].into(),
+        value => value,
+    };
+    let parts = value.as_array().map_or(slice::from_ref(&value), Vec::as_slice);
     let is_blank = |text: &str| text.trim().is_empty() || text.contains('\0');
-    let parts = value.as_array().map_or(slice::from_ref(value), Vec::as_slice);
     if name != AGENT_WORDS && parts.iter().filter_map(Value::as_str).any(is_blank) {
-        return Some("expected a text that is not blank".to_owned());
+        return Err("expected a text that is not blank".to_owned());
     }
-    let error = T::deserialize(Table::from_iter([(name.to_owned(), value.clone())])).err()?;
+    let alone = Table::from_iter([(name.to_owned(), value.clone())]);
+    let Err(error) = T::deserialize(alone) else { return Ok(value) };
     let message = error.message().lines().next().unwrap_or_default();
     let expected = message.find("expected ").map_or(message, |at| &message[at..]);
     // The line is shown already.
@@ -233,29 +211,31 @@ fn refusal<T: DeserializeOwned>(name: &str, value: &Value) -> Option<String> {
     // `true` is a command, too.
     let is_bare = parts.iter().any(Value::is_bool);
     let quotes = if is_bare { " (as a text it needs quotes)" } else { "" };
-    Some(expected.replace("a boolean", "true or false") + quotes)
+    Err(expected.replace("a boolean", "true or false") + quotes)
 }
 
 /// What is wrong with a key that is not one of these.
 fn unknown(key: &str, name: &str, keys: &'static str) -> String {
-    if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-        return format!("`{name}` is not for a task to set: {why}");
-    }
-    let home = HOMES.iter().find(|(_, keys)| is_word_of(keys, name)).map(|(home, _)| *home);
-    if let Some(home) = if is_option(name) { Some(HOME_OF_OPTIONS) } else { home } {
-        return format!("`{name}` belongs {home}");
-    }
     let takes_options = is_word_of(keys, AGENT_WORDS);
     let known: Vec<&str> = words_of(keys).chain(options().filter(|_| takes_options)).collect();
-    if let Some(meant) = nearest(name, &known) {
-        return format!("unknown key `{key}`: did you mean `{meant}`?");
+    if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        format!("`{name}` is not for a task to set: {why}")
+    } else if is_option(name) {
+        format!("`{name}` belongs {HOME_OF_OPTIONS}")
+    } else if let Some((_, home)) = HOMES.iter().find(|(keys, _)| is_word_of(keys, name)) {
+        format!("`{name}` belongs {home}")
+    } else if Key::find("loop", name).is_some() {
+        format!("`{name}` belongs {HOME_OF_SETTINGS}")
+    } else if let Some(meant) = nearest(name, &known) {
+        format!("unknown key `{key}`: did you mean `{meant}`?")
+    } else {
+        let more = if takes_options { ", and the options that crew run --help lists" } else { "" };
+        format!("unknown key `{key}`: the keys are {}{more}", keys.replace(' ', ", "))
     }
-    let more = if takes_options { ", and the options that crew run --help lists" } else { "" };
-    format!("unknown key `{key}`: the keys are {}{more}", keys.replace(' ', ", "))
 }
 
 /// Whether a file may set an option of this name.
-pub(super) fn is_option(name: &str) -> bool {
+fn is_option(name: &str) -> bool {
     options().any(|known| known == name)
 }
 
@@ -291,16 +271,17 @@ pub(super) fn laid_over(fleet: &Table, own: Table) -> Table {
     all
 }
 
-/// These options as a file in TOML would have them, one a text.
-pub(super) fn words(options: &Table) -> Vec<String> {
-    options.iter().map(|(key, value)| format!("{key} = {value}")).collect()
+/// The options of a task as a file in TOML would have them, one a text.
+pub(super) fn words(task: &Table) -> Vec<String> {
+    let options = task.iter().filter(|(key, _)| is_option(key));
+    options.map(|(key, value)| format!("{key} = {value}")).collect()
 }
 
 impl TaskOptions {
     /// The arguments of `crew run` for a task with this prompt.
     pub fn run_args(self, prompt: &str) -> RunArgs {
-        let Self { options: LoopOptions { limits, terms, process }, recipe, agent_cmd, words } =
-            self;
+        let Self { options, recipe, agent_cmd, words, .. } = self;
+        let LoopOptions { limits, terms, process } = options;
         // One word would be the name of a procedure.
         let task = vec![format!("{prompt}\n")];
         let start = LoopArgs { task, terms, limits, ..LoopArgs::default() };

@@ -1,16 +1,16 @@
 //! Task files and fleet.toml as people write them, and what is reported of their faults.
 
+use clap::Arg;
 use serde::Deserialize;
 
 use super::folder::{is_task, read_folder};
 use super::front_matter::split;
-use super::options::{
-    FRONT_MATTER, FleetFile, FrontMatter, LAND, LandTable, TOP, TaskOptions, options,
-};
+use super::options::{FRONT_MATTER, FleetFile, LAND, TOP, TaskOptions, options};
 use crate::engine::fleet::FleetTask;
 use crate::engine::record::Proof;
 use crate::engine::text::words_of;
 use crate::parse::amounts::Amount;
+use crate::parse::arguments::run_options;
 
 type Read = Result<(FleetFile, Vec<(FleetTask, TaskOptions)>), String>;
 
@@ -390,11 +390,12 @@ fn what_holds_for_all_is_read() {
         setup: Some("npm ci".to_owned()),
         setup_timeout: Some(Amount(300)),
         keep_branches: true,
-        land: LandTable { check, keep: vec!["target".to_owned()] },
+        check,
+        keep: vec!["target".to_owned()],
     };
     assert_eq!(file, expected);
     assert_eq!(read_fleet_file("").unwrap(), FleetFile::default());
-    assert_eq!(read_fleet_file("[land]\ncheck = 'a'").unwrap().land.check, ["a"]);
+    assert_eq!(read_fleet_file("[land]\ncheck = 'a'").unwrap().check, ["a"]);
 }
 
 #[test]
@@ -595,18 +596,41 @@ fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_as_it_is() {
 fn every_key_that_a_file_may_have_is_read() {
     let unfit = || toml::Value::Table(toml::Table::new());
     let alone = |key: &str| toml::Table::from_iter([(key.to_owned(), unfit())]);
-    for key in options() {
+    for key in options().chain(words_of(FRONT_MATTER)) {
         assert!(TaskOptions::deserialize(alone(key)).is_err(), "{key}");
     }
-    for key in words_of(FRONT_MATTER).filter(|key| *key != "words") {
-        assert!(FrontMatter::deserialize(alone(key)).is_err(), "{key}");
-    }
-    for key in words_of(TOP) {
+    for key in words_of(TOP).chain(words_of(LAND)) {
         assert!(FleetFile::deserialize(alone(key)).is_err(), "{key}");
     }
-    for key in words_of(LAND) {
-        assert!(LandTable::deserialize(alone(key)).is_err(), "{key}");
+}
+
+/// What `crew run` takes and no list here names would be refused without a reason.
+#[test]
+fn an_option_of_crew_run_is_read_or_refused_with_its_line_and_the_way_out() {
+    let refused_by_name = |text: &str, file: &str, line: usize, key: &str| {
+        let start = format!("{file}:{line}: `{key}` is not for a task to set: ");
+        text.strip_prefix(&start).is_some_and(|why| !why.is_empty())
+    };
+    for key in run_options().filter_map(Arg::get_long) {
+        if options().any(|option| option == key) {
+            continue;
+        }
+        for (file, task, shared) in [
+            ("auth.md", format!("---\nn: 3\n{key}: true\n---\nFix it."), String::new()),
+            ("auth.md", format!("+++\nn = 3\n{key} = true\n+++\nFix it."), String::new()),
+            ("fleet.toml", "Fix it.".to_owned(), format!("slots = 2\n[task]\n{key} = true")),
+        ] {
+            let why = read(&[("auth.md", &task)], Some(&shared)).expect_err(key);
+            assert!(refused_by_name(&why, file, 3, key), "{why}");
+        }
     }
+    let settings = "---\nmax-turns: 3\nprotect: src\nredline: 50%\nargs: [-v]\n---\nFix it.";
+    insta::assert_snapshot!(refused(settings), @"
+    auth.md:2: `max-turns` belongs under [loop] in a settings file, for every loop
+    auth.md:3: `protect` belongs under [loop] in a settings file, for every loop
+    auth.md:4: `redline` belongs under [loop] in a settings file, for every loop
+    auth.md:5: `args` belongs under [loop] in a settings file, for every loop
+    ");
 }
 
 #[test]

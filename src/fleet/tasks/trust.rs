@@ -1,7 +1,7 @@
 //! What of a fleet a person has to trust: everything in its folder that names a program, widens a
 //! limit or leaves this machine, word for word, and each prompt by its fingerprint.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::folder::FLEET_FILE;
 use super::options::FleetFile;
@@ -16,39 +16,38 @@ use crate::parse::settings::trust::TrustRequest;
 /// The characters of a hash by which a changed setting is named.
 const HASH_CHARS: usize = 8;
 
-/// All of it. `known` is the setup of an earlier start.
+/// All of it, each with the name of its file. `known` is the setup of an earlier start.
 pub(super) fn requests(
     setup: &FleetSetup,
     file: &FleetFile,
     tasks: &[DescribedTask],
     known: Option<&FleetSetup>,
 ) -> Vec<TrustRequest> {
-    let path = Path::new(&setup.folder).join(FLEET_FILE);
     let mut texts = vec![terms(file)];
     texts.extend(planted(setup, known));
     texts.extend(setup.setup.iter().map(|run| format!("setup: {run}")));
     texts.extend(setup.land_checks.iter().map(|check| format!("land check: {}", check.run)));
     texts.extend(setup.remote.iter().map(|remote| pushes(setup, remote)));
     texts.extend(setup.include.iter().map(|text| format!("{INCLUDE}: {text}")));
-    let of_tasks = tasks.iter().map(|task| {
-        let path = Path::new(&setup.folder).join(format!("{}.md", task.task.id));
-        request(setup, path, &of_task(task))
-    });
-    let of_all = texts.iter().map(|text| request(setup, path.clone(), text));
-    of_all.chain(of_tasks).collect()
+    let of_all = texts.into_iter().map(|text| (FLEET_FILE.to_owned(), text));
+    let of_tasks = tasks.iter().map(|task| (format!("{}.md", task.task.id), of_task(task)));
+    let request = |(file, what): (String, String)| TrustRequest {
+        text: format!("[fleet {}] {what}", setup.name),
+        origin: ValueOrigin::File { path: Path::new(&setup.folder).join(file), line: 1 },
+    };
+    of_all.chain(of_tasks).map(request).collect()
 }
 
 /// The limits of fleet.toml: a check that is taken away, a limit that is raised and leftovers that a
 /// landing keeps are asked about, too.
 fn terms(file: &FleetFile) -> String {
     let slots = file.slots.map_or("usual".to_owned(), |slots| slots.to_string());
-    let cost = file.max_cost.map(|cost| Money::from_micros(cost.0).to_string());
+    let cost = file.max_cost.map_or("none".to_owned(), |it| Money::from_micros(it.0).to_string());
     format!(
-        "terms: slots {slots}, base {}, max-cost {}, land checks {}, landings keep {:?}",
+        "terms: slots {slots}, base {}, max-cost {cost}, land checks {}, landings keep {:?}",
         file.base.as_deref().unwrap_or("usual"),
-        cost.as_deref().unwrap_or("none"),
-        file.land.check.len(),
-        file.land.keep
+        file.check.len(),
+        file.keep
     )
 }
 
@@ -76,17 +75,10 @@ fn pushes(setup: &FleetSetup, Remote { name, url }: &Remote) -> String {
 /// The options of a task, word for word, and its prompt.
 fn of_task(task: &DescribedTask) -> String {
     let FleetTask { id, revision, words, .. } = &task.task;
-    let mut text = words.join(", ");
+    let mut text = format!("task {id}, fingerprint {revision}: {}", words.join(", "));
     if words.iter().any(|word| word.starts_with("verify = ") && word.contains("\"auto\"")) {
-        let found: Vec<&str> =
-            task.contract.checks.iter().map(|check| check.run.as_str()).collect();
-        text = format!("{text} (auto: {})", found.join("; "));
+        let found = task.contract.checks.iter().map(|check| check.run.as_str());
+        text += &format!(" (auto: {})", found.collect::<Vec<_>>().join("; "));
     }
-    format!("task {id}, fingerprint {revision}: {text}")
-}
-
-/// What a person has to trust because of this file.
-fn request(setup: &FleetSetup, path: PathBuf, what: &str) -> TrustRequest {
-    let text = format!("[fleet {}] {what}", setup.name);
-    TrustRequest { text, origin: ValueOrigin::File { path, line: 1 } }
+    text
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::values::{self, cluster};
+use crate::engine::fleet::LandingMode;
 use crate::parse::settings::is_branch;
 
 /// The verbs of fleets. What concerns one task has the verbs of a loop.
@@ -70,7 +71,7 @@ pub struct FleetRunArgs {
     /// Each is checked there before it is pushed.
     #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
     #[arg(value_parser = landing)]
-    pub land: Option<String>,
+    pub land: Option<LandingMode>,
     /// What runs them: local, slurm, slurm:HOST, or NAME
     ///
     /// slurm:HOST by ssh to its login node; NAME is that of an [executor.NAME] in your settings.
@@ -110,8 +111,7 @@ pub struct FleetStatusArgs {
 /// What runs the jobs of a fleet. Whether the user's settings have an executor of this name is
 /// found out at the start.
 fn executor(text: &str) -> Result<String, &'static str> {
-    let is_name = |text: &str| is_branch(text) && !text.contains(':');
-    if cluster(text).is_ok() || is_name(text) {
+    if cluster(text).is_ok() || (is_branch(text) && !text.contains(':')) {
         Ok(text.to_owned())
     } else {
         Err("local, slurm, slurm:HOST, or the NAME of an [executor.NAME] in your settings")
@@ -119,9 +119,10 @@ fn executor(text: &str) -> Result<String, &'static str> {
 }
 
 /// How completed tasks land. A folder behind the option is easily typed.
-fn landing(text: &str) -> Result<String, &'static str> {
+fn landing(text: &str) -> Result<LandingMode, &'static str> {
     match text {
-        "main" | "pr" => Ok(text.to_owned()),
+        "main" => Ok(LandingMode::Main),
+        "pr" => Ok(LandingMode::Pr),
         _ => Err("pr or nothing; the folder is before it: crew fleet run FOLDER --land"),
     }
 }
