@@ -443,10 +443,8 @@ pub fn send(home: &Home, fleet: &str, task: Option<&TaskId>, request: &FleetRequ
     }
     files.make()?;
     if disk::names(&files.requests(), REQUESTS_MAX).len() >= REQUESTS_MAX {
-        bail!(
-            "{REQUESTS_MAX} requests to the fleet {fleet} wait already\n\
-             hint: crew fleet run {fleet} reads them"
-        );
+        let run = read(home, fleet)?.unwrap_or_default().terms.run_command();
+        bail!("{REQUESTS_MAX} requests to the fleet {fleet} wait already\nhint: {run} reads them");
     }
     let now = clock::now().wall.timestamp_micros();
     let file = files.requests().join(format!("{now:020}-{:016x}.json", env::random()));

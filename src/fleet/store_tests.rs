@@ -259,7 +259,8 @@ fn requests_are_read_in_their_order_and_what_cannot_be_read_is_set_aside() {
         write(&files, &format!("{number}.json"), b"{}");
     }
     let full = why(send(&home, "shop", None, &pause));
-    assert!(full.starts_with("1000 requests to the fleet shop wait already"), "{full}");
+    let run = "hint: crew fleet run tasks reads them";
+    assert_eq!(full, format!("1000 requests to the fleet shop wait already\n{run}"));
 }
 
 #[test]
