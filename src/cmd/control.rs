@@ -12,6 +12,7 @@ use crate::engine::record::{Actor, Loop, Obeyed, Status};
 use crate::engine::text::clean;
 use crate::engine::view::Fact;
 use crate::exit::Exit;
+use crate::fleet::events::FleetRequest;
 use crate::fleet::record::TaskRequest;
 use crate::parse::arguments::{SetArgs, UsageError};
 use crate::parse::requests::handoff_of_shell;
@@ -28,7 +29,7 @@ use std::path::Path;
 pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     let (by_agent, reason_of) = (actor() == Actor::Agent, reason.map(str::to_owned));
     let request = TaskRequest::Cancel { now: true, by_agent, reason: reason_of };
-    if let Some(done) = stopped(name, &request)? {
+    if let Some(done) = stopped(name, request)? {
         return Ok(done);
     }
     ordered(
@@ -45,7 +46,7 @@ pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
 
 /// Pauses the requested loop, task or fleet.
 pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
-    if let Some(done) = stopped(name, &TaskRequest::Pause { now })? {
+    if let Some(done) = stopped(name, TaskRequest::Pause { now })? {
         return Ok(done);
     }
     ordered(
@@ -56,10 +57,10 @@ pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
 }
 
 /// The same for a task or a fleet, if the name is one.
-fn stopped(name: Option<&str>, request: &TaskRequest) -> Result<Option<Exit>> {
+fn stopped(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
     let home = home()?;
     let Some(named) = named(&home, name)? else { return Ok(None) };
-    print::out(&named.stop(&home, request, actor())?);
+    print::out(&named.request(&home, &FleetRequest::Task(request), actor())?);
     Ok(Some(Exit::SUCCESS))
 }
 

@@ -20,6 +20,7 @@ use crate::drive::{control, prove, tree};
 use crate::engine::record::{Actor, Loop, LoopId, Outcome};
 use crate::engine::text::{clip, count};
 use crate::exit::Exit;
+use crate::fleet::events::FleetRequest;
 use crate::fleet::verbs::Named;
 use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of};
 use crate::parse::settings::merge::merge;
@@ -196,7 +197,9 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
     if let Some(words) = &arguments.answer.tell {
         print::out(&named.tell(home, words, Actor::User)?);
     }
-    print::out(&named.resume(home, arguments.answer.accept_test_changes)?);
+    let accepts_test_changes = arguments.answer.accept_test_changes;
+    let request = FleetRequest::Resume { accepts_test_changes };
+    print::out(&named.request(home, &request, Actor::User)?);
     Ok(Exit::SUCCESS)
 }
 

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use minijinja::context;
 
 use super::attempt;
 use super::files::FleetFiles;
@@ -14,11 +15,15 @@ use super::store;
 use crate::drive::{control, end};
 use crate::engine::fleet::TaskId;
 use crate::engine::record::{Actor, Loop, Outcome};
-use crate::engine::text::{Shown, count};
+use crate::engine::text::Shown;
+use crate::engine::words::templates;
 use crate::parse::arguments::UsageError;
 use crate::world::files::disk;
 use crate::world::git::{self, head};
 use crate::world::store::{self as loops, Home};
+
+/// What is answered to a request.
+const ANSWERS: &str = include_str!("verbs.j2");
 
 /// A task, or all tasks of a fleet.
 #[derive(Debug)]
@@ -32,58 +37,58 @@ pub struct Named {
 /// # Errors
 /// If the fleet cannot be read, or has no such task.
 pub fn resolve(home: &Home, text: &str) -> Result<Option<Named>> {
-    let (fleet, task) = text.split_once('/').map_or((text, None), |(it, task)| (it, Some(task)));
+    let (fleet, typed) = text.split_once('/').map_or((text, None), |(it, task)| (it, Some(task)));
     if fleet.parse::<TaskId>().is_err() {
         return Ok(None);
     }
     let Some(record) = store::read(home, fleet)? else { return Ok(None) };
-    let Some(typed) = task else { return Ok(Some(Named { record, task: None })) };
-    let task = typed.parse().ok().filter(|id| record.tasks.contains_key(id));
-    if task.is_none() {
-        bail!(
+    let task = typed.and_then(|typed| typed.parse().ok());
+    let task = task.filter(|id| record.tasks.contains_key(id));
+    match (typed, &task) {
+        (Some(typed), None) => bail!(
             "the fleet {fleet} has no task {}\nhint: crew fleet status {fleet} lists them",
             Shown(typed)
-        );
+        ),
+        _ => Ok(Some(Named { record, task })),
     }
-    Ok(Some(Named { record, task }))
 }
 
 /// The fleet of that name. Without one, the newest of the repository that holds `folder`, whichever
 /// of its working trees started it; outside a repository the only one of this machine.
 pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecord> {
     let names = store::names(home)?;
+    let these = || match names.join(", ") {
+        known if known.is_empty() => "crew fleet run FOLDER starts one".to_owned(),
+        known => format!("name one of these: {known}"),
+    };
     if let Some(name) = name {
-        if let Some(found) = names.iter().find(|known| *known == name) {
-            return store::read(home, found)?.ok_or_else(|| anyhow::anyhow!("it was removed"));
+        let known = names.iter().find(|known| *known == name);
+        let found = known.map_or(Ok(None), |known| store::read(home, known))?;
+        return found
+            .with_context(|| format!("there is no fleet {} here\nhint: {}", Shown(name), these()));
+    }
+    let (mut known, trees) = (readable(home, &names), head::roots(folder));
+    match (newest(&known, &trees), known.len()) {
+        (Some(found), _) => Ok(found.clone()),
+        (None, 0) => {
+            bail!("there is no fleet on this machine\nhint: crew fleet run FOLDER starts one")
         }
-        let fix = match names.join(", ") {
-            known if known.is_empty() => "crew fleet run FOLDER starts one".to_owned(),
-            known => format!("name one of these: {known}"),
-        };
-        bail!("there is no fleet {} here\nhint: {fix}", Shown(name));
-    }
-    let mut known: Vec<FleetRecord> =
-        names.iter().filter_map(|name| store::read(home, name).ok().flatten()).collect();
-    let trees = head::roots(folder);
-    if let Some(found) = newest(&known, &trees) {
-        return Ok(found.clone());
-    }
-    match known.len() {
-        0 => bail!("there is no fleet on this machine\nhint: crew fleet run FOLDER starts one"),
-        1 if trees.is_empty() => Ok(known.remove(0)),
-        _ => bail!(UsageError::new(
-            "there is no fleet of this folder",
-            format!("name one of these: {}", names.join(", "))
-        )),
+        (None, 1) if trees.is_empty() => Ok(known.remove(0)),
+        _ => bail!(UsageError::new("there is no fleet of this folder", these())),
     }
 }
 
 /// The name of the newest fleet of the repository that holds `folder`.
 pub fn newest_here(home: &Home, folder: &Path) -> Option<String> {
-    let names = store::names(home).ok().filter(|names| !names.is_empty())?;
-    let read = |name: &String| store::read(home, name).ok().flatten();
-    let known: Vec<FleetRecord> = names.iter().filter_map(read).collect();
+    let known = readable(home, &store::names(home).ok()?);
+    if known.is_empty() {
+        return None;
+    }
     Some(newest(&known, &head::roots(folder))?.terms.name.clone())
+}
+
+fn readable(home: &Home, names: &[String]) -> Vec<FleetRecord> {
+    names.iter().filter_map(|name| store::read(home, name).ok().flatten()).collect()
 }
 
 fn newest<'a>(known: &'a [FleetRecord], trees: &[PathBuf]) -> Option<&'a FleetRecord> {
@@ -94,6 +99,11 @@ fn newest<'a>(known: &'a [FleetRecord], trees: &[PathBuf]) -> Option<&'a FleetRe
 impl Named {
     fn fleet(&self) -> &str {
         &self.record.terms.name
+    }
+
+    /// What a person types for it: `shop` or `shop/vat`.
+    fn name(&self) -> String {
+        self.task.as_ref().map_or_else(|| self.fleet().to_owned(), |id| self.record.named(id))
     }
 
     /// Whether the loop of this id works on one of its tasks.
@@ -158,142 +168,106 @@ impl Named {
             .with_context(|| format!("{commit} is not in {} any more", repository.display()))
     }
 
-    /// The same, if it lives here.
-    fn live(&self, home: &Home, id: &TaskId, task: &TaskRecord) -> Option<Loop> {
-        let is_here = self.record.is_local() && task.is_running();
-        self.loop_of(home, id).filter(|record| is_here && record.is_live())
-    }
-
-    /// Pauses or cancels; what it says of that.
-    pub fn stop(&self, home: &Home, request: &TaskRequest, by: Actor) -> Result<String> {
-        let (is_cancel, fleet) = (request.ending().is_some(), self.fleet());
-        let verb = if is_cancel { "cancelled" } else { "paused" };
-        let open = self.tasks().filter(|(_, task)| task.ending().is_none());
-        let (running, others): (Vec<_>, Vec<_>) = open.partition(|(_, task)| task.is_running());
-        if let (0, Some(refusal)) = (running.len() + others.len(), self.refusal(is_cancel)) {
-            bail!(refusal);
-        }
-        let is_coordinated = store::is_coordinated(home, fleet);
-        if is_coordinated || is_cancel {
-            store::send(home, fleet, self.task.as_ref(), &FleetRequest::Task(request.clone()))?;
-        }
-        for &(id, task) in &running {
-            let Some(record) = self.live(home, id, task) else { continue };
-            match request {
-                TaskRequest::Pause { now } => drop(control::pause(home, &record.id, by, *now)?),
-                TaskRequest::Cancel { reason, .. } => {
-                    drop(end::cancel(home, &record.id, by, reason.as_deref())?);
-                }
-            }
-        }
-        let when = if request.is_now() { "" } else { " after this iteration" };
-        let mut parts = Vec::new();
-        for (tasks, when) in [(running.len(), when), (others.len(), "")] {
-            if tasks > 0 {
-                let is = if tasks == 1 { "is" } else { "are" };
-                parts.push(format!("{} {is} {verb}{when}", count(tasks as u64, "task")));
-            }
-        }
-        let text = match (&self.task, &parts[..]) {
-            (Some(id), [part]) => format!("{fleet}/{id}{}", part.trim_start_matches("1 task")),
-            (Some(id), _) => format!("{fleet}/{id} is given up"),
-            (None, parts) => format!("fleet {fleet}: {}", parts.join(", ")),
-        };
-        Ok(format!("{text} · {}", self.what_follows(is_coordinated, is_cancel)))
-    }
-
-    fn what_follows(&self, is_coordinated: bool, is_cancel: bool) -> String {
-        let name = self.task.as_ref().map_or_else(String::new, |task| format!("/{task}"));
-        match (is_coordinated, is_cancel) {
-            (true, _) => format!("crew resume {}{name} resumes it", self.fleet()),
-            (false, true) => format!("{} takes note", self.record.terms.run_command()),
-            (false, false) => format!("{} resumes it", self.record.terms.run_command()),
-        }
-    }
-
-    /// Why nothing of what is meant can be paused or cancelled, if every task of it has ended.
-    fn refusal(&self, is_cancel: bool) -> Option<String> {
-        let (fleet, verb) = (self.fleet(), if is_cancel { "cancel" } else { "pause" });
-        let Some(id) = &self.task else {
-            return Some(format!(
-                "there is nothing to {verb}: every task of the fleet {fleet} has ended\n\
-                 hint: crew fleet status {fleet} says how"
-            ));
-        };
-        let ending = self.record.task(id)?.ending()?;
-        let is_landed = matches!(ending.landed, Some(Landed::Main(_)));
-        // By its name completed work is given up that shall not land.
-        let is_open = is_cancel && !is_landed && ending.outcome != Outcome::Cancelled;
-        let word = ending.outcome.label();
-        (!is_open).then(|| {
-            format!("task {fleet}/{id} is {word}\nhint: crew status {fleet}/{id} says why")
-        })
-    }
-
     /// Sends a message to the agents of the tasks that are open or asked for one. That of another
     /// agent is marked.
     pub fn tell(&self, home: &Home, words: &str, by: Actor) -> Result<String> {
-        let (words, fleet) = (control::tellable(words)?, self.fleet());
-        let (is_alone, by_agent) = (self.task.is_some(), by == Actor::Agent);
-        let reads = |task: &TaskRecord| match task.ending().map(|ending| ending.outcome) {
-            None | Some(Outcome::Blocked) => true,
-            Some(Outcome::Completed | Outcome::Cancelled) => false,
-            Some(_) => is_alone,
-        };
-        let tasks: Vec<_> = self.tasks().filter(|(_, task)| reads(task)).collect();
-        let Some((first, task)) = tasks.first() else {
-            let over =
-                self.task.as_ref().and_then(|id| Some((id, self.record.task(id)?.ending()?)));
-            let hint = match over {
-                Some((id, ending)) if ending.outcome == Outcome::Cancelled => {
-                    format!("crew resume {fleet}/{id} first: it was cancelled")
-                }
-                _ => "what is still to do is a task of its own".to_owned(),
-            };
-            bail!("nobody reads that: what is meant is over\nhint: {hint}");
-        };
-        if is_alone && task.messages.len() >= MESSAGES_MAX {
-            bail!(
-                "{MESSAGES_MAX} messages already wait for {fleet}/{first}\n\
-                 hint: its agent gets them with its next prompt"
-            );
-        }
-        let request = FleetRequest::Tell { words: words.clone(), by_agent };
-        if store::is_coordinated(home, fleet) || by_agent {
-            store::send(home, fleet, self.task.as_ref(), &request)?;
-        } else {
-            for &(id, task) in &tasks {
-                match self.live(home, id, task) {
-                    Some(record) => drop(control::tell(home, &record.id, &words)?),
-                    None => store::send(home, fleet, Some(id), &request)?,
-                }
-            }
-        }
-        let again = match task.ending() {
-            Some(_) if is_alone => format!(" · crew resume {fleet}/{first} tries it again"),
-            _ => String::new(),
-        };
-        let readers = count(tasks.len() as u64, "agent");
-        let verb = if tasks.len() == 1 { "gets" } else { "get" };
-        Ok(format!("fleet {fleet}: {readers} {verb} the message with the next prompt{again}"))
+        let (words, by_agent) = (control::tellable(words)?, by == Actor::Agent);
+        self.request(home, &FleetRequest::Tell { words, by_agent }, by)
     }
 
-    /// Lifts a pause, or tries again what ended without being completed.
-    pub fn resume(&self, home: &Home, accepts_test_changes: bool) -> Result<String> {
-        let fleet = self.fleet();
-        if self.tasks().all(|(_, task)| task.is_done(self.record.terms.landing)) {
-            bail!("what is meant is completed\nhint: what is still to do is a task of its own");
+    /// Asks something of all tasks that are meant: of the coordinator, and of what runs here. Returns
+    /// what follows, in a line.
+    ///
+    /// # Errors
+    /// If no task takes it, or it cannot be left for the coordinator.
+    pub fn request(&self, home: &Home, request: &FleetRequest, by: Actor) -> Result<String> {
+        let tasks: Vec<_> = self.tasks().filter(|(_, task)| self.takes(task, request)).collect();
+        if tasks.is_empty() {
+            bail!(self.answer(request, &tasks, false));
         }
-        let request = FleetRequest::Resume { accepts_test_changes };
-        store::send(home, fleet, self.task.as_ref(), &request)?;
-        let named = self
-            .task
-            .as_ref()
-            .map_or_else(|| format!("fleet {fleet}"), |task| format!("{fleet}/{task}"));
-        let run = self.record.terms.run_command();
-        Ok(match store::is_coordinated(home, fleet) {
-            true => format!("{named} is resumed · crew fleet status {fleet}"),
-            false => format!("{named} is resumed by the next start · now type: {run}"),
-        })
+        let is_told = matches!(request, FleetRequest::Tell { .. });
+        let is_full = |task: &TaskRecord| task.messages.len() >= MESSAGES_MAX;
+        if is_told && self.task.is_some() && tasks.iter().any(|(_, task)| is_full(task)) {
+            bail!(
+                "{MESSAGES_MAX} messages already wait for {}\n\
+                 hint: its agent gets them with its next prompt",
+                self.name()
+            );
+        }
+        let (fleet, is_coordinated) = (self.fleet(), store::is_coordinated(home, self.fleet()));
+        let is_sent = match request {
+            // The next start lifts a pause.
+            FleetRequest::Task(request) => is_coordinated || request.is_cancel(),
+            FleetRequest::Tell { by_agent, .. } => is_coordinated || *by_agent,
+            FleetRequest::Resume { .. } => true,
+        };
+        if is_sent {
+            store::send(home, fleet, self.task.as_ref(), request)?;
+        }
+        for &(id, task) in &tasks {
+            let is_here = self.record.is_local() && task.is_running();
+            let live = if is_here { self.loop_of(home, id) } else { None };
+            let live = live.filter(Loop::is_live);
+            match (request, live.as_ref().map(|record| &record.id)) {
+                (FleetRequest::Task(TaskRequest::Pause { now }), Some(live)) => {
+                    drop(control::pause(home, live, by, *now)?);
+                }
+                (FleetRequest::Task(TaskRequest::Cancel { reason, .. }), Some(live)) => {
+                    drop(end::cancel(home, live, by, reason.as_deref())?);
+                }
+                (FleetRequest::Tell { words, .. }, Some(live)) if !is_sent => {
+                    drop(control::tell(home, live, words)?);
+                }
+                (FleetRequest::Tell { .. }, None) if !is_sent => {
+                    store::send(home, fleet, Some(id), request)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(self.answer(request, &tasks, is_coordinated))
+    }
+
+    /// Whether something asked of what is meant concerns this task of it.
+    fn takes(&self, task: &TaskRecord, request: &FleetRequest) -> bool {
+        let is_alone = self.task.is_some();
+        match (request, task.ending().map(|ending| ending.outcome)) {
+            (FleetRequest::Resume { .. }, _) => !task.is_done(self.record.terms.landing),
+            (_, None) => true,
+            // By its name completed work is given up that shall not land.
+            (FleetRequest::Task(request), Some(outcome)) => {
+                let is_landed = matches!(task.landed(), Some(Landed::Main(_)));
+                is_alone && request.is_cancel() && !is_landed && outcome != Outcome::Cancelled
+            }
+            (FleetRequest::Tell { .. }, Some(outcome)) => match outcome {
+                Outcome::Completed | Outcome::Cancelled => false,
+                outcome => is_alone || outcome == Outcome::Blocked,
+            },
+        }
+    }
+
+    /// What follows from a request that these tasks take, in a line; if none does, why.
+    fn answer(
+        &self,
+        request: &FleetRequest,
+        tasks: &[(&TaskId, &TaskRecord)],
+        is_coordinated: bool,
+    ) -> String {
+        let ending = self.task.as_ref().and_then(|id| self.record.task(id)?.ending());
+        let values = context! {
+            request, is_coordinated,
+            fleet => self.fleet(),
+            name => self.name(),
+            is_alone => self.task.is_some(),
+            outcome => ending.map(|ending| ending.outcome.label()),
+            tasks => tasks.len(),
+            runs => tasks.iter().any(|(_, task)| task.is_running()),
+            run => self.record.terms.run_command(),
+        };
+        let text = templates::environment().render_str(ANSWERS, values);
+        text.map_or_else(|error| format!("{error:#}"), |text| text.trim_end().to_owned())
     }
 }
+
+#[cfg(test)]
+#[path = "verbs_tests.rs"]
+mod tests;

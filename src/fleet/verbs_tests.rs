@@ -1,0 +1,74 @@
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::fleet::LandingMode;
+use crate::fleet::fixture::{a_record, a_running_task, a_task, an_ended_task, id};
+
+#[test]
+fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_way_out() {
+    let mut record = a_record(LandingMode::No);
+    let ended = [Outcome::Blocked, Outcome::Completed, Outcome::Cancelled].map(an_ended_task);
+    let [blocked, completed, cancelled] = ended;
+    for (name, task) in [
+        ("runs", a_running_task()),
+        ("waits", a_task()),
+        ("blocked", blocked),
+        ("completed", completed),
+        ("cancelled", cancelled),
+    ] {
+        record.tasks.insert(id(name), task);
+    }
+    let pause = |now| FleetRequest::Task(TaskRequest::Pause { now });
+    let cancel = TaskRequest::Cancel { now: true, by_agent: false, reason: None };
+    let tell = FleetRequest::Tell { words: "x".to_owned(), by_agent: false };
+    let requests = [
+        ("pause", pause(false)),
+        ("pause --now", pause(true)),
+        ("cancel", FleetRequest::Task(cancel)),
+        ("resume", FleetRequest::Resume { accepts_test_changes: false }),
+        ("tell", tell),
+    ];
+    let mut named = Named { record, task: None };
+    let mut lines = Vec::new();
+    for task in ["", "runs", "waits", "blocked", "completed", "cancelled"] {
+        named.task = task.parse().ok();
+        for (verb, request) in &requests {
+            let takes = |it: &(&TaskId, &TaskRecord)| named.takes(it.1, request);
+            let tasks: Vec<_> = named.tasks().filter(takes).collect();
+            let answer = named.answer(request, &tasks, task != "waits");
+            lines.push(format!("{verb} {}: {}", named.name(), answer.replace('\n', " | ")));
+        }
+    }
+    assert_snapshot!(lines.join("\n"), @"
+    pause shop: fleet shop: 2 tasks are paused after this iteration · crew resume shop resumes it
+    pause --now shop: fleet shop: 2 tasks are paused · crew resume shop resumes it
+    cancel shop: fleet shop: 2 tasks are cancelled · crew resume shop resumes it
+    resume shop: fleet shop: 4 tasks are resumed · crew fleet status shop
+    tell shop: fleet shop: 3 tasks are sent the message with the next prompt · crew fleet status shop
+    pause shop/runs: shop/runs is paused after this iteration · crew resume shop/runs resumes it
+    pause --now shop/runs: shop/runs is paused · crew resume shop/runs resumes it
+    cancel shop/runs: shop/runs is cancelled · crew resume shop/runs resumes it
+    resume shop/runs: shop/runs is resumed · crew fleet status shop
+    tell shop/runs: shop/runs is sent the message with the next prompt · crew fleet status shop
+    pause shop/waits: shop/waits is paused · crew fleet run tasks resumes it
+    pause --now shop/waits: shop/waits is paused · crew fleet run tasks resumes it
+    cancel shop/waits: shop/waits is cancelled · crew fleet run tasks takes note
+    resume shop/waits: shop/waits is resumed by the next start · now type: crew fleet run tasks
+    tell shop/waits: shop/waits is sent the message with the next prompt · crew fleet status shop
+    pause shop/blocked: task shop/blocked is blocked | hint: crew status shop/blocked says why
+    pause --now shop/blocked: task shop/blocked is blocked | hint: crew status shop/blocked says why
+    cancel shop/blocked: shop/blocked is cancelled · crew resume shop/blocked resumes it
+    resume shop/blocked: shop/blocked is resumed · crew fleet status shop
+    tell shop/blocked: shop/blocked is sent the message with the next prompt · crew resume shop/blocked tries it again
+    pause shop/completed: task shop/completed is completed | hint: crew status shop/completed says why
+    pause --now shop/completed: task shop/completed is completed | hint: crew status shop/completed says why
+    cancel shop/completed: shop/completed is cancelled · crew resume shop/completed resumes it
+    resume shop/completed: what is meant is completed | hint: what is still to do is a task of its own
+    tell shop/completed: nobody reads that: what is meant is over | hint: what is still to do is a task of its own
+    pause shop/cancelled: task shop/cancelled is cancelled | hint: crew status shop/cancelled says why
+    pause --now shop/cancelled: task shop/cancelled is cancelled | hint: crew status shop/cancelled says why
+    cancel shop/cancelled: task shop/cancelled is cancelled | hint: crew status shop/cancelled says why
+    resume shop/cancelled: shop/cancelled is resumed · crew fleet status shop
+    tell shop/cancelled: nobody reads that: what is meant is over | hint: crew resume shop/cancelled first: it was cancelled
+    ");
+}
