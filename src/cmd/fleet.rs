@@ -17,9 +17,9 @@ use crate::fleet::attempt::remote::result;
 use crate::fleet::clean::FleetLeftovers;
 use crate::fleet::coordinator::{CoordinatorEnd, coordinate};
 use crate::fleet::files::FleetFiles;
-use crate::fleet::record::{FleetRecord, TaskRecord, TaskRequest};
+use crate::fleet::record::{FleetRecord, TaskRequest};
 use crate::fleet::shared::RemoteAccess;
-use crate::fleet::status::{FleetStatus, TaskStatus, look};
+use crate::fleet::status::FleetStatus;
 use crate::fleet::tasks::{DescribedFleet, describe};
 use crate::fleet::verbs::Named;
 use crate::fleet::{plan_page, preflight, store, verbs};
@@ -106,22 +106,24 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
 
 /// The code of a fleet of which nothing runs.
 fn exit(record: &FleetRecord) -> Exit {
-    let tasks = || record.tasks.values();
-    let has_ended =
-        |task: &TaskRecord, outcome| task.ending().is_some_and(|ending| ending.outcome == outcome);
-    let is_paused = record.tasks.iter().any(|(id, task)| {
-        let request = record.request_of(id);
-        task.ending().is_none() && matches!(request, Some(TaskRequest::Pause { .. }))
+    let FleetRecord { tasks, request, terms, .. } = record;
+    if tasks.values().all(|task| task.is_done(terms.landing)) {
+        return Exit::SUCCESS;
+    }
+    let outcomes = || tasks.values().map(|task| task.ending().map(|ending| ending.outcome));
+    let is_cancelled = request.as_ref().is_some_and(TaskRequest::is_cancel);
+    let is_paused = tasks.iter().any(|(id, task)| {
+        let request = record.request_of(id).filter(|request| !request.is_cancel());
+        task.ending().is_none() && request.is_some()
     });
-    match &record.request {
-        _ if tasks().all(|task| task.is_done(record.terms.landing)) => Exit::SUCCESS,
-        Some(TaskRequest::Cancel { .. }) => Exit::of(Outcome::Cancelled),
-        _ if tasks().all(|task| has_ended(task, Outcome::Cancelled)) => {
-            Exit::of(Outcome::Cancelled)
-        }
-        _ if tasks().any(|task| has_ended(task, Outcome::Blocked)) => Exit::of(Outcome::Blocked),
-        _ if is_paused => Exit::INTERRUPTED,
-        _ => Exit::of(Outcome::Exhausted),
+    if is_cancelled || outcomes().all(|outcome| outcome == Some(Outcome::Cancelled)) {
+        Exit::of(Outcome::Cancelled)
+    } else if outcomes().any(|outcome| outcome == Some(Outcome::Blocked)) {
+        Exit::of(Outcome::Blocked)
+    } else if is_paused {
+        Exit::INTERRUPTED
+    } else {
+        Exit::of(Outcome::Exhausted)
     }
 }
 
@@ -132,8 +134,7 @@ pub fn status(home: &Home, mut record: FleetRecord, json: bool, watches: bool) -
         let Some(last) = watch(home, record, screen)? else { return Ok(Exit::SUCCESS) };
         record = last;
     }
-    let (reports, plan) = look(home, &record);
-    let status = FleetStatus::of(&record, &reports, &plan, clock::now().wall);
+    let status = FleetStatus::look(home, &record);
     if json {
         print::json(&serde_json::to_value(&status)?);
     } else {
@@ -152,8 +153,7 @@ fn watch(
 ) -> Result<Option<FleetRecord>> {
     let (name, mut unseen) = (record.terms.name.clone(), None);
     loop {
-        let (reports, plan) = look(home, &record);
-        let status = FleetStatus::of(&record, &reports, &plan, clock::now().wall);
+        let status = FleetStatus::look(home, &record);
         if !store::is_coordinated(home, &name) && (status.is_over() || screen.is_none()) {
             return Ok(Some(record));
         }
@@ -216,12 +216,8 @@ fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
 
 /// How the fleet sees one of its tasks, in one line.
 pub fn line_of_task(home: &Home, named: &Named, id: &TaskId) -> String {
-    let record = &named.record;
-    let (reports, plan) = look(home, record);
-    let status = FleetStatus::of(record, &reports, &plan, clock::now().wall);
-    let row = status.tasks.iter().find(|row| row.task == id);
-    let line = row.map(TaskStatus::line).unwrap_or_default();
-    format!("task {}/{id} · {}\n", record.terms.name, colour::head(&line))
+    let line = FleetStatus::look(home, &named.record).line_of(id);
+    format!("task {} · {}\n", named.record.named(id), colour::head(&line))
 }
 
 /// Shows a task whose loop is not on this machine: how the fleet sees it, what its attempt has left

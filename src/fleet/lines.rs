@@ -7,15 +7,15 @@ use unicode_width::UnicodeWidthStr;
 use super::record::{EndReason, FleetRecord, Landed, TaskEnding};
 use super::step::FleetLine;
 use crate::engine::record::Outcome;
-use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
+use crate::engine::text::{clean, clock_time, one_line, quoted, start, with_reason};
 
 /// The most characters of foreign text in a line.
 const TEXT_CHARS: usize = 200;
 /// The least columns of a task's name: those of one fleet are mostly shorter.
 const TASK_COLUMNS: usize = 14;
 /// How many characters of a commit are shown.
-const COMMIT_CHARS: usize = 7;
-/// A wait of fewer seconds is told to the second.
+pub(super) const COMMIT_CHARS: usize = 7;
+/// A wait of fewer seconds is shown to the second.
 const SECONDS_BELOW_S: i64 = 120;
 
 /// The line of an event at `at`, the user's local time, without its line break.
@@ -60,7 +60,7 @@ pub fn ended(ending: &TaskEnding) -> String {
     let proved = || proof.map_or(String::new(), |proof| format!(", proof: {}", proof.label()));
     match (outcome, landed) {
         (_, Some(Landed::Main(Some(commit)))) => {
-            format!("landed as {}{}", commit.get(..COMMIT_CHARS).unwrap_or(commit), proved())
+            format!("landed as {}{}", start(commit, COMMIT_CHARS), proved())
         }
         (_, Some(Landed::Main(None))) => format!("landed: main has its work already{}", proved()),
         (_, Some(Landed::Request(url))) => format!("requested: {}{}", shown(url), proved()),

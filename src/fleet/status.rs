@@ -1,7 +1,6 @@
 //! How a fleet is doing, as one value: how many tasks are where, what was spent, a row for each
-//! task, what needs a person first, and what that person types. It reads no clock and looks at no
-//! process. The page fits a screen, however many tasks there are: what has no room is left out from
-//! below, and is counted.
+//! task, what needs a person first, and what that person types. The page fits a screen, however
+//! many tasks there are: what has no room is left out from below, and is counted.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,19 +8,19 @@ use std::sync::LazyLock;
 use chrono::{DateTime, Utc};
 use minijinja::{Environment, Value, context};
 use serde::{Serialize, Serializer};
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use super::files::FleetFiles;
-use super::lines::shown;
+use super::lines::{COMMIT_CHARS, shown};
 use super::plan::FleetPlan;
 use super::record::{EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskState, WaitsFor};
 use super::spec::{AttemptPhase, AttemptReport};
 use super::{attempt, store};
-use crate::engine::fleet::{Carried, TaskId};
-use crate::engine::record::{Outcome, Proof};
-use crate::engine::text::{ago, brief, clock_time, named, quoted, start, with_reason, word};
-use crate::engine::usage::Money;
+use crate::engine::fleet::TaskId;
+use crate::engine::record::{LoopId, Outcome, Proof};
+use crate::engine::text::{ago, brief, clock_time, named, start, with_reason, word};
+use crate::engine::usage::{Money, Usage};
 use crate::engine::view::columns::{ALWAYS, CellColour, Column};
 use crate::engine::view::usage;
 use crate::engine::words::templates;
@@ -29,6 +28,7 @@ use crate::report::colour::{STRONG, marked, quiet, words};
 use crate::report::events::SCHEMA;
 use crate::report::page::{Reading, wrapped};
 use crate::report::table::{self, fitting};
+use crate::world::clock;
 use crate::world::store::Home;
 
 /// The fewest ended tasks from which the time of the others is estimated.
@@ -43,8 +43,10 @@ const TASK_COLUMNS: usize = 24;
 const BESIDE: usize = 26;
 /// Below this width there is no time, cost or place.
 const NARROW: usize = 60;
-/// How many characters of a commit are shown.
-const COMMIT_CHARS: usize = 7;
+
+/// What is counted of the tasks: those that are completed by where their work is.
+const COUNTED: [&str; 8] =
+    ["total", "landed", "requested", "completed", "running", "waiting", "needs_you", "cancelled"];
 
 static WORDS: LazyLock<Environment<'static>> =
     LazyLock::new(|| templates::with(templates::environment(), &[("status", TEMPLATE)]));
@@ -54,16 +56,17 @@ const TEMPLATE: &str = include_str!("status.j2");
 #[derive(Debug)]
 pub struct FleetStatus<'a> {
     record: &'a FleetRecord,
-    pub counts: StatusCounts,
+    /// How many tasks are where, by words of [`COUNTED`]; all but the total add up to it.
+    counts: BTreeMap<&'static str, usize>,
     /// Milliseconds since its start; up to its last end, once no task is open.
     elapsed_ms: u64,
     /// Milliseconds that the open tasks still need, as far as the ended ones show.
     left_ms: Option<u64>,
     /// The command for the oldest thing that needs a person, or else the one that continues.
-    pub next: Option<String>,
+    next: Option<String>,
     /// Group after group. What needs a person is sorted by its age, the oldest first; what is over
     /// the other way round.
-    pub tasks: Vec<TaskStatus<'a>>,
+    tasks: Vec<TaskStatus<'a>>,
 }
 
 /// What a person does about a task, in the order of the page.
@@ -79,77 +82,82 @@ pub enum StatusGroup {
     Cancelled,
 }
 
-/// How many tasks are where. All but the total add up to it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct StatusCounts {
-    pub total: usize,
-    /// Completed, and on the base.
-    pub landed: usize,
-    /// Completed, and in a pull request.
-    pub requested: usize,
-    /// Completed, and only on a branch.
-    pub completed: usize,
-    pub running: usize,
-    pub waiting: usize,
-    pub needs_you: usize,
-    pub cancelled: usize,
-}
-
-/// One task.
-#[derive(Debug)]
-pub struct TaskStatus<'a> {
-    pub task: &'a TaskId,
-    pub record: &'a TaskRecord,
-    /// Of the attempt that runs.
-    report: Option<&'a AttemptReport>,
-    waits: Option<&'a WaitsFor>,
-    pub group: StatusGroup,
+/// One task: a row of the page, and what `--json` prints of it. Every key is always there, and null
+/// where there is nothing to say.
+#[derive(Debug, Serialize)]
+struct TaskStatus<'a> {
+    task: &'a TaskId,
+    group: StatusGroup,
     /// One or two words: `conflict`, `test changes`, `runs`, `waits`, `landed`.
-    pub what: &'static str,
+    what: &'static str,
     /// Why, or what it does or waits for, in full.
-    pub news: String,
-    /// The iteration that runs or is next; of a task that nobody works on, the last one.
-    iteration: u32,
+    #[serde(rename = "why")]
+    news: String,
+    waits: Option<WaitsFor>,
+    /// Until when it waits for the model's service.
+    until: Option<DateTime<Utc>>,
     /// When its state changed last, or its iteration began.
     since: DateTime<Utc>,
+    outcome: Option<Outcome>,
+    reason: Option<EndReason>,
+    proof: Option<Proof>,
+    landed: Option<&'a Landed>,
+    was_sent_back: bool,
+    attempt: u32,
+    branch: Option<String>,
+    commit: Option<&'a str>,
+    /// Whether its attempt has reported commits that were not fetched, or not pushed, yet.
+    is_behind: bool,
+    #[serde(rename = "loop")]
+    loop_id: Option<&'a LoopId>,
+    host: Option<String>,
+    job: Option<&'a str>,
+    slot: Option<u32>,
+    /// The iteration that runs or is next; of a task that nobody works on, the last one.
+    iteration: u32,
+    max_iterations: u32,
+    last: String,
+    revision: &'a str,
+    elapsed_ms: u64,
+    #[serde(serialize_with = "usage_json")]
+    usage: Usage,
+    reserved_usd: f64,
 }
 
-/// What is known of a fleet beside its record: the reports of the attempts that run here, and what
-/// every other task waits for. An attempt whose process is gone waits for the next coordinator.
-pub fn look(home: &Home, record: &FleetRecord) -> (BTreeMap<TaskId, AttemptReport>, FleetPlan) {
-    let files = FleetFiles::of(home, &record.terms.name);
-    let is_coordinated = store::is_coordinated(home, &record.terms.name);
-    let (mut reports, mut plan) = (BTreeMap::new(), FleetPlan::recorded(record, is_coordinated));
-    for (id, task) in &record.tasks {
-        let is_alive = || attempt::is_alive(&files, id, task.attempt);
-        let is_left = match task.state {
-            TaskState::Running { .. } => record.is_local() && !is_coordinated && !is_alive(),
-            TaskState::Landing { .. } => !is_coordinated,
-            TaskState::Waiting | TaskState::Ended(_) => false,
-        };
-        if is_left {
-            plan.waits.insert(id.clone(), WaitsFor::Run);
-        } else if task.is_running() && record.is_local() {
-            let report = attempt::read_report(&files, id, task.attempt);
-            reports.extend(report.map(|report| (id.clone(), report)));
-        }
-    }
-    (reports, plan)
+fn usage_json<S: Serializer>(used: &Usage, to: S) -> Result<S::Ok, S::Error> {
+    usage(used).serialize(to)
 }
 
 impl<'a> FleetStatus<'a> {
+    /// How a fleet of this machine is now, by the reports of the attempts that run here. An attempt
+    /// whose process is gone waits for the next coordinator.
+    pub fn look(home: &Home, record: &'a FleetRecord) -> Self {
+        let files = FleetFiles::of(home, &record.terms.name);
+        let is_coordinated = store::is_coordinated(home, &record.terms.name);
+        let mut plan = FleetPlan::recorded(record, is_coordinated);
+        let mut reports = BTreeMap::new();
+        for (id, task) in &record.tasks {
+            let is_here = task.is_running() && record.is_local();
+            let is_alone = !is_coordinated && (task.is_landing() || is_here);
+            if is_alone && !(is_here && attempt::is_alive(&files, id, task.attempt)) {
+                plan.waits.insert(id.clone(), WaitsFor::Run);
+            } else if is_here {
+                let report = attempt::read_report(&files, id, task.attempt);
+                reports.extend(report.map(|report| (id.clone(), report)));
+            }
+        }
+        Self::of(record, &reports, &plan, clock::now().wall)
+    }
+
     /// Counts and sorts. A task that waits by the plan waits, whatever the record says.
-    pub fn of(
+    fn of(
         record: &'a FleetRecord,
-        reports: &'a BTreeMap<TaskId, AttemptReport>,
-        plan: &'a FleetPlan,
+        reports: &BTreeMap<TaskId, AttemptReport>,
+        plan: &FleetPlan,
         now: DateTime<Utc>,
     ) -> Self {
-        let row = |(id, task)| {
-            let task = TaskStatus::of(id, task, reports.get(id), plan.waits.get(id));
-            task.with_news(record)
-        };
-        let mut tasks: Vec<TaskStatus<'a>> = record.tasks.iter().map(row).collect();
+        let row = |id: &'a TaskId| TaskStatus::of(record, id, reports.get(id), plan.waits.get(id));
+        let mut tasks: Vec<TaskStatus<'a>> = record.tasks.keys().filter_map(row).collect();
         let landing = tasks.iter().filter(|row| row.what == "lands").map(|row| row.since).min();
         for row in tasks.iter_mut().filter(|row| row.what == "lands" && Some(row.since) > landing) {
             (row.group, row.what) = (StatusGroup::Waiting, "waits");
@@ -160,8 +168,14 @@ impl<'a> FleetStatus<'a> {
             (group @ (StatusGroup::Done | StatusGroup::Cancelled), since) => (group, -since),
             (group, since) => (group, since),
         });
-        let counts = counts(&tasks);
-        let is_over = counts.running + counts.waiting == 0;
+        let mut counts = BTreeMap::from(COUNTED.map(|word| (word, 0)));
+        for row in &tasks {
+            let word = if row.group == StatusGroup::Done { row.what } else { word(&row.group) };
+            for word in ["total", word] {
+                *counts.entry(word).or_default() += 1;
+            }
+        }
+        let is_over = counts["running"] + counts["waiting"] == 0;
         let last_end = record.tasks.values().map(|task| task.at).max().filter(|_| is_over);
         let elapsed_ms = between(record.started_at, last_end.unwrap_or(now));
         let (left_ms, next) = (left(&tasks, now), next(record, &tasks));
@@ -173,17 +187,10 @@ impl<'a> FleetStatus<'a> {
         !self.tasks.iter().any(TaskStatus::continues)
     }
 
-    /// "$18.20 of $50.00", "unknown of $50.00"; `None` where nothing is known and nothing limits
-    /// it.
-    fn cost(&self) -> Option<String> {
-        let (spent, most) = (self.record.spent(), self.record.terms.max_cost_micros);
-        let known = spent.cost_text(most > 0);
-        if most == 0 {
-            return known;
-        }
-        let none = if spent.is_lower_bound() { "unknown" } else { "$0.00" };
-        let known = known.unwrap_or_else(|| none.to_owned());
-        Some(format!("{known} of {}", Money::from_micros(most)))
+    /// How a task is in one line: "waits: after vat", "conflict: src/pay.rs changed on main too".
+    pub fn line_of(&self, id: &TaskId) -> String {
+        let row = self.tasks.iter().find(|row| row.task == id);
+        row.map_or_else(String::new, |row| with_reason(row.what, &shown(&row.news)))
     }
 }
 
@@ -210,7 +217,7 @@ impl Serialize for FleetStatus<'_> {
             "elapsed_ms": self.elapsed_ms,
             "left_ms": self.left_ms,
             "next": self.next,
-            "tasks": self.tasks.iter().map(|row| row.json(self.record)).collect::<Vec<_>>(),
+            "tasks": self.tasks,
         });
         value.serialize(to)
     }
@@ -218,154 +225,119 @@ impl Serialize for FleetStatus<'_> {
 
 impl<'a> TaskStatus<'a> {
     fn of(
+        record: &'a FleetRecord,
         id: &'a TaskId,
-        task: &'a TaskRecord,
-        report: Option<&'a AttemptReport>,
-        waits: Option<&'a WaitsFor>,
-    ) -> Self {
+        report: Option<&AttemptReport>,
+        waits: Option<&WaitsFor>,
+    ) -> Option<Self> {
+        let task = record.task(id)?;
         let report = report.filter(|it| it.number == task.attempt && task.is_running());
-        let waits = waits.filter(|_| task.ending().is_none());
+        let (ending, is_behind) = (task.ending(), !task.is_fetched());
+        let waits = match waits {
+            _ if ending.is_some() => None,
+            None if task.is_landing() && is_behind => Some(&WaitsFor::Fetch),
+            waits => waits,
+        };
         let phase = report.map(|report| &report.phase);
-        let (group, what) = match (&task.state, waits, phase) {
-            (TaskState::Ended(ending), ..) => ended(ending),
-            (_, Some(WaitsFor::Request { request }), _) if request.ending().is_none() => {
-                (StatusGroup::Waiting, "paused")
-            }
-            (TaskState::Waiting, ..) | (_, Some(_), _) => (StatusGroup::Waiting, "waits"),
-            (TaskState::Landing { .. }, ..) => (StatusGroup::Running, "lands"),
-            (_, _, Some(AttemptPhase::Preparing)) => (StatusGroup::Running, "prepares"),
-            (_, _, Some(AttemptPhase::Queued)) => (StatusGroup::Running, "queued"),
-            (_, _, Some(AttemptPhase::Waiting { .. })) => (StatusGroup::Running, "waits"),
-            _ => (StatusGroup::Running, "runs"),
+        let (group, what) = match task.ending() {
+            Some(ending) => ended(ending),
+            None => doing(task, waits, phase),
         };
-        let since = match phase {
-            Some(AttemptPhase::Running { since, .. }) => *since,
-            _ => task.at,
+        let (slot, since, until) = match phase {
+            Some(AttemptPhase::Running { slot, since }) => (*slot, *since, None),
+            Some(AttemptPhase::Waiting { until, .. }) => (None, task.at, *until),
+            _ => (None, task.at, None),
         };
+        let newest = report.map(|report| &report.carried);
+        let newest = newest.filter(|newest| newest.completed >= task.carried.completed);
+        let carried = newest.unwrap_or(&task.carried);
+        let is_iterating = task.is_running() && group == StatusGroup::Running;
+        let iteration = carried.completed.saturating_add(u32::from(is_iterating));
+        let most = if task.max_iterations > 0 { task.max_iterations } else { u32::MAX };
+        let job = if let TaskState::Running { job, .. } = &task.state { &**job } else { "" };
         let mut row = Self {
             task: id,
-            record: task,
-            report,
-            waits,
             group,
             what,
             news: String::new(),
-            iteration: 0,
+            waits: waits.cloned(),
+            until,
             since,
+            outcome: ending.map(|it| it.outcome),
+            reason: ending.map(|it| it.reason),
+            proof: ending.and_then(|it| it.proof),
+            landed: task.landed(),
+            was_sent_back: task.sent_back.is_some(),
+            attempt: task.attempt,
+            branch: Some(task.attempt).filter(|it| *it > 0).map(|it| record.branch(id, it)),
+            commit: task.commit.as_deref(),
+            is_behind,
+            loop_id: task.loop_id.as_ref(),
+            host: report.map(|report| report.host.clone()),
+            job: Some(job).filter(|job| !job.is_empty()),
+            slot,
+            iteration: iteration.min(most),
+            max_iterations: task.max_iterations,
+            last: carried.last.clone(),
+            revision: &task.revision,
+            elapsed_ms: carried.awake_ms,
+            usage: carried.usage.clone(),
+            reserved_usd: Money::from_micros(task.reserved_micros).dollars(),
         };
-        let is_iterating = task.is_running() && group == StatusGroup::Running;
-        let iteration = row.carried().completed.saturating_add(u32::from(is_iterating));
-        let of = task.max_iterations;
-        row.iteration = if of > 0 { iteration.min(of) } else { iteration };
-        row
+        row.news = row.news(record, phase);
+        Some(row)
     }
 
-    fn with_news(mut self, record: &FleetRecord) -> Self {
-        let Some(ending) = self.record.ending() else {
-            let before = match self.waits {
-                Some(WaitsFor::Ended { task }) => {
-                    record.task(task).and_then(|task| Some(word(&task.ending()?.outcome)))
-                }
-                _ => None,
-            };
-            self.news = render(context! {
-                waits => self.waits,
-                before,
-                phase => self.report.map(|report| &report.phase),
-                request => record.request_of(self.task),
-                what => self.what,
-                last => self.carried().last,
-                name => record.terms.name,
-                run => record.terms.run_command(),
-                is_any_running => record.tasks.values().any(TaskRecord::is_running),
-            });
-            return self;
-        };
-        let why = &ending.why;
-        self.news = match ending.reason {
-            EndReason::Asked => quoted(why),
-            // The word before it says the kind already.
-            _ => {
-                let rest = why.strip_prefix(self.what).and_then(|it| it.strip_prefix(": "));
-                rest.unwrap_or(why).to_owned()
-            }
-        };
-        if self.record.sent_back.is_some() && self.group == StatusGroup::NeedsYou {
-            self.news += "; sent back once";
-        }
-        self
-    }
-
-    /// What it has used, as is known newest.
-    fn carried(&self) -> &'a Carried {
-        let newest = self.report.map(|report| &report.carried);
-        let known = &self.record.carried;
-        newest.filter(|newest| newest.completed >= known.completed).unwrap_or(known)
-    }
-
-    /// Until when it waits for the model's service.
-    fn until(&self) -> Option<DateTime<Utc>> {
-        match &self.report?.phase {
-            AttemptPhase::Waiting { until, .. } => *until,
+    fn news(&self, record: &FleetRecord, phase: Option<&AttemptPhase>) -> String {
+        let ending_of = |task| record.task(task).and_then(TaskRecord::ending);
+        let before = match &self.waits {
+            Some(WaitsFor::Ended { task }) => ending_of(task).map(|ending| word(&ending.outcome)),
             _ => None,
+        };
+        // The word before it says the kind already.
+        let why = ending_of(self.task).map(|ending| {
+            let rest = ending.why.strip_prefix(self.what).and_then(|it| it.strip_prefix(": "));
+            rest.unwrap_or(&ending.why)
+        });
+        let news = render(context! {
+            row => self, phase, before, why,
+            request => record.request_of(self.task),
+            name => record.terms.name,
+            lacks => lacks(record),
+            run => record.terms.run_command(),
+            is_any_running => record.tasks.values().any(TaskRecord::is_running),
+        });
+        match self.waits {
+            Some(WaitsFor::Fetch) => news,
+            _ if self.is_behind => {
+                format!("{news} · its newest commit is not {} yet", lacks(record))
+            }
+            _ => news,
         }
     }
 
     /// Whether it runs, or would start if a coordinator had the fleet.
     fn continues(&self) -> bool {
-        let waits = self.waits.is_some_and(|waits| waits.passes() || *waits == WaitsFor::Run);
+        let waits = self.waits.as_ref().is_some_and(|it| it.passes() || *it == WaitsFor::Run);
         self.group == StatusGroup::Running || waits
     }
 
-    /// How it is in one line: "waits: after vat", "conflict: src/pay.rs changed on main too".
-    pub fn line(&self) -> String {
-        with_reason(self.what, &shown(&self.news))
-    }
-
-    fn slot(&self) -> Option<u32> {
-        match &self.report?.phase {
-            AttemptPhase::Running { slot, .. } => *slot,
-            _ => None,
-        }
-    }
-
-    fn job(&self) -> Option<&'a str> {
-        match &self.record.state {
-            TaskState::Running { job, .. } if !job.is_empty() => Some(job),
-            _ => None,
-        }
-    }
-
-    fn json(&self, record: &FleetRecord) -> Json {
-        let (task, ending, carried) = (self.record, self.record.ending(), self.carried());
-        let branch = (task.attempt > 0).then(|| record.branch(self.task, task.attempt));
-        json!({
-            "task": self.task,
-            "group": self.group,
-            "what": self.what,
-            "why": self.news,
-            "waits": self.waits,
-            "until": self.until(),
-            "since": self.since,
-            "outcome": ending.map(|it| it.outcome),
-            "reason": ending.map(|it| it.reason),
-            "proof": ending.and_then(|it| it.proof),
-            "landed": task.landed(),
-            "was_sent_back": task.sent_back.is_some(),
-            "attempt": task.attempt,
-            "branch": branch,
-            "commit": task.commit,
-            "loop": task.loop_id,
-            "host": self.report.map(|it| &it.host),
-            "job": self.job(),
-            "slot": self.slot(),
-            "iteration": self.iteration,
-            "max_iterations": task.max_iterations,
-            "last": carried.last,
-            "revision": task.revision,
-            "elapsed_ms": carried.awake_ms,
-            "usage": usage(&carried.usage),
-            "reserved_usd": Money::from_micros(task.reserved_micros).dollars(),
+    /// What a person types because of it, and how much later than because of another task; `None`
+    /// where it needs nobody.
+    fn next(&self, name: &str, run: &str) -> Option<(u8, Option<String>)> {
+        let task = self.task;
+        Some(match (self.group, &self.waits) {
+            // What was interrupted only has to continue.
+            (StatusGroup::NeedsYou, _) if self.outcome == Some(Outcome::Interrupted) => {
+                (1, Some(format!("crew resume {name}/{task}")))
+            }
+            (StatusGroup::NeedsYou, _) => (0, Some(format!("crew show {name}/{task}"))),
+            (_, Some(WaitsFor::Run)) => (2, Some(run.to_owned())),
+            _ if self.what == "paused" => (3, Some(format!("crew resume {name}"))),
+            _ if self.continues() => (4, None),
+            (_, Some(WaitsFor::Ended { task })) => (5, Some(format!("crew resume {name}/{task}"))),
+            (_, Some(WaitsFor::Money)) => (5, Some(format!("{run} --max-cost MORE"))),
+            _ => return None,
         })
     }
 }
@@ -375,61 +347,66 @@ fn render(values: Value) -> String {
     text.map_or_else(|error| format!("{error:#}"), |text| text.trim_end().to_owned())
 }
 
-/// The group of a task that ended so, and the word for it.
-fn ended(ending: &TaskEnding) -> (StatusGroup, &'static str) {
-    let group = match ending.outcome {
-        Outcome::Completed => StatusGroup::Done,
-        Outcome::Cancelled => StatusGroup::Cancelled,
-        _ => StatusGroup::NeedsYou,
-    };
-    let what = match (group, &ending.landed, ending.reason) {
-        (StatusGroup::Done, Some(Landed::Main(_)), _) => "landed",
-        (StatusGroup::Done, Some(Landed::Request(_)), _) => "requested",
-        (StatusGroup::NeedsYou, _, EndReason::TestChanges) => "test changes",
-        (StatusGroup::NeedsYou, _, EndReason::Conflict) => "conflict",
-        (StatusGroup::NeedsYou, _, EndReason::Red) => "red",
-        (StatusGroup::NeedsYou, _, EndReason::Landing) => "not landed",
-        _ => ending.outcome.label(),
-    };
-    (group, what)
+/// The group of a task that has not ended, and the word for it.
+fn doing(
+    task: &TaskRecord,
+    waits: Option<&WaitsFor>,
+    phase: Option<&AttemptPhase>,
+) -> (StatusGroup, &'static str) {
+    match (waits, phase) {
+        (Some(WaitsFor::Request { request }), _) if !request.is_cancel() => {
+            (StatusGroup::Waiting, "paused")
+        }
+        (Some(_), _) => (StatusGroup::Waiting, "waits"),
+        _ if task.is_waiting() => (StatusGroup::Waiting, "waits"),
+        _ if task.is_landing() => (StatusGroup::Running, "lands"),
+        (_, Some(AttemptPhase::Preparing)) => (StatusGroup::Running, "prepares"),
+        (_, Some(AttemptPhase::Queued)) => (StatusGroup::Running, "queued"),
+        (_, Some(AttemptPhase::Waiting { .. })) => (StatusGroup::Running, "waits"),
+        _ => (StatusGroup::Running, "runs"),
+    }
 }
 
-fn counts(tasks: &[TaskStatus<'_>]) -> StatusCounts {
-    let mut counts = StatusCounts { total: tasks.len(), ..StatusCounts::default() };
-    for row in tasks {
-        *match (row.group, row.record.landed()) {
-            (StatusGroup::NeedsYou, _) => &mut counts.needs_you,
-            (StatusGroup::Running, _) => &mut counts.running,
-            (StatusGroup::Waiting, _) => &mut counts.waiting,
-            (StatusGroup::Cancelled, _) => &mut counts.cancelled,
-            (StatusGroup::Done, Some(Landed::Main(_))) => &mut counts.landed,
-            (StatusGroup::Done, Some(Landed::Request(_))) => &mut counts.requested,
-            (StatusGroup::Done, None) => &mut counts.completed,
-        } += 1;
+/// What work lacks that an attempt has reported.
+fn lacks(record: &FleetRecord) -> &'static str {
+    if record.is_local() && record.terms.remote.is_some() { "pushed" } else { "fetched" }
+}
+
+/// The group of a task that ended so, and the word for it.
+fn ended(ending: &TaskEnding) -> (StatusGroup, &'static str) {
+    match (ending.outcome, &ending.landed, ending.reason) {
+        (Outcome::Completed, Some(Landed::Main(_)), _) => (StatusGroup::Done, "landed"),
+        (Outcome::Completed, Some(Landed::Request(_)), _) => (StatusGroup::Done, "requested"),
+        (Outcome::Completed, None, _) => (StatusGroup::Done, "completed"),
+        (Outcome::Cancelled, ..) => (StatusGroup::Cancelled, "cancelled"),
+        (_, _, EndReason::TestChanges) => (StatusGroup::NeedsYou, "test changes"),
+        (_, _, EndReason::Conflict) => (StatusGroup::NeedsYou, "conflict"),
+        (_, _, EndReason::Red) => (StatusGroup::NeedsYou, "red"),
+        (_, _, EndReason::Landing) => (StatusGroup::NeedsYou, "not landed"),
+        (outcome, ..) => (StatusGroup::NeedsYou, outcome.label()),
     }
-    counts
 }
 
 /// The work that is left, shared by the tasks that run: each needs as long as the ended ones did on
 /// average. One that waits for a person is not counted, as nobody knows when it starts.
 fn left(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
-    let used = |row: &TaskStatus<'_>| row.carried().awake_ms;
-    let is_over = |row: &&TaskStatus<'_>| row.record.ending().is_some() && used(row) > 0;
-    let worked: Vec<u64> = tasks.iter().filter(is_over).map(used).collect();
+    let over = tasks.iter().filter(|row| row.outcome.is_some() && row.elapsed_ms > 0);
+    let worked: Vec<u64> = over.map(|row| row.elapsed_ms).collect();
     let running = tasks.iter().filter(|row| row.group == StatusGroup::Running).count() as u64;
     if worked.len() < ESTIMATE_LEAST || running == 0 {
         return None;
     }
     let mean = worked.iter().copied().fold(0, u64::saturating_add) / worked.len() as u64;
-    let is_next = |row: &TaskStatus<'_>| {
-        matches!(row.waits, Some(WaitsFor::Task { .. } | WaitsFor::Money)) || row.continues()
-    };
-    let needs = |row: &TaskStatus<'_>| {
-        let now = if row.what == "runs" { between(row.since, now) } else { 0 };
-        mean.saturating_sub(used(row).saturating_add(now))
-    };
-    let open = tasks.iter().filter(|row| is_next(row)).map(needs);
-    Some(open.fold(0, u64::saturating_add) / running).filter(|left| *left > 0)
+    let mut left: u64 = 0;
+    for row in tasks {
+        let waits = matches!(row.waits, Some(WaitsFor::Task { .. } | WaitsFor::Money));
+        if waits || row.continues() {
+            let now = if row.what == "runs" { between(row.since, now) } else { 0 };
+            let used = row.elapsed_ms.saturating_add(now);
+            left = left.saturating_add(mean.saturating_sub(used));
+        }
+    }
+    Some(left / running).filter(|left| *left > 0)
 }
 
 /// Milliseconds; none where a clock went backwards.
@@ -437,32 +414,11 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
     u64::try_from((to - from).num_milliseconds()).unwrap_or_default()
 }
 
-/// What needs a person is looked at before anything else spends more on it; what was interrupted
-/// only has to continue.
+/// What needs a person is looked at before anything else spends more on it.
 fn next(record: &FleetRecord, tasks: &[TaskStatus<'_>]) -> Option<String> {
-    let (name, run) = (&record.terms.name, record.terms.run_command());
-    let needs = || tasks.iter().filter(|row| row.group == StatusGroup::NeedsYou);
-    let is_to_read = |row: &&TaskStatus<'_>| row.what != Outcome::Interrupted.label();
-    if let Some(row) = needs().find(is_to_read) {
-        return Some(format!("crew show {name}/{}", row.task));
-    }
-    if let Some(row) = needs().next() {
-        return Some(format!("crew resume {name}/{}", row.task));
-    }
-    if tasks.iter().any(|row| row.waits == Some(&WaitsFor::Run)) {
-        return Some(run);
-    }
-    if tasks.iter().any(|row| row.what == "paused") {
-        return Some(format!("crew resume {name}"));
-    }
-    if tasks.iter().any(TaskStatus::continues) {
-        return None;
-    }
-    tasks.iter().find_map(|row| match row.waits {
-        Some(WaitsFor::Ended { task }) => Some(format!("crew resume {name}/{task}")),
-        Some(WaitsFor::Money) => Some(format!("{run} --max-cost MORE")),
-        _ => None,
-    })
+    let run = record.terms.run_command();
+    let commands = tasks.iter().filter_map(|row| row.next(&record.terms.name, &run));
+    commands.min_by_key(|(later, _)| *later)?.1
 }
 
 // The page: the whole fleet in the first lines, then its tasks, and the next command.
@@ -471,11 +427,12 @@ impl FleetStatus<'_> {
     /// The page, in at most `rows` lines where a screen has no more; `remark` is the last line.
     pub fn page(&self, at: Reading, rows: Option<usize>, remark: Option<&str>) -> Vec<String> {
         let most = rows.unwrap_or(usize::MAX);
-        let labelled = |name: &str, value: &str| {
+        let labelled = |(name, value): (&str, &str)| {
             format!("  {} {}", quiet(&format!("{name:<9}")), shown(value))
         };
-        let end = self.next.iter().map(|next| labelled("next", next));
-        let end: Vec<String> = end.chain(remark.map(|remark| labelled("note", remark))).collect();
+        let next = self.next.iter().map(|next| ("next", &**next));
+        let end = next.chain(remark.map(|remark| ("note", remark)));
+        let end: Vec<String> = end.map(labelled).collect();
         let mut lines = self.head(at.width);
         for tasks in self.tasks.chunk_by(|one, other| one.group == other.group) {
             let room = most.saturating_sub(lines.len() + end.len() + 2);
@@ -497,28 +454,24 @@ impl FleetStatus<'_> {
 
     /// "fleet shop: 12 of 20 landed · 4 run · 1 needs you", and below it the money and the time.
     fn head(&self, width: usize) -> Vec<String> {
-        let StatusCounts { running, waiting, .. } = self.counts;
-        let asked = match &self.record.request {
-            Some(request) if request.ending().is_some() => ", cancelled",
-            Some(_) => ", paused",
-            None => "",
-        };
-        let counts =
-            render(context! { counts => self.counts, landing => self.record.terms.landing });
-        let counts = counts.lines().collect::<Vec<_>>().join(" · ");
-        let name = shown(&self.record.terms.name);
-        let first = format!("fleet {name}{asked}: {counts}");
-        // Nights between two runs count, so it is not the time of work.
-        let elapsed = match brief(self.elapsed_ms) {
-            all if running + waiting == 0 => all,
-            so_far => format!("begun {so_far} ago"),
-        };
-        let minutes = |ms: u64| brief(ms.next_multiple_of(60_000));
-        let left = self.left_ms.map(|ms| format!("about {} left", minutes(ms)));
-        let used = [self.cost(), Some(elapsed), left].into_iter().flatten();
-        let used = format!("  {}", used.collect::<Vec<_>>().join(" · "));
-        let first = words(&wrapped(&first, width, usize::MAX).join("\n"));
-        let first = first.replacen(&name, &marked(STRONG, &name), 1);
+        let FleetRecord { terms, request, .. } = self.record;
+        let (counts, name) = (&self.counts, shown(&terms.name));
+        let asked = request
+            .as_ref()
+            .map_or("", |it| if it.is_cancel() { ", cancelled" } else { ", paused" });
+        let first = render(context! { counts, landing => terms.landing }).replace('\n', " · ");
+        let first = wrapped(&format!("fleet {name}{asked}: {first}"), width, usize::MAX).join("\n");
+        let first = words(&first).replacen(&name, &marked(STRONG, &name), 1);
+        let (spent, most) = (self.record.spent(), terms.max_cost_micros);
+        let used = render(context! {
+            elapsed => brief(self.elapsed_ms),
+            cost => spent.cost_text(most > 0),
+            is_unknown => spent.is_lower_bound(),
+            most => Some(most).filter(|it| *it > 0).map(|it| Money::from_micros(it).to_string()),
+            is_over => counts["running"] + counts["waiting"] == 0,
+            left => self.left_ms.map(|ms| brief(ms.next_multiple_of(60_000))),
+        });
+        let used = format!("  {}", used.replace('\n', " · "));
         first.lines().map(str::to_owned).chain([used]).collect()
     }
 
@@ -529,21 +482,21 @@ impl FleetStatus<'_> {
         tasks.sort_by_key(|row| row.what);
         let line = |rows: &[&TaskStatus<'_>]| {
             let terms = &self.record.terms;
-            let place = match rows[0].record.landed() {
+            let place = match rows[0].landed {
                 Some(Landed::Main(commit)) => {
                     let commit = commit.as_deref().unwrap_or_default();
                     format!("{} {}", shown(&terms.base), start(commit, COMMIT_CHARS))
                 }
                 _ => format!("crew/{}/*", terms.name),
             };
-            let name = |row: &&TaskStatus<'_>| {
-                let proof = row.record.ending().and_then(|ending| ending.proof);
-                let is_claimed = proof == Some(Proof::Claimed);
-                format!("{}{}", row.task, if is_claimed { " (claimed)" } else { "" })
-            };
-            let names: Vec<String> = rows.iter().map(name).collect();
+            let names = rows.iter().map(|row| match (row.proof, row.is_behind) {
+                (_, true) => format!("{} (not {})", row.task, lacks(self.record)),
+                (Some(Proof::Claimed), _) => format!("{} (claimed)", row.task),
+                _ => row.task.to_string(),
+            });
             let what = words(&format!("{:<9}", rows[0].what));
-            format!("  {what} {}: {}", place.trim_end(), named(&names, NAMED))
+            let names = named(&names.collect::<Vec<_>>(), NAMED);
+            format!("  {what} {}: {names}", place.trim_end())
         };
         tasks.chunk_by(|one, other| one.what == other.what).map(line).collect()
     }
@@ -554,9 +507,8 @@ fn table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
     let width = at.width.saturating_sub(2);
     let widest = tasks.iter().map(|row| row.task.as_str().width()).max().unwrap_or_default();
     let task = widest.min(TASK_COLUMNS).min(width / 3);
-    let is_ended = matches!(tasks[0].group, StatusGroup::NeedsYou | StatusGroup::Cancelled);
     let room = width.saturating_sub(task + BESIDE);
-    let is_below = |row: &TaskStatus<'_>| is_ended && shown(&row.news).width() > room;
+    let is_below = |row: &TaskStatus<'_>| row.outcome.is_some() && shown(&row.news).width() > room;
     let columns = [
         Column::text(ALWAYS, task),
         Column::text(ALWAYS, 12).coloured(CellColour::Words),
@@ -566,31 +518,30 @@ fn table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
         Column::rest(ALWAYS, 8),
         Column::text(0, 20),
     ];
-    let shown_rows = &tasks[..tasks.len().min(most)];
-    let rows =
-        table::lines(columns, shown_rows.iter().map(|row| cells(row, at, is_below(row))), width);
-    let (mut lines, mut kept) = (Vec::new(), 0);
-    for (row, line) in shown_rows.iter().zip(rows) {
+    let rows = tasks.iter().take(most);
+    let lines = table::lines(columns, rows.map(|row| cells(row, at, is_below(row))), width);
+    let (mut page, mut kept) = (Vec::new(), 0);
+    for (row, line) in tasks.iter().zip(lines) {
         let mut block = vec![format!("  {line}")];
         if is_below(row) {
             let why = wrapped(&shown(&row.news), width.saturating_sub(4), WHY_LINES);
             block.extend(why.iter().map(|line| format!("      {line}")));
         }
         // The last line says how many are left out.
-        if lines.len() + block.len() + usize::from(kept + 1 < tasks.len()) > most {
+        if page.len() + block.len() + usize::from(kept + 1 < tasks.len()) > most {
             break;
         }
-        lines.extend(block);
+        page.extend(block);
         kept += 1;
     }
     if kept < tasks.len() {
-        lines.push(format!("  … {} more", tasks.len() - kept));
+        page.push(format!("  … {} more", tasks.len() - kept));
     }
-    lines
+    page
 }
 
 fn cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String; 7] {
-    let until = row.until().map(|until| format!("until {}: ", clock_time(until, at.clock())));
+    let until = row.until.map(|until| format!("until {}: ", clock_time(until, at.clock())));
     let news = if has_news_below { String::new() } else { shown(&row.news) };
     let news = until.unwrap_or_default() + &news;
     let [mut count, mut when, mut cost, mut place] = [const { String::new() }; 4];
@@ -599,14 +550,14 @@ fn cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String; 7]
         StatusGroup::Waiting | StatusGroup::Done => {}
         _ if at.width < NARROW => {}
         StatusGroup::Running => {
-            count = match row.record.max_iterations {
+            count = match row.max_iterations {
                 0 => row.iteration.to_string(),
                 of => format!("{}/{of}", row.iteration),
             };
             when = brief(u64::try_from(since).unwrap_or_default());
-            cost = row.carried().usage.cost_text(false).unwrap_or_default();
-            let slot = row.slot().map(|slot| format!("slot {slot}"));
-            place = slot.or_else(|| Some(shown(&row.report?.host))).unwrap_or_default();
+            cost = row.usage.cost_text(false).unwrap_or_default();
+            let host = row.host.as_deref().map(shown).unwrap_or_default();
+            place = row.slot.map_or(host, |slot| format!("slot {slot}"));
         }
         StatusGroup::NeedsYou | StatusGroup::Cancelled => when = ago(since),
     }

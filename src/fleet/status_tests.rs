@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 
 use chrono::{FixedOffset, TimeDelta};
 use insta::assert_snapshot;
+use serde_json::Value as Json;
 
 use super::*;
 use crate::engine::fixture::at;
-use crate::engine::fleet::LandingMode;
+use crate::engine::fleet::{Carried, LandingMode};
 use crate::engine::record::Check;
-use crate::engine::usage::Usage;
 use crate::fleet::record::{FleetSetup, Holder, TaskRequest};
 use crate::report::colour;
 
@@ -187,6 +187,42 @@ fn every_task_has_the_same_keys_and_the_remote_no_password() {
 }
 
 #[test]
+fn work_that_was_reported_and_is_not_fetched_or_pushed_yet_is_named() {
+    let mut record = a_record();
+    add(&mut record, "runs", 5, runs(20));
+    add(&mut record, "lands", 2, TaskState::Landing { proof: None, why: String::new() });
+    add(&mut record, "first", 8, landed("4f"));
+    add(&mut record, "done", 1, end(Outcome::Completed, "so", EndReason::Loop));
+    for name in ["runs", "lands", "done"] {
+        record.tasks.get_mut(&id(name)).unwrap().tip = Some("ab".repeat(20));
+    }
+    let lines = |record: &FleetRecord| {
+        let (reports, plan) = (BTreeMap::new(), FleetPlan::default());
+        let status = FleetStatus::of(record, &reports, &plan, at(0).wall);
+        let json = serde_json::to_value(&status).unwrap();
+        let behind =
+            json["tasks"].as_array().unwrap().iter().filter(|row| row["is_behind"] == true);
+        assert_eq!(behind.count(), 3, "{json:#}");
+        let lines = page(&status, 100, None);
+        let rows = lines[2..].iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+        rows.collect::<Vec<_>>().join("\n")
+    };
+    let here = lines(&record);
+    let (name, url) = ("origin".to_owned(), "https://host/x.git".to_owned());
+    record.terms.remote = Some(crate::engine::fleet::Remote { name, url });
+    assert_snapshot!(format!("{here}\n{}", lines(&record)), @"
+    runs  runs  4/10  5m  $1.10  2 of 5 tests fail · its newest commit is not fetched yet
+    lands  waits  for its work to be fetched from its clone
+    completed crew/shop/*: done (not fetched)
+    landed    main 4f4f4f4: first
+    runs  runs  4/10  5m  $1.10  2 of 5 tests fail · its newest commit is not pushed yet
+    lands  waits  for its work to be fetched and pushed
+    completed crew/shop/*: done (not pushed)
+    landed    main 4f4f4f4: first
+    ");
+}
+
+#[test]
 fn each_thing_that_a_task_waits_for_is_named() {
     let request = TaskRequest::Pause { now: false };
     let files = ["src/**", "src/tax/**"].map(str::to_owned);
@@ -212,7 +248,7 @@ fn each_thing_that_a_task_waits_for_is_named() {
         let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };
         let reports = BTreeMap::new();
         let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
-        format!("{} · {}", status.tasks[0].line(), status.next.clone().unwrap_or_default())
+        format!("{} · {}", status.line_of(&id("a")), status.next.clone().unwrap_or_default())
     });
     assert_snapshot!(told.join("\n"), @"
     waits: starts next · 
