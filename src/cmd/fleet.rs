@@ -185,33 +185,29 @@ fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
     leave_to_a_person("remove what a fleet left")?;
     let home = home()?;
     let record = verbs::find(&home, arguments.fleet.as_deref(), &env::current_folder()?)?;
-    let name = &record.terms.name;
-    if store::is_coordinated(&home, name) {
-        bail!("the fleet {name} is coordinated now\nhint: clean it once crew fleet run has ended");
-    }
-    let signals = Signals::listen()?;
+    let (name, signals) = (&record.terms.name, Signals::listen()?);
     let found = FleetLeftovers::of(&home, &record, &signals)?;
-    for why in &found.stays {
-        print::err(&format!("crew: stays: {why}"));
-    }
-    if found.is_empty() {
+    print_what_stays(&found.stays);
+    let lines = found.lines();
+    if lines.is_empty() {
         print::out(&format!(
             "nothing to remove: no task of the fleet {name} landed or was given up"
         ));
         return Ok(Exit::SUCCESS);
     }
-    let lines = found.lines(&record, &home);
     lines.iter().take(LISTED_MAX).for_each(|line| print::out(&format!("  {line}")));
     if lines.len() > LISTED_MAX {
         print::out(&format!("  … {} more", lines.len() - LISTED_MAX));
     }
     print::confirm(arguments.yes, "Remove all of it?", "removed", "crew fleet clean")?;
-    let stays = found.remove(&home, &record, &signals)?;
-    for why in &stays {
-        print::err(&format!("crew: stays: {why}"));
-    }
+    let stays = found.remove()?;
+    print_what_stays(&stays);
     print::out(&format!("the fleet {name} is cleaned"));
     Ok(if stays.is_empty() { Exit::SUCCESS } else { Exit::ERROR })
+}
+
+fn print_what_stays(stays: &[String]) {
+    stays.iter().for_each(|why| print::err(&format!("crew: stays: {why}")));
 }
 
 /// How the fleet sees one of its tasks, in one line.

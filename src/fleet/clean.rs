@@ -9,12 +9,13 @@ use anyhow::{Result, bail};
 
 use super::attempt;
 use super::files::FleetFiles;
-use super::record::{FleetRecord, Landed, TaskRecord};
+use super::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
 use super::shared::RemoteAccess;
-use super::workspace::{self, Removal};
+use super::store;
+use super::workspace::{self, KEPT, Removal};
 use crate::engine::fleet::TaskId;
 use crate::engine::git::{RefUpdate, RemoteRef};
-use crate::engine::record::Outcome;
+use crate::engine::text::count;
 use crate::world::files::{disk, tree};
 use crate::world::git::{self, readiness};
 use crate::world::process::signals::Signals;
@@ -23,91 +24,108 @@ use crate::world::store::Home;
 /// Longer than somebody holds the lock who only looks whether it is held.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
-/// What a clean would remove.
-#[derive(Debug, Default)]
-pub struct FleetLeftovers {
-    pub clones: Vec<(TaskId, u32)>,
-    /// Refs of the person's repository.
-    pub refs: Vec<String>,
-    /// Branches and refs of the remote.
-    pub remote: Vec<RemoteRef>,
+/// What a clean would remove of a fleet.
+#[derive(Debug)]
+pub struct FleetLeftovers<'a> {
+    record: &'a FleetRecord,
+    files: FleetFiles,
+    remote: Option<RemoteAccess>,
+    clones: Vec<(TaskId, u32)>,
+    /// Refs, and whether they are the remote's; of one here the id is its name.
+    refs: Vec<(RemoteRef, bool)>,
     /// Whether every task is settled, so that the record goes, too.
-    pub has_record: bool,
+    has_record: bool,
     /// What stays, each with its reason.
     pub stays: Vec<String>,
 }
 
-impl FleetLeftovers {
+impl<'a> FleetLeftovers<'a> {
     /// Looks here and at the remote.
-    pub fn of(home: &Home, record: &FleetRecord, signals: &Signals) -> Result<Self> {
-        let terms = &record.terms;
-        let (fleet, top) = (&terms.name, terms.repository.as_path());
-        let files = FleetFiles::of(home, fleet);
-        let settled = |id: &TaskId| record.task(id).filter(|task| is_settled(task));
-        let mut found = Self::default();
-        found.clones = files.clones();
-        found.clones.retain(|(id, _)| settled(id).is_some());
-        found.clones.sort();
-        found.has_record = record.tasks.values().all(is_settled);
-        let base = match &terms.remote {
-            Some(remote) => remote.tracked(&terms.base),
-            None => format!("refs/heads/{}", terms.base),
-        };
-        let below = format!("refs/remotes/crew/{fleet}/");
-        for name in readiness::refs_below(top, &[&below]) {
-            let task = name.strip_prefix(&below).and_then(|id| settled(&id.parse().ok()?));
-            let Some(task) = task else { continue };
-            let is_landed = git::commit(top, &name) == task.commit && is_on_base(task);
-            if is_landed || git::lacking(top, &name, &base) == Some(0) {
-                found.refs.push(name);
-            } else {
-                found.stays.push(format!("{name}: its work is not on {}", terms.base));
-            }
+    ///
+    /// # Errors
+    /// If somebody works on the fleet, or the remote does not answer.
+    pub fn of(home: &Home, record: &'a FleetRecord, signals: &Signals) -> Result<Self> {
+        let (terms, fleet) = (&record.terms, &record.terms.name);
+        if store::is_coordinated(home, fleet) {
+            bail!(is_coordinated(fleet));
         }
-        let Some(access) = RemoteAccess::of(terms, signals) else { return Ok(found) };
-        let own = format!("refs/crew/{fleet}/");
-        let heads = format!("refs/heads/fleet/{fleet}/");
-        let patterns = [format!("{own}*"), format!("{heads}*")];
-        for it in access.refs()?.list(&patterns.each_ref().map(String::as_str))? {
-            let (is_branch, rest) = match it.name.strip_prefix(&heads) {
-                Some(rest) => (true, rest),
-                None => (false, it.name.strip_prefix(&own).unwrap_or_default()),
-            };
-            let rest = rest.trim_start_matches("result/").trim_start_matches("request/");
-            let id = rest.split('/').next().and_then(|id| id.parse().ok());
-            let Some(task) = id.and_then(|id: TaskId| settled(&id)) else { continue };
-            let keeper = task.commit.as_deref().unwrap_or(&base);
-            // Of a task that landed, an earlier attempt has what was rebased or done again since.
-            let is_over = !is_branch || is_on_base(task);
-            if is_over || git::lacking(top, &it.id, keeper) == Some(0) {
-                found.remote.push(it);
-            } else {
-                found.stays.push(format!("{}: it holds commits that are not here", it.name));
-            }
-        }
-        Ok(found)
+        let (files, remote) = (FleetFiles::of(home, fleet), RemoteAccess::of(terms, signals));
+        let mut clones = files.clones();
+        clones.retain(|(id, _)| record.task(id).is_some_and(is_settled));
+        clones.sort();
+        let has_record = record.tasks.values().all(is_settled);
+        let (refs, stays) = (Vec::new(), Vec::new());
+        let mut all = Self { record, files, remote, clones, refs, has_record, stays };
+        all.look_at_refs()?;
+        Ok(all)
     }
 
-    /// Whether there is nothing to remove.
-    pub fn is_empty(&self) -> bool {
-        let Self { clones, refs, remote, has_record, .. } = self;
-        clones.is_empty() && refs.is_empty() && remote.is_empty() && !has_record
+    fn look_at_refs(&mut self) -> Result<()> {
+        let FleetSetup { name: fleet, repository: top, base, remote, .. } = &self.record.terms;
+        let kept = format!("{KEPT}/{fleet}/");
+        let [work, heads, results, requests] = [
+            format!("refs/remotes/crew/{fleet}/"),
+            format!("refs/heads/fleet/{fleet}/"),
+            format!("refs/crew/{fleet}/result/"),
+            format!("refs/crew/{fleet}/request/"),
+        ];
+        let here = readiness::refs_below(top, &[&work, &kept]).into_iter();
+        let here = here.map(|name| (RemoteRef { id: name.clone(), name }, false));
+        let there = [&heads, &results, &requests].map(|below| format!("{below}*"));
+        let there = match &self.remote {
+            Some(access) => access.refs()?.list(&there.each_ref().map(String::as_str))?,
+            None => Vec::new(),
+        };
+        let newest = remote.as_ref().map_or(format!("refs/heads/{base}"), |it| it.tracked(base));
+        for (it, is_there) in here.chain(there.into_iter().map(|it| (it, true))) {
+            let is_kept = it.name.starts_with(&kept);
+            let below = [&work, &heads, &results, &requests];
+            let rest = below.iter().find_map(|below| it.name.strip_prefix(below.as_str()));
+            let id = rest.and_then(|rest| rest.split('/').next()?.parse().ok());
+            let task = id.and_then(|id: TaskId| self.record.task(&id));
+            if !is_kept && !task.is_some_and(is_settled) {
+                continue;
+            }
+            // What landed is on the base in another commit; what is there may go if it is here.
+            let task = task.filter(|task| is_there || is_on_base(task));
+            let keepers = [Some(&newest), task.and_then(|task| task.commit.as_ref())];
+            let has_it = |keeper: &String| git::lacking(top, &it.id, keeper) == Some(0);
+            let is_note = it.name.starts_with(&results) || it.name.starts_with(&requests);
+            // Of a task that landed, an earlier attempt has what was rebased or done again since.
+            let is_over = is_note || (is_there && task.is_some_and(is_on_base));
+            if is_over || keepers.into_iter().flatten().any(has_it) {
+                self.refs.push((it, is_there));
+            } else if is_kept {
+                let why = "commits that only a removed clone had; git update-ref -d drops them";
+                self.stays.push(format!("{}: {why}", it.name));
+            } else {
+                self.stays.push(format!("{}: its work is not on {base}", it.name));
+            }
+        }
+        Ok(())
     }
 
     /// A line for each thing that would go.
-    pub fn lines(&self, record: &FleetRecord, home: &Home) -> Vec<String> {
-        let files = FleetFiles::of(home, &record.terms.name);
-        let there = record.terms.remote.as_ref().map_or("", |remote| remote.name.as_str());
-        let clones = self.clones.iter().map(|(id, number)| files.clone(id, *number));
-        let mut lines: Vec<String> =
-            clones.map(|path| format!("clone   {}", path.display())).collect();
-        lines.extend(self.refs.iter().map(|name| format!("ref     {name}")));
-        lines.extend(self.remote.iter().map(|it| format!("{there}  {}", it.name)));
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (id, number) in &self.clones {
+            let clone = self.files.clone(id, *number);
+            let changed = git::status_text(&clone).unwrap_or_default().lines().count() as u64;
+            let remark = match changed {
+                0 => String::new(),
+                files => format!(": {} changed and not committed", count(files, "file")),
+            };
+            lines.push(format!("clone   {}{remark}", clone.display()));
+        }
+        let there = self.record.terms.remote.as_ref().map_or("", |remote| remote.name.as_str());
+        for (it, is_there) in &self.refs {
+            lines.push(format!("{:<7} {}", if *is_there { there } else { "ref" }, it.name));
+        }
         if self.has_record {
-            if record.terms.remote.is_some() {
-                lines.push(format!("{there}  refs/crew/{}/record", record.terms.name));
+            if !there.is_empty() {
+                lines.push(format!("{there:<7} refs/crew/{}/record", self.record.terms.name));
             }
-            lines.push(format!("record  {}", files.root.display()));
+            lines.push(format!("record  {}", self.files.root.display()));
         }
         lines
     }
@@ -116,47 +134,42 @@ impl FleetLeftovers {
     ///
     /// # Errors
     /// If somebody works on the fleet, or the remote does not answer.
-    pub fn remove(
-        self,
-        home: &Home,
-        record: &FleetRecord,
-        signals: &Signals,
-    ) -> Result<Vec<String>> {
-        let terms = &record.terms;
-        let (fleet, top) = (&terms.name, terms.repository.as_path());
-        let files = FleetFiles::of(home, fleet);
+    pub fn remove(self) -> Result<Vec<String>> {
+        let (terms, files) = (&self.record.terms, &self.files);
         let Some(_lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
-            bail!("the fleet {fleet} is coordinated now\nhint: clean it once crew fleet run ended");
+            bail!(is_coordinated(&terms.name));
         };
         let mut stays = Vec::new();
         for (id, number) in &self.clones {
-            let (clone, branch) = (files.clone(id, *number), record.branch(id, *number));
-            let fetched = record.task(id).and_then(|task| task.commit.as_deref());
-            if attempt::is_alive(&files, id, *number) {
+            let (clone, branch) = (files.clone(id, *number), self.record.branch(id, *number));
+            let fetched = self.record.task(id).and_then(|task| task.commit.as_deref());
+            if attempt::is_alive(files, id, *number) {
                 stays.push(format!("{}: an attempt works there", clone.display()));
                 continue;
             }
-            match workspace::remove(top, &clone, &branch, fetched)? {
+            match workspace::remove(&terms.repository, &clone, &branch, fetched)? {
                 Removal::Removed { kept } => {
-                    stays.extend(
-                        kept.iter().map(|name| format!("{name}: commits that were only there")),
-                    );
+                    let kept = kept.iter();
+                    stays.extend(kept.map(|name| format!("{name}: commits that were only there")));
                     files.remove_attempt(id, *number)?;
                     disk::remove(&files.log(id, *number))?;
                 }
                 Removal::Refused(why) => stays.push(format!("{}: {why}", clone.display())),
             }
         }
-        for name in &self.refs {
-            git::delete_ref(top, name)?;
-        }
         let is_whole = self.has_record && files.clones().is_empty();
-        if let Some(access) = RemoteAccess::of(terms, signals) {
+        let (mut there, here): (Vec<_>, Vec<_>) = self.refs.into_iter().partition(|it| it.1);
+        for (it, _) in here {
+            git::delete_ref(&terms.repository, &it.name)?;
+        }
+        if let Some(access) = &self.remote {
             let refs = access.refs()?;
-            let own = format!("refs/crew/{fleet}/record");
-            let last = if is_whole { refs.list(&[&own])? } else { Vec::new() };
-            let gone = self.remote.into_iter().chain(last);
-            let gone = gone.map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });
+            if is_whole {
+                let record = refs.list(&[&format!("refs/crew/{}/record", terms.name)])?;
+                there.extend(record.into_iter().map(|it| (it, true)));
+            }
+            let gone = there.into_iter();
+            let gone = gone.map(|(it, _)| RefUpdate { name: it.name, old: Some(it.id), new: None });
             refs.swap(&gone.collect::<Vec<_>>())?;
         }
         if is_whole {
@@ -166,11 +179,19 @@ impl FleetLeftovers {
     }
 }
 
+fn is_coordinated(fleet: &str) -> String {
+    format!("the fleet {fleet} is coordinated now\nhint: clean it once crew fleet run has ended")
+}
+
 /// Whether nobody will work on it again: it landed, or was given up.
 fn is_settled(task: &TaskRecord) -> bool {
-    is_on_base(task) || task.ending().is_some_and(|it| it.outcome == Outcome::Cancelled)
+    is_on_base(task) || task.ending().is_some_and(TaskEnding::is_cancelled)
 }
 
 fn is_on_base(task: &TaskRecord) -> bool {
     matches!(task.landed(), Some(Landed::Main(_)))
 }
+
+#[cfg(test)]
+#[path = "clean_tests.rs"]
+mod tests;

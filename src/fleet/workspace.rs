@@ -48,7 +48,7 @@ const MARK_BYTES: u64 = 4 << 20;
 /// The variable that every process of a setup or a check has: where its group is noted.
 const MARK: &str = "CREW_GROUPS";
 /// Below it are the commits of removed clones that no other repository had.
-const KEPT: &str = "refs/crew/kept";
+pub const KEPT: &str = "refs/crew/kept";
 
 /// The clone of an attempt.
 #[derive(Debug)]

@@ -1,0 +1,73 @@
+use tempfile::TempDir;
+
+use super::*;
+use crate::engine::fleet::LandingMode;
+use crate::engine::record::Outcome;
+use crate::fleet::fixture::{a_record, an_ended_task, id};
+use crate::world::process::{Call, ExitCause};
+
+/// A fleet without a remote of a repository with one commit, whose task `vat` was cancelled.
+struct Yard {
+    root: TempDir,
+    record: FleetRecord,
+}
+
+impl Yard {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let mut record = a_record(LandingMode::No);
+        record.terms.repository = disk::real_path(root.path()).unwrap().join("repo");
+        record.tasks.insert(id("vat"), an_ended_task(Outcome::Cancelled));
+        let yard = Self { root, record };
+        FleetFiles::of(&yard.home(), "shop").make().unwrap();
+        yard.sh("git init -q -b main repo; cd repo; git config user.name A");
+        yard.sh("cd repo; git config user.email a@example.com; echo one > file; git add .");
+        yard.sh("cd repo; git commit -qm first");
+        yard
+    }
+
+    fn sh(&self, line: &str) -> String {
+        let ended = Call::shell(line, self.root.path()).run(|| false).unwrap();
+        assert_eq!(ended.cause, ExitCause::Exit(0), "{line}: {}", ended.text());
+        ended.text()
+    }
+
+    fn home(&self) -> Home {
+        Home::at(&self.root.path().join("home"))
+    }
+
+    fn found(&self) -> FleetLeftovers<'_> {
+        FleetLeftovers::of(&self.home(), &self.record, &Signals::default()).unwrap()
+    }
+}
+
+#[test]
+fn commits_that_an_earlier_removal_kept_are_named_and_go_once_the_base_has_them() {
+    let yard = Yard::new();
+    let kept = "refs/crew/kept/shop/gone/1/0123456789abcdef";
+    let make =
+        format!("cd repo; git update-ref {kept} $(git commit-tree -p HEAD -m own HEAD^{{tree}})");
+    yard.sh(&make);
+    let found = yard.found();
+    let why = "commits that only a removed clone had; git update-ref -d drops them";
+    assert_eq!(found.stays, [format!("{kept}: {why}")]);
+    assert!(!found.lines().iter().any(|line| line.contains("refs/")), "{:?}", found.lines());
+
+    yard.sh(&format!("cd repo; git reset -q --hard {kept}"));
+    let found = yard.found();
+    assert!(found.stays.is_empty() && found.lines()[0] == format!("ref     {kept}"), "{found:?}");
+    assert!(found.remove().unwrap().is_empty());
+    assert_eq!(yard.sh("cd repo; git for-each-ref refs/crew"), "");
+}
+
+#[test]
+fn a_clone_with_work_that_is_not_committed_is_listed_as_such() {
+    let yard = Yard::new();
+    let clone = FleetFiles::of(&yard.home(), "shop").clone(&id("vat"), 1);
+    let clone = clone.display().to_string();
+    yard.sh(&format!("git clone -q repo '{clone}'"));
+    assert_eq!(yard.found().lines()[0], format!("clone   {clone}"));
+    yard.sh(&format!("cd '{clone}'; echo two > file; echo new > other"));
+    let line = format!("clone   {clone}: 2 files changed and not committed");
+    assert_eq!(yard.found().lines()[0], line);
+}
