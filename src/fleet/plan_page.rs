@@ -8,12 +8,11 @@ use std::collections::BTreeSet;
 use minijinja::{Environment, Value, context};
 
 use super::plan::overlap;
-use super::record::{FleetRecord, FleetSetup, TaskRecord, TaskState};
+use super::record::{FleetRecord, FleetSetup, LOCAL, TaskEnding, TaskRecord};
 use super::step::DescribedTask;
 use super::tasks::DescribedFleet;
-use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{LandingMode, TaskId};
-use crate::engine::record::{Check, Outcome, Permissions};
+use crate::engine::record::{Check, Permissions};
 use crate::engine::text::{Shown, clean, is_word_of, named, one_line};
 use crate::engine::usage::Money;
 use crate::engine::words::templates;
@@ -50,18 +49,18 @@ pub fn page(
     is_dry: bool,
 ) -> String {
     let DescribedFleet { setup, tasks, .. } = described;
-    let known = |task: &DescribedTask| record.and_then(|record| record.tasks.get(&task.task.id));
-    let ended: Vec<Outcome> = tasks.iter().filter_map(|task| outcome(known(task)?)).collect();
-    let open = tasks.iter().filter(|task| known(task).and_then(outcome).is_none()).collect();
-    let open = in_order(open);
+    let known = |task: &DescribedTask| record.and_then(|record| record.task(&task.task.id));
+    let ending = |task: &&DescribedTask| known(task).and_then(TaskRecord::ending);
+    let ended: Vec<&TaskEnding> = tasks.iter().filter_map(|task| ending(&task)).collect();
+    let open = in_order(tasks.iter().filter(|task| ending(task).is_none()).collect());
     let listed = if is_dry { open.len() } else { open.len().min(LISTED) };
     let order = open[..listed].iter().enumerate().map(|(index, task)| {
-        let runs = known(task).is_some_and(|task| matches!(task.state, TaskState::Running { .. }));
         let after: Vec<&str> = task.task.after.iter().map(TaskId::as_str).collect();
-        let after = (!after.is_empty()).then(|| format!("after {}", after.join(", ")));
-        let more = runs.then(|| "runs already".to_owned()).into_iter().chain(after);
-        let more = more.collect::<Vec<_>>().join("  ");
-        [(index + 1).to_string(), task.task.id.to_string(), more]
+        let runs =
+            if known(task).is_some_and(TaskRecord::is_running) { "runs already  " } else { "" };
+        let after =
+            if after.is_empty() { String::new() } else { format!("after {}", after.join(", ")) };
+        [(index + 1).to_string(), task.task.id.to_string(), format!("{runs}{after}")]
     });
     let columns = [
         Column::number(ALWAYS, usize::MAX),
@@ -78,9 +77,10 @@ pub fn page(
         executor => (!is_local).then_some(&setup.executor),
         slots => counted.as_ref().map_or(setup.slots, |slots| slots.count),
         slots_why => counted.as_ref().map(|slots| &slots.why),
+        most_names => LISTED,
         not_tasks => described.left_out.iter().map(|name| shown(name)).collect::<Vec<_>>(),
         ended => ended.len(),
-        undone => ended.iter().filter(|outcome| **outcome != Outcome::Completed).count(),
+        undone => ended.iter().filter(|ending| !ending.is_completed()).count(),
         open => open.len(),
         order => table::lines(columns, order, width.saturating_sub(INDENT)),
         overlaps => overlaps(&open),
@@ -88,7 +88,8 @@ pub fn page(
         rows => rows(setup, &open, width),
         include => setup.include.as_deref().map(|it| Shown(it.trim()).to_string().replace("\\n", ", ")),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
-        trust => trust(&described.untrusted),
+        new => described.untrusted.iter().map(name_of).collect::<Vec<_>>(),
+        most_new => NEW_MAX,
     };
     let template = environment(width);
     template.render_str(TEMPLATE, values).unwrap_or_else(|error| format!("{error:#}"))
@@ -108,13 +109,6 @@ fn in_order(mut open: Vec<&DescribedTask>) -> Vec<&DescribedTask> {
     order
 }
 
-fn outcome(task: &TaskRecord) -> Option<Outcome> {
-    match &task.state {
-        TaskState::Ended(ending) => Some(ending.outcome),
-        _ => None,
-    }
-}
-
 /// The filters of the page.
 fn environment(width: usize) -> Environment<'static> {
     let mut environment = templates::environment();
@@ -122,7 +116,6 @@ fn environment(width: usize) -> Environment<'static> {
     environment.add_filter("name", |name: &str| format!("{name:<7}"));
     environment.add_filter("shown", shown);
     environment.add_filter("money", |micros: u64| Money::from_micros(micros).to_string());
-    environment.add_filter("some", |names: Vec<String>| named(&names, LISTED));
     environment.add_filter("lines", move |text: &str, indent| indented(text, indent, width));
     environment.add_filter("row", move |text: &str, name: &str| row(name, text, width));
     environment
@@ -163,44 +156,58 @@ fn overlaps(open: &[&DescribedTask]) -> Vec<Value> {
     pairs.take(OVERLAPS_MAX + 1).collect()
 }
 
-/// What of the fleet nobody has trusted yet, by its names.
-fn trust(untrusted: &[TrustRequest]) -> String {
-    if untrusted.is_empty() {
-        return "nothing is new: it starts without asking".to_owned();
-    }
-    let name = |request: &TrustRequest| {
-        let what = request.text.split_once("] ").map_or(&*request.text, |(_, what)| what);
-        let what = what.split([':', ',', '(']).next().unwrap_or_default();
-        shown(what.strip_prefix("task ").unwrap_or(what))
-    };
-    let names: Vec<String> = untrusted.iter().map(name).collect();
-    format!("new, and asked about once: {}", named(&names, NEW_MAX))
+/// What is asked about: `terms`, `setup`, or the name of a task.
+fn name_of(request: &TrustRequest) -> String {
+    let what = request.text.split_once("] ").map_or(&*request.text, |(_, what)| what);
+    let what = what.split([':', ',', '(']).next().unwrap_or_default();
+    shown(what.strip_prefix("task ").unwrap_or(what))
 }
 
 /// The name of a row and its text.
 type Row = (&'static str, String);
 
-/// What there is to say of a task, in the order of the page.
-const OF_A_TASK: [fn(&FleetSetup, &DescribedTask) -> Vec<Row>; 4] =
-    [|_, task| vec![agent(task)], |_, task| vec![other_options(task)], commands, checks_of_landing];
-
-/// What there is to say of the tasks that are not over. Each text is once, with the tasks that it is
-/// of unless it is of all.
+/// What there is to say of the tasks that are not over: who works on them, with which options, and
+/// by which commands. Each text is once, with the tasks that it is of unless it is of all.
 fn rows(setup: &FleetSetup, open: &[&DescribedTask], width: usize) -> Vec<String> {
     let mut rows: Vec<(Row, Vec<String>)> = Vec::new();
-    let all = OF_A_TASK.iter().flat_map(|rows_of| {
-        open.iter().flat_map(move |task| rows_of(setup, task).into_iter().map(move |it| (it, task)))
-    });
-    for (row, task) in all.filter(|((_, text), _)| !text.is_empty()) {
+    for task in open {
         let id = task.task.id.to_string();
-        match rows.iter_mut().find(|(known, _)| *known == row) {
-            // It may have a check twice.
-            Some((_, of)) if of.last() == Some(&id) => {}
-            Some((_, of)) => of.push(id),
-            None => rows.push((row, vec![id])),
+        for row in rows_of(setup, task) {
+            match rows.iter_mut().find(|(known, _)| *known == row) {
+                // It may have a check twice.
+                Some((_, of)) if of.last() == Some(&id) => {}
+                Some((_, of)) => of.push(id.clone()),
+                None => rows.push((row, vec![id.clone()])),
+            }
         }
     }
+    rows.sort_by_key(|((name, _), _)| match *name {
+        "agent" => 0,
+        "options" => 1,
+        "land" => 3,
+        _ => 2,
+    });
     rows.iter().map(|(row, of)| row_of(row, of, of.len() == open.len(), width)).collect()
+}
+
+fn rows_of(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
+    let checks = &task.contract.checks;
+    let mut rows = vec![("agent", agent(task)), ("options", other_options(task))];
+    rows.extend(
+        setup.setup.iter().map(|run| ("setup", format!("`{}` in each new clone", Shown(run)))),
+    );
+    rows.extend(checks.iter().map(|check| {
+        let remark = if check.no_worse { " gets no worse" } else { "" };
+        (check.role.label(), format!("`{}`{remark}", Shown(&check.run)))
+    }));
+    if checks.is_empty() {
+        rows.push(("checks", "none: only its agent says when a task is done".to_owned()));
+    }
+    let land: &[Check] = if setup.landing == LandingMode::No { &[] } else { &setup.land_checks };
+    let on_main = |check: &Check| format!("`{}` on main as it will be", Shown(&check.run));
+    rows.extend(land.iter().map(|check| ("land", on_main(check))));
+    rows.retain(|(_, text)| !text.is_empty());
+    rows
 }
 
 /// A row with the tasks that it is of: in its line if that has the room. The text is never broken.
@@ -216,33 +223,10 @@ fn row_of((name, text): &Row, of: &[String], is_of_all: bool, width: usize) -> S
     format!("{line}\n{}", indented(&names, INDENT + 2, width))
 }
 
-/// The commands that run in the clone of a task.
-fn commands(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
-    let checks = &task.contract.checks;
-    let setup = setup.setup.iter();
-    let mut rows: Vec<Row> =
-        setup.map(|run| ("setup", format!("`{}` in each new clone", Shown(run)))).collect();
-    rows.extend(checks.iter().map(|check| {
-        let remark = if check.no_worse { " gets no worse" } else { "" };
-        (check.role.label(), format!("`{}`{remark}", Shown(&check.run)))
-    }));
-    if checks.is_empty() {
-        rows.push(("checks", "none: only its agent says when a task is done".to_owned()));
-    }
-    rows
-}
-
-fn checks_of_landing(setup: &FleetSetup, _: &DescribedTask) -> Vec<Row> {
-    if setup.landing == LandingMode::No {
-        return Vec::new();
-    }
-    let row = |check: &Check| ("land", format!("`{}` on main as it will be", Shown(&check.run)));
-    setup.land_checks.iter().map(row).collect()
-}
-
 /// "claude, model opus, permissions bypass, at most $5.00; then codex".
-fn agent(task: &DescribedTask) -> Row {
-    let Some(run) = &task.contract.run else { return ("agent", String::new()) };
+fn agent(task: &DescribedTask) -> String {
+    let Some(run) = &task.contract.run else { return String::new() };
+    let cost = Money::from_micros(task.contract.limits.max_cost_micros);
     let mut text = shown(&run.agent.name);
     if let Some(model) = &run.model {
         text += &format!(", model {}", shown(model));
@@ -250,21 +234,22 @@ fn agent(task: &DescribedTask) -> Row {
     if run.permissions != Permissions::default() {
         text += &format!(", permissions {}", run.permissions.label());
     }
-    if task.contract.limits.max_cost_micros > 0 {
-        text += &format!(", at most {}", Money::from_micros(task.contract.limits.max_cost_micros));
+    if cost != Money::default() {
+        text += &format!(", at most {cost}");
     }
-    let others: Vec<String> = run.fallback.iter().map(|agent| shown(&agent.name)).collect();
-    let then =
-        if others.is_empty() { String::new() } else { format!("; then {}", others.join(", ")) };
-    ("agent", text + &then)
+    for (at, agent) in run.fallback.iter().enumerate() {
+        text += if at == 0 { "; then " } else { ", " };
+        text += &shown(&agent.name);
+    }
+    text
 }
 
 /// The options of a task that have no row of their own, word for word.
-fn other_options(task: &DescribedTask) -> Row {
-    let name = |word: &String| word.split(" = ").next().unwrap_or_default().to_owned();
-    let words = task.task.words.iter().filter(|word| !is_word_of(SHOWN_ELSEWHERE, &name(word)));
-    let words: Vec<String> = words.cloned().collect();
-    ("options", Shown(&words.join(", ")).to_string())
+fn other_options(task: &DescribedTask) -> String {
+    let name = |word: &str| word.split(" = ").next().unwrap_or_default().to_owned();
+    let words = task.task.words.iter().map(String::as_str);
+    let words = words.filter(|word| !is_word_of(SHOWN_ELSEWHERE, &name(word)));
+    Shown(&words.collect::<Vec<_>>().join(", ")).to_string()
 }
 
 #[cfg(test)]

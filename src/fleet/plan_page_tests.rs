@@ -3,8 +3,8 @@ use insta::assert_snapshot;
 use super::*;
 use crate::engine::fixture::a_run;
 use crate::engine::fleet::{FleetTask, Remote};
-use crate::engine::record::{Agent, Role};
-use crate::fleet::record::TaskEnding;
+use crate::engine::record::{Agent, Outcome, Role};
+use crate::fleet::record::TaskState;
 use crate::parse::settings::merge::ValueOrigin;
 use crate::report::colour::painted;
 
