@@ -60,6 +60,19 @@ fn a_check_that_is_changed_after_it_was_accepted_lowers_the_proof() {
 }
 
 #[test]
+fn a_check_that_a_hand_changes_after_it_was_accepted_is_named() {
+    let world = world(&format!("if [ $call -gt 2 ]; then touch bad; claim; else {CHANGES}; fi"));
+    is_blocked(&world, world.run(&["--land"]).code());
+    world.crew(&ACCEPTS).success();
+    std::fs::write(world.clone_of("a").join("check.sh"), "true\n").unwrap();
+    let ran = world.run(&["--land"]);
+    assert_eq!((ran.code(), world.state("a")), (0, "completed".to_owned()), "{ran:#?}");
+    assert_eq!(world.task("a")["state"]["proof"], "passing");
+    let why = world.why("a");
+    assert!(why.contains("it passes only with the change of check.sh"), "{why}");
+}
+
+#[test]
 fn a_changed_text_accepts_no_changed_check_of_the_attempt_before() {
     // The check is there from the start, or comes with the new text.
     for (before, code, claims) in

@@ -31,6 +31,7 @@ use crate::drive::run::steps::settle;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::place::{self, drafts_of};
 use crate::drive::start::run::begin;
+use crate::drive::tree;
 use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::{Carried, TaskId, evidence, without_markers};
@@ -341,6 +342,8 @@ impl Attempt<'_> {
                 // As the loop left it, which the person saw, and not as anybody made it since.
                 let seen = record.state.trees.snapshot.clone();
                 notes = accept_test_changes_of(self.home, record, seen)?;
+                // Else what was changed since would count as a person's, and be accepted with it.
+                record.state.remember_tree(tree::look(self.home, record));
             }
             if is_first {
                 // A signal may have come before they were listed, and before any agent.
