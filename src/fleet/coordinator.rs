@@ -4,7 +4,7 @@
 //! record, reports and requests. A coordinator that was killed is simply started again: it takes up
 //! what still runs.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -13,7 +13,6 @@ use std::time::Duration;
 use anyhow::{Error, Result, anyhow, bail};
 
 use super::attempt::{self, remote};
-use super::effects::{Done, Worker};
 use super::executors::{Executor, JobState, SeenJob, executor_of, executors_of_user};
 use super::files::FleetFiles;
 use super::folder_watch::FolderWatch;
@@ -21,9 +20,10 @@ use super::lines;
 use super::record::{FleetRecord, FleetSetup, Holder, LOCAL, TaskRecord, TaskState};
 use super::shared::RemoteAccess;
 use super::spec::{AttemptReport, Coordination, DescribedTask};
-use super::step::{Effect, FleetEvent, FleetLine, step, take_in};
+use super::step::{Effect, FleetEvent, FleetLine, step};
 use super::store::{FleetStore, PushTime, RecordStore, StoreFault, WaitingRequests};
 use super::tasks::DescribedFleet;
+use super::worker::Worker;
 use crate::engine::fleet::{Pace, TaskId};
 use crate::parse::arguments::FleetRunArgs;
 use crate::world::clock::{self, Deadline, Stopwatch};
@@ -46,6 +46,9 @@ const TICK: Duration = Duration::from_secs(3);
 const END_WITHIN: Duration = Duration::from_secs(360);
 /// How long a job that nobody has named is looked for after a start.
 const UNNAMED_MS: u64 = 60_000;
+
+/// What follows here from what a thread has done.
+pub(super) type Done = Box<dyn FnOnce(&mut Coordinator<'_>) + Send>;
 
 /// How a coordinator ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,11 +102,9 @@ pub(super) struct Coordinator<'a> {
     pub(super) record: FleetRecord,
     pub(super) known: Coordination,
     /// What is to be done, once the record says so.
-    effects: VecDeque<Effect>,
+    effects: Vec<Effect>,
     /// Starts that the remote's record does not tell of yet, where it has to.
     pub(super) starts: Vec<Effect>,
-    /// The tasks of all starts that are still to be handed over: they have no process or job.
-    pub(super) to_start: BTreeSet<TaskId>,
     is_unsaved: bool,
     is_done: bool,
     has_changed: bool,
@@ -112,29 +113,22 @@ pub(super) struct Coordinator<'a> {
     tick_due: Deadline,
     /// What was read and stays in its files until the record says what follows.
     requests: WaitingRequests,
-    pub(super) git: Worker,
-    pub(super) landing: Worker,
-    pub(super) talk: Worker,
+    pub(super) git: Worker<Done>,
+    pub(super) landing: Worker<Done>,
+    pub(super) talk: Worker<Done>,
     results: Receiver<Done>,
-    inbox: VecDeque<Done>,
     pub(super) stops_landing: Arc<AtomicBool>,
     /// How often the landing that runs began again.
     pub(super) landing_tries: u32,
-    /// The tasks whose work is being fetched.
-    pub(super) fetching: BTreeSet<TaskId>,
-    /// Those for which that failed, until it is tried again.
-    pub(super) fetch_again: BTreeMap<TaskId, Deadline>,
-    /// What each running attempt had reported when its work was fetched last.
-    pub(super) fetched: BTreeMap<TaskId, String>,
-    /// What is out of order, by what it concerns.
-    troubles: BTreeMap<&'static str, String>,
     watched: Option<FolderWatch>,
     pub(super) remote: Option<RemoteAccess>,
     remote_pace: Pace,
-    remote_due: Deadline,
-    is_asking: bool,
+    /// When the remote is asked next for reports; `None` while it is asked.
+    remote_due: Option<Deadline>,
     began: Stopwatch,
     ends_at: Option<Deadline>,
+    /// Who has the fleet now, if that is another coordinator.
+    pub(super) lost: Option<String>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -158,9 +152,8 @@ impl<'a> Coordinator<'a> {
             remote: RemoteAccess::of(&record.terms, signals),
             record,
             known: Coordination::default(),
-            effects: VecDeque::new(),
+            effects: Vec::new(),
             starts: Vec::new(),
-            to_start: BTreeSet::new(),
             is_unsaved: true,
             is_done: false,
             has_changed: false,
@@ -171,19 +164,14 @@ impl<'a> Coordinator<'a> {
             landing: Worker::start(sender.clone()),
             talk: Worker::start(sender),
             results,
-            inbox: VecDeque::new(),
             stops_landing: Arc::default(),
             landing_tries: 0,
-            fetching: BTreeSet::new(),
-            fetch_again: BTreeMap::new(),
-            fetched: BTreeMap::new(),
-            troubles: BTreeMap::new(),
             watched: None,
             remote_pace: Pace::of(first, most),
-            remote_due: Deadline::after(Duration::ZERO),
-            is_asking: false,
+            remote_due: Some(Deadline::after(Duration::ZERO)),
             began: Stopwatch::start(),
             ends_at: None,
+            lost: None,
         }
     }
 
@@ -201,7 +189,8 @@ impl<'a> Coordinator<'a> {
         let [first, most] = LOOKS;
         let mut pace = Pace::of(first, most);
         while !self.is_done || !self.effects.is_empty() || self.is_unsaved {
-            if let Err(who) = self.round() {
+            self.round();
+            if let Some(who) = self.lost.take() {
                 return Err(self.give_up(&who));
             }
             if self.ends_at.is_some_and(Deadline::passed) {
@@ -229,57 +218,48 @@ impl<'a> Coordinator<'a> {
     }
 
     /// One look at everything, and what follows.
-    ///
-    /// # Errors
-    /// If another coordinator has the fleet.
-    fn round(&mut self) -> Result<(), String> {
+    fn round(&mut self) {
         self.look_at_signals();
-        self.take_results()?;
+        self.take_results();
+        if self.lost.is_some() {
+            return;
+        }
         self.look_at_requests();
         self.look_at_attempts();
         self.look_at_folder();
-        self.fetch_due();
         // What starts and lands is decided here, once for all that happened.
-        if std::mem::take(&mut self.has_news) || self.tick_due.passed() {
+        if self.has_news || self.tick_due.passed() {
             self.tick_due = Deadline::after(TICK);
-            let now = clock::now().wall;
-            let effects = step(&mut self.record, &mut self.known, FleetEvent::Tick, now);
-            self.queue(effects);
+            self.take_in(FleetEvent::Tick);
+            self.has_news = false;
         }
         let written = self.perform();
         if written.is_ok() {
             let removed = std::mem::take(&mut self.requests).remove();
             removed.unwrap_or_else(|error| self.note(&error.to_string()));
         }
-        self.heed("record", written)?;
+        self.heed("record", written);
         self.push_record();
-        Ok(())
     }
 
-    fn take_results(&mut self) -> Result<(), String> {
-        while let Some(done) = self.inbox.pop_front().or_else(|| self.results.try_recv().ok()) {
-            self.take_result(done)?;
+    fn take_results(&mut self) {
+        while let Ok(done) = self.results.try_recv() {
+            done(self);
         }
-        Ok(())
     }
 
     /// Takes in how a write of the record went. Only a lost record ends anything.
-    pub(super) fn heed(
-        &mut self,
-        what: &'static str,
-        written: Result<(), StoreFault>,
-    ) -> Result<(), String> {
+    pub(super) fn heed(&mut self, what: &'static str, written: Result<(), StoreFault>) {
         match written {
             Ok(()) => self.set_trouble(what, None),
-            Err(StoreFault::Lost(who)) => return Err(who),
+            Err(StoreFault::Lost(who)) => self.lost = Some(who),
             Err(fault) => self.set_trouble(what, Some(first_line(&fault.to_string()))),
         }
-        Ok(())
     }
 
     pub(super) fn take_in(&mut self, event: FleetEvent) {
         self.has_news = true;
-        let effects = take_in(&mut self.record, &mut self.known, event, clock::now().wall);
+        let effects = step(&mut self.record, &mut self.known, event, clock::now().wall);
         self.queue(effects);
     }
 
@@ -287,16 +267,13 @@ impl<'a> Coordinator<'a> {
         // Each step decides anew: a request may have come after one that had nothing left to do.
         self.is_done = effects.contains(&Effect::Finish);
         for effect in effects {
-            if let Effect::Start { task, .. } = &effect {
-                self.to_start.insert(task.clone());
-            }
-            // Work that cannot be fetched is asked for at each look.
+            // Work that cannot be fetched is asked for again and again.
             self.has_changed |= !matches!(effect, Effect::Fetch { .. });
             match effect {
                 Effect::Save => self.is_unsaved = true,
                 Effect::Say(line) => self.tell(&line),
                 Effect::Finish => {}
-                effect => self.effects.push_back(effect),
+                effect => self.effects.push(effect),
             }
         }
     }
@@ -310,15 +287,9 @@ impl<'a> Coordinator<'a> {
     }
 
     /// Notes that something is out of order, or is no longer.
-    pub(super) fn set_trouble(&mut self, what: &'static str, why: Option<String>) {
-        let before = self.troubles.values().next().cloned();
-        match why {
-            Some(why) => drop(self.troubles.insert(what, why)),
-            None => drop(self.troubles.remove(what)),
-        }
-        let now = self.troubles.values().next().cloned();
-        if now != before {
-            self.take_in(now.map_or(FleetEvent::Restored, FleetEvent::Trouble));
+    pub(super) fn set_trouble(&mut self, of: &'static str, why: Option<String>) {
+        if self.known.troubles.get(of) != why.as_ref() {
+            self.take_in(FleetEvent::Trouble { of, why });
         }
     }
 
@@ -345,8 +316,11 @@ impl<'a> Coordinator<'a> {
     fn push_record(&mut self) {
         let time = if self.starts.is_empty() { PushTime::Usual } else { PushTime::Soon };
         if let Some(push) = self.store.push(&mut self.record, time) {
-            let starts = std::mem::take(&mut self.starts);
-            self.talk.add(move || Done::Pushed(starts, push()));
+            let starts = self.starts.len();
+            self.talk.add(move || {
+                let pushed = push();
+                Box::new(move |it| it.take_pushed(starts, pushed))
+            });
         }
     }
 
@@ -390,7 +364,8 @@ impl<'a> Coordinator<'a> {
     fn look_at_attempts(&mut self) {
         let is_local = self.record.is_local();
         let running = self.running();
-        if running.is_empty() || (!is_local && (self.is_asking || !self.remote_due.passed())) {
+        let is_due = is_local || self.remote_due.is_some_and(Deadline::passed);
+        if running.is_empty() || !is_due {
             return;
         }
         // The jobs come first: what one reported before it ended is then among the reports.
@@ -402,54 +377,46 @@ impl<'a> Coordinator<'a> {
         let Some(access) = self.remote.clone().filter(|_| !is_local) else {
             return self.look_at(running, &jobs, &BTreeMap::new());
         };
-        self.is_asking = true;
+        self.remote_due = None;
         let fleet = self.record.terms.name.clone();
         self.talk.add(move || {
             let refs = access.refs().map_err(Error::from);
             let reports = refs.and_then(|refs| remote::reports(&refs, &fleet));
-            Done::Reports(running, jobs, reports.map(|reports| reports.into_iter().collect()))
+            Box::new(move |it| {
+                it.set_trouble("reports", reports.as_ref().err().map(short));
+                if let Ok(reports) = reports {
+                    it.look_at(running, &jobs, &reports.into_iter().collect());
+                }
+                it.remote_due = Some(Deadline::after(it.remote_pace.after(it.has_changed)));
+            })
         });
     }
 
-    /// The attempts that were handed over, and whether their job has no name yet.
-    fn running(&self) -> Vec<(TaskId, u32, bool)> {
-        let running = |(id, task): (&TaskId, &TaskRecord)| match &task.state {
-            TaskState::Running { job, .. } if !self.to_start.contains(id) => {
-                Some((id.clone(), task.attempt, job.is_empty()))
-            }
-            _ => None,
+    /// The attempts that were handed over: the others have no process or job.
+    fn running(&self) -> Vec<(TaskId, u32)> {
+        let is_to_start = |id: &TaskId| {
+            let mut effects = self.effects.iter().chain(&self.starts);
+            effects.any(|it| matches!(it, Effect::Start { task, .. } if task == id))
         };
-        self.record.tasks.iter().filter_map(running).collect()
-    }
-
-    /// Takes in what the remote said about jobs elsewhere.
-    pub(super) fn take_reports(
-        &mut self,
-        running: Vec<(TaskId, u32, bool)>,
-        jobs: &[SeenJob],
-        reports: Result<BTreeMap<TaskId, AttemptReport>>,
-    ) {
-        self.is_asking = false;
-        match reports {
-            Ok(reports) => {
-                self.set_trouble("reports", None);
-                self.look_at(running, jobs, &reports);
-            }
-            Err(error) => self.set_trouble("reports", Some(short(&error))),
-        }
-        self.remote_due = Deadline::after(self.remote_pace.after(self.has_changed));
+        let is_running =
+            |(id, task): &(&TaskId, &TaskRecord)| task.is_running() && !is_to_start(id);
+        let running = self.record.tasks.iter().filter(is_running);
+        running.map(|(id, task)| (id.clone(), task.attempt)).collect()
     }
 
     fn look_at(
         &mut self,
-        running: Vec<(TaskId, u32, bool)>,
+        running: Vec<(TaskId, u32)>,
         jobs: &[SeenJob],
         reports: &BTreeMap<TaskId, AttemptReport>,
     ) {
         let is_local = self.record.is_local();
-        for (task, number, is_unnamed) in running {
+        for (task, number) in running {
             let job = jobs.iter().rfind(|job| job.task == task && job.number == number);
-            if let (Some(job), true) = (job, is_unnamed) {
+            let state = self.record.task(&task).map(|task| &task.state);
+            if let (Some(job), Some(TaskState::Running { job: known, .. })) = (job, state)
+                && known.is_empty()
+            {
                 let (task, job) = (task.clone(), job.id.clone());
                 self.take_in(FleetEvent::Started { task, number, job });
             }
@@ -503,15 +470,15 @@ impl<'a> Coordinator<'a> {
     /// Sleeps until something may have happened, at most for so long.
     fn wait(&mut self, pause: Duration) {
         let [least, most] = WAKES;
-        let step = (pause / 8).clamp(least, most);
-        let signals = self.known.signals;
-        Deadline::after(pause).poll(step, || {
-            self.inbox.extend(self.results.try_recv());
-            let is_awake = !self.inbox.is_empty()
-                || self.signals.times() != signals
-                || descendants::has_ended_child();
-            is_awake.then_some(())
-        });
+        let (step, until) = ((pause / 8).clamp(least, most), Deadline::after(pause));
+        while !until.passed() {
+            if let Ok(done) = self.results.recv_timeout(step) {
+                return done(self);
+            }
+            if self.signals.times() != self.known.signals || descendants::has_ended_child() {
+                return;
+            }
+        }
     }
 
     /// Ends what this coordinator started on this machine, because another one has the fleet. Jobs
@@ -522,13 +489,12 @@ impl<'a> Coordinator<'a> {
         if self.record.is_local() {
             self.note("this one ends what it started, and writes nothing more");
             let running = self.running();
-            running.iter().for_each(|(task, ..)| self.end_attempt(task));
+            running.iter().for_each(|(task, _)| self.end_attempt(task));
             Deadline::after(END_WITHIN).poll(LOOKS[1], || {
                 let _ = self.executor.list();
-                let mut running = running.iter();
                 let lives =
-                    running.any(|(task, number, _)| attempt::is_alive(&self.files, task, *number));
-                (!lives || self.signals.times() > 0).then_some(())
+                    |(task, number): &(TaskId, u32)| attempt::is_alive(&self.files, task, *number);
+                (!running.iter().any(lives) || self.signals.times() > 0).then_some(())
             });
         }
         self.end_threads();
@@ -549,7 +515,8 @@ impl<'a> Coordinator<'a> {
     fn end(mut self) -> Result<CoordinatorEnd> {
         self.end_threads();
         // What they have done last belongs into the record, too.
-        if let Err(who) = self.take_results() {
+        self.take_results();
+        if let Some(who) = self.lost.take() {
             return Err(self.give_up(&who));
         }
         self.record.holder = self.record.holder.released();

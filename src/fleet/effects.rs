@@ -1,25 +1,21 @@
 //! What a coordinator does about what happened. What takes long is done by its threads.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::attempt::{self, remote};
-use super::coordinator::{Coordinator, short};
-use super::executors::{JobCall, SeenJob};
+use super::coordinator::{Coordinator, Done, short};
+use super::executors::JobCall;
 use super::files::FleetFiles;
 use super::landing::{self, Landing, Prepared};
 use super::record::{Landed, TaskRecord, TaskState};
 use super::requests;
 use super::shared::RemoteAccess;
-use super::spec::{AttemptPhase, AttemptReport, AttemptSpec, Coordination, Source};
-use super::step::{Effect, FleetEvent, FleetRequest, take_in};
+use super::spec::{AttemptPhase, AttemptSpec, Coordination, Source};
+use super::step::{Effect, FleetEvent, FleetRequest, step};
 use super::store::StoreFault;
 use super::workspace::{self, Removal};
 use crate::drive::error_text::git_trouble;
@@ -27,74 +23,31 @@ use crate::engine::fleet::{Refusal, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::engine::record::Contract;
 use crate::engine::text::clean;
-use crate::world::clock::{self, Deadline};
+use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git;
 use crate::world::process::signals::ask_to_end;
 use crate::world::store::logs::Log;
 use crate::world::store::write_json;
 
-/// Between two tries to fetch a task's work.
-const FETCH_AGAIN: Duration = Duration::from_secs(5);
 /// How often a landing begins again because the base has moved.
 const LANDING_TRIES: u32 = 8;
 
 /// How git says that nothing can be written.
 const FULL: [&str; 3] = ["No space left", "quota exceeded", "Read-only file system"];
 
-/// What a thread has done.
-pub(super) enum Done {
-    /// The commit that was brought here; `None`: there is no such branch.
-    Fetched(TaskId, Result<Option<String>, FetchFault>),
-    /// The record is at the remote, so that these can start.
-    Pushed(Vec<Effect>, Result<bool, StoreFault>),
-    /// The base and the record have moved; false where somebody else moved the base.
-    Moved(TaskId, Landed, Result<bool, StoreFault>),
-    /// What is known of attempts elsewhere: those that ran, the jobs, and then the reports.
-    Reports(Vec<(TaskId, u32, bool)>, Vec<SeenJob>, Result<BTreeMap<TaskId, AttemptReport>>),
-    /// A request was passed on.
-    Passed(TaskId, Result<()>),
-    Prepared(TaskId, Result<Prepared>),
-    Opened(TaskId, Result<Result<Landed, Refusal>>),
-    /// The refs that keep what no branch had.
-    Removed(TaskId, Result<Vec<String>>),
-}
-
 /// Why a task's work was not fetched.
-pub(super) enum FetchFault {
-    /// Its clone or its branch.
-    Task(String),
-    /// The remote or the repository, and so every task.
-    All(String),
+struct FetchFault {
+    why: String,
+    /// Its clone or its branch; else the remote or the repository, and so every task.
+    is_its_own: bool,
 }
 
-/// A thread that does one thing after the other. git ends with the thread that started it, so the
-/// thread lives as long as anything is to be done.
-pub(super) struct Worker {
-    works: Option<Sender<Work>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-type Work = Box<dyn FnOnce() -> Done + Send>;
-
-impl Worker {
-    pub(super) fn start(results: Sender<Done>) -> Self {
-        let (works, queue) = channel::<Work>();
-        let run = move || queue.iter().for_each(|work| drop(results.send(work())));
-        Self { works: Some(works), thread: Some(thread::spawn(run)) }
-    }
-
-    /// Adds something to do, unless it was ended.
-    pub(super) fn add(&self, work: impl FnOnce() -> Done + Send + 'static) {
-        if let Some(works) = &self.works {
-            let _ = works.send(Box::new(work));
-        }
-    }
-
-    /// Waits for what it has to do.
-    pub(super) fn end(&mut self) {
-        self.works = None;
-        let _ = self.thread.take().map(JoinHandle::join);
+impl From<GitFault> for FetchFault {
+    /// What somebody else did to a branch concerns no other task.
+    fn from(fault: GitFault) -> Self {
+        let is_its_own = fault.trouble == GitTrouble::NonFastForward;
+        Self { why: short(&fault.into()), is_its_own }
     }
 }
 
@@ -119,7 +72,6 @@ impl Coordinator<'_> {
     }
 
     fn start(&mut self, task: &TaskId, number: u32, continues: bool) {
-        self.to_start.remove(task);
         let event = match self.hand_over(task, number, continues) {
             Ok(job) => FleetEvent::Started { task: task.clone(), number, job },
             Err(error) => FleetEvent::NotStarted { task: task.clone(), why: short(&error) },
@@ -144,7 +96,6 @@ impl Coordinator<'_> {
             // What it says is of the process before.
             disk::remove(&self.files.report(task, number))?;
         }
-        self.fetched.remove(task);
         write_json(&self.files.spec(task, number), &spec, Durability::Machine)?;
         self.executor.submit(&JobCall::of(self.home, terms, &spec))
     }
@@ -173,7 +124,7 @@ impl Coordinator<'_> {
                 let refs = access.refs().map_err(Error::from);
                 let sent = refs
                     .and_then(|refs| remote::send_request(&refs, &fleet, &task, number, &request));
-                Done::Passed(task, sent)
+                Box::new(move |it| it.take_passed(&task, sent))
             });
         }
         if let Some(id) = record.loop_id.clone() {
@@ -219,35 +170,29 @@ impl Coordinator<'_> {
     }
 
     /// Brings a task's work to the repository and, where the fleet pushes, its branch to the remote.
+    /// What an earlier start has brought here is only pushed.
     fn fetch(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task) else { return };
-        let tip = record.tip.clone().unwrap_or_default();
-        // What its agent commits next is fetched once it is reported.
-        let is_fetched = record.is_running() && self.fetched.get(task) == Some(&tip);
-        let is_early = self.fetch_again.get(task).is_some_and(|again| !again.passed());
-        if is_fetched || is_early || !self.fetching.insert(task.clone()) {
-            return;
-        }
-        self.fetched.insert(task.clone(), tip);
-        let repository = self.record.terms.repository.clone();
+        let here = if record.tip == record.commit { record.commit.clone() } else { None };
         let branch = self.record.branch(task, record.attempt);
         let to = format!("refs/remotes/crew/{}/{task}", self.record.terms.name);
         let clone = self.files.clone(task, record.attempt);
+        let repository = self.record.terms.repository.clone();
         let (is_local, access, task) = (self.record.is_local(), self.remote.clone(), task.clone());
         self.git.add(move || {
-            let fetched = if is_local {
-                let brought = bring(&repository, &clone, &branch, &to);
-                brought.and_then(|commit| {
-                    if let (Some(access), Some(commit)) = (&access, &commit) {
-                        push(access, &branch, commit).map_err(push_fault)?;
-                    }
-                    Ok(commit)
-                })
-            } else {
-                let tracked = track(access.as_ref(), &branch, &to);
-                tracked.map_err(|error| FetchFault::All(short(&error)))
+            let is_pushed = here.is_none() && !is_local;
+            let fetched = match here {
+                None if is_local => bring(&repository, &clone, &branch, &to),
+                None => track(access.as_ref(), &branch, &to).map_err(FetchFault::from),
+                here => Ok(here),
             };
-            Done::Fetched(task, fetched)
+            let pushed = fetched.and_then(|commit| {
+                if let (Some(access), Some(commit), false) = (&access, &commit, is_pushed) {
+                    push(access, &branch, commit)?;
+                }
+                Ok(commit)
+            });
+            Box::new(move |it| it.take_fetched(task, pushed))
         });
     }
 
@@ -271,14 +216,6 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Tries again what could not be fetched.
-    pub(super) fn fetch_due(&mut self) {
-        let due = |(task, again): (&TaskId, &Deadline)| again.passed().then(|| task.clone());
-        for task in self.fetch_again.iter().filter_map(due).collect::<Vec<_>>() {
-            self.fetch(&task);
-        }
-    }
-
     fn land(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
         let Some((contract, message)) = self.words_of(task, &record) else {
@@ -300,7 +237,7 @@ impl Coordinator<'_> {
                 stop,
                 note: &note,
             });
-            Done::Prepared(task, prepared)
+            Box::new(move |it| it.take_prepared(task, prepared))
         });
     }
 
@@ -326,7 +263,8 @@ impl Coordinator<'_> {
         let (terms, task) = (self.record.terms.clone(), task.clone());
         let branch = self.record.branch(&task, record.attempt);
         self.add_landing(move |stop| {
-            Done::Opened(task, requests::open(&terms, &record, &branch, &message, stop))
+            let opened = requests::open(requests::GH, &terms, &record, (&branch, &message), stop);
+            Box::new(move |it| it.landing_ended(task, opened))
         });
     }
 
@@ -348,105 +286,61 @@ impl Coordinator<'_> {
                 Ok(files.remove_attempt(&task, number)?)
             });
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
-            let removed = removed.and_then(|()| {
-                access.map_or(Ok(()), |access| delete(&access, &pattern))?;
-                Ok(kept)
-            });
-            Done::Removed(task, removed)
+            let removed = removed
+                .and_then(|()| Ok(access.map_or(Ok(()), |access| delete(&access, &pattern))?));
+            Box::new(move |it| it.take_removed(&task, removed, &kept))
         });
+    }
+
+    fn take_removed(&mut self, task: &TaskId, removed: Result<()>, kept: &[String]) {
+        if let Err(error) = removed {
+            return self.note(&format!("the clone of {task} stays here: {error:#}"));
+        }
+        self.known.clones.remove(task);
+        if !kept.is_empty() {
+            self.note(&format!("{task}: its other commits are kept as {}", kept.join(", ")));
+        }
     }
 
     // What the threads have done.
 
-    pub(super) fn take_result(&mut self, done: Done) -> Result<(), String> {
-        match done {
-            Done::Fetched(task, result) => self.take_fetched(task, result),
-            Done::Pushed(starts, pushed) => return self.take_pushed(starts, pushed),
-            Done::Moved(task, landed, moved) => return self.take_moved(task, landed, moved),
-            Done::Reports(running, jobs, reports) => self.take_reports(running, &jobs, reports),
-            Done::Passed(task, passed) => self.take_passed(&task, passed),
-            Done::Prepared(task, result) => self.take_prepared(task, result),
-            Done::Opened(task, result) => match result {
-                Ok(Ok(landed)) => self.take_in(FleetEvent::Landed(task, landed)),
-                Ok(Err(refusal)) => self.take_in(FleetEvent::Refused(task, refusal)),
-                Err(error) => self.landing_failed(task, &error),
-            },
-            Done::Removed(task, result) => match result {
-                Ok(kept) => {
-                    self.known.clones.remove(&task);
-                    if !kept.is_empty() {
-                        self.note(&format!(
-                            "{task}: its other commits are kept as {}",
-                            kept.join(", ")
-                        ));
-                    }
-                }
-                Err(error) => self.note(&format!("the clone of {task} stays here: {error:#}")),
-            },
-        }
-        Ok(())
-    }
-
     fn take_fetched(&mut self, task: TaskId, result: Result<Option<String>, FetchFault>) {
-        self.fetching.remove(&task);
-        if !matches!(result, Err(FetchFault::All(_))) {
-            self.fetch_again.remove(&task);
-            if self.fetch_again.is_empty() {
-                self.set_trouble("fetch", None);
-            }
+        let FetchFault { why, is_its_own } = match result {
+            Ok(Some(commit)) => return self.take_in(FleetEvent::Fetched { task, commit }),
+            Ok(None) => FetchFault { why: "its branch is not there".to_owned(), is_its_own: true },
+            Err(fault) => fault,
+        };
+        let needs_clone = |record: &TaskRecord| {
+            let is_here = record.tip == record.commit;
+            !is_here && !disk::is_folder(&self.files.clone(&task, record.attempt))
+        };
+        if is_its_own && self.record.is_local() && self.record.task(&task).is_some_and(needs_clone)
+        {
+            self.known.clones.remove(&task);
+            self.known.fetching.remove(&task);
+            return;
         }
-        match result {
-            Ok(Some(commit)) => self.take_in(FleetEvent::Fetched { task, commit }),
-            Ok(None) | Err(FetchFault::Task(_))
-                if self.record.is_local() && !self.has_clone(&task) =>
-            {
-                self.known.clones.remove(&task);
-            }
-            Ok(None) => self.fetch_failed(task, "its branch is not there".to_owned()),
-            Err(FetchFault::Task(why)) => self.fetch_failed(task, why),
-            Err(FetchFault::All(why)) => {
-                self.fetched.remove(&task);
-                self.set_trouble("fetch", Some(format!("{task} cannot be fetched: {why}")));
-                self.fetch_again.insert(task, Deadline::after(FETCH_AGAIN));
-            }
-        }
-    }
-
-    fn fetch_failed(&mut self, task: TaskId, why: String) {
-        self.fetched.remove(&task);
-        self.take_in(FleetEvent::FetchFailed { task, why });
-    }
-
-    fn has_clone(&self, task: &TaskId) -> bool {
-        let number = self.record.task(task).map_or(0, |task| task.attempt);
-        disk::is_folder(&self.files.clone(task, number))
+        self.take_in(FleetEvent::FetchFailed { task, why, is_its_own });
     }
 
     /// Starts what waited for the remote's record, or lets it wait for the next push.
-    fn take_pushed(
-        &mut self,
-        starts: Vec<Effect>,
-        pushed: Result<bool, StoreFault>,
-    ) -> Result<(), String> {
+    pub(super) fn take_pushed(&mut self, starts: usize, pushed: Result<bool, StoreFault>) {
         self.store.answered(pushed.is_ok());
-        if pushed.is_ok() {
-            starts.into_iter().for_each(|start| self.carry_out(start));
-        } else {
-            self.starts.extend(starts);
+        let starts = if pushed.is_ok() { starts } else { 0 };
+        for start in self.starts.drain(..starts).collect::<Vec<_>>() {
+            self.carry_out(start);
         }
-        self.heed("push", pushed.map(drop))
+        self.heed("push", pushed.map(drop));
     }
 
     fn take_prepared(&mut self, task: TaskId, result: Result<Prepared>) {
-        match result {
-            Ok(Prepared::Ready { main, commit }) => self.push_landing(task, main, commit),
-            Ok(Prepared::Refused(refusal)) => self.take_in(FleetEvent::Refused(task, refusal)),
-            Ok(Prepared::Stopped) => {
-                let why = "it was stopped".to_owned();
-                self.take_in(FleetEvent::LandingFailed { task, why, needs_person: false });
-            }
-            Err(error) => self.landing_failed(task, &error),
-        }
+        let ended = match result {
+            Ok(Prepared::Ready { main, commit }) => return self.push_landing(task, main, commit),
+            Ok(Prepared::Refused(refusal)) => Ok(Err(refusal)),
+            Ok(Prepared::Stopped) => Err(anyhow!("it was stopped")),
+            Err(error) => Err(error),
+        };
+        self.landing_ended(task, ended);
     }
 
     /// Pushes what was checked, together with a record that says so: both or neither.
@@ -456,46 +350,51 @@ impl Coordinator<'_> {
         let mut known = Coordination { landing: Some(task.clone()), ..Coordination::default() };
         let event = FleetEvent::Landed(task.clone(), landed.clone());
         // What follows here, follows once it is pushed.
-        drop(take_in(&mut record, &mut known, event, clock::now().wall));
+        drop(step(&mut record, &mut known, event, clock::now().wall));
         let name = format!("refs/heads/{}", record.terms.base);
         let base = RefUpdate { name, old: Some(main), new: Some(commit) };
-        match self.store.land(base, &record) {
-            Some(push) => self.talk.add(move || Done::Moved(task, landed, push())),
-            None => self.landing_failed(task, &anyhow!("this fleet has no remote")),
-        }
+        let Some(push) = self.store.land(base, &record) else {
+            return self.landing_ended(task, Err(anyhow!("this fleet has no remote")));
+        };
+        self.talk.add(move || {
+            let moved = push();
+            Box::new(move |it| it.take_moved(task, landed, moved))
+        });
     }
 
-    fn take_moved(
-        &mut self,
-        task: TaskId,
-        landed: Landed,
-        moved: Result<bool, StoreFault>,
-    ) -> Result<(), String> {
+    /// The base and the record have moved; false where somebody else moved the base.
+    fn take_moved(&mut self, task: TaskId, landed: Landed, moved: Result<bool, StoreFault>) {
         self.store.answered(matches!(moved, Ok(true)));
-        match moved {
-            Ok(true) => self.take_in(FleetEvent::Landed(task, landed)),
+        let ended = match moved {
+            Ok(true) => Ok(Ok(landed)),
             Ok(false) if self.landing_tries < LANDING_TRIES => {
                 self.landing_tries += 1;
-                self.land(&task);
+                return self.land(&task);
             }
             Ok(false) => {
                 let base = &self.record.terms.base;
                 let why = format!("{base} moved {LANDING_TRIES} times while the checks ran");
-                self.take_in(FleetEvent::Refused(task, Refusal::Moved(why)));
+                Ok(Err(Refusal::Moved(why)))
             }
-            Err(StoreFault::Lost(who)) => return Err(who),
-            Err(StoreFault::Remote(fault)) => self.landing_failed(task, &fault.into()),
-            Err(StoreFault::Disk(error)) => self.landing_failed(task, &error.into()),
-        }
-        Ok(())
+            Err(StoreFault::Lost(who)) => return self.lost = Some(who),
+            Err(StoreFault::Remote(fault)) => Err(fault.into()),
+            Err(StoreFault::Disk(error)) => Err(error.into()),
+        };
+        self.landing_ended(task, ended);
     }
 
-    fn landing_failed(&mut self, task: TaskId, error: &Error) {
+    /// Takes in how a landing has ended; an error is one that could not be tried.
+    fn landing_ended(&mut self, task: TaskId, ended: Result<Result<Landed, Refusal>>) {
         use GitTrouble::{Auth, Network, NoRemote};
-        let is_passing = matches!(git_trouble(error), None | Some(Auth | Network | NoRemote));
-        let needs_person = !is_passing;
-        let why = short(error);
-        self.take_in(FleetEvent::LandingFailed { task, why, needs_person });
+        self.take_in(match ended {
+            Ok(Ok(landed)) => FleetEvent::Landed(task, landed),
+            Ok(Err(refusal)) => FleetEvent::Refused(task, refusal),
+            Err(error) => {
+                let trouble = git_trouble(&error);
+                let needs_person = !matches!(trouble, None | Some(Auth | Network | NoRemote));
+                FleetEvent::LandingFailed { task, why: short(&error), needs_person }
+            }
+        });
     }
 }
 
@@ -523,15 +422,6 @@ fn push(access: &RemoteAccess, branch: &str, commit: &str) -> Result<(), GitFaul
     access.refs()?.swap(&[update]).map(drop)
 }
 
-/// Whose fault it is that a branch was not pushed: what somebody else did to it concerns no other.
-fn push_fault(fault: GitFault) -> FetchFault {
-    let (trouble, why) = (fault.trouble, short(&fault.into()));
-    match trouble {
-        GitTrouble::NonFastForward => FetchFault::Task(why),
-        _ => FetchFault::All(why),
-    }
-}
-
 /// Brings the branch of an attempt from its clone. A disk that is full is not the clone's fault.
 fn bring(
     repository: &Path,
@@ -540,15 +430,19 @@ fn bring(
     to: &str,
 ) -> Result<Option<String>, FetchFault> {
     workspace::bring(repository, clone, branch, to).map_err(|error| {
-        let (text, why) = (format!("{error:#}"), short(&error));
+        let text = format!("{error:#}");
         let is_full = FULL.iter().any(|words| text.contains(words));
-        if is_full { FetchFault::All(why) } else { FetchFault::Task(why) }
+        FetchFault { why: short(&error), is_its_own: !is_full }
     })
 }
 
 /// Brings a branch of the remote here as the ref `to`.
-fn track(access: Option<&RemoteAccess>, branch: &str, to: &str) -> Result<Option<String>> {
-    let access = access.context("this fleet has no remote")?;
+fn track(
+    access: Option<&RemoteAccess>,
+    branch: &str,
+    to: &str,
+) -> Result<Option<String>, GitFault> {
+    let Some(access) = access else { return Ok(None) };
     let name = format!("refs/heads/{branch}");
     let Some(commit) = access.seen(&name)? else { return Ok(None) };
     access.refs()?.fetch(&[&name], &[])?;

@@ -20,8 +20,9 @@ pub enum FleetEvent {
     Started { task: TaskId, number: u32, job: String },
     /// This commit of the task's branch was brought to the repository, and pushed where it should.
     Fetched { task: TaskId, commit: String },
-    /// Its commits cannot be brought, and that concerns no other task: its clone is broken.
-    FetchFailed { task: TaskId, why: String },
+    /// Its commits cannot be brought. `is_its_own`: its clone or its branch is broken, which
+    /// concerns no other task; else it is the remote or the repository.
+    FetchFailed { task: TaskId, why: String, is_its_own: bool },
     /// The process or job of the running attempt is over, and no report says how it ended.
     Gone { task: TaskId, number: u32, why: String },
     /// The executor did not take an attempt.
@@ -34,13 +35,11 @@ pub enum FleetEvent {
     LandingFailed { task: TaskId, why: String, needs_person: bool },
     /// A person's or an agent's request; `None` means all tasks.
     Requested(Option<TaskId>, FleetRequest),
-    /// git or the remote is out of order: nothing starts until it is back.
-    Trouble(String),
-    /// git and the remote work again.
-    Restored,
+    /// This part, such as the remote, is out of order and nothing starts; `None`: it works again.
+    Trouble { of: &'static str, why: Option<String> },
     /// The number of SIGINT or SIGTERM so far; `is_hangup`: the terminal was closed.
     Signal { times: u32, is_hangup: bool },
-    /// Nothing but time.
+    /// Nothing but time: what starts, lands and is fetched is decided now.
     Tick,
 }
 
@@ -67,7 +66,7 @@ pub enum Effect {
     Pass { task: TaskId, request: FleetRequest },
     /// TERM, or the executor's cancel; a landing that runs is given up.
     End { task: TaskId },
-    /// Brings the attempt's commits to this repository and, with `pushes`, to the remote.
+    /// Brings the attempt's commits to this repository and, where the fleet pushes, to the remote.
     Fetch { task: TaskId },
     /// Lands the branch of this task; one at a time.
     Land { task: TaskId },

@@ -56,7 +56,8 @@ pub fn a_described(name: &str) -> DescribedTask {
 
 /// A task on which nothing works.
 pub fn a_task() -> TaskRecord {
-    TaskRecord::new("r1", 10, at(0).wall)
+    let agents = a_described("a").agents();
+    TaskRecord { agents, ..TaskRecord::new("r1", 10, at(0).wall) }
 }
 
 /// A task whose first attempt runs.
@@ -124,10 +125,21 @@ impl Bench {
         Self { record, known, second: 0 }
     }
 
-    /// What follows from an event, a second later.
+    /// What follows from an event, a second later, with what is decided then.
     pub fn step(&mut self, event: FleetEvent) -> Vec<Effect> {
         self.second += 1;
-        step(&mut self.record, &mut self.known, event, at(self.second).wall)
+        let now = at(self.second).wall;
+        let mut effects = match event {
+            FleetEvent::Tick => Vec::new(),
+            event => step(&mut self.record, &mut self.known, event, now),
+        };
+        effects.extend(step(&mut self.record, &mut self.known, FleetEvent::Tick, now));
+        // One write goes before all of it.
+        if effects.contains(&Effect::Save) {
+            effects.retain(|effect| *effect != Effect::Save);
+            effects.insert(0, Effect::Save);
+        }
+        effects
     }
 
     /// The task of that name.

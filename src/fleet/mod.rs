@@ -25,6 +25,7 @@ mod step_requests;
 pub mod store;
 pub mod tasks;
 pub mod verbs;
+mod worker;
 pub mod workspace;
 
 #[cfg(test)]

@@ -64,10 +64,9 @@ pub fn waits(record: &FleetRecord, coordination: &Coordination, now: DateTime<Ut
     let (mut plan, mut money) = (FleetPlan::default(), Money::of(record, coordination));
     let (mut free, stopped) = (free_places(record, coordination), stopped(coordination, now));
     // What starts before work on the same files has landed would only meet it there.
-    let lands =
-        |it: &FleetTask, task: &TaskRecord| task.is_landing() && asked(record, &it.id).is_none();
     let works = |it: &&FleetTask| {
-        record.task(&it.id).is_some_and(|task| task.is_running() || lands(it, task))
+        let lands = |task: &TaskRecord| task.landing().is_some() && asked(record, &it.id).is_none();
+        record.task(&it.id).is_some_and(|task| task.is_running() || lands(task))
     };
     let mut busy: Vec<&FleetTask> = described.iter().map(|it| &it.task).filter(works).collect();
     for described in described {
@@ -77,8 +76,8 @@ pub fn waits(record: &FleetRecord, coordination: &Coordination, now: DateTime<Ut
         let is_there = record.is_local() && task.attempt > 0 && clones.contains(id);
         let has_its_checks =
             task.land_checks.is_empty() || task.land_checks == record.terms.land_checks;
-        let is_same = task.revision == text.revision && has_its_checks;
-        let continues = is_there && is_same && !task.begins_anew;
+        let is_same = task.revision == text.revision && has_its_checks && !task.begins_anew;
+        let continues = is_there && is_same && task.agents == described.agents();
         let waits = asked(record, id)
             .or_else(|| before(record, text))
             .or_else(|| (!continues && !task.is_fetched()).then_some(WaitsFor::Fetch))
@@ -118,12 +117,12 @@ fn free_places(record: &FleetRecord, coordination: &Coordination) -> usize {
 
 /// Why nothing starts at all.
 fn stopped(coordination: &Coordination, now: DateTime<Utc>) -> Option<WaitsFor> {
-    let Coordination { trouble, starts, gave_up, signals, .. } = coordination;
+    let Coordination { starts, gave_up, signals, .. } = coordination;
     if *signals > 0 {
         return Some(WaitsFor::Signal);
     }
     let refused = if starts.holds(now) { Some("the executor took nothing") } else { None };
-    let why = gave_up.as_deref().or(trouble.as_deref()).or(refused)?;
+    let why = gave_up.as_deref().or(coordination.trouble()).or(refused)?;
     Some(WaitsFor::Trouble { why: why.to_owned() })
 }
 

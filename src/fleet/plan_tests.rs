@@ -128,9 +128,9 @@ fn a_request_trouble_a_signal_and_a_file_that_is_gone_are_named() {
     let pause = Some(TaskRequest::Pause { now: false });
     let mut it = bench(vec![("a", TaskRecord { request: pause, ..a_task() }), ("b", a_task())]);
     assert_eq!(told(&it), ["a Request { request: Pause { now: false } }", "b starts with 0"]);
-    it.known.trouble = Some("no remote".to_owned());
+    it.known.troubles.insert("push", "no remote".to_owned());
     assert_eq!(told(&it)[1], "b Trouble { why: \"no remote\" }");
-    it.known.trouble = None;
+    it.known.troubles.clear();
     it.known.starts.fail(at(0).wall);
     assert_eq!(told(&it)[1], "b Trouble { why: \"the executor took nothing\" }");
     it.second = 5;
@@ -168,6 +168,8 @@ fn an_attempt_continues_where_its_clone_is_here_and_nothing_changed() {
         told(&it).remove(0)
     };
     let changed = |task| TaskRecord { revision: "r0".to_owned(), ..task };
+    // The settings of the person or the project name another one now.
+    let of_another_agent = TaskRecord { agents: "[[\"other\"]]".to_owned(), ..again() };
     let sent_back = TaskRecord { begins_anew: true, ..again() };
     assert_eq!(is(again(), true, "local"), "a starts again with 0");
     assert_eq!(is(unfetched(), true, "local"), "a starts again with 0");
@@ -176,6 +178,7 @@ fn an_attempt_continues_where_its_clone_is_here_and_nothing_changed() {
     assert_eq!(is(a_task(), true, "local"), "a starts with 0");
     assert_eq!(is(changed(again()), true, "local"), "a starts with 0");
     assert_eq!(is(sent_back, true, "local"), "a starts with 0");
+    assert_eq!(is(of_another_agent, true, "local"), "a starts with 0");
     assert_eq!(is(changed(unfetched()), true, "local"), "a Fetch");
 }
 

@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::boundary::limits::LimitName;
+pub use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::{
@@ -23,8 +24,6 @@ use crate::parse::git_push::is_ref_name;
 
 /// The format that this crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
-/// The executor that is this machine.
-pub const LOCAL: &str = "local";
 /// The most bytes of a record; one of 10,000 tasks has about a third of that.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 /// The most messages that wait for a task's loop.
@@ -117,6 +116,9 @@ pub struct Holder {
 pub struct TaskRecord {
     /// Fingerprint of the text that it works by: prompt, options and setup.
     pub revision: String,
+    /// The agents that its loop has and how they are started: settings outside of the fleet may
+    /// change that.
+    pub agents: String,
     /// The number of its newest attempt, counted from 1; 0 before the first.
     pub attempt: u32,
     pub state: TaskState,
@@ -132,6 +134,8 @@ pub struct TaskRecord {
     /// The newest commit that its attempt reported. Where it differs from `commit`, that has to be
     /// fetched before the task lands or gets a new number.
     pub tip: Option<String>,
+    /// Whether the remote of the fleet lacks `commit`: an earlier start had another remote, or none.
+    pub needs_push: bool,
     /// The commit of the base that this contains, as far as is known.
     pub stands_on: Option<String>,
     /// Why its landing sent it back; a task is sent back once.
@@ -171,8 +175,8 @@ pub enum TaskState {
     Waiting,
     /// An attempt has been handed to the executor, which calls it `job`; empty until that is known.
     Running { job: String, since: DateTime<Utc> },
-    /// Its loop is completed with this proof, and its branch is landed or waits for its turn.
-    Landing { proof: Option<Proof>, why: String },
+    /// Its loop is completed, and its branch is landed or waits for its turn.
+    Landing(TaskEnding),
     /// Nothing works on it until it is resumed.
     Ended(TaskEnding),
 }
@@ -266,13 +270,17 @@ impl FleetRecord {
     }
 
     /// Takes the terms of a later start, which lifts what was asked for all tasks, and each pause.
-    /// Nothing of the old terms is kept: a record may come from a remote that others write.
+    /// Nothing of the old terms is kept: a record may come from a remote that others write. Where
+    /// the remote is another one, it lacks the work so far.
     pub fn take_up(&mut self, setup: FleetSetup, holder: Holder) {
         self.schema = SCHEMA;
         env!("CARGO_PKG_VERSION").clone_into(&mut self.made_by);
+        let (pushes, is_new) = (setup.remote.is_some(), setup.remote != self.terms.remote);
         (self.terms, self.holder, self.request) = (setup, holder, None);
         for task in self.tasks.values_mut() {
             task.request.take_if(|request| matches!(request, TaskRequest::Pause { .. }));
+            let has_work = task.work_not_on_main().is_some();
+            task.needs_push = pushes && has_work && (is_new || task.needs_push);
         }
     }
 
@@ -379,11 +387,6 @@ impl TaskRecord {
         self.state == TaskState::Waiting
     }
 
-    /// Whether its loop is completed, and its work is landed or waits for its turn.
-    pub fn is_landing(&self) -> bool {
-        matches!(self.state, TaskState::Landing { .. })
-    }
-
     /// How it ended.
     pub fn ending(&self) -> Option<&TaskEnding> {
         if let TaskState::Ended(ending) = &self.state { Some(ending) } else { None }
@@ -404,9 +407,10 @@ impl TaskRecord {
         is_completed && is_there
     }
 
-    /// Whether nothing that its attempt reported has still to be fetched.
+    /// Whether all that its attempt reported is in the repository and, where the fleet pushes, at
+    /// the remote.
     pub fn is_fetched(&self) -> bool {
-        self.tip.is_none() || self.tip == self.commit
+        (self.tip.is_none() || self.tip == self.commit) && !self.needs_push
     }
 
     /// The commit of completed work that the base lacks, as far as is known.
@@ -440,15 +444,15 @@ impl TaskRecord {
     }
 
     /// Lets what its loop has completed wait for its turn to land.
-    pub fn land(&mut self, TaskEnding { proof, why, .. }: TaskEnding, now: DateTime<Utc>) {
-        self.set(TaskState::Landing { proof, why }, now);
+    pub fn land(&mut self, ending: TaskEnding, now: DateTime<Utc>) {
+        let (outcome, reason) = (Outcome::Completed, EndReason::Loop);
+        let ending = TaskEnding { outcome, reason, landed: None, ..ending };
+        self.set(TaskState::Landing(ending), now);
     }
 
-    /// How its loop had ended, while its work is landed or waits for its turn.
-    pub fn landing(&self) -> Option<TaskEnding> {
-        let TaskState::Landing { proof, why } = &self.state else { return None };
-        let ending = TaskEnding::new(Outcome::Completed, why, EndReason::Loop);
-        Some(TaskEnding { proof: *proof, ..ending })
+    /// How its loop has ended, while its work is landed or waits for its turn.
+    pub fn landing(&self) -> Option<&TaskEnding> {
+        if let TaskState::Landing(ending) = &self.state { Some(ending) } else { None }
     }
 
     /// Forgives what ended it, as when a loop is resumed. With `accepts` the tests are taken as they
@@ -492,7 +496,7 @@ impl TaskRecord {
         let job = if let TaskState::Running { job, .. } = &self.state { Some(job) } else { None };
         let commits = [commit, tip, stands_on].into_iter().flatten().chain(landed);
         let is_file = |path: &str| !path.is_empty() && is_inside(path);
-        let is_begun = self.is_running() || self.is_landing();
+        let is_begun = self.is_running() || self.landing().is_some();
         let is_overfull = messages.len() > MESSAGES_MAX || self.given > messages.len();
         let counts = [
             (is_overfull, "it has more messages than crew keeps"),

@@ -2,7 +2,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::fixture::at;
-use crate::fleet::fixture::{a_record, a_running_task, a_task, an_ended_task, commit, id};
+use crate::fleet::fixture::{
+    a_record, a_running_task, a_task, an_ended_task, an_ending, commit, id,
+};
 
 fn a_full_record() -> FleetRecord {
     let mut record = a_record(LandingMode::Main);
@@ -11,7 +13,7 @@ fn a_full_record() -> FleetRecord {
     record.tasks.insert(id("b"), a_running_task());
     record.tasks.insert(id("c"), an_ended_task(Outcome::Completed));
     let by_agent = TaskRequest::Cancel { now: true, by_agent: true, reason: Some("so".into()) };
-    let landing = TaskState::Landing { proof: Some(Proof::Proven), why: "done".into() };
+    let landing = TaskState::Landing(an_ending(Outcome::Completed));
     let landing = TaskRecord {
         state: landing,
         attempt: 3,

@@ -16,6 +16,8 @@ use crate::world::clock::{self, RetryPolicy};
 use crate::world::git::refs::with_remote;
 use crate::world::process::{Call, ExitCause, Stop};
 
+/// The command line of the host.
+pub const GH: &str = "gh";
 /// How long a host that does not answer is asked again.
 const PATIENCE: RetryPolicy = RetryPolicy {
     within: Some(Duration::from_secs(30 * 60)),
@@ -35,31 +37,22 @@ const ASKED: &str =
     r#".[] | .url + " " + .headRefOid + " " + .state + " " + (.mergeCommit.oid // "")"#;
 
 /// Opens the request of a branch, with this commit's message as its title and text, or finds the one
-/// that there is.
+/// that there is. `program` is the host's command line, and understands the words of `gh`.
 ///
 /// # Errors
 /// If the host was away all the time, or `stop` came first: then nobody knows.
 pub fn open(
-    setup: &FleetSetup,
-    record: &TaskRecord,
-    branch: &str,
-    message: &str,
-    stop: Stop<'_>,
-) -> Result<Result<Landed, Refusal>> {
-    open_by("gh", setup, record, (branch, message), stop)
-}
-
-fn open_by(
     program: &str,
     setup: &FleetSetup,
     record: &TaskRecord,
-    what: (&str, &str),
+    (branch, message): (&str, &str),
     stop: Stop<'_>,
 ) -> Result<Result<Landed, Refusal>> {
     let remote = setup.remote.as_ref().context("a pull request needs a remote")?;
     // The only remote there is the fleet's: in a clone an agent could lead it elsewhere.
     let opened = with_remote(&remote.url, |folder| {
-        let once = || match request(setup, record, what, &Gh { program, folder, stop }) {
+        let gh = Gh { program, folder, stop };
+        let once = || match request(setup, record, (branch, message), &gh) {
             Err(NotDone::Away(fault)) => Err(fault),
             Err(NotDone::Refused(why)) => Ok(Err(why)),
             Ok(landed) => Ok(Ok(landed)),

@@ -17,7 +17,7 @@ fn opened(script: &str, stop: Stop<'_>) -> (Result<Result<Landed, Refusal>>, Str
     let setup = FleetSetup { base: "main".to_owned(), remote, ..FleetSetup::default() };
     let record = TaskRecord { commit: Some("c0ffee".to_owned()), ..TaskRecord::default() };
     let what = ("fleet/shop/vat/1", "Build the vat\n\nTask vat.\n");
-    let opened = open_by(&gh.display().to_string(), &setup, &record, what, stop);
+    let opened = open(&gh.display().to_string(), &setup, &record, what, stop);
     (opened, disk::read_text(&words, 4096).unwrap().unwrap_or_default())
 }
 
@@ -76,7 +76,7 @@ fn a_command_line_that_is_missing_is_named_with_its_cure() {
         ..FleetSetup::default()
     };
     let record = TaskRecord::default();
-    let opened = open_by("/nowhere/gh", &setup, &record, ("b", "m"), &|| false).unwrap();
+    let opened = open("/nowhere/gh", &setup, &record, ("b", "m"), &|| false).unwrap();
     let why = opened.unwrap_err().why();
     assert!(why.starts_with("pull request: gh cannot be started: "), "{why}");
     assert!(why.ends_with("; install the GitHub CLI, and log in with gh auth login"), "{why}");

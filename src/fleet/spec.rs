@@ -130,8 +130,8 @@ pub struct Coordination {
     /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at the
     /// start, and takes out what it finds gone.
     pub clones: BTreeSet<TaskId>,
-    /// Why nothing starts, while git or the remote is out of order.
-    pub trouble: Option<String>,
+    /// Why nothing starts: what is out of order, by the part that is.
+    pub troubles: BTreeMap<&'static str, String>,
     /// How many signals have come.
     pub signals: u32,
     /// Whether the terminal was closed: jobs elsewhere are not waited for.
@@ -144,8 +144,12 @@ pub struct Coordination {
     pub starts: Backoff,
     /// Landings in a row that could not be tried.
     pub landings: Backoff,
+    /// The tasks whose work is being fetched, with what their attempts had reported then.
+    pub fetching: BTreeMap<TaskId, Option<String>>,
     /// How often in a row a task's commits could not be brought.
     pub fetches: BTreeMap<TaskId, Backoff>,
+    /// The same for all tasks.
+    pub fetch_pause: Backoff,
     /// Why the coordinator gave up, where it did: the executor takes nothing.
     pub gave_up: Option<String>,
 }
@@ -194,6 +198,21 @@ impl Coordination {
     /// The task as its file is now.
     pub fn described(&self, id: &TaskId) -> Option<&DescribedTask> {
         self.described.iter().find(|it| it.task.id == *id)
+    }
+
+    /// The first thing that is out of order.
+    pub fn trouble(&self) -> Option<&str> {
+        self.troubles.values().next().map(String::as_str)
+    }
+}
+
+impl DescribedTask {
+    /// Its agents and how they are started, as one text.
+    pub fn agents(&self) -> String {
+        let Some(run) = &self.contract.run else { return String::new() };
+        let commands: Vec<_> = run.agents().map(|agent| &agent.command).collect();
+        let how = (commands, &run.model, &run.words, run.permissions);
+        serde_json::to_string(&how).unwrap_or_default()
     }
 }
 

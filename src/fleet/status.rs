@@ -138,7 +138,7 @@ impl<'a> FleetStatus<'a> {
         let mut reports = BTreeMap::new();
         for (id, task) in &record.tasks {
             let is_here = task.is_running() && record.is_local();
-            let is_alone = !is_coordinated && (task.is_landing() || is_here);
+            let is_alone = !is_coordinated && (task.landing().is_some() || is_here);
             if is_alone && !(is_here && attempt::is_alive(&files, id, task.attempt)) {
                 plan.waits.insert(id.clone(), WaitsFor::Run);
             } else if is_here {
@@ -235,7 +235,7 @@ impl<'a> TaskStatus<'a> {
         let (ending, is_behind) = (task.ending(), !task.is_fetched());
         let waits = match waits {
             _ if ending.is_some() => None,
-            None if task.is_landing() && is_behind => Some(&WaitsFor::Fetch),
+            None if task.landing().is_some() && is_behind => Some(&WaitsFor::Fetch),
             waits => waits,
         };
         let phase = report.map(|report| &report.phase);
@@ -359,7 +359,7 @@ fn doing(
         }
         (Some(_), _) => (StatusGroup::Waiting, "waits"),
         _ if task.is_waiting() => (StatusGroup::Waiting, "waits"),
-        _ if task.is_landing() => (StatusGroup::Running, "lands"),
+        _ if task.landing().is_some() => (StatusGroup::Running, "lands"),
         (_, Some(AttemptPhase::Preparing)) => (StatusGroup::Running, "prepares"),
         (_, Some(AttemptPhase::Queued)) => (StatusGroup::Running, "queued"),
         (_, Some(AttemptPhase::Waiting { .. })) => (StatusGroup::Running, "waits"),

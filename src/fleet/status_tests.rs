@@ -8,6 +8,7 @@ use super::*;
 use crate::engine::fixture::at;
 use crate::engine::fleet::{Carried, LandingMode};
 use crate::engine::record::Check;
+use crate::fleet::fixture::an_ending;
 use crate::fleet::record::{FleetSetup, Holder, TaskRequest};
 use crate::report::colour;
 
@@ -86,8 +87,8 @@ fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
     add(&mut record, "rests", 6, runs(9));
     add(&mut record, "first", 8, landed("4f"));
     add(&mut record, "second", 7, landed("ab"));
-    add(&mut record, "lands", 2, TaskState::Landing { proof: None, why: String::new() });
-    add(&mut record, "turn", 1, TaskState::Landing { proof: None, why: String::new() });
+    add(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));
+    add(&mut record, "turn", 1, TaskState::Landing(an_ending(Outcome::Completed)));
     add(&mut record, "next", 0, TaskState::Waiting);
     add(&mut record, "after", 0, TaskState::Waiting);
     add(
@@ -190,7 +191,7 @@ fn every_task_has_the_same_keys_and_the_remote_no_password() {
 fn work_that_was_reported_and_is_not_fetched_or_pushed_yet_is_named() {
     let mut record = a_record();
     add(&mut record, "runs", 5, runs(20));
-    add(&mut record, "lands", 2, TaskState::Landing { proof: None, why: String::new() });
+    add(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));
     add(&mut record, "first", 8, landed("4f"));
     add(&mut record, "done", 1, end(Outcome::Completed, "so", EndReason::Loop));
     for name in ["runs", "lands", "done"] {

@@ -22,46 +22,27 @@ const GONE_MAX: u32 = 3;
 const NOT_STARTED_MAX: u32 = 5;
 /// How often in a row a landing may fail for a reason that crew does not know.
 const LANDING_FAILURES_MAX: u32 = 5;
+/// What is out of order while nothing can be fetched.
+const FETCH: &str = "fetch";
 /// How often in a row the commits of a task may not be found where it worked.
 const FETCH_FAILURES_MAX: u32 = 5;
 
-/// Takes in what happened at `now`, and says what follows, to be done in this order.
+/// Takes in what happened at `now`, and says what follows, to be done in this order. What starts,
+/// lands and is fetched is decided by a `Tick`, once for all that happened: that looks at each task.
 ///
 /// A coordinator that begins first reports what it finds out about attempts of an earlier one, those
 /// that run excepted, and then describes the folder. `Start` is answered by `Started` or
-/// `NotStarted`; `Fetch` by `Fetched` or `Trouble`; a landing by one of its three results, also after
-/// `End`. What is not answered is asked again at the next `Tick`, except a start or a landing.
+/// `NotStarted`; `Fetch` by `Fetched` or `FetchFailed`; a landing by one of its three results, also
+/// after `End`.
 pub fn step(
     record: &mut FleetRecord,
     coordination: &mut Coordination,
     event: FleetEvent,
     now: DateTime<Utc>,
 ) -> Vec<Effect> {
-    turn(record, coordination, now, |turn| {
-        turn.take_in(event);
-        turn.settle();
-    })
-}
-
-/// Takes in one of several things that happened at once. What starts and lands is decided by the
-/// next [`step`], once for all of them: that looks at each task.
-pub fn take_in(
-    record: &mut FleetRecord,
-    coordination: &mut Coordination,
-    event: FleetEvent,
-    now: DateTime<Utc>,
-) -> Vec<Effect> {
-    turn(record, coordination, now, |turn| turn.take_in(event))
-}
-
-fn turn(
-    record: &mut FleetRecord,
-    known: &mut Coordination,
-    now: DateTime<Utc>,
-    decide: impl FnOnce(&mut Turn<'_>),
-) -> Vec<Effect> {
-    let mut turn = Turn { record, known, now, effects: Vec::new(), is_changed: false };
-    decide(&mut turn);
+    let (effects, is_changed) = (Vec::new(), false);
+    let mut turn = Turn { record, known: coordination, now, effects, is_changed };
+    turn.take_in(event);
     if turn.is_changed {
         turn.effects.insert(0, Effect::Save);
     }
@@ -85,11 +66,10 @@ impl Turn<'_> {
             FleetEvent::Started { task: id, number, job } => {
                 self.on(&id, (number, job), Self::started);
             }
-            FleetEvent::Fetched { task: id, commit } => {
-                self.known.fetches.remove(&id);
-                self.on(&id, Some(commit), |_, _, task, commit| task.commit = commit);
+            FleetEvent::Fetched { task: id, commit } => self.on(&id, commit, Self::fetched),
+            FleetEvent::FetchFailed { task: id, why, is_its_own } => {
+                self.on(&id, (why, is_its_own), Self::fetch_failed);
             }
-            FleetEvent::FetchFailed { task: id, why } => self.on(&id, why, Self::fetch_failed),
             FleetEvent::Gone { task: id, number, why } => {
                 let reason = EndReason::Machine;
                 let end = AttemptEnd::Failed { why, reason, needs_person: false };
@@ -102,20 +82,24 @@ impl Turn<'_> {
                 self.on(&id, (why, needs_person), Self::landing_failed);
             }
             FleetEvent::Requested(target, request) => self.requested(target, &request),
-            FleetEvent::Trouble(why) => {
-                if self.known.trouble.as_ref() != Some(&why) {
-                    self.note(format!("{why}; it is tried again, and nothing starts before"));
-                }
-                self.known.trouble = Some(why);
-            }
-            FleetEvent::Restored => {
-                if self.known.trouble.take().is_some() {
-                    self.note("it works again".to_owned());
-                }
-                self.fetch_all();
-            }
+            FleetEvent::Trouble { of, why } => self.set_trouble(of, why),
             FleetEvent::Signal { times, is_hangup } => self.signalled(times.max(1), is_hangup),
-            FleetEvent::Tick => self.fetch_all(),
+            FleetEvent::Tick => self.settle(),
+        }
+    }
+
+    fn set_trouble(&mut self, of: &'static str, why: Option<String>) {
+        let before = self.known.trouble().map(str::to_owned);
+        match why {
+            Some(why) => drop(self.known.troubles.insert(of, why)),
+            None => drop(self.known.troubles.remove(of)),
+        }
+        match self.known.trouble() {
+            Some(why) if before.as_deref() != Some(why) => {
+                self.note(format!("{why}; it is tried again, and nothing starts before"));
+            }
+            None if before.is_some() => self.note("it works again".to_owned()),
+            _ => {}
         }
     }
 
@@ -194,14 +178,12 @@ impl Turn<'_> {
                 _ => self.note_change(&id, revision.as_ref()),
             }
         }
-        if is_start {
-            self.fetch_all();
-        }
     }
 
     /// What a start makes of a task that was there before. An attempt that runs is adopted, and a
     /// pause of it is lifted; a cancel that a landing has not obeyed ends the task; completed work
-    /// lands if the fleet lands now; what has no file any more is given up unless it is done.
+    /// lands if the fleet lands now, and on the base also where it is in a pull request; what has
+    /// no file any more is given up unless it is done.
     fn begin(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<String>) {
         let (lands, is_gone) = (self.lands(), revision.is_none());
         self.note_change(id, revision.as_ref());
@@ -221,21 +203,23 @@ impl Turn<'_> {
                 }
             }
             (TaskState::Ended(ending), _) if ending.is_completed() => {
-                if lands && ending.landed.is_none() && !is_gone {
+                let is_landed = match self.record.terms.landing {
+                    LandingMode::Main => matches!(ending.landed, Some(Landed::Main(_))),
+                    LandingMode::Pr => ending.landed.is_some(),
+                    LandingMode::No => true,
+                };
+                if !is_landed && !is_gone {
                     task.land(ending, self.now);
                     self.note(format!("{id} is completed, and lands now"));
                 }
             }
             (TaskState::Ended(ending), _) if ending.is_cancelled() => {}
-            (TaskState::Waiting | TaskState::Landing { .. }, Some(cancelled)) => {
+            (TaskState::Waiting | TaskState::Landing(_), Some(cancelled)) => {
                 self.end(id, task, cancelled);
             }
             _ if is_gone => self.end(id, task, given_up),
-            _ => {
-                if let Some(ending) = task.landing().filter(|_| !lands) {
-                    self.end(id, task, ending);
-                }
-            }
+            (TaskState::Landing(ending), _) if !lands => self.end(id, task, ending),
+            _ => {}
         }
     }
 
@@ -248,7 +232,7 @@ impl Turn<'_> {
                 "it is completed: give the file another name"
             }
             Some(TaskState::Ended(_)) => "it has ended; crew resume takes that",
-            Some(TaskState::Waiting | TaskState::Landing { .. }) | None => return,
+            Some(TaskState::Waiting | TaskState::Landing(_)) | None => return,
         };
         self.note(format!("{id} has changed, but {text}"));
     }
@@ -304,9 +288,6 @@ impl Turn<'_> {
         }
         if report.has_loop() && !had_loop {
             self.loop_begins(id, task);
-        }
-        if !task.is_fetched() && self.known.trouble.is_none() {
-            self.effects.push(Effect::Fetch { task: id.clone() });
         }
         if let Some(end) = report.end {
             self.attempt_ended(id, task, report.number, end);
@@ -386,7 +367,7 @@ impl Turn<'_> {
     /// Takes note that a landing is over. How the loop had ended, if the task still waits for that.
     fn landing_over(&mut self, id: &TaskId, task: &TaskRecord) -> Option<TaskEnding> {
         self.known.landing.take_if(|landing| landing == id);
-        task.landing()
+        task.landing().cloned()
     }
 
     fn landed(&mut self, id: &TaskId, task: &mut TaskRecord, landed: Landed) {
@@ -403,22 +384,20 @@ impl Turn<'_> {
     fn refused(&mut self, id: &TaskId, task: &mut TaskRecord, refusal: Refusal) {
         let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
         self.known.landings = Backoff::default();
+        if let Some(cancelled) = self.record.cancel_of(id) {
+            return self.end(id, task, cancelled);
+        }
         let described = self.known.described(id);
         let limit = described.and_then(|it| task.spent_limit(&it.contract.limits));
-        let (why, reason) = (refusal.why(), reason_of(&refusal));
-        let can_be_settled = refusal.can_be_settled() && task.sent_back.is_none();
-        let why = match (self.record.cancel_of(id), limit) {
-            (Some(cancelled), _) => return self.end(id, task, cancelled),
-            (None, None) if can_be_settled => {
+        let (mut why, reason) = (refusal.why(), reason_of(&refusal));
+        if refusal.can_be_settled() && task.sent_back.is_none() {
+            let Some(limit) = limit else {
                 task.send_back(refusal, self.now);
                 return self.say(FleetLine::SentBack { task: id.clone(), why });
-            }
-            (None, Some(limit)) if can_be_settled => {
-                let named = self.record.named(id);
-                format!("{why}; its {limit} is used up: raise it, then crew resume {named}")
-            }
-            (None, _) => why,
-        };
+            };
+            let named = self.record.named(id);
+            why += &format!("; its {limit} is used up: raise it, then crew resume {named}");
+        }
         task.sent_back = Some(refusal);
         // With the proof of its loop: what is left of it is to land.
         let ending = TaskEnding::new(Outcome::Blocked, why, reason);
@@ -446,6 +425,7 @@ impl Turn<'_> {
     fn settle(&mut self) {
         let mut is_finished = self.known.signals > 0;
         if self.known.has_begun {
+            self.fetch_all();
             self.land_next();
             let plan = plan::waits(self.record, self.known, self.now);
             for start in &plan.starts {
@@ -472,31 +452,64 @@ impl Turn<'_> {
     /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is lost:
     /// completed work is done again from the last commit that was fetched.
     fn fetch_all(&mut self) {
-        if self.known.trouble.is_some() || !self.known.has_begun {
+        if self.known.fetch_pause.holds(self.now) {
             return;
         }
         for id in self.those(|task| !task.is_fetched()) {
-            if self.known.fetches.get(&id).is_some_and(|it| it.holds(self.now)) {
+            let Coordination { fetching, fetches, troubles, clones, .. } = &*self.known;
+            // Where all of them may fail, one finds out.
+            let is_enough = troubles.contains_key(FETCH) && !fetching.is_empty();
+            let is_held = fetches.get(&id).is_some_and(|it| it.holds(self.now));
+            if is_enough || is_held || fetching.contains_key(&id) {
                 continue;
             }
-            if !self.record.is_local() || self.known.clones.contains(&id) {
-                self.effects.push(Effect::Fetch { task: id });
-                continue;
-            }
-            self.note(format!("{id}: its clone is gone, with the commits that were not fetched"));
-            self.on(&id, self.now, |_, _, task, now| {
-                task.tip.clone_from(&task.commit);
-                if task.is_landing() {
-                    task.begins_anew = true;
-                    task.set(TaskState::Waiting, now);
-                }
-            });
+            let can_be_fetched = !self.record.is_local() || clones.contains(&id);
+            self.on(&id, can_be_fetched, Self::fetch);
         }
     }
 
+    fn fetch(&mut self, id: &TaskId, task: &mut TaskRecord, can_be_fetched: bool) {
+        if can_be_fetched || task.tip == task.commit {
+            self.known.fetching.insert(id.clone(), task.tip.clone());
+            return self.effects.push(Effect::Fetch { task: id.clone() });
+        }
+        self.note(format!("{id}: its clone is gone, with the commits that were not fetched"));
+        task.tip.clone_from(&task.commit);
+        if task.landing().is_some() {
+            task.begins_anew = true;
+            task.set(TaskState::Waiting, self.now);
+        }
+    }
+
+    /// What its agent commits beyond what was reported is fetched along. What comes after the end
+    /// of a completed loop is not what its checks have seen.
+    fn fetched(&mut self, id: &TaskId, task: &mut TaskRecord, commit: String) {
+        self.set_trouble(FETCH, None);
+        let asked = self.known.fetching.remove(id).flatten();
+        let is_of_now = asked == task.tip;
+        let is_proved =
+            task.landing().is_some() || task.ending().is_some_and(TaskEnding::is_completed);
+        if is_proved && is_of_now && asked.is_some_and(|asked| asked != commit) {
+            let why = "its branch moved after its loop".to_owned();
+            return self.fetch_failed(id, task, (why, true));
+        }
+        self.known.fetches.remove(id);
+        if is_of_now && !is_proved {
+            task.tip = Some(commit.clone());
+        }
+        (task.commit, task.needs_push) = (Some(commit), false);
+    }
+
     /// What is wrong with one clone concerns its task alone: it is tried again, and ends the task
-    /// in the end. What works in it may still mend it, or reports that it cannot.
-    fn fetch_failed(&mut self, id: &TaskId, task: &mut TaskRecord, why: String) {
+    /// in the end. What works in it may still correct that, or reports that it cannot.
+    fn fetch_failed(&mut self, id: &TaskId, task: &mut TaskRecord, failure: (String, bool)) {
+        let (why, is_its_own) = failure;
+        self.known.fetching.remove(id);
+        if !is_its_own {
+            self.known.fetch_pause = Backoff::default();
+            self.known.fetch_pause.fail(self.now);
+            return self.set_trouble(FETCH, Some(format!("{id} cannot be fetched: {why}")));
+        }
         let tries = self.known.fetches.entry(id.clone()).or_default();
         tries.fail(self.now);
         let times = tries.times;
@@ -508,7 +521,8 @@ impl Turn<'_> {
         }
         self.known.fetches.remove(id);
         task.tip.clone_from(&task.commit);
-        if task.ending().is_none_or(|it| it.outcome != Outcome::Cancelled) {
+        task.needs_push = false;
+        if task.ending().is_none_or(|it| !it.is_cancelled()) {
             let why = format!("its work cannot be fetched: {why}");
             let ending = TaskEnding::new(Outcome::Blocked, why, EndReason::Machine);
             self.end(id, task, ending);
@@ -517,12 +531,12 @@ impl Turn<'_> {
 
     /// The next task whose turn it is to land: the one that was completed first.
     fn land_next(&mut self) {
-        let Coordination { trouble, signals, landing, landings, .. } = &*self.known;
-        if trouble.is_some() || *signals > 0 || landing.is_some() || landings.holds(self.now) {
+        let Coordination { troubles, signals, landing, landings, .. } = &*self.known;
+        if !troubles.is_empty() || *signals > 0 || landing.is_some() || landings.holds(self.now) {
             return;
         }
         let is_next = |(id, task): &(&TaskId, &TaskRecord)| {
-            task.is_landing() && task.is_fetched() && self.record.request_of(id).is_none()
+            task.landing().is_some() && task.is_fetched() && self.record.request_of(id).is_none()
         };
         let next = self.record.tasks.iter().filter(is_next).min_by_key(|(_, task)| task.at);
         let Some(task) = next.map(|(id, _)| id.clone()) else { return };
@@ -542,6 +556,7 @@ impl Turn<'_> {
         task.set(TaskState::Running { job: String::new(), since: self.now }, self.now);
         task.reserved_micros = reserved_micros;
         task.revision.clone_from(&described.task.revision);
+        task.agents = described.agents();
         task.max_iterations = described.contract.limits.max_iterations;
         task.begins_anew = false;
         task.given = task.messages.len();
@@ -568,7 +583,7 @@ impl Turn<'_> {
 
     /// Whether nothing runs, and nothing would start or land without a person.
     fn is_finished(&self, plan: &FleetPlan) -> bool {
-        let Coordination { signals, is_hangup, landing, gave_up, trouble, .. } = &*self.known;
+        let Coordination { signals, is_hangup, landing, gave_up, troubles, .. } = &*self.known;
         let mut tasks = self.record.tasks.iter();
         let runs = self.record.tasks.values().any(TaskRecord::is_running);
         if *signals > 2 {
@@ -579,12 +594,12 @@ impl Turn<'_> {
         }
         // Another machine may continue the fleet, and has only what was fetched.
         let is_fetched = |(_, task): (&TaskId, &TaskRecord)| task.is_fetched();
-        if *signals == 1 && trouble.is_none() && !tasks.clone().all(is_fetched) {
+        if *signals == 1 && troubles.is_empty() && !tasks.clone().all(is_fetched) {
             return false;
         }
         let is_open = |(id, task): (&TaskId, &TaskRecord)| {
             let is_asked = self.record.request_of(id).is_some();
-            if task.is_landing() { !is_asked } else { !task.is_fetched() }
+            if task.landing().is_some() { !is_asked } else { !task.is_fetched() }
         };
         let passes = plan.waits.values().any(WaitsFor::passes);
         *signals > 0 || gave_up.is_some() || !(passes || tasks.any(is_open))

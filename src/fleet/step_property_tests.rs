@@ -74,6 +74,7 @@ impl World {
             }
         }
         self.hold_the_money();
+        let mut fetches = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Start { task, number, continues } => {
@@ -92,10 +93,7 @@ impl World {
                     assert!(saves == 1 && !was_signalled);
                     assert_eq!(self.landing.replace(task), None, "one at a time");
                 }
-                Effect::Fetch { task } => {
-                    let tip = self.bench.record.tasks[&task].tip.clone().unwrap();
-                    self.bench.record.tasks.get_mut(&task).unwrap().commit = Some(tip);
-                }
+                Effect::Fetch { task } => fetches.push(task),
                 Effect::Remove { task } => {
                     assert!(self.landed.contains(&task), "only what has landed is removed");
                     assert!(!self.processes.contains_key(&task));
@@ -103,6 +101,10 @@ impl World {
                 Effect::Finish => self.is_finished = true,
                 Effect::Save | Effect::Pass { .. } | Effect::End { .. } | Effect::Say(_) => {}
             }
+        }
+        for task in fetches {
+            let commit = self.bench.record.tasks[&task].tip.clone().unwrap();
+            self.step(FleetEvent::Fetched { task, commit });
         }
     }
 
@@ -210,8 +212,8 @@ impl World {
                 let resume = FleetRequest::Resume { accepts_test_changes: true };
                 self.step(FleetEvent::Requested(None, resume));
             }
-            34 => self.step(FleetEvent::Trouble(why)),
-            35 | 36 => self.step(FleetEvent::Restored),
+            34 => self.step(FleetEvent::Trouble { of: "push", why: Some(why) }),
+            35 | 36 => self.step(FleetEvent::Trouble { of: "push", why: None }),
             37 => {
                 let mut tasks = self.bench.known.described.clone();
                 if let Some(it) = tasks.iter_mut().find(|it| it.task.id == task) {

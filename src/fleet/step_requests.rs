@@ -113,7 +113,7 @@ impl Turn<'_> {
                     self.effects.push(Effect::End { task: id.clone() });
                 }
             }
-            (TaskState::Landing { .. }, Some(_)) if is_landing => {
+            (TaskState::Landing(_), Some(_)) if is_landing => {
                 self.effects.push(Effect::End { task: id.clone() });
             }
             (_, Some(ending)) => return self.end(id, task, ending),
@@ -128,7 +128,7 @@ impl Turn<'_> {
     fn resume(&mut self, id: &TaskId, task: &mut TaskRecord, accepts: bool, is_alone: bool) {
         if let TaskState::Ended(ending) = task.state.clone() {
             match self.refusal_to_try(id, task, accepts) {
-                Some(why) if is_alone || ending.outcome == Outcome::Exhausted => self.note(why),
+                Some((why, is_limit)) if is_alone || is_limit => self.note(why),
                 Some(_) => {}
                 None => self.try_again(id, task, ending, accepts),
             }
@@ -157,27 +157,37 @@ impl Turn<'_> {
         }
     }
 
-    /// Why a task that ended is not tried again.
-    fn refusal_to_try(&self, id: &TaskId, task: &TaskRecord, accepts: bool) -> Option<String> {
+    /// Why a task that ended is not tried again, and whether that is a limit that is used up: its
+    /// loop would only say so, and the reason why it ended would be lost. Only what has its proof
+    /// needs no loop.
+    fn refusal_to_try(
+        &self,
+        id: &TaskId,
+        task: &TaskRecord,
+        accepts: bool,
+    ) -> Option<(String, bool)> {
         let ending = task.ending()?;
-        let (file, described) = (self.file(id), self.known.described(id));
-        let limit = described.and_then(|it| task.spent_limit(&it.contract.limits));
-        match limit {
-            _ if ending.is_completed() => {
-                Some(format!("{id} is completed: what is still to do is a task of its own"))
-            }
-            _ if described.is_none() => {
-                Some(format!("{id} is not tried again: there is no {file}"))
-            }
-            _ if accepts && ending.reason != EndReason::TestChanges => {
-                Some(format!("{id} is not blocked by a change of its tests"))
-            }
-            Some(limit) if ending.outcome == Outcome::Exhausted => Some(format!(
-                "{id} stays exhausted: its {limit} is used up\n\
-                 hint: raise {limit} in {file}, or under [task] in fleet.toml, then resume it"
-            )),
-            _ => None,
+        let file = self.file(id);
+        if ending.is_completed() {
+            let why = format!("{id} is completed: what is still to do is a task of its own");
+            return Some((why, false));
         }
+        let Some(described) = self.known.described(id) else {
+            return Some((format!("{id} is not tried again: there is no {file}"), false));
+        };
+        if accepts && ending.reason != EndReason::TestChanges {
+            return Some((format!("{id} is not blocked by a change of its tests"), false));
+        }
+        if ending.proof.is_some() {
+            return None;
+        }
+        let limit = task.spent_limit(&described.contract.limits)?;
+        let stays = ending.outcome.label();
+        let why = format!(
+            "{id} stays {stays}: its {limit} is used up\n\
+             hint: raise {limit} in {file}, or under [task] in fleet.toml, then resume it"
+        );
+        Some((why, true))
     }
 
     /// Keeps a message until a loop takes it. One for all tasks is for those that are open, and for

@@ -1,10 +1,12 @@
 use super::*;
 use crate::engine::fixture::at;
-use crate::engine::fleet::Carried;
+use crate::engine::fleet::{Carried, Remote};
 use crate::engine::record::Proof;
 use crate::fleet::fixture::{
-    Bench, a_described, a_report, a_running_task, a_task, an_ended_task, an_ending, commit, id,
+    Bench, a_described, a_report, a_running_task, a_setup, a_task, an_ended_task, an_ending,
+    commit, id,
 };
+use crate::fleet::record::{FleetSetup, Holder};
 
 /// An effect in a few words.
 fn effect(effect: &Effect) -> String {
@@ -52,7 +54,7 @@ fn state(task: &TaskRecord) -> String {
 }
 
 fn states() -> Vec<(&'static str, TaskRecord)> {
-    let landing = TaskState::Landing { proof: Some(Proof::Checked), why: "so".to_owned() };
+    let landing = TaskState::Landing(an_ending(Outcome::Completed));
     let landing = TaskRecord { state: landing, attempt: 1, ..a_task() };
     let paused = Some(TaskRequest::Pause { now: false });
     let mut landed = an_ended_task(Outcome::Completed);
@@ -160,8 +162,8 @@ fn events() -> Vec<(String, FleetEvent)> {
         ("folder", FleetEvent::Refused(id("a"), folder)),
         ("landing failed", landing_failed(false)),
         ("landing failed for good", landing_failed(true)),
-        ("trouble", FleetEvent::Trouble(why)),
-        ("restored", FleetEvent::Restored),
+        ("trouble", FleetEvent::Trouble { of: "push", why: Some(why) }),
+        ("restored", FleetEvent::Trouble { of: "push", why: None }),
         ("signal", FleetEvent::Signal { times: 1, is_hangup: false }),
         ("signals", FleetEvent::Signal { times: 2, is_hangup: false }),
         ("hangup", FleetEvent::Signal { times: 1, is_hangup: true }),
@@ -410,6 +412,30 @@ fn a_limit_that_is_used_up_keeps_a_task_exhausted_until_it_is_raised() {
     assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
 }
 
+/// Its loop would say at once that the limit is used up, and the refusal would be forgotten.
+#[test]
+fn a_refusal_stays_the_reason_where_no_iteration_is_left_to_settle_it() {
+    let sent_back = TaskRecord { sent_back: Some(conflict()), ..a_running_task() };
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", sent_back)]);
+    let end = Some(AttemptEnd::Ended(an_ending(Outcome::Exhausted)));
+    bench.step(FleetEvent::Reported(id("a"), a_report(1, 10, end)));
+    let refused = bench.task("a").ending().unwrap().clone();
+    assert_eq!((refused.outcome, refused.reason), (Outcome::Blocked, EndReason::Conflict));
+    assert_eq!(refused.why, "conflict: a.rs changed on main too; its loop: so");
+    let all = FleetEvent::Requested(None, FleetRequest::Resume { accepts_test_changes: false });
+    for event in [resume("a"), all] {
+        let told = notes(&bench.step(event)).join("\n");
+        assert!(told.starts_with("a stays blocked: its max-iterations is used up\n"), "{told}");
+        assert_eq!(bench.task("a").ending(), Some(&refused));
+    }
+    let mut raised = a_described("a");
+    raised.task.revision = "r2".to_owned();
+    raised.contract.limits.max_iterations = 20;
+    bench.step(FleetEvent::Described(vec![raised]));
+    bench.step(resume("a"));
+    assert!(bench.task("a").is_running());
+}
+
 #[test]
 fn completed_work_lands_on_a_later_start_that_lands() {
     let mut bench = Bench::of(LandingMode::Main, vec![("a", an_ended_task(Outcome::Completed))]);
@@ -418,6 +444,127 @@ fn completed_work_lands_on_a_later_start_that_lands() {
     let effects = bench.step(FleetEvent::Described(described));
     assert!(effects.contains(&Effect::Land { task: id("a") }), "{effects:?}");
     assert_eq!(notes(&effects), ["a is completed, and lands now"]);
+}
+
+/// A later start with these terms, which reads the same folder.
+fn start_again(bench: &mut Bench, setup: FleetSetup) -> Vec<Effect> {
+    bench.record.take_up(setup, Holder::default());
+    let described = std::mem::take(&mut bench.known.described);
+    (bench.known.has_begun, bench.known.landing) = (false, None);
+    bench.step(FleetEvent::Described(described))
+}
+
+#[test]
+fn a_start_lands_what_is_completed_and_not_where_it_shall_be() {
+    let on_main = Landed::Main(Some(commit(1)));
+    let in_request = Landed::Request("https://h/1".to_owned());
+    for (landed, landing, lands) in [
+        (None, LandingMode::No, false),
+        (None, LandingMode::Pr, true),
+        (None, LandingMode::Main, true),
+        (Some(&in_request), LandingMode::No, false),
+        (Some(&in_request), LandingMode::Pr, false),
+        (Some(&in_request), LandingMode::Main, true),
+        (Some(&on_main), LandingMode::Pr, false),
+        (Some(&on_main), LandingMode::Main, false),
+    ] {
+        let ending = TaskEnding { landed: landed.cloned(), ..an_ending(Outcome::Completed) };
+        let task = TaskRecord { state: TaskState::Ended(ending), attempt: 1, ..a_task() };
+        let mut bench = Bench::of(LandingMode::Pr, vec![("a", task), ("b", a_task())]);
+        bench.known.described[1].task.after = vec![id("a")];
+        start_again(&mut bench, a_setup(landing));
+        assert_eq!(bench.task("a").landing().is_some(), lands, "{landed:?} {landing:?}");
+        assert_eq!(bench.task("a").is_done(landing), !lands, "{landed:?} {landing:?}");
+        if lands {
+            bench.step(FleetEvent::Landed(id("a"), on_main.clone()));
+        }
+        assert!(bench.task("a").is_done(landing) && bench.task("b").is_running());
+    }
+}
+
+#[test]
+fn a_start_with_another_remote_pushes_what_was_fetched_before() {
+    let remote = |url: &str| {
+        let remote = Remote { name: "origin".to_owned(), url: url.to_owned() };
+        FleetSetup { remote: Some(remote), ..a_setup(LandingMode::No) }
+    };
+    let work = |task| TaskRecord { tip: Some(commit(1)), commit: Some(commit(1)), ..task };
+    let mut landed = work(an_ended_task(Outcome::Completed));
+    if let TaskState::Ended(ending) = &mut landed.state {
+        ending.landed = Some(Landed::Main(Some(commit(2))));
+    }
+    let tasks = vec![
+        ("done", work(an_ended_task(Outcome::Completed))),
+        ("landed", landed),
+        ("new", a_task()),
+        ("stuck", work(an_ended_task(Outcome::Blocked))),
+    ];
+    let mut bench = Bench::of(LandingMode::No, tasks);
+    bench.known.slots = 0;
+    // The clones are not needed for it.
+    bench.known.clones.clear();
+    let asked = |effects: Vec<Effect>| {
+        let tasks = effects.into_iter().filter_map(|it| match it {
+            Effect::Fetch { task } => Some(task.to_string()),
+            _ => None,
+        });
+        tasks.collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(asked(start_again(&mut bench, a_setup(LandingMode::No))), none);
+    assert_eq!(asked(start_again(&mut bench, remote("/hub.git"))), ["done", "stuck"]);
+    assert!(!bench.task("done").is_done(LandingMode::No), "those after it would not find it");
+    for name in ["done", "stuck"] {
+        bench.step(FleetEvent::Fetched { task: id(name), commit: commit(1) });
+    }
+    assert!(bench.task("done").is_done(LandingMode::No));
+    assert_eq!(asked(start_again(&mut bench, remote("/hub.git"))), none);
+    assert_eq!(asked(start_again(&mut bench, remote("/other.git"))), ["done", "stuck"]);
+    let (why, is_its_own) = ("somebody else pushed".to_owned(), true);
+    for _ in 0..FETCH_FAILURES_MAX {
+        let (task, why) = (id("done"), why.clone());
+        bench.step(FleetEvent::FetchFailed { task, why, is_its_own });
+    }
+    assert!(bench.task("done").is_fetched(), "that is for a person to look at");
+    assert_eq!(asked(start_again(&mut bench, a_setup(LandingMode::No))), none);
+}
+
+#[test]
+fn what_a_running_task_commits_beyond_its_report_is_fetched_and_what_comes_after_its_end_is_not() {
+    let tip = || Some(commit(1));
+    let mut bench =
+        Bench::of(LandingMode::Main, vec![("a", TaskRecord { tip: tip(), ..a_running_task() })]);
+    bench.step(FleetEvent::Tick);
+    bench.step(FleetEvent::Fetched { task: id("a"), commit: commit(2) });
+    assert!(bench.task("a").is_fetched(), "it is asked for again once more is reported");
+    let landing = TaskRecord { tip: tip(), ..states().remove(4).1 };
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", landing)]);
+    for wait in [5, 10, 20, 40, 80] {
+        bench.step(FleetEvent::Tick);
+        bench.step(FleetEvent::Fetched { task: id("a"), commit: commit(2) });
+        bench.second += wait;
+    }
+    let ending = bench.task("a").ending().unwrap();
+    assert_eq!(ending.why, "its work cannot be fetched: its branch moved after its loop");
+    assert_eq!(bench.task("a").commit, None);
+}
+
+#[test]
+fn a_remote_that_is_away_is_asked_by_one_task_and_then_by_all() {
+    let task = || TaskRecord { tip: Some(commit(1)), ..a_running_task() };
+    let mut bench = Bench::of(LandingMode::No, vec![("a", task()), ("b", task())]);
+    let asked = |effects: Vec<Effect>| effects.iter().filter(|it| effect(it) == "fetch").count();
+    assert_eq!(asked(bench.step(FleetEvent::Tick)), 2);
+    for name in ["a", "b"] {
+        let why = "no route".to_owned();
+        bench.step(FleetEvent::FetchFailed { task: id(name), why, is_its_own: false });
+    }
+    assert_eq!(bench.known.trouble(), Some("b cannot be fetched: no route"));
+    assert_eq!(asked(bench.step(FleetEvent::Tick)), 0, "not at once");
+    bench.second += 5;
+    assert_eq!(asked(bench.step(FleetEvent::Tick)), 1);
+    let effects = bench.step(FleetEvent::Fetched { task: id("a"), commit: commit(1) });
+    assert_eq!((notes(&effects), asked(effects)), (vec!["it works again".to_owned()], 1));
 }
 
 #[test]
@@ -550,7 +697,7 @@ fn work_that_was_not_fetched_does_not_land_and_is_fetched_before_the_end() {
         effects.iter().map(effect).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(told(&bench.step(FleetEvent::Reported(id("a"), report))), "save, fetch");
-    assert_eq!(told(&bench.step(FleetEvent::Tick)), "fetch");
+    assert_eq!(told(&bench.step(FleetEvent::Tick)), "", "it is under way");
     let fetched = FleetEvent::Fetched { task: id("a"), commit: commit(1) };
     assert_eq!(told(&bench.step(fetched)), "save, land");
 }
@@ -574,7 +721,8 @@ fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
 fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
     let broken = TaskRecord { tip: Some(commit(2)), ..states().remove(4).1 };
     let mut bench = Bench::of(LandingMode::Main, vec![("a", broken), ("b", a_task())]);
-    let failed = || FleetEvent::FetchFailed { task: id("a"), why: "bad object".to_owned() };
+    let (why, is_its_own) = ("bad object".to_owned(), true);
+    let failed = || FleetEvent::FetchFailed { task: id("a"), why: why.clone(), is_its_own };
     let effects = bench.step(failed());
     assert_eq!(notes(&effects), ["a cannot be fetched: bad object; it is tried again"]);
     assert!(bench.task("b").is_running(), "{effects:?}");
@@ -601,7 +749,7 @@ fn what_happens_at_once_is_planned_for_once() {
     bench.known.slots = 1;
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Completed)));
     let event = FleetEvent::Reported(id("a"), a_report(1, 1, end));
-    let effects = take_in(&mut bench.record, &mut bench.known, event, at(1).wall);
+    let effects = step(&mut bench.record, &mut bench.known, event, at(1).wall);
     assert!(effects.contains(&Effect::Save) && !bench.task("b").is_running(), "{effects:?}");
     bench.step(FleetEvent::Tick);
     assert!(bench.task("b").is_running());
