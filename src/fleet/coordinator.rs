@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Error, Result, anyhow, bail};
 
 use super::attempt::{self, remote};
-use super::executors::{Executor, JobState, SeenJob, executor_of, executors_of_user};
+use super::executors::{Executor, SeenJob, executor_of, executors_of_user};
 use super::files::FleetFiles;
 use super::folder_watch::FolderWatch;
 use super::lines;
@@ -96,7 +96,7 @@ pub(super) struct Coordinator<'a> {
     pub(super) home: &'a Home,
     pub(super) files: FleetFiles,
     pub(super) store: Box<dyn RecordStore + 'a>,
-    pub(super) executor: Box<dyn Executor + 'a>,
+    pub(super) executor: Executor<'a>,
     pub(super) signals: &'a Signals,
     say: &'a mut dyn FnMut(&str),
     pub(super) record: FleetRecord,
@@ -135,7 +135,7 @@ impl<'a> Coordinator<'a> {
     fn new(
         home: &'a Home,
         store: Box<dyn RecordStore + 'a>,
-        executor: Box<dyn Executor + 'a>,
+        executor: Executor<'a>,
         record: FleetRecord,
         signals: &'a Signals,
         say: &'a mut dyn FnMut(&str),
@@ -421,7 +421,7 @@ impl<'a> Coordinator<'a> {
                 self.take_in(FleetEvent::Started { task, number, job });
             }
             // One whose job was never noted here is known by its lock.
-            let lives = job.is_some_and(|job| !job.state.is_ended())
+            let lives = job.is_some_and(|job| job.ended.is_none())
                 || (is_local && attempt::is_alive(&self.files, &task, number))
                 || (!is_local && job.is_none() && self.began.elapsed_ms() < UNNAMED_MS);
             // After that look: the last words of one that is over are there now.
@@ -436,10 +436,7 @@ impl<'a> Coordinator<'a> {
                 self.take_in(FleetEvent::Reported(task.clone(), report));
             }
             if !lives && self.record.task(&task).is_some_and(TaskRecord::is_running) {
-                let why = match job.map(|job| &job.state) {
-                    Some(JobState::Ended(why)) => why.clone(),
-                    _ => String::new(),
-                };
+                let why = job.and_then(|job| job.ended.clone()).unwrap_or_default();
                 self.take_in(FleetEvent::Gone { task, number, why });
             }
         }

@@ -11,9 +11,9 @@ use crate::engine::fixture::a_loop;
 use crate::engine::fleet::FleetTask;
 use crate::engine::git::RefUpdate;
 use crate::engine::record::{Outcome, Proof};
-use crate::fleet::executors::JobCall;
+use crate::fleet::executors::{FoundJobs, JobSystem};
 use crate::fleet::record::{EndReason, TaskEnding};
-use crate::fleet::spec::{AttemptEnd, AttemptPhase};
+use crate::fleet::spec::{AttemptEnd, AttemptPhase, AttemptSpec};
 use crate::fleet::store::{Push, StoreFault};
 use crate::world::store::write_json;
 
@@ -86,16 +86,20 @@ impl Scripted {
         };
         let file = self.files.report(&job.task, job.number);
         write_json(&file, &report, disk::Durability::Process).unwrap();
-        job.state = JobState::Ended(String::new());
+        job.ended = Some(String::new());
     }
 }
 
-impl Executor for Scripted {
-    fn submit(&mut self, call: &JobCall<'_>) -> Result<String> {
-        let id = format!("{} {}", call.task, call.number);
-        let (task, number) = (call.task.clone(), call.number);
-        let mut job = SeenJob { id: id.clone(), task, number, state: JobState::Running };
-        let running = self.started.borrow().iter().filter(|job| !job.state.is_ended()).count();
+impl JobSystem for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+        let (task, number) = (spec.task.task.clone(), spec.number);
+        let id = format!("{task} {number}");
+        let mut job = SeenJob { id: id.clone(), task, number, ended: None };
+        let running = self.started.borrow().iter().filter(|job| job.ended.is_none()).count();
         self.most.set(self.most.get().max(running + 1));
         if self.is_instant {
             self.end(&mut job);
@@ -105,21 +109,19 @@ impl Executor for Scripted {
         Ok(id)
     }
 
-    fn adopt(&mut self, _: &TaskId, _: u32, _: &str) {}
+    fn is_id(&self, id: &str) -> bool {
+        self.started.borrow().iter().any(|job| job.id == id)
+    }
 
-    fn list(&mut self) -> Result<Vec<SeenJob>> {
-        Ok(self.started.borrow().clone())
+    fn find(&mut self, _: &[SeenJob]) -> Result<FoundJobs> {
+        Ok(FoundJobs { known: self.started.borrow().clone(), missing: Vec::new() })
     }
 
     fn cancel(&mut self, id: &str) -> Result<()> {
         for job in self.started.borrow_mut().iter_mut().filter(|job| job.id == id) {
-            job.state = JobState::Ended("cancelled".to_owned());
+            job.ended = Some("cancelled".to_owned());
         }
         Ok(())
-    }
-
-    fn log(&self, _: &str) -> Option<String> {
-        None
     }
 }
 
@@ -165,7 +167,8 @@ impl Stage {
     fn run(&self, record: FleetRecord, tasks: &[&str]) -> (Result<CoordinatorEnd>, Vec<String>) {
         let mut lines = Vec::new();
         let mut say = |line: &str| lines.push(line.to_owned());
-        let (store, executor) = (Box::new(self.store.clone()), Box::new(self.executor.clone()));
+        let (store, executor) =
+            (Box::new(self.store.clone()), Executor::new(self.executor.clone()));
         let coordinator =
             Coordinator::new(&self.home, store, executor, record, &self.signals, &mut say);
         let end = coordinator.run(tasks.iter().map(|task| described(task)).collect());
@@ -243,7 +246,7 @@ fn a_coordinator_that_lost_its_record_ends_what_it_started_and_says_so() {
     let (end, lines) = stage.run(stage.record(2), &["a"]);
     let error = end.unwrap_err().to_string();
     assert!(error.starts_with("the fleet shop was taken over by process 7 on other"), "{error}");
-    assert!(stage.executor.started.borrow().iter().all(|job| job.state.is_ended()));
+    assert!(stage.executor.started.borrow().iter().all(|job| job.ended.is_some()));
     assert!(lines.iter().any(|line| line.contains("writes nothing more")), "{lines:?}");
 }
 
@@ -265,8 +268,8 @@ fn an_attempt_that_runs_is_adopted_and_one_that_is_gone_is_tried_again() {
     let ends = stage.executor.clone();
     // Once the other one was tried again, this one ends.
     executor.on_start = Rc::new(move || {
-        let (task, state) = ("lives".parse().unwrap(), JobState::Running);
-        ends.end(&mut SeenJob { id: String::new(), task, number: 1, state });
+        let task = "lives".parse().unwrap();
+        ends.end(&mut SeenJob { id: String::new(), task, number: 1, ended: None });
         drop(lock.borrow_mut().take());
     });
     let stage = Stage { executor, ..stage };

@@ -8,7 +8,6 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::attempt::{self, remote};
 use super::coordinator::{Coordinator, Done, short};
-use super::executors::JobCall;
 use super::files::FleetFiles;
 use super::landing::{self, Landing, Prepared};
 use super::record::{Landed, TaskRecord, TaskState};
@@ -97,7 +96,7 @@ impl Coordinator<'_> {
             disk::remove(&self.files.report(task, number))?;
         }
         write_json(&self.files.spec(task, number), &spec, Durability::Machine)?;
-        self.executor.submit(&JobCall::of(self.home, terms, &spec))
+        self.executor.submit(&spec)
     }
 
     /// Pushes the work that an attempt elsewhere begins from, where the remote has no branch of it:

@@ -1,19 +1,20 @@
-//! The executor that is three commands of the user's own settings: `submit`, `status`, `cancel`. It
+//! A system that three commands of the user's own settings reach: `submit`, `status`, `cancel`. crew
 //! knows no batch system, so everything that they print is checked: an id is one word that no
 //! command can take for an option, and a word that is not in [`place_of`] says nothing about a job.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 
-use super::{Executor, JobCall, JobState, KnownJob, SeenJob, script};
+use super::{FoundJobs, JobSystem, SeenJob, script};
 use crate::engine::fleet::TaskId;
 use crate::engine::text::{is_word_of, start};
+use crate::fleet::spec::AttemptSpec;
 use crate::parse::placeholders::fill;
 use crate::parse::settings::merge::ExecutorEntry;
-use crate::world::clock::{self, Deadline};
+use crate::world::clock::Deadline;
+use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::{Call, Capture, ExitCause, Stop};
 
@@ -27,11 +28,10 @@ const LIST_WITHIN: Duration = Duration::from_secs(30);
 const ID_BYTES: usize = 200;
 /// The most characters of a command's last line that are shown.
 const CAUSE_CHARS: usize = 300;
+/// The most characters of the fleet and the task in a job's name. With the rest it is within the 63
+/// of a label of DNS, which Kubernetes asks for.
+const NAME_CHARS: usize = 32;
 
-/// The words of jobs that wait for a place: of PBS (Q H T W), AWS Batch, GitHub and Kubernetes.
-const WAITING: &str = "pending queued submitted runnable waiting requested suspended q h t w";
-/// The words of jobs that have a place, also while they begin or end.
-const RUNNING: &str = "running active starting in_progress exiting r e b s u";
 /// The words of jobs that are over and did what they should, or just are over.
 const SUCCEEDED: &str = "succeeded success complete completed done finished f c x";
 /// The words of jobs that are over and did not.
@@ -40,8 +40,8 @@ const FAILED: &str = "failed failure error cancelled canceled timed_out timeout 
 /// The words that say that there is no such job. So does a `status` that prints nothing.
 const MISSING: &str = "none null notfound";
 
-/// The jobs of one fleet in a system that three commands reach.
-pub struct CommandExecutor<'a> {
+/// The system of an `[executor.NAME]`, for the jobs of one fleet.
+pub struct CommandSystem<'a> {
     name: String,
     commands: ExecutorEntry,
     /// Where the scripts are, for this user only: a spec contains the task.
@@ -49,25 +49,14 @@ pub struct CommandExecutor<'a> {
     /// Where the commands run.
     folder: PathBuf,
     stop: Stop<'a>,
-    jobs: BTreeMap<String, KnownJob>,
     /// The last job that was asked for.
     last_asked: String,
     submit_within: Duration,
     status_within: Duration,
 }
 
-/// What `status` says about a job.
-#[derive(Debug, PartialEq, Eq)]
-enum JobPlace {
-    Is(JobState),
-    /// There is no such job.
-    Missing,
-    /// Nothing follows.
-    Unknown,
-}
-
-impl<'a> CommandExecutor<'a> {
-    /// The executor of this name in the user's settings. `stop` ends a command early.
+impl<'a> CommandSystem<'a> {
+    /// The system of this name in the user's settings. `stop` ends a command early.
     pub fn new(
         name: &str,
         commands: ExecutorEntry,
@@ -75,17 +64,9 @@ impl<'a> CommandExecutor<'a> {
         folder: PathBuf,
         stop: Stop<'a>,
     ) -> Self {
-        Self {
-            name: name.to_owned(),
-            commands,
-            scripts,
-            folder,
-            stop,
-            jobs: BTreeMap::new(),
-            last_asked: String::new(),
-            submit_within: SUBMIT_WITHIN,
-            status_within: STATUS_WITHIN,
-        }
+        let (name, last_asked) = (name.to_owned(), String::new());
+        let (submit_within, status_within) = (SUBMIT_WITHIN, STATUS_WITHIN);
+        Self { name, commands, scripts, folder, stop, last_asked, submit_within, status_within }
     }
 
     /// Runs one of the commands, and returns the last line of its standard output that is not
@@ -111,112 +92,93 @@ impl<'a> CommandExecutor<'a> {
         bail!("{cause}\nhint: try the {key} of [executor.{}] in a shell", self.name);
     }
 
-    /// What there is to know about a job. An error means that the system did not answer.
-    fn ask(&self, id: &str, within: Duration) -> Result<JobPlace> {
-        let command = fill(&self.commands.status, &[("job", id)]);
-        Ok(place_of(&self.run("status", &command, within, self.stop)?))
-    }
-
-    /// The jobs that are not over, those after the last that was asked for first.
-    fn open_jobs(&self) -> Vec<String> {
-        let open = self.jobs.iter().filter(|(_, job)| !job.seen.state.is_ended());
-        let open = open.map(|(id, _)| id.clone());
-        let (before, mut after): (Vec<_>, Vec<_>) = open.partition(|id| *id <= self.last_asked);
-        after.extend(before);
-        after
-    }
-
-    /// Takes in what was answered about a job.
-    fn take(&mut self, id: &str, answer: &Result<JobPlace>, now_ms: u64) {
-        let Some(job) = self.jobs.get_mut(id) else { return };
-        match answer {
-            Ok(JobPlace::Is(state)) => {
-                job.missing_since = None;
-                job.seen.state = state.clone();
-            }
-            Ok(JobPlace::Missing) => {
-                let why = format!("{} does not know it any more", self.name);
-                job.miss(now_ms, &why);
-            }
-            Ok(JobPlace::Unknown) | Err(_) => job.missing_since = None,
-        }
-        if job.seen.state.is_ended() {
-            let script = script_file(&self.scripts, &job.seen.task, job.seen.number);
-            // A script that stays is removed with the fleet.
-            let _ = disk::remove(&script);
-        }
+    fn script_file(&self, task: &TaskId, number: u32) -> PathBuf {
+        self.scripts.join(format!("{task}.{number}.sh"))
     }
 }
 
-impl Executor for CommandExecutor<'_> {
-    fn submit(&mut self, call: &JobCall<'_>) -> Result<String> {
-        let file = script_file(&self.scripts, &call.task, call.number);
-        let text = script("crew", call)?;
+impl JobSystem for CommandSystem<'_> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+        let file = self.script_file(&spec.task.task, spec.number);
+        let text = script("crew", spec)?;
         disk::make_private_folder(&self.scripts)
             .and_then(|()| disk::write(&file, text.as_bytes(), Durability::Process))
             .context("cannot write the script of a job")?;
         let path = file.display().to_string();
-        let command = fill(&self.commands.submit, &[("script", &path), ("name", &call.name)]);
-        let printed = self.run("submit", &command, self.submit_within, self.stop);
-        let id = printed.and_then(|line| id_of(&line));
-        let id = id.with_context(|| format!("cannot submit {}", call.task))?;
-        self.jobs.insert(id.clone(), KnownJob::new(&id, &call.task, call.number));
-        Ok(id)
+        let name = job_name(spec, env::random());
+        let command = fill(&self.commands.submit, &[("script", &path), ("name", &name)]);
+        let printed = self.run("submit", &command, self.submit_within, self.stop)?;
+        id_of(&printed).map(str::to_owned)
     }
 
-    fn adopt(&mut self, task: &TaskId, number: u32, id: &str) {
-        if id_of(id).is_ok() {
-            self.jobs.insert(id.to_owned(), KnownJob::new(id, task, number));
-        }
+    fn is_id(&self, id: &str) -> bool {
+        id_of(id).is_ok()
     }
 
-    fn list(&mut self) -> Result<Vec<SeenJob>> {
+    /// Asks for one after the other, those after the last that was asked for first.
+    fn find(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
+        let (before, after) = open.split_at(open.partition_point(|it| it.id <= self.last_asked));
         let deadline = Deadline::after(LIST_WITHIN);
-        let mut failure: Option<Error> = None;
+        let (mut found, mut failure) = (FoundJobs::default(), None::<Error>);
         let mut has_answered = false;
-        for id in self.open_jobs() {
+        for job in after.iter().chain(before) {
             if deadline.passed() || (self.stop)() {
                 break;
             }
-            let answer = self.ask(&id, self.status_within.min(deadline.left()));
-            self.take(&id, &answer, clock::awake_ms());
-            self.last_asked = id;
-            match answer {
-                Ok(_) => has_answered = true,
-                Err(error) => failure = failure.or(Some(error)),
+            self.last_asked.clone_from(&job.id);
+            let command = fill(&self.commands.status, &[("job", &job.id)]);
+            let within = self.status_within.min(deadline.left());
+            let place = match self.run("status", &command, within, self.stop) {
+                Ok(line) => {
+                    has_answered = true;
+                    place_of(&line)
+                }
+                Err(error) => {
+                    failure = failure.or(Some(error));
+                    JobPlace::Open
+                }
+            };
+            match place {
+                JobPlace::Missing => found.missing.push(job.id.clone()),
+                JobPlace::Open => found.known.push(job.clone()),
+                JobPlace::Ended(why) => {
+                    found.known.push(SeenJob { ended: Some(why), ..job.clone() });
+                }
             }
         }
         match failure {
-            Some(error) if !has_answered => {
-                Err(error.context(format!("{} does not answer", self.name)))
-            }
-            _ => Ok(self.jobs.values().map(|job| job.seen.clone()).collect()),
+            Some(error) if !has_answered => Err(error),
+            _ => Ok(found),
         }
     }
 
     fn cancel(&mut self, id: &str) -> Result<()> {
-        let id = id_of(id)?;
-        if self.jobs.get(&id).is_some_and(|job| job.seen.state.is_ended()) {
-            return Ok(());
-        }
-        let command = fill(&self.commands.cancel, &[("job", &id)]);
+        let command = fill(&self.commands.cancel, &[("job", id)]);
         // A person who ends the fleet is why it is called: that must not end it.
-        let ended = self.run("cancel", &command, self.submit_within, &|| false);
-        ended.map(drop).with_context(|| format!("cannot cancel job {id}"))
+        self.run("cancel", &command, self.submit_within, &|| false).map(drop)
     }
 
-    fn log(&self, _: &str) -> Option<String> {
-        None
+    fn forget(&mut self, job: &SeenJob) {
+        // A script that stays is removed with the fleet.
+        let _ = disk::remove(&self.script_file(&job.task, job.number));
     }
 }
 
-fn script_file(scripts: &Path, task: &TaskId, number: u32) -> PathBuf {
-    scripts.join(format!("{task}.{number}.sh"))
+/// A label of DNS for a job. `random` keeps it apart from one that was submitted before.
+fn job_name(spec: &AttemptSpec, random: u64) -> String {
+    let words = format!("{}-{}", spec.task.name, spec.task.task).to_ascii_lowercase();
+    let words = words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let words: String = words.take(NAME_CHARS).collect();
+    format!("crew-{words}-{}-{:08x}", spec.number, random & 0xffff_ffff)
 }
 
 /// The id in the last line that `submit` printed. It becomes a word of commands, so what a shell or
 /// a command could take for something else is refused.
-fn id_of(line: &str) -> Result<String> {
+fn id_of(line: &str) -> Result<&str> {
     let is_plain = |c: char| c.is_ascii_graphic() && !['\'', '"', '`', '$', '\\'].contains(&c);
     let why = if line.is_empty() {
         "submit printed no id"
@@ -225,28 +187,34 @@ fn id_of(line: &str) -> Result<String> {
     } else if line.starts_with('-') || !line.chars().all(is_plain) {
         "the last line of submit is not an id"
     } else {
-        return Ok(line.to_owned());
+        return Ok(line);
     };
     let shown = start(line, CAUSE_CHARS);
     Err(anyhow!("{why}: {shown:?}\nhint: it must be one word, without quotes, in the last line"))
 }
 
+/// Where a job is.
+#[derive(Debug, PartialEq, Eq)]
+enum JobPlace {
+    /// It may wait or run; nothing follows.
+    Open,
+    /// It is over; the text is the reason, empty if that is success.
+    Ended(String),
+    /// There is no such job.
+    Missing,
+}
+
 /// What the last line of `status` means.
 fn place_of(line: &str) -> JobPlace {
     let word = line.to_ascii_lowercase();
-    let is = |words| is_word_of(words, &word);
-    if word.is_empty() || is(MISSING) {
+    if word.is_empty() || is_word_of(MISSING, &word) {
         JobPlace::Missing
-    } else if is(WAITING) {
-        JobPlace::Is(JobState::Waiting(String::new()))
-    } else if is(RUNNING) {
-        JobPlace::Is(JobState::Running)
-    } else if is(SUCCEEDED) {
-        JobPlace::Is(JobState::Ended(String::new()))
-    } else if is(FAILED) {
-        JobPlace::Is(JobState::Ended(line.to_owned()))
+    } else if is_word_of(SUCCEEDED, &word) {
+        JobPlace::Ended(String::new())
+    } else if is_word_of(FAILED, &word) {
+        JobPlace::Ended(line.to_owned())
     } else {
-        JobPlace::Unknown
+        JobPlace::Open
     }
 }
 

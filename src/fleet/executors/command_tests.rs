@@ -1,6 +1,9 @@
+use std::path::Path;
+
 use proptest::prelude::*;
 
-use super::super::tests::{a_call, a_spec, id, shown};
+use super::super::Executor;
+use super::super::tests::{a_spec, id, shown};
 use super::*;
 use crate::world::files::tree;
 
@@ -54,7 +57,7 @@ impl System {
         disk::remove(&self.path(name)).unwrap();
     }
 
-    fn executor(&self) -> CommandExecutor<'static> {
+    fn commands(&self) -> CommandSystem<'static> {
         let stub = self.path("stub").display().to_string();
         let command = |words: &str| format!("sh {stub} {words}");
         let commands = ExecutorEntry {
@@ -64,16 +67,28 @@ impl System {
         };
         let folder = self.folder.path().to_owned();
         let scripts = self.path("my scripts");
-        CommandExecutor::new("batch", commands, scripts, folder, &|| false)
+        CommandSystem::new("batch", commands, scripts, folder, &|| false)
+    }
+
+    fn executor(&self) -> Executor<'static> {
+        Executor::new(self.commands())
     }
 
     /// Submits the attempt of the fixtures.
-    fn submit(&self, executor: &mut CommandExecutor<'_>) -> Result<String> {
-        executor.submit(&a_call(&a_spec("it's"), self.folder.path()))
+    fn submit(&self, executor: &mut Executor<'_>) -> Result<String> {
+        executor.submit(&a_spec("it's"))
+    }
+
+    /// Makes this many jobs known, which the executor did not submit itself.
+    fn adopt(&self, executor: &mut Executor<'_>, count: u32) {
+        for number in 1..=count {
+            self.write(&format!("jobs/{number}.host"), "queued");
+            executor.adopt(&id("auth"), number, &format!("{number}.host"));
+        }
     }
 }
 
-fn list(executor: &mut CommandExecutor<'_>) -> String {
+fn list(executor: &mut Executor<'_>) -> String {
     shown(&executor.list().unwrap())
 }
 
@@ -87,10 +102,11 @@ fn a_job_is_submitted_followed_and_over_and_its_script_is_for_its_user_only() {
     assert_eq!((mode(&script), mode(&system.path("my scripts"))), (0o600, 0o700));
     assert_eq!(system.read("copy"), system.read("my scripts/auth.2.sh"));
     assert!(system.read("copy").contains("\nexec crew fleet attempt - <<'CREW_SPEC'\n{"));
-    assert_eq!(system.read("names"), "crew-night-auth-2-0000002a\n");
-    assert_eq!(list(&mut executor), "1.host auth/2 waiting");
+    let name = system.read("names");
+    assert!(name.starts_with("crew-night-auth-2-") && name.len() == 27, "{name}");
+    assert_eq!(list(&mut executor), "1.host auth/2 open");
     system.write("jobs/1.host", "R\n");
-    assert_eq!(list(&mut executor), "1.host auth/2 running");
+    assert_eq!(list(&mut executor), "1.host auth/2 open");
     system.write("jobs/1.host", "COMPLETED");
     assert_eq!(list(&mut executor), "1.host auth/2 ended");
     assert!(!disk::exists(&script));
@@ -104,17 +120,15 @@ fn a_job_is_submitted_followed_and_over_and_its_script_is_for_its_user_only() {
 fn a_job_of_a_lost_node_is_over_and_one_of_a_node_that_only_seems_lost_is_not() {
     let system = System::new();
     let mut executor = system.executor();
-    for _ in 0..2 {
-        system.submit(&mut executor).unwrap();
-    }
+    system.adopt(&mut executor, 2);
     for (one, two, expected) in [
-        ("RUNNING", "Running", "1.host auth/2 running; 2.host auth/2 running"),
+        ("RUNNING", "Running", "1.host auth/1 open; 2.host auth/2 open"),
         // The node does not answer, and then it does.
-        ("Unknown", "who knows", "1.host auth/2 running; 2.host auth/2 running"),
-        ("Evicted", "running", "1.host auth/2 ended Evicted; 2.host auth/2 running"),
+        ("Unknown", "who knows", "1.host auth/1 open; 2.host auth/2 open"),
+        ("Evicted", "running", "1.host auth/1 ended Evicted; 2.host auth/2 open"),
         // Started again elsewhere, under its old id.
-        ("Evicted", "pending", "1.host auth/2 ended Evicted; 2.host auth/2 waiting"),
-        ("Evicted", "FAILED", "1.host auth/2 ended Evicted; 2.host auth/2 ended FAILED"),
+        ("Evicted", "pending", "1.host auth/1 ended Evicted; 2.host auth/2 open"),
+        ("Evicted", "FAILED", "1.host auth/1 ended Evicted; 2.host auth/2 ended FAILED"),
     ] {
         system.write("jobs/1.host", one);
         system.write("jobs/2.host", two);
@@ -128,7 +142,7 @@ fn nothing_follows_from_a_controller_that_is_away_after_a_cancel() {
     let mut executor = system.executor();
     system.submit(&mut executor).unwrap();
     system.write("jobs/1.host", "running");
-    assert_eq!(list(&mut executor), "1.host auth/2 running");
+    assert_eq!(list(&mut executor), "1.host auth/2 open");
     executor.cancel("1.host").unwrap();
     assert_eq!(system.read("cancelled"), "1.host\n");
     system.write("down", "");
@@ -138,10 +152,11 @@ fn nothing_follows_from_a_controller_that_is_away_after_a_cancel() {
         "batch does not answer: no route to the controller\n\
          hint: try the status of [executor.batch] in a shell"
     );
-    assert!(executor.cancel("1.host").is_err());
+    let failed = executor.cancel("1.host").unwrap_err();
+    assert!(failed.to_string().contains("cannot cancel job 1.host"), "{failed}");
     // It comes back without its last minute: the job still runs, and is cancelled once more.
     system.remove("down");
-    assert_eq!(list(&mut executor), "1.host auth/2 running");
+    assert_eq!(list(&mut executor), "1.host auth/2 open");
     executor.cancel("1.host").unwrap();
     assert_eq!(system.read("cancelled"), "1.host\n1.host\n");
 }
@@ -149,10 +164,9 @@ fn nothing_follows_from_a_controller_that_is_away_after_a_cancel() {
 #[test]
 fn a_second_interrupt_ends_a_wait_and_not_the_cancel_that_it_asks_for() {
     let system = System::new();
-    let mut executor = system.executor();
-    system.submit(&mut executor).unwrap();
-    executor.stop = &|| true;
-    assert_eq!(list(&mut executor), "1.host auth/2 waiting");
+    let mut executor = Executor::new(CommandSystem { stop: &|| true, ..system.commands() });
+    system.adopt(&mut executor, 1);
+    assert_eq!(list(&mut executor), "1.host auth/1 open");
     executor.cancel("1.host").unwrap();
     assert_eq!(system.read("cancelled"), "1.host\n");
 }
@@ -160,35 +174,31 @@ fn a_second_interrupt_ends_a_wait_and_not_the_cancel_that_it_asks_for() {
 #[test]
 fn a_job_that_the_system_has_forgotten_is_over_after_a_minute_of_answers() {
     let system = System::new();
+    let mut commands = system.commands();
     let mut executor = system.executor();
-    system.submit(&mut executor).unwrap();
-    let missing = || Ok(JobPlace::Missing);
-    let table = [
-        (0, missing()),
-        (59, missing()),
-        (60, Err(anyhow!("away"))),
-        (70, missing()),
-        (129, missing()),
-        (130, missing()),
-    ];
-    for (second, answer) in table {
-        let expected =
-            if second == 130 { "ended batch does not know it any more" } else { "waiting" };
-        executor.take("1.host", &answer, second * 1000);
-        let seen = executor.jobs["1.host"].seen.clone();
-        assert_eq!(shown(&[seen]), format!("1.host auth/2 {expected}"), "{second}");
-    }
+    system.adopt(&mut executor, 1);
+    let job = SeenJob { id: "1.host".to_owned(), task: id("auth"), number: 1, ended: None };
     // As a status that prints nothing.
-    system.submit(&mut executor).unwrap();
-    system.remove("jobs/2.host");
-    assert_eq!(executor.ask("2.host", STATUS_WITHIN).unwrap(), JobPlace::Missing);
+    system.remove("jobs/1.host");
+    for (second, is_away) in [(0, false), (59, false), (60, true), (70, false), (129, false)] {
+        if is_away {
+            system.write("down", "");
+        }
+        let found = commands.find(std::slice::from_ref(&job));
+        let seen = executor.shown_after(found, second * 1000);
+        assert_eq!(seen.ok().as_deref(), (!is_away).then_some("1.host auth/1 open"), "{second}");
+        system.remove("down");
+    }
+    let found = commands.find(std::slice::from_ref(&job));
+    let seen = executor.shown_after(found, 130_000).unwrap();
+    assert_eq!(seen, "1.host auth/1 ended batch does not know it any more");
 }
 
 #[test]
 fn a_submission_that_hangs_is_ended_and_its_job_gets_a_number_that_is_not_used_again() {
     let system = System::new();
-    let mut executor = system.executor();
-    executor.submit_within = Duration::from_millis(300);
+    let submit_within = Duration::from_millis(300);
+    let mut executor = Executor::new(CommandSystem { submit_within, ..system.commands() });
     system.write("hang", "");
     let hung = system.submit(&mut executor).unwrap_err();
     assert_eq!(
@@ -199,25 +209,29 @@ fn a_submission_that_hangs_is_ended_and_its_job_gets_a_number_that_is_not_used_a
     assert_eq!(system.read("jobs/1.host"), "queued\n", "it was accepted all the same");
     assert_eq!(list(&mut executor), "");
     system.remove("hang");
-    executor.submit_within = SUBMIT_WITHIN;
-    assert_eq!(system.submit(&mut executor).unwrap(), "2.host");
+    assert_eq!(system.submit(&mut system.executor()).unwrap(), "2.host");
 }
 
 #[test]
 fn a_status_that_hangs_keeps_no_other_job_from_being_seen() {
     let system = System::new();
-    let mut executor = system.executor();
-    executor.status_within = Duration::from_millis(300);
-    for _ in 0..3 {
-        system.submit(&mut executor).unwrap();
-    }
+    let status_within = Duration::from_millis(300);
+    let commands = || CommandSystem { status_within, ..system.commands() };
+    let mut executor = Executor::new(commands());
+    system.adopt(&mut executor, 3);
     system.write("slow", "1.host");
-    system.write("jobs/3.host", "running");
-    let seen = "1.host auth/2 waiting; 2.host auth/2 waiting; 3.host auth/2 running";
+    system.write("jobs/3.host", "done");
+    let seen = "1.host auth/1 open; 2.host auth/2 open; 3.host auth/3 ended";
     assert_eq!(list(&mut executor), seen);
     // What there was no time for is asked for first.
-    executor.last_asked = "1.host".to_owned();
-    assert_eq!(executor.open_jobs(), ["2.host", "3.host", "1.host"]);
+    let job = |number: u32| {
+        let id_of_job = format!("{number}.host");
+        SeenJob { id: id_of_job, task: id("auth"), number, ended: None }
+    };
+    let last_asked = "1.host".to_owned();
+    let mut commands = CommandSystem { last_asked, ..commands() };
+    let found = commands.find(&[job(1), job(2), job(3)]).unwrap().known;
+    assert_eq!(shown(&found), "2.host auth/2 open; 3.host auth/3 ended; 1.host auth/1 open");
 }
 
 #[test]
@@ -267,49 +281,53 @@ fn a_coordinator_that_is_started_again_follows_the_jobs_of_the_one_before() {
     executor.adopt(&id("junk"), 1, "--all");
     executor.adopt(&id("junk"), 1, "");
     system.write("jobs/1.host", "running");
-    assert_eq!(list(&mut executor), "1.host auth/2 running");
-    assert!(executor.cancel("--all").is_err());
+    assert_eq!(list(&mut executor), "1.host auth/2 open");
+    executor.cancel("--all").unwrap();
     assert_eq!(system.read("cancelled"), "");
+}
+
+#[test]
+fn the_name_of_a_job_is_a_label_of_dns_and_never_the_same_twice() {
+    let of = |fleet: &str, task: &str, number, random| {
+        let mut spec = a_spec("x");
+        (spec.task.name, spec.task.task, spec.number) = (fleet.to_owned(), id(task), number);
+        job_name(&spec, random)
+    };
+    assert_eq!(of("Billing_2", "VAT.round", 12, 42), "crew-billing-2-vat-round-12-0000002a");
+    let long = of("Billing_2", &"x".repeat(60), 12, u64::MAX);
+    assert_eq!(long, format!("crew-billing-2-{}-12-ffffffff", "x".repeat(22)));
+    assert!(of(&"x".repeat(60), "a", u32::MAX, 1).len() <= 63);
+    assert_ne!(of("a", "vat", 1, 1), of("a", "vat", 1, 2));
 }
 
 #[test]
 fn the_words_of_common_systems_say_where_a_job_is() {
     let table = [
-        ("PBS", "Q R E F", "waiting running running ended"),
-        ("Torque", "H C", "waiting ended"),
+        ("PBS", "Q R E F", "open open open ended"),
+        ("Torque", "H C", "open ended"),
         (
             "Kubernetes",
             "Pending Active Running Succeeded Complete Failed Unknown",
-            "waiting running running ended ended failed unknown",
+            "open open open ended ended failed open",
         ),
         (
             "AWS",
             "SUBMITTED PENDING RUNNABLE STARTING RUNNING SUCCEEDED FAILED None",
-            "waiting waiting waiting running running ended failed missing",
+            "open open open open open ended failed missing",
         ),
-        (
-            "GitHub",
-            "queued in_progress completed waiting requested",
-            "waiting running ended waiting waiting",
-        ),
-        (
-            "crew",
-            "running pending succeeded failed unknown",
-            "running waiting ended failed unknown",
-        ),
+        ("GitHub", "queued in_progress completed waiting requested", "open open ended open open"),
+        ("crew", "running pending succeeded failed unknown", "open open ended failed open"),
     ];
     for (system, words, places) in table {
         let found = words.split(' ').map(|word| match place_of(word) {
-            JobPlace::Is(JobState::Waiting(_)) => "waiting",
-            JobPlace::Is(JobState::Running) => "running",
-            JobPlace::Is(JobState::Ended(why)) if why.is_empty() => "ended",
-            JobPlace::Is(JobState::Ended(_)) => "failed",
+            JobPlace::Open => "open",
+            JobPlace::Ended(why) if why.is_empty() => "ended",
+            JobPlace::Ended(_) => "failed",
             JobPlace::Missing => "missing",
-            JobPlace::Unknown => "unknown",
         });
         assert_eq!(found.collect::<Vec<_>>().join(" "), places, "{system}");
     }
-    assert_eq!(place_of("the job has failed"), JobPlace::Unknown);
+    assert_eq!(place_of("the job has failed"), JobPlace::Open);
 }
 
 proptest! {
@@ -317,8 +335,8 @@ proptest! {
     fn no_output_panics_and_an_id_survives_the_shell(line in "\\PC{0,20}|[!-~]{1,12}") {
         let _ = place_of(&line);
         if let Ok(id) = id_of(&line) {
-            let words = shell_words::split(&fill("qstat {job}", &[("job", &id)])).unwrap();
-            prop_assert_eq!(words, ["qstat", &id]);
+            let words = shell_words::split(&fill("qstat {job}", &[("job", id)])).unwrap();
+            prop_assert_eq!(words, ["qstat", id]);
         }
     }
 }

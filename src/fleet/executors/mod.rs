@@ -1,20 +1,17 @@
-//! The executors that place the attempts of a fleet on machines, behind five calls. An executor is
-//! never asked how a task ended: the attempt reports that. It is asked only whether a job is still
-//! there, and what it does not answer changes nothing.
+//! What places the attempts of a fleet on machines: this one, Slurm, or a system that a person's own
+//! commands reach. A system is never asked how a task ended: the attempt reports that. It is asked
+//! only whether a job is still there, and what it does not answer changes nothing.
 
 mod command;
 mod local;
 mod slurm;
-mod slurm_text;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 
-use self::command::CommandExecutor;
+use self::command::CommandSystem;
 use self::local::Local;
-pub use self::local::job_id;
 use self::slurm::Slurm;
 use super::files::FleetFiles;
 use super::record::{FleetSetup, LOCAL};
@@ -24,22 +21,15 @@ use crate::drive::slurm::quoted;
 use crate::engine::fleet::TaskId;
 use crate::parse::settings::Whose;
 use crate::parse::settings::merge::{ExecutorEntry, Sourced};
-use crate::world::env;
 use crate::world::process::Stop;
-use crate::world::store::{Home, hash, settings};
+use crate::world::store::{Home, settings};
+use crate::world::{clock, env};
 
 /// The name of the executor that uses Slurm's commands here; `slurm:HOST` on a login node.
 const SLURM: &str = "slurm";
-/// Where jobs on a cluster leave their output, below the home of the account there.
-const LOGS: &str = ".crew-fleets";
 /// How long every answer must lack a job before it counts as gone, in milliseconds. A controller
 /// that was started again may have lost the last jobs, or have yet to read them.
 const GONE_MS: u64 = 60_000;
-/// The digits that tell fleets of one name apart.
-const GROUP_DIGITS: usize = 8;
-/// The most characters of the fleet and the task in a job's name. With the rest it is within the 63
-/// of a label of DNS, which Kubernetes asks for.
-const NAME_CHARS: usize = 32;
 
 /// The entries of `[executor.NAME]`, by name.
 pub type ExecutorEntries = BTreeMap<String, Sourced<ExecutorEntry>>;
@@ -66,15 +56,15 @@ pub fn executor_of<'a>(
     setup: &FleetSetup,
     entries: &ExecutorEntries,
     stop: Stop<'a>,
-) -> Result<Box<dyn Executor + 'a>> {
+) -> Result<Executor<'a>> {
     let name = setup.executor.as_str();
     if name == LOCAL {
-        return Ok(Box::new(Local::new(home, &setup.name)));
+        return Ok(Executor::new(Local::new(home, setup)));
     }
     if let Some(entry) = entries.get(name) {
         let scripts = FleetFiles::of(home, &setup.name).root.join("scripts");
         let (entry, folder) = (entry.value.clone(), setup.repository.clone());
-        return Ok(Box::new(CommandExecutor::new(name, entry, scripts, folder, stop)));
+        return Ok(Executor::new(CommandSystem::new(name, entry, scripts, folder, stop)));
     }
     let host = match name.split_once(':') {
         None if name == SLURM => None,
@@ -91,153 +81,159 @@ pub fn executor_of<'a>(
     };
     // Machines of one cluster mostly share the path of a program; elsewhere PATH must lead to it.
     let crew = match host {
-        Some(_) => "crew".into(),
-        None => env::program().context("cannot find this program")?,
+        Some(_) => "crew".to_owned(),
+        None => env::program().context("cannot find this program")?.display().to_string(),
     };
-    let logs = match (&host, env::path("HOME")) {
-        (None, Some(user)) => user.join(LOGS),
-        _ => LOGS.into(),
-    };
-    Ok(Box::new(Slurm::new(&group(setup), host, crew, logs.join(&setup.name), stop)))
+    Ok(Executor::new(Slurm::new(setup, host, crew, stop)))
 }
 
-/// What the jobs of a fleet are known by on a cluster: its name, and a part of the hash of its
-/// remote, because one user may have fleets of one name of several repositories there.
-fn group(setup: &FleetSetup) -> String {
-    let address = setup.remote.as_ref().map_or("", |remote| remote.url.as_str());
-    format!("{}.{}", setup.name, &hash(address.as_bytes())[..GROUP_DIGITS])
-}
-
-/// An attempt that an executor is to run.
-#[derive(Debug)]
-pub struct JobCall<'a> {
-    pub task: TaskId,
-    /// The attempt's number.
-    pub number: u32,
-    /// A label of DNS of at most 63 characters that no other job has, for systems that name jobs.
-    pub name: String,
-    pub spec: &'a AttemptSpec,
-    /// Where its output goes if it runs on this machine.
-    pub log: PathBuf,
-    /// Where it begins, on the machine that runs it.
-    pub folder: PathBuf,
-}
-
-impl<'a> JobCall<'a> {
-    /// The call for an attempt. One on another machine has none of this machine's folders.
-    pub fn of(home: &Home, setup: &FleetSetup, spec: &'a AttemptSpec) -> Self {
-        let (task, number) = (spec.task.task.clone(), spec.number);
-        let log = FleetFiles::of(home, &setup.name).log(&task, number);
-        let folder =
-            if setup.executor == LOCAL { setup.repository.clone() } else { PathBuf::from("/") };
-        let name = name(&setup.name, &task, number, env::random());
-        Self { task, number, name, spec, log, folder }
-    }
-}
-
-/// A label of DNS for a job. `random` keeps it apart from one that was submitted before.
-fn name(fleet: &str, task: &TaskId, number: u32, random: u64) -> String {
-    let words = format!("{fleet}-{task}").to_ascii_lowercase();
-    let words = words.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
-    let words: String = words.take(NAME_CHARS).collect();
-    format!("crew-{words}-{number}-{:08x}", random & 0xffff_ffff)
-}
-
-/// The script of an attempt: crew reads its spec from a here-document. crew takes the place of the
-/// shell, so it gets the signals of the script, and its end is the script's.
-fn script(crew: &str, call: &JobCall<'_>) -> Result<String> {
-    // JSON on one line begins with a brace, so no line of it is the mark; a part of it neither.
-    let spec = serde_json::to_string(call.spec).context("cannot write the spec")?;
-    let mut mark = "CREW_SPEC".to_owned();
-    while spec.contains(&mark) {
-        mark.push('_');
-    }
-    let folder = quoted(&call.folder.display().to_string());
-    let crew = quoted(crew);
-    Ok(format!(
-        "#!/bin/sh\ncd -- {folder} || exit 1\nexec {crew} fleet attempt - <<'{mark}'\n{spec}\n{mark}\n"
-    ))
-}
-
-/// Where a job is, as its executor says. How the loop in it ended is in the attempt's report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobState {
-    /// It has no place yet. The text is the executor's reason, empty if it gave none.
-    Waiting(String),
-    /// It has a place, though its processes may be suspended or still ending.
-    Running,
-    /// It is over and nothing of it runs, as far as the executor knows. The text is the executor's
-    /// reason, empty if it gave none.
-    Ended(String),
-}
-
-impl JobState {
-    /// Whether the job is over.
-    pub fn is_ended(&self) -> bool {
-        matches!(self, Self::Ended(_))
-    }
-}
-
-/// A job as an executor sees it.
+/// A job as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenJob {
     pub id: String,
     pub task: TaskId,
     /// The attempt's number.
     pub number: u32,
-    pub state: JobState,
+    /// Why it is over, as the system says, empty if it gives no reason; `None` while it waits or
+    /// runs, as far as the system knows.
+    pub ended: Option<String>,
 }
 
-/// What places attempts on machines.
-pub trait Executor {
+/// What a system has answered about jobs. One that is in neither list is as it was.
+#[derive(Debug, Default)]
+pub struct FoundJobs {
+    /// Those that it knows. They may be more than it was asked for.
+    pub known: Vec<SeenJob>,
+    /// The ids of those that it does not know.
+    pub missing: Vec<String>,
+}
+
+/// What runs jobs.
+pub trait JobSystem {
+    /// Its name in messages.
+    fn name(&self) -> &str;
+
     /// Hands an attempt over and returns the job's id. After an error it may have been accepted all
     /// the same: the number in the branch's name keeps such a job from doing harm, so what follows
     /// gets a new one.
-    fn submit(&mut self, call: &JobCall<'_>) -> Result<String>;
+    fn submit(&mut self, spec: &AttemptSpec) -> Result<String>;
 
-    /// Makes a job known that an earlier coordinator submitted; `id` is what [`Self::submit`]
-    /// returned then. An id that cannot be one is passed over.
-    fn adopt(&mut self, task: &TaskId, number: u32, id: &str);
+    /// Whether this can be the id of a job. Only such ids become words of commands.
+    fn is_id(&self, id: &str) -> bool;
 
-    /// The jobs of the fleet that the executor knows; a task may have several. One that has ended
-    /// is listed if it was submitted, adopted or listed by this value before. An error means that
-    /// the executor did not answer: nothing follows from it about any job.
-    fn list(&mut self) -> Result<Vec<SeenJob>>;
+    /// Looks for these jobs. An error means that it did not answer: nothing follows from it about
+    /// any job.
+    fn find(&mut self, open: &[SeenJob]) -> Result<FoundJobs>;
 
-    /// Asks for the end of a job: TERM, and KILL after the executor's own grace. A job that is over
-    /// or unknown is not an error. The end of waiting that `stop` asks for does not end this.
+    /// Asks for the end of a job: TERM, and KILL after the system's own grace. The end of waiting
+    /// that a stop asks for does not end this.
     fn cancel(&mut self, id: &str) -> Result<()>;
 
-    /// Where the output of a job is: a path, or `HOST:PATH`. `None` if the executor does not know.
-    fn log(&self, id: &str) -> Option<String>;
+    /// Removes what it keeps here of a job that is over.
+    fn forget(&mut self, _: &SeenJob) {}
 }
 
-/// A job that was submitted, adopted or seen, with what was last known of it.
-#[derive(Debug)]
+/// The jobs of one fleet in a system.
+pub struct Executor<'a> {
+    system: Box<dyn JobSystem + 'a>,
+    jobs: BTreeMap<String, KnownJob>,
+}
+
+/// A job that was submitted, adopted or seen.
 struct KnownJob {
     seen: SeenJob,
     /// When the first of the answers came that all lacked it, in milliseconds of the awake clock.
     missing_since: Option<u64>,
 }
 
-impl KnownJob {
-    fn new(id: &str, task: &TaskId, number: u32) -> Self {
-        let state = JobState::Waiting(String::new());
-        Self::seen(SeenJob { id: id.to_owned(), task: task.clone(), number, state })
+impl<'a> Executor<'a> {
+    /// An executor that knows no job yet.
+    pub fn new(system: impl JobSystem + 'a) -> Self {
+        Self { system: Box::new(system), jobs: BTreeMap::new() }
     }
 
-    fn seen(seen: SeenJob) -> Self {
-        Self { seen, missing_since: None }
+    /// Hands an attempt over and returns the job's id; see [`JobSystem::submit`].
+    pub fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+        let task = &spec.task.task;
+        let id = self.system.submit(spec).with_context(|| format!("cannot submit {task}"))?;
+        self.adopt(task, spec.number, &id);
+        Ok(id)
     }
 
-    /// Takes in an answer without this job, which came at `now_ms`. It stays what it was until every
-    /// answer of [`GONE_MS`] has lacked it.
-    fn miss(&mut self, now_ms: u64, why: &str) {
-        let since = *self.missing_since.get_or_insert(now_ms);
-        if now_ms.saturating_sub(since) >= GONE_MS {
-            self.seen.state = JobState::Ended(why.to_owned());
+    /// Makes a job known that an earlier coordinator submitted; `id` is what [`Self::submit`]
+    /// returned then. An id that cannot be one is passed over.
+    pub fn adopt(&mut self, task: &TaskId, number: u32, id: &str) {
+        if self.system.is_id(id) {
+            // The process before it, which is over, says nothing more about the attempt.
+            self.jobs.retain(|_, job| job.seen.task != *task || job.seen.number != number);
+            let (id, task) = (id.to_owned(), task.clone());
+            self.keep(SeenJob { id, task, number, ended: None });
         }
     }
+
+    fn keep(&mut self, seen: SeenJob) {
+        self.jobs.insert(seen.id.clone(), KnownJob { seen, missing_since: None });
+    }
+
+    /// The jobs of the fleet that the system knows. One that has ended is listed if it was
+    /// submitted, adopted or listed by this value before. An error means that the system did not
+    /// answer.
+    pub fn list(&mut self) -> Result<Vec<SeenJob>> {
+        let jobs = self.jobs.values().map(|job| &job.seen);
+        let open: Vec<SeenJob> = jobs.filter(|job| job.ended.is_none()).cloned().collect();
+        let found = self.system.find(&open);
+        let found = found.with_context(|| format!("{} does not answer", self.system.name()));
+        self.take_in(found, clock::awake_ms())?;
+        for job in &open {
+            if self.jobs.get(&job.id).is_some_and(|known| known.seen.ended.is_some()) {
+                self.system.forget(job);
+            }
+        }
+        Ok(self.jobs.values().map(|job| job.seen.clone()).collect())
+    }
+
+    /// Takes in an answer that came at `now_ms`. A job that is missing stays what it was until every
+    /// answer of [`GONE_MS`] has lacked it; after an error that time begins anew.
+    fn take_in(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<()> {
+        if found.is_err() {
+            self.jobs.values_mut().for_each(|job| job.missing_since = None);
+        }
+        let FoundJobs { known, missing } = found?;
+        known.into_iter().for_each(|seen| self.keep(seen));
+        for id in &missing {
+            let Some(job) = self.jobs.get_mut(id) else { continue };
+            let since = *job.missing_since.get_or_insert(now_ms);
+            if now_ms.saturating_sub(since) >= GONE_MS {
+                job.seen.ended = Some(format!("{} does not know it any more", self.system.name()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the end of a job; see [`JobSystem::cancel`]. One that is over or unknown is not an
+    /// error.
+    pub fn cancel(&mut self, id: &str) -> Result<()> {
+        let is_open = self.jobs.get(id).is_some_and(|job| job.seen.ended.is_none());
+        if !is_open {
+            return Ok(());
+        }
+        self.system.cancel(id).with_context(|| format!("cannot cancel job {id}"))
+    }
+}
+
+/// The script of an attempt: crew reads its spec from a here-document. crew takes the place of the
+/// shell, so it gets the signals of the script, and its end is the script's.
+fn script(crew: &str, spec: &AttemptSpec) -> Result<String> {
+    // JSON on one line begins with a brace, so no line of it is the mark; a part of it neither.
+    let spec = serde_json::to_string(spec).context("cannot write the spec")?;
+    let mut mark = "CREW_SPEC".to_owned();
+    while spec.contains(&mark) {
+        mark.push('_');
+    }
+    let crew = quoted(crew);
+    Ok(format!(
+        "#!/bin/sh\ncd / || exit 1\nexec {crew} fleet attempt - <<'{mark}'\n{spec}\n{mark}\n"
+    ))
 }
 
 #[cfg(test)]

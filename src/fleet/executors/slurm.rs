@@ -1,51 +1,65 @@
-//! The executor that uses Slurm's own commands: here, or on a login node by ssh. They need no
-//! accounting database. What a site wants for each job, such as a partition or a time limit, is
-//! read by sbatch itself from the variables SBATCH_*.
+//! Slurm, by its own commands: here, or on a login node by ssh. They need no accounting database.
+//! What a site wants for each job, such as a partition or a time limit, is read by sbatch itself
+//! from the variables SBATCH_*. A line that is something else than an answer, such as a greeting of
+//! the login shell, is absent, and a state with an unknown name never counts as an end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 
-use super::slurm_text::{COLUMNS, SlurmJob, listed, shown, submitted};
-use super::{Executor, JobCall, KnownJob, SeenJob, script};
+use super::{FoundJobs, JobSystem, SeenJob, script};
 use crate::drive::slurm::{call, quoted, run};
-use crate::engine::fleet::TaskId;
-use crate::world::clock;
+use crate::engine::text::is_word_of;
+use crate::fleet::record::FleetSetup;
+use crate::fleet::spec::AttemptSpec;
+use crate::world::env;
 use crate::world::process::Stop;
+use crate::world::store::hash;
 
 /// The longest a command may take. Slurm's own give up after 10 to 20 s without a controller.
 const WITHIN: Duration = Duration::from_secs(60);
-/// The most jobs that one answer may list.
+/// The most jobs of a fleet that one answer may list.
 const JOBS_MAX: usize = 50_000;
 /// The most jobs that are looked up one by one for one list, so that it is over in time.
 const LOOKUPS_MAX: usize = 200;
-/// The reason of a job that every answer lacks.
-const FORGOTTEN: &str = "Slurm does not know it any more";
+/// Where jobs leave their output, below the home of the account there.
+const LOGS: &str = ".crew-fleets";
+/// The digits that tell fleets of one name apart.
+const GROUP_DIGITS: usize = 8;
+/// What `squeue -O` has to print for [`listed`]. With a width and a mark for each column, a long
+/// value neither runs into the next nor is cut to 20 characters. The name is last, as it may hold
+/// the mark.
+const COLUMNS: &str = "JobID:20|,State:30|,Name:1024";
+/// The states in which nothing of a job runs or will run.
+const ENDS: &str = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED \
+    REVOKED TIMEOUT";
 
-/// The jobs of one fleet in a Slurm cluster.
+/// A cluster, for the jobs of one fleet.
 pub struct Slurm<'a> {
+    /// How the names of the fleet's jobs begin. No fleet's name holds a slash; with the usual
+    /// hyphens `a` and `a-b` could not be told apart.
+    prefix: String,
     host: Option<String>,
-    crew: PathBuf,
+    crew: String,
     logs: PathBuf,
     stop: Stop<'a>,
-    known: KnownJobs,
 }
 
 impl<'a> Slurm<'a> {
-    /// The jobs of a group, submitted here or on the login node `host`. `crew` and `logs` are paths
-    /// on the machines of the cluster, or for `crew` a name on the PATH of the login shell; if they
-    /// are relative, `logs` start at the home of the account there. `stop` ends a command early.
-    pub fn new(
-        group: &str,
-        host: Option<String>,
-        crew: PathBuf,
-        logs: PathBuf,
-        stop: Stop<'a>,
-    ) -> Self {
-        let known = KnownJobs { prefix: prefix(group), jobs: BTreeMap::new() };
-        Self { host, crew, logs, stop, known }
+    /// The jobs of a fleet, submitted here or on the login node `host`. `crew` is a path on the
+    /// machines of the cluster, or a name on the PATH of the login shell. `stop` ends a command
+    /// early.
+    pub fn new(setup: &FleetSetup, host: Option<String>, crew: String, stop: Stop<'a>) -> Self {
+        // One user may have fleets of one name of several repositories there.
+        let address = setup.remote.as_ref().map_or("", |remote| remote.url.as_str());
+        let digits = &hash(address.as_bytes())[..GROUP_DIGITS];
+        let prefix = format!("crew/{}.{digits}/", setup.name);
+        // A relative one starts at the home of the account there.
+        let home = if host.is_none() { env::path("HOME") } else { None };
+        let logs = home.unwrap_or_default().join(LOGS).join(&setup.name);
+        Self { prefix, host, crew, logs, stop }
     }
 
     /// Runs a command to its end and returns what `read` finds in the lines of its output.
@@ -70,79 +84,103 @@ impl<'a> Slurm<'a> {
         let call = call(host, command, Path::new("/")).within(WITHIN).input(input);
         run(call.each_line(&mut each), host, self.stop)?;
         if is_cut {
-            bail!(
-                "Slurm lists more than {JOBS_MAX} jobs of this account\nhint: run the fleet later"
-            );
+            bail!("Slurm lists more than {JOBS_MAX} jobs of this fleet\nhint: run it later");
         }
         Ok(found)
     }
 
-    /// What Slurm says now: the jobs in its queue, and those known before that are not there.
-    fn answer(&self) -> Result<Answer> {
-        let queue = format!("exec squeue --all --me --noheader --Format={}", quoted(COLUMNS));
-        let mut jobs = self.ask(&queue, &[], listed)?;
+    /// The job that an id and a name denote, if it is one of this fleet. Ids are given again once
+    /// the controller has lost its state, so the id alone says nothing.
+    fn seen(&self, id: &str, name: &str, ended: Option<String>) -> Option<SeenJob> {
+        let (task, number) = name.strip_prefix(&self.prefix)?.split_once('/')?;
+        let (id, task) = (id.parse::<u64>().ok()?.to_string(), task.parse().ok()?);
+        Some(SeenJob { id, task, number: number.parse().ok()?, ended })
+    }
+
+    /// The job in a line of `squeue -h -O` with [`COLUMNS`], unless it is over.
+    fn listed(&self, line: &str) -> Option<SeenJob> {
+        let fields: Vec<&str> = line.splitn(3, '|').map(str::trim).collect();
+        let [id, state, name] = fields[..] else { return None };
         // Only scontrol says how a job ended.
-        jobs.retain(|job| !job.state.is_ended());
-        let looked_up = self.known.left_by(&jobs);
-        if !looked_up.is_empty() {
-            let ids: Vec<String> = looked_up.iter().map(u64::to_string).collect();
-            // It fails for a job that is forgotten, and answers for the others.
-            let ids = ids.join(" ");
-            let command = format!("for job in {ids}; do scontrol --all -o show job $job; done; :");
-            jobs.extend(self.ask(&command, &[], shown)?);
-        }
-        Ok(Answer { jobs, looked_up })
+        if is_word_of(ENDS, state) { None } else { self.seen(id, name, None) }
+    }
+
+    /// The job in a line of `scontrol -o show job`. A name may hold blanks. After it, only the first
+    /// field of each name counts: words of a user, such as those of the command, come late in the
+    /// line.
+    fn shown(&self, line: &str) -> Option<SeenJob> {
+        let (id, rest) = line.strip_prefix("JobId=")?.split_once(" JobName=")?;
+        let (name, rest) = rest.split_once(" UserId=")?;
+        let ended = match (field(rest, "JobState")?, field(rest, "Reason")?) {
+            (state, _) if !is_word_of(ENDS, state) => None,
+            (state, "None") => Some(state.to_owned()),
+            (state, reason) => Some(format!("{state} ({reason})")),
+        };
+        self.seen(id, name, ended)
     }
 }
 
-impl Executor for Slurm<'_> {
-    fn submit(&mut self, call: &JobCall<'_>) -> Result<String> {
-        let script = script(&self.crew.display().to_string(), call)?;
-        let command = submission(&self.logs, &self.known.name(&call.task, call.number));
-        let ids = self.ask(&command, script.as_bytes(), submitted);
-        let id = ids.and_then(|ids| {
-            let hint = "squeue --me lists the job if it was accepted";
-            ids.last().copied().ok_or_else(|| anyhow!("sbatch printed no id\nhint: {hint}"))
-        });
-        let id = id.with_context(|| format!("cannot submit {}", call.task))?;
-        self.known.submitted(id, &call.task, call.number);
+impl JobSystem for Slurm<'_> {
+    fn name(&self) -> &str {
+        "Slurm"
+    }
+
+    fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+        let name = format!("{}{}/{}", self.prefix, spec.task.task, spec.number);
+        let script = script(&self.crew, spec)?;
+        let ids = self.ask(&submission(&self.logs, &name), script.as_bytes(), submitted)?;
+        let hint = "squeue --me lists the job if it was accepted";
+        let id = ids.last().ok_or_else(|| anyhow!("sbatch printed no id\nhint: {hint}"))?;
         Ok(id.to_string())
     }
 
-    fn adopt(&mut self, task: &TaskId, number: u32, id: &str) {
-        if let Ok(id) = id.parse() {
-            self.known.submitted(id, task, number);
-        }
+    fn is_id(&self, id: &str) -> bool {
+        // A word that is not a number would be an option, such as one that cancels every job.
+        id.parse::<u64>().is_ok_and(|number| number.to_string() == id)
     }
 
-    fn list(&mut self) -> Result<Vec<SeenJob>> {
-        let answer = self.answer().context("cannot list the jobs");
-        self.known.take(answer, clock::awake_ms())
+    fn find(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
+        let queue = format!("exec squeue --all --me --noheader --Format={}", quoted(COLUMNS));
+        let mut known = self.ask(&queue, &[], |line| self.listed(line))?;
+        let asked = left_by(open, &known);
+        if !asked.is_empty() {
+            // It fails for a job that is forgotten, and answers for the others.
+            let ids = asked.join(" ");
+            let command = format!("for job in {ids}; do scontrol --all -o show job $job; done; :");
+            known.extend(self.ask(&command, &[], |line| self.shown(line))?);
+        }
+        Ok(found(known, asked))
     }
 
     fn cancel(&mut self, id: &str) -> Result<()> {
-        // A word that is not a number would be an option, such as one that cancels every job.
-        let Ok(number) = id.parse::<u64>() else {
-            bail!("{id} is not the id of a job\nhint: squeue --me lists the ids");
-        };
         let host = self.host.as_deref();
-        let call = call(host, &format!("exec scancel {number}"), Path::new("/"));
+        let call = call(host, &format!("exec scancel {id}"), Path::new("/"));
         // A person who ends the fleet is why it is called: that must not end it.
-        let ended = run(call.within(WITHIN).input(&[]), host, &|| false);
-        ended.with_context(|| format!("cannot cancel job {id}"))
-    }
-
-    fn log(&self, id: &str) -> Option<String> {
-        let id: u64 = id.parse().ok()?;
-        let path = self.logs.join(format!("{id}.log")).display().to_string();
-        Some(self.host.as_ref().map_or(path.clone(), |host| format!("{host}:{path}")))
+        run(call.within(WITHIN).input(&[]), host, &|| false)
     }
 }
 
-/// How the names of a group's jobs begin. No group's name holds a slash; with the usual hyphens
-/// `a` and `a-b` could not be told apart.
-fn prefix(group: &str) -> String {
-    format!("crew/{group}/")
+/// The id of a new job, in a line of `sbatch --parsable`: `ID`, or `ID;CLUSTER`.
+fn submitted(line: &str) -> Option<u64> {
+    let line = line.trim();
+    line.split_once(';').map_or(line, |(id, _)| id).parse().ok()
+}
+
+fn field<'line>(line: &'line str, name: &str) -> Option<&'line str> {
+    line.split_once(&format!(" {name}="))?.1.split(' ').next()
+}
+
+/// The ids of those jobs that are not in the queue, up to [`LOOKUPS_MAX`].
+fn left_by(open: &[SeenJob], queue: &[SeenJob]) -> Vec<String> {
+    let queued: BTreeSet<&str> = queue.iter().map(|job| job.id.as_str()).collect();
+    let left = open.iter().map(|job| &job.id).filter(|id| !queued.contains(id.as_str()));
+    left.take(LOOKUPS_MAX).cloned().collect()
+}
+
+/// What follows for the jobs that were `asked` for one by one.
+fn found(known: Vec<SeenJob>, mut asked: Vec<String>) -> FoundJobs {
+    asked.retain(|id| known.iter().all(|job| job.id != *id));
+    FoundJobs { known, missing: asked }
 }
 
 /// The command that submits a script. Slurm does not make the folder of the output. Output contains
@@ -160,69 +198,6 @@ fn submission(logs: &Path, name: &str) -> String {
         name = quoted(&format!("--job-name={name}")),
         log = quoted(&log),
     )
-}
-
-/// What Slurm said at one moment.
-struct Answer {
-    jobs: Vec<SlurmJob>,
-    /// The jobs that were asked for by their ids.
-    looked_up: Vec<u64>,
-}
-
-/// The jobs of one fleet that were submitted or seen.
-struct KnownJobs {
-    /// How the names of the fleet's jobs begin.
-    prefix: String,
-    jobs: BTreeMap<u64, KnownJob>,
-}
-
-impl KnownJobs {
-    fn submitted(&mut self, id: u64, task: &TaskId, number: u32) {
-        self.jobs.insert(id, KnownJob::new(&id.to_string(), task, number));
-    }
-
-    /// The name of an attempt's job.
-    fn name(&self, task: &TaskId, number: u32) -> String {
-        format!("{}{task}/{number}", self.prefix)
-    }
-
-    /// The attempt that a job is, if it is one of this fleet. Ids are given again once the
-    /// controller has lost its state, so the id alone says nothing.
-    fn attempt(&self, job: &SlurmJob) -> Option<(TaskId, u32)> {
-        let (task, number) = job.name.strip_prefix(&self.prefix)?.split_once('/')?;
-        Some((task.parse().ok()?, number.parse().ok()?))
-    }
-
-    /// The ids of the jobs that have not ended and are not in the queue, up to [`LOOKUPS_MAX`].
-    fn left_by(&self, queue: &[SlurmJob]) -> Vec<u64> {
-        let queued = queue.iter().filter(|job| self.attempt(job).is_some()).map(|job| job.id);
-        let queued: BTreeSet<u64> = queued.collect();
-        let open = self.jobs.iter().filter(|(_, job)| !job.seen.state.is_ended());
-        let left = open.map(|(id, _)| *id).filter(|id| !queued.contains(id));
-        left.take(LOOKUPS_MAX).collect()
-    }
-
-    /// Takes in an answer that came at `now_ms`. After an error the time of the jobs that were
-    /// missing begins anew.
-    fn take(&mut self, answer: Result<Answer>, now_ms: u64) -> Result<Vec<SeenJob>> {
-        if answer.is_err() {
-            self.jobs.values_mut().for_each(|job| job.missing_since = None);
-        }
-        let Answer { jobs, looked_up } = answer?;
-        let mut found = BTreeSet::new();
-        for job in jobs {
-            let Some((task, number)) = self.attempt(&job) else { continue };
-            let seen = SeenJob { id: job.id.to_string(), task, number, state: job.state };
-            self.jobs.insert(job.id, KnownJob::seen(seen));
-            found.insert(job.id);
-        }
-        for id in looked_up.iter().filter(|id| !found.contains(id)) {
-            if let Some(job) = self.jobs.get_mut(id) {
-                job.miss(now_ms, FORGOTTEN);
-            }
-        }
-        Ok(self.jobs.values().map(|job| job.seen.clone()).collect())
-    }
 }
 
 #[cfg(test)]

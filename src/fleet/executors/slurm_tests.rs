@@ -1,26 +1,51 @@
-use super::super::JobState;
-use super::super::tests::{a_call, a_spec, id, shown as line};
+use super::super::Executor;
+use super::super::tests::{a_setup, a_spec, id, shown as line};
 use super::*;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::process::{Call, ExitCause};
 
-fn job(id: u64, name: &str, state: JobState) -> SlurmJob {
-    SlurmJob { id, name: name.to_owned(), state }
+fn slurm() -> Slurm<'static> {
+    let (prefix, crew) = ("crew/night/".to_owned(), "crew".to_owned());
+    Slurm { prefix, host: None, crew, logs: PathBuf::new(), stop: &|| false }
 }
 
-fn has_failed() -> JobState {
-    JobState::Ended("FAILED".to_owned())
+/// The jobs in these lines of `squeue`: id, state and name.
+fn queue(lines: &[&str]) -> Vec<SeenJob> {
+    lines.iter().filter_map(|line| slurm().listed(line)).collect()
 }
 
-fn known() -> KnownJobs {
-    KnownJobs { prefix: prefix("night"), jobs: BTreeMap::new() }
+/// The beginning of a real line of `scontrol -o show job`, up to the fields that differ.
+fn line_of(state: &str, exit: &str, node: &str, restarts: u32) -> String {
+    format!(
+        "JobId=13 JobName=crew/night/auth/1 UserId=root(0) GroupId=root(0) MCS_label=N/A \
+         Priority=4294901758 Nice=0 Account=(null) QOS=(null) {state} Dependency=(null) Requeue=1 \
+         Restarts={restarts} BatchFlag=1 Reboot=0 ExitCode={exit} RunTime=00:00:03 \
+         TimeLimit=UNLIMITED TimeMin=N/A SubmitTime=2026-11-26T05:51:14 StartTime=2026-11-26T05:51:15 \
+         Deadline=N/A Partition=fleet AllocNode:Sid=localhost:4822 ReqNodeList=(null) \
+         ExcNodeList=(null) NodeList={node} BatchHost=n2 NumNodes=1 NumCPUs=1 NumTasks=1 \
+         Command=(null) WorkDir=/x JobState=COMPLETED ExitCode=0:0 StdOut=/x/13.log Power= "
+    )
 }
 
-/// Takes in what Slurm answers with these jobs.
-fn take(known: &mut KnownJobs, jobs: Vec<SlurmJob>, now_ms: u64) -> String {
-    let looked_up = known.left_by(&jobs);
-    line(&known.take(Ok(Answer { jobs, looked_up }), now_ms).unwrap())
+/// The open jobs of an executor, as it asks for them.
+fn open(count: u64) -> Vec<SeenJob> {
+    let job =
+        |number: u64| SeenJob { id: number.to_string(), task: id("auth"), number: 1, ended: None };
+    (0..count).map(job).collect()
+}
+
+/// Takes in what Slurm answers with these jobs, when it was asked for job 7.
+fn take(executor: &mut Executor<'_>, jobs: Vec<SeenJob>, now_ms: u64) -> String {
+    let seven = SeenJob { id: "7".to_owned(), task: id("auth"), number: 1, ended: None };
+    let asked = left_by(&[seven], &jobs);
+    executor.shown_after(Ok(found(jobs, asked)), now_ms).unwrap()
+}
+
+fn executor() -> Executor<'static> {
+    let mut executor = Executor::new(slurm());
+    executor.adopt(&id("auth"), 1, "7");
+    executor
 }
 
 #[test]
@@ -43,7 +68,8 @@ echo "13;night"
 fn logs_are_0600_in_0700_and_the_job_keeps_the_mask_of_the_account() {
     let folder = tempfile::tempdir().unwrap();
     let (root, logs) = (folder.path(), folder.path().join("a b%/night"));
-    let stubs = [("sbatch", SBATCH), ("crew", "#!/bin/sh\necho \"$(umask) $*\"\ncat > spec\n")];
+    let stubs =
+        [("sbatch", SBATCH), ("crew", "#!/bin/sh\necho \"$(umask) $*\"\ncat > \"$STUB/spec\"\n")];
     for (name, text) in stubs {
         disk::write(&root.join(name), text.as_bytes(), Durability::Process).unwrap();
         tree::set_mode(&root.join(name), 0o700).unwrap();
@@ -52,7 +78,7 @@ fn logs_are_0600_in_0700_and_the_job_keeps_the_mask_of_the_account() {
     disk::make_folder(&logs).unwrap();
     tree::set_mode(&logs, 0o755).unwrap();
     let spec = a_spec("it's");
-    let script = script("crew", &a_call(&spec, root)).unwrap();
+    let script = script("crew", &spec).unwrap();
     let command = format!("umask 022; {}", submission(&logs, "crew/night/auth/2"));
     let path = format!("{}:/usr/bin:/bin", root.display());
     let variables = [("STUB", root.display().to_string()), ("PATH", path)];
@@ -70,84 +96,169 @@ fn logs_are_0600_in_0700_and_the_job_keeps_the_mask_of_the_account() {
 }
 
 #[test]
-fn a_job_ends_with_what_slurm_says_of_it_and_jobs_of_others_are_passed_over() {
-    let mut known = known();
-    known.submitted(7, &id("auth"), 1);
-    assert_eq!(known.name(&id("auth"), 1), "crew/night/auth/1");
-    assert_eq!(known.left_by(&[]), [7]);
-    let queue = vec![
-        job(7, "crew/night/auth/1", JobState::Running),
-        job(9, "crew/night/late/3", JobState::Waiting("Priority".to_owned())),
-        job(8, "crew/nights/auth/1", JobState::Running),
-        job(4, "crew/night/auth", JobState::Running),
-        job(3, "crew/night/../auth/1", JobState::Running),
-        job(5, "my job", has_failed()),
+fn a_new_jobs_id_is_found_among_what_a_login_shell_says() {
+    let table = [
+        ("13", Some(13)),
+        ("13;cluster", Some(13)),
+        (" 13\r", Some(13)),
+        ("Welcome to login 13", None),
+        ("sbatch: error: Batch job submission failed: Invalid partition name specified", None),
+        ("", None),
     ];
-    assert_eq!(known.left_by(&queue), [0; 0]);
-    assert_eq!(take(&mut known, queue, 0), "7 auth/1 running; 9 late/3 waiting Priority");
-    let shown = vec![job(7, "crew/night/auth/1", has_failed())];
-    let seen = "7 auth/1 ended FAILED; 9 late/3 waiting Priority";
-    assert_eq!(take(&mut known, shown, 1), seen);
-    // Nobody asks again for a job that has ended, unless a person puts it back into the queue.
-    assert_eq!(known.left_by(&[]), [9]);
-    let again = vec![job(7, "crew/night/auth/1", JobState::Running)];
-    assert_eq!(take(&mut known, again, 2), "7 auth/1 running; 9 late/3 waiting Priority");
+    for (line, expected) in table {
+        assert_eq!(submitted(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn the_queue_has_the_fleets_jobs_that_are_not_over() {
+    let lines = [
+        "7    |RUNNING     |crew/night/auth/1",
+        "8    |PENDING     |crew/night/late/3   ",
+        "9    |COMPLETING  |crew/night/auth/2",
+        "10   |NEWLY_MADE  |crew/night/auth/4",
+        // Only scontrol says how it ended.
+        "11   |FAILED      |crew/night/auth/5",
+        // Other fleets, other people's names, and what a login shell says.
+        "12   |RUNNING     |crew/nights/auth/1",
+        "13   |RUNNING     |crew/night/auth",
+        "14   |RUNNING     |crew/night/../auth/1",
+        "15   |RUNNING     |crew/night/a|b/1",
+        "16   |RUNNING     |my job",
+        "Last login: Thu",
+        "x    |RUNNING     |crew/night/auth/1",
+        "17   |RUNNING",
+        "",
+    ];
+    let expected = "7 auth/1 open; 8 late/3 open; 9 auth/2 open; 10 auth/4 open";
+    assert_eq!(line(&queue(&lines)), expected);
+}
+
+#[test]
+fn a_line_of_scontrol_says_how_a_job_ended() {
+    let table = [
+        ("JobState=COMPLETED Reason=None", "0:0", "n1", Some("COMPLETED")),
+        // The account's own signal, after which crew has ended in order.
+        ("JobState=CANCELLED Reason=None", "143:0", "n2", Some("CANCELLED")),
+        // Cancelled before it began.
+        ("JobState=CANCELLED Reason=None", "0:0", "", Some("CANCELLED")),
+        (
+            "JobState=FAILED Reason=RaisedSignal:9(Killed)",
+            "0:9",
+            "n1",
+            Some("FAILED (RaisedSignal:9(Killed))"),
+        ),
+        // The folder of its output does not exist.
+        (
+            "JobState=FAILED Reason=JobLaunchFailure",
+            "0:53",
+            "n1",
+            Some("FAILED (JobLaunchFailure)"),
+        ),
+        ("JobState=TIMEOUT Reason=TimeLimit", "0:15", "n1", Some("TIMEOUT (TimeLimit)")),
+        ("JobState=NODE_FAIL Reason=NodeDown", "0:0", "n1", Some("NODE_FAIL (NodeDown)")),
+        ("JobState=RUNNING Reason=None", "0:0", "n2", None),
+        ("JobState=PENDING Reason=Priority", "0:0", "", None),
+        ("JobState=PENDING Reason=BeginTime", "0:0", "(null)", None),
+    ];
+    for (state_and_reason, exit, node, ended) in table {
+        let line = line_of(state_and_reason, exit, node, 2);
+        let ended = ended.map(str::to_owned);
+        let job = SeenJob { id: "13".to_owned(), task: id("auth"), number: 1, ended };
+        assert_eq!(slurm().shown(&line), Some(job), "{line}");
+    }
+    let unknown = "slurm_load_jobs error: Invalid job id specified";
+    for junk in ["", "JobId=", "JobId=13 JobName=x", unknown] {
+        assert_eq!(slurm().shown(junk), None, "{junk}");
+    }
+}
+
+#[test]
+fn a_job_ends_with_what_slurm_says_of_it() {
+    let mut executor = executor();
+    let running = "7|RUNNING|crew/night/auth/1";
+    let jobs = queue(&[running, "9|PENDING|crew/night/late/3"]);
+    assert_eq!(take(&mut executor, jobs, 0), "7 auth/1 open; 9 late/3 open");
+    let name = |line: &str| line.replace("JobId=13", "JobId=7");
+    let failed = slurm().shown(&name(&line_of("JobState=FAILED Reason=None", "1:0", "n1", 0)));
+    let seen = "7 auth/1 ended FAILED; 9 late/3 open";
+    assert_eq!(take(&mut executor, failed.into_iter().collect(), 1), seen);
+    // A person puts it back into the queue.
+    assert_eq!(take(&mut executor, queue(&[running]), 2), "7 auth/1 open; 9 late/3 open");
 }
 
 #[test]
 fn an_id_that_slurm_has_given_to_somebody_elses_job_is_a_missing_job() {
-    let mut known = known();
-    known.submitted(7, &id("auth"), 1);
-    let queue = vec![job(7, "my job", JobState::Running)];
-    assert_eq!(known.left_by(&queue), [7]);
-    assert_eq!(take(&mut known, queue, 0), "7 auth/1 waiting");
+    let jobs = queue(&["7|RUNNING|my job"]);
+    let asked = left_by(&open(8)[7..], &jobs);
+    let FoundJobs { known, missing } = found(jobs, asked);
+    assert_eq!((known, missing), (vec![], vec!["7".to_owned()]));
 }
 
 #[test]
 fn a_controller_that_was_away_has_a_minute_to_show_a_job_again() {
-    let mut known = known();
-    take(&mut known, vec![job(7, "crew/night/auth/1", JobState::Running)], 0);
+    let mut executor = executor();
     for (second, expected) in [
-        (10, Some("running")),
-        (69, Some("running")),
+        (10, Some("open")),
+        (69, Some("open")),
         // What the controller has not read yet may still come.
         (70, None),
-        (200, Some("running")),
-        (259, Some("running")),
+        (200, Some("open")),
+        (259, Some("open")),
         (260, Some("ended Slurm does not know it any more")),
     ] {
         let Some(state) = expected else {
-            known.take(Err(anyhow!("no controller")), second * 1000).unwrap_err();
+            executor.shown_after(Err(anyhow!("no controller")), second * 1000).unwrap_err();
             continue;
         };
-        assert_eq!(take(&mut known, Vec::new(), second * 1000), format!("7 auth/1 {state}"));
+        assert_eq!(take(&mut executor, Vec::new(), second * 1000), format!("7 auth/1 {state}"));
     }
 }
 
 #[test]
 fn a_job_that_there_was_no_time_to_look_up_is_not_missing() {
-    let mut known = known();
     let count = u64::try_from(LOOKUPS_MAX).unwrap() + 1;
-    (0..count).for_each(|number| known.submitted(number, &id("auth"), 1));
-    for second in [0, 60] {
-        take(&mut known, Vec::new(), second * 1000);
-    }
-    assert_eq!(known.left_by(&[]), [count - 1]);
+    let asked = left_by(&open(count), &[]);
+    assert_eq!(asked.len(), LOOKUPS_MAX);
+    let queued = open(1);
+    assert_eq!(left_by(&open(count), &queued).len(), LOOKUPS_MAX);
+    assert!(!left_by(&open(count), &queued).contains(&"0".to_owned()));
 }
 
 #[test]
-fn a_log_is_named_with_its_machine_and_a_word_is_not_a_job() {
-    let slurm = |host: Option<&str>| {
-        let (host, crew) = (host.map(str::to_owned), PathBuf::from("crew"));
-        Slurm::new("night", host, crew, PathBuf::from("crew/logs"), &|| false)
+fn jobs_are_named_by_fleet_and_remote_and_a_word_is_not_a_job() {
+    let of = |url: &str, host: Option<&str>| {
+        let mut setup = a_setup("slurm");
+        setup.remote.as_mut().unwrap().url = url.to_owned();
+        Slurm::new(&setup, host.map(str::to_owned), "crew".to_owned(), &|| false)
     };
-    assert_eq!(slurm(None).log("7").as_deref(), Some("crew/logs/7.log"));
-    assert_eq!(slurm(Some("login")).log("7").as_deref(), Some("login:crew/logs/7.log"));
-    assert_eq!(slurm(None).log("../7"), None);
-    let refused = slurm(None).cancel("--me").unwrap_err();
-    assert_eq!(refused.to_string(), "--me is not the id of a job\nhint: squeue --me lists the ids");
-    let mut adopting = slurm(None);
-    adopting.adopt(&id("auth"), 2, "--me");
-    adopting.adopt(&id("auth"), 2, "7");
-    assert_eq!(adopting.known.left_by(&[]), [7]);
+    let prefixes =
+        ["one", "two"].map(|name| of(&format!("git@example.org:{name}.git"), None).prefix);
+    assert_eq!(prefixes, ["crew/billing.2859a968/", "crew/billing.df177dd5/"]);
+    assert_eq!(of("x", Some("login")).logs, Path::new(".crew-fleets/billing"));
+    assert!(of("x", None).logs.ends_with(".crew-fleets/billing"));
+    for word in ["--me", "", "7 8", "+7", "07", "7;8"] {
+        assert!(!slurm().is_id(word), "{word}");
+    }
+    // One that is not known is not cancelled, and no command runs.
+    executor().cancel("--me").unwrap();
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_state_with_an_unknown_name_is_no_end_and_no_junk_panics(
+        word in "[A-Z_]{0,16}",
+        junk in "(JobId=|[0-9]{1,3}[|;])?\\PC{0,80}",
+    ) {
+        let job = slurm().listed(&format!("7|{word}|crew/night/a/1"));
+        proptest::prop_assert_eq!(job.is_none(), is_word_of(ENDS, &word));
+        let _ = (submitted(&junk), slurm().listed(&junk), slurm().shown(&junk));
+    }
+
+    #[test]
+    fn a_line_cut_anywhere_never_panics(cut in 0_usize..600, exit in "\\PC{0,6}") {
+        let line = line_of("JobState=FAILED Reason=None", &exit, "n1", 0);
+        let cut = (0..=cut.min(line.len())).rfind(|at| line.is_char_boundary(*at)).unwrap_or(0);
+        let _ = (slurm().shown(&line[..cut]), slurm().shown(&line), slurm().listed(&line[..cut]));
+    }
 }

@@ -48,32 +48,24 @@ pub(super) fn a_spec(task: &str) -> AttemptSpec {
     }
 }
 
-/// The call of that attempt, which begins in `folder`.
-pub(super) fn a_call<'a>(spec: &'a AttemptSpec, folder: &Path) -> JobCall<'a> {
-    JobCall {
-        task: id("auth"),
-        number: 2,
-        name: "crew-night-auth-2-0000002a".to_owned(),
-        spec,
-        log: folder.join("log"),
-        folder: folder.to_owned(),
-    }
-}
-
-/// One line for each job: its id, its attempt and where it is.
+/// One line for each job: its id, its attempt and whether it is over.
 pub(super) fn shown(jobs: &[SeenJob]) -> String {
     let each = jobs.iter().map(|job| {
-        let state = match &job.state {
-            JobState::Waiting(reason) => format!("waiting {reason}"),
-            JobState::Running => "running".to_owned(),
-            JobState::Ended(why) => format!("ended {why}"),
-        };
+        let state = job.ended.as_ref().map_or("open".to_owned(), |why| format!("ended {why}"));
         format!("{} {}/{} {}", job.id, job.task, job.number, state.trim())
     });
     each.collect::<Vec<_>>().join("; ")
 }
 
-fn a_setup(executor: &str) -> FleetSetup {
+impl Executor<'_> {
+    /// What a list shows once this answer has come.
+    pub(super) fn shown_after(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<String> {
+        self.take_in(found, now_ms)?;
+        Ok(shown(&self.jobs.values().map(|job| job.seen.clone()).collect::<Vec<_>>()))
+    }
+}
+
+pub(super) fn a_setup(executor: &str) -> FleetSetup {
     let remote = Remote { name: "origin".to_owned(), url: "git@example.org:one.git".to_owned() };
     FleetSetup {
         name: "billing".to_owned(),
@@ -82,16 +74,6 @@ fn a_setup(executor: &str) -> FleetSetup {
         remote: Some(remote),
         ..FleetSetup::default()
     }
-}
-
-#[test]
-fn fleets_of_one_name_of_two_remotes_are_two_groups_of_jobs() {
-    let of = |url: &str| {
-        let remote = Remote { name: String::new(), url: url.to_owned() };
-        group(&FleetSetup { remote: Some(remote), ..a_setup("slurm") })
-    };
-    let groups = ["git@example.org:one.git", "git@example.org:two.git"].map(of);
-    assert_eq!(groups, ["billing.2859a968", "billing.df177dd5"]);
 }
 
 #[test]
@@ -113,32 +95,12 @@ fn an_executor_is_a_known_one_or_one_of_the_users_settings() {
 }
 
 #[test]
-fn a_job_begins_in_the_repository_only_on_this_machine() {
-    let (home, spec) = (Home::at(Path::new("/home")), a_spec("x"));
-    for (executor, folder) in [("local", "/repo"), ("slurm", "/"), ("k8s", "/")] {
-        let call = JobCall::of(&home, &a_setup(executor), &spec);
-        assert_eq!((&call.task, call.number, &*call.folder), (&id("auth"), 2, Path::new(folder)));
-        assert_eq!(call.log, Path::new("/home/fleets/billing/attempts/auth.2.log"));
-    }
-}
-
-#[test]
-fn the_name_of_a_job_is_a_label_of_dns_and_never_the_same_twice() {
-    let of = |task: &str, random| name("Billing_2", &id(task), 12, random);
-    assert_eq!(of("VAT.round", 42), "crew-billing-2-vat-round-12-0000002a");
-    let long = of(&"x".repeat(60), u64::MAX);
-    assert_eq!(long, format!("crew-billing-2-{}-12-ffffffff", "x".repeat(22)));
-    assert!(name(&"x".repeat(60), &id("a"), u32::MAX, 1).len() <= 63);
-    assert_ne!(of("vat", 1), of("vat", 2));
-}
-
-#[test]
 fn the_script_holds_the_spec_behind_a_mark_that_is_not_in_it() {
     let spec = a_spec("it's CREW_SPEC");
-    let script = script("/opt/my crew", &a_call(&spec, Path::new("/a folder"))).unwrap();
+    let script = script("/opt/my crew", &spec).unwrap();
     let json = serde_json::to_string(&spec).unwrap();
     let expected = format!(
-        "#!/bin/sh\ncd -- '/a folder' || exit 1\nexec '/opt/my crew' fleet attempt - \
+        "#!/bin/sh\ncd / || exit 1\nexec '/opt/my crew' fleet attempt - \
          <<'CREW_SPEC_'\n{json}\nCREW_SPEC_\n"
     );
     assert_eq!(script, expected);
@@ -149,8 +111,9 @@ fn the_script_holds_the_spec_behind_a_mark_that_is_not_in_it() {
 fn run_script(spec: &AttemptSpec, body: &str, is_signalled: bool) -> (ExitCause, String) {
     let folder = tempfile::tempdir().unwrap();
     let crew = folder.path().join("crew");
-    let script = script(&crew.display().to_string(), &a_call(spec, folder.path())).unwrap();
-    for (name, text) in [("crew", format!("#!/bin/sh\n{body}\n")), ("script", script)] {
+    let script = script(&crew.display().to_string(), spec).unwrap();
+    let body = format!("#!/bin/sh\ncd \"${{0%/*}}\" || exit\n{body}\n");
+    for (name, text) in [("crew", body), ("script", script)] {
         disk::write(&folder.path().join(name), text.as_bytes(), Durability::Process).unwrap();
     }
     let driver = "chmod +x crew && sh script & job=$!
@@ -200,7 +163,7 @@ proptest! {
     #[test]
     fn no_task_ends_the_here_document_early(task in "(CREW_SPEC_{0,3}|\\PC|\n|'){0,30}") {
         let spec = a_spec(&task);
-        let script = script("crew", &a_call(&spec, Path::new("/"))).unwrap();
+        let script = script("crew", &spec).unwrap();
         let (_, rest) = script.split_once("<<'").unwrap();
         let (mark, rest) = rest.split_once("'\n").unwrap();
         let (json, end) = rest.split_once(&format!("\n{mark}\n")).unwrap();
@@ -210,19 +173,10 @@ proptest! {
 }
 
 #[test]
-fn a_job_is_gone_after_a_minute_of_answers_without_it() {
-    let mut job = KnownJob::new("7", &id("auth"), 1);
-    for (second, is_gone) in [(10, false), (69, false), (70, true)] {
-        job.miss(second * 1000, "gone");
-        assert_eq!(job.seen.state.is_ended(), is_gone, "{second}");
-    }
-}
-
-#[test]
 fn the_id_of_a_process_is_one_word_and_is_read_back() {
     for started in ["987654", "Sun Nov 29 21:34:37 2026"] {
         let process = ProcessIdentity { pid: 42, started: started.to_owned() };
-        let id = job_id(&process);
+        let id = local::job_id(&process);
         assert!(!id.contains(' '), "{id}");
         assert_eq!(local::process_of(&id), Some(process));
     }
@@ -234,8 +188,8 @@ fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
     let home = Home::at(folder.path());
     let shell = Call::shell("while :; do sleep 0.05; done", folder.path());
     let process = shell.detach(&folder.path().join("log")).unwrap();
-    let mut local = Local::new(&home, "night");
-    let real = job_id(&process);
+    let mut local = executor_of(&home, &a_setup("local"), &BTreeMap::new(), &|| false).unwrap();
+    let real = local::job_id(&process);
     let another = format!("{}@1", process.pid);
     local.adopt(&id("auth"), 2, &real);
     local.adopt(&id("late"), 1, &another);
@@ -244,21 +198,17 @@ fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
     }
     assert_eq!(
         shown(&local.list().unwrap()),
-        format!("{another} late/1 ended; {real} auth/2 running")
+        format!("{another} late/1 ended; {real} auth/2 open")
     );
     // A process that only has the id of one is not signalled.
     for job in [&another, "-1@1", "0@1"] {
         local.cancel(job).unwrap();
     }
     assert!(identity::is_alive(&process));
-    assert_eq!(
-        local.log(&real).unwrap(),
-        FleetFiles::of(&home, "night").log(&id("auth"), 2).display().to_string()
-    );
     local.cancel(&real).unwrap();
-    let deadline = crate::world::clock::Deadline::after(std::time::Duration::from_secs(20));
+    let deadline = clock::Deadline::after(std::time::Duration::from_secs(20));
     let ended = deadline.poll(std::time::Duration::from_millis(10), || {
-        local.list().unwrap().into_iter().all(|job| job.state.is_ended()).then_some(())
+        local.list().unwrap().into_iter().all(|job| job.ended.is_some()).then_some(())
     });
     assert!(ended.is_some());
     assert_eq!(identity::identity(process.pid).filter(|found| *found == process), None, "reaped");
