@@ -8,11 +8,12 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::attempt;
+use super::coordinator::short;
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
 use super::shared::RemoteAccess;
 use super::store;
-use super::workspace::{self, KEPT, Removal};
+use super::workspace::{self, KEPT};
 use crate::engine::fleet::TaskId;
 use crate::engine::git::{RefUpdate, RemoteRef};
 use crate::engine::text::count;
@@ -147,14 +148,14 @@ impl<'a> FleetLeftovers<'a> {
                 stays.push(format!("{}: an attempt works there", clone.display()));
                 continue;
             }
-            match workspace::remove(&terms.repository, &clone, &branch, fetched)? {
-                Removal::Removed { kept } => {
+            match workspace::remove(&terms.repository, &clone, &branch, fetched) {
+                Ok(kept) => {
                     let kept = kept.iter();
                     stays.extend(kept.map(|name| format!("{name}: commits that were only there")));
                     files.remove_attempt(id, *number)?;
                     disk::remove(&files.log(id, *number))?;
                 }
-                Removal::Refused(why) => stays.push(format!("{}: {why}", clone.display())),
+                Err(error) => stays.push(format!("{}: {}", clone.display(), short(&error))),
             }
         }
         let is_whole = self.has_record && files.clones().is_empty();

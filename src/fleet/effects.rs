@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow};
 
 use super::attempt::{self, remote};
 use super::coordinator::{Coordinator, Done, short};
@@ -16,7 +16,7 @@ use super::shared::RemoteAccess;
 use super::spec::{AttemptPhase, AttemptSpec, Coordination, Source};
 use super::step::{Effect, FleetEvent, FleetRequest, step};
 use super::store::StoreFault;
-use super::workspace::{self, Removal};
+use super::workspace;
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{Refusal, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
@@ -278,10 +278,7 @@ impl Coordinator<'_> {
             let removed = (1..=record.attempt).try_for_each(|number| -> Result<()> {
                 let branch = landing::branch(&terms.name, &task, number);
                 let (clone, commit) = (files.clone(&task, number), record.commit.as_deref());
-                match workspace::remove(&terms.repository, &clone, &branch, commit)? {
-                    Removal::Removed { kept: refs } => kept.extend(refs),
-                    Removal::Refused(why) => bail!("{why}"),
-                }
+                kept.extend(workspace::remove(&terms.repository, &clone, &branch, commit)?);
                 Ok(files.remove_attempt(&task, number)?)
             });
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
@@ -428,10 +425,10 @@ fn bring(
     branch: &str,
     to: &str,
 ) -> Result<Option<String>, FetchFault> {
-    workspace::bring(repository, clone, branch, to).map_err(|error| {
-        let text = format!("{error:#}");
+    git::clone::bring(repository, clone, branch, to).map_err(|fault| {
+        let text = fault.to_string();
         let is_full = FULL.iter().any(|words| text.contains(words));
-        FetchFault { why: short(&error), is_its_own: !is_full }
+        FetchFault { why: short(&fault.into()), is_its_own: !is_full }
     })
 }
 

@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 use super::files::FleetFiles;
 use super::record::{FleetSetup, TaskRecord};
 use super::workspace::{self, FleetCommands, Preparation};
-use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::task::MAX_PRIORITY;
 use crate::engine::fleet::{Refusal, TaskId, touches_the_fleet};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
@@ -88,25 +87,21 @@ pub fn branch(fleet: &str, task: &TaskId, number: u32) -> String {
 /// # Errors
 /// git, the remote, the disk, or a setup that fails.
 pub fn prepare(landing: &Landing<'_>) -> Result<Prepared> {
-    let files = FleetFiles::of(landing.home, &landing.terms.name);
-    let mut log = Log(landing.note);
+    let Landing { home, terms, task, record, stop, note, .. } = *landing;
+    let files = FleetFiles::of(home, &terms.name);
     let groups = files.root.join("land.groups");
     workspace::end_leftovers(&groups, true);
-    let commands = FleetCommands::new(groups, landing.stop, &mut log);
-    let prepared = Attempted::of(landing, &files, &commands)?.prepare();
+    let mut note = note;
+    let commands = &FleetCommands::new(groups, stop, &mut note);
+    let remote = terms.remote.as_ref().context("landing needs a remote")?;
+    let tip = record.commit.as_deref().context("no commit of its branch was fetched")?;
+    let branch = branch(&terms.name, task, record.attempt);
+    let (land, clone) = (files.land(), files.clone(task, record.attempt));
+    let attempted =
+        Attempted { landing: *landing, commands, land, clone, branch, url: &remote.url, tip };
+    let prepared = attempted.prepare();
     // What was ended because of a signal is no fault of the task.
-    if (landing.stop)() { Ok(Prepared::Stopped) } else { prepared }
-}
-
-/// The fleet's log, as far as the setup of a landing writes there.
-struct Log<'a>(&'a dyn Fn(&str));
-
-impl EventSink for Log<'_> {
-    fn on_event(&mut self, event: &RunEvent<'_>) {
-        if let RunEvent::Noted(words) = event {
-            (self.0)(words);
-        }
-    }
+    if stop() { Ok(Prepared::Stopped) } else { prepared }
 }
 
 /// A landing, with what it needs of the terms.
@@ -120,21 +115,7 @@ struct Attempted<'a> {
     tip: &'a str,
 }
 
-impl<'a> Attempted<'a> {
-    fn of(
-        landing: &Landing<'a>,
-        files: &FleetFiles,
-        commands: &'a FleetCommands<'a>,
-    ) -> Result<Self> {
-        let Landing { terms, task, record, .. } = *landing;
-        let remote = terms.remote.as_ref().context("landing needs a remote")?;
-        let tip = record.commit.as_deref().context("no commit of its branch was fetched")?;
-        let clone = files.clone(task, record.attempt);
-        let branch = branch(&terms.name, task, record.attempt);
-        let (landing, land, url) = (*landing, files.land(), remote.url.as_str());
-        Ok(Self { landing, commands, land, clone, branch, url, tip })
-    }
-
+impl Attempted<'_> {
     fn tree(&self) -> LandTree<'_> {
         LandTree { folder: &self.land, stop: self.landing.stop }
     }

@@ -5,7 +5,6 @@
 //! attempt ends it.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +13,6 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::record::FleetSetup;
 use super::spec::{AttemptSpec, Source};
-use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::{INCLUDE, TaskId};
 use crate::engine::record::Check;
 use crate::engine::text::{named, one_line, tail_of, with_reason};
@@ -62,21 +60,16 @@ pub struct Workspace {
     pub conflicts: Vec<String>,
 }
 
-/// Why a clone cannot be made ready, where that is a matter of the work and not of git.
+/// A task that comes before changes the same lines as the base or another one.
 #[derive(Debug, thiserror::Error)]
-pub enum WorkspaceFault {
-    /// A task that comes before changes the same lines as the base or another one.
-    #[error("conflict: {0}")]
-    Conflict(String),
-    /// The setup failed or took too long.
-    #[error("{0}")]
-    Setup(String),
-}
+#[error("conflict: {0}")]
+pub struct WorkConflict(String);
 
 /// Makes the clone of an attempt ready. A clone that is there is one that was made whole.
 ///
 /// # Errors
-/// A [`GitFault`](crate::engine::git::GitFault), a [`WorkspaceFault`], or what the system refused.
+/// A [`GitFault`](crate::engine::git::GitFault), a [`WorkConflict`], a setup that fails, or what the
+/// system refused.
 pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> Result<Workspace> {
     let is_new = !disk::exists(clone);
     if is_new {
@@ -145,7 +138,7 @@ fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Resul
     }
     let (others, files) = (others.join(" or "), files.join(", "));
     let why = format!("{before}, which comes before, and {others} change the same lines: {files}");
-    Err(WorkspaceFault::Conflict(why).into())
+    Err(WorkConflict(why).into())
 }
 
 /// What a new working tree needs before work begins in it.
@@ -183,16 +176,16 @@ fn within(seconds: u64) -> Duration {
 
 /// Copies the ignored files that the fleet names, except those that are there: its agent may have
 /// changed them. Runs the setup once; the folder remembers one that succeeded. Both are done
-/// `again`, over what is there, where the files are now others. Returns whether the setup ran.
+/// `again`, over what is there, where the files are now others.
 ///
 /// # Errors
-/// A [`WorkspaceFault`] if the setup fails.
+/// If the setup fails; the first line is the reason.
 pub fn set_up(
     preparation: &Preparation<'_>,
     folder: &Path,
     again: bool,
     commands: &FleetCommands<'_>,
-) -> Result<bool> {
+) -> Result<()> {
     let Preparation { from, include, setup, within } = *preparation;
     if let Some((patterns, from)) = include.zip(from) {
         let copied = include::copy(patterns, from, folder, again);
@@ -201,31 +194,38 @@ pub fn set_up(
             commands.note(&format!("{INCLUDE} leaves out {}", named(&left_out, LEFT_OUT_NAMED)));
         }
     }
-    let Some(command) = setup else { return Ok(false) };
+    let Some(command) = setup else { return Ok(()) };
     let done = steps::repository(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
     let mark = hash(command.as_bytes());
     if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {
-        return Ok(false);
+        return Ok(());
     }
-    let mut log = SetupLog::default();
-    let mut each = |line: &str| log.take(line, commands);
-    let ended = commands.run(command, folder, within, &mut each);
-    log.end(commands);
+    let mut lines = 0;
+    let shown = |line: &str| format!("setup: {}", one_line(line, SETUP_LINE_CHARS));
+    let ended = commands.run(command, folder, within, &mut |line| {
+        lines += 1;
+        if lines <= SETUP_LINES {
+            commands.note(&shown(line));
+        }
+    });
     // Of an error only the first line becomes the reason for a task's end.
     let setup = format!("setup `{}`", one_line(command, COMMAND_CHARS));
     let ended = ended.with_context(|| setup.clone())?;
-    let why = match ended.cause {
-        ExitCause::Exit(0) => {
-            disk::write(&done, mark.as_bytes(), Durability::Process)?;
-            return Ok(true);
-        }
+    let output = ended.text();
+    let more = lines.saturating_sub(SETUP_LINES);
+    if more > SETUP_LAST {
+        commands.note(&format!("setup: ({} lines are left out)", more - SETUP_LAST));
+    }
+    let last: Vec<&str> = output.lines().rev().take(more.min(SETUP_LAST)).collect();
+    last.iter().rev().for_each(|line| commands.note(&shown(line)));
+    match ended.cause {
+        ExitCause::Exit(0) => Ok(disk::write(&done, mark.as_bytes(), Durability::Process)?),
         ExitCause::Exit(code) => {
-            with_reason(&format!("{setup} exits {code}"), &last_lines(&ended.text()))
+            bail!(with_reason(&format!("{setup} exits {code}"), &last_lines(&output)))
         }
-        ExitCause::TimedOut => format!("{setup} took longer than {} s", within.as_secs()),
-        _ => format!("{setup} was ended"),
-    };
-    Err(WorkspaceFault::Setup(why).into())
+        ExitCause::TimedOut => bail!("{setup} took longer than {} s", within.as_secs()),
+        _ => bail!("{setup} was ended"),
+    }
 }
 
 /// The last lines of an output that are not empty, as one line.
@@ -233,38 +233,6 @@ fn last_lines(output: &str) -> String {
     let tail = tail_of(output, TAIL_CHARS);
     let lines = tail.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("; ")
-}
-
-/// What the log shows of a setup: its first lines as they come, and its last ones.
-#[derive(Default)]
-struct SetupLog {
-    shown: usize,
-    last: VecDeque<String>,
-    left_out: u64,
-}
-
-impl SetupLog {
-    fn take(&mut self, line: &str, commands: &FleetCommands<'_>) {
-        let line = format!("setup: {}", one_line(line, SETUP_LINE_CHARS));
-        if self.shown < SETUP_LINES {
-            self.shown += 1;
-            return commands.note(&line);
-        }
-        self.last.push_back(line);
-        if self.last.len() > SETUP_LAST {
-            self.last.pop_front();
-            self.left_out += 1;
-        }
-    }
-
-    fn end(self, commands: &FleetCommands<'_>) {
-        if self.left_out > 0 {
-            commands.note(&format!("setup: ({} lines are left out)", self.left_out));
-        }
-        for line in self.last {
-            commands.note(&line);
-        }
-    }
 }
 
 /// Ends what the commands of an earlier attempt, or landing, left that noted its groups in this
@@ -283,14 +251,14 @@ fn mark(groups: &Path) -> String {
 pub struct FleetCommands<'a> {
     groups: PathBuf,
     stop: Stop<'a>,
-    sink: RefCell<&'a mut dyn EventSink>,
+    note: RefCell<&'a mut dyn FnMut(&str)>,
 }
 
 impl<'a> FleetCommands<'a> {
     /// `groups` is the folder where the groups of their processes are noted. `stop` ends one early;
-    /// `sink` hears what a setup prints.
-    pub fn new(groups: PathBuf, stop: Stop<'a>, sink: &'a mut dyn EventSink) -> Self {
-        Self { groups, stop, sink: RefCell::new(sink) }
+    /// `note` takes lines for the log, such as those that a setup prints.
+    pub fn new(groups: PathBuf, stop: Stop<'a>, note: &'a mut dyn FnMut(&str)) -> Self {
+        Self { groups, stop, note: RefCell::new(note) }
     }
 
     /// What ends a command early.
@@ -309,7 +277,7 @@ impl<'a> FleetCommands<'a> {
 
     /// A line for the log.
     pub fn note(&self, words: &str) {
-        self.sink.borrow_mut().on_event(&RunEvent::Noted(words));
+        (self.note.borrow_mut())(words);
     }
 
     /// Runs a command, and ends what it leaves running, also in a session of its own. The attempts
@@ -328,59 +296,38 @@ impl<'a> FleetCommands<'a> {
     }
 }
 
-/// Fetches the branch of an attempt from its clone into the person's repository as `to_ref`, a full
-/// name. Returns its commit; `None` where the clone has no such branch.
-pub fn bring(repository: &Path, from: &Path, branch: &str, to_ref: &str) -> Result<Option<String>> {
-    Ok(clone::bring(repository, from, branch, to_ref)?)
-}
-
-/// What became of a clone that was to be removed.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Removal {
-    /// It is gone. Commits that the person's repository did not have are now these refs of it.
-    Removed { kept: Vec<String> },
-    /// It stays, because something would be lost: a sentence fragment.
-    Refused(String),
-}
-
 /// Removes the clone of an attempt with all that is in it. `branch` is the attempt's, and `fetched`
 /// what the person's repository has of it. No commit is lost: one of any ref, of what was checked
-/// out, or of the stash is kept below `refs/crew/kept/<fleet>/<task>/<number>`.
+/// out, or of the stash is kept below `refs/crew/kept/<fleet>/<task>/<number>`. Returns those refs.
+///
+/// # Errors
+/// If something would be lost with it; it stays then.
 pub fn remove(
     repository: &Path,
     clone: &Path,
     branch: &str,
     fetched: Option<&str>,
-) -> Result<Removal> {
+) -> Result<Vec<String>> {
     let gone = beside(clone, "gone");
     tree::remove_stubborn(&gone)?;
-    let mut kept = Vec::new();
-    let own = clone.join(".git");
-    if let Some(commit) = fetched.filter(|commit| git::commit(repository, commit).is_none()) {
-        return Ok(Removal::Refused(format!(
-            "{commit} is not in {} any more",
-            repository.display()
-        )));
+    if let Some(commit) = fetched
+        && git::commit(repository, commit).is_none()
+    {
+        bail!("{commit} is not in {} any more", repository.display());
     }
+    let (own, mut kept) = (clone.join(".git"), Vec::new());
     if tree::is_folder(&own) {
-        let strays = match clone::strays(repository, clone) {
-            Ok(strays) => strays,
-            Err(fault) => return Ok(Removal::Refused(fault.cause)),
-        };
-        if let Some(why) = strays.refusal() {
-            return Ok(Removal::Refused(why));
-        }
         let below = format!("{KEPT}/{}", branch.strip_prefix("fleet/").unwrap_or(branch));
-        kept = clone::keep(repository, clone, &strays.commits, &below)?;
+        kept = clone::keep_strays(repository, clone, &below)?;
     } else if disk::exists(&own) {
-        return Ok(Removal::Refused(format!("{} is not a folder any more", own.display())));
+        bail!("{} is not a folder any more", own.display());
     }
     if disk::exists(clone) {
         // One that is half removed would look like work.
         disk::rename(clone, &gone)?;
         tree::remove_stubborn(&gone)?;
     }
-    Ok(Removal::Removed { kept })
+    Ok(kept)
 }
 
 /// A folder beside a clone: while it is made, and while it is removed.

@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use tempfile::TempDir;
 
 use super::*;
@@ -7,18 +5,6 @@ use crate::engine::fixture::a_loop;
 use crate::engine::fleet::{Carried, Refusal};
 use crate::engine::record::TaskOfFleet;
 use crate::world::process::own_process::alone;
-
-/// Keeps the lines of a log.
-#[derive(Default)]
-struct Lines(Vec<String>);
-
-impl EventSink for Lines {
-    fn on_event(&mut self, event: &RunEvent<'_>) {
-        if let RunEvent::Noted(words) = event {
-            self.0.push((*words).to_owned());
-        }
-    }
-}
 
 /// A repository `repo` with one commit on `main`, and what a shell line does there.
 struct Yard(TempDir);
@@ -75,11 +61,12 @@ impl Yard {
 
     /// Makes the clone; returns also what the log got.
     fn make(&self, spec: &AttemptSpec) -> (Result<Workspace>, Vec<String>) {
-        let mut lines = Lines::default();
-        let commands = FleetCommands::new(self.path("groups"), &|| false, &mut lines);
+        let mut lines = Vec::new();
+        let mut note = |line: &str| lines.push(line.to_owned());
+        let commands = FleetCommands::new(self.path("groups"), &|| false, &mut note);
         let made = make(spec, &self.path("fleet/vat.1"), &commands);
         drop(commands);
-        (made, lines.0)
+        (made, lines)
     }
 
     fn commit(&self, name: &str) -> String {
@@ -124,7 +111,7 @@ fn a_conflict_with_a_task_before_it_leaves_no_clone() {
     spec.before = vec![(id("a"), yard.commit("refs/heads/a"))];
     let fault = yard.make(&spec).0.unwrap_err();
     let why = "conflict: a, which comes before, and main change the same lines: file";
-    assert_eq!(fault.downcast_ref::<WorkspaceFault>().unwrap().to_string(), why);
+    assert_eq!(fault.downcast_ref::<WorkConflict>().unwrap().to_string(), why);
     assert!(!disk::exists(&yard.path("fleet/vat.1")));
 }
 
@@ -176,8 +163,7 @@ fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
         let fails = |setup: &str, within| {
             spec.setup = Some(setup.to_owned());
             spec.setup_timeout_s = within;
-            let fault = yard.make(&spec).0.unwrap_err();
-            fault.downcast_ref::<WorkspaceFault>().unwrap().to_string()
+            yard.make(&spec).0.unwrap_err().to_string()
         };
         let mut fails = fails;
         assert_eq!(fails("echo no; exit 3", 0), "setup `echo no; exit 3` exits 3: no");
@@ -193,21 +179,17 @@ fn a_removed_clone_loses_no_commit() {
     yard.sh("fleet/vat.1", "git checkout -q --detach; echo d > d; git add d; git commit -qm precious
         git rev-parse HEAD > ../stray; git checkout -q fleet/shop/vat/1
         echo w > w; git add w; git commit -qm work; mkdir -p cache/m; echo > cache/m/f; chmod 500 cache/m");
-    let (repository, clone) = (yard.path("repo"), yard.path("fleet/vat.1"));
+    let (repository, path) = (yard.path("repo"), yard.path("fleet/vat.1"));
     let branch = "fleet/shop/vat/1";
-    let fetched = bring(&repository, &clone, branch, "refs/remotes/crew/shop/vat").unwrap();
-    let gone = remove(&repository, &clone, branch, Some(&"7".repeat(40))).unwrap();
-    assert!(matches!(gone, Removal::Refused(_)) && disk::exists(&clone));
-    let Removal::Removed { kept } =
-        remove(&repository, &clone, branch, fetched.as_deref()).unwrap()
-    else {
-        panic!("it stays");
-    };
+    let fetched = clone::bring(&repository, &path, branch, "refs/remotes/crew/shop/vat").unwrap();
+    let refused = remove(&repository, &path, branch, Some(&"7".repeat(40))).unwrap_err();
+    assert!(refused.to_string().contains("any more") && disk::exists(&path), "{refused}");
+    let kept = remove(&repository, &path, branch, fetched.as_deref()).unwrap();
     let stray = yard.sh("fleet", "cat stray");
     assert_eq!(yard.commit(&kept[0]), stray.trim());
     assert!(kept.len() == 1 && kept[0].starts_with("refs/crew/kept/shop/vat/1/"), "{kept:?}");
     assert_eq!(yard.sh("fleet", "ls"), "stray\n");
-    let again = remove(&repository, &clone, branch, fetched.as_deref()).unwrap();
-    assert_eq!(again, Removal::Removed { kept: vec![] });
-    assert!(!Path::new(&clone).exists());
+    let again = remove(&repository, &path, branch, fetched.as_deref()).unwrap();
+    assert_eq!(again, Vec::<String>::new());
+    assert!(!disk::exists(&path));
 }

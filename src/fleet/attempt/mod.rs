@@ -21,7 +21,7 @@ pub use self::report::{is_alive, process_of, read_report};
 use super::files::FleetFiles;
 use super::record::{EndReason, TaskEnding};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, AttemptSpec, Source};
-use super::workspace::{self, FleetCommands, Workspace, WorkspaceFault};
+use super::workspace::{self, FleetCommands, WorkConflict, Workspace};
 use crate::drive::control;
 use crate::drive::error_text::{error_text, git_trouble};
 use crate::drive::find::NewOwner;
@@ -252,7 +252,8 @@ impl Attempt<'_> {
         }
         let made = {
             let stop = || self.signals.times() > 0;
-            let commands = FleetCommands::new(self.groups.clone(), &stop, sink);
+            let mut note = |words: &str| sink.on_event(&RunEvent::Noted(words));
+            let commands = FleetCommands::new(self.groups.clone(), &stop, &mut note);
             workspace::make(self.spec, &self.clone, &commands)?
         };
         let mut gate = AttemptGate::new(self);
@@ -415,10 +416,8 @@ impl Attempt<'_> {
             Some(trouble) => trouble.needs_a_person(),
             None => !error.chain().any(|cause| cause.is::<std::io::Error>()),
         };
-        let reason = match error.downcast_ref() {
-            Some(WorkspaceFault::Conflict(_)) => EndReason::Conflict,
-            _ => EndReason::Machine,
-        };
+        let is_conflict = error.is::<WorkConflict>();
+        let reason = if is_conflict { EndReason::Conflict } else { EndReason::Machine };
         AttemptEnd::Failed { why: first_line(error), reason, needs_person }
     }
 

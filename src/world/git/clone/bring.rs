@@ -93,22 +93,16 @@ fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Sai
     if said.is_good() { Ok(()) } else { Err(said) }
 }
 
-/// What would be lost with a clone.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Strays {
-    /// Commits that the person's repository does not have; none of them holds another one.
-    pub commits: Vec<String>,
-    /// The submodules with commits that are neither at their remote nor in the person's repository.
-    pub submodules: Vec<String>,
-}
-
-/// Looks for them: in every ref, what is checked out, each stash, and what was checked out before.
+/// Keeps the commits of a clone that a repository does not have, each as a ref below `below`: those
+/// of every ref, what is checked out, each stash, and what was checked out before. Returns the refs.
 ///
 /// # Errors
-/// If git cannot read the clone.
-pub fn strays(repository: &Path, clone: &Path) -> Result<Strays, GitFault> {
+/// If git cannot read the clone, or a submodule has commits that are neither at its remote nor in
+/// the person's repository.
+pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<String>, GitFault> {
     let mut commits = unknown_to(repository, clone, tips(clone)?)?;
     if commits.len() > 1 {
+        // One that another one holds needs no ref.
         let list = ["merge-base", "--independent"].into_iter();
         let list: Vec<&str> = list.chain(commits.iter().map(String::as_str)).collect();
         let independent = Git::here(clone).well(GitStep::Lease, &list)?;
@@ -128,16 +122,11 @@ pub fn strays(repository: &Path, clone: &Path) -> Result<Strays, GitFault> {
         }
         pending.extend(listed_submodules(&inside).into_iter().map(|it| path.join(it)));
     }
-    Ok(Strays { commits, submodules })
-}
-
-/// Keeps these commits of a clone in a repository, each as a ref below `below`. Returns the refs.
-pub fn keep(
-    repository: &Path,
-    clone: &Path,
-    commits: &[String],
-    below: &str,
-) -> Result<Vec<String>, GitFault> {
+    if !submodules.is_empty() {
+        let names = named(&submodules, NAMED_MAX);
+        let cause = format!("commits of the submodule {names} are at no remote and not here");
+        return Err(fault(cause, "push them there"));
+    }
     let name = |id: &String| format!("{below}/{}", id.get(..ID_CHARS).unwrap_or(id));
     let names: Vec<String> = commits.iter().map(name).collect();
     let refspecs = commits.iter().zip(&names).map(|(id, name)| format!("+{id}:{name}"));
@@ -206,13 +195,4 @@ fn unknown_to(
     }
     let (here, there) = (held(repository), held(tree));
     Ok(there.into_iter().filter(|id| !here.contains(id)).collect())
-}
-
-impl Strays {
-    /// Why the clone cannot be removed although its own commits are kept.
-    pub fn refusal(&self) -> Option<String> {
-        let names = named(&self.submodules, NAMED_MAX);
-        let why = || format!("commits of the submodule {names} are at no remote and not here");
-        (!self.submodules.is_empty()).then(why)
-    }
 }

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use self::bring::{bring, give, keep, strays};
+pub use self::bring::{bring, give, keep_strays};
 use super::push::ssh;
 use super::steps::repository;
 use super::{Git, commit, lfs, refs, remotes, shared_folder};

@@ -8,7 +8,7 @@ use crate::engine::git::GitBaseline;
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::git::clone::{CloneSource, CloneTerms, bring, clone_local, clone_remote};
-use crate::world::git::clone::{fetch_base, keep, strays};
+use crate::world::git::clone::{fetch_base, keep_strays};
 
 const BRANCH: &str = "fleet/shop/vat/1";
 
@@ -166,11 +166,11 @@ fn submodules_come_from_the_persons_own_also_nested_ones() {
     let status = yard.git("c/vat.1", &["submodule", "status", "--recursive"]);
     assert!(status.lines().count() == 2 && status.lines().all(|line| line.starts_with(' ')));
     let (repository, clone) = (yard.path("repo"), yard.path("c/vat.1"));
-    assert_eq!(strays(&repository, &clone).unwrap().refusal(), None);
+    assert_eq!(keep_strays(&repository, &clone, "refs/kept").unwrap(), Vec::<String>::new());
     yard.identify("c/vat.1/lib/mid/lib/deep");
     yard.commit_file("c/vat.1/lib/mid/lib/deep", "f", "work");
-    let refusal = strays(&repository, &clone).unwrap().refusal().unwrap();
-    assert!(refusal.contains("lib/mid/lib/deep"), "{refusal}");
+    let refused = keep_strays(&repository, &clone, "refs/kept").unwrap_err().cause;
+    assert!(refused.contains("submodule lib/mid/lib/deep are at no remote"), "{refused}");
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn nothing_that_an_agent_leaves_in_its_clone_takes_effect_elsewhere() {
         let brought = bring(&repo, &clone, BRANCH, "refs/remotes/crew/shop/vat");
         let brought = brought.unwrap_or_else(|fault| panic!("{plants}: {fault}"));
         assert_eq!(brought.as_deref(), Some(tip.trim()), "{plants}");
-        let _ = strays(&repo, &clone).unwrap();
+        keep_strays(&repo, &clone, "refs/remotes/crew/kept").unwrap();
         assert_eq!(all(), before, "{plants}");
         assert!(!yard.path("ran").exists(), "{plants}");
         assert_eq!(yard.git("repo", &["show", "refs/remotes/crew/shop/vat:work"]), "work\n");
@@ -372,14 +372,14 @@ fn commits_that_no_other_repository_has_are_found_and_kept() {
         let yard = with_an_agent(&act);
         let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
         bring(&repo, &clone, BRANCH, "refs/crew/x").unwrap();
-        let found = strays(&repo, &clone).unwrap();
-        assert_eq!(found.commits.len(), expected, "{act}");
-        let kept = keep(&repo, &clone, &found.commits, "refs/crew/kept/shop/vat/1").unwrap();
+        let below = "refs/crew/kept/shop/vat/1";
+        let kept = keep_strays(&repo, &clone, below).unwrap();
         assert_eq!(kept.len(), expected, "{act}");
-        for id in &found.commits {
-            yard.git("repo", &["rev-parse", "--verify", &format!("{id}^{{commit}}")]);
+        for name in &kept {
+            assert!(name.starts_with(below), "{name}");
+            yard.git("repo", &["rev-parse", "--verify", &format!("{name}^{{commit}}")]);
         }
-        assert_eq!(strays(&repo, &clone).unwrap().commits, Vec::<String>::new(), "{act}");
+        assert_eq!(keep_strays(&repo, &clone, below).unwrap(), Vec::<String>::new(), "{act}");
     }
 }
 
