@@ -206,14 +206,20 @@ impl Said {
             let cure = "git config user.name NAME and git config user.email ADDRESS".to_owned();
             (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
         } else if let Some(lock) = taken_lock(&self.text) {
-            let cure = format!("let the other git finish; if there is none, remove {lock}");
-            (GitTrouble::Unfinished, "another git is running here, or one crashed".to_owned(), cure)
+            return locked(step, lock);
         } else {
             let cure = "run the same with git by hand to see all of it".to_owned();
             (Other, complaint(&self.text), cure)
         };
         GitFault::new(step, trouble, cause, cure)
     }
+}
+
+/// The fault where a lock keeps git from a step.
+pub(super) fn locked(step: GitStep, lock: &str) -> GitFault {
+    let cure = format!("let the other git finish; if there is none, remove {lock}");
+    let cause = "another git is running here, or one crashed";
+    GitFault::new(step, GitTrouble::Unfinished, cause, cure)
 }
 
 /// Paths for an index.

@@ -2,17 +2,12 @@
 //! changes nothing and asks no remote.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::inside::submodules;
-use super::{Git, git, shared_folder};
+use super::{Git, git, shared_folder, steps};
 use crate::engine::git::{GitFault, GitStep};
-use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::disk;
 
-/// How long a lock may take to go away before it counts as left over.
-const LOCKED: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(100);
 /// The most names in a folder of refs.
 const NAMES_MAX: usize = 20_000;
 /// The locks of a repository that keep crew from fetching and from deleting refs.
@@ -43,15 +38,11 @@ pub fn in_the_way<'a>(refs: &'a [String], wanted: &[String]) -> Vec<&'a str> {
 /// that was killed has left them, or one hangs.
 pub fn left_locks(top: &Path, below: &str) -> Vec<PathBuf> {
     let Some(shared) = shared_folder(top) else { return Vec::new() };
-    let look = || {
-        let mut locks: Vec<PathBuf> = LOCKS.iter().map(|name| shared.join(name)).collect();
-        locks.retain(|lock| disk::exists(lock));
-        let folder = shared.join(below);
-        let names = disk::names(&folder, NAMES_MAX).into_iter();
-        locks.extend(names.filter(|it| it.ends_with(".lock")).map(|name| folder.join(name)));
-        if locks.is_empty() { Ok(()) } else { Err(locks) }
-    };
-    clock::retry(RetryPolicy::every(PAUSE, LOCKED), || false, look).err().unwrap_or_default()
+    let folder = shared.join(below);
+    let mut names = disk::names(&folder, NAMES_MAX);
+    names.retain(|name| name.ends_with(".lock"));
+    let refs = names.iter().map(|name| folder.join(name));
+    steps::held_locks(LOCKS.iter().map(|name| shared.join(name)).chain(refs).collect())
 }
 
 /// A submodule whose commit is not here.

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::command::Said;
+use super::command::{Said, locked};
 use super::inside::note_submodules;
-use super::steps::{Steps, Underway, another, conflicting};
+use super::steps::{Steps, Underway, abort_rebase, another, conflicting, held_lock};
 use super::{Git, git, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::engine::text::words_of;
@@ -34,12 +34,17 @@ impl Steps<'_> {
         }
         match unmerged(self.checkout()).first() {
             Some(path) => Err(conflicting(GitStep::Rebase, path)),
-            None => rebase(self, onto, stood_on),
+            None => rebase(self, branch, onto, stood_on),
         }
     }
 }
 
-fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebased, GitFault> {
+fn rebase(
+    steps: &Steps<'_>,
+    branch: Option<&str>,
+    onto: &str,
+    stood_on: Option<&str>,
+) -> Result<Rebased, GitFault> {
     let Some(tip) = Git::here(steps.checkout()).commit(onto) else {
         let (cause, cure) = (format!("there is no branch {onto}"), "git branch --all lists them");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
@@ -52,10 +57,13 @@ fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebas
     if lacking == 0 {
         return Ok(Rebased::NothingNew);
     }
+    if let Some(lock) = held_lock(&steps.folder(), branch) {
+        return Err(locked(GitStep::Rebase, &lock.display().to_string()));
+    }
     let staged = staged(steps, &head)?;
-    let _underway = Underway::begin(steps, GitStep::Rebase, &head);
+    let underway = Underway::begin(steps, GitStep::Rebase, &head);
     let before = rewritten(steps.checkout(), stood_on, &tip);
-    let rebased = apply(steps, onto, (&tip, before), &head);
+    let rebased = apply(steps, &underway, onto, (&tip, before), &head);
     if rebased.is_ok() {
         note_submodules(steps.checkout(), &head);
     }
@@ -69,6 +77,7 @@ fn rebase(steps: &Steps<'_>, onto: &str, stood_on: Option<&str>) -> Result<Rebas
 /// except the index.
 fn apply(
     steps: &Steps<'_>,
+    underway: &Underway<'_>,
     onto: &str,
     (tip, before): (&str, Option<&str>),
     head: &str,
@@ -83,7 +92,7 @@ fn apply(
         return Ok(());
     }
     let fault = fault(steps, &said, onto);
-    undo(steps, head, said.is_good())?;
+    undo(steps, underway, head, said.is_good())?;
     Err(fault)
 }
 
@@ -122,12 +131,18 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
 }
 
 /// Restores the branch, the files and the uncommitted changes.
-fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault> {
+fn undo(
+    steps: &Steps<'_>,
+    underway: &Underway<'_>,
+    head: &str,
+    is_finished: bool,
+) -> Result<(), GitFault> {
     // This must run to its end, because it restores the user's state.
     let steps = &steps.to_the_end();
     if !is_finished {
+        underway.clear_locks();
         // This fails harmlessly if the rebase never started.
-        steps.git().said(&["rebase", "--abort"]);
+        let _ = abort_rebase(steps.git(), &steps.folder());
     } else if let Some((place, stash)) = set_aside(steps, head) {
         steps.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
         steps.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", &stash])?;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::Git;
 use super::command::{HUB, Said};
 use super::push::{PUSH, ssh};
+use super::readiness;
 use super::remotes::FETCH;
 use crate::engine::git::{
     GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult, swap_result,
@@ -386,10 +387,7 @@ pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
 
 /// Whether git knows who commits on this machine, by the same rules as for a commit of crew.
 pub fn identity() -> Result<(), GitFault> {
-    in_a_new_repository(|folder| {
-        let ask = |who: &&str| Git::climbing(folder).well(GitStep::Commit, &["var", *who]);
-        ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(|who| ask(who).map(drop))
-    })
+    in_a_new_repository(readiness::identity)
 }
 
 /// Whether the remote at this address takes a ref of this name; see [`Refs::takes`].

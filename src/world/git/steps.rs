@@ -284,9 +284,10 @@ const MARK: &str = "crew-step";
 const MARK_BYTES: u64 = 4096;
 /// The most names of a folder, or of all refs, that are searched for locks.
 const LOCKS_MAX: usize = 10_000;
-/// Longer than a program holds a lock that is no git; the longest wait for a git; and between two
-/// looks.
+/// Longer than a program holds a lock that is no git; how long a lock may be in the way;
+/// the longest wait for a git; and between two looks.
 const LOCK_HELD: Duration = Duration::from_secs(1);
+const LOCK_GOES: Duration = Duration::from_secs(2);
 const GIT_ENDS: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -310,11 +311,16 @@ impl<'a> Underway<'a> {
         let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
         Self { checkout, folder, before }
     }
+
+    /// Removes the locks that a git of the step left because it was killed.
+    pub fn clear_locks(&self) {
+        remove_locks(self.checkout, &self.folder, |lock| !self.before.contains(lock));
+    }
 }
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        remove_locks(self.checkout, &self.folder, |lock| !self.before.contains(lock));
+        self.clear_locks();
         let _ = disk::remove(&self.folder.join(MARK));
     }
 }
@@ -375,6 +381,36 @@ fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bo
     is_quiet
 }
 
+/// A lock that keeps git from moving a branch, and that does not go away soon. Where there is one, a
+/// rebase that fails is undone only in part: the files may be left as the other branch has them.
+pub(super) fn held_lock(folder: &Path, branch: Option<&str>) -> Option<PathBuf> {
+    let shared = head::common(folder);
+    let own = ["index.lock", "HEAD.lock"].map(|name| folder.join(name));
+    let refs = branch.map(|branch| shared.join(format!("refs/heads/{branch}.lock")));
+    let mut locks: Vec<PathBuf> = own.into_iter().chain(refs).collect();
+    locks.push(shared.join("packed-refs.lock"));
+    held_locks(locks).pop()
+}
+
+/// Those of these locks that do not go away soon: a git that was killed has left them, or one hangs.
+pub(super) fn held_locks(mut locks: Vec<PathBuf>) -> Vec<PathBuf> {
+    Deadline::after(LOCK_GOES).poll(LOOK, || {
+        locks.retain(|lock| disk::exists(lock));
+        locks.is_empty().then_some(())
+    });
+    locks
+}
+
+/// Ends a rebase as it began. Where a lock keeps git from deleting a ref, it leaves the mark that a
+/// commit is being picked, and every later step would be refused because of it.
+pub(super) fn abort_rebase(git: Git<'_>, folder: &Path) -> Result<(), GitFault> {
+    let aborted = git.well(GitStep::Rebase, &["rebase", "--abort"]).map(drop);
+    if unfinished(folder) == Some("cherry-pick") {
+        let _ = disk::remove(&folder.join("CHERRY_PICK_HEAD"));
+    }
+    aborted
+}
+
 /// The locks of git now: in the folder of a working tree, in that of the repository, and of refs.
 fn locks(folder: &Path) -> Vec<PathBuf> {
     let shared = head::common(folder);
@@ -412,7 +448,7 @@ fn undo_rebase(checkout: &Path, folder: &Path, head: &str) -> Result<(), GitFaul
     let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).ok().flatten();
     let step = |arguments: &[&str]| Git::here(checkout).well(GitStep::Rebase, arguments);
     let Some(stash) = stash.filter(|_| disk::is_missing(&begun.join("head-name"))) else {
-        return step(&["rebase", "--abort"]).map(drop);
+        return abort_rebase(Git::here(checkout), folder);
     };
     // git had only set aside what is not committed, and cannot undo that itself.
     step(&["reset", "-q", "--hard", head])?;

@@ -257,6 +257,33 @@ fn hooks_and_editors_are_left_out_of_a_rebase() {
 }
 
 #[test]
+fn no_rebase_begins_where_a_lock_keeps_git_from_undoing_it() {
+    for lock in ["index.lock", "HEAD.lock", "packed-refs.lock", "refs/heads/work.lock"] {
+        let yard = parted("file");
+        yard.commit_file("repo", "file", "work's\n");
+        yard.write(&format!("repo/.git/{lock}"), "");
+        let before = yard.shape();
+        let fault = yard.rebase("main").unwrap_err();
+        assert_eq!(fault.trouble, GitTrouble::Unfinished, "{lock}");
+        assert!(fault.cure.contains(lock), "{}", fault.cure);
+        assert_eq!(yard.shape(), before, "{lock}");
+    }
+}
+
+#[test]
+fn a_lock_that_comes_during_a_rebase_leaves_no_mark_of_a_commit_being_picked() {
+    let yard = parted("file");
+    yard.commit_file("repo", "file", "work's\n");
+    yard.write("repo/.git/info/attributes", "file filter=locks\n");
+    yard.git("repo", &["config", "filter.locks.smudge", ": > .git/packed-refs.lock; cat"]);
+    let before = yard.shape();
+    assert_eq!(yard.rebase("main").unwrap_err().trouble, GitTrouble::Conflict);
+    assert_eq!(yard.shape(), before);
+    assert!(!yard.path("repo/.git/CHERRY_PICK_HEAD").exists());
+    assert!(yard.commit("The next step begins").is_ok());
+}
+
+#[test]
 fn a_rebase_that_is_ended_early_is_undone() {
     let yard = parted("file");
     yard.write("repo/.git/info/attributes", "file filter=slow\n");
