@@ -15,53 +15,49 @@ use crate::world::git::push::ssh;
 use crate::world::git::{Git, remotes};
 
 /// How deep submodules are filled inside each other.
-pub(super) const DEPTH_MAX: usize = 8;
+const DEPTH_MAX: usize = 8;
 /// The most submodules of one repository.
 const SUBMODULES_MAX: usize = 500;
 
-/// A repository of the person, and its clone.
-pub(super) struct Pair<'a> {
-    /// Its working tree; it need not be there.
-    pub checkout: &'a Path,
-    /// The folder that all of its working trees share.
-    pub common: &'a Path,
-    pub twin: &'a Twin,
-}
-
-/// Fills the submodules of a clone, and those inside them to that depth. What stays empty is noted.
+/// Fills the submodules of a clone, and those inside them. It is that of a repository of the person
+/// with this working tree, which need not be there, and the folder `shared` by all of its working
+/// trees. Returns which stay empty.
 pub(super) fn fill(
-    pair: &Pair<'_>,
+    checkout: &Path,
+    shared: &Path,
+    twin: Twin,
     ends: Ends<'_>,
-    notes: &mut Vec<String>,
-    depth: usize,
-) -> Result<(), GitFault> {
-    if depth == 0 {
-        return Ok(());
-    }
-    let top = &pair.twin.top;
-    for (name, path) in named(top) {
-        ends.check().map_err(|error| refused(&error))?;
-        let Some(commit) = recorded(top, &path) else { continue };
-        let checkout = pair.checkout.join(&path);
-        let in_tree = folder(&checkout).map(|folder| common(&folder));
-        let absorbed = pair.common.join("modules").join(&name);
-        let mut places = in_tree.into_iter().chain([absorbed]);
-        let Some(theirs) = places.find(|it| disk::is_folder(&it.join("objects"))) else { continue };
-        let own = pair.twin.folder.join("modules").join(&name);
-        let borrows = pair.twin.borrows;
-        let twin = Twin { folder: own, top: top.join(&path), borrows };
-        let is_filled = begin(&twin, &theirs, &commit, ends)?;
-        let _ = Git::here(top).said(&["submodule", "--quiet", "init", "--", &text(&path)]);
-        if !is_filled {
-            notes.push(format!("the submodule {} is empty: its commit is not here", text(&path)));
-            continue;
+) -> Result<Vec<String>, GitFault> {
+    let mut notes = Vec::new();
+    let mut pending = vec![(checkout.to_owned(), shared.to_owned(), twin, 1)];
+    while let Some((checkout, shared, outer, depth)) = pending.pop() {
+        let top = &outer.top;
+        for (name, path) in named(top) {
+            ends.check().map_err(|error| refused(&error))?;
+            let Some(commit) = recorded(top, &path) else { continue };
+            let (checkout, name) = (checkout.join(&path), Path::new("modules").join(&name));
+            let in_tree = folder(&checkout).map(|folder| common(&folder));
+            let mut places = in_tree.into_iter().chain([shared.join(&name)]);
+            let Some(theirs) = places.find(|it| disk::is_folder(&it.join("objects"))) else {
+                continue;
+            };
+            let (own, borrows) = (outer.folder.join(&name), outer.borrows);
+            let twin = Twin { folder: own, top: top.join(&path), borrows };
+            let is_filled = begin(&twin, &theirs, &commit, ends)?;
+            let path = text(&path);
+            let _ = Git::here(top).said(&["submodule", "--quiet", "init", "--", &path]);
+            if !is_filled {
+                notes.push(format!("the submodule {path} is empty: its commit is not here"));
+                continue;
+            }
+            twin.share_lfs(&theirs, ends)?;
+            twin.check_out(ends)?;
+            if depth < DEPTH_MAX {
+                pending.push((checkout, theirs, twin, depth + 1));
+            }
         }
-        twin.share_lfs(&theirs, ends)?;
-        twin.check_out(ends)?;
-        let pair = Pair { checkout: &checkout, common: &theirs, twin: &twin };
-        fill(&pair, ends, notes, depth - 1)?;
     }
-    Ok(())
+    Ok(notes)
 }
 
 /// Makes the repository of a submodule on this commit. False where no repository has the commit.

@@ -74,10 +74,7 @@ pub fn clone_local(
     twin.copy("info/sparse-checkout", &own.join("info/sparse-checkout"))?;
     twin.share_lfs(&common, ends)?;
     twin.check_out(ends)?;
-    let mut notes = Vec::new();
-    let pair = inside::Pair { checkout: source.checkout, common: &common, twin: &twin };
-    inside::fill(&pair, ends, &mut notes, inside::DEPTH_MAX)?;
-    Ok(notes)
+    inside::fill(source.checkout, &common, twin, ends)
 }
 
 /// Makes git's folder of a clone anew, so that no setting, hook, ref, index or lock of an earlier
@@ -108,14 +105,7 @@ pub fn fill_submodules(
 ) -> Result<Vec<String>, GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop };
     let common = shared_folder(checkout).ok_or_else(|| is_lost(checkout))?;
-    let (twin, mut notes) = (Twin::at(at, true), Vec::new());
-    inside::fill(
-        &inside::Pair { checkout, common: &common, twin: &twin },
-        ends,
-        &mut notes,
-        inside::DEPTH_MAX,
-    )?;
-    Ok(notes)
+    inside::fill(checkout, &common, Twin::at(at, true), ends)
 }
 
 /// Makes the clone's repository with its objects, settings and branches, and writes no file of the

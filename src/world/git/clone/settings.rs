@@ -25,8 +25,8 @@ const AGREED: &str =
     "core.sshcommand credential. filter. gpg. http. lfs. merge. protocol. ssh. url.";
 /// Endings of settings that run a program and that no baseline knows, or that lead out of a clone.
 const NEVER: &str = ".command .textconv .external .tool .storage .hookspath";
-/// Endings of settings of which every value counts, and not the last alone.
-const LISTS: &str = "helper extraheader insteadof renames";
+/// Endings of settings of which every value counts, and which an empty value begins anew.
+const LISTS: &str = ".helper .extraheader";
 
 /// One value, and where it was found.
 struct Seen {
@@ -40,12 +40,13 @@ struct Seen {
 pub(super) fn taken_over(source: &CloneSource<'_>, clone: &Path) -> String {
     let seen = list(source.checkout, source.checkout);
     let known = list(clone, source.checkout);
-    let mut text = String::new();
+    let (held, mut text) = (of_persons(&known), String::new());
     // Those of the person's files that hold in the repository and not in the clone: the condition
     // of an include can name a folder.
-    for (name, values) in by_name(&seen, |it| it.is_persons) {
-        let held = by_name(&known, |it| it.is_persons).remove(name).unwrap_or_default();
-        text.extend(lacking(name, &values, &held).iter().map(|value| written(name, value)));
+    for (name, values) in of_persons(&seen) {
+        if held.get(name) != Some(&values) {
+            text += &in_place_of_all(name, &values);
+        }
     }
     let agreed = |setting: &Seen| {
         let (name, value) = (setting.name.clone(), setting.value.clone());
@@ -141,32 +142,20 @@ fn list(folder: &Path, checkout: &Path) -> Vec<Seen> {
     parts.chunks_exact(3).map(read).collect()
 }
 
-fn by_name<'a>(
-    seen: &'a [Seen],
-    is_meant: impl Fn(&Seen) -> bool,
-) -> BTreeMap<&'a str, Vec<&'a str>> {
+/// The settings of a person's own files, each with its values.
+fn of_persons(settings: &[Seen]) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for setting in seen.iter().filter(|it| is_meant(it)) {
+    for setting in settings.iter().filter(|it| it.is_persons) {
         found.entry(&setting.name).or_default().push(&setting.value);
     }
     found
 }
 
-/// The values that are to be added so that a setting means the same with those that are `held`.
-fn lacking<'a>(name: &str, values: &[&'a str], held: &[&str]) -> Vec<&'a str> {
-    let mut held = held.to_vec();
-    let mut added = Vec::new();
-    for value in values {
-        match held.iter().position(|known| known == value) {
-            Some(at) => drop(held.remove(at)),
-            None => added.push(*value),
-        }
-    }
+/// A setting with these values, whatever values it has already.
+fn in_place_of_all(name: &str, values: &[&str]) -> String {
     let is_list = words_of(LISTS).any(|end| name.ends_with(end));
-    if !is_list && !added.is_empty() && added.last() != values.last() {
-        added.extend(values.last());
-    }
-    added
+    let reset = if is_list { written(name, "") } else { String::new() };
+    reset + &values.iter().map(|value| written(name, value)).collect::<String>()
 }
 
 #[cfg(test)]
@@ -174,17 +163,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_means_the_same_with_what_is_there_already() {
-        let table: [(&str, &[&str], &[&str], &[&str]); 6] = [
-            ("user.email", &["a"], &["a"], &[]),
-            ("user.email", &["a", "work"], &["a"], &["work"]),
-            ("user.email", &["work", "a"], &["a"], &["work", "a"]),
-            ("http.x.extraheader", &["one", "two"], &["two"], &["one"]),
-            ("http.x.extraheader", &["one", "one"], &["one"], &["one"]),
-            ("user.email", &["a"], &[], &["a"]),
-        ];
-        for (name, values, held, expected) in table {
-            assert_eq!(lacking(name, values, held), expected, "{name} {values:?} {held:?}");
+    fn a_setting_means_the_same_whatever_is_there_already() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let read = |name: &str, kind: &str| {
+            let file = file.display().to_string();
+            let listed = Git::climbing(folder.path()).run(&["config", "--file", &file, kind, name]);
+            listed.unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        for held in [&[][..], &["work"], &["a", "work"], &["work", "a"]] {
+            for name in ["user.email", "http.x.extraheader"] {
+                let before: String = held.iter().map(|value| written(name, value)).collect();
+                let text = before + &in_place_of_all(name, &["a", "work"]);
+                disk::write(&file, text.as_bytes(), disk::Durability::Process).unwrap();
+                assert_eq!(read(name, "--get"), ["work"], "{held:?}");
+                let all = read(name, "--get-all");
+                let begins = all.iter().rposition(String::is_empty).map_or(0, |at| at + 1);
+                if name.ends_with("extraheader") {
+                    // git starts anew at an empty value.
+                    assert_eq!(all[begins..], ["a", "work"], "{held:?}");
+                }
+            }
         }
     }
 
