@@ -162,9 +162,14 @@ impl Attempted<'_> {
             Squashed::Commit(commit) => commit,
             // The base may have the work already; that it does has to be shown all the same.
             Squashed::Nothing => main.clone(),
-            Squashed::Conflict(files) => return Ok(Prepared::Refused(Refusal::Conflict(files))),
+            Squashed::Conflict(files) => {
+                let own = touches_the_fleet(&terms.folder, &files).map(str::to_owned);
+                let refusal = own.map_or(Refusal::Conflict(files), Refusal::Folder);
+                return Ok(Prepared::Refused(refusal));
+            }
         };
-        // The merge may have moved files to where the branch had none.
+        // Of the commit and not of the branch: a person may have brought some of it to the base, and
+        // the merge may have moved files to where the branch had none.
         let changed = land::changed(&self.land, &main, &commit);
         let changed = changed.context("git cannot compare the commit with the base")?;
         if let Some(path) = touches_the_fleet(&terms.folder, &changed) {
@@ -189,12 +194,6 @@ impl Attempted<'_> {
             let (base, before) = (&terms.base, before.get(..7).unwrap_or(before));
             let why = format!("{base} was rewritten: it lacks {before}, which this branch holds");
             return Ok(Some(Refusal::Moved(why)));
-        }
-        // A person may have brought it there otherwise than by a merge.
-        let changed = land::changed_and_differing(&self.land, main, self.tip);
-        let changed = changed.context("git cannot compare the branch with the base")?;
-        if let Some(path) = touches_the_fleet(&terms.folder, &changed) {
-            return Ok(Some(Refusal::Folder(path.to_owned())));
         }
         let left = self.tree().unresolved(main, self.tip, &record.conflicts)?;
         Ok(if left.is_empty() { None } else { Some(Refusal::Conflict(left)) })

@@ -29,15 +29,6 @@ pub enum Squashed {
     Conflict(Vec<String>),
 }
 
-/// The paths that a branch changes against where it left another commit, as far as they still
-/// differ from that.
-pub fn changed_and_differing(repository: &Path, from: &str, branch: &str) -> Option<Vec<String>> {
-    let mut changed = differing(repository, &[&format!("{from}...{branch}")])?;
-    let still = differing(repository, &[from, branch])?;
-    changed.retain(|path| still.contains(path));
-    Some(changed)
-}
-
 /// The paths in which two commits differ.
 pub fn changed(repository: &Path, from: &str, to: &str) -> Option<Vec<String>> {
     differing(repository, &[from, to])
@@ -73,12 +64,9 @@ pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
     // Only these: the loop's own commits leave out what a person had not committed.
     let add: Vec<&str> =
         ["add", "--all", "--"].into_iter().chain(files.iter().map(String::as_str)).collect();
-    step(folder, &add)?;
-    step(folder, &["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"])
-}
-
-fn step(folder: &Path, arguments: &[&str]) -> Result<(), GitFault> {
-    Git::lazily(folder).well(GitStep::Merge, arguments).map(drop)
+    let commit = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"];
+    let steps = [&add[..], &commit];
+    steps.iter().try_for_each(|it| Git::lazily(folder).well(GitStep::Merge, it).map(drop))
 }
 
 /// Merges a branch, or another name of a commit. Returns the files that could not be merged; the
