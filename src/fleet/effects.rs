@@ -381,13 +381,15 @@ impl Coordinator<'_> {
 
     /// Takes in how a landing has ended; an error is one that could not be tried.
     fn landing_ended(&mut self, task: TaskId, ended: Result<Result<Landed, Refusal>>) {
-        use GitTrouble::{Auth, Network, NoRemote};
+        use GitTrouble::{Auth, Network, NoRemote, Other};
         self.take_in(match ended {
             Ok(Ok(landed)) => FleetEvent::Landed(task, landed),
             Ok(Err(refusal)) => FleetEvent::Refused(task, refusal),
             Err(error) => {
                 let trouble = git_trouble(&error);
-                let needs_person = !matches!(trouble, None | Some(Auth | Network | NoRemote));
+                // A git that was killed is one of the others.
+                let is_passing = matches!(trouble, None | Some(Auth | Network | NoRemote | Other));
+                let needs_person = !is_passing;
                 FleetEvent::LandingFailed { task, why: short(&error), needs_person }
             }
         });
