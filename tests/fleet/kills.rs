@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{FleetWorld, LONG, TWO, process_of};
 use crate::child::Running;
@@ -257,33 +258,77 @@ impl Dice {
     }
 }
 
-/// Kills the coordinator or one of the attempts. False where nothing of that kind runs now.
+/// The processes below one, each with its words.
+fn below(top: Pid) -> Vec<(Pid, String)> {
+    let listed = Command::new("ps").args(["-axo", "pid=,ppid=,args="]).output().unwrap();
+    let text = String::from_utf8_lossy(&listed.stdout);
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        let [pid, parent] = [words.next()?, words.next()?].map(|word| word.parse().ok());
+        Some((Pid::from_raw(pid?)?, Pid::from_raw(parent?), words.collect::<Vec<_>>().join(" ")))
+    };
+    let all: Vec<_> = text.lines().filter_map(row).collect();
+    let (mut found, mut at) = (vec![(top, String::new())], 0);
+    while at < found.len() {
+        let above = Some(found[at].0);
+        let its = all.iter().filter(|(_, parent, _)| *parent == above);
+        found.extend(its.map(|(pid, _, words)| (*pid, words.clone())));
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+/// Kills the coordinator, one of the attempts, or what one of these has started: a git, also in the
+/// middle of a push, an agent or a check. False where nothing of that kind runs now. The remote's
+/// own processes are spared, and what belongs to a landing's checks: their end is a red check.
 fn kill_one(
     world: &FleetWorld,
     dice: &mut Dice,
     coordinator: &mut Running,
     kills: &mut BTreeMap<&'static str, u32>,
 ) -> bool {
-    if dice.below(2) == 0 {
-        coordinator.signal(Signal::KILL);
-        poll_until("the coordinator's end", || coordinator.has_ended());
-        let killed = std::mem::replace(coordinator, world.start(&["--land"]));
-        assert_eq!(killed.wait(LONG).status.code(), None);
-        return true;
-    }
     let runs = |task: &&&'static str| {
         let spared = kills.get(**task).is_some_and(|count| *count >= KILLS_OF_TASK);
         !spared && world.state(task) == "running" && process_of(&world.report(task)).is_some()
     };
     let running: Vec<&'static str> = TASKS.iter().filter(runs).copied().collect();
-    let Some(task) = (!running.is_empty()).then(|| running[dice.below(running.len())]) else {
-        return false;
+    let task = if running.is_empty() { None } else { Some(running[dice.below(running.len())]) };
+    let attempt = task.and_then(|task| process_of(&world.report(task)));
+    let is_git = |(_, words): &(Pid, String)| {
+        words.split(' ').next().is_some_and(|word| word.ends_with("git"))
+            && !words.contains("receive-pack")
+            && !words.contains("upload-pack")
     };
-    let process = process_of(&world.report(task));
-    if process.is_none_or(|it| rustix::process::kill_process(it, Signal::KILL).is_err()) {
+    let (process, task) = match dice.below(4) {
+        0 => {
+            coordinator.signal(Signal::KILL);
+            poll_until("the coordinator's end", || coordinator.has_ended());
+            let killed = std::mem::replace(coordinator, world.start(&["--land"]));
+            assert_eq!(killed.wait(LONG).status.code(), None);
+            return true;
+        }
+        1 => (attempt, task),
+        2 => {
+            let attempts: Vec<Pid> =
+                TASKS.iter().filter_map(|task| process_of(&world.report(task))).collect();
+            let below_an_attempt: Vec<Pid> =
+                attempts.iter().flat_map(|it| below(*it)).map(|(pid, _)| pid).collect();
+            let mut gits = below(coordinator.pid());
+            gits.retain(|it| is_git(it) && !below_an_attempt.contains(&it.0));
+            (gits.first().map(|(pid, _)| *pid), None)
+        }
+        _ => {
+            let started = attempt.map(below).unwrap_or_default();
+            let chosen = if started.is_empty() { 0 } else { dice.below(started.len()) };
+            (started.get(chosen).map(|(pid, _)| *pid), task)
+        }
+    };
+    if process.is_none_or(|it| kill_process(it, Signal::KILL).is_err()) {
         return false;
     }
-    *kills.entry(task).or_default() += 1;
+    if let Some(task) = task {
+        *kills.entry(task).or_default() += 1;
+    }
     true
 }
 
@@ -303,7 +348,11 @@ fn soak(seed: u64) -> usize {
             hits += 1;
         }
     }
-    let ran = coordinator.wait(SOAK);
+    let mut ran = coordinator.wait(SOAK);
+    if ran.code() == 1 && ran.stdout.is_empty() {
+        // A git of its start was killed, before it had begun anything.
+        ran = world.start(&["--land"]).wait(SOAK);
+    }
     assert_eq!((seed, ran.code()), (seed, 0), "{:#?}\n{ran:#?}", world.states(&TASKS));
     every_task_is_done_once(&world, seed);
     let main = world.git_there(&["rev-parse", "main"]);
