@@ -117,12 +117,15 @@ pub fn needed(what: &str, here: &Path) -> Error {
 /// settings git cannot list, unless they `are_known`.
 pub fn refuse_impossible(steps: &GitSteps, folder: &Path, are_known: bool) -> Result<()> {
     let GitSteps { commit, push, rebase, .. } = steps;
+    // A fleet asks this for each of its tasks, and git needs a process for each answer.
+    if !commit && !push && rebase.is_none() {
+        return Ok(());
+    }
     let Some(checkout) = git::top(folder) else { return Ok(()) };
     if let Some(onto) = rebase.as_ref().filter(|onto| !git::is_a_commit(folder, onto)) {
         bail!("--rebase {onto}: there is no branch {onto} here\nhint: git branch --all lists them");
     }
-    let is_asked = *commit || *push || rebase.is_some();
-    if is_asked && !are_known && steps::trusted(&checkout).is_none() {
+    if !are_known && steps::trusted(&checkout).is_none() {
         bail!(
             "git's settings cannot be listed here, and without them crew does not commit, push or rebase\n\
              hint: update git to 2.26 or newer, or leave out --commit, --push and --rebase"
