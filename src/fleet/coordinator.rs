@@ -1,8 +1,8 @@
 //! The loop of a coordinator: what happened goes into `step`, and what follows is done. One thread
 //! decides and writes the record here. Three others do what takes long, each one thing after the
-//! other: git between clones, repository and remote; landings; and refs of the remote, which are its
-//! record, reports and requests. A coordinator that was killed is simply started again: it takes up
-//! what still runs.
+//! other: git between clones, repository and remote; landings; and refs of the remote, which are
+//! its record, reports and requests. A coordinator that was killed is simply started again: it
+//! takes up what still runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

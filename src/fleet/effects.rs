@@ -9,7 +9,7 @@ use anyhow::{Context, Error, Result, anyhow};
 use super::attempt::{self, remote};
 use super::coordinator::{Coordinator, Done, short};
 use super::files::FleetFiles;
-use super::landing::{self, Landing, Prepared};
+use super::landing::{self, Landing, PreparedLanding};
 use super::record::{Landed, TaskRecord, TaskState};
 use super::requests;
 use super::shared::RemoteAccess;
@@ -168,8 +168,8 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Brings a task's work to the repository and, where the fleet pushes, its branch to the remote.
-    /// What an earlier start has brought here is only pushed.
+    /// Brings a task's work to the repository and, where the fleet pushes, its branch to the
+    /// remote. What an earlier start has brought here is only pushed.
     fn fetch(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task) else { return };
         let here = if record.tip == record.commit { record.commit.clone() } else { None };
@@ -329,11 +329,13 @@ impl Coordinator<'_> {
         self.heed("push", pushed.map(drop));
     }
 
-    fn take_prepared(&mut self, task: TaskId, result: Result<Prepared>) {
+    fn take_prepared(&mut self, task: TaskId, result: Result<PreparedLanding>) {
         let ended = match result {
-            Ok(Prepared::Ready { main, commit }) => return self.push_landing(task, main, commit),
-            Ok(Prepared::Refused(refusal)) => Ok(Err(refusal)),
-            Ok(Prepared::Stopped) => Err(anyhow!("it was stopped")),
+            Ok(PreparedLanding::Ready { main, commit }) => {
+                return self.push_landing(task, main, commit);
+            }
+            Ok(PreparedLanding::Refused(refusal)) => Ok(Err(refusal)),
+            Ok(PreparedLanding::Stopped) => Err(anyhow!("it was stopped")),
             Err(error) => Err(error),
         };
         self.landing_ended(task, ended);

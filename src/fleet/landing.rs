@@ -1,7 +1,7 @@
-//! Prepares the landing of a task's branch: one commit on the base as it is at the remote, in a clean
-//! checkout, with the task's checks and the fleet's run on exactly that commit. Pushing it is the
-//! coordinator's, which moves the base and the record together. What may not land is a value with
-//! its reason; an error is the machine's, and another try may help.
+//! Prepares the landing of a task's branch: one commit on the base as it is at the remote, in a
+//! clean checkout, with the task's checks and the fleet's run on exactly that commit. Pushing it is
+//! the coordinator's, which moves the base and the record together. What may not land is a value
+//! with its reason; an error is the machine's, and another try may help.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use crate::engine::fleet::{Refusal, TaskId, touches_the_fleet};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::record::{Check, Contract};
 use crate::engine::text::{clean, clip_at_word, named, one_line};
+use crate::parse::git::BRANCHES;
 use crate::world::clock;
 use crate::world::files::tree;
 use crate::world::git::clone::{self, CloneSource, CloneTerms};
@@ -53,7 +54,7 @@ pub struct Landing<'a> {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Prepared {
+pub enum PreparedLanding {
     /// The commit, checked, on this commit of the base; its objects are in the fleet's repository.
     /// Both are the same where the base has all of the work already.
     Ready {
@@ -65,8 +66,8 @@ pub enum Prepared {
     Stopped,
 }
 
-/// The message of the commit that lands: the task's first line, in full where that is too long for a
-/// subject, and where it came from.
+/// The message of the commit that lands: the task's first line, in full where that is too long for
+/// a subject, and where it came from.
 pub fn message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -> String {
     let prompt = clean(prompt);
     let prompt = prompt.trim_start_matches(['#', ' ', '\n', '\t']);
@@ -86,7 +87,7 @@ pub fn branch(fleet: &str, task: &TaskId, number: u32) -> String {
 ///
 /// # Errors
 /// git, the remote, the disk, or a setup that fails.
-pub fn prepare(landing: &Landing<'_>) -> Result<Prepared> {
+pub fn prepare(landing: &Landing<'_>) -> Result<PreparedLanding> {
     let Landing { home, terms, task, record, stop, note, .. } = *landing;
     let files = FleetFiles::of(home, &terms.name);
     let groups = files.root.join("land.groups");
@@ -101,7 +102,7 @@ pub fn prepare(landing: &Landing<'_>) -> Result<Prepared> {
         Attempted { landing: *landing, commands, land, clone, branch, url: &remote.url, tip };
     let prepared = attempted.prepare();
     // What was ended because of a signal is no fault of the task.
-    if stop() { Ok(Prepared::Stopped) } else { prepared }
+    if stop() { Ok(PreparedLanding::Stopped) } else { prepared }
 }
 
 /// A landing, with what it needs of the terms.
@@ -137,7 +138,7 @@ impl Attempted<'_> {
         main.with_context(|| format!("the remote has no branch {base}"))
     }
 
-    fn prepare(&self) -> Result<Prepared> {
+    fn prepare(&self) -> Result<PreparedLanding> {
         let Landing { terms, stop, .. } = self.landing;
         let tree = self.tree();
         if let Some(before) = &terms.trusted {
@@ -145,7 +146,7 @@ impl Attempted<'_> {
         }
         let main = self.begin()?;
         if let Some(refusal) = self.refusal(&main)? {
-            return Ok(Prepared::Refused(refusal));
+            return Ok(PreparedLanding::Refused(refusal));
         }
         if tree.lay_out(&main, &terms.land_keep).is_err() && !stop() {
             // Something that an earlier landing left there is in the way.
@@ -163,26 +164,26 @@ impl Attempted<'_> {
             // The base may have the work already; that it does has to be shown all the same.
             Squashed::Nothing => main.clone(),
             Squashed::Conflict(files) => {
-                let own = touches_the_fleet(&terms.folder, &files).map(str::to_owned);
+                let own = touches_the_fleet([&terms.folder, BRANCHES], &files).map(str::to_owned);
                 let refusal = own.map_or(Refusal::Conflict(files), Refusal::Folder);
-                return Ok(Prepared::Refused(refusal));
+                return Ok(PreparedLanding::Refused(refusal));
             }
         };
-        // Of the commit and not of the branch: a person may have brought some of it to the base, and
-        // the merge may have moved files to where the branch had none.
+        // Of the commit and not of the branch: a person may have brought some of it to the base,
+        // and the merge may have moved files to where the branch had none.
         let changed = land::changed(&self.land, &main, &commit);
         let changed = changed.context("git cannot compare the commit with the base")?;
-        if let Some(path) = touches_the_fleet(&terms.folder, &changed) {
-            return Ok(Prepared::Refused(Refusal::Folder(path.to_owned())));
+        if let Some(path) = touches_the_fleet([&terms.folder, BRANCHES], &changed) {
+            return Ok(PreparedLanding::Refused(Refusal::Folder(path.to_owned())));
         }
         if let Err(fault) = referred.have_submodules(&main, &commit) {
             return incomplete(fault);
         }
         if let Some(refusal) = self.failure(&commit)? {
-            return Ok(Prepared::Refused(refusal));
+            return Ok(PreparedLanding::Refused(refusal));
         }
         clone::give(&terms.repository, &self.land, &commit)?;
-        Ok(Prepared::Ready { main, commit })
+        Ok(PreparedLanding::Ready { main, commit })
     }
 
     /// Why the branch may not land, as far as its history says.
@@ -268,11 +269,11 @@ impl Attempted<'_> {
 }
 
 /// A refusal for what is not on its remote. Any other fault is the machine's.
-fn incomplete(fault: GitFault) -> Result<Prepared> {
+fn incomplete(fault: GitFault) -> Result<PreparedLanding> {
     if fault.trouble != GitTrouble::Incomplete {
         return Err(fault.into());
     }
-    Ok(Prepared::Refused(Refusal::Incomplete(format!("{}; {}", fault.cause, fault.cure))))
+    Ok(PreparedLanding::Refused(Refusal::Incomplete(format!("{}; {}", fault.cause, fault.cure))))
 }
 
 /// The refusal where files that are committed differ before any check has run.

@@ -1,3 +1,5 @@
+//! Landings on a remote in a folder: what becomes a commit of the base, and what is refused.
+
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -128,7 +130,7 @@ impl Yard {
         self
     }
 
-    fn try_to_land(&self, stop: Stop<'_>) -> Result<Prepared> {
+    fn try_to_land(&self, stop: Stop<'_>) -> Result<PreparedLanding> {
         let task = "vat".parse().unwrap();
         let branch = branch("shop", &task, 1);
         prepare(&Landing {
@@ -143,14 +145,14 @@ impl Yard {
         })
     }
 
-    fn land(&self) -> Prepared {
+    fn land(&self) -> PreparedLanding {
         self.try_to_land(&|| false).unwrap()
     }
 
     /// The commit that may land.
     fn commit(&self) -> String {
         match self.land() {
-            Prepared::Ready { main, commit } => {
+            PreparedLanding::Ready { main, commit } => {
                 assert_eq!(main, self.id("origin.git", "refs/heads/main"));
                 commit
             }
@@ -165,7 +167,7 @@ impl Yard {
 
     fn refused(&self) -> Refusal {
         match self.land() {
-            Prepared::Refused(refusal) => refusal,
+            PreparedLanding::Refused(refusal) => refusal,
             other => panic!("{other:?}"),
         }
     }
@@ -208,7 +210,7 @@ fn a_branch_becomes_one_commit_with_its_modes_its_message_and_its_authors() {
     assert_eq!(yard.id("repo", &format!("{commit}^@")), yard.id("origin.git", "main"));
     // Once it is there, the base has all of it.
     yard.push(&commit);
-    assert_eq!(yard.land(), Prepared::Ready { main: commit.clone(), commit });
+    assert_eq!(yard.land(), PreparedLanding::Ready { main: commit.clone(), commit });
 }
 
 #[test]
@@ -423,7 +425,7 @@ fn a_landing_that_is_stopped_has_no_result() {
     let yard = Yard::new(NOBODY, "echo work > work").checks(&["sleep 100"]);
     let begun = clock::now().awake_ms;
     let stop = || clock::now().awake_ms > begun + 1500;
-    assert_eq!(yard.try_to_land(&stop).unwrap(), Prepared::Stopped);
+    assert_eq!(yard.try_to_land(&stop).unwrap(), PreparedLanding::Stopped);
 }
 
 #[test]

@@ -134,7 +134,8 @@ pub struct TaskRecord {
     /// The newest commit that its attempt reported. Where it differs from `commit`, that has to be
     /// fetched before the task lands or gets a new number.
     pub tip: Option<String>,
-    /// Whether the remote of the fleet lacks `commit`: an earlier start had another remote, or none.
+    /// Whether the remote of the fleet lacks `commit`: an earlier start had another remote, or
+    /// none.
     pub needs_push: bool,
     /// The commit of the base that this contains, as far as is known.
     pub stands_on: Option<String>,
@@ -455,8 +456,8 @@ impl TaskRecord {
         if let TaskState::Landing(ending) = &self.state { Some(ending) } else { None }
     }
 
-    /// Forgives what ended it, as when a loop is resumed. With `accepts` the tests are taken as they
-    /// are now, and that its checks failed before no longer counts.
+    /// Forgives what ended it, as when a loop is resumed. With `accepts` the tests are taken as
+    /// they are now, and that its checks failed before no longer counts.
     pub fn try_again(&mut self, accepts: bool) {
         (self.gone, self.is_resumed) = (0, true);
         self.request = None;

@@ -1,6 +1,6 @@
-//! Opens a pull request for the branch of a completed task, by the command line of the remote's host.
-//! One that is open already, or was merged with all of the work, is found. A host that is away is
-//! asked again.
+//! Opens a pull request for the branch of a completed task, by the command line of the remote's
+//! host. One that is open already, or was merged with all of the work, is found. A host that is
+//! away is asked again.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,8 +36,8 @@ const LISTED: &str = "--state all --json url,headRefOid,state,mergeCommit";
 const ASKED: &str =
     r#".[] | .url + " " + .headRefOid + " " + .state + " " + (.mergeCommit.oid // "")"#;
 
-/// Opens the request of a branch, with this commit's message as its title and text, or finds the one
-/// that there is. `program` is the host's command line, and understands the words of `gh`.
+/// Opens the request of a branch, with this commit's message as its title and text, or finds the
+/// one that there is. `program` is the host's command line, and understands the words of `gh`.
 ///
 /// # Errors
 /// If the host was away all the time, or `stop` came first: then nobody knows.

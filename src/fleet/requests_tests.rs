@@ -1,3 +1,5 @@
+//! Pull requests by a scripted `gh`: opened, found, merged, refused, and a host that is away.
+
 use super::*;
 use crate::engine::fleet::Remote;
 use crate::world::files::disk::{self, Durability};

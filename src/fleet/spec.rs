@@ -127,8 +127,8 @@ pub struct Coordination {
     pub has_begun: bool,
     /// The newest report of each running attempt.
     pub reports: BTreeMap<TaskId, AttemptReport>,
-    /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at the
-    /// start, and takes out what it finds gone.
+    /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at
+    /// the start, and takes out what it finds gone.
     pub clones: BTreeSet<TaskId>,
     /// Why nothing starts: what is out of order, by the part that is.
     pub troubles: BTreeMap<&'static str, String>,
@@ -233,9 +233,9 @@ impl Backoff {
 }
 
 impl FleetRecord {
-    /// The spec of an attempt at a task as it is now, once `step` has started it. `None` if its file
-    /// is gone. With a share of the fleet's money that is the task's limit; after a refused landing
-    /// its checks are the loop's too.
+    /// The spec of an attempt at a task as it is now, once `step` has started it. `None` if its
+    /// file is gone. With a share of the fleet's money that is the task's limit; after a refused
+    /// landing its checks are the loop's too.
     pub fn spec_of(
         &self,
         coordination: &Coordination,

@@ -28,10 +28,11 @@ const FETCH: &str = "fetch";
 const FETCH_FAILURES_MAX: u32 = 5;
 
 /// Takes in what happened at `now`, and says what follows, to be done in this order. What starts,
-/// lands and is fetched is decided by a `Tick`, once for all that happened: that looks at each task.
+/// lands and is fetched is decided by a `Tick`, once for all that happened: that looks at each
+/// task.
 ///
-/// A coordinator that begins first reports what it finds out about attempts of an earlier one, those
-/// that run excepted, and then describes the folder. `Start` is answered by `Started` or
+/// A coordinator that begins first reports what it finds out about attempts of an earlier one,
+/// those that run excepted, and then describes the folder. `Start` is answered by `Started` or
 /// `NotStarted`; `Fetch` by `Fetched` or `FetchFailed`; a landing by one of its three results, also
 /// after `End`.
 pub fn step(
@@ -103,8 +104,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Lets a rule work on a task with something that happened to it, and saves the task if that has
-    /// changed it. What the rule sees in the fleet's record is the task as it was before.
+    /// Lets a rule work on a task with something that happened to it, and saves the task if that
+    /// has changed it. What the rule sees in the fleet's record is the task as it was before.
     pub(super) fn on<T>(
         &mut self,
         id: &TaskId,
@@ -308,9 +309,9 @@ impl Turn<'_> {
         }
     }
 
-    /// What follows from the end of an attempt. A cancel ends the task, unless its work is completed
-    /// and nothing more was to be done with it. A loop that was to settle a refusal of its landing,
-    /// and did not, leaves that to a person.
+    /// What follows from the end of an attempt. A cancel ends the task, unless its work is
+    /// completed and nothing more was to be done with it. A loop that was to settle a refusal of
+    /// its landing, and did not, leaves that to a person.
     fn attempt_ended(&mut self, id: &TaskId, task: &mut TaskRecord, number: u32, end: AttemptEnd) {
         if !task.is_running() || task.attempt != number {
             return;
@@ -449,8 +450,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is lost:
-    /// completed work is done again from the last commit that was fetched.
+    /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is
+    /// lost: completed work is done again from the last commit that was fetched.
     fn fetch_all(&mut self) {
         if self.known.fetch_pause.holds(self.now) {
             return;

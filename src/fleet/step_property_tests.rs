@@ -1,3 +1,5 @@
+//! A coordinator with random events: what holds of its record and effects in every order.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
-//! The verbs of loops for tasks: `shop/vat` is a task, and `shop` all tasks of that fleet. A request
-//! goes to the coordinator, and to a loop that is at work on this machine also directly. Without a
-//! coordinator only that loop hears of it; what has to outlive it waits for the next one.
+//! The verbs of loops for tasks: `shop/vat` is a task, and `shop` all tasks of that fleet. A
+//! request goes to the coordinator, and to a loop that is at work on this machine also directly.
+//! Without a coordinator only that loop hears of it; what has to outlive it waits for the next one.
 
 use std::path::{Path, PathBuf};
 
@@ -175,8 +175,8 @@ impl Named {
         self.request(home, &FleetRequest::Tell { words, by_agent }, by)
     }
 
-    /// Asks something of all tasks that are meant: of the coordinator, and of what runs here. Returns
-    /// what follows, in a line.
+    /// Asks something of all tasks that are meant: of the coordinator, and of what runs here.
+    /// Returns what follows, in a line.
     ///
     /// # Errors
     /// If no task takes it, or it cannot be left for the coordinator.

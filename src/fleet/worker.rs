@@ -1,6 +1,6 @@
 //! A thread that does one thing after the other for somebody else, who takes the results from a
-//! queue. git ends with the thread that started it, so the thread lives as long as anything is to be
-//! done.
+//! queue. git ends with the thread that started it, so the thread lives as long as anything is to
+//! be done.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};

@@ -38,8 +38,8 @@ const TAIL_CHARS: usize = 400;
 const COMMAND_CHARS: usize = 60;
 /// The most characters of a failed check's output that its loop is told.
 const CHECK_TAIL_CHARS: usize = 4000;
-/// Files in git's folder of a clone: the setup that succeeded, and which files were in conflict with
-/// the base; and the most bytes of one.
+/// Files in git's folder of a clone: the setup that succeeded, and which files were in conflict
+/// with the base; and the most bytes of one.
 const SET_UP: &str = "crew-set-up";
 const CONFLICTS: &str = "crew-conflicts";
 const MARK_BYTES: u64 = 4 << 20;
@@ -68,8 +68,8 @@ pub struct WorkConflict(String);
 /// Makes the clone of an attempt ready. A clone that is there is one that was made whole.
 ///
 /// # Errors
-/// A [`GitFault`](crate::engine::git::GitFault), a [`WorkConflict`], a setup that fails, or what the
-/// system refused.
+/// A [`GitFault`](crate::engine::git::GitFault), a [`WorkConflict`], a setup that fails, or what
+/// the system refused.
 pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> Result<Workspace> {
     let is_new = !disk::exists(clone);
     if is_new {

@@ -31,8 +31,8 @@ fn killed(running: Running) {
     assert_eq!(running.wait(LONG).status.code(), None);
 }
 
-/// The node is stopped in the second iteration, the cluster starts the job on another one, the first
-/// continues.
+/// The node is stopped in the second iteration, the cluster starts the job on another one, the
+/// first continues.
 fn stopped() {
     let world = signed();
     let coordinator = world.start(&["--on", "nodes"]);
@@ -73,8 +73,8 @@ fn gone() {
     assert_eq!(world.work("a", "work-a"), "1 old\n2 new\n3 new\n");
 }
 
-/// The node is stopped, another one takes the attempt and dies before its loop begins, and the first
-/// one takes it again.
+/// The node is stopped, another one takes the attempt and dies before its loop begins, and the
+/// first one takes it again.
 fn taken_back() {
     let world = FleetWorld::new(SIGNED)
         .tasks(&["a"], "max-iterations = 4\nverify = [\"grep -q 3 work-a\"]")

@@ -42,9 +42,10 @@ pub(crate) fn is_skipped(missing: Option<String>) -> bool {
     true
 }
 
-/// In place of crew, with the name of a task for its spec: one that is a number exits with it. `patient` works until it gets TERM
-/// and exits with 14 as a cancelled loop does; `rash` dies of TERM as a shell reports it. Where
-/// each task began, and each moment of work, is a line of the file `events`.
+/// In place of crew, with the name of a task for its spec: one that is a number exits with it.
+/// `patient` works until it gets TERM and exits with 14 as a cancelled loop does; `rash` dies of
+/// TERM as a shell reports it. Where each task began, and each moment of work, is a line of the
+/// file `events`.
 const CREW: &str = r#"#!/bin/sh
 cd "${0%/*}"
 tell() { echo "$* $SLURMD_NODENAME" >> events; }

@@ -1,5 +1,5 @@
-//! What the other rooms know of fleets: the tasks, what an attempt carries over to the next one, why
-//! a landing is refused, and the queue for the slots of a machine.
+//! What the other rooms know of fleets: the tasks, what an attempt carries over to the next one,
+//! why a landing is refused, and the queue for the slots of a machine.
 
 mod carried;
 pub mod refusal;

@@ -12,8 +12,6 @@ use crate::engine::words::templates::render;
 const NAMED_MAX: usize = 5;
 /// Names the ignored files that new working trees get: a landing may not change it.
 pub const INCLUDE: &str = ".worktreeinclude";
-/// Where crew keeps its own in a checkout.
-const OWN: &str = ".claude/branches";
 
 /// Why a branch may not land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,10 +56,10 @@ impl Refusal {
     }
 }
 
-/// The first path that belongs to the fleet itself or to crew: the folder of tasks and what is above
-/// it, the list of files for new working trees, and the folder where crew keeps its own. Letters
-/// that differ only in case are the same, as on the disks of many people.
-pub fn touches_the_fleet<'a>(folder: &str, changed: &'a [String]) -> Option<&'a str> {
+/// The first path that belongs to the fleet itself or to crew: the folder of tasks and what is
+/// above it, the list of files for new working trees, and the folder where crew keeps its own.
+/// Letters that differ only in case are the same, as on the disks of many people.
+pub fn touches_the_fleet<'a>([folder, own]: [&str; 2], changed: &'a [String]) -> Option<&'a str> {
     let folder = folder.to_lowercase();
     let is_below = |path: &str, top: &str| {
         let rest = path.strip_prefix(top).filter(|_| !top.is_empty());
@@ -70,7 +68,7 @@ pub fn touches_the_fleet<'a>(folder: &str, changed: &'a [String]) -> Option<&'a 
     let is_own = |path: &&String| {
         let path = path.to_lowercase();
         let is_on = |top: &str| is_below(&path, top) || is_below(top, &path);
-        is_on(&folder) || is_on(OWN) || path == INCLUDE
+        is_on(&folder) || is_on(own) || path == INCLUDE
     };
     changed.iter().find(is_own).map(String::as_str)
 }
@@ -111,11 +109,15 @@ mod landing_tests {
             ("plans/Tasks", &["plans/tasks/b.md"], Some("plans/tasks/b.md")),
             ("plans/tasks", &["plans"], Some("plans")),
             ("tasks", &[".WorktreeInclude"], Some(".WorktreeInclude")),
-            ("tasks", &[".claude/settings.json", ".claude/branches"], Some(".claude/branches")),
+            ("tasks", &["own/settings.json", "own/branches"], Some("own/branches")),
         ];
         for (folder, paths, expected) in table {
             let paths: Vec<String> = changed(paths);
-            assert_eq!(touches_the_fleet(folder, &paths), expected, "{folder} {paths:?}");
+            assert_eq!(
+                touches_the_fleet([folder, "own/branches"], &paths),
+                expected,
+                "{folder} {paths:?}"
+            );
         }
     }
 

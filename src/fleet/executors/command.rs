@@ -1,5 +1,5 @@
-//! A system that three commands of the user's own settings reach: `submit`, `status`, `cancel`. crew
-//! knows no batch system, so everything that they print is checked: an id is one word that no
+//! A system that three commands of the user's own settings reach: `submit`, `status`, `cancel`.
+//! crew knows no batch system, so everything that they print is checked: an id is one word that no
 //! command can take for an option, and a word that is not in [`place_of`] says nothing about a job.
 
 use std::path::PathBuf;

@@ -2,9 +2,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::super::Executor;
-use super::super::tests::{a_spec, id, shown};
 use super::*;
+use crate::fleet::executors::Executor;
+use crate::fleet::executors::tests::{a_spec, id, shown};
 use crate::world::files::tree;
 
 /// A batch system made of shell, with the word of each job in a file. Files beside it order faults:

@@ -1,6 +1,6 @@
-//! What places the attempts of a fleet on machines: this one, Slurm, or a system that a person's own
-//! commands reach. A system is never asked how a task ended: the attempt reports that. It is asked
-//! only whether a job is still there, and what it does not answer changes nothing.
+//! What places the attempts of a fleet on machines: this one, Slurm, or a system that a person's
+//! own commands reach. A system is never asked how a task ended: the attempt reports that. It is
+//! asked only whether a job is still there, and what it does not answer changes nothing.
 
 mod command;
 mod local;
@@ -192,8 +192,8 @@ impl<'a> Executor<'a> {
         Ok(self.jobs.values().map(|job| job.seen.clone()).collect())
     }
 
-    /// Takes in an answer that came at `now_ms`. A job that is missing stays what it was until every
-    /// answer of [`GONE_MS`] has lacked it; after an error that time begins anew.
+    /// Takes in an answer that came at `now_ms`. A job that is missing stays what it was until
+    /// every answer of [`GONE_MS`] has lacked it; after an error that time begins anew.
     fn take_in(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<()> {
         if found.is_err() {
             self.jobs.values_mut().for_each(|job| job.missing_since = None);

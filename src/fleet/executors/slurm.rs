@@ -105,9 +105,9 @@ impl<'a> Slurm<'a> {
         if is_word_of(ENDS, state) { None } else { self.seen(id, name, None) }
     }
 
-    /// The job in a line of `scontrol -o show job`. A name may hold blanks. After it, only the first
-    /// field of each name counts: words of a user, such as those of the command, come late in the
-    /// line.
+    /// The job in a line of `scontrol -o show job`. A name may hold blanks. After it, only the
+    /// first field of each name counts: words of a user, such as those of the command, come late in
+    /// the line.
     fn shown(&self, line: &str) -> Option<SeenJob> {
         let (id, rest) = line.strip_prefix("JobId=")?.split_once(" JobName=")?;
         let (name, rest) = rest.split_once(" UserId=")?;

@@ -1,6 +1,6 @@
-use super::super::Executor;
-use super::super::tests::{a_setup, a_spec, id, shown as line};
 use super::*;
+use crate::fleet::executors::Executor;
+use crate::fleet::executors::tests::{a_setup, a_spec, id, shown as line};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::process::{Call, ExitCause};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Error, Result, bail};
 
 use super::DescribedFleet;
-use super::faults::Faults;
-use super::folder::{FLEET_FILE, is_task, read_folder};
+use super::faults::{FLEET_FILE, Faults};
+use super::folder::{is_task, read_folder};
 use super::options::{FleetFile, TaskOptions};
 use super::trust::requests;
 use crate::drive::boundary::check::missing_at_the_start;

@@ -1,9 +1,10 @@
 //! What is wrong in the files of a fleet, collected so that all of it is reported together.
 
-use super::folder::FLEET_FILE;
 use crate::engine::text::named;
 use crate::parse::spelling::shown;
 
+/// The name of the file that holds for all tasks.
+pub const FLEET_FILE: &str = "fleet.toml";
 /// The most files that a line names.
 const NAMED_MAX: usize = 8;
 

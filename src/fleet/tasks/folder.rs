@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Table;
 
-use super::faults::Faults;
+use super::faults::{FLEET_FILE, Faults};
 use super::front_matter::{split, toml};
 use super::options::{
     FRONT_MATTER, FleetFile, LAND, TASK, TOP, TaskOptions, laid_over, read, words,
@@ -19,8 +19,6 @@ use crate::engine::fleet::{FleetTask, TaskId};
 use crate::parse::spelling::nearest;
 use crate::world::store::hash;
 
-/// The name of the file that holds for all tasks.
-pub const FLEET_FILE: &str = "fleet.toml";
 /// The end of a task file's name.
 const ENDING: &str = ".md";
 /// The hexadecimal digits of a revision.

@@ -25,8 +25,8 @@ pub(super) struct KeyValue {
     pub(super) key: String,
     /// The line of the key, counted from 1.
     pub(super) line: usize,
-    /// A number is a text, with the digits it was written with. `None` if YAML has no value here, or
-    /// one whose quotes were forgotten.
+    /// A number is a text, with the digits it was written with. `None` if YAML has no value here,
+    /// or one whose quotes were forgotten.
     pub(super) value: Option<Value>,
 }
 

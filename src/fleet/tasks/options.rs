@@ -107,7 +107,8 @@ pub struct FleetFile {
     /// Under `[land]`: commands for `sh -c` that must pass on the base before a task's work lands.
     #[serde(deserialize_with = "texts")]
     pub check: Vec<String>,
-    /// Under `[land]`: ignored files that the clean checkout of a landing keeps, as patterns of git.
+    /// Under `[land]`: ignored files that the clean checkout of a landing keeps, as patterns of
+    /// git.
     #[serde(deserialize_with = "texts")]
     pub keep: Vec<String>,
 }

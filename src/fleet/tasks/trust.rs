@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::folder::FLEET_FILE;
+use super::faults::FLEET_FILE;
 use super::options::FleetFile;
 use crate::engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote};
 use crate::engine::git::GitSetting;
@@ -38,8 +38,8 @@ pub(super) fn requests(
     of_all.chain(of_tasks).map(request).collect()
 }
 
-/// The limits of fleet.toml: a check that is taken away, a limit that is raised and leftovers that a
-/// landing keeps are asked about, too.
+/// The limits of fleet.toml: a check that is taken away, a limit that is raised and leftovers that
+/// a landing keeps are asked about, too.
 fn terms(file: &FleetFile) -> String {
     let slots = file.slots.map_or("usual".to_owned(), |slots| slots.to_string());
     let cost = file.max_cost.map_or("none".to_owned(), |it| Money::from_micros(it.0).to_string());

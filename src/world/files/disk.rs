@@ -351,8 +351,8 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
 pub struct Lock(File);
 
 impl Lock {
-    /// Replaces what the lock's file says of its holder. It is not atomic: whoever reads at the same
-    /// time may see a part.
+    /// Replaces what the lock's file says of its holder. It is not atomic: whoever reads at the
+    /// same time may see a part.
     pub fn sign(&self, text: &str) -> io::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;

@@ -1,6 +1,6 @@
 //! What the commit of a landing refers to and git does not push with it: commits of submodules, and
-//! files of git LFS. Each is on its remote before the commit lands, or is named with how to push it.
-//! No git runs in a submodule of an agent: its configuration is the agent's.
+//! files of git LFS. Each is on its remote before the commit lands, or is named with how to push
+//! it. No git runs in a submodule of an agent: its configuration is the agent's.
 
 use std::path::Path;
 
@@ -85,8 +85,8 @@ impl Referred<'_> {
         (!url.is_empty() && !url.starts_with('-')).then_some((url, false))
     }
 
-    /// Whether a remote has a commit. With a path, one that is missing is fetched from the submodule
-    /// there and pushed.
+    /// Whether a remote has a commit. With a path, one that is missing is fetched from the
+    /// submodule there and pushed.
     fn is_on_remote(&self, url: &str, id: &str, path: Option<&str>) -> Result<bool, GitFault> {
         in_a_new_repository(|folder| {
             let refs = Refs { folder, remote: url, stop: self.tree.stop, patience: None };

@@ -381,8 +381,8 @@ fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bo
     is_quiet
 }
 
-/// A lock that keeps git from moving a branch, and that does not go away soon. Where there is one, a
-/// rebase that fails is undone only in part: the files may be left as the other branch has them.
+/// A lock that keeps git from moving a branch, and that does not go away soon. Where there is one,
+/// a rebase that fails is undone only in part: the files may be left as the other branch has them.
 pub(super) fn held_lock(folder: &Path, branch: Option<&str>) -> Option<PathBuf> {
     let shared = head::common(folder);
     let own = ["index.lock", "HEAD.lock"].map(|name| folder.join(name));
@@ -392,7 +392,8 @@ pub(super) fn held_lock(folder: &Path, branch: Option<&str>) -> Option<PathBuf> 
     held_locks(locks).pop()
 }
 
-/// Those of these locks that do not go away soon: a git that was killed has left them, or one hangs.
+/// Those of these locks that do not go away soon: a git that was killed has left them, or one
+/// hangs.
 pub(super) fn held_locks(mut locks: Vec<PathBuf>) -> Vec<PathBuf> {
     Deadline::after(LOCK_GOES).poll(LOOK, || {
         locks.retain(|lock| disk::exists(lock));

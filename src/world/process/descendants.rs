@@ -105,8 +105,8 @@ pub fn reap_orphans() {
 }
 
 /// Ends every descendant of this process, except those that were detached: TERM, half a second,
-/// KILL. Nothing that this thread started and still waits for may be running. Returns the ids of processes that did not end, which
-/// only a broken disk or device causes.
+/// KILL. Nothing that this thread started and still waits for may be running. Returns the ids of
+/// processes that did not end, which only a broken disk or device causes.
 pub fn end_all() -> Vec<i32> {
     if !are_adopted() {
         return Vec::new();

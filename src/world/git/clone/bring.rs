@@ -94,7 +94,8 @@ fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Sai
 }
 
 /// Keeps the commits of a clone that a repository does not have, each as a ref below `below`: those
-/// of every ref, what is checked out, each stash, and what was checked out before. Returns the refs.
+/// of every ref, what is checked out, each stash, and what was checked out before. Returns the
+/// refs.
 ///
 /// # Errors
 /// If git cannot read the clone, or a submodule has commits that are neither at its remote nor in

@@ -182,7 +182,8 @@ pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFau
 }
 
 fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFault> {
-    // What is missing in a clone cannot be brought from there, so a partial one gets new files, too.
+    // What is missing in a clone cannot be brought from there, so a partial one gets new files,
+    // too.
     let form = ["--no-filter", "--refmap=", "--", "origin", refspec];
     let arguments: Vec<&str> = words_of(remotes::FETCH).chain(form).collect();
     let variables = ssh(clone);
