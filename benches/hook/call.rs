@@ -93,9 +93,14 @@ pub struct Running {
 }
 
 impl Running {
+    /// Asks for its end.
+    pub fn ask_to_end(&self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+    }
+
     /// Ends it as the client does, and waits for it.
     pub fn end(self) -> Told {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        self.ask_to_end();
         self.finish(Instant::now())
     }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::Yard;
 use crate::engine::git::GitBaseline;
-use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::git::clone::{CloneSource, CloneTerms, bring, clone_local, clone_remote};
 use crate::world::git::clone::{fetch_base, keep_strays};
@@ -404,33 +403,4 @@ fn a_remote_is_cloned_with_the_work_of_other_attempts_by_full_names() {
     let fault = clone_remote(&url, &missing, &yard.path("c/vat.3")).unwrap_err();
     assert!(fault.cause.contains("none"), "{fault}");
     assert!(disk::exists(&yard.path("c/vat.1/.git")));
-}
-
-#[test]
-#[ignore = "a measurement, which needs a machine of its own for a minute"]
-fn a_clone_of_50_000_files_takes_at_most_twice_as_long_as_a_linked_working_tree() {
-    let yard = Yard::new();
-    let folders = "for d in $(seq 500); do mkdir d$d; for f in $(seq 100); do
-        echo $d $f > d$d/f$f; done; done";
-    yard.sh("repo", &format!("{folders}; git add .; git commit -qm many"));
-    for packs in ["true", "git gc -q"] {
-        yard.sh("repo", packs);
-        let best = |act: &dyn Fn(u32)| {
-            let times = (0..3).map(|time| {
-                let begun = clock::now().awake_ms;
-                act(time);
-                clock::now().awake_ms - begun
-            });
-            times.min().unwrap()
-        };
-        let linked = best(&|time| {
-            yard.git("repo", &["worktree", "add", "-q", "--detach", &format!("../linked.{time}")]);
-        });
-        let cloned = best(&|time| {
-            cloned_of(&yard, "repo", None, &format!("cloned.{time}"));
-        });
-        println!("{packs}: linked {linked} ms, cloned {cloned} ms");
-        assert!(cloned <= 2 * linked, "{packs}: {cloned} ms, not {linked} ms");
-        yard.sh(".", "rm -rf linked.* cloned.*; git -C repo worktree prune");
-    }
 }
