@@ -83,7 +83,7 @@ pub enum GitStep {
     Merge,
     Worktree,
     /// Reading or moving the refs that fleets share.
-    Lease,
+    Refs,
     /// Opening a pull request, or asking about one.
     Request,
 }
@@ -264,19 +264,19 @@ mod tests {
         let id = |id: &str| Some(id.to_owned()).filter(|id| !id.is_empty());
         let update =
             |name: &str, old, new| RefUpdate { name: name.to_owned(), old: id(old), new: id(new) };
-        let both = [update("lease", "1", "2"), update("branch", "", "b")];
-        let delete = [update("lease", "1", "")];
+        let both = [update("record", "1", "2"), update("branch", "", "b")];
+        let delete = [update("record", "1", "")];
         let (done, refused) = (Some(SwapResult::Done), Some(SwapResult::Refused));
         let table = [
-            (&both[..], "lease=2 branch=b", done),
-            (&both, "lease=1", None),
-            (&both, "lease=1 branch=b", None),
-            (&both, "lease=3", refused),
-            (&both, "lease=2 branch=c", refused),
+            (&both[..], "record=2 branch=b", done),
+            (&both, "record=1", None),
+            (&both, "record=1 branch=b", None),
+            (&both, "record=3", refused),
+            (&both, "record=2 branch=c", refused),
             (&both, "", refused),
             (&delete, "", done),
-            (&delete, "lease=1", None),
-            (&delete, "lease=2", refused),
+            (&delete, "record=1", None),
+            (&delete, "record=2", refused),
         ];
         for (updates, seen, expected) in table {
             let refs = seen.split_whitespace().map(|one| {

@@ -60,7 +60,7 @@ impl RemoteAccess {
     /// If a program or a place was planted in the configuration of the repository.
     pub fn refs(&self) -> Result<Refs<'_>, GitFault> {
         if let Some(before) = &self.trusted {
-            steps::unplanted(&self.repository, before, GitStep::Lease, Some(""))?;
+            steps::unplanted(&self.repository, before, GitStep::Refs, Some(""))?;
         }
         let (folder, patience) = (&self.repository, Some(&self.patience));
         Ok(Refs { folder, remote: &self.remote.url, stop: &self.stop, patience })

@@ -99,7 +99,7 @@ pub fn commit(top: &Path, name: &str) -> Option<String> {
 
 /// Removes a ref, by its full name. What it pointed to may be lost with it.
 pub fn delete_ref(top: &Path, name: &str) -> Result<(), GitFault> {
-    Git::here(top).well(GitStep::Lease, &["update-ref", "-d", name]).map(drop)
+    Git::here(top).well(GitStep::Refs, &["update-ref", "-d", name]).map(drop)
 }
 
 /// Whether a name denotes a commit: a branch, a tag, an id.

@@ -152,7 +152,7 @@ impl Refs<'_> {
             let stop = self.ends();
             let input = input.as_bytes();
             let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
-            let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Lease))?;
+            let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Refs))?;
             let read = git_push::messages(&read.output);
             if read.is_empty() {
                 // The next one alone is longer than all that is read.
@@ -225,7 +225,7 @@ impl Refs<'_> {
         let arguments = ["rev-list", "--first-parent", &most, id, "--"];
         let stop = self.ends();
         let git = Git { stop: Some(&stop), ..Git::here(self.folder) };
-        let ids = git.well(GitStep::Lease, &arguments)?;
+        let ids = git.well(GitStep::Refs, &arguments)?;
         let ids: Vec<String> = ids.lines().map(str::to_owned).collect();
         Ok(self.messages(&ids)?.into_iter().flatten().collect())
     }
@@ -297,7 +297,7 @@ impl Refs<'_> {
         let (input, stop) = (content.as_bytes(), self.ends());
         let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
         let hash = ["hash-object", "-t", kind, "-w", "--stdin"];
-        let id = git.well(GitStep::Lease, &hash)?.trim_end().to_owned();
+        let id = git.well(GitStep::Refs, &hash)?.trim_end().to_owned();
         identified(&id).map(|()| id)
     }
 }
@@ -323,7 +323,7 @@ pub(super) fn failed(remote: &str, said: &Said) -> GitFault {
         }
         _ => format!("git ls-remote {remote} by hand may show more"),
     };
-    GitFault::new(GitStep::Lease, trouble, cause, cure)
+    GitFault::new(GitStep::Refs, trouble, cause, cure)
 }
 
 /// Whether an answer says that the remote was not reached, or took too long.
@@ -361,7 +361,7 @@ fn identified(id: &str) -> Result<(), GitFault> {
 }
 
 fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
-    GitFault::new(GitStep::Lease, GitTrouble::Other, cause, cure)
+    GitFault::new(GitStep::Refs, GitTrouble::Other, cause, cure)
 }
 
 /// Makes a ref of a working tree's repository name a commit that is there. One that is a name of
@@ -370,7 +370,7 @@ pub fn point(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
     named(name)?;
     identified(id)?;
     let arguments = ["update-ref", "--no-deref", name, id];
-    Git::here(folder).well(GitStep::Lease, &arguments).map(drop)
+    Git::here(folder).well(GitStep::Refs, &arguments).map(drop)
 }
 
 /// Makes a bare repository in a folder, from which crew talks to a remote beside an agent at work:
@@ -380,7 +380,7 @@ pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
     let repository = folder.join(HUB);
     if !disk::is_file(&repository.join("HEAD")) {
         disk::make_private_folder(folder).map_err(refused)?;
-        Git::climbing(folder).well(GitStep::Lease, &["init", "--quiet", "--bare", HUB])?;
+        Git::climbing(folder).well(GitStep::Refs, &["init", "--quiet", "--bare", HUB])?;
     }
     Ok(repository)
 }
@@ -411,7 +411,7 @@ pub(super) fn in_a_new_repository<T>(
     let folder = folder
         .map_err(|error| fault(error.to_string(), "set TMPDIR to a folder that can be written"))?;
     let init = ["init", "--quiet", "--bare", "."];
-    let made = Git::climbing(&folder).well(GitStep::Lease, &init);
+    let made = Git::climbing(&folder).well(GitStep::Refs, &init);
     let answer = made.and_then(|_| ask(&folder));
     // What is left of it is one small folder below the temporary ones.
     let _ = tree::remove_scratch_folder(&folder);

@@ -49,7 +49,7 @@ pub fn bring(
     match fetch(repository, clone, &[format!("+refs/heads/{branch}:{to}")]) {
         Ok(()) => Ok(commit(repository, to)),
         Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),
-        Err(said) => Err(said.fault(GitStep::Lease)),
+        Err(said) => Err(said.fault(GitStep::Refs)),
     }
 }
 
@@ -106,7 +106,7 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
         // One that another one holds needs no ref.
         let list = ["merge-base", "--independent"].into_iter();
         let list: Vec<&str> = list.chain(commits.iter().map(String::as_str)).collect();
-        let independent = Git::here(clone).well(GitStep::Lease, &list)?;
+        let independent = Git::here(clone).well(GitStep::Refs, &list)?;
         commits = independent.lines().map(str::to_owned).collect();
     }
     let mut submodules = Vec::new();
@@ -133,7 +133,7 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
     let refspecs = commits.iter().zip(&names).map(|(id, name)| format!("+{id}:{name}"));
     if !commits.is_empty() {
         let fetched = fetch(repository, clone, &refspecs.collect::<Vec<_>>());
-        fetched.map_err(|said| said.fault(GitStep::Lease))?;
+        fetched.map_err(|said| said.fault(GitStep::Refs))?;
     }
     Ok(names)
 }
@@ -141,7 +141,7 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
 /// The commits that names lead to in a working tree, or have led to lately.
 fn tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
     let form = "--format=%(objectname)%00%(*objectname)%00";
-    let listed = Git::here(tree).well(GitStep::Lease, &["for-each-ref", form])?;
+    let listed = Git::here(tree).well(GitStep::Refs, &["for-each-ref", form])?;
     let names = zero_ended(listed.as_bytes()).map(|id| String::from_utf8_lossy(id).into_owned());
     let mut found: BTreeSet<String> = names.map(|id| id.trim().to_owned()).collect();
     found.extend(commit(tree, "HEAD"));

@@ -37,7 +37,7 @@ impl Machines {
         act(&Refs { folder: &folder, remote: &self.hub, stop: &|| false, patience: None })
     }
 
-    /// Writes a new commit into the lease, which must be at `old`, from one machine.
+    /// Writes a new commit into the ref, which must be at `old`, from one machine.
     fn write(&self, number: usize, old: Option<&str>, text: &str) -> Result<String, SwapResult> {
         self.on(number, |refs| {
             let new = refs.commit(text, old).unwrap();
@@ -79,7 +79,7 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     let fault = refs.list(&["refs/*"]).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::NoRemote);
     assert_snapshot!(fault, @"
-    lease failed: '/no/such.git' does not appear to be a git repository
+    refs failed: '/no/such.git' does not appear to be a git repository
     hint: look at git remote -v: git ls-remote file:///no/such.git must list the refs
     ");
     let new = refs.commit("second", Some(&taken)).unwrap();
@@ -101,7 +101,7 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     let fault = refs.swap(&swap).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Auth);
     assert_snapshot!(machines.shown(&fault), @"
-    lease failed: [remote rejected] (pre-receive hook declined): You are not allowed to push code here.
+    refs failed: [remote rejected] (pre-receive hook declined): You are not allowed to push code here.
     hint: make git push file:///hub.git work without a question here: a key, a credential helper, the right to push
     ");
     assert_eq!(machines.tip(LEASE), Some(taken));
@@ -142,11 +142,11 @@ fn a_name_or_an_id_that_git_would_read_as_something_else_is_refused() {
     let machines = Machines::new(1);
     machines.on(0, |refs| {
         assert_snapshot!(refs.fetch(&["refs/crew/a:refs/heads/main"], &[]).unwrap_err(), @r#"
-        lease failed: "refs/crew/a:refs/heads/main" is not the name of a ref
+        refs failed: "refs/crew/a:refs/heads/main" is not the name of a ref
         hint: use a full name: refs/crew/a
         "#);
         assert_snapshot!(refs.swap(&[update(LEASE, None, Some("HEAD"))]).unwrap_err(), @r#"
-        lease failed: "HEAD" is not the id of an object
+        refs failed: "HEAD" is not the id of an object
         hint: use the whole id
         "#);
         // git would fetch, list or push what its configuration says.

@@ -69,7 +69,7 @@ fn the_journal_has_the_newest_first_and_follows_first_parents() {
         assert_eq!(refs.journal(&tip, 2).unwrap(), all[..2]);
         let fault = refs.journal(&"1".repeat(40), 2).unwrap_err();
         assert_snapshot!(fault, @"
-        lease failed: bad object 1111111111111111111111111111111111111111
+        refs failed: bad object 1111111111111111111111111111111111111111
         hint: run the same with git by hand to see all of it
         ");
     });
@@ -113,7 +113,7 @@ fn a_message_too_long_or_with_a_zero_byte_is_neither_written_nor_read() {
         let id = refs.commit(&longest, None).unwrap();
         assert_eq!(refs.message(&id).unwrap(), longest);
         assert_snapshot!(refs.commit("a\0b", None).unwrap_err(), @"
-        lease failed: git cannot keep this message: it is longer than 8 MiB or has a zero byte
+        refs failed: git cannot keep this message: it is longer than 8 MiB or has a zero byte
         hint: make it shorter, without the zero byte
         ");
         assert_eq!(refs.commit(&format!("{longest}x"), None), refs.commit("a\0b", None));

@@ -16,7 +16,7 @@ const ROUNDS: usize = 50;
 const CONTENDERS: usize = 20;
 
 #[test]
-fn of_twenty_that_want_a_lease_at_once_one_gets_it() {
+fn of_twenty_that_want_a_ref_at_once_one_gets_it() {
     let machines = Machines::new(CONTENDERS);
     let begin = Barrier::new(CONTENDERS);
     for round in 0..ROUNDS {
@@ -42,7 +42,7 @@ fn of_twenty_that_want_a_lease_at_once_one_gets_it() {
 }
 
 #[test]
-fn who_lost_a_lease_without_knowing_it_is_refused() {
+fn who_lost_a_ref_without_knowing_it_is_refused() {
     let machines = Machines::new(2);
     let taken = machines.write(0, None, "first\n").unwrap();
     let seized = machines.on(1, |refs| {
@@ -62,7 +62,7 @@ fn who_lost_a_lease_without_knowing_it_is_refused() {
 }
 
 #[test]
-fn a_branch_and_its_lease_move_together_or_not_at_all() {
+fn a_branch_and_its_record_move_together_or_not_at_all() {
     let machines = Machines::new(1);
     let (yard, branch) = (&machines.yard, "refs/heads/fleet/task");
     let taken = machines.write(0, None, "taken").unwrap();
@@ -82,7 +82,7 @@ fn a_branch_and_its_lease_move_together_or_not_at_all() {
     let fault = both(&taken, &work).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Rejected);
     assert_snapshot!(machines.shown(&fault), @"
-    lease failed: [remote rejected] (hook declined): no branches today
+    refs failed: [remote rejected] (hook declined): no branches today
     hint: do what the remote asks for, or have its rules take these refs
     ");
     assert_eq!((machines.tip(branch), machines.tip(LEASE)), (None, Some(taken.clone())));
