@@ -13,7 +13,7 @@ use crate::parse::git_push::is_ref_name;
 use crate::world::git::refs::{Patience, Refs};
 use crate::world::process::signals::Signals;
 
-const LEASE: &str = "refs/crew/fleet/task";
+const SHARED: &str = "refs/crew/fleet/task";
 
 /// A yard with an empty remote and so many repositories that share nothing else.
 struct Machines {
@@ -41,7 +41,7 @@ impl Machines {
     fn write(&self, number: usize, old: Option<&str>, text: &str) -> Result<String, SwapResult> {
         self.on(number, |refs| {
             let new = refs.commit(text, old).unwrap();
-            match refs.swap(&[update(LEASE, old, Some(&new))]).unwrap() {
+            match refs.swap(&[update(SHARED, old, Some(&new))]).unwrap() {
                 SwapResult::Done => Ok(new),
                 refused @ SwapResult::Refused => Err(refused),
             }
@@ -83,10 +83,10 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     hint: look at git remote -v: git ls-remote file:///no/such.git must list the refs
     ");
     let new = refs.commit("second", Some(&taken)).unwrap();
-    let swap = [update(LEASE, Some(&taken), Some(&new))];
-    assert_eq!(refs.fetch(&[LEASE], &[]).unwrap_err(), fault);
+    let swap = [update(SHARED, Some(&taken), Some(&new))];
+    assert_eq!(refs.fetch(&[SHARED], &[]).unwrap_err(), fault);
     assert_eq!(refs.swap(&swap).unwrap_err(), fault);
-    assert_eq!(refs.takes(LEASE).unwrap_err(), fault);
+    assert_eq!(refs.takes(SHARED).unwrap_err(), fault);
     // The port was free a moment ago, so nothing listens there.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let address = format!("http://somebody:secret@{closed}/r.git");
@@ -104,7 +104,7 @@ fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
     refs failed: [remote rejected] (pre-receive hook declined): You are not allowed to push code here.
     hint: make git push file:///hub.git work without a question here: a key, a credential helper, the right to push
     ");
-    assert_eq!(machines.tip(LEASE), Some(taken));
+    assert_eq!(machines.tip(SHARED), Some(taken));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn an_answer_is_not_waited_for_longer_than_the_asker_has_time() {
     let fault = machines.on(0, |refs| {
         let new = refs.commit("new", None).unwrap();
         let refs = Refs { patience: patience.as_ref(), ..*refs };
-        refs.swap(&[update(LEASE, None, Some(&new))]).unwrap_err()
+        refs.swap(&[update(SHARED, None, Some(&new))]).unwrap_err()
     });
     assert_eq!(fault.trouble, GitTrouble::Network);
     assert!(fault.to_string().contains("git gave no answer within 1 s"), "{fault}");
@@ -127,13 +127,13 @@ fn an_answer_is_not_waited_for_longer_than_the_asker_has_time() {
 fn a_host_that_refuses_the_name_is_found_out_without_a_trace() {
     let machines = Machines::new(1);
     let takes = |name: &str| machines.on(0, |refs| refs.takes(name));
-    assert_eq!(takes(LEASE), Ok(true));
+    assert_eq!(takes(SHARED), Ok(true));
     machines.hook("update", "case $1 in refs/crew/*) exit 1;; esac");
-    assert_eq!(takes(LEASE), Ok(false));
+    assert_eq!(takes(SHARED), Ok(false));
     assert_eq!(takes("refs/heads/crew/fleet/task"), Ok(true));
     machines.hook("update", "exit 0");
     machines.yard.git("hub.git", &["config", "receive.hideRefs", "refs/crew"]);
-    assert_eq!(takes(LEASE), Ok(false));
+    assert_eq!(takes(SHARED), Ok(false));
     assert_eq!(machines.yard.git("hub.git", &["for-each-ref"]), "");
 }
 
@@ -145,7 +145,7 @@ fn a_name_or_an_id_that_git_would_read_as_something_else_is_refused() {
         refs failed: "refs/crew/a:refs/heads/main" is not the name of a ref
         hint: use a full name: refs/crew/a
         "#);
-        assert_snapshot!(refs.swap(&[update(LEASE, None, Some("HEAD"))]).unwrap_err(), @r#"
+        assert_snapshot!(refs.swap(&[update(SHARED, None, Some("HEAD"))]).unwrap_err(), @r#"
         refs failed: "HEAD" is not the id of an object
         hint: use the whole id
         "#);

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::{LEASE, Machines, update};
+use super::{SHARED, Machines, update};
 use crate::engine::git::{GitTrouble, SwapResult};
 use crate::world::git::refs::Refs;
 
@@ -22,7 +22,7 @@ fn a_fetch_brings_the_objects_and_leaves_no_ref_and_no_note_of_it() {
     let folder = yard.path("repo");
     let refs = Refs { folder: &folder, remote: "origin", stop: &|| false, patience: None };
     assert_eq!(refs.messages(&[taken.clone(), kept.clone()]), Ok(vec![None, None]));
-    assert_eq!(refs.fetch(&[LEASE], &[]), Ok(()));
+    assert_eq!(refs.fetch(&[SHARED], &[]), Ok(()));
     let read =
         [&kept, &taken, &"junk\nHEAD".to_owned(), &yard.git("repo", &["rev-parse", "HEAD^{tree}"])];
     let read = refs.messages(&read.map(|id| id.trim_end().to_owned())).unwrap();
@@ -43,15 +43,15 @@ fn a_fetch_brings_only_what_is_new_since_what_is_known() {
     machines.yard.git("m1", &["config", "fetch.unpackLimit", "1"]);
     let first = machines.write(0, None, "1").unwrap();
     let second = machines.write(0, Some(&first), "2").unwrap();
-    machines.on(1, |refs| refs.fetch(&[LEASE], &[])).unwrap();
+    machines.on(1, |refs| refs.fetch(&[SHARED], &[])).unwrap();
     assert_eq!(count(), 3, "two commits and their tree");
     let third = machines.write(0, Some(&second), "3").unwrap();
-    machines.on(1, |refs| refs.fetch(&[LEASE], &[&second])).unwrap();
+    machines.on(1, |refs| refs.fetch(&[SHARED], &[&second])).unwrap();
     assert_eq!(count(), 4);
     let fourth = machines.write(0, Some(&third), "4").unwrap();
     // Known once, and cleared away since.
     let gone = machines.on(0, |refs| refs.commit("nowhere else", None)).unwrap();
-    machines.on(1, |refs| refs.fetch(&[LEASE], &[&gone])).unwrap();
+    machines.on(1, |refs| refs.fetch(&[SHARED], &[&gone])).unwrap();
     let journal = machines.on(1, |refs| refs.journal(&fourth, 3));
     assert_eq!(journal.unwrap(), ["4", "3", "2"]);
 }

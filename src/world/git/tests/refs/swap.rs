@@ -6,7 +6,7 @@ use std::thread;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
-use super::{LEASE, Machines, update};
+use super::{SHARED, Machines, update};
 use crate::engine::git::{GitTrouble, RefUpdate, RemoteRef, SwapResult};
 use crate::parse::git::is_id;
 use crate::parse::git_push::is_ref_name;
@@ -46,19 +46,19 @@ fn who_lost_a_ref_without_knowing_it_is_refused() {
     let machines = Machines::new(2);
     let taken = machines.write(0, None, "first\n").unwrap();
     let seized = machines.on(1, |refs| {
-        let seen = refs.list(&[LEASE]).unwrap();
-        assert_eq!(seen, [RemoteRef { name: LEASE.to_owned(), id: taken.clone() }]);
-        refs.fetch(&[LEASE], &[]).unwrap();
+        let seen = refs.list(&[SHARED]).unwrap();
+        assert_eq!(seen, [RemoteRef { name: SHARED.to_owned(), id: taken.clone() }]);
+        refs.fetch(&[SHARED], &[]).unwrap();
         assert_eq!(refs.message(&taken).unwrap(), "first\n");
         let seized = refs.commit("second\n", Some(&taken)).unwrap();
-        assert_eq!(refs.swap(&[update(LEASE, Some(&taken), Some(&seized))]), Ok(SwapResult::Done));
+        assert_eq!(refs.swap(&[update(SHARED, Some(&taken), Some(&seized))]), Ok(SwapResult::Done));
         // Once more is right, too: the answer could have been lost.
-        assert_eq!(refs.swap(&[update(LEASE, Some(&taken), Some(&seized))]), Ok(SwapResult::Done));
+        assert_eq!(refs.swap(&[update(SHARED, Some(&taken), Some(&seized))]), Ok(SwapResult::Done));
         seized
     });
     assert_eq!(machines.write(0, Some(&taken), "first again\n"), Err(SwapResult::Refused));
     assert_eq!(machines.write(0, None, "first anew\n"), Err(SwapResult::Refused));
-    assert_eq!(machines.tip(LEASE), Some(seized));
+    assert_eq!(machines.tip(SHARED), Some(seized));
 }
 
 #[test]
@@ -71,13 +71,13 @@ fn a_branch_and_its_record_move_together_or_not_at_all() {
     let folder = yard.path("repo");
     let refs = Refs { folder: &folder, remote: &machines.hub, stop: &|| false, patience: None };
     let work = yard.git("repo", &["rev-parse", "HEAD"]).trim_end().to_owned();
-    refs.fetch(&[LEASE], &[]).unwrap();
+    refs.fetch(&[SHARED], &[]).unwrap();
     let kept = refs.commit("kept", Some(&taken)).unwrap();
     let both = |old: &str, work: &str| {
-        refs.swap(&[update(branch, None, Some(work)), update(LEASE, Some(old), Some(&kept))])
+        refs.swap(&[update(branch, None, Some(work)), update(SHARED, Some(old), Some(&kept))])
     };
     assert_eq!(both(&work, &work), Ok(SwapResult::Refused));
-    assert_eq!((machines.tip(branch), machines.tip(LEASE)), (None, Some(taken.clone())));
+    assert_eq!((machines.tip(branch), machines.tip(SHARED)), (None, Some(taken.clone())));
     machines.hook("update", "case $1 in refs/heads/*) echo 'no branches today'; exit 1;; esac");
     let fault = both(&taken, &work).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Rejected);
@@ -85,10 +85,10 @@ fn a_branch_and_its_record_move_together_or_not_at_all() {
     refs failed: [remote rejected] (hook declined): no branches today
     hint: do what the remote asks for, or have its rules take these refs
     ");
-    assert_eq!((machines.tip(branch), machines.tip(LEASE)), (None, Some(taken.clone())));
+    assert_eq!((machines.tip(branch), machines.tip(SHARED)), (None, Some(taken.clone())));
     machines.hook("update", "exit 0");
     assert_eq!(both(&taken, &work), Ok(SwapResult::Done));
-    assert_eq!((machines.tip(branch), machines.tip(LEASE)), (Some(work), Some(kept.clone())));
+    assert_eq!((machines.tip(branch), machines.tip(SHARED)), (Some(work), Some(kept.clone())));
     assert_eq!(yard.git("repo", &["for-each-ref", "--format=%(refname)"]), "refs/heads/main\n");
 }
 
@@ -97,15 +97,15 @@ fn a_plus_before_a_refspec_would_void_the_lease_so_no_push_has_one() {
     let machines = Machines::new(2);
     let taken = machines.write(0, None, "mine").unwrap();
     let other = machines.on(1, |refs| refs.commit("also mine", None)).unwrap();
-    let arguments = push_arguments(&machines.hub, &[update(LEASE, None, Some(&other))]).unwrap();
+    let arguments = push_arguments(&machines.hub, &[update(SHARED, None, Some(&other))]).unwrap();
     let refspec = arguments.last().unwrap().clone();
     assert_eq!(machines.write(1, None, "also mine"), Err(SwapResult::Refused));
-    assert_eq!(machines.tip(LEASE), Some(taken));
+    assert_eq!(machines.tip(SHARED), Some(taken));
     let plus = format!("+{refspec}");
     let mut raw: Vec<&str> = arguments.iter().map(String::as_str).collect();
     *raw.last_mut().unwrap() = &plus;
     machines.yard.git("m1", &raw);
-    assert_eq!(machines.tip(LEASE), Some(other), "git no longer ignores the lease");
+    assert_eq!(machines.tip(SHARED), Some(other), "git no longer ignores the lease");
 }
 
 proptest! {
@@ -158,17 +158,17 @@ fn a_ref_that_is_deleted_meanwhile_stops_its_holder_and_nobody_else() {
         refs.swap(&[update("refs/crew/fleet/other", None, Some(&new))]).unwrap();
         new
     });
-    machines.yard.git("hub.git", &["update-ref", "-d", LEASE]);
+    machines.yard.git("hub.git", &["update-ref", "-d", SHARED]);
     assert_eq!(machines.write(0, Some(&taken), "kept"), Err(SwapResult::Refused));
     machines.on(0, |refs| {
-        let names = [LEASE, "refs/crew/fleet/other"];
+        let names = [SHARED, "refs/crew/fleet/other"];
         assert_eq!(refs.fetch(&names, &[]), Ok(()));
-        assert_eq!(refs.fetch(&[LEASE], &[]), Ok(()));
+        assert_eq!(refs.fetch(&[SHARED], &[]), Ok(()));
         let delete = |name: &str, old: &str| update(name, Some(old), None);
         // What is to be gone is gone.
-        assert_eq!(refs.swap(&[delete(LEASE, &taken)]), Ok(SwapResult::Done));
+        assert_eq!(refs.swap(&[delete(SHARED, &taken)]), Ok(SwapResult::Done));
         // But no swap of two is done by halves.
-        let both = [delete(LEASE, &taken), delete(names[1], &there)];
+        let both = [delete(SHARED, &taken), delete(names[1], &there)];
         assert_eq!(refs.swap(&both), Ok(SwapResult::Refused));
         assert_eq!(refs.swap(&[delete(names[1], &taken)]), Ok(SwapResult::Refused));
         assert_eq!(refs.swap(&[delete(names[1], &there)]), Ok(SwapResult::Done));
@@ -182,17 +182,17 @@ fn a_push_that_landed_without_an_answer_is_done() {
     // The remote ends after it moved the refs and before it says so.
     machines.hook("reference-transaction", "[ $1 = committed ] && kill -9 $PPID; exit 0");
     let taken = machines.write(0, None, "first").unwrap();
-    assert_eq!(machines.tip(LEASE), Some(taken.clone()));
+    assert_eq!(machines.tip(SHARED), Some(taken.clone()));
     let kept = machines.write(0, Some(&taken), "second").unwrap();
     assert_eq!(machines.write(1, None, "other"), Err(SwapResult::Refused));
     // And ends before it moved them.
     machines.hook("reference-transaction", "[ $1 = prepared ] && kill -9 $PPID; exit 0");
     machines.on(0, |refs| {
         let new = refs.commit("third", Some(&kept)).unwrap();
-        let fault = refs.swap(&[update(LEASE, Some(&kept), Some(&new))]).unwrap_err();
+        let fault = refs.swap(&[update(SHARED, Some(&kept), Some(&new))]).unwrap_err();
         assert_eq!(fault.trouble, GitTrouble::Network);
     });
-    assert_eq!(machines.tip(LEASE), Some(kept));
+    assert_eq!(machines.tip(SHARED), Some(kept));
 }
 
 #[test]
@@ -207,10 +207,10 @@ fn a_lock_on_the_remote_is_tried_again_and_then_reported() {
     machines.hook("pre-receive", "touch refs/crew/fleet/task.lock; echo x >> tries");
     machines.on(0, |refs| {
         let new = refs.commit("second", Some(&taken)).unwrap();
-        let fault = refs.swap(&[update(LEASE, Some(&taken), Some(&new))]).unwrap_err();
+        let fault = refs.swap(&[update(SHARED, Some(&taken), Some(&new))]).unwrap_err();
         assert_eq!(fault.trouble, GitTrouble::Rejected);
         assert!(fault.cause.contains("cannot lock ref"), "{fault}");
     });
     assert_eq!(machines.yard.read("hub.git/tries"), "x\nx\nx\n");
-    assert_eq!(machines.tip(LEASE), Some(taken));
+    assert_eq!(machines.tip(SHARED), Some(taken));
 }
