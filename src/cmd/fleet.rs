@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Text;
 
-use super::watch::board::FullScreen;
+use super::watch::screen::FullScreen;
 use super::{attempt, home, leave_to_a_person, print, project, reading, refuse_an_agent};
 use crate::drive::error_text::error_text;
 use crate::engine::fleet::{Refusal, TaskId};

@@ -3,6 +3,7 @@
 
 mod act;
 pub mod board;
+pub mod screen;
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Opens the board, at the named loop if there is a name; off a terminal it follows one loop.
 pub fn watch(name: Option<&str>) -> Result<Exit> {
-    if !board::FullScreen::is_possible() {
+    if !screen::FullScreen::is_possible() {
         return follow(name);
     }
     match name {
