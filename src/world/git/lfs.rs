@@ -8,7 +8,6 @@ use shell_words::quote;
 
 use super::Git;
 use super::head::{common, folder};
-use super::push::fault;
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::text::count;
 use crate::parse::git_push::lfs_pointers;
@@ -50,7 +49,12 @@ impl LfsPush<'_> {
         let objects = self.git.printed(&[&form[..], commits].concat());
         let files = objects.and_then(|objects| pointers(self.git, &objects)).ok_or_else(|| {
             let cause = "git does not list the files of git LFS of this branch".to_owned();
-            fault(GitTrouble::Incomplete, cause, "git lfs ls-files shows them".to_owned())
+            GitFault::new(
+                GitStep::Push,
+                GitTrouble::Incomplete,
+                cause,
+                "git lfs ls-files shows them",
+            )
         })?;
         let address = self.address.strip_prefix("file://").unwrap_or(self.address);
         // It has all of none, too.
@@ -60,7 +64,7 @@ impl LfsPush<'_> {
         self.push(&files).map_err(|why| {
             let files_of = count(files.len() as u64, "file");
             let cause = format!("{files_of} of git LFS may be missing on {}: {why}", self.remote);
-            fault(GitTrouble::Incomplete, cause, self.cure(&files[0]))
+            GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, self.cure(&files[0]))
         })
     }
 
