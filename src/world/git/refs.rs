@@ -217,19 +217,6 @@ impl Refs<'_> {
         }
     }
 
-    /// The messages of a commit and of its first parents, the newest first, at most so many. Those
-    /// that are not text of at most 8 MiB are left out.
-    pub fn journal(&self, id: &str, most: usize) -> Result<Vec<String>, GitFault> {
-        identified(id)?;
-        let most = format!("--max-count={most}");
-        let arguments = ["rev-list", "--first-parent", &most, id, "--"];
-        let stop = self.ends();
-        let git = Git { stop: Some(&stop), ..Git::here(self.folder) };
-        let ids = git.well(GitStep::Refs, &arguments)?;
-        let ids: Vec<String> = ids.lines().map(str::to_owned).collect();
-        Ok(self.messages(&ids)?.into_iter().flatten().collect())
-    }
-
     /// Whether the remote takes a ref of this name, found out with one of a similar name, which is
     /// deleted again. Where nobody may delete, it stays.
     pub fn takes(&self, name: &str) -> Result<bool, GitFault> {

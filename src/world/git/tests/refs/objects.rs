@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::{SHARED, Machines, update};
+use super::{Machines, SHARED, update};
 use crate::engine::git::{GitTrouble, SwapResult};
 use crate::world::git::refs::Refs;
 
@@ -52,27 +52,9 @@ fn a_fetch_brings_only_what_is_new_since_what_is_known() {
     // Known once, and cleared away since.
     let gone = machines.on(0, |refs| refs.commit("nowhere else", None)).unwrap();
     machines.on(1, |refs| refs.fetch(&[SHARED], &[&gone])).unwrap();
-    let journal = machines.on(1, |refs| refs.journal(&fourth, 3));
-    assert_eq!(journal.unwrap(), ["4", "3", "2"]);
-}
-
-#[test]
-fn the_journal_has_the_newest_first_and_follows_first_parents() {
-    let machines = Machines::new(1);
-    let mut tip = machines.write(0, None, "attempt 1\n").unwrap();
-    for number in 2..=4 {
-        tip = machines.write(0, Some(&tip), &format!("attempt {number}\n")).unwrap();
-    }
-    machines.on(0, |refs| {
-        let all = ["attempt 4\n", "attempt 3\n", "attempt 2\n", "attempt 1\n"];
-        assert_eq!(refs.journal(&tip, 9).unwrap(), all);
-        assert_eq!(refs.journal(&tip, 2).unwrap(), all[..2]);
-        let fault = refs.journal(&"1".repeat(40), 2).unwrap_err();
-        assert_snapshot!(fault, @"
-        refs failed: bad object 1111111111111111111111111111111111111111
-        hint: run the same with git by hand to see all of it
-        ");
-    });
+    let known = [fourth, third, second];
+    let messages = machines.on(1, |refs| refs.messages(&known)).unwrap();
+    assert_eq!(messages, ["4", "3", "2"].map(|it| Some(it.to_owned())));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::thread;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
-use super::{SHARED, Machines, update};
+use super::{Machines, SHARED, update};
 use crate::engine::git::{GitTrouble, RefUpdate, RemoteRef, SwapResult};
 use crate::parse::git::is_id;
 use crate::parse::git_push::is_ref_name;
