@@ -44,8 +44,13 @@ fn a_pull_request_is_opened_once_for_each_task_whoever_is_killed_and_stays_one()
     let hub = world.hub().display().to_string();
     assert!(world.noted("remotes").lines().all(|line| line == hub), "{}", world.noted("remotes"));
     assert_eq!(world.run(&["--land", "pr"]).code(), 0);
-    assert_eq!(world.run(&["--land"]).code(), 10, "they are on no main yet");
     are_open();
+    // A start that lands takes what is in requests to main, too.
+    assert_eq!(world.run(&["--land"]).code(), 0);
+    for task in ["a", "b"] {
+        assert_eq!(world.shown("main", &format!("work-{task}")), "1\n");
+        assert_eq!(world.begun(task), [1]);
+    }
 }
 
 #[test]

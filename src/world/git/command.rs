@@ -207,6 +207,9 @@ impl Said {
             (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
         } else if let Some(lock) = taken_lock(&self.text) {
             return locked(step, lock);
+        } else if has("fsck error") {
+            let cure = "take it out of the commits; git fsck names it".to_owned();
+            (GitTrouble::Rejected, complaint(&self.text), cure)
         } else {
             let cure = "run the same with git by hand to see all of it".to_owned();
             (Other, complaint(&self.text), cure)
