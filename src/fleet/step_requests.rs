@@ -1,12 +1,16 @@
-//! What follows from a request: a pause, a cancel, another try, a message, a signal. What is
-//! cancelled stays so until it is resumed, and what is completed is never worked on again.
+//! What follows from what people do: task files, requests (a pause, a cancel, another try, a
+//! message) and signals. What is cancelled stays so until it is resumed, and what is completed is
+//! never worked on again.
 
+use std::collections::BTreeMap;
+
+use super::plan::lacks_a_share;
 use super::record::{
     EndReason, Landed, MESSAGES_MAX, TaskEnding, TaskRecord, TaskRequest, TaskState,
 };
 use super::spec::AttemptReport;
-use super::step::{Effect, FleetRequest, Turn};
-use crate::engine::fleet::TaskId;
+use super::step::{DescribedTask, Effect, FleetLine, FleetRequest, Turn};
+use crate::engine::fleet::{LandingMode, TaskId};
 use crate::engine::record::Outcome;
 
 /// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
@@ -21,6 +25,89 @@ const SIGNALLED: [&str; 4] = [
 const BY_AGENT: &str = "(an agent says, unchecked) ";
 
 impl Turn<'_> {
+    /// Takes in the folder as it is now: what is new, has changed or has no file any more.
+    pub(super) fn described(&mut self, mut tasks: Vec<DescribedTask>) {
+        tasks.sort_by(|one, other| one.task.turn(&other.task));
+        let is_start = !std::mem::replace(&mut self.known.has_begun, true);
+        let before = std::mem::replace(&mut self.known.described, tasks);
+        let revision = |it: DescribedTask| (it.task.id, it.task.revision);
+        let before: BTreeMap<TaskId, String> = before.into_iter().map(revision).collect();
+        for it in &self.known.described {
+            let (id, limits) = (&it.task.id, &it.contract.limits);
+            let new = || TaskRecord::new(&it.task.revision, limits.max_iterations, self.now);
+            self.is_changed |= !self.record.tasks.contains_key(id);
+            self.record.tasks.entry(id.clone()).or_insert_with(new);
+        }
+        for id in self.those(|_| true) {
+            let revision = self.known.described(&id).map(|it| it.task.revision.clone());
+            match before.get(&id) {
+                _ if is_start => self.on(&id, revision, Self::begin),
+                Some(_) if revision.is_none() => {
+                    self.note(format!("{}: the file is gone", self.file(&id)));
+                }
+                Some(before) if revision.as_ref() == Some(before) => {}
+                _ => self.note_change(&id, revision.as_ref()),
+            }
+        }
+    }
+
+    /// What a start makes of a task that was there before. An attempt that runs is adopted, and a
+    /// pause of it is lifted; a cancel that a landing has not obeyed ends the task; completed work
+    /// lands if the fleet lands now, and on the base also where it is in a pull request; what has
+    /// no file any more is given up unless it is done.
+    fn begin(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<String>) {
+        let (lands, is_gone) = (self.lands(), revision.is_none());
+        self.note_change(id, revision.as_ref());
+        let why = "its file is gone".to_owned();
+        let given_up = TaskEnding::new(Outcome::Cancelled, why, EndReason::Person);
+        match (task.state.clone(), self.record.cancel_of(id)) {
+            (TaskState::Running { .. }, cancel) => {
+                self.say(FleetLine::Adopted { task: id.clone() });
+                if lacks_a_share(self.record, task) {
+                    self.pause(id);
+                } else if cancel.is_none() {
+                    self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
+                }
+                if is_gone {
+                    let named = self.record.named(id);
+                    self.note(format!("{id} runs without its file; crew cancel {named} ends it"));
+                }
+            }
+            (TaskState::Ended(ending), _) if ending.is_completed() => {
+                let is_landed = match self.record.terms.landing {
+                    LandingMode::Main => matches!(ending.landed, Some(Landed::Main(_))),
+                    LandingMode::Pr => ending.landed.is_some(),
+                    LandingMode::No => true,
+                };
+                if !is_landed && !is_gone {
+                    task.land(ending, self.now);
+                    self.note(format!("{id} is completed, and lands now"));
+                }
+            }
+            (TaskState::Ended(ending), _) if ending.is_cancelled() => {}
+            (TaskState::Waiting | TaskState::Landing(_), Some(cancelled)) => {
+                self.end(id, task, cancelled);
+            }
+            _ if is_gone => self.end(id, task, given_up),
+            (TaskState::Landing(ending), _) if !lands => self.end(id, task, ending),
+            _ => {}
+        }
+    }
+
+    /// Says what becomes of a text that changed, unless it just counts.
+    fn note_change(&mut self, id: &TaskId, revision: Option<&String>) {
+        let is_new = |task: &&TaskRecord| revision.is_some_and(|it| *it != task.revision);
+        let text = match self.record.task(id).filter(is_new).map(|task| &task.state) {
+            Some(TaskState::Running { .. }) => "it runs; its next start takes that",
+            Some(TaskState::Ended(it)) if it.is_completed() => {
+                "it is completed: give the file another name"
+            }
+            Some(TaskState::Ended(_)) => "it has ended; crew resume takes that",
+            Some(TaskState::Waiting | TaskState::Landing(_)) | None => return,
+        };
+        self.note(format!("{id} has changed, but {text}"));
+    }
+
     /// Takes in a signal. The first starts nothing more, the second ends what runs.
     pub(super) fn signalled(&mut self, times: u32, is_hangup: bool) {
         self.known.is_hangup |= is_hangup;

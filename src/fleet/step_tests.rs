@@ -1,317 +1,14 @@
+//! What follows from single events and from rows of them.
+
+use super::table_tests::{conflict, effect, state, states};
 use super::*;
 use crate::engine::fixture::at;
 use crate::engine::fleet::{Carried, Remote};
-use crate::engine::record::Proof;
 use crate::fleet::fixture::{
     Bench, a_described, a_report, a_running_task, a_setup, a_task, an_ended_task, an_ending,
     commit, id,
 };
 use crate::fleet::record::{FleetSetup, Holder};
-
-/// An effect in a few words.
-fn effect(effect: &Effect) -> String {
-    match effect {
-        Effect::Save => "save".to_owned(),
-        Effect::Start { number, continues, .. } => {
-            format!("start {number}{}", if *continues { " again" } else { "" })
-        }
-        Effect::Pass { request, .. } => match request {
-            FleetRequest::Task(request) if request.ending().is_some() => "pass cancel".to_owned(),
-            FleetRequest::Task(_) => "pass pause".to_owned(),
-            FleetRequest::Resume { .. } => "pass resume".to_owned(),
-            FleetRequest::Tell { words, .. } => format!("pass \"{words}\""),
-        },
-        Effect::End { .. } => "TERM".to_owned(),
-        Effect::Fetch { .. } => "fetch".to_owned(),
-        Effect::Land { .. } => "land".to_owned(),
-        Effect::OpenRequest { .. } => "open request".to_owned(),
-        Effect::Remove { .. } => "remove".to_owned(),
-        Effect::Say(_) => String::new(),
-        Effect::Finish => "finish".to_owned(),
-    }
-}
-
-fn state(task: &TaskRecord) -> String {
-    let request = match &task.request {
-        None => "",
-        Some(TaskRequest::Pause { .. }) => ", to pause",
-        Some(TaskRequest::Cancel { .. }) => ", to cancel",
-    };
-    let state = match &task.state {
-        TaskState::Waiting => "waits".to_owned(),
-        TaskState::Running { .. } => format!("runs {}", task.attempt),
-        TaskState::Landing { .. } => "lands".to_owned(),
-        TaskState::Ended(ending) => match &ending.landed {
-            Some(_) => "landed".to_owned(),
-            None => format!("{} ({:?})", ending.outcome.label(), ending.reason),
-        },
-    };
-    let messages = match task.messages.len() {
-        0 => String::new(),
-        number => format!(", {number} message"),
-    };
-    format!("{state}{request}{messages}")
-}
-
-fn states() -> Vec<(&'static str, TaskRecord)> {
-    let landing = TaskState::Landing(an_ending(Outcome::Completed));
-    let landing = TaskRecord { state: landing, attempt: 1, ..a_task() };
-    let paused = Some(TaskRequest::Pause { now: false });
-    let mut landed = an_ended_task(Outcome::Completed);
-    if let TaskState::Ended(ending) = &mut landed.state {
-        ending.landed = Some(Landed::Main(Some(commit(1))));
-    }
-    let mut refused = an_ended_task(Outcome::Blocked);
-    if let TaskState::Ended(ending) = &mut refused.state {
-        (ending.proof, ending.reason) = (Some(Proof::Checked), EndReason::Red);
-    }
-    let mut changed_tests = an_ended_task(Outcome::Blocked);
-    if let TaskState::Ended(ending) = &mut changed_tests.state {
-        ending.reason = EndReason::TestChanges;
-    }
-    let mut exhausted = an_ended_task(Outcome::Exhausted);
-    exhausted.carried = Carried { completed: 10, ..Carried::default() };
-    vec![
-        ("waits", TaskRecord { attempt: 1, ..a_task() }),
-        ("waits, paused", TaskRecord { request: paused.clone(), attempt: 1, ..a_task() }),
-        ("runs", a_running_task()),
-        ("runs, sent back", TaskRecord { sent_back: Some(conflict()), ..a_running_task() }),
-        ("lands", landing.clone()),
-        ("lands, paused", TaskRecord { request: paused, ..landing }),
-        ("completed", an_ended_task(Outcome::Completed)),
-        ("landed", landed),
-        ("blocked", an_ended_task(Outcome::Blocked)),
-        ("test changes", changed_tests),
-        ("refused", refused),
-        ("exhausted", exhausted),
-        ("cancelled", an_ended_task(Outcome::Cancelled)),
-    ]
-}
-
-fn conflict() -> Refusal {
-    Refusal::Conflict(vec!["a.rs".to_owned()])
-}
-
-fn cancel(now: bool) -> TaskRequest {
-    TaskRequest::Cancel { now, by_agent: false, reason: None }
-}
-
-fn task_requests() -> Vec<(&'static str, FleetRequest)> {
-    let tell = |by_agent| FleetRequest::Tell { words: "hi".to_owned(), by_agent };
-    vec![
-        ("pause", FleetRequest::Task(TaskRequest::Pause { now: false })),
-        ("pause now", FleetRequest::Task(TaskRequest::Pause { now: true })),
-        ("cancel", FleetRequest::Task(cancel(false))),
-        ("cancel now", FleetRequest::Task(cancel(true))),
-        ("resume", FleetRequest::Resume { accepts_test_changes: false }),
-        ("accept", FleetRequest::Resume { accepts_test_changes: true }),
-        ("tell", tell(false)),
-        ("agent tells", tell(true)),
-    ]
-}
-
-fn events() -> Vec<(String, FleetEvent)> {
-    let mut events: Vec<(String, FleetEvent)> = Vec::new();
-    for (name, request) in task_requests() {
-        let one = FleetEvent::Requested(Some(id("a")), request.clone());
-        events.push((name.to_owned(), one));
-        events.push((format!("{name} all"), FleetEvent::Requested(None, request)));
-    }
-    let mut changed = a_described("a");
-    changed.task.revision = "r2".to_owned();
-    let failed = |needs_person| AttemptEnd::Failed {
-        why: "setup".to_owned(),
-        reason: EndReason::Machine,
-        needs_person,
-    };
-    let ends = [
-        ("iteration", None),
-        ("completes", Some(AttemptEnd::Ended(an_ending(Outcome::Completed)))),
-        ("stalls", Some(AttemptEnd::Ended(an_ending(Outcome::Stalled)))),
-        ("is cancelled", Some(AttemptEnd::Ended(an_ending(Outcome::Cancelled)))),
-        ("is paused", Some(AttemptEnd::Paused)),
-        ("interrupted", Some(AttemptEnd::Interrupted)),
-        ("fails", Some(failed(false))),
-        ("fails for good", Some(failed(true))),
-    ];
-    for (name, end) in ends {
-        let report = FleetEvent::Reported(id("a"), a_report(1, 1, end));
-        events.push((name.to_owned(), report));
-    }
-    let (task, why) = (id("a"), "why".to_owned());
-    let landing_failed = |needs_person| FleetEvent::LandingFailed {
-        task: id("a"),
-        why: "why".to_owned(),
-        needs_person,
-    };
-    let folder = Refusal::Folder("tasks/a.md".to_owned());
-    let more = [
-        ("same file", FleetEvent::Described(vec![a_described("a")])),
-        ("new file", FleetEvent::Described(vec![a_described("a"), a_described("b")])),
-        ("changed file", FleetEvent::Described(vec![changed])),
-        ("no file", FleetEvent::Described(Vec::new())),
-        ("old report", FleetEvent::Reported(id("a"), a_report(9, 1, Some(AttemptEnd::Paused)))),
-        ("taken", FleetEvent::Started { task: id("a"), number: 1, job: "8".to_owned() }),
-        ("fetched", FleetEvent::Fetched { task: id("a"), commit: commit(1) }),
-        ("gone", FleetEvent::Gone { task: id("a"), number: 1, why: why.clone() }),
-        ("old one gone", FleetEvent::Gone { task: id("a"), number: 9, why: why.clone() }),
-        ("not started", FleetEvent::NotStarted { task, why: why.clone() }),
-        ("landed", FleetEvent::Landed(id("a"), Landed::Main(Some(commit(1))))),
-        ("requested", FleetEvent::Landed(id("a"), Landed::Request("https://h/1".to_owned()))),
-        ("conflict", FleetEvent::Refused(id("a"), conflict())),
-        ("folder", FleetEvent::Refused(id("a"), folder)),
-        ("landing failed", landing_failed(false)),
-        ("landing failed for good", landing_failed(true)),
-        ("trouble", FleetEvent::Trouble { of: "push", why: Some(why) }),
-        ("restored", FleetEvent::Trouble { of: "push", why: None }),
-        ("signal", FleetEvent::Signal { times: 1, is_hangup: false }),
-        ("signals", FleetEvent::Signal { times: 2, is_hangup: false }),
-        ("hangup", FleetEvent::Signal { times: 1, is_hangup: true }),
-        ("tick", FleetEvent::Tick),
-    ];
-    events.extend(more.into_iter().map(|(name, event)| (name.to_owned(), event)));
-    events
-}
-
-/// What each event does to a task in each state: `events: effects → state`.
-#[test]
-fn every_event_in_every_state() {
-    let mut rows = Vec::new();
-    for (name, task) in states() {
-        let mut groups: Vec<(String, Vec<String>)> = vec![("nothing".to_owned(), Vec::new())];
-        for (event_name, event) in events() {
-            let mut bench = Bench::of(LandingMode::Main, vec![("a", task.clone())]);
-            match name {
-                "lands" => bench.known.landing = Some(id("a")),
-                "waits" => bench.known.slots = 0,
-                _ => {}
-            }
-            let told: Vec<String> = bench.step(event).iter().map(effect).collect();
-            let told = told.iter().filter(|it| !it.is_empty()).map(String::as_str);
-            let told = told.collect::<Vec<_>>().join(", ");
-            let (before, after) = (state(&task), state(bench.task("a")));
-            let is_same = after == before;
-            let result = match &*told {
-                "" | "finish" | "save" | "save, finish" if is_same => "nothing".to_owned(),
-                _ if is_same => told,
-                _ => format!("{told} → {after}"),
-            };
-            match groups.iter_mut().find(|(known, _)| *known == result) {
-                Some((_, names)) => names.push(event_name),
-                None => groups.push((result, vec![event_name])),
-            }
-        }
-        groups.rotate_left(1);
-        rows.push(format!("# {name}"));
-        rows.extend(
-            groups.iter().map(|(result, names)| format!("{}: {result}", names.join(" · "))),
-        );
-    }
-    insta::assert_snapshot!(rows.join("\n"), @r##"
-    # waits
-    pause · pause now: save, finish → waits, to pause
-    cancel · cancel all · cancel now · cancel now all: save, finish → cancelled (Person)
-    tell · tell all · agent tells · agent tells all: save → waits, 1 message
-    pause all · pause now all · resume · resume all · accept · accept all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · new file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    # waits, paused
-    cancel · cancel all · cancel now · cancel now all: save, finish → cancelled (Person)
-    resume · resume all · accept · accept all: save, start 1 again → runs 1
-    tell · tell all · agent tells · agent tells all: save, finish → waits, to pause, 1 message
-    new file: save, start 1
-    pause · pause all · pause now · pause now all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    # runs
-    pause · pause now: save, pass pause → runs 1, to pause
-    pause all · pause now all: save, pass pause
-    cancel · cancel all · cancel now · cancel now all: save, pass cancel → runs 1, to cancel
-    resume · resume all · accept · accept all: pass resume
-    tell · tell all · agent tells · agent tells all: save → runs 1, 1 message
-    completes: save, land → lands
-    stalls: save, finish → stalled (Loop)
-    is cancelled: save, finish → cancelled (Loop)
-    is paused: save, finish → waits, to pause
-    interrupted · fails · gone: save, start 1 again
-    fails for good: save, finish → blocked (Machine)
-    new file: save, start 1
-    not started: save → waits
-    signal · hangup: pass pause
-    signals: TERM
-    iteration · same file · changed file · no file · old report · taken · fetched · old one gone · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · tick: nothing
-    # runs, sent back
-    pause · pause now: save, pass pause → runs 1, to pause
-    pause all · pause now all: save, pass pause
-    cancel · cancel all · cancel now · cancel now all: save, pass cancel → runs 1, to cancel
-    resume · resume all · accept · accept all: pass resume
-    tell · tell all · agent tells · agent tells all: save → runs 1, 1 message
-    completes: save, land → lands
-    stalls: save, finish → blocked (Conflict)
-    is cancelled: save, finish → cancelled (Loop)
-    is paused: save, finish → waits, to pause
-    interrupted · fails · gone: save, start 1 again
-    fails for good: save, finish → blocked (Machine)
-    new file: save, start 1
-    not started: save → waits
-    signal · hangup: pass pause
-    signals: TERM
-    iteration · same file · changed file · no file · old report · taken · fetched · old one gone · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · tick: nothing
-    # lands
-    pause · pause now: save → lands, to pause
-    cancel · cancel all · cancel now · cancel now all: save, TERM → lands, to cancel
-    tell · tell all · agent tells · agent tells all: save → lands, 1 message
-    new file: save, start 1
-    landed: save, remove, finish → landed
-    requested: save, finish → landed
-    conflict: save, start 2 → runs 2
-    folder: save, finish → blocked (Landing)
-    landing failed for good: save, finish → blocked (Machine)
-    signals: TERM
-    pause all · pause now all · resume · resume all · accept · accept all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landing failed · trouble · restored · signal · hangup · tick: nothing
-    # lands, paused
-    cancel · cancel all · cancel now · cancel now all: save, finish → cancelled (Person)
-    resume · resume all · accept · accept all: save, land → lands
-    tell · tell all · agent tells · agent tells all: save, finish → lands, to pause, 1 message
-    new file: save, start 1
-    landed: save, remove, finish → landed
-    requested: save, finish → landed
-    conflict: save, finish → waits, to pause
-    folder: save, finish → blocked (Landing)
-    landing failed for good: save, finish → blocked (Machine)
-    pause · pause all · pause now · pause now all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landing failed · trouble · restored · signal · signals · hangup · tick: nothing
-    # completed
-    cancel · cancel now: save, finish → cancelled (Person)
-    new file: save, start 1
-    pause · pause all · pause now · pause now all · cancel all · cancel now all · resume · resume all · accept · accept all · tell · tell all · agent tells · agent tells all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    # landed
-    new file: save, start 1
-    pause · pause all · pause now · pause now all · cancel · cancel all · cancel now · cancel now all · resume · resume all · accept · accept all · tell · tell all · agent tells · agent tells all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    # blocked
-    cancel · cancel now: save, finish → cancelled (Person)
-    resume · resume all: save, start 1 again → runs 1
-    tell · tell all · agent tells · agent tells all: save, finish → blocked (Loop), 1 message
-    new file: save, start 1
-    pause · pause all · pause now · pause now all · cancel all · cancel now all · accept · accept all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    # test changes
-    cancel · cancel now: save, finish → cancelled (Person)
-    resume · resume all · accept · accept all: save, start 1 again → runs 1
-    tell · tell all · agent tells · agent tells all: save, finish → blocked (TestChanges), 1 message
-    new file: save, start 1
-    pause · pause all · pause now · pause now all · cancel all · cancel now all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    # refused
-    cancel · cancel now: save, finish → cancelled (Person)
-    resume · resume all: save, land → lands
-    tell · tell all · agent tells · agent tells all: save, finish → blocked (Red), 1 message
-    new file: save, start 1
-    pause · pause all · pause now · pause now all · cancel all · cancel now all · accept · accept all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    # exhausted
-    cancel · cancel now: save, finish → cancelled (Person)
-    tell · agent tells: save, finish → exhausted (Loop), 1 message
-    new file: save, start 1
-    pause · pause all · pause now · pause now all · cancel all · cancel now all · resume · resume all · accept · accept all · tell all · agent tells all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    # cancelled
-    resume · resume all: save, start 1 again → runs 1
-    new file: save, start 1
-    pause · pause all · pause now · pause now all · cancel · cancel all · cancel now · cancel now all · accept · accept all · tell · tell all · agent tells · agent tells all · iteration · completes · stalls · is cancelled · is paused · interrupted · fails · fails for good · same file · changed file · no file · old report · taken · fetched · gone · old one gone · not started · landed · requested · conflict · folder · landing failed · landing failed for good · trouble · restored · signal · signals · hangup · tick: nothing
-    "##);
-}
 
 /// The notes of a step, in full.
 fn notes(effects: &[Effect]) -> Vec<String> {
@@ -704,17 +401,35 @@ fn work_that_was_not_fetched_does_not_land_and_is_fetched_before_the_end() {
 
 #[test]
 fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
-    let landing =
-        TaskRecord { tip: Some(commit(2)), commit: Some(commit(1)), ..states().remove(4).1 };
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", landing)]);
+    for (landing, state) in [(LandingMode::Main, "lands"), (LandingMode::No, "completed")] {
+        let (_, task) = states().into_iter().find(|(name, _)| *name == state).unwrap();
+        let task = TaskRecord { tip: Some(commit(2)), commit: Some(commit(1)), ..task };
+        let mut bench = Bench::of(landing, vec![("a", task)]);
+        bench.known.clones.clear();
+        let effects = bench.step(FleetEvent::Tick);
+        let expected = [
+            "a: its clone is gone, with the commits that were not fetched",
+            "a: its last clone is not here, and what was not committed in it is lost",
+        ];
+        assert_eq!(notes(&effects), expected, "{state}");
+        assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
+    }
+}
+
+#[test]
+fn a_fetch_that_nothing_waits_for_any_more_is_no_trouble() {
+    let task = TaskRecord { tip: Some(commit(2)), ..states().remove(4).1 };
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", task), ("b", a_task())]);
+    bench.known.slots = 1;
+    bench.step(FleetEvent::Tick);
+    let why = "No space left".to_owned();
+    bench.step(FleetEvent::FetchFailed { task: id("a"), why, is_its_own: false });
+    // A person removes the clone to make room.
     bench.known.clones.clear();
-    let effects = bench.step(FleetEvent::Tick);
-    let expected = [
-        "a: its clone is gone, with the commits that were not fetched",
-        "a: its last clone is not here, and what was not committed in it is lost",
-    ];
-    assert_eq!(notes(&effects), expected);
-    assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
+    bench.second += 60;
+    bench.step(FleetEvent::Tick);
+    bench.step(FleetEvent::Tick);
+    assert_eq!(bench.known.trouble(), None);
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod describe_tests;
 mod faults;
 #[cfg(test)]
 pub mod fixture;
+#[cfg(test)]
+mod fleet_file_tests;
 mod folder;
 mod front_matter;
 mod options;
