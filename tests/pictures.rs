@@ -241,7 +241,7 @@ fn the_picture_of_a_fleet_at_work() {
     let world = FleetWorld::new(AT_WORK)
         .tasks(&["addresses", "pay-retries"], "priority = 3\nverify = ['ls work-*']")
         .tasks(&["user-model"], "priority = 2\nafter = ['addresses']\nverify = ['ls work-*']")
-        .tasks(&["search", "vat"], "priority = 1")
+        .tasks(&["search", "vat"], "priority = 1\nafter = ['addresses']")
         .tasks(&["invoices"], "after = ['vat']")
         .tasks(&["emails"], "after = ['search', 'user-model']")
         .terms("slots = 2\n[land]\ncheck = ['true']")
