@@ -207,7 +207,9 @@ fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
 }
 
 fn print_what_stays(stays: &[String]) {
-    stays.iter().for_each(|why| print::err(&format!("crew: stays: {why}")));
+    for why in stays {
+        print::err(&format!("crew: stays: {why}"));
+    }
 }
 
 /// How the fleet sees one of its tasks, in one line.

@@ -92,6 +92,7 @@ pub fn coordinate(
 }
 
 /// A fleet that runs.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, named where it is")]
 pub(super) struct Coordinator<'a> {
     pub(super) home: &'a Home,
     pub(super) files: FleetFiles,
@@ -425,9 +426,10 @@ impl<'a> Coordinator<'a> {
                 || (is_local && attempt::is_alive(&self.files, &task, number))
                 || (!is_local && job.is_none() && self.began.elapsed_ms() < UNNAMED_MS);
             // After that look: the last words of one that is over are there now.
-            let report = match is_local {
-                true => attempt::read_report(&self.files, &task, number),
-                false => reports.get(&task).cloned(),
+            let report = if is_local {
+                attempt::read_report(&self.files, &task, number)
+            } else {
+                reports.get(&task).cloned()
             };
             if let Some(report) = report
                 && report.number == number
@@ -456,7 +458,7 @@ impl<'a> Coordinator<'a> {
                 self.take_in(FleetEvent::Described(tasks));
             }
             Ok(_) => {
-                self.note("fleet.toml changed what only a start can change: the next one does")
+                self.note("fleet.toml changed what only a start can change: the next one does");
             }
             Err(why) => self.note(&why),
         }
@@ -486,7 +488,9 @@ impl<'a> Coordinator<'a> {
         if self.record.is_local() {
             self.note("this one ends what it started, and writes nothing more");
             let running = self.running();
-            running.iter().for_each(|(task, _)| self.end_attempt(task));
+            for (task, _) in &running {
+                self.end_attempt(task);
+            }
             Deadline::after(END_WITHIN).poll(LOOKS[1], || {
                 let _ = self.executor.list();
                 let lives =

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::engine::fixture::a_loop;
-use crate::engine::fleet::FleetTask;
+use crate::engine::fleet::{Carried, FleetTask};
 use crate::engine::git::RefUpdate;
 use crate::engine::record::{Outcome, Proof};
 use crate::fleet::executors::{FoundJobs, JobSystem};
@@ -77,7 +77,7 @@ impl Scripted {
             process: None,
             loop_id: None,
             phase: AttemptPhase::Preparing,
-            carried: Default::default(),
+            carried: Carried::default(),
             commit: None,
             stands_on: None,
             conflicts: Vec::new(),
@@ -91,7 +91,7 @@ impl Scripted {
 }
 
 impl JobSystem for Scripted {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "scripted"
     }
 

@@ -145,7 +145,11 @@ impl Coordinator<'_> {
         let report = self.known.reports.get(task);
         let is_queued = report.is_some_and(|report| report.phase == AttemptPhase::Queued);
         let has_loop = self.record.task(task).is_some_and(|record| record.loop_id.is_some());
-        let takes_it = if is_queued { has_loop } else { report.is_some_and(|it| it.has_loop()) };
+        let takes_it = if is_queued {
+            has_loop
+        } else {
+            report.is_some_and(super::spec::AttemptReport::has_loop)
+        };
         self.record.is_local() && !takes_it && (is_queued || request.is_now())
     }
 

@@ -8,6 +8,7 @@ use super::spec::{AttemptReport, DescribedTask};
 use crate::engine::fleet::{Refusal, TaskId};
 
 /// Something that happened.
+#[expect(clippy::large_enum_variant, reason = "only a few live at a time")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FleetEvent {
     /// The folder as it is now. The first one is the start: what was found out about attempts that

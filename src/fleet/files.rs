@@ -134,8 +134,9 @@ mod tests {
         for clone in [files.clone(&vat, 2), files.clone(&dotted, 10), files.land()] {
             std::fs::create_dir(clone).unwrap();
         }
-        std::fs::write(files.record(), "{}").unwrap();
-        std::fs::write(files.clone(&vat, 3), "a file").unwrap();
+        for file in [files.record(), files.clone(&vat, 3)] {
+            disk::write(&file, b"{}", disk::Durability::Process).unwrap();
+        }
         let mut found = files.clones();
         found.sort();
         assert_eq!(found, [(dotted, 10), (vat, 2)]);

@@ -103,8 +103,8 @@ mod tests {
         "vat-rounding".parse().unwrap()
     }
 
-    fn told(line: FleetLine) -> String {
-        super::line(&line, &FleetRecord::default(), at(0).wall.fixed_offset())
+    fn shown_line(line: &FleetLine) -> String {
+        super::line(line, &FleetRecord::default(), at(0).wall.fixed_offset())
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
             FleetLine::Note("vat stays exhausted\nhint: raise max-iterations".to_owned()),
             FleetLine::Note("the account answers \u{1b}]0;again\u{7}again".to_owned()),
         ];
-        assert_snapshot!(lines.map(told).join("\n"), @"
+        assert_snapshot!(lines.map(|line| shown_line(&line)).join("\n"), @"
         vat-rounding   starts
         a-name-that-is-rather-long starts, attempt 2
         vat-rounding   continues

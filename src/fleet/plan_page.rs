@@ -229,13 +229,13 @@ fn agent(task: &DescribedTask) -> String {
     let cost = Money::from_micros(task.contract.limits.max_cost_micros);
     let mut text = shown(&run.agent.name);
     if let Some(model) = &run.model {
-        text += &format!(", model {}", shown(model));
+        text.extend([", model ", &shown(model)]);
     }
     if run.permissions != Permissions::default() {
-        text += &format!(", permissions {}", run.permissions.label());
+        text.extend([", permissions ", run.permissions.label()]);
     }
     if cost != Money::default() {
-        text += &format!(", at most {cost}");
+        text.extend([", at most ", &cost.to_string()]);
     }
     for (at, agent) in run.fallback.iter().enumerate() {
         text += if at == 0 { "; then " } else { ", " };

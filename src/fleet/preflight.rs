@@ -46,8 +46,8 @@ pub fn check(home: &Home, setup: &FleetSetup, tasks: &[DescribedTask]) -> Result
     if missing.is_empty() {
         return Ok(notes);
     }
-    let lines: String = missing.iter().map(|what| format!("\n  {what}")).collect();
-    bail!("the fleet {} cannot start:{lines}\nhint: nothing was started", setup.name)
+    let lines = missing.join("\n  ");
+    bail!("the fleet {} cannot start:\n  {lines}\nhint: nothing was started", setup.name)
 }
 
 /// What is looked at, and what was found so far.

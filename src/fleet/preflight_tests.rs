@@ -70,7 +70,7 @@ fn a_remote_that_lacks_the_base_or_its_commits_or_does_not_answer_is_reported() 
     yard.git("shop", &["branch", "other"]);
     let why = refused(&yard);
     assert!(why.contains("origin has no branch other for the tasks to start from"), "{why}");
-    std::fs::rename(yard.path("origin.git"), yard.path("away")).unwrap();
+    disk::rename(&yard.path("origin.git"), &yard.path("away")).unwrap();
     let why = refused(&yard);
     assert!(why.contains("the remote origin cannot be used: "), "{why}");
     assert!(why.contains("without --push, --land and --on it is not needed"), "{why}");

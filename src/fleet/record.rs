@@ -95,7 +95,7 @@ impl FleetSetup {
             LandingMode::No => "",
         };
         if self.executor != LOCAL {
-            command += &format!(" --on {}", shell_words::quote(&self.executor));
+            command.extend([" --on ", &shell_words::quote(&self.executor)]);
         }
         command
     }
@@ -112,6 +112,7 @@ pub struct Holder {
 }
 
 /// How far a task is.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, kept by its name")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
     /// Fingerprint of the text that it works by: prompt, options and setup.

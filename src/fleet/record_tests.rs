@@ -146,7 +146,7 @@ fn the_command_that_continues_a_fleet_has_its_options() {
         let remote = Remote { name: "origin".to_owned(), url: "/hub".to_owned() };
         let (folder, executor) = ("my tasks".to_owned(), executor.to_owned());
         let remote = Some(remote).filter(|_| has_remote);
-        FleetSetup { folder, landing, remote, executor, ..FleetSetup::default() }.run_command()
+        FleetSetup { folder, executor, remote, landing, ..FleetSetup::default() }.run_command()
     };
     let run = "crew fleet run 'my tasks'";
     assert_eq!(command(LandingMode::No, false, LOCAL), run);

@@ -161,7 +161,7 @@ impl<'a> FleetStatus<'a> {
         let landing = tasks.iter().filter(|row| row.what == "lands").map(|row| row.since).min();
         for row in tasks.iter_mut().filter(|row| row.what == "lands" && Some(row.since) > landing) {
             (row.group, row.what) = (StatusGroup::Waiting, "waits");
-            row.news = "for its turn to land".to_owned();
+            "for its turn to land".clone_into(&mut row.news);
         }
         tasks.sort_by_key(|row| match (row.group, row.since.timestamp_millis()) {
             (group @ StatusGroup::Waiting, _) => (group, 0),

@@ -313,7 +313,7 @@ impl Turn<'_> {
                 return self.say(FleetLine::SentBack { task: id.clone(), why });
             };
             let named = self.record.named(id);
-            why += &format!("; its {limit} is used up: raise it, then crew resume {named}");
+            why = format!("{why}; its {limit} is used up: raise it, then crew resume {named}");
         }
         task.sent_back = Some(refusal);
         // With the proof of its loop: what is left of it is to land.

@@ -122,7 +122,7 @@ impl World {
     fn report(&mut self, task: &TaskId, is_iteration: bool, end: Option<AttemptEnd>) {
         let Some(mut process) = self.processes.get(task).cloned() else { return };
         process.completed += u32::from(is_iteration);
-        let mut report = a_report(process.number, process.completed, end.clone());
+        let mut report = a_report(process.number, process.completed, end);
         report.carried = carried(process.completed, CENTS);
         report.commit = Some(commit(process.number * 1000 + process.completed));
         let cost = u64::from(process.completed) * ITERATION_MICROS;
@@ -190,7 +190,7 @@ impl World {
             }
             17 => self.step(FleetEvent::Started { task, number, job: "7".to_owned() }),
             18 => {
-                self.step(FleetEvent::Reported(task, a_report(number.saturating_sub(1), 9, None)))
+                self.step(FleetEvent::Reported(task, a_report(number.saturating_sub(1), 9, None)));
             }
             19..=22 => self.land(|task| FleetEvent::Landed(task, Landed::Main(None))),
             23 | 24 => self.land(|task| FleetEvent::Refused(task, Refusal::Conflict(Vec::new()))),

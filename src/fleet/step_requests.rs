@@ -41,7 +41,7 @@ impl Turn<'_> {
         for id in self.those(|_| true) {
             let revision = self.known.described(&id).map(|it| it.task.revision.clone());
             match before.get(&id) {
-                _ if is_start => self.on(&id, revision, Self::begin),
+                _ if is_start => self.on(&id, revision.as_ref(), Self::begin),
                 Some(_) if revision.is_none() => {
                     self.note(format!("{}: the file is gone", self.file(&id)));
                 }
@@ -55,9 +55,9 @@ impl Turn<'_> {
     /// pause of it is lifted; a cancel that a landing has not obeyed ends the task; completed work
     /// lands if the fleet lands now, and on the base also where it is in a pull request; what has
     /// no file any more is given up unless it is done.
-    fn begin(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<String>) {
+    fn begin(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<&String>) {
         let (lands, is_gone) = (self.lands(), revision.is_none());
-        self.note_change(id, revision.as_ref());
+        self.note_change(id, revision);
         let why = "its file is gone".to_owned();
         let given_up = TaskEnding::new(Outcome::Cancelled, why, EndReason::Person);
         match (task.state.clone(), self.record.cancel_of(id)) {
@@ -128,7 +128,9 @@ impl Turn<'_> {
             let ended = running.into_iter().chain(self.known.landing.clone());
             self.effects.extend(ended.map(|task| Effect::End { task }));
         } else if is_local {
-            running.iter().for_each(|id| self.pause(id));
+            for id in &running {
+                self.pause(id);
+            }
         }
     }
 

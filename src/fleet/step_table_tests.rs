@@ -144,7 +144,7 @@ fn events() -> Vec<(String, FleetEvent)> {
         needs_person,
     };
     let folder = Refusal::Folder("tasks/a.md".to_owned());
-    let more = [
+    let more = vec![
         ("same file", FleetEvent::Described(vec![a_described("a")])),
         ("new file", FleetEvent::Described(vec![a_described("a"), a_described("b")])),
         ("changed file", FleetEvent::Described(vec![changed])),

@@ -268,7 +268,7 @@ impl SharedRecord {
         refs.fetch(&[&self.name], &[])?;
         let message = refs.message(&found.id)?;
         let (_, text) = message.split_once("\n\n").unwrap_or_default();
-        Ok(FleetRecord::read(&self.name, text.as_bytes(), "delete that ref of the remote")?)
+        FleetRecord::read(&self.name, text.as_bytes(), "delete that ref of the remote")
     }
 
     /// Writes the record over what is known, with a move of the base. False where only the base was
@@ -465,7 +465,9 @@ impl WaitingRequests {
     /// Reads them. They stay where they are until [`Self::remove`].
     pub fn read(files: &FleetFiles) -> Self {
         let mut names = disk::names(&files.requests(), REQUESTS_MAX);
-        names.retain(|name| name.ends_with(".json") && !name.starts_with('.'));
+        names.retain(|name| {
+            Path::new(name).extension().is_some_and(|it| it == "json") && !name.starts_with('.')
+        });
         names.sort();
         let mut waiting = Self::default();
         for file in names.iter().map(|name| files.requests().join(name)) {

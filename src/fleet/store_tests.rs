@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::engine::fleet::Remote;
 use crate::fleet::record::{TaskRecord, TaskRequest, TaskState};
+use crate::world::files::tree;
 use crate::world::git::steps;
 use crate::world::process::Call;
 
@@ -195,7 +196,7 @@ fn a_push_whose_answer_was_lost_is_known_again_and_a_removed_record_is_lost() {
         let mut shared = store.shared.as_ref().unwrap().lock().unwrap();
         let before = shared.refs.clone();
         shared.push(&record, None).unwrap();
-        shared.refs.lose_answer(before);
+        shared.refs.lose_answer(&before);
     }
     keep(&mut store, &record).unwrap();
     yard.git("origin.git", &["update-ref", "-d", "refs/crew/shop/record"]);
@@ -208,10 +209,10 @@ fn a_remote_that_is_away_is_no_loss_and_a_planted_setting_stops_every_push() {
     let yard = Yard::new();
     let (mut store, record) = yard.begin(&yard.home("home"), true);
     let [here, away] = ["origin.git", "away.git"].map(|name| yard.root.path().join(name));
-    std::fs::rename(&here, &away).unwrap();
+    disk::rename(&here, &away).unwrap();
     assert!(matches!(keep(&mut store, &record), Err(StoreFault::Remote(_))));
     store.save(&FleetRecord { beat: 3, ..record.clone() }).unwrap();
-    std::fs::rename(&away, &here).unwrap();
+    disk::rename(&away, &here).unwrap();
     let mut last = record.clone();
     store.tried_at = Some(Stopwatch::start());
     assert!(store.push(&mut last, PushTime::Soon).is_none(), "a push failed just now");
@@ -294,7 +295,8 @@ fn a_home_is_known_by_a_text_that_is_written_once() {
     let id = |home: &Home| home_id(home).unwrap();
     assert_eq!(id(&one), id(&one));
     assert_ne!(id(&one), id(&other));
-    std::fs::copy(one.root().join("id"), other.root().join("id")).unwrap();
+    disk::remove(&other.root().join("id")).unwrap();
+    tree::copy_with_time(&one.root().join("id"), &other.root().join("id")).unwrap();
     assert_ne!(id(&one), id(&other), "a copy of a home is another one");
     assert!(Path::new(&id(&one)).components().count() == 1 && id(&one).len() == 16);
 }

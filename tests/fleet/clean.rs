@@ -1,6 +1,6 @@
 //! What `crew fleet clean` removes, what it leaves, and when it refuses.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{FleetWorld, LONG, ONE};
 use crate::child::{Ran, Running};
@@ -22,7 +22,7 @@ impl FleetWorld {
     }
 
     /// The refs of crew and of this fleet, here or at the remote.
-    fn refs(&self, folder: PathBuf) -> Vec<String> {
+    fn refs(&self, folder: &Path) -> Vec<String> {
         let folder = folder.display().to_string();
         let all = self.sandbox.git(&["-C", &folder, "for-each-ref", "--format=%(refname)"]);
         let is_ours = |name: &&str| name.contains("crew/") || name.contains("heads/fleet/");
@@ -40,11 +40,14 @@ fn what_is_over_is_removed_here_and_there_and_what_is_not_stays_with_its_work() 
     let earlier = world.git_there(&["commit-tree", "-m", "earlier", "main^{tree}"]);
     world.git_there(&["update-ref", "refs/heads/fleet/repo/a/7", &earlier]);
     let cleaned = world.clean(&["repo", "--yes"], &[]);
-    assert!(!world.refs(world.hub()).iter().any(|name| name.contains("/a/")), "{cleaned:#?}");
+    assert!(!world.refs(&world.hub()).iter().any(|name| name.contains("/a/")), "{cleaned:#?}");
     assert_eq!(cleaned.code(), 0, "{cleaned:#?}");
     assert!(clone.is_dir() && world.state("b") == "exhausted", "{cleaned:#?}");
-    assert_eq!((world.work("a", "work-a"), world.work("b", "work-b")), ("".into(), "1\n".into()));
-    assert!(world.refs(world.hub()).iter().any(|name| name.ends_with("/record")));
+    assert_eq!(
+        (world.work("a", "work-a"), world.work("b", "work-b")),
+        (String::new(), "1\n".into())
+    );
+    assert!(world.refs(&world.hub()).iter().any(|name| name.ends_with("/record")));
 
     world.crew(&["cancel", "repo/b"]).success();
     assert_eq!(world.run(&["--land"]).code(), 10);
@@ -54,8 +57,8 @@ fn what_is_over_is_removed_here_and_there_and_what_is_not_stays_with_its_work() 
     let cleaned = world.clean(&["repo", "--yes"], &[]);
     assert!(cleaned.stderr.contains("refs/remotes/crew/repo/b: its work is not on main"));
     assert!(!world.folder().exists(), "{cleaned:#?}");
-    assert_eq!(world.refs(world.hub()), Vec::<String>::new());
-    assert_eq!(world.refs(world.sandbox.repository()), ["refs/remotes/crew/repo/b"]);
+    assert_eq!(world.refs(&world.hub()), Vec::<String>::new());
+    assert_eq!(world.refs(&world.sandbox.repository()), ["refs/remotes/crew/repo/b"]);
     assert_eq!(world.work("b", "work-b"), "1\n");
 
     let none = world.crew(&["fleet", "status"]);
@@ -74,7 +77,7 @@ fn a_commit_that_only_a_clone_has_is_kept_when_the_clone_is_removed() {
     world.crew(&["cancel", "repo/a"]).success();
     assert_eq!(world.run(&[]).code(), 14);
     let cleaned = world.clean(&["--yes"], &[]);
-    let kept = world.refs(world.sandbox.repository());
+    let kept = world.refs(&world.sandbox.repository());
     let kept: Vec<&String> =
         kept.iter().filter(|name| name.starts_with("refs/crew/kept/repo/a/1")).collect();
     assert_eq!(kept.len(), 2, "the stash and the branch: {cleaned:#?}");

@@ -21,7 +21,9 @@ fn at_work() -> (FleetWorld, Running) {
 
 /// Lets these tasks end their iterations.
 fn go(world: &FleetWorld, tasks: &[&str]) {
-    tasks.iter().for_each(|task| world.allow(&format!("go.{task}")));
+    for task in tasks {
+        world.allow(&format!("go.{task}"));
+    }
 }
 
 impl FleetWorld {

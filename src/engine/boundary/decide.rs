@@ -103,8 +103,7 @@ fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
 }
 
 /// 2. ended by the person at its keyboard → finish `interrupted`, whatever else happened; by a
-/// pause
-///    that was lifted since → the same iteration again.
+///    pause that was lifted since → the same iteration again.
 fn broken_off(facts: &Facts) -> Option<Decision> {
     let (Some(ProcessEnd::BrokenOff(how)), None) = (&facts.seen.agent.process, &facts.seen.order)
     else {

@@ -414,7 +414,7 @@ impl Attempt<'_> {
         let needs_person = match git_trouble(error) {
             Some(GitTrouble::Auth) => false,
             Some(trouble) => trouble.needs_a_person(),
-            None => !error.chain().any(|cause| cause.is::<std::io::Error>()),
+            None => !error.chain().any(<dyn std::error::Error + 'static>::is::<std::io::Error>),
         };
         let is_conflict = error.is::<WorkConflict>();
         let reason = if is_conflict { EndReason::Conflict } else { EndReason::Machine };

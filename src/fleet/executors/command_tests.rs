@@ -75,7 +75,7 @@ impl System {
     }
 
     /// Submits the attempt of the fixtures.
-    fn submit(&self, executor: &mut Executor<'_>) -> Result<String> {
+    fn submit(executor: &mut Executor<'_>) -> Result<String> {
         executor.submit(&a_spec("it's"))
     }
 
@@ -96,7 +96,7 @@ fn list(executor: &mut Executor<'_>) -> String {
 fn a_job_is_submitted_followed_and_over_and_its_script_is_for_its_user_only() {
     let system = System::new();
     let mut executor = system.executor();
-    assert_eq!(system.submit(&mut executor).unwrap(), "1.host");
+    assert_eq!(System::submit(&mut executor).unwrap(), "1.host");
     let script = system.path("my scripts/auth.2.sh");
     let mode = |path: &Path| tree::mode(path).unwrap() & 0o777;
     assert_eq!((mode(&script), mode(&system.path("my scripts"))), (0o600, 0o700));
@@ -140,7 +140,7 @@ fn a_job_of_a_lost_node_is_over_and_one_of_a_node_that_only_seems_lost_is_not() 
 fn nothing_follows_from_a_controller_that_is_away_after_a_cancel() {
     let system = System::new();
     let mut executor = system.executor();
-    system.submit(&mut executor).unwrap();
+    System::submit(&mut executor).unwrap();
     system.write("jobs/1.host", "running");
     assert_eq!(list(&mut executor), "1.host auth/2 open");
     executor.cancel("1.host").unwrap();
@@ -200,7 +200,7 @@ fn a_submission_that_hangs_is_ended_and_its_job_gets_a_number_that_is_not_used_a
     let submit_within = Duration::from_millis(300);
     let mut executor = Executor::new(CommandSystem { submit_within, ..system.commands() });
     system.write("hang", "");
-    let hung = system.submit(&mut executor).unwrap_err();
+    let hung = System::submit(&mut executor).unwrap_err();
     assert_eq!(
         format!("{hung:#}"),
         "cannot submit auth: it took too long\n\
@@ -209,7 +209,7 @@ fn a_submission_that_hangs_is_ended_and_its_job_gets_a_number_that_is_not_used_a
     assert_eq!(system.read("jobs/1.host"), "queued\n", "it was accepted all the same");
     assert_eq!(list(&mut executor), "");
     system.remove("hang");
-    assert_eq!(system.submit(&mut system.executor()).unwrap(), "2.host");
+    assert_eq!(System::submit(&mut system.executor()).unwrap(), "2.host");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_submission_that_prints_something_else_is_refused() {
         ("é", "the last line of submit is not an id: \"é\""),
     ] {
         system.write("junk", junk);
-        let refused = system.submit(&mut executor).unwrap_err();
+        let refused = System::submit(&mut executor).unwrap_err();
         let expected = format!(
             "cannot submit auth: {why}\n\
              hint: it must be one word, without quotes, in the last line"
@@ -260,10 +260,10 @@ fn a_submission_that_prints_something_else_is_refused() {
         assert_eq!(format!("{refused:#}"), expected, "{junk:?}");
     }
     system.write("junk", &format!("{}\n", "7".repeat(ID_BYTES + 1)));
-    let refused = system.submit(&mut executor).unwrap_err();
+    let refused = System::submit(&mut executor).unwrap_err();
     assert!(format!("{refused:#}").contains("is too long for an id: "), "{refused:#}");
     system.write("down", "");
-    let refused = system.submit(&mut executor).unwrap_err();
+    let refused = System::submit(&mut executor).unwrap_err();
     assert!(format!("{refused:#}").contains("auth: no route to the controller\n"), "{refused:#}");
     assert_eq!(list(&mut executor), "");
     for id in ["12345", "1234[].host", "job.batch/crew-a", "arn:aws:batch:eu:1:job/a-b", "a;b"] {
@@ -274,7 +274,7 @@ fn a_submission_that_prints_something_else_is_refused() {
 #[test]
 fn a_coordinator_that_is_started_again_follows_the_jobs_of_the_one_before() {
     let system = System::new();
-    let submitted = system.submit(&mut system.executor()).unwrap();
+    let submitted = System::submit(&mut system.executor()).unwrap();
     let mut executor = system.executor();
     assert_eq!(list(&mut executor), "");
     executor.adopt(&id("auth"), 2, &submitted);

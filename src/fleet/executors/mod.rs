@@ -196,10 +196,14 @@ impl<'a> Executor<'a> {
     /// every answer of [`GONE_MS`] has lacked it; after an error that time begins anew.
     fn take_in(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<()> {
         if found.is_err() {
-            self.jobs.values_mut().for_each(|job| job.missing_since = None);
+            for job in self.jobs.values_mut() {
+                job.missing_since = None;
+            }
         }
         let FoundJobs { known, missing } = found?;
-        known.into_iter().for_each(|seen| self.keep(seen));
+        for seen in known {
+            self.keep(seen);
+        }
         for id in &missing {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             let since = *job.missing_since.get_or_insert(now_ms);

@@ -121,7 +121,7 @@ impl<'a> Slurm<'a> {
 }
 
 impl JobSystem for Slurm<'_> {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "Slurm"
     }
 

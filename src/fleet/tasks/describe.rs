@@ -8,7 +8,7 @@ use anyhow::{Error, Result, bail};
 
 use super::DescribedFleet;
 use super::faults::{FLEET_FILE, Faults};
-use super::folder::{is_task, read_folder};
+use super::folder::{NamedBytes, is_task, read_folder};
 use super::options::{FleetFile, TaskOptions};
 use super::trust::requests;
 use crate::drive::boundary::check::missing_at_the_start;
@@ -88,8 +88,8 @@ fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
     Ok(disk::real_path(&folder)?)
 }
 
-/// The tasks' files with their bytes, and the names of the other files.
-fn list_files(folder: &Path) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>)> {
+/// The tasks' files, and the names of the other files.
+fn list_files(folder: &Path) -> Result<(Vec<NamedBytes>, Vec<String>)> {
     let mut names = disk::list(folder, NAMES_MAX)?;
     names.sort();
     let (mut files, mut others) = (Vec::new(), Vec::new());
@@ -105,9 +105,9 @@ fn list_files(folder: &Path) -> Result<(Vec<(String, Vec<u8>)>, Vec<String>)> {
 }
 
 fn refusal(folder: &Path, faults: &[String]) -> Error {
-    let lines: String = faults.iter().map(|fault| format!("\n  {fault}")).collect();
+    let lines = faults.join("\n  ");
     UsageError::new(
-        format!("the fleet in {} cannot start:{lines}", folder.display()),
+        format!("the fleet in {} cannot start:\n  {lines}", folder.display()),
         "fix the files; nothing was started",
     )
     .into()

@@ -6,6 +6,7 @@ use super::fixture::{A_TASK, Yard};
 use super::*;
 use crate::engine::fleet::LandingMode;
 use crate::parse::arguments::FleetRunArgs;
+use crate::world::files::disk;
 
 fn refused(described: anyhow::Result<DescribedFleet>) -> String {
     described.expect_err("a fault").to_string()
@@ -81,7 +82,7 @@ fn every_fault_of_a_folder_is_reported_in_a_line_of_its_own() {
     let why = refused(yard.describe(&Yard::arguments()));
     assert_eq!(why.lines().count(), 3, "{why}");
     assert!(why.contains("\n  a b.md: \"a\\nb\" cannot be a part of a branch"), "{why}");
-    std::fs::remove_file(yard.path("shop/tasks/a\nb.md")).unwrap();
+    disk::remove(&yard.path("shop/tasks/a\nb.md")).unwrap();
     let why = refused(yard.describe(&Yard::arguments()));
     assert!(why.contains("\n  c.md: ") && why.contains("nobody"), "{why}");
 }

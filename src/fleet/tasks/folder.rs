@@ -41,15 +41,21 @@ pub fn is_task(name: &str) -> bool {
     stem.is_some_and(|stem| !stem.eq_ignore_ascii_case("readme") && !name.starts_with(['_', '.']))
 }
 
-/// Reads the files of a fleet's folder: each task file with its name, and the bytes of fleet.toml.
+/// What a folder says: what holds for all tasks, and each task.
+type ReadFolder = (FleetFile, Vec<(FleetTask, TaskOptions)>);
+
+/// The name of a file and its bytes.
+pub type NamedBytes = (String, Vec<u8>);
+
+/// Reads the files of a fleet's folder: the task files, and the bytes of fleet.toml.
 /// The tasks are in the order in which they start: by priority, then by name.
 ///
 /// # Errors
 /// Everything that is wrong in any of the files, by file and line.
 pub fn read_folder(
-    mut files: Vec<(String, Vec<u8>)>,
+    mut files: Vec<NamedBytes>,
     fleet_toml: Option<&[u8]>,
-) -> Result<(FleetFile, Vec<(FleetTask, TaskOptions)>), Vec<String>> {
+) -> Result<ReadFolder, Vec<String>> {
     files.sort();
     let mut faults = Faults::default();
     let text = begin(FLEET_FILE, fleet_toml.unwrap_or_default(), &mut faults);
@@ -131,7 +137,7 @@ fn read_task(
     // With its length in front, no part can pass for the end of the one before.
     let parts = [prompt, setup.unwrap_or_default()].into_iter();
     let parts = parts.chain(words.iter().map(String::as_str));
-    let runs: String = parts.map(|part| format!("{} {part}", part.len())).collect();
+    let runs = parts.map(|part| format!("{} {part}", part.len())).collect::<Vec<_>>().concat();
     let options = TaskOptions::deserialize(all).unwrap_or_default();
     let task = FleetTask {
         id: id?,

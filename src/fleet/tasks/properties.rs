@@ -91,7 +91,7 @@ fn is_allowed(choice: &[(&str, String)]) -> bool {
 }
 
 fn written(choice: &[(&str, String)], sign: &str) -> String {
-    choice.iter().map(|(key, value)| format!("{key}{sign}{value}\n")).collect()
+    choice.iter().flat_map(|(key, value)| [key, sign, value, "\n"]).collect()
 }
 
 fn words_of(task: String, fleet_toml: &str) -> Result<Vec<String>, Vec<String>> {

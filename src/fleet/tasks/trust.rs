@@ -75,10 +75,13 @@ fn pushes(setup: &FleetSetup, Remote { name, url }: &Remote) -> String {
 /// The options of a task, word for word, and its prompt.
 fn of_task(task: &DescribedTask) -> String {
     let FleetTask { id, revision, words, .. } = &task.task;
-    let mut text = format!("task {id}, fingerprint {revision}: {}", words.join(", "));
+    let mut text = format!("task {id}, fingerprint {revision}");
+    if !words.is_empty() {
+        text = format!("{text}: {}", words.join(", "));
+    }
     if words.iter().any(|word| word.starts_with("verify = ") && word.contains("\"auto\"")) {
         let found = task.contract.checks.iter().map(|check| check.run.as_str());
-        text += &format!(" (auto: {})", found.collect::<Vec<_>>().join("; "));
+        text = format!("{text} (auto: {})", found.collect::<Vec<_>>().join("; "));
     }
     text
 }

@@ -192,8 +192,7 @@ impl RealFolder {
     pub fn stamp(&self, name: &OsStr) -> Option<(u64, i128)> {
         let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let size = u64::try_from(found.st_size).unwrap_or_default();
-        #[allow(clippy::unnecessary_cast, reason = "the types of these fields differ by system")]
-        let nanoseconds = found.st_mtime_nsec as i128;
+        let nanoseconds = i128::from(found.st_mtime_nsec);
         Some((size, i128::from(found.st_mtime) * 1_000_000_000 + nanoseconds))
     }
 

@@ -71,12 +71,11 @@ impl LfsPush<'_> {
     fn cure(&self, file: &str) -> String {
         let (remote, place) =
             (self.remote, self.places.first().copied().unwrap_or(self.git.folder));
-        match self.branch {
-            Some(branch) => format!("git lfs push {remote} {branch}"),
-            None => {
-                let place = quote(&place.display().to_string()).into_owned();
-                format!("push them first: git -C {place} lfs push --object-id {remote} {file}")
-            }
+        if let Some(branch) = self.branch {
+            format!("git lfs push {remote} {branch}")
+        } else {
+            let place = quote(&place.display().to_string()).into_owned();
+            format!("push them first: git -C {place} lfs push --object-id {remote} {file}")
         }
     }
 

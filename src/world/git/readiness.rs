@@ -40,7 +40,7 @@ pub fn left_locks(top: &Path, below: &str) -> Vec<PathBuf> {
     let Some(shared) = shared_folder(top) else { return Vec::new() };
     let folder = shared.join(below);
     let mut names = disk::names(&folder, NAMES_MAX);
-    names.retain(|name| name.ends_with(".lock"));
+    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == "lock"));
     let refs = names.iter().map(|name| folder.join(name));
     steps::held_locks(LOCKS.iter().map(|name| shared.join(name)).chain(refs).collect())
 }

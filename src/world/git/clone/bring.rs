@@ -101,7 +101,7 @@ fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Sai
 /// If git cannot read the clone, or a submodule has commits that are neither at its remote nor in
 /// the person's repository.
 pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<String>, GitFault> {
-    let mut commits = unknown_to(repository, clone, tips(clone)?)?;
+    let mut commits = unknown_to(repository, clone, &tips(clone)?)?;
     if commits.len() > 1 {
         // One that another one holds needs no ref.
         let list = ["merge-base", "--independent"].into_iter();
@@ -117,7 +117,7 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
         if !is_new || disk::is_missing(&inside.join(".git")) {
             continue;
         }
-        let ids = unknown_to(&theirs, &inside, tips(&inside)?)?;
+        let ids = unknown_to(&theirs, &inside, &tips(&inside)?)?;
         if ids.iter().any(|id| lacking(&inside, id, "--remotes") != Some(0)) {
             submodules.push(path.display().to_string());
         }
@@ -177,13 +177,13 @@ fn stashed(line: &str) -> Option<&str> {
 fn unknown_to(
     repository: &Path,
     tree: &Path,
-    ids: BTreeSet<String>,
+    ids: &BTreeSet<String>,
 ) -> Result<Vec<String>, GitFault> {
     if ids.len() > KEPT_MAX {
         let cause = format!("{} has more than {KEPT_MAX} names of commits", tree.display());
         return Err(fault(cause, "remove it by hand"));
     }
-    let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    let input = ids.iter().map(|id| format!("{id}\n")).collect::<Vec<_>>().concat();
     let held = |folder: &Path| {
         let git = Git { input: input.as_bytes(), ..Git::here(folder) };
         let form = ["cat-file", "--batch-check=%(objecttype) %(objectname)"];

@@ -65,7 +65,7 @@ fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<boo
     let config = theirs.join("config");
     let format = ["config", "--file", &text(&config), "extensions.objectformat"];
     let format = Git::climbing(&twin.top).line(&format);
-    twin.init(&twin.folder, true, format)?;
+    Twin::init(&twin.folder, true, format)?;
     twin.share(theirs, ends).map_err(|error| refused(&error))?;
     let work = remotes::written("core.worktree", &text(&relative(&twin.folder, &twin.top)));
     let bare = remotes::written("core.bare", "false");

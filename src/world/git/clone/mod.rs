@@ -127,7 +127,7 @@ fn begin(
         fault(format!("there is no branch {} here", terms.base), "git branch --all lists them")
     })?;
     let format = Git::here(checkout).line(&["rev-parse", "--show-object-format"]);
-    twin.init(&twin.top, false, format)?;
+    Twin::init(&twin.top, false, format)?;
     twin.share(&common, ends).map_err(|error| refused(&error))?;
     twin.add_settings(&settings::taken_over(source, &twin.top))?;
     twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
@@ -226,7 +226,7 @@ impl Twin {
     }
 
     /// Makes the repository. Its refs are files, whatever the person's are.
-    fn init(&self, at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
+    fn init(at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
         let parent = at.parent().unwrap_or(at);
         disk::make_folder(parent).map_err(|error| refused(&error))?;
         let there = at.display().to_string();
