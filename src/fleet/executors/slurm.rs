@@ -28,7 +28,7 @@ const LOOKUPS_MAX: usize = 200;
 const LOGS: &str = ".crew-fleets";
 /// The digits that tell fleets of one name apart.
 const GROUP_DIGITS: usize = 8;
-/// What `squeue -O` has to print for [`listed`]. With a width and a mark for each column, a long
+/// What `squeue -O` has to print for a list. With a width and a mark for each column, a long
 /// value neither runs into the next nor is cut to 20 characters. The name is last, as it may hold
 /// the mark.
 const COLUMNS: &str = "JobID:20|,State:30|,Name:1024";
