@@ -61,12 +61,17 @@ fn a_task_after_a_request_whose_branch_is_gone_at_the_remote_builds_on_its_commi
     world.sandbox.program("gh", &GH.replace("mkdir", "false"));
     let running = world.start(&["--on", "nodes", "--land", "pr"]);
     world.until_noted("scripts/a.1");
+    world.crew(&["pause", "repo/b"]).success();
     let first = world.on("m1").runs("a.1").wait(LONG);
     std::fs::write(world.note("status.a.1"), "done").unwrap();
-    world.until("a has its request", |world| world.state("a") == "completed");
     assert_eq!(first.code(), 0, "{first:#?}");
+    // Nothing is pushed while the remote is cleared.
+    let ran = running.wait(LONG);
+    assert_eq!((ran.code(), world.state("a")), (130, "completed".into()), "{ran:#?}");
     world.git_there(&["update-ref", "-d", "refs/heads/fleet/repo/a/1"]);
     world.git_there(&["gc", "--quiet", "--prune=now"]);
+    world.crew(&["resume", "repo/b"]).success();
+    let running = world.start(&["--on", "nodes", "--land", "pr"]);
     world.until_noted("scripts/b.1");
     let second = world.on("m2").runs("b.1").wait(LONG);
     std::fs::write(world.note("status.b.1"), "done").unwrap();
