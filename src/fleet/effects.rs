@@ -108,7 +108,7 @@ impl Coordinator<'_> {
         for (task, number, commit) in own.chain(others) {
             let branch = self.record.branch(task, number);
             if access.seen(&format!("refs/heads/{branch}"))?.is_none() {
-                push(access, &branch, commit)?;
+                push(access, &branch, commit, &[])?;
             }
         }
         Ok(())
@@ -178,7 +178,7 @@ impl Coordinator<'_> {
         let Some(record) = self.record.task(task) else { return };
         let here = if record.tip == record.commit { record.commit.clone() } else { None };
         let branch = self.record.branch(task, record.attempt);
-        let to = format!("refs/remotes/crew/{}/{task}", self.record.terms.name);
+        let (to, before) = (self.record.tracked(task), record.commit.clone());
         let clone = self.files.clone(task, record.attempt);
         let repository = self.record.terms.repository.clone();
         let (is_local, access, task) = (self.record.is_local(), self.remote.clone(), task.clone());
@@ -191,7 +191,7 @@ impl Coordinator<'_> {
             };
             let pushed = fetched.and_then(|commit| {
                 if let (Some(access), Some(commit), false) = (&access, &commit, is_pushed) {
-                    push(access, &branch, commit)?;
+                    push(access, &branch, commit, &brought(&repository, &to, before.as_deref()))?;
                 }
                 Ok(commit)
             });
@@ -214,7 +214,7 @@ impl Coordinator<'_> {
         let found = refs.list(&branches.iter().map(String::as_str).collect::<Vec<_>>())?;
         refs.fetch(&found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), &[])?;
         for (id, commit) in lacking.into_iter().filter(|(_, commit)| !is_missing(commit)) {
-            git::refs::point(here, &format!("refs/remotes/crew/{fleet}/{id}"), commit)?;
+            git::refs::point(here, &self.record.tracked(id), commit)?;
         }
         Ok(())
     }
@@ -274,7 +274,8 @@ impl Coordinator<'_> {
     /// Removes the clones of a task that landed and, unless they are kept, its branches.
     fn remove(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
-        let (terms, task) = (self.record.terms.clone(), task.clone());
+        let (terms, to, task) =
+            (self.record.terms.clone(), self.record.tracked(task), task.clone());
         let files = FleetFiles { root: self.files.root.clone() };
         let access = self.remote.clone().filter(|_| !terms.keeps_branches);
         self.git.add(move || {
@@ -286,8 +287,11 @@ impl Coordinator<'_> {
                 Ok(files.remove_attempt(&task, number)?)
             });
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
-            let removed = removed
-                .and_then(|()| Ok(access.map_or(Ok(()), |access| delete(&access, &pattern))?));
+            let removed = removed.and_then(|()| {
+                let Some(access) = access else { return Ok(()) };
+                let known = brought(&terms.repository, &to, record.commit.as_deref());
+                Ok(delete(&access, &pattern, &known)?)
+            });
             Box::new(move |it| it.take_removed(&task, removed, &kept))
         });
     }
@@ -409,14 +413,29 @@ fn note_in(log: &Path, line: &str) {
     let _ = log.close();
 }
 
-/// Pushes the branch of an attempt. What somebody else pushed there is left alone.
-fn push(access: &RemoteAccess, branch: &str, commit: &str) -> Result<(), GitFault> {
+/// The commits of a task that came here from its attempts, as far as is known. That another one is
+/// here proves nothing: a person fetches what others push.
+fn brought(repository: &Path, tracked: &str, commit: Option<&str>) -> Vec<String> {
+    let mut known = git::named_by(repository, tracked);
+    known.extend(commit.and_then(|commit| git::commit(repository, commit)));
+    known
+}
+
+/// Pushes the branch of an attempt over what is known of it. What somebody else pushed there is
+/// left alone.
+fn push(
+    access: &RemoteAccess,
+    branch: &str,
+    commit: &str,
+    known: &[String],
+) -> Result<(), GitFault> {
     let name = format!("refs/heads/{branch}");
     let old = access.seen(&name)?;
     if old.as_deref() == Some(commit) {
         return Ok(());
     }
-    if old.as_ref().is_some_and(|old| !git::is_a_commit(&access.repository, old)) {
+    let known = [known, &[commit.to_owned()]].concat();
+    if old.as_ref().is_some_and(|old| !git::is_held(&access.repository, old, &known)) {
         let cause = format!("somebody else pushed to {branch}");
         let cure = "look at it, and move what is there to another branch";
         return Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, cure));
@@ -454,11 +473,15 @@ fn track(
     Ok(Some(commit))
 }
 
-/// Deletes branches of the remote whose commits are here.
-fn delete(access: &RemoteAccess, pattern: &str) -> Result<(), GitFault> {
+/// Deletes branches of the remote where they are what is known of them.
+fn delete(access: &RemoteAccess, pattern: &str, known: &[String]) -> Result<(), GitFault> {
     let refs = access.refs()?;
     let mut found = refs.list(&[pattern])?;
-    found.retain(|it| git::is_a_commit(&access.repository, &it.id));
+    found.retain(|it| git::is_held(&access.repository, &it.id, known));
     let gone = found.into_iter().map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });
     refs.swap(&gone.collect::<Vec<_>>()).map(drop)
 }
+
+#[cfg(test)]
+#[path = "effects_tests.rs"]
+mod tests;

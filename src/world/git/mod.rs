@@ -121,6 +121,19 @@ pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     Git::here(top).count(&[of, "--not", other, "--"])
 }
 
+/// The commits that a ref names, and has named as far as its reflog says.
+pub fn named_by(top: &Path, name: &str) -> Vec<String> {
+    let logged = Git::here(top).run(&["rev-list", "--walk-reflogs", name, "--"]);
+    let logged = logged.unwrap_or_default();
+    commit(top, name).into_iter().chain(logged.lines().map(str::to_owned)).collect()
+}
+
+/// Whether a commit is one of others, which are here, or is held by them.
+pub fn is_held(top: &Path, id: &str, by: &[String]) -> bool {
+    let by = by.iter().map(String::as_str).chain(["--"]);
+    Git::here(top).count(&[id, "--not"].into_iter().chain(by).collect::<Vec<_>>()) == Some(0)
+}
+
 /// A branch below `below` that has some of the commits of one that another lacks.
 pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<String> {
     let listed = git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;

@@ -1,0 +1,102 @@
+//! Branches of a remote, as a person and others leave them there.
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::engine::fleet::{LandingMode, Remote};
+use crate::fleet::fixture::a_setup;
+use crate::world::process::signals::Signals;
+use crate::world::process::{Call, ExitCause};
+
+const BRANCH: &str = "fleet/shop/vat/1";
+const TRACKED: &str = "refs/remotes/crew/shop/vat";
+
+/// A repository with one commit and a remote.
+struct Yard {
+    root: TempDir,
+    access: RemoteAccess,
+}
+
+impl Yard {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let top = disk::real_path(root.path()).unwrap();
+        let mut setup = a_setup(LandingMode::Main);
+        setup.repository = top.join("repo");
+        let url = top.join("hub.git").display().to_string();
+        setup.remote = Some(Remote { name: "origin".to_owned(), url });
+        let access = RemoteAccess::of(&setup, &Signals::default()).unwrap();
+        let yard = Self { root, access };
+        yard.sh("git init -q --bare hub.git; git init -q -b main repo; cd repo
+            git config user.name A; git config user.email a@example.com");
+        yard.commit("first");
+        yard
+    }
+
+    fn sh(&self, line: &str) -> String {
+        let ended = Call::shell(line, self.root.path()).run(|| false).unwrap();
+        assert_eq!(ended.cause, ExitCause::Exit(0), "{line}: {}", ended.text());
+        ended.text().trim().to_owned()
+    }
+
+    /// A new commit on the first one.
+    fn commit(&self, words: &str) -> String {
+        let line = format!(
+            "cd repo; git reset -q --hard $(git rev-list --max-parents=0 --all)
+            git commit -q --allow-empty -m {words}; git rev-parse HEAD"
+        );
+        self.sh(&line)
+    }
+
+    /// What the remote has of a branch.
+    fn there(&self, branch: &str) -> Option<String> {
+        self.access.seen(&format!("refs/heads/{branch}")).unwrap()
+    }
+
+    fn bring(&self, commit: &str) -> Vec<String> {
+        git::refs::point(&self.access.repository, TRACKED, commit).unwrap();
+        brought(&self.access.repository, TRACKED, None)
+    }
+}
+
+#[test]
+fn a_branch_is_pushed_over_what_came_from_the_task_and_over_nothing_else() {
+    let yard = Yard::new();
+    let work = ["one", "two", "three"].map(|words| yard.commit(words));
+    for commit in &work {
+        let known = yard.bring(commit);
+        push(&yard.access, BRANCH, commit, &known).unwrap();
+        assert_eq!(yard.there(BRANCH).as_ref(), Some(commit));
+    }
+    // A push whose answer and whose record were lost was of an earlier one.
+    yard.sh(&format!("cd repo; git push -qf ../hub.git {}:refs/heads/{BRANCH}", work[1]));
+    let newest = yard.commit("four");
+    let known = yard.bring(&newest);
+    push(&yard.access, BRANCH, &newest, &known).unwrap();
+
+    let theirs = yard.sh(&format!(
+        "cd repo; git checkout -q {newest}; git commit -q --allow-empty -m theirs
+        git push -q ../hub.git HEAD:refs/heads/{BRANCH}; git rev-parse HEAD"
+    ));
+    let next = yard.commit("five");
+    let known = yard.bring(&next);
+    let refused = push(&yard.access, BRANCH, &next, &known).unwrap_err();
+    assert_eq!(refused.trouble, GitTrouble::NonFastForward, "{refused}");
+    assert_eq!(yard.there(BRANCH), Some(theirs), "though their commit is here");
+}
+
+#[test]
+fn the_branches_of_a_task_are_deleted_where_they_are_what_came_from_it() {
+    let yard = Yard::new();
+    let [earlier, own, theirs] = ["earlier", "own", "theirs"].map(|words| yard.commit(words));
+    yard.bring(&earlier);
+    let known = yard.bring(&own);
+    for (number, commit) in [(1, &earlier), (2, &own), (3, &theirs)] {
+        yard.sh(&format!(
+            "cd repo; git push -q ../hub.git {commit}:refs/heads/fleet/shop/vat/{number}"
+        ));
+    }
+    delete(&yard.access, "refs/heads/fleet/shop/vat/*", &known).unwrap();
+    let left = [1, 2, 3].map(|number| yard.there(&format!("fleet/shop/vat/{number}")));
+    assert_eq!(left, [None, None, Some(theirs)]);
+}
