@@ -83,7 +83,7 @@ impl<'a> FleetLeftovers<'a> {
             let below = [&work, &heads, &results, &requests];
             let rest = below.iter().find_map(|below| it.name.strip_prefix(below.as_str()));
             let id = rest.and_then(|rest| rest.split('/').next()?.parse().ok());
-            let task = id.and_then(|id: TaskId| self.record.task(&id));
+            let task = id.as_ref().and_then(|id: &TaskId| self.record.task(id));
             if !is_kept && !task.is_some_and(is_settled) {
                 continue;
             }
@@ -92,9 +92,10 @@ impl<'a> FleetLeftovers<'a> {
             let keepers = [Some(&newest), task.and_then(|task| task.commit.as_ref())];
             let has_it = |keeper: &String| git::lacking(top, &it.id, keeper) == Some(0);
             let is_note = it.name.starts_with(&results) || it.name.starts_with(&requests);
-            // Of a task that landed, an earlier attempt has what was rebased or done again since.
-            let is_over = is_note || (is_there && task.is_some_and(is_on_base));
-            if is_over || keepers.into_iter().flatten().any(has_it) {
+            // Of a task that landed, what came from an earlier attempt was rebased or done again.
+            let is_landed = is_there && task.is_some_and(is_on_base);
+            let is_done = is_landed && id.is_some_and(|id| self.has_brought(&id, &it.id));
+            if is_note || is_done || keepers.into_iter().flatten().any(has_it) {
                 self.refs.push((it, is_there));
             } else if is_kept {
                 let why = "commits that only a removed clone had; git update-ref -d drops them";
@@ -104,6 +105,12 @@ impl<'a> FleetLeftovers<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a commit of the remote came here from an attempt at a task.
+    fn has_brought(&self, id: &TaskId, commit: &str) -> bool {
+        let top = &self.record.terms.repository;
+        git::is_held(top, commit, &git::named_by(top, &self.record.tracked(id)))
     }
 
     /// A line for each thing that would go.

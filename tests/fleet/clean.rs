@@ -36,11 +36,21 @@ fn what_is_over_is_removed_here_and_there_and_what_is_not_stays_with_its_work() 
     let ran = world.run(&["--land"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     let clone = world.clone_of("b");
-    // An earlier attempt at a task that landed, whose commits were rebased since.
-    let earlier = world.git_there(&["commit-tree", "-m", "earlier", "main^{tree}"]);
-    world.git_there(&["update-ref", "refs/heads/fleet/repo/a/7", &earlier]);
+    // An earlier attempt at a task that landed, whose commits were brought here and rebased since,
+    // and what somebody else pushed, which a person has fetched.
+    let hub = world.hub().display().to_string();
+    for (number, to) in [(7, "crew/repo/a"), (8, "origin/theirs")] {
+        let commit = world.git_there(&["commit-tree", "-m", to, "main^{tree}"]);
+        let name = format!("refs/heads/fleet/repo/a/{number}");
+        world.git_there(&["update-ref", &name, &commit]);
+        world.sandbox.git(&["fetch", "--quiet", &hub, &format!("+{name}:refs/remotes/{to}")]);
+    }
+    world.sandbox.git(&["update-ref", "refs/remotes/crew/repo/a", "main"]);
     let cleaned = world.clean(&["repo", "--yes"], &[]);
-    assert!(!world.refs(&world.hub()).iter().any(|name| name.contains("/a/")), "{cleaned:#?}");
+    let theirs = ["refs/heads/fleet/repo/a/8"];
+    let left = world.refs(&world.hub()).into_iter().filter(|name| name.contains("/a/"));
+    assert_eq!(left.collect::<Vec<_>>(), theirs, "{cleaned:#?}");
+    assert!(cleaned.stderr.contains(&format!("{}: its work is not on main", theirs[0])));
     assert_eq!(cleaned.code(), 0, "{cleaned:#?}");
     assert!(clone.is_dir() && world.state("b") == "exhausted", "{cleaned:#?}");
     assert_eq!(
@@ -57,7 +67,7 @@ fn what_is_over_is_removed_here_and_there_and_what_is_not_stays_with_its_work() 
     let cleaned = world.clean(&["repo", "--yes"], &[]);
     assert!(cleaned.stderr.contains("refs/remotes/crew/repo/b: its work is not on main"));
     assert!(!world.folder().exists(), "{cleaned:#?}");
-    assert_eq!(world.refs(&world.hub()), Vec::<String>::new());
+    assert_eq!(world.refs(&world.hub()), theirs);
     assert_eq!(world.refs(&world.sandbox.repository()), ["refs/remotes/crew/repo/b"]);
     assert_eq!(world.work("b", "work-b"), "1\n");
 
