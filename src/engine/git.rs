@@ -184,7 +184,7 @@ pub enum Rebased {
     Onto(u64),
 }
 
-/// One ref as a remote has it.
+/// One ref as a remote has it, or a repository here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteRef {
     /// The full name, `refs/...`.

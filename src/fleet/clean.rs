@@ -1,7 +1,7 @@
 //! Removes what a fleet left behind of tasks that landed or were given up: clones, the branches and
 //! refs of their attempts, here and at the remote, and in the end the fleet's record. A commit goes
 //! only where another ref keeps it or the base has the work: what is nowhere else stays, and is
-//! named.
+//! named. So does what has changed since it was listed.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::shared::RemoteAccess;
 use super::store;
 use super::workspace::{self, KEPT};
 use crate::engine::fleet::TaskId;
-use crate::engine::git::{RefUpdate, RemoteRef};
+use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
 use crate::engine::text::count;
 use crate::world::files::{disk, tree};
 use crate::world::git::{self, readiness};
@@ -28,12 +28,15 @@ const LOCK_LOOK: Duration = Duration::from_millis(50);
 /// What a clean would remove of a fleet.
 #[derive(Debug)]
 pub struct FleetLeftovers<'a> {
+    home: &'a Home,
     record: &'a FleetRecord,
     files: FleetFiles,
     remote: Option<RemoteAccess>,
     clones: Vec<(TaskId, u32)>,
-    /// Refs, and whether they are the remote's; of one here the id is its name.
+    /// Refs, and whether they are the remote's.
     refs: Vec<(RemoteRef, bool)>,
+    /// The record at the remote.
+    shared: Option<RemoteRef>,
     /// Whether every task is settled, so that the record goes, too.
     has_record: bool,
     /// What stays, each with its reason.
@@ -44,8 +47,9 @@ impl<'a> FleetLeftovers<'a> {
     /// Looks here and at the remote.
     ///
     /// # Errors
-    /// If somebody works on the fleet, or the remote does not answer.
-    pub fn of(home: &Home, record: &'a FleetRecord, signals: &Signals) -> Result<Self> {
+    /// If somebody works on the fleet, another machine has continued it, or the remote does not
+    /// answer.
+    pub fn of(home: &'a Home, record: &'a FleetRecord, signals: &Signals) -> Result<Self> {
         let (terms, fleet) = (&record.terms, &record.terms.name);
         if store::is_coordinated(home, fleet) {
             bail!(is_coordinated(fleet));
@@ -56,7 +60,8 @@ impl<'a> FleetLeftovers<'a> {
         clones.sort();
         let has_record = record.tasks.values().all(is_settled);
         let (refs, stays) = (Vec::new(), Vec::new());
-        let mut all = Self { record, files, remote, clones, refs, has_record, stays };
+        let shared = store::own_ref(home, terms, signals)?;
+        let mut all = Self { home, record, files, remote, clones, refs, shared, has_record, stays };
         all.look_at_refs()?;
         Ok(all)
     }
@@ -70,8 +75,7 @@ impl<'a> FleetLeftovers<'a> {
             format!("refs/crew/{fleet}/result/"),
             format!("refs/crew/{fleet}/request/"),
         ];
-        let here = readiness::refs_below(top, &[&work, &kept]).into_iter();
-        let here = here.map(|name| (RemoteRef { id: name.clone(), name }, false));
+        let here = readiness::refs_below(top, &[&work, &kept]).into_iter().map(|it| (it, false));
         let there = [&heads, &results, &requests].map(|below| format!("{below}*"));
         let there = match &self.remote {
             Some(access) => access.refs()?.list(&there.each_ref().map(String::as_str))?,
@@ -130,9 +134,7 @@ impl<'a> FleetLeftovers<'a> {
             lines.push(format!("{:<7} {}", if *is_there { there } else { "ref" }, it.name));
         }
         if self.has_record {
-            if !there.is_empty() {
-                lines.push(format!("{there:<7} refs/crew/{}/record", self.record.terms.name));
-            }
+            lines.extend(self.shared.iter().map(|it| format!("{there:<7} {}", it.name)));
             lines.push(format!("record  {}", self.files.root.display()));
         }
         lines
@@ -141,12 +143,16 @@ impl<'a> FleetLeftovers<'a> {
     /// Removes it. Returns what stays all the same, each with its reason.
     ///
     /// # Errors
-    /// If somebody works on the fleet, or the remote does not answer.
+    /// If somebody works on the fleet, or has since it was looked at, or the remote does not
+    /// answer.
     pub fn remove(self) -> Result<Vec<String>> {
         let (terms, files) = (&self.record.terms, &self.files);
         let Some(_lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
             bail!(is_coordinated(&terms.name));
         };
+        if store::read(self.home, &terms.name)?.as_ref() != Some(self.record) {
+            bail!(has_changed(&terms.name));
+        }
         let mut stays = Vec::new();
         for (id, number) in &self.clones {
             let (clone, branch) = (files.clone(id, *number), self.record.branch(id, *number));
@@ -166,19 +172,17 @@ impl<'a> FleetLeftovers<'a> {
             }
         }
         let is_whole = self.has_record && files.clones().is_empty();
-        let (mut there, here): (Vec<_>, Vec<_>) = self.refs.into_iter().partition(|it| it.1);
-        for (it, _) in here {
-            git::delete_ref(&terms.repository, &it.name)?;
-        }
+        let (there, here): (Vec<_>, Vec<_>) = self.refs.into_iter().partition(|it| it.1);
         if let Some(access) = &self.remote {
-            let refs = access.refs()?;
-            if is_whole {
-                let record = refs.list(&[&format!("refs/crew/{}/record", terms.name)])?;
-                there.extend(record.into_iter().map(|it| (it, true)));
+            let record = if is_whole { self.shared } else { None };
+            let gone = there.into_iter().map(|(it, _)| it).chain(record);
+            let gone = gone.map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });
+            if access.refs()?.swap(&gone.collect::<Vec<_>>())? == SwapResult::Refused {
+                bail!(has_changed(&terms.name));
             }
-            let gone = there.into_iter();
-            let gone = gone.map(|(it, _)| RefUpdate { name: it.name, old: Some(it.id), new: None });
-            refs.swap(&gone.collect::<Vec<_>>())?;
+        }
+        for (it, _) in here {
+            git::delete_ref(&terms.repository, &it)?;
         }
         if is_whole {
             tree::remove_stubborn(&files.root)?;
@@ -189,6 +193,10 @@ impl<'a> FleetLeftovers<'a> {
 
 fn is_coordinated(fleet: &str) -> String {
     format!("the fleet {fleet} is coordinated now\nhint: clean it once crew fleet run has ended")
+}
+
+fn has_changed(fleet: &str) -> String {
+    format!("the fleet {fleet} or its refs changed just now\nhint: crew fleet clean looks again")
 }
 
 /// Whether nobody will work on it again: it landed, or was given up.

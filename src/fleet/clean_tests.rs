@@ -4,7 +4,9 @@ use super::*;
 use crate::engine::fleet::LandingMode;
 use crate::engine::record::Outcome;
 use crate::fleet::fixture::{a_record, an_ended_task, id};
+use crate::world::files::disk::Durability;
 use crate::world::process::{Call, ExitCause};
+use crate::world::store::write_json;
 
 /// A fleet without a remote of a repository with one commit, whose task `vat` was cancelled.
 struct Yard {
@@ -20,6 +22,7 @@ impl Yard {
         record.tasks.insert(id("vat"), an_ended_task(Outcome::Cancelled));
         let yard = Self { root, record };
         FleetFiles::of(&yard.home(), "shop").make().unwrap();
+        yard.keep(&yard.record);
         yard.sh("git init -q -b main repo; cd repo; git config user.name A");
         yard.sh("cd repo; git config user.email a@example.com; echo one > file; git add .");
         yard.sh("cd repo; git commit -qm first");
@@ -36,8 +39,14 @@ impl Yard {
         Home::at(&self.root.path().join("home"))
     }
 
-    fn found(&self) -> FleetLeftovers<'_> {
-        FleetLeftovers::of(&self.home(), &self.record, &Signals::default()).unwrap()
+    /// Writes the record.
+    fn keep(&self, record: &FleetRecord) {
+        let file = FleetFiles::of(&self.home(), "shop").record();
+        write_json(&file, record, Durability::Process).unwrap();
+    }
+
+    fn found<'a>(&'a self, home: &'a Home) -> FleetLeftovers<'a> {
+        FleetLeftovers::of(home, &self.record, &Signals::default()).unwrap()
     }
 }
 
@@ -48,13 +57,14 @@ fn commits_that_an_earlier_removal_kept_are_named_and_go_once_the_base_has_them(
     let make =
         format!("cd repo; git update-ref {kept} $(git commit-tree -p HEAD -m own HEAD^{{tree}})");
     yard.sh(&make);
-    let found = yard.found();
+    let home = yard.home();
+    let found = yard.found(&home);
     let why = "commits that only a removed clone had; git update-ref -d drops them";
     assert_eq!(found.stays, [format!("{kept}: {why}")]);
     assert!(!found.lines().iter().any(|line| line.contains("refs/")), "{:?}", found.lines());
 
     yard.sh(&format!("cd repo; git reset -q --hard {kept}"));
-    let found = yard.found();
+    let found = yard.found(&home);
     assert!(found.stays.is_empty() && found.lines()[0] == format!("ref     {kept}"), "{found:?}");
     assert!(found.remove().unwrap().is_empty());
     assert_eq!(yard.sh("cd repo; git for-each-ref refs/crew"), "");
@@ -66,8 +76,28 @@ fn a_clone_with_work_that_is_not_committed_is_listed_as_such() {
     let clone = FleetFiles::of(&yard.home(), "shop").clone(&id("vat"), 1);
     let clone = clone.display().to_string();
     yard.sh(&format!("git clone -q repo '{clone}'"));
-    assert_eq!(yard.found().lines()[0], format!("clone   {clone}"));
+    let home = yard.home();
+    assert_eq!(yard.found(&home).lines()[0], format!("clone   {clone}"));
     yard.sh(&format!("cd '{clone}'; echo two > file; echo new > other"));
     let line = format!("clone   {clone}: 2 files changed and not committed");
-    assert_eq!(yard.found().lines()[0], line);
+    assert_eq!(yard.found(&home).lines()[0], line);
+}
+
+#[test]
+fn what_changed_since_it_was_listed_stays() {
+    let yard = Yard::new();
+    let (home, kept) = (yard.home(), "refs/crew/kept/shop/gone/1/0123456789abcdef");
+    yard.sh(&format!("cd repo; git update-ref {kept} HEAD; git commit -q --allow-empty -m next"));
+    let found = yard.found(&home);
+    yard.keep(&FleetRecord { beat: 7, ..yard.record.clone() });
+    let refused = found.remove().unwrap_err().to_string();
+    assert!(refused.starts_with("the fleet shop or its refs changed just now"), "{refused}");
+
+    yard.keep(&yard.record);
+    let found = yard.found(&home);
+    yard.sh(&format!("cd repo; git update-ref {kept} HEAD"));
+    assert!(found.remove().is_err());
+    assert_eq!(yard.sh("cd repo; git for-each-ref refs/crew | wc -l").trim(), "1");
+    assert!(yard.found(&home).remove().unwrap().is_empty());
+    assert_eq!(yard.sh("cd repo; git for-each-ref refs/crew"), "");
 }

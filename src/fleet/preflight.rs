@@ -73,7 +73,8 @@ impl Preflight<'_> {
         let own = format!("refs/remotes/crew/{fleet}");
         let wanted: Vec<String> =
             self.tasks.iter().map(|task| format!("{own}/{}", task.task.id)).collect();
-        for name in in_the_way(&readiness::refs_below(top, &["refs/remotes/crew"]), &wanted) {
+        let here = readiness::refs_below(top, &["refs/remotes/crew"]).into_iter();
+        for name in in_the_way(&here.map(|it| it.name).collect::<Vec<_>>(), &wanted) {
             let what = format!("{name} is in the way of the refs of the tasks");
             self.lacks(what, format!("git update-ref -d {name}"));
         }

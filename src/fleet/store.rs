@@ -422,6 +422,29 @@ fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
     Ok(Some(FleetRecord::read(&file.display().to_string(), &bytes, AWAY)?))
 }
 
+/// The ref of a fleet's record at its remote, where there is one.
+///
+/// # Errors
+/// If another home has the fleet, or had it last: what this one knows of it is older then.
+pub fn own_ref(home: &Home, setup: &FleetSetup, signals: &Signals) -> Result<Option<RemoteRef>> {
+    let Some(shared) = SharedRecord::of(setup, signals) else { return Ok(None) };
+    let Some(found) = shared.list()?.pop() else { return Ok(None) };
+    let holder = shared.record(&found)?.holder;
+    if holder.home == home_id(home)? {
+        return Ok(Some(found));
+    }
+    if holder.pid != NOBODY {
+        return Err(coordinated_elsewhere(&setup.name, &shared, &holder));
+    }
+    bail!(
+        "{} has worked on the fleet {} since, and knows more of it\n\
+         hint: crew fleet clean there, or {} here first",
+        Shown(&holder.host),
+        setup.name,
+        setup.run_command()
+    )
+}
+
 /// Whether a coordinator of this home has the fleet.
 pub fn is_coordinated(home: &Home, fleet: &str) -> bool {
     disk::is_locked(&FleetFiles::of(home, fleet).lock())

@@ -161,6 +161,13 @@ fn of_two_homes_one_has_the_fleet_until_it_is_released_or_its_record_does_not_ch
     assert!(matches!(land(&mut first, &base, &record), Err(StoreFault::Lost(_))));
     assert_eq!(yard.main(), main);
     assert!(second.push(&mut there, PushTime::Usual).is_none(), "it is no minute old");
+    // What the first home may clean is what nobody has continued.
+    let clean = |home| own_ref(home, &yard.setup(true), &Signals::default());
+    assert_eq!(clean(&other).unwrap().unwrap().name, "refs/crew/shop/record");
+    assert!(why(clean(&one)).starts_with("the fleet shop is coordinated already, by process"));
+    there.holder = there.holder.released();
+    keep(&mut second, &there).unwrap();
+    assert!(why(clean(&one)).contains("has worked on the fleet shop since"));
 }
 
 #[test]

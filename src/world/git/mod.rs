@@ -34,7 +34,7 @@ pub use self::head::{OwnCommit, commits_since};
 use super::env;
 use super::files::disk;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
-use crate::engine::git::{GitFault, GitStep};
+use crate::engine::git::{GitFault, GitStep, RemoteRef};
 use crate::engine::record::Loop;
 use crate::engine::text::distinct;
 use crate::parse::git::{BRANCHES, FileChange, STATUS, changes, complaint, is_id, tree_changes};
@@ -97,9 +97,10 @@ pub fn commit(top: &Path, name: &str) -> Option<String> {
     Git::here(top).commit(name)
 }
 
-/// Removes a ref, by its full name. What it pointed to may be lost with it.
-pub fn delete_ref(top: &Path, name: &str) -> Result<(), GitFault> {
-    Git::here(top).well(GitStep::Refs, &["update-ref", "-d", name]).map(drop)
+/// Removes a ref that is still as it was seen. What it pointed to may be lost with it.
+pub fn delete_ref(top: &Path, seen: &RemoteRef) -> Result<(), GitFault> {
+    let arguments = ["update-ref", "--no-deref", "-d", &seen.name, &seen.id];
+    Git::here(top).well(GitStep::Refs, &arguments).map(drop)
 }
 
 /// Whether a name denotes a commit: a branch, a tag, an id.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::inside::submodules;
 use super::{Git, git, shared_folder, steps};
-use crate::engine::git::{GitFault, GitStep};
+use crate::engine::git::{GitFault, GitStep, RemoteRef};
 use crate::world::files::disk;
 
 /// The most names in a folder of refs.
@@ -19,10 +19,12 @@ pub fn identity(top: &Path) -> Result<(), GitFault> {
     ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(|who| ask(who).map(drop))
 }
 
-/// The full names of the refs of this repository below these.
-pub fn refs_below(top: &Path, below: &[&str]) -> Vec<String> {
-    let listed = git(top, &[&["for-each-ref", "--format=%(refname)"], below].concat());
-    listed.unwrap_or_default().lines().map(str::to_owned).collect()
+/// The refs of this repository below these.
+pub fn refs_below(top: &Path, below: &[&str]) -> Vec<RemoteRef> {
+    let form = "--format=%(objectname) %(refname)";
+    let listed = git(top, &[&["for-each-ref", form], below].concat()).unwrap_or_default();
+    let parts = listed.lines().filter_map(|line| line.split_once(' '));
+    parts.map(|(id, name)| RemoteRef { name: name.to_owned(), id: id.to_owned() }).collect()
 }
 
 /// Of some refs those that keep git from making one of the `wanted`: of two names where one is a
