@@ -19,6 +19,7 @@ use crate::engine::record::{
 };
 use crate::engine::text::{distinct, word};
 use crate::engine::usage::Usage;
+use crate::parse::amounts::Unit;
 use crate::parse::git::is_id;
 use crate::parse::git_push::is_ref_name;
 
@@ -66,6 +67,9 @@ pub struct FleetSetup {
     pub slots: u32,
     /// Millionths of a US dollar for all tasks together; 0 is no limit.
     pub max_cost_micros: u64,
+    /// Those of the two that were typed: without them a start takes what fleet.toml says.
+    pub typed_slots: Option<u32>,
+    pub typed_max_cost_micros: Option<u64>,
     /// Prepares each new clone, and each landing; with its time limit in seconds.
     pub setup: Option<String>,
     pub setup_timeout_s: u64,
@@ -85,7 +89,7 @@ pub struct FleetSetup {
 }
 
 impl FleetSetup {
-    /// The command that continues the fleet as it was started, but for its slots and its limit.
+    /// The command that continues the fleet as it was started.
     pub fn run_command(&self) -> String {
         let mut command = fleet_run(&self.folder);
         command += match self.landing {
@@ -96,6 +100,12 @@ impl FleetSetup {
         };
         if self.executor != LOCAL {
             command.extend([" --on ", &shell_words::quote(&self.executor)]);
+        }
+        if let Some(slots) = self.typed_slots {
+            command.extend([" --slots ", &slots.to_string()]);
+        }
+        if let Some(micros) = self.typed_max_cost_micros {
+            command.extend([" --max-cost ", &Unit::Dollars.written(micros)]);
         }
         command
     }

@@ -154,6 +154,19 @@ fn the_command_that_continues_a_fleet_has_its_options() {
     assert_eq!(command(LandingMode::Main, true, LOCAL), format!("{run} --land"));
     let elsewhere = command(LandingMode::Pr, true, "slurm:login");
     assert_eq!(elsewhere, format!("{run} --land pr --on slurm:login"));
+    let limited = |typed_max_cost_micros| {
+        let folder = "my tasks".to_owned();
+        let executor = LOCAL.to_owned();
+        let typed_slots = Some(2);
+        let terms = FleetSetup { folder, executor, typed_slots, ..FleetSetup::default() };
+        FleetSetup { typed_max_cost_micros, ..terms }.run_command()
+    };
+    assert_eq!(limited(Some(2_500_000)), format!("{run} --slots 2 --max-cost 2.50"));
+    assert_eq!(
+        limited(Some(0)),
+        format!("{run} --slots 2 --max-cost 0"),
+        "it lifts that of a file"
+    );
 }
 
 #[test]

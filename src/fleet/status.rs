@@ -14,7 +14,9 @@ use unicode_width::UnicodeWidthStr;
 use super::files::FleetFiles;
 use super::lines::{COMMIT_CHARS, shown};
 use super::plan::FleetPlan;
-use super::record::{EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskState, WaitsFor};
+use super::record::{
+    EndReason, FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord, TaskState, WaitsFor,
+};
 use super::spec::{AttemptPhase, AttemptReport};
 use super::{attempt, store};
 use crate::engine::fleet::TaskId;
@@ -324,19 +326,22 @@ impl<'a> TaskStatus<'a> {
 
     /// What a person types because of it, and how much later than because of another task; `None`
     /// where it needs nobody.
-    fn next(&self, name: &str, run: &str) -> Option<(u8, Option<String>)> {
-        let task = self.task;
+    fn next(&self, terms: &FleetSetup) -> Option<(u8, Option<String>)> {
+        let (task, name) = (self.task, &terms.name);
         Some(match (self.group, &self.waits) {
             // What was interrupted only has to continue.
             (StatusGroup::NeedsYou, _) if self.outcome == Some(Outcome::Interrupted) => {
                 (1, Some(format!("crew resume {name}/{task}")))
             }
             (StatusGroup::NeedsYou, _) => (0, Some(format!("crew show {name}/{task}"))),
-            (_, Some(WaitsFor::Run)) => (2, Some(run.to_owned())),
+            (_, Some(WaitsFor::Run)) => (2, Some(terms.run_command())),
             _ if self.what == "paused" => (3, Some(format!("crew resume {name}"))),
             _ if self.continues() => (4, None),
             (_, Some(WaitsFor::Ended { task })) => (5, Some(format!("crew resume {name}/{task}"))),
-            (_, Some(WaitsFor::Money)) => (5, Some(format!("{run} --max-cost MORE"))),
+            (_, Some(WaitsFor::Money)) => {
+                let run = FleetSetup { typed_max_cost_micros: None, ..terms.clone() }.run_command();
+                (5, Some(format!("{run} --max-cost MORE")))
+            }
             _ => return None,
         })
     }
@@ -416,8 +421,7 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
 
 /// What needs a person is looked at before anything else spends more on it.
 fn next(record: &FleetRecord, tasks: &[TaskStatus<'_>]) -> Option<String> {
-    let run = record.terms.run_command();
-    let commands = tasks.iter().filter_map(|row| row.next(&record.terms.name, &run));
+    let commands = tasks.iter().filter_map(|row| row.next(&record.terms));
     commands.min_by_key(|(later, _)| *later)?.1
 }
 

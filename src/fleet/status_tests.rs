@@ -25,6 +25,7 @@ fn a_record() -> FleetRecord {
         executor: "local".to_owned(),
         landing: LandingMode::Main,
         max_cost_micros: 50_000_000,
+        typed_max_cost_micros: Some(50_000_000),
         land_checks: Vec::<Check>::new(),
         ..FleetSetup::default()
     };
@@ -253,7 +254,7 @@ fn each_thing_that_a_task_waits_for_is_named() {
     });
     assert_snapshot!(told.join("\n"), @"
     waits: starts next · 
-    waits: for crew fleet run tasks --land · crew fleet run tasks --land
+    waits: for crew fleet run tasks --land --max-cost 50.00 · crew fleet run tasks --land --max-cost 50.00
     waits: for a slot · 
     waits: after b · 
     waits: after b, which is not there · crew resume shop/b
@@ -263,6 +264,6 @@ fn each_thing_that_a_task_waits_for_is_named() {
     waits: for its file, which is gone · 
     waits: for its work to be fetched from its clone · 
     waits: until this is over: the remote cannot be reached · 
-    waits: for the next crew fleet run tasks --land ·
+    waits: for the next crew fleet run tasks --land --max-cost 50.00 ·
     ");
 }

@@ -144,6 +144,8 @@ fn set_up(
         base: base(top, file)?,
         slots: arguments.slots.unwrap_or_else(|| small(amount(file.slots))),
         max_cost_micros: arguments.max_cost_micros.unwrap_or_else(|| amount(file.max_cost)),
+        typed_slots: arguments.slots,
+        typed_max_cost_micros: arguments.max_cost_micros,
         setup: file.setup.clone(),
         setup_timeout_s: file.setup_timeout.map_or(SETUP_TIMEOUT_S, |time| time.0),
         include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)?,
