@@ -14,9 +14,7 @@ use crate::engine::boundary::limits::LimitName;
 pub use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{
-    Actor, Check, CheckMemory, Ending, Limits, LoopId, Outcome, Proof, fleet_run,
-};
+use crate::engine::record::{Actor, Check, CheckMemory, Ending, Limits, LoopId, Outcome, Proof};
 use crate::engine::text::{distinct, word};
 use crate::engine::usage::Usage;
 use crate::parse::amounts::Unit;
@@ -91,7 +89,8 @@ pub struct FleetSetup {
 impl FleetSetup {
     /// The command that continues the fleet as it was started.
     pub fn run_command(&self) -> String {
-        let mut command = fleet_run(&self.folder);
+        let folder = if self.folder.is_empty() { "." } else { &self.folder };
+        let mut command = format!("crew fleet run {}", shell_words::quote(folder));
         command += match self.landing {
             LandingMode::Main => " --land",
             LandingMode::Pr => " --land pr",

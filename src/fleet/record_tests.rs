@@ -152,6 +152,10 @@ fn the_command_that_continues_a_fleet_has_its_options() {
     assert_eq!(command(LandingMode::No, false, LOCAL), run);
     assert_eq!(command(LandingMode::No, true, LOCAL), format!("{run} --push"));
     assert_eq!(command(LandingMode::Main, true, LOCAL), format!("{run} --land"));
+    assert_eq!(
+        FleetSetup { executor: LOCAL.to_owned(), ..FleetSetup::default() }.run_command(),
+        "crew fleet run ."
+    );
     let elsewhere = command(LandingMode::Pr, true, "slurm:login");
     assert_eq!(elsewhere, format!("{run} --land pr --on slurm:login"));
     let limited = |typed_max_cost_micros| {

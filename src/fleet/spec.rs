@@ -256,10 +256,9 @@ impl FleetRecord {
         let after: &[TaskId] = if task.commit.is_none() { &described.after } else { &[] };
         let work = |id: &TaskId| Some((id.clone(), self.task(id)?.work_not_on_main()?));
         let before = after.iter().filter_map(work).collect();
-        let (name, folder) = (terms.name.clone(), terms.folder.clone());
         let slots = if self.is_local() { coordination.slots } else { 0 };
         Some(AttemptSpec {
-            task: TaskOfFleet { name, folder, task: id.clone() },
+            task: TaskOfFleet { name: terms.name.clone(), task: id.clone() },
             number,
             branch: self.branch(id, number),
             base: terms.base.clone(),

@@ -26,10 +26,7 @@ fn a_spec_holds_the_tasks_share_its_checks_and_the_work_before_it() {
     bench.record.terms.land_checks = vec![Check::new("make e2e".to_owned(), Role::Verify)];
     let first = spec(&bench);
     assert_eq!(first.branch, "fleet/shop/a/2");
-    assert_eq!(
-        (first.task.folder.as_str(), first.base.as_str(), first.slots),
-        ("tasks", "main", 4)
-    );
+    assert_eq!((first.task.name.as_str(), first.base.as_str(), first.slots), ("shop", "main", 4));
     assert_eq!(first.contract.limits.max_cost_micros, 5);
     assert_eq!((first.before, first.start), (vec![(id("done"), commit(7))], None));
     let checks = bench.known.described[0].contract.checks.clone();

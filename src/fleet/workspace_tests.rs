@@ -34,9 +34,9 @@ impl Yard {
     }
 
     fn spec(&self) -> AttemptSpec {
-        let (name, folder, task) = ("shop".to_owned(), "tasks".to_owned(), id("vat"));
+        let (name, task) = ("shop".to_owned(), id("vat"));
         AttemptSpec {
-            task: TaskOfFleet { name, folder, task },
+            task: TaskOfFleet { name, task },
             number: 1,
             branch: "fleet/shop/vat/1".to_owned(),
             base: "main".to_owned(),

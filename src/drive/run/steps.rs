@@ -268,7 +268,7 @@ impl Runner<'_> {
         };
         // An option of that command is none of a fleet's.
         let cure = fault.cure.split("crew resume --").next().unwrap_or_default();
-        let cure = cure.trim_end_matches(", or ").replace("crew resume", &task.retry());
+        let cure = cure.trim_end_matches(", or ").replace("crew resume", &task.resume());
         if cure.is_empty() { fault.cause.clone() } else { format!("{}; {cure}", fault.cause) }
     }
 

@@ -10,6 +10,5 @@ pub fn id(name: &str) -> TaskId {
 
 /// A task of the fleet `billing-cleanup`.
 pub fn a_task(name: &str) -> TaskOfFleet {
-    let [fleet, folder] = ["billing-cleanup", "tasks"].map(str::to_owned);
-    TaskOfFleet { name: fleet, folder, task: id(name) }
+    TaskOfFleet { name: "billing-cleanup".to_owned(), task: id(name) }
 }

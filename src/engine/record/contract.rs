@@ -4,7 +4,7 @@
 use super::memory::Moment;
 use super::outcome::Proof;
 use super::owner::{Owner, QuestionMode};
-use super::{Loop, LoopId, Outcome, State, VERSION};
+use super::{Loop, LoopId, State, VERSION};
 use crate::engine::claim::promise::Promise;
 use crate::engine::fleet::TaskId;
 use crate::engine::test_changes::TestChanges;
@@ -500,25 +500,13 @@ impl Loop {
 pub struct TaskOfFleet {
     /// The fleet's name.
     pub name: String,
-    /// The folder of its tasks, below the root of its repository.
-    pub folder: String,
     pub task: TaskId,
 }
 
-/// The command that starts a fleet or joins it; `folder` is below the root of its repository.
-pub fn fleet_run(folder: &str) -> String {
-    let folder = if folder.is_empty() { "." } else { folder };
-    format!("crew fleet run {}", shell_words::quote(folder))
-}
-
 impl TaskOfFleet {
-    /// The command that starts the fleet, and takes up what is not over.
-    pub fn run(&self) -> String {
-        fleet_run(&self.folder)
-    }
-
-    /// The command that tries the task again after it ended without being completed.
-    pub fn retry(&self) -> String {
+    /// The command that continues the task or tries it again. Where nobody coordinates the fleet,
+    /// it prints the one that starts it with all of its options.
+    pub fn resume(&self) -> String {
         format!("crew resume {self}")
     }
 
@@ -527,7 +515,7 @@ impl TaskOfFleet {
         format!(
             "to go on without it: max-cost: 0 and max-tokens: 0 in the task's file \
              (--max-cost 0 lifts the fleet's), then {}",
-            self.retry()
+            self.resume()
         )
     }
 
@@ -538,7 +526,7 @@ impl TaskOfFleet {
 
     /// The command that accepts the tests and check settings of the task as its agent left them.
     pub fn accept_test_changes(&self) -> String {
-        format!("{} {ACCEPT}", self.retry())
+        format!("{} {ACCEPT}", self.resume())
     }
 }
 
@@ -551,15 +539,13 @@ impl fmt::Display for TaskOfFleet {
 impl Loop {
     /// The command that resumes it within its fleet; `None` if it belongs to none.
     pub fn fleet_resume(&self) -> Option<String> {
-        let task = self.fleet.as_ref()?;
-        let is_over = self.outcome().is_some_and(|outcome| outcome != Outcome::Interrupted);
-        Some(if is_over { task.retry() } else { task.run() })
+        self.fleet.as_ref().map(TaskOfFleet::resume)
     }
 
     /// Why nobody resumes it alone, and the way out; `None` if it belongs to no fleet.
     pub fn refusal_of_its_fleet(&self) -> Option<String> {
-        let (task, resume) = (self.fleet.as_ref()?, self.fleet_resume()?);
-        let tell = task.tell();
+        let task = self.fleet.as_ref()?;
+        let (resume, tell) = (task.resume(), task.tell());
         Some(format!(
             "loop {} is that of {task}\nhint: {resume} resumes it; {tell} \"...\" answers it",
             self.id

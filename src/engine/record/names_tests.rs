@@ -195,7 +195,7 @@ fn every_field() -> Value {
         "elapsed_ms": [1],
         "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4 }, "trusted": [{ "name": "n", "value": "v" }],
         "environment": environment(), "protected": protected(),
-        "fleet": { "name": "n", "folder": "f", "task": "t" }, "state": state(),
+        "fleet": { "name": "n", "task": "t" }, "state": state(),
     })
 }
 

@@ -120,7 +120,7 @@ fn vat() -> TaskId {
 
 fn a_spec(source: Source) -> AttemptSpec {
     AttemptSpec {
-        task: TaskOfFleet { name: "shop".into(), folder: "tasks".into(), task: vat() },
+        task: TaskOfFleet { name: "shop".into(), task: vat() },
         number: 1,
         branch: "fleet/shop/vat/1".to_owned(),
         base: "main".to_owned(),

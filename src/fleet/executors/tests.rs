@@ -21,11 +21,7 @@ pub(super) fn a_spec(task: &str) -> AttemptSpec {
     let mut contract = a_run(None).contract;
     task.clone_into(&mut contract.task);
     AttemptSpec {
-        task: TaskOfFleet {
-            name: "night".to_owned(),
-            folder: "tasks".to_owned(),
-            task: id("auth"),
-        },
+        task: TaskOfFleet { name: "night".to_owned(), task: id("auth") },
         number: 2,
         branch: "fleet/night/auth/2".to_owned(),
         base: "main".to_owned(),
