@@ -17,10 +17,9 @@ use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{begin, first_prompt, prepare};
 use crate::drive::start::terms;
 use crate::drive::{control, prove, tree};
-use crate::engine::record::{Actor, Loop, LoopId, Outcome};
+use crate::engine::record::{Loop, LoopId, Outcome};
 use crate::engine::text::{clip, count};
 use crate::exit::Exit;
-use crate::fleet::events::FleetRequest;
 use crate::fleet::verbs::Named;
 use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of};
 use crate::parse::settings::merge::merge;
@@ -153,12 +152,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
     }
     let changes = arguments.set.limits.changes();
-    if arguments.now
-        && let Some(woken) =
-            control::wake(&home, &record.id, &changes, arguments.answer.tell.as_deref())?
-    {
-        let iteration = woken.iteration();
-        print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));
+    if arguments.now && end_wait(&home, &record.id, arguments)? {
         return Ok(Exit::SUCCESS);
     }
     refuse_a_task(&home, &record)?;
@@ -187,20 +181,30 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
 /// Has a task, or all tasks of a fleet, resumed by its coordinator. What else a person may say of a
 /// loop that resumes is in the task's file.
 fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exit> {
-    if !arguments.set.limits.changes().is_empty() {
+    let ResumeArgs { set, answer, options, no_project, now, .. } = arguments;
+    if *options != RunOptions::default() || *no_project || !set.limits.changes().is_empty() {
         let folder = &named.record.terms.folder;
         bail!(UsageError::new(
-            "the limits of a task are those of its file",
-            format!("change them in {folder}, which a running fleet reads again")
+            "a task is resumed by its fleet, with the options of its file",
+            format!(
+                "change them in {folder}, which a running fleet reads again; --tell, --now and \
+                 --accept-test-changes are typed"
+            )
         ));
     }
-    if let Some(words) = &arguments.answer.tell {
-        print::out(&named.tell(home, words, Actor::User)?);
+    if !*now || !end_wait(home, &named.own_loop(home)?.id, arguments)? {
+        print::out(&named.resume(home, answer.tell.as_deref(), answer.accept_test_changes)?);
     }
-    let accepts_test_changes = arguments.answer.accept_test_changes;
-    let request = FleetRequest::Resume { accepts_test_changes };
-    print::out(&named.request(home, &request, Actor::User)?);
     Ok(Exit::SUCCESS)
+}
+
+/// Ends the wait of a loop, after what else was typed is done; `false` if it does not wait.
+fn end_wait(home: &Home, id: &LoopId, arguments: &ResumeArgs) -> Result<bool> {
+    let (changes, words) = (arguments.set.limits.changes(), arguments.answer.tell.as_deref());
+    let Some(woken) = control::wake(home, id, &changes, words)? else { return Ok(false) };
+    let iteration = woken.iteration();
+    print::out(&format!("loop {id}: the wait is over, iteration {iteration} begins"));
+    Ok(true)
 }
 
 /// Takes the loop and drives it, or looks for its proof if it is over. Its output is kept.

@@ -175,6 +175,23 @@ impl Named {
         self.request(home, &FleetRequest::Tell { words, by_agent }, by)
     }
 
+    /// Has what is meant resumed, perhaps with a message for its agents. What was cancelled takes
+    /// one only after that.
+    pub fn resume(&self, home: &Home, words: Option<&str>, accepts: bool) -> Result<String> {
+        let resume = FleetRequest::Resume { accepts_test_changes: accepts };
+        let Some(words) = words else { return self.request(home, &resume, Actor::User) };
+        let tell = FleetRequest::Tell { words: control::tellable(words)?, by_agent: false };
+        let is_taken = self.tasks().any(|(_, task)| self.takes(task, &tell));
+        if is_taken {
+            self.request(home, &tell, Actor::User)?;
+        }
+        let answer = self.request(home, &resume, Actor::User)?;
+        if !is_taken {
+            store::send(home, self.fleet(), self.task.as_ref(), &tell)?;
+        }
+        Ok(answer)
+    }
+
     /// Asks something of all tasks that are meant: of the coordinator, and of what runs here.
     /// Returns what follows, in a line.
     ///

@@ -119,6 +119,8 @@ fn what_nobody_would_read_or_obey_is_refused() {
         &["cancel", "repo/c"],
         &["resume", "repo/b"],
         &["resume", "repo/a", "-n", "3"],
+        &["resume", "repo/a", "--model", "opus"],
+        &["resume", "repo", "--now"],
         &["set", "repo", "-n", "3"],
     ];
     insta::assert_snapshot!(typed.map(types).concat(), @"
@@ -138,8 +140,12 @@ fn what_nobody_would_read_or_obey_is_refused() {
     hint: crew status repo/c says why
     1 crew: what is meant is completed
     hint: what is still to do is a task of its own
-    2 crew: the limits of a task are those of its file
-    hint: change them in tasks, which a running fleet reads again
+    2 crew: a task is resumed by its fleet, with the options of its file
+    hint: change them in tasks, which a running fleet reads again; --tell, --now and --accept-test-changes are typed
+    2 crew: a task is resumed by its fleet, with the options of its file
+    hint: change them in tasks, which a running fleet reads again; --tell, --now and --accept-test-changes are typed
+    2 crew: repo is a fleet
+    hint: name one of its tasks: crew fleet status repo lists them
     2 crew: repo is a fleet
     hint: name one of its tasks: crew fleet status repo lists them
     ");
@@ -147,6 +153,11 @@ fn what_nobody_would_read_or_obey_is_refused() {
     world.crew(&["cancel", "repo/a"]).success();
     let ran = world.run(&[]);
     assert_eq!((ran.code(), world.state("a")), (10, "cancelled".into()), "{ran:#?}");
+    // It takes a message only once it is resumed.
+    world.crew(&["resume", "repo/a", "--tell", "use port 8080"]).success();
+    let ran = world.run(&[]);
+    assert_eq!((ran.code(), world.state("a")), (10, "completed".into()), "{ran:#?}");
+    assert_eq!(world.prompt("a", 2).matches("use port 8080").count(), 1);
 }
 
 #[test]

@@ -94,7 +94,7 @@ pub struct RunArgs {
 }
 
 /// What `crew run` and `crew resume` share.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = AGENT)]
 pub struct RunOptions {
     #[command(flatten)]
@@ -113,7 +113,7 @@ pub struct RunOptions {
 }
 
 /// What a run sounds like.
-#[derive(Args, Clone, Copy, Debug, Default)]
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
 #[command(next_help_heading = THIS_RUN)]
 pub struct OutputArgs {
     /// Print events as JSON on standard output
