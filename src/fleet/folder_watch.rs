@@ -36,7 +36,7 @@ pub(super) struct FolderWatch {
 impl FolderWatch {
     pub(super) fn of(home: &Home, arguments: &FleetRunArgs, terms: &FleetSetup) -> Result<Self> {
         let mut watch = Self {
-            arguments: arguments.clone(),
+            arguments: FleetRunArgs { base: Some(terms.base.clone()), ..arguments.clone() },
             here: env::current_folder()?,
             folder: terms.repository.join(&terms.folder),
             trust: home.trust_file(&terms.repository),

@@ -34,7 +34,7 @@ const NAMED_MAX: usize = 5;
 pub fn check(home: &Home, setup: &FleetSetup, tasks: &[DescribedTask]) -> Result<Vec<String>> {
     let mut preflight = Preflight { setup, tasks, missing: Vec::new(), notes: Vec::new() };
     preflight.check_git();
-    if let Some(commit) = git::commit(&setup.repository, &setup.base) {
+    if let Some(commit) = git::commit(&setup.repository, &format!("refs/heads/{}", setup.base)) {
         preflight.check_submodules(&commit);
         preflight.check_disk(home, &commit);
     }

@@ -141,7 +141,7 @@ fn set_up(
         name,
         repository: top.to_owned(),
         folder: below,
-        base: base(top, file)?,
+        base: base(top, file, arguments.base.as_deref())?,
         slots: arguments.slots.unwrap_or_else(|| small(amount(file.slots))),
         max_cost_micros: arguments.max_cost_micros.unwrap_or_else(|| amount(file.max_cost)),
         typed_slots: arguments.slots,
@@ -174,14 +174,19 @@ fn usual_name(top: &Path, folder: &Path) -> String {
     named.strip_suffix(".git").unwrap_or(&named).to_owned()
 }
 
-/// The branch that tasks start from.
-fn base(top: &Path, file: &FleetFile) -> Result<String> {
+/// The branch that tasks start from: that of the file, else `usual`, else the one checked out.
+fn base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
     let (branch, head) = git::head(top);
-    let Some(head) = head else {
-        bail!("there is no commit here yet\nhint: git commit the first one")
+    if head.is_none() {
+        bail!("there is no commit here yet\nhint: git commit the first one");
+    }
+    let Some(base) = file.base.clone().or_else(|| usual.map(str::to_owned)).or(branch) else {
+        bail!(
+            "no branch is checked out here for the tasks to start from\n\
+             hint: git switch BRANCH, or base = \"BRANCH\" in {FLEET_FILE}"
+        );
     };
-    let base = file.base.clone().or(branch).unwrap_or(head);
-    if !git::is_a_commit(top, &base) {
+    if git::commit(top, &format!("refs/heads/{base}")).is_none() {
         let place = if file.base.is_some() { "base in fleet.toml: " } else { "" };
         bail!(
             "{place}there is no branch {base} here to start from\nhint: git branch --all lists them"

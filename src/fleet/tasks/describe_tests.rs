@@ -112,6 +112,13 @@ fn what_cannot_be_a_fleet_says_why() {
         FleetRunArgs { folder: ".".into(), land: Some(LandingMode::Main), ..Default::default() };
     let why = refused(yard.describe(&root));
     assert!(why.starts_with("tasks at the root of the repository"), "{why}");
+    yard.git("shop", &["switch", "-q", "--detach"]);
+    let why = refused(yard.describe(&Yard::arguments()));
+    assert!(why.starts_with("no branch is checked out here"), "{why}");
+    let running = FleetRunArgs { base: Some("main".to_owned()), ..Yard::arguments() };
+    assert_eq!(yard.describe(&running).unwrap().setup.base, "main");
+    // A tag is not a branch.
+    yard.git("shop", &["tag", "nowhere"]);
     yard.write("shop/tasks/fleet.toml", "base = 'nowhere'");
     let why = refused(yard.describe(&Yard::arguments()));
     assert!(why.starts_with("base in fleet.toml: there is no branch nowhere"), "{why}");

@@ -90,6 +90,10 @@ pub struct FleetRunArgs {
     /// Trust what is listed without asking
     #[arg(long)]
     pub yes: bool,
+    /// The base where fleet.toml names none: what is checked out while the fleet runs does not
+    /// change it. Nobody types that.
+    #[arg(skip)]
+    pub base: Option<String>,
 }
 
 /// `crew fleet status`.
