@@ -3,15 +3,17 @@
 //! It starts nothing. At the remote it makes one ref and deletes it again, unless the fleet was
 //! there before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
 use super::executors::{executor_of, executors_of_user};
+use super::files::FleetFiles;
 use super::record::FleetSetup;
 use super::step::DescribedTask;
+use super::store;
 use crate::engine::fleet::task::LOCAL;
-use crate::engine::fleet::{LandingMode, Remote};
+use crate::engine::fleet::{LandingMode, Remote, TaskId};
 use crate::engine::git::{GitFault, GitTrouble};
 use crate::engine::text::{count, named};
 use crate::world::client::on_path;
@@ -110,16 +112,29 @@ impl Preflight<'_> {
         }
     }
 
-    /// The room for as many clones as work at once, and for the one of landings.
+    /// How many clones are still to be made: as many as work at once, and the one of landings.
+    fn missing_clones(&self, home: &Home) -> u64 {
+        let FleetSetup { name, slots, executor, landing, .. } = self.setup;
+        let (files, known) = (FleetFiles::of(home, name), store::read(home, name).ok().flatten());
+        let cloned: BTreeSet<TaskId> = files.clones().into_iter().map(|(task, _)| task).collect();
+        let mut open: Vec<&TaskId> = self.tasks.iter().map(|it| &it.task.id).collect();
+        if let Some(known) = known {
+            open.retain(|id| known.task(id).is_none_or(|task| task.ending().is_none()));
+        }
+        let slots = if *slots > 0 { *slots } else { slots::default_count().count };
+        let at_once = if executor == LOCAL { open.len().min(slots as usize) } else { 0 };
+        let there = open.iter().filter(|id| cloned.contains(**id)).count();
+        let lands = *landing == LandingMode::Main && !disk::exists(&files.land());
+        at_once.saturating_sub(there) as u64 + u64::from(lands)
+    }
+
+    /// The room for the clones that are still to be made.
     fn check_disk(&mut self, home: &Home, commit: &str) {
-        let FleetSetup { repository, slots, executor, landing, .. } = self.setup;
-        let clone = readiness::checkout_bytes(repository, commit);
+        let clone = readiness::checkout_bytes(&self.setup.repository, commit);
         let there = home.root().ancestors().find(|folder| disk::exists(folder));
         let (Some(clone), Some(folder)) = (clone, there) else { return };
         let Some(free) = disk::free_bytes(folder) else { return };
-        let slots = if *slots > 0 { *slots } else { slots::default_count().count };
-        let at_once = if executor == LOCAL { self.tasks.len().min(slots as usize) } else { 0 };
-        let clones = at_once as u64 + u64::from(*landing == LandingMode::Main);
+        let clones = self.missing_clones(home);
         let needed = clone.saturating_mul(clones).saturating_add(SPARE_BYTES);
         if free < needed {
             let [free, needed] = [free, needed].map(|bytes| bytes >> 20);

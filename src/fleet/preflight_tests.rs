@@ -113,6 +113,21 @@ fn a_submodule_whose_commit_is_not_here_is_reported_and_one_that_is_not_checked_
 }
 
 #[test]
+fn the_disk_needs_room_only_for_clones_that_are_not_there() {
+    let yard = Yard::new();
+    let DescribedFleet { setup, tasks, .. } = yard.landing();
+    let setup = FleetSetup { slots: 2, ..setup };
+    let (missing, notes) = (Vec::new(), Vec::new());
+    let preflight = Preflight { setup: &setup, tasks: &tasks, missing, notes };
+    assert_eq!(preflight.missing_clones(&yard.home), 3);
+    let files = FleetFiles::of(&yard.home, "shop");
+    for folder in [files.clone(&tasks[0].task.id, 2), files.land()] {
+        disk::make_folder(&folder).unwrap();
+    }
+    assert_eq!(preflight.missing_clones(&yard.home), 1);
+}
+
+#[test]
 fn an_executor_that_nobody_knows_is_reported_before_anything_starts() {
     let yard = Yard::new();
     let DescribedFleet { setup, tasks, .. } = yard.landing();
