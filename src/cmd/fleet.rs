@@ -219,8 +219,13 @@ pub fn line_of_task(home: &Home, named: &Named, id: &TaskId) -> String {
 }
 
 /// Shows a task whose loop is not on this machine: how the fleet sees it, what its attempt has left
-/// at the remote, and the end of its log.
-pub fn show_task(home: &Home, named: &Named, id: &TaskId) -> Result<Exit> {
+/// at the remote, and the end of its log. JSON is that of the fleet, with this task alone.
+pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<Exit> {
+    if json {
+        let status = FleetStatus::look(home, &named.record).with_only(id);
+        print::json(&serde_json::to_value(&status)?);
+        return Ok(Exit::SUCCESS);
+    }
     print::page(&line_of_task(home, named, id));
     print_refused_landing(named, id);
     let (terms, signals) = (&named.record.terms, Signals::listen()?);

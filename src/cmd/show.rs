@@ -33,10 +33,14 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         let Some(id) = named.task.clone() else {
             return fleet::status(&home, named.record, arguments.json, false);
         };
-        if named.loop_of(&home, &id).is_none() {
-            return fleet::show_task(&home, &named, &id);
+        let ShowArgs { iteration, last, only, html, .. } = arguments;
+        let is_part = arguments.log || iteration.is_some() || last.is_some() || only.is_some();
+        // What is only in the record of its loop is refused below where that is not here.
+        let is_of_its_loop = is_part || html.is_some();
+        if !is_of_its_loop && named.loop_of(&home, &id).is_none() {
+            return fleet::show_task(&home, &named, &id, arguments.json);
         }
-        if !arguments.json && !arguments.log {
+        if !is_of_its_loop && !arguments.json {
             print::page(&fleet::line_of_task(&home, &named, &id));
             fleet::print_refused_landing(&named, &id);
         }

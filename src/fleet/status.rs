@@ -189,6 +189,12 @@ impl<'a> FleetStatus<'a> {
         !self.tasks.iter().any(TaskStatus::continues)
     }
 
+    /// The same with the row of this task alone.
+    pub fn with_only(mut self, id: &TaskId) -> Self {
+        self.tasks.retain(|row| row.task == id);
+        self
+    }
+
     /// How a task is in one line: "waits: after vat", "conflict: src/pay.rs changed on main too".
     pub fn line_of(&self, id: &TaskId) -> String {
         let row = self.tasks.iter().find(|row| row.task == id);

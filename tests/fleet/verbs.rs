@@ -77,6 +77,14 @@ fn another_node_continues_with_the_answer_what_the_first_has_left_at_the_remote(
     let page = world.crew(&["show", "repo/a"]).success();
     assert!(page.contains("which port?") && page.contains("journal"), "{page}");
     assert!(!page.contains("{\"schema\""), "it is put into words: {page}");
+    let json = world.crew(&["show", "repo/a", "--json"]).success();
+    let json: Value = serde_json::from_str(&json).expect("a document");
+    assert_eq!((&json["fleet"], &json["tasks"][0]["task"]), (&json!("repo"), &json!("a")));
+    for words in [&["--log"][..], &["--iteration", "1", "--prompt"], &["--html", "page.html"]] {
+        let ran = world.crew(&[&["show", "repo/a"], words].concat());
+        assert!(ran.stderr.contains("no loop of repo/a is on this machine"), "{ran:#?}");
+        assert_eq!((ran.code(), &*ran.stdout), (1, ""), "{ran:#?}");
+    }
     let diff = world.crew(&["diff", "repo/a"]).success();
     assert!(diff.contains("work-a"), "{diff}");
 
