@@ -98,9 +98,30 @@ fn an_answer_typed_on_the_board_of_loops_reaches_a_blocked_task_with_its_next_pr
         terminal.wait_for_text("port 8080_");
         terminal.enter();
         terminal.wait_for_text("crew resume repo/a");
-        world.crew(&["resume", "repo/a"]).success();
+        terminal.key("r");
+        terminal.key("y");
+        terminal.wait_for_text("is resumed by the next start");
         assert_eq!((world.run(&[]).code(), world.begun("a")), (0, vec![1, 2]));
         assert_eq!(world.prompt("a", 2).matches("port 8080").count(), 1);
+    });
+}
+
+#[test]
+fn a_task_that_is_cancelled_on_the_board_of_loops_stays_so() {
+    in_a_terminal(|| {
+        let world = interrupted();
+        let mut watch = world.sandbox.command(world.sandbox.build().path());
+        watch.arg("watch");
+        let terminal = Terminal::start(&world.sandbox, &watch);
+        terminal.wait_for_text("fleet repo");
+        terminal.key("c");
+        terminal.key("y");
+        terminal.wait_for_text("is cancelled");
+        let again = world.run(&[]);
+        assert_eq!(
+            (again.code(), world.state("a"), world.begun("a")),
+            (10, "cancelled".into(), vec![1])
+        );
     });
 }
 

@@ -10,7 +10,9 @@ use crate::drive::resume::{refuse_a_task, refuse_the_spent};
 use crate::drive::{control, end};
 use crate::engine::record::{Actor, LoopId, ProcessIdentity};
 use crate::exit;
-use crate::fleet::verbs;
+use crate::fleet::events::FleetRequest;
+use crate::fleet::record::TaskRequest;
+use crate::fleet::verbs::{self, Named};
 use crate::report::board::BoardOrder;
 use crate::world::files::disk;
 use crate::world::process::{Call, identity};
@@ -44,15 +46,12 @@ impl Resuming {
 /// Obeys, and says in a line what came of it.
 pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> String {
     let done = match order {
-        BoardOrder::Pause(id) => {
-            control::pause(home, id, actor(), false).map(|paused| replies::paused(&paused))
-        }
-        BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
-            .map(|attempt| replies::cancelled(&attempt, reading())),
+        BoardOrder::Pause(id) => pause(home, id),
+        BoardOrder::Cancel(id) => cancel(home, id),
         BoardOrder::Tell(id, words) => tell(home, id, words),
         BoardOrder::Resume(id, words) => {
             resume(home, id, words.as_deref()).map(|(started, told)| {
-                resuming.push(started);
+                resuming.extend(started);
                 told
             })
         }
@@ -62,21 +61,46 @@ pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> Str
     text.lines().next().unwrap_or_default().to_owned()
 }
 
+/// The task that the loop works on, where its fleet is here.
+fn task_of(home: &Home, id: &LoopId) -> Option<Named> {
+    let task = store::load(home, id).ok()?.fleet?;
+    verbs::resolve(home, &task.to_string()).ok()?
+}
+
+fn pause(home: &Home, id: &LoopId) -> Result<String> {
+    if let Some(named) = task_of(home, id) {
+        let request = TaskRequest::Pause { now: false };
+        return named.request(home, &FleetRequest::Task(request), actor());
+    }
+    control::pause(home, id, actor(), false).map(|paused| replies::paused(&paused))
+}
+
+fn cancel(home: &Home, id: &LoopId) -> Result<String> {
+    if let Some(named) = task_of(home, id) {
+        let by_agent = actor() == Actor::Agent;
+        let request = TaskRequest::Cancel { now: true, by_agent, reason: None };
+        return named.request(home, &FleetRequest::Task(request), actor());
+    }
+    let attempt = end::cancel(home, id, actor(), None)?;
+    Ok(replies::cancelled(&attempt, reading()))
+}
+
 fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     refuse_an_agent(NOT_FOR_AN_AGENT)?;
-    let task = store::load(home, id)?.fleet;
-    let task = task.map(|task| verbs::resolve(home, &format!("{}/{}", task.name, task.task)));
-    if let Some(Ok(Some(named))) = task {
+    if let Some(named) = task_of(home, id) {
         return named.tell(home, words, Actor::User);
     }
     let record = control::tell(home, id, words)?;
     Ok(format!("loop {id}: {}", replies::told(&record)))
 }
 
-/// Resumes a loop in a crew of its own, with a message for its agent: its checks run first, which
-/// may take minutes.
-fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Resuming, String)> {
+/// Resumes a loop, with a message for its agent: a task by its fleet, any other in a crew of its
+/// own, because its checks run first, which may take minutes.
+fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Option<Resuming>, String)> {
     refuse_an_agent("an agent cannot resume a loop\nhint: a person can, in a terminal")?;
+    if let Some(named) = task_of(home, id) {
+        return Ok((None, named.resume(home, words, false)?));
+    }
     let record = store::load(home, id)?;
     refuse_a_task(home, &record)?;
     refuse_the_spent(&record, "crew resume")?;
@@ -90,5 +114,5 @@ fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Resuming, St
         process.pid,
         output.display()
     );
-    Ok((Resuming { process, output }, told))
+    Ok((Some(Resuming { process, output }), told))
 }
