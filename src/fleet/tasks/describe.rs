@@ -305,7 +305,7 @@ fn contract(
     }
     if let Some(run) = &mut contract.run {
         run.git = GitSteps { commit: true, ..GitSteps::default() };
-        freeze(&mut run.recipe)?;
+        freeze(&mut run.recipe, &setup.executor)?;
     }
     let bytes = serde_json::to_vec(&contract)?.len();
     if bytes > MAX_CONTRACT_BYTES {
@@ -321,10 +321,17 @@ fn contract(
 /// Takes the text of every file that a prompt names: an agent could change the file, and another
 /// machine does not have it. A template stays a file, for what it reads differs from prompt to
 /// prompt.
-fn freeze(recipe: &mut Recipe) -> Result<()> {
+fn freeze(recipe: &mut Recipe, executor: &str) -> Result<()> {
     for fragment in recipe.0.values_mut().flatten() {
         let Fragment::File(path) = &*fragment else { continue };
         if path.extension().is_some_and(|it| it == "j2") {
+            if executor != LOCAL {
+                bail!(
+                    "the template {} is on this machine, and {executor} runs the task on another\n\
+                     hint: put its text into a file that is not a template",
+                    path.display()
+                );
+            }
             continue;
         }
         let text = disk::read_text(path, MAX_FILE_BYTES)?;

@@ -99,6 +99,18 @@ fn a_prompt_whose_json_no_spec_can_hold_is_a_fault_of_its_file() {
 }
 
 #[test]
+fn a_template_that_another_machine_does_not_have_is_a_fault_of_its_file() {
+    let yard = Yard::new();
+    yard.write("shop/tasks/_log.j2", "{{ git_log }}");
+    let front = "---\nagent-cmd: sh -c true\ncontext: tasks/_log.j2\n---\nDo it.\n";
+    yard.write("shop/tasks/c.md", front);
+    assert!(yard.describe(&Yard::arguments()).is_ok());
+    let elsewhere = FleetRunArgs { on: Some("slurm".to_owned()), ..Yard::arguments() };
+    let why = refused(yard.describe(&elsewhere));
+    assert!(why.contains("\n  c.md: the template ") && why.contains("not a template"), "{why}");
+}
+
+#[test]
 fn what_cannot_be_a_fleet_says_why() {
     let yard = Yard::new();
     let outside = tempfile::tempdir().unwrap();
