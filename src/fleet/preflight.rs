@@ -1,5 +1,5 @@
-//! What a fleet needs before any agent works and costs: of git on this machine, of the disk, of the
-//! executor, and of the remote. Everything that is missing is reported together, each with its fix.
+//! What a fleet needs before any agent works and costs: of git on this machine, of the disk and of
+//! the remote. Everything that is missing is reported together, each with its fix.
 //! It starts nothing. At the remote it makes one ref and deletes it again, unless the fleet was
 //! there before.
 
@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
-use super::executors::{executor_of, executors_of_user};
 use super::files::FleetFiles;
 use super::record::FleetSetup;
 use super::step::DescribedTask;
@@ -40,7 +39,7 @@ pub fn check(home: &Home, setup: &FleetSetup, tasks: &[DescribedTask]) -> Result
         preflight.check_submodules(&commit);
         preflight.check_disk(home, &commit);
     }
-    preflight.check_executor(home);
+    preflight.check_gh();
     if let Some(remote) = &setup.remote {
         preflight.check_remote(remote);
     }
@@ -146,15 +145,8 @@ impl Preflight<'_> {
         }
     }
 
-    /// Where jobs run, and the program that opens pull requests.
-    fn check_executor(&mut self, home: &Home) {
-        let executor = executors_of_user()
-            .and_then(|entries| executor_of(home, self.setup, &entries, &|| false).map(drop));
-        if let Err(error) = executor {
-            let text = error.to_string();
-            let (what, fix) = text.split_once("\nhint: ").unwrap_or((&text, "correct that"));
-            self.lacks(what, fix);
-        }
+    /// The program that opens pull requests.
+    fn check_gh(&mut self) {
         if self.setup.landing == LandingMode::Pr && on_path("gh").is_empty() {
             let what = "--land pr opens pull requests with gh, which is not on PATH";
             self.lacks(what, "install the GitHub CLI, and log in with gh auth login");

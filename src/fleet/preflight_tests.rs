@@ -126,12 +126,3 @@ fn the_disk_needs_room_only_for_clones_that_are_not_there() {
     }
     assert_eq!(preflight.missing_clones(&yard.home), 1);
 }
-
-#[test]
-fn an_executor_that_nobody_knows_is_reported_before_anything_starts() {
-    let yard = Yard::new();
-    let DescribedFleet { setup, tasks, .. } = yard.landing();
-    let setup = FleetSetup { executor: "nowhere".to_owned(), ..setup };
-    let why = check(&yard.home, &setup, &tasks).unwrap_err().to_string();
-    assert!(why.contains("there is no executor `nowhere`: name one of"), "{why}");
-}

@@ -31,7 +31,8 @@ use crate::world::store::{Home, settings, trust};
 const TRUST_VARIABLE: &str = "CREW_TRUST";
 
 /// The way out of a fault in a project's file.
-const WITHOUT_PROJECT: &str = "fix the file; until then `crew run --no-project` starts a loop here";
+pub const WITHOUT_PROJECT: &str =
+    "fix the file; until then `crew run --no-project` starts a loop here";
 
 /// What the tiers say about one working tree.
 #[derive(Debug, Clone)]

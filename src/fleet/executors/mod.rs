@@ -19,6 +19,7 @@ use super::spec::AttemptSpec;
 use crate::agents;
 use crate::drive::slurm::quoted;
 use crate::engine::fleet::TaskId;
+use crate::parse::arguments::UsageError;
 use crate::parse::settings::Whose;
 use crate::parse::settings::merge::{ExecutorEntry, Sourced};
 use crate::world::process::Stop;
@@ -72,11 +73,14 @@ pub fn executor_of<'a>(
         _ => {
             let known = [LOCAL, SLURM].into_iter().chain(entries.keys().map(String::as_str));
             let known: Vec<&str> = known.collect();
-            bail!(
-                "there is no executor `{name}`\nhint: name one of {}, or write [executor.{name}] \
-                 into your own settings file (docs/executors.md)",
-                known.join(", ")
-            );
+            bail!(UsageError::new(
+                format!("there is no executor `{name}`"),
+                format!(
+                    "name one of {}, or write [executor.{name}] into your own settings file \
+                     (docs/executors.md)",
+                    known.join(", ")
+                )
+            ));
         }
     };
     // Machines of one cluster mostly share the path of a program; elsewhere PATH must lead to it.

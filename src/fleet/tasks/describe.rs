@@ -21,6 +21,7 @@ use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote, TaskId};
 use crate::engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Recipe, Role};
 use crate::engine::text::{Shown, distinct, named};
+use crate::fleet::executors::{executor_of, executors_of_user};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;
 use crate::fleet::store;
@@ -68,6 +69,7 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     let setup = set_up(&top, &folder, &file, arguments)?;
     let known = store::read(home, &setup.name)?.map(|record| record.terms);
     known.iter().try_for_each(|known| refuse_other_fleet(&setup, known))?;
+    executor_of(home, &setup, &executors_of_user()?, &|| false).map(drop)?;
     let (tasks, notes) = contracts(home, &setup, read, &folder)?;
     let asked = requests(&setup, &file, &tasks, known.as_ref());
     let untrusted = trust::untrusted(home, &setup.repository, asked)?;
@@ -259,9 +261,8 @@ fn contracts(
     folder: &Path,
 ) -> Result<(Vec<DescribedTask>, Vec<String>)> {
     let place = place::place(&setup.repository, None)?;
-    let known = terms::look(home, &place.checkout, true)?;
-    // They hold for every task, so a fault of theirs is of none.
-    let trusted = terms::refuse_untrusted(home, &known, "")?;
+    let known = terms::look(home, &place.checkout, true).map_err(|it| fault_of_settings(&it))?;
+    let trusted = terms::refuse_untrusted(home, &known, "").map_err(|it| fault_of_settings(&it))?;
     let (mut tasks, mut notes) = (Vec::new(), Vec::from_iter(trusted));
     let mut faults = Faults::default();
     FLEET_FILE.clone_into(&mut faults.file);
@@ -288,6 +289,14 @@ fn contracts(
     faults.none().map_err(|faults| refusal(folder, &faults))?;
     notes.extend(unmeasured(setup, &tasks));
     Ok((tasks, distinct(notes.into_iter())))
+}
+
+/// A fault of the settings. They hold for every task, so it is that of no file of the folder, and no
+/// fleet starts without them.
+fn fault_of_settings(error: &Error) -> UsageError {
+    let text = error_text(error);
+    let (what, fix) = text.split_once("\nhint: ").unwrap_or((&text, terms::WITHOUT_PROJECT));
+    UsageError::new(what, fix.replace(terms::WITHOUT_PROJECT, "correct that; nothing was started"))
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.

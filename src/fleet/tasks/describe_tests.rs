@@ -5,11 +5,18 @@ use std::path::PathBuf;
 use super::fixture::{A_TASK, Yard};
 use super::*;
 use crate::engine::fleet::LandingMode;
-use crate::parse::arguments::FleetRunArgs;
+use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::world::files::disk;
 
 fn refused(described: anyhow::Result<DescribedFleet>) -> String {
     described.expect_err("a fault").to_string()
+}
+
+/// The same for what the command line or a file has wrong.
+fn refused_as_wrong(described: anyhow::Result<DescribedFleet>) -> String {
+    let error = described.expect_err("a fault");
+    assert!(error.is::<UsageError>(), "{error}");
+    error.to_string()
 }
 
 #[test]
@@ -168,7 +175,7 @@ fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
 fn settings_of_the_project_that_nobody_has_trusted_are_named_and_no_task_is_blamed() {
     let yard = Yard::new();
     yard.write("shop/.claude/crew.toml", "[loop]\nmax-iterations = 99\nverify = \"make\"\n");
-    let why = refused(yard.describe(&Yard::arguments()));
+    let why = refused_as_wrong(yard.describe(&Yard::arguments()));
     let lines: Vec<&str> = why.lines().collect();
     assert!(lines[0].starts_with("the project's settings need trust"), "{why}");
     assert!(lines[1].contains(".claude/crew.toml:2: [loop] max-iterations = 99"), "{why}");
@@ -176,4 +183,17 @@ fn settings_of_the_project_that_nobody_has_trusted_are_named_and_no_task_is_blam
     let hint = "hint: read them, then run `crew trust` in a terminal here";
     assert_eq!(lines[lines.len() - 1], hint);
     assert!(!why.contains(".md"), "{why}");
+    // A fleet has no --no-project.
+    yard.write("shop/.claude/crew.toml", "[loop");
+    let why = refused_as_wrong(yard.describe(&Yard::arguments()));
+    assert!(why.ends_with("\nhint: correct that; nothing was started"), "{why}");
+}
+
+#[test]
+fn an_executor_that_nobody_knows_is_refused_also_by_a_start_that_only_shows() {
+    let yard = Yard::new();
+    let on = Some("nowhere".to_owned());
+    let arguments = FleetRunArgs { on, dry_run: true, ..Yard::arguments() };
+    let why = refused_as_wrong(yard.describe(&arguments));
+    assert!(why.starts_with("there is no executor `nowhere`\nhint: name one of"), "{why}");
 }
