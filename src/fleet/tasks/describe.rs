@@ -92,7 +92,13 @@ fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
 
 /// The tasks' files, and the names of the other files.
 fn list_files(folder: &Path) -> Result<(Vec<NamedBytes>, Vec<String>)> {
-    let mut names = disk::list(folder, NAMES_MAX)?;
+    let mut names = disk::list(folder, NAMES_MAX + 1)?;
+    if names.len() > NAMES_MAX {
+        bail!(
+            "{} has more than {NAMES_MAX} files\nhint: put the tasks into a folder of their own",
+            folder.display()
+        );
+    }
     names.sort();
     let (mut files, mut others) = (Vec::new(), Vec::new());
     for name in names {

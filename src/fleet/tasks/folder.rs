@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Table;
 
 use super::faults::{FLEET_FILE, Faults};
@@ -102,8 +102,16 @@ fn read_fleet_file(text: &str, faults: &mut Faults) -> (FleetFile, Table) {
     let mut fleet = read::<FleetFile>(of(""), TOP, faults);
     fleet.extend(read::<FleetFile>(of("land"), LAND, faults));
     let shared = read::<TaskOptions>(of("task"), TASK, faults);
-    // Each key was read alone before.
-    (FleetFile::deserialize(fleet).unwrap_or_default(), shared)
+    (all_of(fleet, faults), shared)
+}
+
+/// What keys that were each read alone say together. If that cannot be read, what it says is not
+/// passed over.
+fn all_of<T: DeserializeOwned + Default>(keys: Table, faults: &mut Faults) -> T {
+    T::deserialize(keys).unwrap_or_else(|error| {
+        faults.at(None, error.message().to_owned());
+        T::default()
+    })
 }
 
 /// Reads a task file, with the options that all tasks share and the setup of their clones. Where
@@ -138,7 +146,7 @@ fn read_task(
     let parts = [prompt, setup.unwrap_or_default()].into_iter();
     let parts = parts.chain(words.iter().map(String::as_str));
     let runs = parts.map(|part| format!("{} {part}", part.len())).collect::<Vec<_>>().concat();
-    let options = TaskOptions::deserialize(all).unwrap_or_default();
+    let options: TaskOptions = all_of(all, faults);
     let task = FleetTask {
         id: id?,
         prompt: prompt.to_owned(),
