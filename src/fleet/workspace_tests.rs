@@ -148,6 +148,32 @@ fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
         let yard = Yard::new("");
         let mut spec = yard.spec();
         let setup = "seq 100000; echo x >> ran; setsid sleep 60 & echo $! > pid; sleep 0.2";
+#[test]
+fn work_begins_at_the_base_of_the_remote_and_not_at_what_a_person_has_of_it() {
+    let private = "echo private > private; git add .; git commit -qm private";
+    let acts = [
+        // Nothing was ever fetched, and a commit is on this machine alone.
+        private.to_owned(),
+        // The remote has dropped a commit since the person pushed it.
+        format!(
+            "{private}; git remote add origin ../hub.git; git push -q -u origin main
+            git push -q --force ../hub.git main~1:main"
+        ),
+    ];
+    for act in acts {
+        let yard = Yard::new("git init -q --bare ../hub.git; git push -q ../hub.git main");
+        let pushed = yard.commit("refs/heads/main");
+        yard.sh("repo", &act);
+        assert_ne!(yard.commit("refs/heads/main"), pushed);
+        let url = yard.path("hub.git").display().to_string();
+        let source = Source::Local { repository: yard.path("repo"), url: Some(url) };
+        yard.make(&AttemptSpec { source, ..yard.spec() }).0.unwrap();
+        let names = "HEAD refs/heads/main refs/remotes/origin/main";
+        let found = yard.sh("fleet/vat.1", &format!("git rev-parse {names}; ls"));
+        assert_eq!(found, format!("{pushed}\n{pushed}\n{pushed}\nfile\n"), "{act}");
+    }
+}
+
         spec.setup = Some(setup.to_owned());
         let (made, lines) = yard.make(&spec);
         made.unwrap();

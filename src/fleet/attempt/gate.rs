@@ -103,6 +103,10 @@ impl<'a> AttemptGate<'a> {
         let checkout = &record.place.checkout;
         steps::unplanted(checkout, trusted, GitStep::Rebase, Some(&spec.branch))?;
         let signals = self.attempt.signals.clone();
+        // The last rebase may have worked. A new branch begins at the base as the clone has it.
+        let is_in = |commit: &String| git::lacking(checkout, commit, "HEAD") == Some(0);
+        let began = || git::commit(checkout, &spec.tracked_base()).filter(is_in);
+        self.stands_on = self.stands_on(record).or_else(began);
         let patience = Patience { signals, within: Duration::ZERO, talk: BASE_TALK };
         let (remote, patience) = (url.as_str(), Some(&patience));
         let refs = Refs { folder: checkout, remote, stop: &|| false, patience };
@@ -111,8 +115,6 @@ impl<'a> AttemptGate<'a> {
         if git::commit(checkout, &newest).is_none() {
             refs.fetch(&[&name], &[])?;
         }
-        // The last rebase may have worked.
-        self.stands_on = self.stands_on(record);
         let is_kept = |before: &String| git::lacking(checkout, before, &newest) == Some(0);
         if self.stands_on.as_ref().is_none_or(is_kept) {
             git::refs::point(checkout, &spec.tracked_base(), &newest)?;

@@ -484,6 +484,24 @@ fn an_iteration_begins_with_the_newest_base_and_never_across_one_that_was_rewrit
 }
 
 #[test]
+fn a_base_that_is_rewritten_before_the_first_iteration_is_not_followed() {
+    let yard = Yard::new();
+    let dropped = yard.commit("person", "dropped");
+    yard.git("person", &["push", "-q", &yard.url(), "main"]);
+    let clone = yard.make_clone();
+    yard.git("person", &["push", "-q", "--force", &yard.url(), "main~1:main"]);
+    let source = Source::Local { repository: yard.path("person"), url: Some(yard.url()) };
+    let (spec, signals) = (a_spec(source), Signals::default());
+    let attempt = yard.attempt(&spec, &signals);
+    let mut gate = AttemptGate::new(&attempt);
+    assert_eq!(gate.admit(&yard.record()), Admission::Granted);
+    let notes = gate.take_notes();
+    assert_eq!(notes, ["main was rewritten: this branch stays on what it was before"]);
+    assert_eq!(attempt.reports.newest().stands_on, Some(dropped.clone()));
+    assert_eq!(yard.git(&clone, &["rev-parse", "refs/remotes/origin/main"]), dropped);
+}
+
+#[test]
 fn what_kind_of_end_it_was_is_read_from_the_record() {
     use crate::engine::evidence::{ClaimResult, Evidence};
     let end = |outcome, claim, refusals| {

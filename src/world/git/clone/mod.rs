@@ -44,7 +44,8 @@ const NO_PUSH: &str = "/push-is-disabled/crew-pushes-this-branch-itself";
 pub struct CloneTerms<'a> {
     pub base: &'a str,
     pub branch: &'a str,
-    /// The commit where the branch begins; `None`: the newest of the base.
+    /// The commit where the branch begins; `None`: the newest of the base, as the remote has it now
+    /// if there is one.
     pub start: Option<&'a str>,
     /// Ends it early.
     pub stop: Stop<'a>,
@@ -131,6 +132,11 @@ fn begin(
     twin.share(&common, ends).map_err(|error| refused(&error))?;
     twin.add_settings(&settings::taken_over(source, &twin.top))?;
     twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
+    if source.url.is_some() && terms.start.is_none() {
+        // Here the base may have commits that nobody has pushed, or that the remote has dropped.
+        fetch_origin(&twin.top, &of_base(terms.base), ends)?;
+        twin.point_to_fetched(terms)?;
+    }
     Ok(common)
 }
 
@@ -159,13 +165,8 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
     let fleet: Vec<&str> = terms.branch.split('/').take(2).collect();
     let fleet = fleet.join("/");
     fetch_origin(to, &format!("+refs/heads/{fleet}/*:refs/remotes/origin/{fleet}/*"), ends)?;
-    let base = commit(to, &format!("refs/remotes/origin/{}", terms.base));
-    let start = terms.start.map(str::to_owned).or_else(|| base.clone());
-    let start = start.ok_or_else(|| {
-        fault(format!("the remote has no branch {}", terms.base), "push it there")
-    })?;
     twin.well(&["update-ref", "-d", &format!("refs/heads/{}", terms.base)])?;
-    twin.point_to(terms, &start, base.as_deref(), true)?;
+    twin.point_to_fetched(terms)?;
     twin.check_out(ends)?;
     if disk::exists(&to.join(".gitmodules")) {
         let update = ["submodule", "--quiet", "update", "--init", "--recursive"];
@@ -178,7 +179,11 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
 /// Fetches the base from the remote of a clone, as `refs/remotes/origin/<base>`.
 pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(refs::WITHIN), stop };
-    fetch_origin(clone, &format!("+refs/heads/{base}:refs/remotes/origin/{base}"), ends)
+    fetch_origin(clone, &of_base(base), ends)
+}
+
+fn of_base(base: &str) -> String {
+    format!("+refs/heads/{base}:refs/remotes/origin/{base}")
 }
 
 fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFault> {
@@ -295,6 +300,15 @@ impl Twin {
             self.well(&["update-ref", &name, base.unwrap_or(start)])?;
         }
         Ok(())
+    }
+
+    /// The same with the base as it was fetched.
+    fn point_to_fetched(&self, terms: &CloneTerms<'_>) -> Result<(), GitFault> {
+        let base = commit(&self.top, &format!("refs/remotes/origin/{}", terms.base));
+        let start = terms.start.or(base.as_deref()).ok_or_else(|| {
+            fault(format!("the remote has no branch {}", terms.base), "push it there")
+        })?;
+        self.point_to(terms, start, base.as_deref(), true)
     }
 
     /// Gives it those files of git LFS that its commit refers to, so that none is downloaded.
