@@ -82,6 +82,7 @@ pub fn a_loop() -> Loop {
             repository: None,
             head: None,
             apart: None,
+            is_clone: false,
         },
         elapsed_ms: Vec::new(),
         earlier: Earlier::default(),

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::record::FleetSetup;
 use super::spec::{AttemptSpec, Source};
 use crate::engine::fleet::{INCLUDE, TaskId};
+use crate::engine::git::{GitFault, GitStep};
 use crate::engine::record::Check;
 use crate::engine::text::{named, one_line, tail_of, with_reason};
 use crate::parse::git::{names, zero_list};
@@ -68,7 +69,7 @@ pub struct WorkConflict(String);
 /// Makes the clone of an attempt ready. A clone that is there is one that was made whole.
 ///
 /// # Errors
-/// A [`GitFault`](crate::engine::git::GitFault), a [`WorkConflict`], a setup that fails, or what
+/// A [`GitFault`], a [`WorkConflict`], a setup that fails, or what
 /// the system refused.
 pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> Result<Workspace> {
     let is_new = !disk::exists(clone);
@@ -78,8 +79,9 @@ pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> R
         clone.parent().map_or(Ok(()), disk::make_private_folder)?;
         fill(spec, &part, commands)?;
         disk::rename(&part, clone)?;
-    } else if !tree::is_folder(&clone.join(".git")) {
-        bail!("{} is not a repository any more\nhint: move it away", clone.display());
+    } else if let Err(GitFault { cause, cure, .. }) = steps::stays_inside(clone, GitStep::Worktree)
+    {
+        bail!("{cause}\nhint: {cure}");
     } else {
         steps::put_back(clone)?;
     }

@@ -98,7 +98,13 @@ fn a_clone_is_made_once_with_the_work_of_the_tasks_before_it() {
         "mine\nwork\nvat.1\n700\n"
     );
     yard.sh("fleet/vat.1", "rm -rf .git");
-    assert!(yard.make(&spec).0.unwrap_err().to_string().contains("not a repository any more"));
+    assert!(
+        yard.make(&spec)
+            .0
+            .unwrap_err()
+            .to_string()
+            .contains("not a repository of its own any more")
+    );
 }
 
 #[test]
@@ -143,12 +149,6 @@ fn the_base_is_merged_into_a_branch_that_was_sent_back() {
 }
 
 #[test]
-fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
-    alone(|| {
-        let yard = Yard::new("");
-        let mut spec = yard.spec();
-        let setup = "seq 100000; echo x >> ran; setsid sleep 60 & echo $! > pid; sleep 0.2";
-#[test]
 fn work_begins_at_the_base_of_the_remote_and_not_at_what_a_person_has_of_it() {
     let private = "echo private > private; git add .; git commit -qm private";
     let acts = [
@@ -174,6 +174,12 @@ fn work_begins_at_the_base_of_the_remote_and_not_at_what_a_person_has_of_it() {
     }
 }
 
+#[test]
+fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
+    alone(|| {
+        let yard = Yard::new("");
+        let mut spec = yard.spec();
+        let setup = "seq 100000; echo x >> ran; setsid sleep 60 & echo $! > pid; sleep 0.2";
         spec.setup = Some(setup.to_owned());
         let (made, lines) = yard.make(&spec);
         made.unwrap();

@@ -316,14 +316,49 @@ rm -f $NOTES/evil.$task
         world.git_there(&["for-each-ref", "--format=%(refname)", "refs/tags", "refs/replace"]);
     assert_eq!(tags, "");
 
-    // New objects came, and nothing that was there is another one now.
+    only_objects_came(&world, &before);
+}
+
+/// New objects came, and nothing that was there is another one now.
+#[track_caller]
+fn only_objects_came(world: &FleetWorld, before: &BTreeMap<PathBuf, Vec<u8>>) {
+    let repository = world.sandbox.repository();
     let after = files(&repository);
-    for (path, bytes) in &before {
+    for (path, bytes) in before {
         assert!(after.get(path) == Some(bytes), "{} has changed", path.display());
     }
     let objects = repository.join(".git/objects");
     let mut new = after.keys().filter(|path| !before.contains_key(*path));
     let foreign = new.find(|path| !path.starts_with(&objects));
     assert_eq!(foreign, None, "beside objects");
-    sandbox.git(&["fsck", "--connectivity-only"]);
+    world.sandbox.git(&["fsck", "--connectivity-only"]);
+}
+
+#[test]
+fn a_clone_that_its_agent_leads_to_the_repository_of_the_person_changes_nothing_there() {
+    let leads = [
+        ("file", "mv .git $NOTES/git.file; echo gitdir: $REPO/.git > .git"),
+        ("link", "mv .git $NOTES/git.link; ln -s $REPO/.git .git"),
+        ("common", "echo $REPO/.git > .git/commondir"),
+        ("files", "git config core.worktree $REPO"),
+        ("refs", "mv .git/refs $NOTES/refs; ln -s $REPO/.git/refs .git/refs"),
+        ("index", "rm .git/index; ln -s $REPO/.git/index .git/index"),
+    ];
+    let names = leads.map(|(task, _)| task);
+    let world = FleetWorld::new("").tasks(&names, "").terms("slots = 6").shared();
+    let repository = world.sandbox.repository();
+    let acts = leads.map(|(task, act)| format!("{task}) {act} ;;\n")).concat();
+    let acts = acts.replace("$REPO", &repository.display().to_string());
+    let world = world.acts(&format!("case $task in\n{acts}esac\n{ONE}")).ready();
+    world.sandbox.write("README", "not committed\n");
+    let before = files(&repository);
+    let ran = world.run(&["--land"]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    for task in names {
+        let why = world.why(task);
+        assert_eq!((task, &*world.state(task)), (task, "blocked"), "{why}");
+        let is_named = why.contains("not a repository of its own") || why.contains("elsewhere");
+        assert!(is_named, "{task}: {why}");
+    }
+    only_objects_came(&world, &before);
 }

@@ -21,7 +21,7 @@ use crate::engine::usage::Usage;
 use crate::engine::view::Page;
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
-use crate::world::git::steps::put_back;
+use crate::world::git::steps::put_back_in;
 use crate::world::process::{descendants, groups};
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
 use crate::world::{clock, host};
@@ -211,7 +211,7 @@ pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
 pub fn end_leftovers(home: &Home, record: &Loop) {
     end_groups(home, record);
     descendants::end_marked(&record.id);
-    let _ = put_back(&record.place.checkout);
+    let _ = put_back_in(&record.place);
 }
 
 /// Names processes that a dead crew may have left but that cannot be proved to be the loop's;

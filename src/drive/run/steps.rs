@@ -21,7 +21,7 @@ use crate::engine::record::{
 };
 use crate::engine::words::news::commit_message;
 use crate::world::git::commit::{CommitResult, Drafts, name_paths};
-use crate::world::git::steps::{Steps, following, put_back};
+use crate::world::git::steps::{Steps, following, put_back_in};
 use crate::world::git::{refusal, steps};
 use crate::world::process::Stop;
 use crate::world::process::signals::Signals;
@@ -352,7 +352,7 @@ pub fn settle(
     if record.is_live() || left.is_empty() {
         return Ok(record);
     }
-    put_back(&record.place.checkout).map_err(|fault| anyhow!(fault.line()))?;
+    put_back_in(&record.place).map_err(|fault| anyhow!(fault.line()))?;
     let record = held.change(&record, "doing what is pending", |record| record.state.owner = me)?;
     drop(held);
     let what = left.names().join(", ");

@@ -26,7 +26,7 @@ use crate::parse::settings::LogRetention;
 use crate::parse::test_changes::only_what_changed;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::tree as tree_files;
-use crate::world::git::steps::put_back;
+use crate::world::git::steps::put_back_in;
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
 use crate::world::{clock, env, git};
@@ -106,7 +106,7 @@ pub fn establish(
     let NewOwner { owner, memory } = new_owner;
     let Prepared { place, contract, mut notes, carried, fleet, .. } = prepared;
     notes.extend(vacated);
-    notes.extend(put_back(&place.checkout).err().map(|it| it.line()));
+    notes.extend(put_back_in(&place).err().map(|it| it.line()));
     let id = LoopId::from_random(env::random());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
     record.fleet = fleet;

@@ -37,8 +37,17 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
         (None, Some(head)) => start(head, 12).to_owned(),
         (None, None) => "no-branch".to_owned(),
     };
-    let (branches, repository, apart) = (BRANCHES, None, None);
-    Ok(Place { checkout, folder, branch, branches, branch_dir, repository, head, apart })
+    Ok(Place {
+        checkout,
+        folder,
+        branch,
+        branches: BRANCHES,
+        branch_dir,
+        repository: None,
+        head,
+        apart: None,
+        is_clone: false,
+    })
 }
 
 /// What is missing of a loop's place, with the way out; no agent can work in it then. Nothing is

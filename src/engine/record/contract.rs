@@ -186,6 +186,10 @@ pub struct Place {
     pub head: Option<String>,
     /// Where the task and the handoffs are if the branch folder is not writable; `None` if it is.
     pub apart: Option<PathBuf>,
+    /// Whether the checkout is a clone that crew has made, in which git works in the folder `.git`
+    /// and nowhere else.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_clone: bool,
 }
 
 impl Place {

@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use super::Attempt;
 use super::remote::RemoteTrouble;
 use crate::drive::run::round::{Admission, IterationGate};
+use crate::drive::start::place::lost_repository;
 use crate::engine::git::{GitFault, GitStep};
 use crate::engine::record::{Contract, Ending, Loop, Outcome};
 use crate::fleet::spec::{AttemptPhase, Source};
@@ -102,11 +103,11 @@ impl<'a> AttemptGate<'a> {
         };
         let checkout = &record.place.checkout;
         steps::unplanted(checkout, trusted, GitStep::Rebase, Some(&spec.branch))?;
-        let signals = self.attempt.signals.clone();
         // The last rebase may have worked. A new branch begins at the base as the clone has it.
         let is_in = |commit: &String| git::lacking(checkout, commit, "HEAD") == Some(0);
         let began = || git::commit(checkout, &spec.tracked_base()).filter(is_in);
         self.stands_on = self.stands_on(record).or_else(began);
+        let signals = self.attempt.signals.clone();
         let patience = Patience { signals, within: Duration::ZERO, talk: BASE_TALK };
         let (remote, patience) = (url.as_str(), Some(&patience));
         let refs = Refs { folder: checkout, remote, stop: &|| false, patience };
@@ -160,7 +161,9 @@ impl<'a> AttemptGate<'a> {
         let stop = || signals.times() > 1;
         let steps = Steps::new(&record.place, trusted, &stop);
         let checkout = &record.place.checkout;
-        let sent = steps::unplanted(checkout, trusted, GitStep::Push, Some(&spec.branch))
+        let sent = steps
+            .stand(GitStep::Push)
+            .and_then(|_| steps::unplanted(checkout, trusted, GitStep::Push, Some(&spec.branch)))
             .and_then(|()| steps.send_lfs(url, &spec.branch));
         if let Err(fault) = sent {
             self.note(fault.line());
@@ -210,6 +213,9 @@ impl IterationGate for AttemptGate<'_> {
             }
             Err(error) => return Admission::Later(format!("a slot, which cannot be had: {error}")),
         }
+        if let Some(fault) = lost_repository(&record.place) {
+            return Admission::Ends(Ending::new(Outcome::Blocked, fault.line()));
+        }
         // An agent that was ended, or ran out of memory, may have left some.
         if !steps::clear_locks(&record.place.checkout) {
             self.note("a git still works in the clone of this task".to_owned());
@@ -256,6 +262,9 @@ impl IterationGate for AttemptGate<'_> {
 /// What a loop's clone has of its branch.
 pub(super) fn tip(record: &Loop) -> OwnTip {
     let checkout = &record.place.checkout;
+    if let Some(fault) = lost_repository(&record.place) {
+        return OwnTip { commit: None, astray: Some(fault.cause) };
+    }
     match record.branch() {
         Some(branch) => own_tip(checkout, branch),
         None => OwnTip { commit: git::head(checkout).1, astray: None },

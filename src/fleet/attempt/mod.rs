@@ -36,7 +36,7 @@ use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::fleet::{Carried, TaskId, evidence, without_markers};
 use crate::engine::git::GitTrouble;
-use crate::engine::record::{Contract, Ending, Fragment, Loop, Outcome, Phase};
+use crate::engine::record::{Contract, Ending, Fragment, Loop, Outcome, Phase, Place};
 use crate::engine::view::asked_for_help;
 use crate::world::files::disk;
 use crate::world::process::identity;
@@ -309,7 +309,7 @@ impl Attempt<'_> {
             // What the base brings changes tests and check configuration, too.
             carried.baseline = None;
         }
-        let place = place::place(&made.path, None)?;
+        let place = Place { is_clone: true, ..place::place(&made.path, None)? };
         let prepared = Prepared {
             replace: true,
             carried: (carried != Carried::default()).then_some(carried),

@@ -502,6 +502,37 @@ fn a_base_that_is_rewritten_before_the_first_iteration_is_not_followed() {
 }
 
 #[test]
+fn a_clone_whose_repository_is_the_persons_now_begins_no_iteration_and_is_not_touched() {
+    let yard = Yard::new();
+    let clone = yard.make_clone();
+    let mut record = yard.record();
+    record.place.repository = steps::repository(&record.place.checkout);
+    record.place.is_clone = true;
+    let work = yard.commit(&clone, "work");
+    let from = yard.path(&clone).display().to_string();
+    yard.git("person", &["fetch", "-q", &from, "refs/heads/fleet/shop/vat/1"]);
+    yard.git("person", &["branch", "fleet/shop/vat/1", &work]);
+    yard.git("person", &["checkout", "-q", "-b", "newer", &work]);
+    let lock = yard.path("person/.git/packed-refs.lock");
+    disk::write(&lock, b"", Durability::Process).unwrap();
+    let own = yard.path(&format!("{clone}/.git"));
+    disk::rename(&own, &yard.path("moved")).unwrap();
+    let link = format!("gitdir: {}\n", yard.path("person/.git").display());
+    disk::write(&own, link.as_bytes(), Durability::Process).unwrap();
+
+    let (spec, signals) = (a_spec(local()), Signals::default());
+    let attempt = yard.attempt(&spec, &signals);
+    let mut gate = AttemptGate::new(&attempt);
+    let Admission::Ends(ending) = gate.admit(&record) else { panic!("it is granted") };
+    assert_eq!(ending.outcome, Outcome::Blocked);
+    let found = tip(&record);
+    assert_eq!(found.commit, None);
+    assert!(found.astray.unwrap().contains("not a repository of its own any more"));
+    let checked_out = yard.git("person", &["symbolic-ref", "HEAD"]);
+    assert_eq!((&*checked_out, disk::exists(&lock)), ("refs/heads/newer", true));
+}
+
+#[test]
 fn what_kind_of_end_it_was_is_read_from_the_record() {
     use crate::engine::evidence::{ClaimResult, Evidence};
     let end = |outcome, claim, refusals| {

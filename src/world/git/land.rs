@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::inside::note_submodules;
-use super::steps::is_unfinished;
+use super::steps::{is_unfinished, stays_inside};
 use super::{Git, commit, git, head, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep};
 use crate::engine::text::distinct;
@@ -176,9 +176,11 @@ impl LandTree<'_> {
         Ok(Squashed::Commit(self.git().commit("HEAD").unwrap_or_default()))
     }
 
-    /// Whether this commit is what is checked out, on no branch.
+    /// Whether this commit is what is checked out, on no branch, in a repository that is still that
+    /// of this clone: a check runs what an agent wrote.
     pub fn is_at(&self, commit: &str) -> bool {
-        self.git().head() == (None, Some(commit.to_owned()))
+        stays_inside(self.folder, GitStep::Merge).is_ok()
+            && self.git().head() == (None, Some(commit.to_owned()))
     }
 
     /// The tracked files whose content, mode or index entry differs from a commit; `None` where git

@@ -207,8 +207,47 @@ pub fn seems_there(place: &Place) -> bool {
     disk::exists(&place.checkout.join(".git")) && disk::size(&repository.join("HEAD")) > 0
 }
 
+/// The most names in git's folder of a clone that are looked at.
+const CLONE_NAMES: usize = 1_000_000;
+/// The folders in it in which no step of crew writes a file that is there already.
+const UNSEEN: [&str; 4] = ["hooks", "lfs", "modules", "objects"];
+
+/// Fails where git would work elsewhere than in the folder `.git` of a clone. An agent there may
+/// have put a file or a link in its place, or in it what leads to the files, the refs or the index
+/// of another repository: a step would change those.
+pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
+    let lost = |cause: String| {
+        let cure = "move the clone away, then crew resume begins in a new one";
+        Err(GitFault::new(step, Repository, cause, cure))
+    };
+    let clone = &disk::real_path(clone).unwrap_or_else(|_| clone.to_owned());
+    let own = clone.join(".git");
+    let form = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir"];
+    let found = || Git::here(clone).line(&[&form[..], &["--git-common-dir"]].concat());
+    let expected = format!("{}\n{1}\n{1}", clone.display(), own.display());
+    // A git of 2.54 takes an address there.
+    let refs = || Git::here(clone).line(&["config", "--get", "extensions.refStorage"]);
+    let is_led = || refs().is_some_and(|it| it.contains(':'));
+    if !tree::is_folder(&own) || found() != Some(expected) || is_led() {
+        return lost(format!("{} is not a repository of its own any more", clone.display()));
+    }
+    let enters = |below: &Path| !UNSEEN.iter().any(|it| below == Path::new(it));
+    let names = tree::files_within(&own, CLONE_NAMES, enters);
+    let is_link = |name: &&PathBuf| {
+        tree::kind(&own.join(name)) == "link" && name.as_path() != Path::new("hooks")
+    };
+    match names.iter().find(is_link) {
+        _ if names.len() == CLONE_NAMES => lost(format!("{} is full of files", own.display())),
+        Some(name) => lost(format!("{} leads elsewhere", own.join(name).display())),
+        None => Ok(()),
+    }
+}
+
 /// What is checked out, if the repository is the one in which the loop started.
 pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
+    if place.is_clone {
+        stays_inside(&place.checkout, step)?;
+    }
     let start = place.head.as_ref().map(|head| format!("{head}^{{commit}}"));
     let mut arguments = vec!["rev-parse", "--show-toplevel"];
     arguments.extend(place.repository.is_some().then_some("--absolute-git-dir"));
@@ -355,6 +394,14 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     }
     let _ = disk::remove(&mark);
     Ok(())
+}
+
+/// The same where a loop works.
+pub fn put_back_in(place: &Place) -> Result<(), GitFault> {
+    if place.is_clone {
+        stays_inside(&place.checkout, GitStep::Commit)?;
+    }
+    put_back(&place.checkout)
 }
 
 /// Removes every lock that a killed git left in a clone where nobody else works. False if a git

@@ -15,6 +15,7 @@ use crate::world::clock::{self, RetryPolicy};
 use crate::world::files::{disk, tree};
 use crate::world::git::command::Said;
 use crate::world::git::inside::listed_submodules;
+use crate::world::git::steps::stays_inside;
 use crate::world::git::{Git, commit, lacking, remotes};
 
 /// The longest that a fetch may take.
@@ -46,6 +47,7 @@ pub fn bring(
     branch: &str,
     to: &str,
 ) -> Result<Option<String>, GitFault> {
+    stays_inside(clone, GitStep::Refs)?;
     match fetch(repository, clone, &[format!("+refs/heads/{branch}:{to}")]) {
         Ok(()) => Ok(commit(repository, to)),
         Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
-use super::Yard;
-use crate::engine::git::GitBaseline;
+use super::{Drafts, Steps, Yard};
+use crate::engine::git::{GitBaseline, GitStep, GitTrouble};
+use crate::engine::record::Place;
 use crate::world::files::disk;
 use crate::world::git::clone::{CloneSource, CloneTerms, bring, clone_local, clone_remote};
 use crate::world::git::clone::{fetch_base, keep_strays};
+use crate::world::git::steps::{put_back_in, stand, stays_inside};
 
 const BRANCH: &str = "fleet/shop/vat/1";
 
@@ -338,7 +340,7 @@ fn a_clone_whose_repository_is_another_one_now_or_that_lacks_the_branch_gives_no
     let yard = with_an_agent("mv .git ../elsewhere; echo gitdir: ../elsewhere > .git");
     let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
     let fault = bring(&repo, &clone, BRANCH, "refs/crew/x").unwrap_err();
-    assert!(fault.cause.contains("not a repository any more"), "{fault}");
+    assert!(fault.cause.contains("not a repository of its own any more"), "{fault}");
     let other = bring(&repo, &yard.path("c/vat.2"), "fleet/shop/other/1", "refs/crew/x");
     assert_eq!(other, Ok(None));
     let bad = with_an_agent(
@@ -348,6 +350,55 @@ fn a_clone_whose_repository_is_another_one_now_or_that_lacks_the_branch_gives_no
     );
     let brought = bring(&bad.path("repo"), &bad.path("c/vat.1"), BRANCH, "refs/crew/x");
     assert!(brought.is_err(), "{brought:?}");
+}
+
+#[test]
+fn a_clone_that_leads_to_another_repository_is_left_alone() {
+    let leads = [
+        "mv .git ../moved; echo gitdir: $repo/.git > .git",
+        "mv .git ../moved; ln -s $repo/.git .git",
+        "echo $repo/.git > .git/commondir",
+        "git config core.worktree $repo",
+        "git config extensions.worktreeConfig true; git config --worktree core.worktree $repo",
+        "git config extensions.refStorage files://$repo/.git",
+        "echo x > .git/HEAD; mkdir objects; ln -s $repo/.git/refs refs; echo ref: refs/heads/main > HEAD",
+        "mv .git/refs ../moved; ln -s $repo/.git/refs .git/refs",
+        "ln -s $repo/.git/refs/heads .git/refs/heads/objects",
+        "rm .git/index; ln -s $repo/.git/index .git/index",
+        "ln -sf $repo/.git/logs/HEAD .git/logs/HEAD",
+        "mv .git/objects ../moved; ln -s $repo/.git/objects .git/objects",
+    ];
+    for leads in leads {
+        let yard = with_an_agent("true");
+        let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
+        let place = Place { is_clone: true, ..super::place_of(&clone) };
+        let trusted = crate::world::git::steps::trusted(&clone).unwrap();
+        // What a step would undo in the person's own files.
+        yard.write("c/vat.1/.git/crew-step", &format!("rebase {}", place.head.clone().unwrap()));
+        yard.write("c/vat.1/.git/rebase-merge/autostash", "x");
+        yard.write("repo/.git/crew-step", &format!("push {}", place.head.clone().unwrap()));
+        yard.write("repo/.git/HEAD.lock", "");
+        yard.write("repo/file", "not committed\n");
+        yard.sh("c/vat.1", &format!("repo={}; {leads}", repo.display()));
+        let before = (state(&yard, "repo"), yard.read("repo/file"));
+        let steps = Steps::new(&place, &trusted, &|| false);
+        for fault in [
+            stays_inside(&clone, GitStep::Commit).unwrap_err(),
+            stand(&place, GitStep::Commit).unwrap_err(),
+            put_back_in(&place).unwrap_err(),
+            steps.commit("work", &Drafts::default()).unwrap_err(),
+            steps.rebase(Some(BRANCH), "origin/main", None).unwrap_err(),
+        ] {
+            assert_eq!(fault.trouble, GitTrouble::Repository, "{leads}: {fault}");
+        }
+        bring(&repo, &clone, BRANCH, "refs/crew/x").unwrap_err();
+        assert_eq!((state(&yard, "repo"), yard.read("repo/file")), before, "{leads}");
+    }
+    let plain = "mkdir -p .git/hooks; ln -s $repo/.git/hooks/x .git/hooks/x; git worktree add -q ../wt; git gc -q
+        git stash -q; git update-ref refs/replace/$(git rev-parse HEAD) HEAD~1
+        echo /nowhere > .git/objects/info/alternates";
+    let yard = with_an_agent(plain);
+    stays_inside(&yard.path("c/vat.1"), GitStep::Commit).unwrap();
 }
 
 #[test]
