@@ -24,7 +24,7 @@ use crate::world::git::land::{self, LandTree, Squashed};
 use crate::world::git::referred::Referred;
 use crate::world::git::{self, steps};
 use crate::world::process::Stop;
-use crate::world::slots::{self, Line, Slot};
+use crate::world::slots::{self, Slot, SlotQueue};
 use crate::world::store::Home;
 
 /// The most characters of a commit's subject.
@@ -257,9 +257,9 @@ impl Attempted<'_> {
             return Ok(None);
         }
         let count = if terms.slots == 0 { slots::default_count().count } else { terms.slots };
-        let mut line = Line::join(home, MAX_PRIORITY, count)?;
+        let mut queue = SlotQueue::join(home, MAX_PRIORITY, count)?;
         loop {
-            let slot = line.poll()?;
+            let slot = queue.poll()?;
             if slot.is_some() || stop() {
                 return Ok(slot);
             }

@@ -1,6 +1,6 @@
-//! The slots of this machine, in which loops of fleets run one iteration each, and the line of
+//! The slots of this machine, in which loops of fleets run one iteration each, and the queue of
 //! those that wait. There is no daemon: a slot is an exclusive lock on `$CREW_HOME/slots/<number>`,
-//! and a ticket in `$CREW_HOME/slots/line` is a file that its owner keeps locked. The kernel
+//! and a ticket in `$CREW_HOME/slots/queue` is a file that its owner keeps locked. The kernel
 //! releases both at any death. So `$CREW_HOME` must be local to the machine: a network file system
 //! may give one lock twice. It never waits; how often to ask is the caller's business.
 
@@ -19,8 +19,8 @@ use crate::engine::fleet::SlotCount;
 use crate::engine::fleet::slots::SLOTS_MAX;
 use crate::engine::fleet::slots::{SlotTicket, default_slots};
 
-/// The most names of the line that are read. Whoever stands beyond them is passed, not forgotten.
-const LINE_MAX: usize = 4096;
+/// The most names of the queue that are read. Whoever stands beyond them is passed, not forgotten.
+const QUEUE_MAX: usize = 4096;
 /// How long a ticket may take from its file's creation to its name.
 const DRAFT_AGE: TimeDelta = TimeDelta::minutes(1);
 /// A ticket whose owner has not asked for so long is passed over until it asks again: a process
@@ -61,10 +61,10 @@ impl Drop for Slot {
     }
 }
 
-/// A ticket in the line; dropping it leaves the line.
+/// A ticket in the queue; dropping it leaves the queue.
 #[derive(Debug)]
 #[must_use]
-pub struct Line {
+pub struct SlotQueue {
     folder: PathBuf,
     ticket: SlotTicket,
     /// The lock on the ticket's file, until there is a slot.
@@ -72,22 +72,22 @@ pub struct Line {
     ahead: usize,
 }
 
-impl Line {
-    /// Joins the line for one of the first `slots` slots. `priority` is 0 to 9, the most urgent.
+impl SlotQueue {
+    /// Joins the queue for one of the first `slots` slots. `priority` is 0 to 9, the most urgent.
     /// An error is one of the disk.
     pub fn join(home: &Home, priority: u8, slots: u32) -> io::Result<Self> {
         static JOINED: AtomicU32 = AtomicU32::new(0);
         let counter = JOINED.fetch_add(1, Ordering::Relaxed);
         let at = clock::now().wall;
         let ticket = SlotTicket::new(priority, slots, at, std::process::id(), counter);
-        let mut line = Self { folder: home.slots(), ticket, lock: None, ahead: 0 };
-        disk::make_private_folder(&line.folder.join("line"))?;
+        let mut queue = Self { folder: home.slots(), ticket, lock: None, ahead: 0 };
+        disk::make_private_folder(&queue.folder.join("queue"))?;
         // It gets its name once it is locked: one that is seen unlocked counts as a dead owner's.
-        let draft = line.file(&format!(".{}", line.ticket));
+        let draft = queue.file(&format!(".{}", queue.ticket));
         let lock = disk::lock(&draft, Duration::ZERO)?;
-        line.lock = Some(lock.ok_or_else(|| io::Error::other("the new ticket's lock is held"))?);
-        disk::rename(&draft, &line.file(&line.ticket.to_string()))?;
-        Ok(line)
+        queue.lock = Some(lock.ok_or_else(|| io::Error::other("the new ticket's lock is held"))?);
+        disk::rename(&draft, &queue.file(&queue.ticket.to_string()))?;
+        Ok(queue)
     }
 
     /// Takes a slot if it is this ticket's turn and one is free; never waits. Ask at least every
@@ -124,10 +124,10 @@ impl Line {
         self.ahead
     }
 
-    /// The tickets in the line. Removes what was left there by a death between a ticket's creation
+    /// The tickets in the queue. Removes what was left there by a death between a ticket's creation
     /// and its name.
     fn waiting(&self, now: DateTime<Utc>) -> io::Result<Vec<SlotTicket>> {
-        let names = disk::list(&self.folder.join("line"), LINE_MAX)?;
+        let names = disk::list(&self.folder.join("queue"), QUEUE_MAX)?;
         for name in names.iter().filter(|name| name.starts_with('.')) {
             let draft = SlotTicket::of_name(&name[1..]);
             if draft.is_some_and(|draft| draft.waited(now) > DRAFT_AGE) {
@@ -137,7 +137,7 @@ impl Line {
         Ok(names.iter().filter_map(|name| SlotTicket::of_name(name)).collect())
     }
 
-    /// Whether the owner of a file of the line is dead; then the file is removed.
+    /// Whether the owner of a file of the queue is dead; then the file is removed.
     fn remove_if_dead(&self, name: &str) -> bool {
         let file = self.file(name);
         let is_dead = !disk::is_locked(&file);
@@ -154,7 +154,7 @@ impl Line {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.folder.join("line").join(name)
+        self.folder.join("queue").join(name)
     }
 
     fn leave(&mut self) {
@@ -165,7 +165,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for SlotQueue {
     fn drop(&mut self) {
         self.leave();
     }

@@ -19,32 +19,32 @@ const STEP: Duration = Duration::from_millis(20);
 fn a_home() -> (tempfile::TempDir, Home) {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
-    disk::make_folder(&home.slots().join("line")).unwrap();
+    disk::make_folder(&home.slots().join("queue")).unwrap();
     (folder, home)
 }
 
 fn names(home: &Home) -> Vec<String> {
-    let mut names = disk::list(&home.slots().join("line"), LINE_MAX).unwrap();
+    let mut names = disk::list(&home.slots().join("queue"), QUEUE_MAX).unwrap();
     names.sort();
     names
 }
 
-/// The slot that a line must give now.
-fn taken(line: &mut Line) -> Slot {
-    line.poll().unwrap().expect("a slot")
+/// The slot that a queue must give now.
+fn taken(queue: &mut SlotQueue) -> Slot {
+    queue.poll().unwrap().expect("a slot")
 }
 
-/// How many are before a line that must give no slot now.
-fn refused(line: &mut Line) -> usize {
-    assert!(line.poll().unwrap().is_none());
-    line.ahead()
+/// How many are before a queue that must give no slot now.
+fn refused(queue: &mut SlotQueue) -> usize {
+    assert!(queue.poll().unwrap().is_none());
+    queue.ahead()
 }
 
 #[test]
-fn the_first_in_the_line_takes_a_slot_and_an_urgent_one_that_comes_later_passes() {
+fn the_first_in_the_queue_takes_a_slot_and_an_urgent_one_that_comes_later_passes() {
     alone(|| {
         let (_folder, home) = a_home();
-        let join = |priority| Line::join(&home, priority, 1).unwrap();
+        let join = |priority| SlotQueue::join(&home, priority, 1).unwrap();
         let (mut first, mut second) = (join(5), join(5));
         assert_eq!((refused(&mut second), names(&home).len()), (1, 2));
         let slot = taken(&mut first);
@@ -55,7 +55,7 @@ fn the_first_in_the_line_takes_a_slot_and_an_urgent_one_that_comes_later_passes(
         drop(slot);
         assert_eq!(refused(&mut second), 1);
         drop(taken(&mut urgent));
-        assert_eq!(refused(&mut urgent), 0, "a line gives one slot, also where one is free");
+        assert_eq!(refused(&mut urgent), 0, "a queue gives one slot, also where one is free");
         drop(join(5));
         assert_eq!((taken(&mut second).number(), names(&home)), (0, Vec::new()));
     });
@@ -65,7 +65,7 @@ fn the_first_in_the_line_takes_a_slot_and_an_urgent_one_that_comes_later_passes(
 fn loops_with_fewer_slots_use_the_first_ones_and_keep_nobody_from_the_others() {
     alone(|| {
         let (_folder, home) = a_home();
-        let join = |slots| Line::join(&home, 5, slots).unwrap();
+        let join = |slots| SlotQueue::join(&home, 5, slots).unwrap();
         let zero = taken(&mut join(1));
         let (mut narrow, mut wide) = (join(1), join(3));
         assert_eq!(refused(&mut narrow), 0);
@@ -84,13 +84,13 @@ fn loops_with_fewer_slots_use_the_first_ones_and_keep_nobody_from_the_others() {
 fn what_the_dead_left_is_removed_and_what_is_no_ticket_is_left_alone() {
     alone(|| {
         let (_folder, home) = a_home();
-        let line = home.slots().join("line");
+        let queue = home.slots().join("queue");
         let draft = format!(".{}", SlotTicket::new(9, 4, clock::now().wall, 1, 0));
         for name in ["9-1-1-0-4", "9-2-1-0-4", ".9-3-1-0-4", "notes", &draft] {
-            drop(disk::create_private(&line.join(name)).unwrap());
+            drop(disk::create_private(&queue.join(name)).unwrap());
         }
-        disk::make_folder(&line.join("9-4-1-0-4")).unwrap();
-        assert_eq!(taken(&mut Line::join(&home, 0, 4).unwrap()).number(), 0);
+        disk::make_folder(&queue.join("9-4-1-0-4")).unwrap();
+        assert_eq!(taken(&mut SlotQueue::join(&home, 0, 4).unwrap()).number(), 0);
         assert_eq!(names(&home), [&draft, "9-4-1-0-4", "notes"]);
     });
 }
@@ -99,8 +99,8 @@ fn what_the_dead_left_is_removed_and_what_is_no_ticket_is_left_alone() {
 fn one_that_does_not_ask_any_more_is_passed_and_has_its_place_again_when_it_asks() {
     alone(|| {
         let (_folder, home) = a_home();
-        let mut stopped = Line::join(&home, 9, 1).unwrap();
-        let mut next = Line::join(&home, 5, 1).unwrap();
+        let mut stopped = SlotQueue::join(&home, 9, 1).unwrap();
+        let mut next = SlotQueue::join(&home, 5, 1).unwrap();
         let asked = |ago: Duration| {
             let file = stopped.file(&stopped.ticket.to_string());
             let at = clock::now().wall - ago;
@@ -110,7 +110,7 @@ fn one_that_does_not_ask_any_more_is_passed_and_has_its_place_again_when_it_asks
         assert_eq!(refused(&mut next), 1);
         asked(SILENCE * 2);
         let slot = taken(&mut next);
-        let mut last = Line::join(&home, 5, 1).unwrap();
+        let mut last = SlotQueue::join(&home, 5, 1).unwrap();
         assert_eq!((refused(&mut last), refused(&mut stopped), refused(&mut last)), (0, 0, 1));
         drop(slot);
         assert_eq!(taken(&mut stopped).number(), 0);
@@ -129,7 +129,7 @@ fn a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited() {
         let (_folder, home) = a_home();
         let inherited = env::text("CREW_SLOT").unwrap_or("none".to_owned());
         assert_eq!((own(), told(None)), (None, inherited.clone()));
-        let take = || taken(&mut Line::join(&home, 5, 2).unwrap());
+        let take = || taken(&mut SlotQueue::join(&home, 5, 2).unwrap());
         let slot = take();
         assert_eq!((own(), told(None)), (Some(0), "0".to_owned()));
         assert_eq!(told(Some("8")), "8");
@@ -175,8 +175,8 @@ fn work(orders: &str) {
     for turn in 1..=3 {
         let is_open = || (turn == 1 || disk::exists(&folder.join("open"))).then_some(());
         Deadline::after(PATIENCE).poll(STEP, is_open).expect("the second turn is not open");
-        let mut line = Line::join(&home, priority.parse().unwrap(), SLOTS).unwrap();
-        let slot = Deadline::after(PATIENCE).poll(STEP, || line.poll().unwrap()).expect("no slot");
+        let mut queue = SlotQueue::join(&home, priority.parse().unwrap(), SLOTS).unwrap();
+        let slot = Deadline::after(PATIENCE).poll(STEP, || queue.poll().unwrap()).expect("no slot");
         say("take", &slot);
         clock::sleep(STEP);
         if turn == 2 && fate == "dies" {
@@ -187,13 +187,13 @@ fn work(orders: &str) {
     }
 }
 
-/// The processes of a line, in its order.
+/// The processes of a queue, in its order.
 fn order(home: &Home) -> Vec<i32> {
     let now = clock::now().wall;
     let last = SlotTicket::new(0, 1, now, 0, 0);
-    let line = names(home).iter().filter_map(|name| SlotTicket::of_name(name)).collect();
-    let line = last.those_before(line, now).into_iter().map(|ticket| ticket.to_string());
-    line.map(|name| name.split('-').nth(2).unwrap().parse().unwrap()).collect()
+    let queue = names(home).iter().filter_map(|name| SlotTicket::of_name(name)).collect();
+    let queue = last.those_before(queue, now).into_iter().map(|ticket| ticket.to_string());
+    queue.map(|name| name.split('-').nth(2).unwrap().parse().unwrap()).collect()
 }
 
 /// Waits for what other processes do.
@@ -242,7 +242,7 @@ fn fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_noth
         let log = || disk::read_text(&folder.join("log"), 1 << 20).unwrap().unwrap_or_default();
         let are_gone = |them: &[ProcessIdentity]| !them.iter().any(identity::is_alive);
         let mut held: Vec<Slot> =
-            (0..SLOTS).map(|_| taken(&mut Line::join(&home, 5, SLOTS).unwrap())).collect();
+            (0..SLOTS).map(|_| taken(&mut SlotQueue::join(&home, 5, SLOTS).unwrap())).collect();
 
         let (doomed, killed, others) = (start(4, "5 dies"), start(4, "5 waits"), start(37, "5 "));
         wait(folder, "45 wait", || order(&home).len() == 45);
@@ -269,8 +269,8 @@ fn fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_noth
         assert_eq!(takers(&log()).len(), 46 * 3 - 4);
         assert_eq!(log().matches("dies").count(), 4);
         assert_eq!((names(&home), holders(&home, SLOTS)), (Vec::new(), 0));
-        let mut files = disk::names(&home.slots(), LINE_MAX);
+        let mut files = disk::names(&home.slots(), QUEUE_MAX);
         files.sort();
-        assert_eq!(files, ["0", "1", "2", "3", "line"]);
+        assert_eq!(files, ["0", "1", "2", "3", "queue"]);
     });
 }

@@ -81,8 +81,8 @@ fn three_fleets_share_four_slots_though_five_of_their_attempts_are_killed() {
         assert!(begun == [1, 2] || (was_killed && begun == [1, 1, 2]), "{task}: {begun:?}");
     }
     assert_eq!(world.noted("shared"), "", "two agents had one slot");
-    let line = std::fs::read_dir(world.sandbox.crew_home().join("slots/line")).unwrap();
-    assert_eq!(line.count(), 0, "the line is empty");
+    let queue = std::fs::read_dir(world.sandbox.crew_home().join("slots/queue")).unwrap();
+    assert_eq!(queue.count(), 0, "the queue is empty");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The line in which loops wait for a slot of their machine: who is before whom, and which slots
+//! The queue in which loops wait for a slot of their machine: who is before whom, and which slots
 //! are left for whom. A ticket is the name of a file and nothing else; a name that is not written
 //! as tickets are is refused. It reads no file and does not know who is still alive.
 
@@ -18,7 +18,7 @@ pub const SLOTS_MAX: u32 = 1024;
 /// After each such wait a ticket counts as one priority more urgent, so that nobody starves.
 const AGEING: TimeDelta = TimeDelta::minutes(10);
 
-/// A place in the line, as the name of its file says it:
+/// A place in the queue, as the name of its file says it:
 /// `<priority>-<arrival>-<process>-<counter>-<slots>`, the arrival in microseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SlotTicket {
@@ -66,17 +66,17 @@ impl SlotTicket {
         TimeDelta::microseconds(i64::try_from(waited).unwrap_or(i64::MAX))
     }
 
-    /// The tickets of `line` that come before this one, the first one first.
-    pub fn those_before(&self, line: Vec<Self>, now: DateTime<Utc>) -> Vec<Self> {
+    /// The tickets of `queue` that come before this one, the first one first.
+    pub fn those_before(&self, queue: Vec<Self>, now: DateTime<Utc>) -> Vec<Self> {
         let rank = |ticket: &Self| (Reverse(ticket.urgency(now)), ticket.clone());
         let mine = rank(self);
-        let mut before: Vec<Self> = line.into_iter().filter(|it| rank(it) < mine).collect();
+        let mut before: Vec<Self> = queue.into_iter().filter(|it| rank(it) < mine).collect();
         before.sort_by_cached_key(rank);
         before
     }
 
     /// The slots that it may take behind `before`: those that none of them may use. So only the
-    /// first in the line takes one, unless its loop may use fewer than those behind it.
+    /// first in the queue takes one, unless its loop may use fewer than those behind it.
     pub fn may_take(&self, before: &[Self]) -> Range<u32> {
         before.iter().map(|ticket| ticket.slots).max().unwrap_or(0)..self.slots
     }

@@ -15,23 +15,23 @@ fn ticket(priority: u8, minute: u32, process: u32) -> SlotTicket {
     SlotTicket::new(priority, 4, at(minute), process, 0)
 }
 
-/// The processes of a line in its order at that minute.
-fn order(line: &[SlotTicket], minute: u32) -> Vec<u32> {
+/// The processes of a queue in its order at that minute.
+fn order(queue: &[SlotTicket], minute: u32) -> Vec<u32> {
     let last = SlotTicket::new(0, 1, at(100_000), 0, 0);
-    let sorted = last.those_before(line.to_vec(), at(minute));
+    let sorted = last.those_before(queue.to_vec(), at(minute));
     sorted.into_iter().map(|ticket| ticket.process).collect()
 }
 
 #[test]
-fn the_line_is_ordered_by_priority_then_by_arrival_then_by_process() {
+fn the_queue_is_ordered_by_priority_then_by_arrival_then_by_process() {
     let cases: [(&[SlotTicket], &[u32]); 4] = [
         (&[ticket(5, 2, 1), ticket(5, 1, 2), ticket(5, 3, 3)], &[2, 1, 3]),
         (&[ticket(0, 1, 1), ticket(9, 3, 2), ticket(5, 2, 3)], &[2, 3, 1]),
         (&[ticket(5, 1, 30), ticket(5, 1, 4)], &[4, 30]),
         (&[], &[]),
     ];
-    for (line, expected) in cases {
-        assert_eq!(order(line, 3), expected, "{line:?}");
+    for (queue, expected) in cases {
+        assert_eq!(order(queue, 3), expected, "{queue:?}");
     }
     let (first, second) = (ticket(5, 1, 7), SlotTicket::new(5, 4, at(1), 7, 1));
     assert_eq!(second.those_before(vec![second.clone(), first.clone()], at(3)), [first]);
@@ -151,10 +151,10 @@ proptest! {
         prop_assert_eq!(SlotTicket::of_name(&ticket.to_string()), Some(ticket));
     }
 
-    /// Of two different tickets exactly one is before the other, and a line has one order.
+    /// Of two different tickets exactly one is before the other, and a queue has one order.
     #[test]
-    fn the_order_is_total(line in collection::vec(any_ticket(), 0..12), minute in 0..300u32) {
-        let mut distinct = line;
+    fn the_order_is_total(queue in collection::vec(any_ticket(), 0..12), minute in 0..300u32) {
+        let mut distinct = queue;
         distinct.sort();
         distinct.dedup();
         let before = |ticket: &SlotTicket| ticket.those_before(distinct.clone(), at(minute));
@@ -177,7 +177,7 @@ proptest! {
     /// Nobody who comes later is before a ticket that has waited for 90 minutes. So its wait is
     /// bounded by those who were there before.
     #[test]
-    fn every_ticket_comes_to_the_head_of_the_line(
+    fn every_ticket_comes_to_the_head_of_the_queue(
         mine in any_ticket(), others in collection::vec(any_ticket(), 0..12), more in 90..200u32
     ) {
         let arrived = DateTime::from_timestamp_micros(mine.arrived_us.cast_signed()).unwrap();

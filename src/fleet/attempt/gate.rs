@@ -19,7 +19,7 @@ use crate::world::git::land::{OwnTip, own_tip};
 use crate::world::git::refs::{Patience, Refs};
 use crate::world::git::steps::Steps;
 use crate::world::git::{self, steps};
-use crate::world::slots::{Line, Slot};
+use crate::world::slots::{Slot, SlotQueue};
 use crate::world::store;
 
 /// Between two looks for a slot.
@@ -30,7 +30,7 @@ const BASE_TALK: Duration = Duration::from_secs(30);
 /// The gate of one attempt.
 pub(super) struct AttemptGate<'a> {
     attempt: &'a Attempt<'a>,
-    queue: Option<Line>,
+    queue: Option<SlotQueue>,
     slot: Option<Slot>,
     /// The commit of the base that the branch was on, as far as is known.
     stands_on: Option<String>,
@@ -56,7 +56,7 @@ impl<'a> AttemptGate<'a> {
         }
         let queue = match &mut self.queue {
             Some(queue) => queue,
-            None => self.queue.insert(Line::join(home, spec.priority, spec.slots)?),
+            None => self.queue.insert(SlotQueue::join(home, spec.priority, spec.slots)?),
         };
         self.slot = queue.poll()?;
         if self.slot.is_none() {
