@@ -31,17 +31,17 @@ const CONNECTS: Duration = Duration::from_secs(10);
 /// The variable in which Slurm names the node.
 const NODE: &str = "SLURMD_NODENAME";
 
-/// Waits for a place in the cluster `engine` and returns what was found there. `stop` ends the wait
+/// Waits for a place in the cluster `executor` and returns what was found there. `stop` ends the wait
 /// early.
 pub fn ask(
     home: &Home,
     here: &Path,
-    engine: &str,
+    executor: &str,
     named: Option<&str>,
     stop: Stop<'_>,
 ) -> Result<Examination> {
     let agent = find_agent(home, here, named)?.name;
-    let host = engine.strip_prefix("slurm:");
+    let host = executor.strip_prefix("slurm:");
     // As for the jobs of a fleet: elsewhere PATH must lead to it.
     let crew = if host.is_some() { "crew".into() } else { env::program()? };
     let top = git::top(here);
@@ -58,11 +58,11 @@ pub fn ask(
             let text = format!("{error:#}");
             let (why, cure) =
                 text.split_once("\nhint: ").unwrap_or((&text, "sinfo shows the nodes"));
-            found.add("cluster-silent", &context! { engine, why, cure });
+            found.add("cluster-silent", &context! { executor, why, cure });
             None
         }
     };
-    let mut rows = vec![("cluster", engine.to_owned())];
+    let mut rows = vec![("cluster", executor.to_owned())];
     if let Some(report) = report {
         let NodeReport { node, version, .. } = &report;
         if version == VERSION {
