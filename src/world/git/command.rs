@@ -20,8 +20,8 @@ pub type Setting = (String, String);
 
 /// A partial clone lacks what is outside its sparse checkout.
 pub const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
-/// The name of crew's own bare repositories.
-pub(super) const HUB: &str = "hub.git";
+/// The name of the bare repository beside an agent at work, from which crew talks to a remote.
+pub(super) const ASIDE: &str = "aside.git";
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
@@ -57,7 +57,7 @@ impl<'a> Git<'a> {
     pub(super) fn start(self, arguments: &[&str]) -> io::Result<FinishedProcess> {
         let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
         let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
-        let bare: &[&str] = if is_hub(self.folder) { &["--git-dir=."] } else { &[] };
+        let bare: &[&str] = if is_aside(self.folder) { &["--git-dir=."] } else { &[] };
         let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
         let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
         let without: Vec<&OsString> = plan.dropped.iter().chain(self.without).collect();
@@ -141,7 +141,7 @@ impl<'a> Git<'a> {
 
 /// Switches off the hooks that the configuration itself names, as it can since git 2.54.
 fn hooks(folder: &Path) -> Vec<Setting> {
-    if is_hub(folder) {
+    if is_aside(folder) {
         // crew's own configuration names none. One that global settings name is not switched off.
         return Vec::new();
     }
@@ -163,8 +163,8 @@ fn settings_before(variables: &[(&str, String)], without: &[&OsString]) -> usize
 
 /// Whether git has to be told that a folder is a repository: where a person has set
 /// `safe.bareRepository`, it takes no bare one that is not named.
-fn is_hub(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| name == HUB)
+fn is_aside(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == ASIDE)
         && disk::is_file(&folder.join("HEAD"))
         && disk::is_missing(&folder.join(".git"))
 }

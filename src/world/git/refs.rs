@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Git;
-use super::command::{HUB, Said};
+use super::command::{ASIDE, Said};
 use super::push::{PUSH, ssh};
 use super::readiness;
 use super::remotes::FETCH;
@@ -364,10 +364,10 @@ pub fn point(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
 /// nothing that the agent writes into its own configuration holds there. Returns its path.
 pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
     let refused = |error: std::io::Error| fault(error.to_string(), "free some space on its disk");
-    let repository = folder.join(HUB);
+    let repository = folder.join(ASIDE);
     if !disk::is_file(&repository.join("HEAD")) {
         disk::make_private_folder(folder).map_err(refused)?;
-        Git::climbing(folder).well(GitStep::Refs, &["init", "--quiet", "--bare", HUB])?;
+        Git::climbing(folder).well(GitStep::Refs, &["init", "--quiet", "--bare", ASIDE])?;
     }
     Ok(repository)
 }
