@@ -75,7 +75,9 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
     let iteration = record.state.completed + 1;
     let mut reader = agents::reader(agent);
     let mut is_cut = false;
-    for file in logs::files(home, &record.id, iteration) {
+    for (number, file) in logs::files(home, &record.id, iteration).into_iter().enumerate() {
+        // What was before the first of two files is dropped, and the line between them is in two.
+        is_cut |= number > 0;
         let read = disk::read_lines(&file, 0, LOG_BYTES, |line, cut| {
             if logs::begun_by(line).is_some() {
                 // What an earlier agent used in this iteration was counted before.
@@ -150,6 +152,19 @@ mod tests {
         subject.start(&format!("{}\n", MILLION.replace("m1", "m2")));
         assert_eq!(subject.tokens(), 2_000_000);
         assert!(subject.record.state.usage.cost > crate::engine::usage::Money::default());
+    }
+
+    #[test]
+    fn of_a_log_in_two_files_more_may_have_been_used() {
+        let mut subject = KilledLoop::new();
+        let line = "x".repeat(1000) + "\n";
+        subject.start(&format!("{}{MILLION}\n", line.repeat(11_000)));
+        assert_eq!(subject.tokens(), 1_000_000);
+        assert!(subject.record.state.usage.lost);
+        // The next agent has a whole log of its own.
+        subject.record.state.usage.lost = false;
+        subject.start(&format!("{MILLION}\n"));
+        assert_eq!((subject.tokens(), subject.record.state.usage.lost), (2_000_000, false));
     }
 
     #[test]
