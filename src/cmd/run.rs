@@ -192,7 +192,8 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
             )
         ));
     }
-    if !*now || !end_wait(home, &named.own_loop(home)?.id, arguments)? {
+    let is_woken = *now && end_wait(home, &named.own_loop(home)?.id, arguments)?;
+    if !is_woken {
         print::out(&named.resume(home, answer.tell.as_deref(), answer.accept_test_changes)?);
     }
     Ok(Exit::SUCCESS)
