@@ -17,7 +17,6 @@ use crate::engine::git::GitBaseline;
 use crate::engine::record::{Actor, Check, CheckMemory, Ending, Limits, LoopId, Outcome, Proof};
 use crate::engine::text::{distinct, word};
 use crate::engine::usage::Usage;
-use crate::parse::amounts::Unit;
 use crate::parse::git::is_id;
 use crate::parse::git_push::is_ref_name;
 
@@ -84,30 +83,6 @@ pub struct FleetSetup {
     pub keeps_branches: bool,
     /// The git configuration that a person agreed to.
     pub trusted: Option<GitBaseline>,
-}
-
-impl FleetSetup {
-    /// The command that continues the fleet as it was started.
-    pub fn run_command(&self) -> String {
-        let folder = if self.folder.is_empty() { "." } else { &self.folder };
-        let mut command = format!("crew fleet run {}", shell_words::quote(folder));
-        command += match self.landing {
-            LandingMode::Main => " --land",
-            LandingMode::Pr => " --land pr",
-            LandingMode::No if self.remote.is_some() => " --push",
-            LandingMode::No => "",
-        };
-        if self.executor != LOCAL {
-            command.extend([" --on ", &shell_words::quote(&self.executor)]);
-        }
-        if let Some(slots) = self.typed_slots {
-            command.extend([" --slots ", &slots.to_string()]);
-        }
-        if let Some(micros) = self.typed_max_cost_micros {
-            command.extend([" --max-cost ", &Unit::Dollars.written(micros)]);
-        }
-        command
-    }
 }
 
 /// Who coordinates.

@@ -25,6 +25,7 @@ use crate::fleet::executors::{executor_of, executors_of_user};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;
 use crate::fleet::store;
+use crate::parse::amounts::Unit;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::parse::settings::merge::{amount, small};
 use crate::world::files::disk;
@@ -165,6 +166,30 @@ fn set_up(
         keeps_branches: file.keep_branches,
         trusted: steps::trusted(top),
     })
+}
+
+impl FleetSetup {
+    /// The command that continues the fleet as it was started.
+    pub fn run_command(&self) -> String {
+        let folder = if self.folder.is_empty() { "." } else { &self.folder };
+        let mut command = format!("crew fleet run {}", shell_words::quote(folder));
+        command += match self.landing {
+            LandingMode::Main => " --land",
+            LandingMode::Pr => " --land pr",
+            LandingMode::No if self.remote.is_some() => " --push",
+            LandingMode::No => "",
+        };
+        if self.executor != LOCAL {
+            command.extend([" --on ", &shell_words::quote(&self.executor)]);
+        }
+        if let Some(slots) = self.typed_slots {
+            command.extend([" --slots ", &slots.to_string()]);
+        }
+        if let Some(micros) = self.typed_max_cost_micros {
+            command.extend([" --max-cost ", &Unit::Dollars.written(micros)]);
+        }
+        command
+    }
 }
 
 /// The folder's name or, where that says nothing, the repository's, in whichever of its working
