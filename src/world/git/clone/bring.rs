@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{fault, refused};
+use super::{OBJECTS_MAX, fault, refused};
 use crate::engine::git::{GitFault, GitStep};
 use crate::engine::text::{named, words_of};
 use crate::parse::git::{is_id, zero_ended};
@@ -16,7 +16,7 @@ use crate::world::files::{disk, tree};
 use crate::world::git::command::Said;
 use crate::world::git::inside::listed_submodules;
 use crate::world::git::steps::stays_inside;
-use crate::world::git::{Git, commit, lacking, remotes};
+use crate::world::git::{Git, commit, head, lacking, remotes};
 
 /// The longest that a fetch may take.
 const WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -28,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const UPLOAD: &str = "GIT_GRAFT_FILE=/dev/null git --no-replace-objects \
     -c advice.graftFileDeprecated=false -c core.fsmonitor=false -c core.hooksPath=/dev/null \
     -c uploadpack.allowAnySHA1InWant=true upload-pack";
+/// How they are combined: a large pack stays as it is until the others have half as many objects.
+const COMBINE: &str = "repack -d -l -q --no-write-bitmap-index --geometric=2";
 /// What the fetch itself obeys, whatever the person's configuration says.
 const OWN: [&str; 3] =
     ["fetch.uriProtocols=", "fetch.writeCommitGraph=false", "protocol.version=2"];
@@ -36,6 +38,9 @@ const REFLOG_BYTES: u64 = 8 << 20;
 /// The most commits that are kept of one clone, and the most names of submodules in a reason.
 const KEPT_MAX: usize = 1000;
 const NAMED_MAX: usize = 5;
+/// How many small packs a repository may have, and the most bytes of one.
+const PACKS_MAX: usize = 16;
+const PACK_BYTES: u64 = 1 << 20;
 /// How many characters of a commit's id name it.
 const ID_CHARS: usize = 16;
 
@@ -49,9 +54,30 @@ pub fn bring(
 ) -> Result<Option<String>, GitFault> {
     stays_inside(clone, GitStep::Refs)?;
     match fetch(repository, clone, &[format!("+refs/heads/{branch}:{to}")]) {
-        Ok(()) => Ok(commit(repository, to)),
+        Ok(()) => {
+            combine_packs(repository);
+            Ok(commit(repository, to))
+        }
         Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),
         Err(said) => Err(said.fault(GitStep::Refs)),
+    }
+}
+
+/// Combines small packs once they are many. A fetch that checks objects keeps each of them as a
+/// pack, however small; every git would open all of these, and every new clone would link them.
+/// No object is dropped, whether a ref leads to it or not. If it fails, the next one tries again.
+fn combine_packs(repository: &Path) {
+    let Some(folder) = head::folder(repository).map(|folder| head::common(&folder)) else { return };
+    let packs = folder.join("objects/pack");
+    let mut names = disk::names(&packs, OBJECTS_MAX);
+    if names.iter().any(|name| name.ends_with(".promisor")) {
+        // git sorts those of a partial clone by what it can fetch again, and not by size.
+        return;
+    }
+    names.retain(|name| name.ends_with(".pack") && disk::size(&packs.join(name)) <= PACK_BYTES);
+    if names.len() >= PACKS_MAX {
+        let git = Git { within: Some(WITHIN), ..Git::here(repository) };
+        let _ = git.said(&words_of(COMBINE).collect::<Vec<_>>());
     }
 }
 

@@ -315,6 +315,26 @@ fn nothing_that_an_agent_leaves_in_its_clone_takes_effect_elsewhere() {
 }
 
 #[test]
+fn many_brings_leave_few_packs_and_drop_no_object() {
+    let yard = Yard::new();
+    cloned_of(&yard, "repo", None, "c/vat.1");
+    yard.identify("c/vat.1");
+    yard.sh("repo", "echo stray > ../stray; git hash-object -w ../stray > ../id; git gc -q");
+    for number in 0..40 {
+        yard.commit_file("c/vat.1", "work", &number.to_string());
+        bring(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
+    }
+    let packs = yard.sh("repo", "ls .git/objects/pack/*.pack | wc -l");
+    assert!(packs.trim().parse::<u32>().unwrap() <= 17, "{packs}");
+    yard.git("repo", &["fsck", "--full", "--strict"]);
+    let stray = yard.read("id");
+    assert_eq!(yard.git("repo", &["cat-file", "blob", stray.trim()]), "stray\n");
+    assert_eq!(yard.git("repo", &["show", "refs/crew/x:work"]), "39");
+    cloned_of(&yard, "repo", None, "c/vat.2");
+    yard.git("c/vat.2", &["fsck", "--full"]);
+}
+
+#[test]
 fn what_git_would_show_otherwise_is_brought_as_it_is() {
     // A replaced commit, a graft, and a history that was cut off after the clone was made.
     let plants = [
