@@ -5,12 +5,14 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Git;
 use crate::engine::git::GitTrouble::{self, Other};
 use crate::engine::git::{GitFault, GitStep};
 use crate::parse::git::{complaint, taken_lock, zero_list};
+use crate::world::clock::Deadline;
 use crate::world::files::disk;
 use crate::world::process::{Call, Capture, ExitCause, FinishedProcess};
 use crate::world::{env, recorded_environment};
@@ -32,6 +34,9 @@ const FIXED: [(&str, &str); 3] =
     [("GIT_TERMINAL_PROMPT", "0"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("LC_ALL", "C")];
 /// Otherwise a missing object would be fetched by a program that the configuration names.
 const OFFLINE: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
+
+/// How long the version of git counts.
+const VERSION_HOLDS: Duration = Duration::from_secs(60);
 
 /// Settings of every step, one a line.
 const SETTINGS: &str = include_str!("steps.conf");
@@ -106,11 +111,24 @@ impl<'a> Git<'a> {
         Some(self.run(arguments)?.trim_end_matches('\n').to_owned())
     }
 
+    /// Switches off the hooks that the configuration itself names, as it can since git 2.54.
+    fn hooks(self) -> Vec<Setting> {
+        // crew's own configuration names none. One that global settings name is not switched off.
+        // A loop may have another git on its path.
+        if is_aside(self.folder) || (self.subject.is_none() && !may_be_2_54()) {
+            return Vec::new();
+        }
+        let list = ["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"];
+        let named = Git::here(self.folder).run(&list).unwrap_or_default();
+        let names = named.split('\0').filter_map(|name| name.strip_suffix(".command"));
+        names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
+    }
+
     /// Runs a step with the user's own helpers and filters, and without the hooks of its folder.
     pub(super) fn step(self, arguments: &[&str]) -> Result<FinishedProcess, Said> {
         let own = SETTINGS.lines().filter_map(|line| line.split_once(" = "));
         let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let settings: Vec<Setting> = own.chain(hooks(self.folder)).collect();
+        let settings: Vec<Setting> = own.chain(self.hooks()).collect();
         let within = self.within.unwrap_or(STEP);
         let git = Git { settings: &settings, within: Some(within), ..self };
         let text = match git.start(arguments) {
@@ -139,16 +157,30 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Switches off the hooks that the configuration itself names, as it can since git 2.54.
-fn hooks(folder: &Path) -> Vec<Setting> {
-    if is_aside(folder) {
-        // crew's own configuration names none. One that global settings name is not switched off.
-        return Vec::new();
+/// Whether the git that starts here may be of 2.54 or later: then its configuration can name hooks,
+/// and an address of refs. It is asked from time to time, because it may be updated while this
+/// process lives.
+pub(super) fn may_be_2_54() -> bool {
+    static KNOWN: Mutex<Option<(Deadline, bool)>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match *known {
+        Some((until, may)) if !until.passed() => may,
+        _ => {
+            let version = Git::here(Path::new("/")).run(&["--version"]);
+            let may = version.is_none_or(|version| is_2_54(&version));
+            *known = Some((Deadline::after(VERSION_HOLDS), may));
+            may
+        }
     }
-    let list = ["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"];
-    let named = Git::here(folder).run(&list).unwrap_or_default();
-    let names = named.split('\0').filter_map(|name| name.strip_suffix(".command"));
-    names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
+}
+
+/// Whether this may be it; a build on the way to 2.54 calls itself 2.53.
+fn is_2_54(version: &str) -> bool {
+    let mut numbers = version.trim_start_matches("git version ").split('.').map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (2, 53),
+        _ => true,
+    }
 }
 
 /// How many settings the environment that git gets already contains.
@@ -260,4 +292,26 @@ pub fn has_colour(outside: &Path) -> bool {
 /// to use none.
 pub fn pager(outside: &Path) -> String {
     Git::here(outside).line(&["-p", "var", "GIT_PAGER"]).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_git_that_is_known_to_be_older_counts_as_older() {
+        let table = [
+            ("git version 2.47.3\n", false),
+            ("git version 2.39.3 (Apple Git-146)\n", false),
+            ("git version 2.9.0.windows.1\n", false),
+            ("git version 2.53.0.217.gabcdef\n", true),
+            ("git version 2.54.0\n", true),
+            ("git version 3.0.0\n", true),
+            ("git version next\n", true),
+            ("", true),
+        ];
+        for (version, expected) in table {
+            assert_eq!(is_2_54(version), expected, "{version}");
+        }
+    }
 }

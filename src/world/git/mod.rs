@@ -284,6 +284,13 @@ impl<'a> Git<'a> {
     }
 
     fn head(self) -> (Option<String>, Option<String>) {
+        let both = ["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"];
+        if let Some((commit, name)) = self.line(&both).as_deref().and_then(|it| it.split_once('\n'))
+        {
+            let branch = name.strip_prefix("refs/heads/");
+            return (branch.map(str::to_owned), Some(commit.to_owned()));
+        }
+        // Before the first commit, or where a branch or a tag has the name HEAD.
         let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"]);
         let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
         (branch, self.commit("HEAD"))

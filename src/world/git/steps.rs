@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::{whole, words};
+use super::command::{may_be_2_54, whole, words};
 use super::{Git, git, head};
 use crate::engine::git::GitTrouble::{self, Other, Repository};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
@@ -227,7 +227,7 @@ pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
     let expected = format!("{}\n{1}\n{1}", clone.display(), own.display());
     // A git of 2.54 takes an address there.
     let refs = || Git::here(clone).line(&["config", "--get", "extensions.refStorage"]);
-    let is_led = || refs().is_some_and(|it| it.contains(':'));
+    let is_led = || may_be_2_54() && refs().is_some_and(|it| it.contains(':'));
     if !tree::is_folder(&own) || found() != Some(expected) || is_led() {
         return lost(format!("{} is not a repository of its own any more", clone.display()));
     }

@@ -5,7 +5,8 @@ use crate::engine::evidence::changes::Commits;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::fixture::a_loop;
 use crate::engine::record::Loop;
-use crate::world::git::{commits_since, uncommitted};
+use crate::world::env;
+use crate::world::git::{Git, commits_since, uncommitted};
 
 /// The subjects of what was made and lost after a script in `repo`, and where it led.
 fn after(script: &str) -> (Vec<String>, Option<String>, Vec<String>) {
@@ -18,6 +19,32 @@ fn after(script: &str) -> (Vec<String>, Option<String>, Vec<String>) {
         lines.iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
     };
     (subjects(made.unwrap()), switched_to, subjects(lost))
+}
+
+#[test]
+fn one_git_says_what_is_checked_out_unless_there_is_no_commit_or_the_name_is_taken() {
+    let yard = Yard::new();
+    yard.script(
+        "bin/git",
+        "#!/bin/sh\necho start >> \"$0.log\"\nPATH=${PATH#*:} exec git \"$@\"\n",
+    );
+    let path = format!("{}:{}", yard.path("bin").display(), env::text("PATH").unwrap());
+    let (variables, repository) = ([("PATH", path)], yard.path("repo"));
+    let commit = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+    let table = [
+        ("true", Some("main"), true, 1),
+        ("git tag HEAD", Some("main"), true, 3),
+        ("git tag -d HEAD; git checkout -q --detach", None, true, 1),
+        ("git checkout -q --orphan new", Some("new"), false, 3),
+    ];
+    for (script, branch, has_commit, starts) in table {
+        yard.sh("repo", script);
+        yard.write("bin/git.log", "");
+        let head = Git { variables: &variables, ..Git::here(&repository) }.head();
+        let expected = (branch.map(str::to_owned), has_commit.then(|| commit.clone()));
+        assert_eq!(head, expected, "{script}");
+        assert_eq!(yard.read("bin/git.log").lines().count(), starts, "{script}");
+    }
 }
 
 /// A script, and what was made, checked out instead and lost after it.
