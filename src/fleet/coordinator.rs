@@ -42,6 +42,9 @@ const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs
 const WAKES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 /// Between two decisions where nothing happened: a failure is tried again after 5 s at the soonest.
 const TICK: Duration = Duration::from_secs(3);
+/// The least time between two writes of the record that nothing waits for: what an attempt reports
+/// is in its file until then, and what was fetched is fetched again.
+const SAVES: Duration = Duration::from_millis(500);
 /// How long what was started gets to end: an agent gets 5 s, a commit may take minutes.
 const END_WITHIN: Duration = Duration::from_secs(360);
 /// How long a job that nobody has named is looked for after a start.
@@ -107,6 +110,7 @@ pub(super) struct Coordinator<'a> {
     /// Starts that the remote's record does not tell of yet, where it has to.
     pub(super) starts: Vec<Effect>,
     is_unsaved: bool,
+    save_due: Deadline,
     is_done: bool,
     has_changed: bool,
     /// Whether something happened since it was decided what starts and lands.
@@ -118,6 +122,8 @@ pub(super) struct Coordinator<'a> {
     pub(super) landing: Worker<Done>,
     pub(super) talk: Worker<Done>,
     results: Receiver<Done>,
+    /// The files of reports as they were read last.
+    reports_read: BTreeMap<TaskId, Option<(u64, u64, i128)>>,
     pub(super) stops_landing: Arc<AtomicBool>,
     /// How often the landing that runs began again.
     pub(super) landing_tries: u32,
@@ -156,6 +162,7 @@ impl<'a> Coordinator<'a> {
             effects: Vec::new(),
             starts: Vec::new(),
             is_unsaved: true,
+            save_due: Deadline::after(Duration::ZERO),
             is_done: false,
             has_changed: false,
             has_news: true,
@@ -165,6 +172,7 @@ impl<'a> Coordinator<'a> {
             landing: Worker::start(sender.clone()),
             talk: Worker::start(sender),
             results,
+            reports_read: BTreeMap::new(),
             stops_landing: Arc::default(),
             landing_tries: 0,
             watched: None,
@@ -297,10 +305,10 @@ impl<'a> Coordinator<'a> {
     /// Does what is to be done. One write of the record goes before all of it: what it says has
     /// followed from every event so far. What could not be written is tried again later.
     fn perform(&mut self) -> Result<(), StoreFault> {
-        while self.is_unsaved || !self.effects.is_empty() {
-            if self.is_unsaved {
+        while self.must_save() || !self.effects.is_empty() {
+            if self.must_save() {
                 self.store.save(&self.record)?;
-                self.is_unsaved = false;
+                (self.is_unsaved, self.save_due) = (false, Deadline::after(SAVES));
             }
             for effect in std::mem::take(&mut self.effects) {
                 // A job elsewhere outlives this machine: the remote's record tells of it first.
@@ -311,6 +319,15 @@ impl<'a> Coordinator<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the record is to be written now: something waits for that, or it is time. One of a
+    /// thousand tasks is a megabyte. A job elsewhere is known by its id alone.
+    fn must_save(&self) -> bool {
+        let waits = |effect: &Effect| !matches!(effect, Effect::Fetch { .. });
+        let is_waited_for = !self.requests.requests.is_empty() || self.effects.iter().any(waits);
+        let is_soon = self.is_done || is_waited_for || !self.record.is_local();
+        self.is_unsaved && (is_soon || self.save_due.passed())
     }
 
     /// Writes the record at the remote in its time, with what waits for that.
@@ -369,6 +386,7 @@ impl<'a> Coordinator<'a> {
         if running.is_empty() || !is_due {
             return;
         }
+        self.executor.forget_ended(&running);
         // The jobs come first: what one reported before it ended is then among the reports.
         let jobs = match self.executor.list() {
             Ok(jobs) => jobs,
@@ -427,7 +445,7 @@ impl<'a> Coordinator<'a> {
                 || (!is_local && job.is_none() && self.began.elapsed_ms() < UNNAMED_MS);
             // After that look: the last words of one that is over are there now.
             let report = if is_local {
-                attempt::read_report(&self.files, &task, number)
+                self.new_report(&task, number, lives)
             } else {
                 reports.get(&task).cloned()
             };
@@ -442,6 +460,15 @@ impl<'a> Coordinator<'a> {
                 self.take_in(FleetEvent::Gone { task, number, why });
             }
         }
+    }
+
+    /// What an attempt on this machine reports, if that may be new: the file is another one, or its
+    /// process is over.
+    fn new_report(&mut self, task: &TaskId, number: u32, lives: bool) -> Option<AttemptReport> {
+        let found = disk::version(&self.files.report(task, number));
+        let before = self.reports_read.insert(task.clone(), found);
+        let is_known = lives && before == Some(found);
+        if is_known { None } else { attempt::read_report(&self.files, task, number) }
     }
 
     fn look_at_folder(&mut self) {

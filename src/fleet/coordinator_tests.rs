@@ -12,8 +12,9 @@ use crate::engine::fleet::{Carried, FleetTask};
 use crate::engine::git::RefUpdate;
 use crate::engine::record::{Outcome, Proof};
 use crate::fleet::executors::{FoundJobs, JobSystem};
-use crate::fleet::record::{EndReason, TaskEnding};
+use crate::fleet::record::{EndReason, TaskEnding, TaskRequest};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase, AttemptSpec};
+use crate::fleet::step::FleetRequest;
 use crate::fleet::store::{Push, StoreFault};
 use crate::world::store::write_json;
 
@@ -210,6 +211,77 @@ fn instant_tasks_each_run_once_with_fewer_writes_than_tasks() {
     assert!(began.elapsed_ms() < 60_000, "{} ms", began.elapsed_ms());
     assert!(stage.store.saves.get() < 200, "{} writes", stage.store.saves.get());
     assert_eq!(stage.saved().holder.pid, 0, "anybody may take it now");
+}
+
+#[test]
+fn the_record_is_written_at_once_only_where_something_waits_for_it() {
+    let stage = Stage::new(true);
+    let saves = Rc::clone(&stage.store.saves);
+    let (store, executor) = (Box::new(stage.store.clone()), Executor::new(stage.executor.clone()));
+    let mut say = |_: &str| {};
+    let mut it =
+        Coordinator::new(&stage.home, store, executor, stage.record(1), &stage.signals, &mut say);
+    it.perform().unwrap();
+    assert_eq!((saves.get(), it.is_unsaved), (1, false), "the first one");
+    let task: TaskId = "gone".parse().unwrap();
+    let pause = || FleetRequest::Task(TaskRequest::Pause { now: false });
+    let table = [
+        (None, 0),
+        (Some(Effect::Fetch { task: task.clone() }), 0),
+        (Some(Effect::Land { task: task.clone() }), 1),
+        (Some(Effect::Remove { task: task.clone() }), 1),
+        (Some(Effect::End { task: task.clone() }), 1),
+        (Some(Effect::Pass { task, request: pause() }), 1),
+    ];
+    for (effect, expected) in table {
+        let (name, before) = (format!("{effect:?}"), saves.get());
+        (it.is_unsaved, it.save_due) = (true, Deadline::after(Duration::from_secs(3600)));
+        it.effects.extend(effect);
+        it.perform().unwrap();
+        assert_eq!((saves.get() - before, it.is_unsaved), (expected, expected == 0), "{name}");
+    }
+    it.is_unsaved = true;
+    it.requests.requests.push((None, pause()));
+    it.perform().unwrap();
+    assert_eq!((saves.get(), it.is_unsaved), (6, false), "a request stays in its file until then");
+    it.requests.requests.clear();
+    (it.is_unsaved, it.save_due) = (true, Deadline::after(Duration::ZERO));
+    it.perform().unwrap();
+    assert_eq!((saves.get(), it.is_unsaved), (7, false), "after some time");
+}
+
+#[test]
+fn a_report_is_read_once_and_jobs_that_are_over_are_forgotten() {
+    let stage = Stage::new(true);
+    let (store, executor) = (Box::new(stage.store.clone()), Executor::new(stage.executor.clone()));
+    let mut say = |_: &str| {};
+    let mut it =
+        Coordinator::new(&stage.home, store, executor, stage.record(1), &stage.signals, &mut say);
+    let task: TaskId = "a".parse().unwrap();
+    assert_eq!(it.new_report(&task, 1, true), None, "there is none");
+    let report = || stage.executor.end(&mut job("a 1", &task));
+    for _ in 0..3 {
+        report();
+        assert!(it.new_report(&task, 1, true).is_some());
+        assert_eq!(it.new_report(&task, 1, true), None, "it is the same");
+    }
+    assert!(it.new_report(&task, 1, false).is_some(), "what is over has said its last word");
+    for number in 1..=2 {
+        let id = format!("a {number}");
+        stage.executor.started.borrow_mut().push(SeenJob { number, ..job(&id, &task) });
+        stage.executor.clone().cancel(&id).unwrap();
+        it.executor.adopt(&task, number, &id);
+    }
+    stage.executor.started.borrow_mut().push(job("b 1", &"b".parse().unwrap()));
+    it.executor.list().unwrap();
+    stage.executor.started.borrow_mut().clear();
+    it.executor.forget_ended(&[(task, 2)]);
+    let left = it.executor.list().unwrap();
+    assert_eq!(left.iter().map(|job| &*job.id).collect::<Vec<_>>(), ["a 2", "b 1"]);
+}
+
+fn job(id: &str, task: &TaskId) -> SeenJob {
+    SeenJob { id: id.to_owned(), task: task.clone(), number: 1, ended: None }
 }
 
 #[test]

@@ -66,7 +66,8 @@ pub fn waits(record: &FleetRecord, coordination: &Coordination, now: DateTime<Ut
     // What starts before work on the same files has landed would only meet it there.
     let works = |it: &&FleetTask| {
         let lands = |task: &TaskRecord| task.landing().is_some() && asked(record, &it.id).is_none();
-        record.task(&it.id).is_some_and(|task| task.is_running() || lands(task))
+        let is_at_work = |task: &TaskRecord| task.is_running() || lands(task);
+        !it.touches.is_empty() && record.task(&it.id).is_some_and(is_at_work)
     };
     let mut busy: Vec<&FleetTask> = described.iter().map(|it| &it.task).filter(works).collect();
     for described in described {
@@ -95,9 +96,11 @@ pub fn waits(record: &FleetRecord, coordination: &Coordination, now: DateTime<Ut
         });
         plan.waits.insert(id.clone(), waits);
     }
-    for (id, _) in record.tasks.iter().filter(|(_, task)| task.is_waiting()) {
-        let waits = || asked(record, id).unwrap_or(WaitsFor::File);
-        plan.waits.entry(id.clone()).or_insert_with(waits);
+    let has_no_file =
+        |(id, task): &(&TaskId, &TaskRecord)| task.is_waiting() && !plan.waits.contains_key(*id);
+    let others: Vec<&TaskId> = record.tasks.iter().filter(has_no_file).map(|(id, _)| id).collect();
+    for id in others {
+        plan.waits.insert(id.clone(), asked(record, id).unwrap_or(WaitsFor::File));
     }
     plan
 }
@@ -158,6 +161,9 @@ struct Money {
 impl Money {
     fn of(record: &FleetRecord, coordination: &Coordination) -> Self {
         let max = record.terms.max_cost_micros;
+        if max == 0 {
+            return Self { left: None, sharers: 0 };
+        }
         let aside = |task: &TaskRecord| task.reserved_micros.max(task.cost());
         let gone = record.tasks.values().map(aside).fold(0, u64::saturating_add);
         // Nobody knows what a task may still cost that runs without a limit: it ends its iteration,
@@ -168,7 +174,7 @@ impl Money {
             own(it) == 0 && record.task(&it.task.id).is_some_and(TaskRecord::is_waiting)
         };
         let sharers = coordination.described.iter().filter(shares).count() as u64;
-        Self { left: (max > 0).then_some(left), sharers }
+        Self { left: Some(left), sharers }
     }
 
     /// Sets aside what a task may still cost, or all of its share. `None` where it does not fit.

@@ -175,6 +175,16 @@ impl<'a> Executor<'a> {
         }
     }
 
+    /// Forgets the jobs that are over, except those of these attempts, whose end is still to be
+    /// found.
+    pub fn forget_ended(&mut self, running: &[(TaskId, u32)]) {
+        self.jobs.retain(|_, KnownJob { seen, .. }| {
+            let is_it =
+                |(task, number): &(TaskId, u32)| *task == seen.task && *number == seen.number;
+            seen.ended.is_none() || running.iter().any(is_it)
+        });
+    }
+
     fn keep(&mut self, seen: SeenJob) {
         self.jobs.insert(seen.id.clone(), KnownJob { seen, missing_since: None });
     }

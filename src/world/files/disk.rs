@@ -147,6 +147,13 @@ pub fn stamp(path: &Path) -> Option<(u64, i128)> {
     Some((file.len(), i128::from(file.mtime()) * 1_000_000_000 + i128::from(file.mtime_nsec())))
 }
 
+/// What tells a file that is replaced as a whole from the one before: its number, size and time.
+pub fn version(path: &Path) -> Option<(u64, u64, i128)> {
+    use std::os::unix::fs::MetadataExt;
+    let number = fs::symlink_metadata(path).ok()?.ino();
+    stamp(path).map(|(bytes, modified)| (number, bytes, modified))
+}
+
 /// Whether a file is at this path, not a folder or anything else.
 pub fn is_file(path: &Path) -> bool {
     path.is_file()
