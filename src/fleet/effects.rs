@@ -14,7 +14,7 @@ use super::record::{Landed, TaskRecord, TaskState};
 use super::requests;
 use super::shared::RemoteAccess;
 use super::spec::{AttemptPhase, AttemptSpec, Coordination, Source};
-use super::step::{Effect, FleetEvent, FleetRequest, step};
+use super::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step};
 use super::store::StoreFault;
 use super::workspace;
 use crate::drive::error_text::git_trouble;
@@ -38,15 +38,18 @@ const FULL: [&str; 3] = ["No space left", "quota exceeded", "Read-only file syst
 /// Why a task's work was not fetched.
 struct FetchFault {
     why: String,
-    /// Its clone or its branch; else the remote or the repository, and so every task.
-    is_its_own: bool,
+    concerns: FetchConcern,
 }
 
 impl From<GitFault> for FetchFault {
-    /// What somebody else did to a branch concerns no other task.
+    /// What somebody else did to a branch, or what it contains, concerns no other task.
     fn from(fault: GitFault) -> Self {
-        let is_its_own = fault.trouble == GitTrouble::NonFastForward;
-        Self { why: short(&fault.into()), is_its_own }
+        let concerns = match fault.trouble {
+            GitTrouble::NonFastForward => FetchConcern::Task,
+            GitTrouble::Rejected | GitTrouble::Incomplete => FetchConcern::Rules,
+            _ => FetchConcern::All,
+        };
+        Self { why: short(&fault.into()), concerns }
     }
 }
 
@@ -309,22 +312,27 @@ impl Coordinator<'_> {
     // What the threads have done.
 
     fn take_fetched(&mut self, task: TaskId, result: Result<Option<String>, FetchFault>) {
-        let FetchFault { why, is_its_own } = match result {
+        let FetchFault { why, concerns } = match result {
             Ok(Some(commit)) => return self.take_in(FleetEvent::Fetched { task, commit }),
-            Ok(None) => FetchFault { why: "its branch is not there".to_owned(), is_its_own: true },
+            Ok(None) => {
+                let why = "its branch is not there".to_owned();
+                FetchFault { why, concerns: FetchConcern::Task }
+            }
             Err(fault) => fault,
         };
         let needs_clone = |record: &TaskRecord| {
             let is_here = record.tip == record.commit;
             !is_here && !disk::is_folder(&self.files.clone(&task, record.attempt))
         };
-        if is_its_own && self.record.is_local() && self.record.task(&task).is_some_and(needs_clone)
+        if concerns == FetchConcern::Task
+            && self.record.is_local()
+            && self.record.task(&task).is_some_and(needs_clone)
         {
             self.known.clones.remove(&task);
             self.known.fetching.remove(&task);
             return;
         }
-        self.take_in(FleetEvent::FetchFailed { task, why, is_its_own });
+        self.take_in(FleetEvent::FetchFailed { task, why, concerns });
     }
 
     /// Starts what waited for the remote's record, or lets it wait for the next push.
@@ -455,7 +463,8 @@ fn bring(
     git::clone::bring(repository, clone, branch, to).map_err(|fault| {
         let text = fault.to_string();
         let is_full = FULL.iter().any(|words| text.contains(words));
-        FetchFault { why: short(&fault.into()), is_its_own: !is_full }
+        let concerns = if is_full { FetchConcern::All } else { FetchConcern::Task };
+        FetchFault { why: short(&fault.into()), concerns }
     })
 }
 

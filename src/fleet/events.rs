@@ -21,9 +21,8 @@ pub enum FleetEvent {
     Started { task: TaskId, number: u32, job: String },
     /// This commit of the task's branch was brought to the repository, and pushed where it should.
     Fetched { task: TaskId, commit: String },
-    /// Its commits cannot be brought. `is_its_own`: its clone or its branch is broken, which
-    /// concerns no other task; else it is the remote or the repository.
-    FetchFailed { task: TaskId, why: String, is_its_own: bool },
+    /// Its commits cannot be brought.
+    FetchFailed { task: TaskId, why: String, concerns: FetchConcern },
     /// The process or job of the running attempt is over, and no report says how it ended.
     Gone { task: TaskId, number: u32, why: String },
     /// The executor did not take an attempt.
@@ -42,6 +41,17 @@ pub enum FleetEvent {
     Signal { times: u32, is_hangup: bool },
     /// Nothing but time: what starts, lands and is fetched is decided now.
     Tick,
+}
+
+/// What a failed fetch concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchConcern {
+    /// The remote or the repository, and so every task.
+    All,
+    /// The clone or the branch of the task, which is broken.
+    Task,
+    /// The branch of the task, which the rules of the remote refuse.
+    Rules,
 }
 
 /// What can be asked of a fleet while it runs.

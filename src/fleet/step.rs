@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-pub use super::events::{Effect, FleetEvent, FleetLine, FleetRequest};
+pub use super::events::{Effect, FetchConcern, FleetEvent, FleetLine, FleetRequest};
 use super::plan::{self, FleetPlan, Start, lacks_a_share};
 use super::record::{
     EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
@@ -66,8 +66,8 @@ impl Turn<'_> {
                 self.on(&id, (number, job), Self::started);
             }
             FleetEvent::Fetched { task: id, commit } => self.on(&id, commit, Self::fetched),
-            FleetEvent::FetchFailed { task: id, why, is_its_own } => {
-                self.on(&id, (why, is_its_own), Self::fetch_failed);
+            FleetEvent::FetchFailed { task: id, why, concerns } => {
+                self.on(&id, (why, concerns), Self::fetch_failed);
             }
             FleetEvent::Gone { task: id, number, why } => {
                 let reason = EndReason::Machine;
@@ -413,7 +413,7 @@ impl Turn<'_> {
             task.landing().is_some() || task.ending().is_some_and(TaskEnding::is_completed);
         if is_proved && is_of_now && asked.is_some_and(|asked| asked != commit) {
             let why = "its branch moved after its loop".to_owned();
-            return self.fetch_failed(id, task, (why, true));
+            return self.fetch_failed(id, task, (why, FetchConcern::Task));
         }
         self.known.fetches.remove(id);
         if is_of_now && !is_proved {
@@ -423,11 +423,16 @@ impl Turn<'_> {
     }
 
     /// What is wrong with one clone concerns its task alone: it is tried again, and ends the task
-    /// in the end. What works in it may still correct that, or reports that it cannot.
-    fn fetch_failed(&mut self, id: &TaskId, task: &mut TaskRecord, failure: (String, bool)) {
-        let (why, is_its_own) = failure;
+    /// in the end. What works in it may still correct that, or reports that it cannot. What the
+    /// remote refuses it may take later: that is tried until then, or until the task is cancelled.
+    fn fetch_failed(
+        &mut self,
+        id: &TaskId,
+        task: &mut TaskRecord,
+        (why, concerns): (String, FetchConcern),
+    ) {
         self.known.fetching.remove(id);
-        if !is_its_own {
+        if concerns == FetchConcern::All {
             self.known.fetch_pause = Backoff::default();
             self.known.fetch_pause.fail(self.now);
             return self.set_trouble(FETCH, Some(format!("{id} cannot be fetched: {why}")));
@@ -435,16 +440,20 @@ impl Turn<'_> {
         let tries = self.known.fetches.entry(id.clone()).or_default();
         tries.fail(self.now);
         let times = tries.times;
+        let is_refused = concerns == FetchConcern::Rules;
         if times == 1 {
-            self.note(format!("{id} cannot be fetched: {why}; it is tried again"));
+            let what = if is_refused { "pushed" } else { "fetched" };
+            self.note(format!("{id} cannot be {what}: {why}; it is tried again"));
         }
-        if times < FETCH_FAILURES_MAX || task.is_running() {
+        let is_cancelled = task.ending().is_some_and(TaskEnding::is_cancelled);
+        let is_enough = if is_refused { is_cancelled } else { times >= FETCH_FAILURES_MAX };
+        if !is_enough || task.is_running() {
             return;
         }
         self.known.fetches.remove(id);
         task.tip.clone_from(&task.commit);
         task.needs_push = false;
-        if task.ending().is_none_or(|it| !it.is_cancelled()) {
+        if !is_cancelled {
             let why = format!("its work cannot be fetched: {why}");
             let ending = TaskEnding::new(Outcome::Blocked, why, EndReason::Machine);
             self.end(id, task, ending);
@@ -514,9 +523,12 @@ impl Turn<'_> {
         if landing.is_some() || (runs && (self.record.is_local() || !is_hangup)) {
             return false;
         }
-        // Another machine may continue the fleet, and has only what was fetched.
-        let is_fetched = |(_, task): (&TaskId, &TaskRecord)| task.is_fetched();
-        if *signals == 1 && troubles.is_empty() && !tasks.clone().all(is_fetched) {
+        // Another machine may continue the fleet, and has only what was fetched. What has failed
+        // is not waited for.
+        let is_over = |(id, task): (&TaskId, &TaskRecord)| {
+            task.is_fetched() || self.known.fetches.contains_key(id)
+        };
+        if *signals == 1 && troubles.is_empty() && !tasks.clone().all(is_over) {
             return false;
         }
         let is_open = |(id, task): (&TaskId, &TaskRecord)| {

@@ -217,10 +217,10 @@ fn a_start_with_another_remote_pushes_what_was_fetched_before() {
     assert!(bench.task("done").is_done(LandingMode::No));
     assert_eq!(asked(start_again(&mut bench, remote("/hub.git"))), none);
     assert_eq!(asked(start_again(&mut bench, remote("/other.git"))), ["done", "stuck"]);
-    let (why, is_its_own) = ("somebody else pushed".to_owned(), true);
+    let (why, concerns) = ("somebody else pushed".to_owned(), FetchConcern::Task);
     for _ in 0..FETCH_FAILURES_MAX {
         let (task, why) = (id("done"), why.clone());
-        bench.step(FleetEvent::FetchFailed { task, why, is_its_own });
+        bench.step(FleetEvent::FetchFailed { task, why, concerns });
     }
     assert!(bench.task("done").is_fetched(), "that is for a person to look at");
     assert_eq!(asked(start_again(&mut bench, a_setup(LandingMode::No))), none);
@@ -254,7 +254,8 @@ fn a_remote_that_is_away_is_asked_by_one_task_and_then_by_all() {
     assert_eq!(asked(bench.step(FleetEvent::Tick)), 2);
     for name in ["a", "b"] {
         let why = "no route".to_owned();
-        bench.step(FleetEvent::FetchFailed { task: id(name), why, is_its_own: false });
+        let concerns = FetchConcern::All;
+        bench.step(FleetEvent::FetchFailed { task: id(name), why, concerns });
     }
     assert_eq!(bench.known.trouble(), Some("b cannot be fetched: no route"));
     assert_eq!(asked(bench.step(FleetEvent::Tick)), 0, "not at once");
@@ -423,7 +424,8 @@ fn a_fetch_that_nothing_waits_for_any_more_is_no_trouble() {
     bench.known.slots = 1;
     bench.step(FleetEvent::Tick);
     let why = "No space left".to_owned();
-    bench.step(FleetEvent::FetchFailed { task: id("a"), why, is_its_own: false });
+    let concerns = FetchConcern::All;
+    bench.step(FleetEvent::FetchFailed { task: id("a"), why, concerns });
     // A person removes the clone to make room.
     bench.known.clones.clear();
     bench.second += 60;
@@ -436,8 +438,8 @@ fn a_fetch_that_nothing_waits_for_any_more_is_no_trouble() {
 fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
     let broken = TaskRecord { tip: Some(commit(2)), ..states().remove(4).1 };
     let mut bench = Bench::of(LandingMode::Main, vec![("a", broken), ("b", a_task())]);
-    let (why, is_its_own) = ("bad object".to_owned(), true);
-    let failed = || FleetEvent::FetchFailed { task: id("a"), why: why.clone(), is_its_own };
+    let (why, concerns) = ("bad object".to_owned(), FetchConcern::Task);
+    let failed = || FleetEvent::FetchFailed { task: id("a"), why: why.clone(), concerns };
     let effects = bench.step(failed());
     assert_eq!(notes(&effects), ["a cannot be fetched: bad object; it is tried again"]);
     assert!(bench.task("b").is_running(), "{effects:?}");
@@ -456,6 +458,31 @@ fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
     let mut bench = Bench::of(LandingMode::No, vec![("a", running)]);
     (0..9).for_each(|_| drop(bench.step(failed())));
     assert!(bench.task("a").is_running());
+}
+
+/// Such as a file that is too large for the host.
+#[test]
+fn a_branch_that_the_remote_refuses_holds_its_own_task_alone_until_that_is_cancelled() {
+    let work = || TaskRecord { tip: Some(commit(2)), ..states().remove(4).1 };
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", work()), ("b", a_task())]);
+    let refused = || {
+        let (why, concerns) = ("GH001: too large".to_owned(), FetchConcern::Rules);
+        FleetEvent::FetchFailed { task: id("a"), why, concerns }
+    };
+    let effects = bench.step(refused());
+    assert_eq!(notes(&effects), ["a cannot be pushed: GH001: too large; it is tried again"]);
+    assert!(bench.task("b").is_running() && bench.known.trouble().is_none(), "{effects:?}");
+    (0..9).for_each(|_| drop(bench.step(refused())));
+    assert_eq!((state(bench.task("a")), bench.task("a").is_fetched()), ("lands".into(), false));
+    let cancel = TaskRequest::Cancel { now: false, by_agent: false, reason: None };
+    bench.step(FleetEvent::Requested(Some(id("a")), FleetRequest::Task(cancel)));
+    bench.step(refused());
+    assert!(bench.task("a").is_fetched() && bench.task("a").ending().unwrap().is_cancelled());
+    // Nor does an end by a signal wait for it.
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", work())]);
+    bench.step(refused());
+    let effects = bench.step(FleetEvent::Signal { times: 1, is_hangup: false });
+    assert!(effects.contains(&Effect::Finish), "{effects:?}");
 }
 
 #[test]

@@ -82,7 +82,8 @@ fn a_branch_that_the_remote_does_not_take_stays_as_it_is_there_until_the_remote_
         case $2 in 0000*) ;; *) echo 'too large' >&2; exit 1 ;; esac ;; esac",
     );
     let running = world.start(&["--push"]);
-    world.until("it says why", |_| running.stdout().contains("too large"));
+    world.until("it says why", |_| running.stdout().contains("a cannot be pushed"));
+    assert!(running.stdout().contains("too large") && !running.stdout().contains("nothing starts"));
     assert_eq!(world.shown("fleet/repo/a/1", "work-a"), "1\n", "the first iteration stays there");
     world.until("it is done here", |world| world.state("a") == "completed");
     assert!(!running.has_ended(), "its work is not pushed yet");
