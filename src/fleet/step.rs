@@ -143,6 +143,11 @@ impl Turn<'_> {
     }
 
     pub(super) fn pass(&mut self, id: &TaskId, request: FleetRequest) {
+        match request {
+            FleetRequest::Resume { .. } => drop(self.known.to_continue.insert(id.clone())),
+            FleetRequest::Task(_) => drop(self.known.to_continue.remove(id)),
+            FleetRequest::Tell { .. } => {}
+        }
         self.effects.push(Effect::Pass { task: id.clone(), request });
     }
 
@@ -235,7 +240,9 @@ impl Turn<'_> {
         self.known.reports.remove(id);
         let asked = self.record.request_of(id).cloned();
         let (cancel, is_signal) = (self.record.cancel_of(id), self.known.signals > 0);
-        let is_expected = is_signal || asked.is_some();
+        // A start lifts each pause, also one that is found before the folder is read.
+        let continues = self.known.to_continue.remove(id) || !self.known.has_begun;
+        let is_expected = continues || is_signal || asked.is_some();
         match (end, cancel, &task.sent_back) {
             (AttemptEnd::Ended(ending), ..) if ending.is_completed() && !self.lands() => {
                 self.end(id, task, ending);
@@ -251,7 +258,7 @@ impl Turn<'_> {
             (AttemptEnd::Paused, ..) => {
                 // A loop that neither a request nor a signal has paused was paused by a person on
                 // its own, unless it had to wait for its share of the fleet's money.
-                if asked.is_none() && !is_signal && !lacks_a_share(self.record, task) {
+                if !is_expected && !lacks_a_share(self.record, task) {
                     task.request = Some(TaskRequest::Pause { now: false });
                 }
                 task.set(TaskState::Waiting, self.now);

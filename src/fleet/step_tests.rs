@@ -378,6 +378,41 @@ fn a_fleet_that_gets_a_limit_gives_what_runs_its_share_after_its_iteration() {
 }
 
 #[test]
+fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
+    let paused = || FleetEvent::Reported(id("a"), a_report(1, 1, Some(AttemptEnd::Paused)));
+    let pause = || {
+        FleetEvent::Requested(Some(id("a")), FleetRequest::Task(TaskRequest::Pause { now: false }))
+    };
+    let bench = || Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+    // By a person, and again once that person has paused it anew.
+    for (requests, expected) in [
+        (vec![pause(), resume("a"), paused()], "runs 1"),
+        (vec![pause(), resume("a"), pause(), paused()], "waits, to pause"),
+        (vec![resume("a"), paused(), paused()], "waits, to pause"),
+    ] {
+        let mut bench = bench();
+        for event in requests {
+            bench.step(event);
+        }
+        assert_eq!(state(bench.task("a")), expected);
+    }
+    // By a start, which finds the report before or after it has read the folder.
+    for is_known_before in [true, false] {
+        let mut bench = bench();
+        let described = std::mem::take(&mut bench.known.described);
+        bench.known.has_begun = false;
+        if is_known_before {
+            bench.step(paused());
+        }
+        bench.step(FleetEvent::Described(described));
+        if !is_known_before {
+            bench.step(paused());
+        }
+        assert_eq!(state(bench.task("a")), "runs 1", "{is_known_before}");
+    }
+}
+
+#[test]
 fn one_task_is_resumed_of_a_fleet_that_stays_paused() {
     let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
     let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
