@@ -164,12 +164,10 @@ impl Money {
         if max == 0 {
             return Self { left: None, sharers: 0 };
         }
-        let aside = |task: &TaskRecord| task.reserved_micros.max(task.cost());
-        let gone = record.tasks.values().map(aside).fold(0, u64::saturating_add);
         // Nobody knows what a task may still cost that runs without a limit: it ends its iteration,
         // and waits for its share.
         let is_unknown = record.tasks.values().any(|task| lacks_a_share(record, task));
-        let left = if is_unknown { 0 } else { max.saturating_sub(gone) };
+        let left = if is_unknown { 0 } else { max.saturating_sub(taken(record)) };
         let shares = |it: &&DescribedTask| {
             own(it) == 0 && record.task(&it.task.id).is_some_and(TaskRecord::is_waiting)
         };
@@ -198,9 +196,17 @@ fn own(described: &DescribedTask) -> u64 {
     described.contract.limits.max_cost_micros
 }
 
-/// Whether it runs, and was started before the money of its fleet had a limit.
+/// Whether it runs without a share of the fleet's money: it was started before that had a limit, or
+/// the limit is lower now than what is spent and set aside.
 pub fn lacks_a_share(record: &FleetRecord, task: &TaskRecord) -> bool {
-    task.is_running() && record.terms.max_cost_micros > 0 && task.reserved_micros == 0
+    let max = record.terms.max_cost_micros;
+    task.is_running() && max > 0 && (task.reserved_micros == 0 || taken(record) > max)
+}
+
+/// What is spent and set aside.
+fn taken(record: &FleetRecord) -> u64 {
+    let aside = |task: &TaskRecord| task.reserved_micros.max(task.cost());
+    record.tasks.values().map(aside).fold(0, u64::saturating_add)
 }
 
 /// What makes a part of a path a pattern.

@@ -127,7 +127,8 @@ pub struct Coordination {
     pub has_begun: bool,
     /// The newest report of each running attempt.
     pub reports: BTreeMap<TaskId, AttemptReport>,
-    /// The running tasks that continue where they report a pause, which was lifted before that.
+    /// The running tasks that continue where they report a pause: it was lifted before that, or it
+    /// was for a new share of the fleet's money.
     pub to_continue: BTreeSet<TaskId>,
     /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at
     /// the start, and takes out what it finds gone.

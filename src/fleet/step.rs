@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 
 pub use super::events::{Effect, FetchConcern, FleetEvent, FleetLine, FleetRequest};
-use super::plan::{self, FleetPlan, Start, lacks_a_share};
+use super::plan::{self, FleetPlan, Start};
 use super::record::{
     EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
     reason_of,
@@ -257,8 +257,8 @@ impl Turn<'_> {
             (AttemptEnd::Ended(ending), ..) => self.end(id, task, ending),
             (AttemptEnd::Paused, ..) => {
                 // A loop that neither a request nor a signal has paused was paused by a person on
-                // its own, unless it had to wait for its share of the fleet's money.
-                if !is_expected && !lacks_a_share(self.record, task) {
+                // its own.
+                if !is_expected {
                     task.request = Some(TaskRequest::Pause { now: false });
                 }
                 task.set(TaskState::Waiting, self.now);

@@ -49,6 +49,13 @@ impl Turn<'_> {
                 _ => self.note_change(&id, revision.as_ref()),
             }
         }
+        for id in self.those(TaskRecord::is_running) {
+            let lacks = self.record.task(&id).is_some_and(|task| lacks_a_share(self.record, task));
+            if lacks && self.record.request_of(&id).is_none() {
+                self.pause(&id);
+                self.known.to_continue.insert(id);
+            }
+        }
     }
 
     /// What a start makes of a task that was there before. An attempt that runs is adopted, and a
@@ -63,9 +70,7 @@ impl Turn<'_> {
         match (task.state.clone(), self.record.cancel_of(id)) {
             (TaskState::Running { .. }, cancel) => {
                 self.say(FleetLine::Adopted { task: id.clone() });
-                if lacks_a_share(self.record, task) {
-                    self.pause(id);
-                } else if cancel.is_none() {
+                if cancel.is_none() {
                     self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
                 }
                 if is_gone {

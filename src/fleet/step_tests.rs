@@ -378,6 +378,27 @@ fn a_fleet_that_gets_a_limit_gives_what_runs_its_share_after_its_iteration() {
 }
 
 #[test]
+fn a_limit_that_is_lowered_while_tasks_run_is_shared_anew_after_their_iterations() {
+    let running = || TaskRecord { reserved_micros: 5_000_000, ..a_running_task() };
+    let mut bench = Bench::of(LandingMode::No, vec![("a", running()), ("b", running())]);
+    bench.record.terms.max_cost_micros = 10_000_000;
+    let described = bench.known.described.clone();
+    let pauses =
+        |effects: &[Effect]| effects.iter().filter(|it| effect(it) == "pass pause").count();
+    assert_eq!(pauses(&bench.step(FleetEvent::Described(described.clone()))), 0);
+    bench.record.terms.max_cost_micros = 6_000_000;
+    assert_eq!(pauses(&bench.step(FleetEvent::Described(described))), 2);
+    for name in ["a", "b"] {
+        let paused = a_report(1, 1, Some(AttemptEnd::Paused));
+        bench.step(FleetEvent::Reported(id(name), paused));
+    }
+    let tasks = ["a", "b"].map(|name| bench.task(name));
+    assert_eq!(tasks.map(state), ["runs 1"; 2]);
+    let aside: u64 = tasks.iter().map(|task| task.reserved_micros).sum();
+    assert!(aside <= 6_000_000, "{aside}");
+}
+
+#[test]
 fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
     let paused = || FleetEvent::Reported(id("a"), a_report(1, 1, Some(AttemptEnd::Paused)));
     let pause = || {
