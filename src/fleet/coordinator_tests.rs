@@ -12,7 +12,8 @@ use crate::engine::fleet::{Carried, FleetTask};
 use crate::engine::git::RefUpdate;
 use crate::engine::record::{Outcome, Proof};
 use crate::fleet::executors::{FoundJobs, JobSystem};
-use crate::fleet::record::{EndReason, TaskEnding, TaskRequest};
+use crate::fleet::landing::PreparedLanding;
+use crate::fleet::record::{EndReason, Landed, TaskEnding, TaskRequest};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase, AttemptSpec};
 use crate::fleet::step::FleetRequest;
 use crate::fleet::store::{Push, StoreFault};
@@ -47,7 +48,7 @@ impl RecordStore for MemoryStore {
     }
 
     fn land(&mut self, _: RefUpdate, _: &FleetRecord) -> Option<Push> {
-        None
+        Some(Box::new(|| Ok(true)))
     }
 
     fn answered(&mut self, _: bool) {}
@@ -352,4 +353,34 @@ fn an_attempt_that_runs_is_adopted_and_one_that_is_gone_is_tried_again() {
     assert_eq!(started.len(), 1, "{lines:?}");
     assert_eq!(started[0].task.as_str(), "gone");
     assert!(lines.iter().any(|line| line.contains("runs already, adopted")), "{lines:?}");
+}
+
+#[test]
+fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
+    let commit = || "0".repeat(40);
+    let ready = || PreparedLanding::Ready { main: commit(), commit: commit() };
+    let id: TaskId = "a".parse().unwrap();
+    for is_ready in [true, false] {
+        let stage = Stage::new(true);
+        let mut record = stage.record(1);
+        let mut task = TaskRecord::new("0123456789ab", 0, clock::now().wall);
+        task.attempt = 1;
+        task.land(TaskEnding::new(Outcome::Completed, "", EndReason::Loop), clock::now().wall);
+        task.request = Some(TaskRequest::Cancel { now: false, by_agent: false, reason: None });
+        record.tasks.insert(id.clone(), task);
+        let (store, executor) =
+            (Box::new(stage.store.clone()), Executor::new(stage.executor.clone()));
+        let mut say = |_: &str| {};
+        let mut coordinator =
+            Coordinator::new(&stage.home, store, executor, record, &stage.signals, &mut say);
+        coordinator.known.described = vec![described("a")];
+        coordinator.known.landing = Some(id.clone());
+        coordinator.carry_out(Effect::End { task: id.clone() });
+        if is_ready {
+            coordinator.take_prepared(id.clone(), Ok(ready()));
+        } else {
+            coordinator.take_moved(id.clone(), Landed::Main(None), Ok(false));
+        }
+        assert_eq!(outcomes(&coordinator.record), [Some(Outcome::Cancelled)], "{is_ready}");
+    }
 }

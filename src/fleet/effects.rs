@@ -32,6 +32,9 @@ use crate::world::store::write_json;
 /// How often a landing begins again because the base has moved.
 const LANDING_TRIES: u32 = 8;
 
+/// Why a landing that was given up has not landed.
+const STOPPED: &str = "it was stopped";
+
 /// How git says that nothing can be written.
 const FULL: [&str; 3] = ["No space left", "quota exceeded", "Read-only file system"];
 
@@ -65,9 +68,13 @@ impl Coordinator<'_> {
             Effect::Fetch { task } => self.fetch(&task),
             Effect::Land { task } => {
                 self.landing_tries = 0;
+                self.stops_landing.store(false, Ordering::Relaxed);
                 self.land(&task);
             }
-            Effect::OpenRequest { task } => self.open_request(&task),
+            Effect::OpenRequest { task } => {
+                self.stops_landing.store(false, Ordering::Relaxed);
+                self.open_request(&task);
+            }
             Effect::Remove { task } => self.remove(&task),
             Effect::Save | Effect::Say(_) | Effect::Finish => {}
         }
@@ -249,7 +256,6 @@ impl Coordinator<'_> {
 
     /// Does this in the thread of landings until it shall stop: by a cancel or a second signal.
     fn add_landing(&self, work: impl FnOnce(&dyn Fn() -> bool) -> Done + Send + 'static) {
-        self.stops_landing.store(false, Ordering::Relaxed);
         let (stops, signals) = (Arc::clone(&self.stops_landing), self.signals.clone());
         let stop = move || stops.load(Ordering::Relaxed) || signals.times() > 1;
         self.landing.add(move || work(&stop));
@@ -345,13 +351,13 @@ impl Coordinator<'_> {
         self.heed("push", pushed.map(drop));
     }
 
-    fn take_prepared(&mut self, task: TaskId, result: Result<PreparedLanding>) {
+    pub(super) fn take_prepared(&mut self, task: TaskId, result: Result<PreparedLanding>) {
         let ended = match result {
-            Ok(PreparedLanding::Ready { main, commit }) => {
+            Ok(PreparedLanding::Refused(refusal)) => Ok(Err(refusal)),
+            Ok(PreparedLanding::Ready { main, commit }) if !self.is_stopped() => {
                 return self.push_landing(task, main, commit);
             }
-            Ok(PreparedLanding::Refused(refusal)) => Ok(Err(refusal)),
-            Ok(PreparedLanding::Stopped) => Err(anyhow!("it was stopped")),
+            Ok(PreparedLanding::Ready { .. } | PreparedLanding::Stopped) => Err(anyhow!(STOPPED)),
             Err(error) => Err(error),
         };
         self.landing_ended(task, ended);
@@ -376,11 +382,22 @@ impl Coordinator<'_> {
         });
     }
 
+    /// Whether the landing was cancelled, or given up, since it began first.
+    fn is_stopped(&self) -> bool {
+        self.stops_landing.load(Ordering::Relaxed)
+    }
+
     /// The base and the record have moved; false where somebody else moved the base.
-    fn take_moved(&mut self, task: TaskId, landed: Landed, moved: Result<bool, StoreFault>) {
+    pub(super) fn take_moved(
+        &mut self,
+        task: TaskId,
+        landed: Landed,
+        moved: Result<bool, StoreFault>,
+    ) {
         self.store.answered(matches!(moved, Ok(true)));
         let ended = match moved {
             Ok(true) => Ok(Ok(landed)),
+            Ok(false) if self.is_stopped() => Err(anyhow!(STOPPED)),
             Ok(false) if self.landing_tries < LANDING_TRIES => {
                 self.landing_tries += 1;
                 return self.land(&task);
