@@ -149,9 +149,8 @@ impl Coordinator<'_> {
     }
 
     /// Whether an attempt is to stop that has no loop yet which takes the request: `setup` and the
-    /// queue for a slot may take hours. One that only pauses gets its clone made ready first.
+    /// queue for a slot may take hours, and its first iteration follows at once.
     fn is_before_its_loop(&self, task: &TaskId, request: &FleetRequest) -> bool {
-        let FleetRequest::Task(request) = request else { return false };
         let report = self.known.reports.get(task);
         let is_queued = report.is_some_and(|report| report.phase == AttemptPhase::Queued);
         let has_loop = self.record.task(task).is_some_and(|record| record.loop_id.is_some());
@@ -160,7 +159,7 @@ impl Coordinator<'_> {
         } else {
             report.is_some_and(super::spec::AttemptReport::has_loop)
         };
-        self.record.is_local() && !takes_it && (is_queued || request.is_now())
+        self.record.is_local() && !takes_it && matches!(request, FleetRequest::Task(_))
     }
 
     pub(super) fn end_attempt(&mut self, task: &TaskId) {

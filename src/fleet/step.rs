@@ -279,7 +279,8 @@ impl Turn<'_> {
     /// again ends. It does not count where crew ended the process, or never handed it over.
     fn lost(&mut self, id: &TaskId, task: &mut TaskRecord, why: String, reason: EndReason) {
         let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
-        task.gone += u32::from(was_started && self.known.signals == 0);
+        let is_asked = self.known.signals > 0 || self.record.request_of(id).is_some();
+        task.gone += u32::from(was_started && !is_asked);
         if task.gone >= GONE_MAX {
             let why = format!("its process was gone {GONE_MAX} times in a row: {why}");
             return self.end(id, task, TaskEnding::new(Outcome::Error, why, reason));

@@ -52,6 +52,12 @@ fn a_task_whose_process_is_gone_three_times_in_a_row_ends_also_through_restarts(
     assert_eq!((ending.outcome, ending.reason), (Outcome::Error, EndReason::Machine));
     bench.step(resume("a"));
     assert_eq!((bench.task("a").gone, bench.task("a").is_running()), (0, true));
+    // One that is paused before it has a loop is ended.
+    bench.step(taken(1));
+    let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
+    bench.step(FleetEvent::Requested(Some(id("a")), pause));
+    bench.step(gone(1));
+    assert_eq!((bench.task("a").gone, state(bench.task("a"))), (0, "waits, to pause".into()));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What a person asks of a fleet that runs: pause, cancel, resume, and a message for its agents.
 
+use rustix::process::Signal;
+
 use super::{FleetWorld, LONG, ONE, TWO};
 use crate::child::Running;
 use crate::run::claude::limited;
@@ -138,6 +140,26 @@ fn a_cancel_ends_the_setup_of_a_task() {
     world.crew(&["cancel", "repo/a"]).success();
     let ran = running.wait(LONG);
     assert_eq!((world.state("a"), world.begun("a")), ("cancelled".into(), vec![]), "{ran:#?}");
+}
+
+#[test]
+fn a_pause_or_a_signal_ends_the_setup_of_a_task_and_no_iteration_begins() {
+    for is_signal in [false, true] {
+        let setup = "setup = 'touch $NOTES/here; test -e $NOTES/go || sleep 600'";
+        let world = FleetWorld::new(ONE).tasks(&["a"], "").terms(setup).ready();
+        let running = world.start(&[]);
+        world.until_noted("here");
+        if is_signal {
+            running.signal(Signal::INT);
+        } else {
+            world.crew(&["pause", "repo"]).success();
+        }
+        let ran = running.wait(LONG);
+        assert_eq!((ran.code(), world.begun("a")), (130, vec![]), "{ran:#?}");
+        world.allow("go");
+        let again = world.run(&[]);
+        assert_eq!((again.code(), world.begun("a")), (0, vec![1]), "{again:#?}");
+    }
 }
 
 #[test]
