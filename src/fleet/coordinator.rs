@@ -109,10 +109,14 @@ pub(super) struct Coordinator<'a> {
     effects: Vec<Effect>,
     /// Starts that the remote's record does not tell of yet, where it has to.
     pub(super) starts: Vec<Effect>,
+    /// How many of them, from the first on, it tells of now.
+    pub(super) ready: usize,
+    /// The tasks whose jobs elsewhere are to be cancelled.
+    pub(super) ends: Vec<TaskId>,
     is_unsaved: bool,
     save_due: Deadline,
     is_done: bool,
-    has_changed: bool,
+    pub(super) has_changed: bool,
     /// Whether something happened since it was decided what starts and lands.
     has_news: bool,
     tick_due: Deadline,
@@ -161,6 +165,8 @@ impl<'a> Coordinator<'a> {
             known: Coordination::default(),
             effects: Vec::new(),
             starts: Vec::new(),
+            ready: 0,
+            ends: Vec::new(),
             is_unsaved: true,
             save_due: Deadline::after(Duration::ZERO),
             is_done: false,
@@ -197,7 +203,8 @@ impl<'a> Coordinator<'a> {
         self.take_in(FleetEvent::Described(tasks));
         let [first, most] = LOOKS;
         let mut pace = Pace::of(first, most);
-        while !self.is_done || !self.effects.is_empty() || self.is_unsaved {
+        while !self.is_done || !self.effects.is_empty() || !self.ends.is_empty() || self.is_unsaved
+        {
             self.round();
             if let Some(who) = self.lost.take() {
                 return Err(self.give_up(&who));
@@ -249,6 +256,7 @@ impl<'a> Coordinator<'a> {
         }
         self.heed("record", written);
         self.push_record();
+        self.ask_executor();
     }
 
     fn take_results(&mut self) {
@@ -314,6 +322,7 @@ impl<'a> Coordinator<'a> {
                 // A job elsewhere outlives this machine: the remote's record tells of it first.
                 match effect {
                     Effect::Start { .. } if !self.record.is_local() => self.starts.push(effect),
+                    Effect::End { task } if self.has_job(&task) => self.ends.push(task),
                     effect => self.carry_out(effect),
                 }
             }
@@ -332,9 +341,9 @@ impl<'a> Coordinator<'a> {
 
     /// Writes the record at the remote in its time, with what waits for that.
     fn push_record(&mut self) {
-        let time = if self.starts.is_empty() { PushTime::Usual } else { PushTime::Soon };
+        let starts = self.starts.len() - self.ready;
+        let time = if starts == 0 { PushTime::Usual } else { PushTime::Soon };
         if let Some(push) = self.store.push(&mut self.record, time) {
-            let starts = self.starts.len();
             self.talk.add(move || {
                 let pushed = push();
                 Box::new(move |it| it.take_pushed(starts, pushed))

@@ -169,12 +169,19 @@ impl Stage {
     fn run(&self, record: FleetRecord, tasks: &[&str]) -> (Result<CoordinatorEnd>, Vec<String>) {
         let mut lines = Vec::new();
         let mut say = |line: &str| lines.push(line.to_owned());
-        let (store, executor) =
-            (Box::new(self.store.clone()), Executor::new(self.executor.clone()));
-        let coordinator =
-            Coordinator::new(&self.home, store, executor, record, &self.signals, &mut say);
+        let coordinator = self.coordinator(record, &mut say);
         let end = coordinator.run(tasks.iter().map(|task| described(task)).collect());
         (end, lines)
+    }
+
+    fn coordinator<'a>(
+        &'a self,
+        record: FleetRecord,
+        say: &'a mut dyn FnMut(&str),
+    ) -> Coordinator<'a> {
+        let (store, executor) =
+            (Box::new(self.store.clone()), Executor::new(self.executor.clone()));
+        Coordinator::new(&self.home, store, executor, record, &self.signals, say)
     }
 
     fn saved(&self) -> FleetRecord {
@@ -368,11 +375,8 @@ fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
         task.land(TaskEnding::new(Outcome::Completed, "", EndReason::Loop), clock::now().wall);
         task.request = Some(TaskRequest::Cancel { now: false, by_agent: false, reason: None });
         record.tasks.insert(id.clone(), task);
-        let (store, executor) =
-            (Box::new(stage.store.clone()), Executor::new(stage.executor.clone()));
         let mut say = |_: &str| {};
-        let mut coordinator =
-            Coordinator::new(&stage.home, store, executor, record, &stage.signals, &mut say);
+        let mut coordinator = stage.coordinator(record, &mut say);
         coordinator.known.described = vec![described("a")];
         coordinator.known.landing = Some(id.clone());
         coordinator.carry_out(Effect::End { task: id.clone() });
@@ -383,4 +387,36 @@ fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
         }
         assert_eq!(outcomes(&coordinator.record), [Some(Outcome::Cancelled)], "{is_ready}");
     }
+}
+
+#[test]
+fn jobs_elsewhere_are_handed_over_one_by_one_and_none_after_a_signal() {
+    let stage = Stage::new(false);
+    let (mut record, now) = (stage.record(3), clock::now().wall);
+    record.terms.executor = "scripted".to_owned();
+    let tasks: [TaskId; 3] = ["a", "b", "c"].map(|name| name.parse().unwrap());
+    for id in &tasks {
+        let mut task = TaskRecord::new("0123456789ab", 0, now);
+        task.attempt = 1;
+        task.state = TaskState::Running { job: String::new(), since: now };
+        record.tasks.insert(id.clone(), task);
+    }
+    let mut say = |_: &str| {};
+    let mut coordinator = stage.coordinator(record, &mut say);
+    coordinator.known.described = ["a", "b", "c"].map(described).into();
+    let start = |task: &TaskId| Effect::Start { task: task.clone(), number: 1, continues: false };
+    coordinator.starts = tasks.iter().map(start).collect();
+    coordinator.ask_executor();
+    assert_eq!(stage.executor.started.borrow().len(), 0, "the remote does not know of them");
+    coordinator.take_pushed(2, Ok(true));
+    for started in [1, 2, 2] {
+        coordinator.ask_executor();
+        assert_eq!(stage.executor.started.borrow().len(), started);
+    }
+    coordinator.take_pushed(1, Ok(true));
+    coordinator.known.signals = 1;
+    coordinator.ask_executor();
+    assert_eq!(stage.executor.started.borrow().len(), 2);
+    let runs = tasks.map(|id| coordinator.record.tasks[&id].is_running());
+    assert_eq!(runs, [true, true, false]);
 }

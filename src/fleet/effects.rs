@@ -32,7 +32,7 @@ use crate::world::store::write_json;
 /// How often a landing begins again because the base has moved.
 const LANDING_TRIES: u32 = 8;
 
-/// Why a landing that was given up has not landed.
+/// Why a landing that was given up has not landed, or a start after a signal has not worked.
 const STOPPED: &str = "it was stopped";
 
 /// How git says that nothing can be written.
@@ -340,14 +340,38 @@ impl Coordinator<'_> {
         self.take_in(FleetEvent::FetchFailed { task, why, concerns });
     }
 
-    /// Starts what waited for the remote's record, or lets it wait for the next push.
+    /// Takes note that the remote's record tells of so many starts, or lets them wait for the next
+    /// push.
     pub(super) fn take_pushed(&mut self, starts: usize, pushed: Result<bool, StoreFault>) {
         self.store.answered(pushed.is_ok());
-        let starts = if pushed.is_ok() { starts } else { 0 };
-        for start in self.starts.drain(..starts).collect::<Vec<_>>() {
+        self.ready += if pushed.is_ok() { starts } else { 0 };
+        self.heed("push", pushed.map(drop));
+    }
+
+    /// Whether a job elsewhere works on a task.
+    pub(super) fn has_job(&self, task: &TaskId) -> bool {
+        !self.record.is_local() && self.record.task(task).is_some_and(TaskRecord::is_running)
+    }
+
+    /// Ends or hands over one job elsewhere. That may take minutes, and before the next one signals
+    /// and requests are read, and the record is renewed. After a signal nothing is handed over.
+    pub(super) fn ask_executor(&mut self) {
+        if self.known.signals > 0 {
+            self.ready = 0;
+            for start in std::mem::take(&mut self.starts) {
+                if let Effect::Start { task, .. } = start {
+                    self.take_in(FleetEvent::NotStarted { task, why: STOPPED.to_owned() });
+                }
+            }
+        }
+        if let Some(task) = self.ends.pop() {
+            self.has_changed = true;
+            self.end_attempt(&task);
+        } else if self.ready > 0 {
+            self.ready -= 1;
+            let start = self.starts.remove(0);
             self.carry_out(start);
         }
-        self.heed("push", pushed.map(drop));
     }
 
     pub(super) fn take_prepared(&mut self, task: TaskId, result: Result<PreparedLanding>) {

@@ -176,8 +176,10 @@ impl Turn<'_> {
         if !task.is_running() {
             return;
         }
-        self.known.starts.fail(self.now);
-        self.note(format!("{id} could not start: {why}"));
+        if self.known.signals == 0 {
+            self.known.starts.fail(self.now);
+            self.note(format!("{id} could not start: {why}"));
+        }
         match self.record.cancel_of(id) {
             Some(ending) => self.end(id, task, ending),
             None => task.set(TaskState::Waiting, self.now),

@@ -350,6 +350,13 @@ fn an_executor_that_takes_nothing_is_asked_ever_less_often_and_then_given_up() {
     }
     assert!(last.contains(&Effect::Finish) && bench.known.gave_up.is_some());
     assert_eq!(bench.task("a").state, TaskState::Waiting, "no task ends for it");
+    // What was not handed over because of a signal is nobody's refusal.
+    let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+    bench.record.terms.executor = "slurm".to_owned();
+    bench.step(FleetEvent::Signal { times: 1, is_hangup: false });
+    let effects = bench.step(FleetEvent::NotStarted { task: id("a"), why: "stopped".to_owned() });
+    assert!(notes(&effects).is_empty() && effects.contains(&Effect::Finish), "{effects:?}");
+    assert_eq!((bench.task("a").is_waiting(), bench.known.starts.times), (true, 0));
 }
 
 #[test]
