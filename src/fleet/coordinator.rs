@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow, bail};
 
-use super::attempt::{self, remote};
+use super::attempt;
+use super::attempt::remote::{self, AttemptRequest};
 use super::executors::{Executor, SeenJob, executor_of, executors_of_user};
 use super::files::FleetFiles;
 use super::folder_watch::FolderWatch;
@@ -113,6 +114,10 @@ pub(super) struct Coordinator<'a> {
     pub(super) ready: usize,
     /// The tasks whose jobs elsewhere are to be cancelled.
     pub(super) ends: Vec<TaskId>,
+    /// What was asked of attempts and has not reached them, in its order.
+    pub(super) unsent: Vec<(TaskId, AttemptRequest)>,
+    /// Whether that is being sent.
+    pub(super) is_sending: bool,
     is_unsaved: bool,
     save_due: Deadline,
     is_done: bool,
@@ -167,6 +172,8 @@ impl<'a> Coordinator<'a> {
             starts: Vec::new(),
             ready: 0,
             ends: Vec::new(),
+            unsent: Vec::new(),
+            is_sending: false,
             is_unsaved: true,
             save_due: Deadline::after(Duration::ZERO),
             is_done: false,
@@ -246,6 +253,7 @@ impl<'a> Coordinator<'a> {
         // What starts and lands is decided here, once for all that happened.
         if self.has_news || self.tick_due.passed() {
             self.tick_due = Deadline::after(TICK);
+            self.send_requests();
             self.take_in(FleetEvent::Tick);
             self.has_news = false;
         }

@@ -10,7 +10,7 @@ use super::*;
 use crate::engine::fixture::a_loop;
 use crate::engine::fleet::{Carried, FleetTask};
 use crate::engine::git::RefUpdate;
-use crate::engine::record::{Outcome, Proof};
+use crate::engine::record::{LoopId, Outcome, Proof};
 use crate::fleet::executors::{FoundJobs, JobSystem};
 use crate::fleet::landing::PreparedLanding;
 use crate::fleet::record::{EndReason, Landed, TaskEnding, TaskRequest};
@@ -419,4 +419,28 @@ fn jobs_elsewhere_are_handed_over_one_by_one_and_none_after_a_signal() {
     assert_eq!(stage.executor.started.borrow().len(), 2);
     let runs = tasks.map(|id| coordinator.record.tasks[&id].is_running());
     assert_eq!(runs, [true, true, false]);
+}
+
+#[test]
+fn a_message_that_does_not_reach_its_loop_is_kept_for_the_next_one() {
+    let stage = Stage::new(true);
+    let (mut record, now) = (stage.record(1), clock::now().wall);
+    let mut task = TaskRecord::new("0123456789ab", 0, now);
+    // There is no such loop here.
+    (task.attempt, task.loop_id) = (1, Some(LoopId::from_random(7)));
+    task.state = TaskState::Running { job: "7".to_owned(), since: now };
+    let id: TaskId = "a".parse().unwrap();
+    record.tasks.insert(id.clone(), task);
+    let mut say = |_: &str| {};
+    let mut coordinator = stage.coordinator(record, &mut say);
+    let tell = FleetRequest::Tell { words: "hi".to_owned(), by_agent: false };
+    coordinator.carry_out(Effect::Pass { task: id.clone(), request: tell });
+    coordinator.send_requests();
+    assert_eq!(coordinator.unsent.len(), 1);
+    coordinator.take_in(FleetEvent::Gone { task: id.clone(), number: 1, why: String::new() });
+    coordinator.send_requests();
+    assert_eq!(
+        (coordinator.unsent.len(), &*coordinator.record.tasks[&id].messages),
+        (0, &["hi".to_owned()][..])
+    );
 }

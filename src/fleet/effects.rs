@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Error, Result, anyhow};
 
-use super::attempt::{self, remote};
+use super::attempt;
+use super::attempt::remote::{self, AttemptRequest};
 use super::coordinator::{Coordinator, Done, short};
 use super::files::FleetFiles;
 use super::landing::{self, Landing, PreparedLanding};
@@ -22,12 +23,12 @@ use crate::engine::fleet::{Refusal, TaskId};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
 use crate::engine::record::Contract;
 use crate::engine::text::clean;
-use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git;
 use crate::world::process::signals::ask_to_end;
 use crate::world::store::logs::Log;
 use crate::world::store::write_json;
+use crate::world::{clock, env};
 
 /// How often a landing begins again because the base has moved.
 const LANDING_TRIES: u32 = 8;
@@ -127,24 +128,62 @@ impl Coordinator<'_> {
     /// Passes a request on to the loop of a running attempt.
     fn pass(&mut self, task: TaskId, request: FleetRequest) {
         let Some(record) = self.record.task(&task) else { return };
-        if let (false, Some(access)) = (self.record.is_local(), self.remote.clone()) {
-            let (fleet, number) = (self.record.terms.name.clone(), record.attempt);
-            return self.talk.add(move || {
-                let refs = access.refs().map_err(Error::from);
-                let sent = refs
-                    .and_then(|refs| remote::send_request(&refs, &fleet, &task, number, &request));
-                Box::new(move |it| it.take_passed(&task, sent))
-            });
-        }
-        if let Some(id) = record.loop_id.clone() {
-            let passed = remote::obey(self.home, &id, &request);
-            self.take_passed(&task, passed);
-        }
+        let asked = AttemptRequest { id: env::random(), number: record.attempt, request };
+        self.unsent.push((task, asked));
+        self.send_requests();
     }
 
-    fn take_passed(&mut self, task: &TaskId, passed: Result<()>) {
-        if let Err(error) = passed {
-            self.note(&format!("{task} did not get a request: {error:#}"));
+    /// Passes on what was asked of attempts. What does not reach one is tried again while that
+    /// runs; a message is kept for the next one.
+    pub(super) fn send_requests(&mut self) {
+        if self.is_sending {
+            return;
+        }
+        let is_open = |(task, asked): &(TaskId, AttemptRequest)| {
+            let record = self.record.task(task).filter(|it| it.attempt == asked.number);
+            record.is_some_and(TaskRecord::is_running)
+        };
+        let (open, over) = std::mem::take(&mut self.unsent).into_iter().partition(is_open);
+        self.unsent = open;
+        for (task, AttemptRequest { request, .. }) in over {
+            if matches!(request, FleetRequest::Tell { .. }) {
+                self.take_in(FleetEvent::Requested(Some(task), request));
+            }
+        }
+        if self.unsent.is_empty() {
+            return self.set_trouble("requests", None);
+        }
+        if let (false, Some(access)) = (self.record.is_local(), self.remote.clone()) {
+            let (fleet, unsent) = (self.record.terms.name.clone(), self.unsent.clone());
+            self.is_sending = true;
+            return self.talk.add(move || {
+                let mut sent = Vec::new();
+                let result = access.refs().map_err(Error::from).and_then(|refs| {
+                    unsent.iter().try_for_each(|(task, asked)| {
+                        remote::send_request(&refs, &fleet, task, asked)?;
+                        sent.push(asked.id);
+                        Ok(())
+                    })
+                });
+                Box::new(move |it| it.take_sent(&sent, &result))
+            });
+        }
+        let (home, record) = (self.home, &self.record);
+        self.unsent.retain(|(task, asked)| {
+            let id = record.task(task).and_then(|task| task.loop_id.as_ref());
+            id.is_some_and(|id| remote::obey(home, id, &asked.request).is_err())
+        });
+    }
+
+    fn take_sent(&mut self, sent: &[u64], result: &Result<()>) {
+        self.is_sending = false;
+        self.unsent.retain(|(_, asked)| !sent.contains(&asked.id));
+        match result {
+            Ok(()) => self.send_requests(),
+            Err(error) => {
+                let why = format!("a request does not reach its attempt: {}", short(error));
+                self.set_trouble("requests", Some(why));
+            }
         }
     }
 

@@ -85,10 +85,12 @@ impl RemoteResult {
 
 /// A request to an attempt. A later attempt at the task does not obey it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct RemoteRequest {
-    id: u64,
-    number: u32,
-    request: FleetRequest,
+pub struct AttemptRequest {
+    /// A random number: it is obeyed once, however often it is sent.
+    pub id: u64,
+    /// The attempt's.
+    pub number: u32,
+    pub request: FleetRequest,
 }
 
 /// The prefix of the results of a fleet; a task and a number follow.
@@ -139,8 +141,8 @@ struct LinkState {
     /// The newest requests that were read, and those that were obeyed.
     request: Option<String>,
     obeyed: BTreeSet<u64>,
-    /// Requests that wait for the loop to begin.
-    waiting: Vec<FleetRequest>,
+    /// Requests that wait for the loop to begin. Nobody else may take them for obeyed.
+    waiting: Vec<AttemptRequest>,
     loop_id: Option<LoopId>,
     is_fenced: bool,
     /// The remote does not take the branch: what is reported goes there without it.
@@ -209,12 +211,10 @@ impl RemoteLink {
         state.is_fenced |= !state.refs.are_own(&[branch, result], &there);
         let found = there.iter().find(|it| it.name == *request);
         let found = found.filter(|it| state.request.as_ref() != Some(&it.id));
-        if let Some(asked) = document::<Vec<RemoteRequest>>(&refs, found)? {
-            for asked in asked.into_iter().filter(|it| it.number == self.number) {
-                if state.obeyed.insert(asked.id) {
-                    state.waiting.push(asked.request);
-                }
-            }
+        if let Some(mut asked) = document::<Vec<AttemptRequest>>(&refs, found)? {
+            let LinkState { obeyed, waiting, .. } = &mut *state;
+            asked.retain(|it| it.number == self.number && !obeyed.contains(&it.id));
+            *waiting = asked;
             state.request = found.map(|it| it.id.clone());
         }
         self.pass_on(state);
@@ -223,10 +223,11 @@ impl RemoteLink {
 
     /// Passes requests on to the loop, once there is one.
     fn pass_on(&self, state: &mut LinkState) {
-        let Some(id) = &state.loop_id else { return };
-        for request in state.waiting.drain(..) {
+        let LinkState { loop_id: Some(id), waiting, obeyed, .. } = state else { return };
+        for asked in waiting.drain(..) {
             // A loop that is over by now needs none of them.
-            let _ = obey(&self.home, id, &request);
+            let _ = obey(&self.home, id, &asked.request);
+            obeyed.insert(asked.id);
         }
     }
 
@@ -428,16 +429,16 @@ pub fn send_request(
     refs: &Refs<'_>,
     fleet: &str,
     task: &TaskId,
-    number: u32,
-    request: &FleetRequest,
+    asked: &AttemptRequest,
 ) -> Result<()> {
     let name = requests_to(fleet, task);
     let (mut own, there) = (OwnRefs::default(), refs.list(&[&name])?);
     own.adopt(&there);
     let before = document(refs, there.first())?;
-    let mut requests: Vec<RemoteRequest> = before.unwrap_or_default();
-    requests.retain(|asked| asked.number == number);
-    requests.push(RemoteRequest { id: env::random(), number, request: request.clone() });
+    let mut requests: Vec<AttemptRequest> = before.unwrap_or_default();
+    // The answer to an earlier try may have been lost.
+    requests.retain(|it| it.number == asked.number && it.id != asked.id);
+    requests.push(asked.clone());
     requests.drain(..requests.len().saturating_sub(REQUESTS_MAX));
     let new = refs.commit(&serde_json::to_string(&requests)?, None)?;
     let update = own.update(&name, new);

@@ -10,7 +10,7 @@ use crate::drive::run::round::{Admission, IterationGate as _};
 use crate::engine::fixture::{a_run, at};
 use crate::engine::record::{Actor, LoopId, Status, TaskOfFleet};
 use crate::fleet::attempt::gate::AttemptGate;
-use crate::fleet::attempt::remote::{reports, result, send_request};
+use crate::fleet::attempt::remote::{AttemptRequest, reports, result, send_request};
 use crate::fleet::record::TaskRequest;
 use crate::fleet::step::FleetRequest;
 use crate::world::files::disk::Durability;
@@ -108,6 +108,14 @@ impl Yard {
     }
 
     /// What the coordinator asks of the remote.
+    /// Asks something of an attempt, twice: the answer to the first try was lost.
+    fn ask(&self, number: u32, request: FleetRequest) {
+        let asked = AttemptRequest { id: env::random(), number, request };
+        for _ in 0..2 {
+            self.on_remote(|refs| send_request(refs, "shop", &vat(), &asked)).unwrap();
+        }
+    }
+
     fn on_remote<T>(&self, ask: impl FnOnce(&Refs<'_>) -> T) -> T {
         let (folder, remote) = (self.path("person"), self.url());
         ask(&Refs { folder: &folder, remote: &remote, stop: &|| false, patience: None })
@@ -340,16 +348,20 @@ fn requests_reach_the_loop_of_their_attempt_once() {
     link.claim(&a_report()).unwrap();
     let id = LoopId::from_random(7);
     disk::make_private_folder(&yard.home.loop_folder(&id)).unwrap();
-    let pause = FleetRequest::Task(TaskRequest::Pause { now: true });
-    let send = |number| yard.on_remote(|refs| send_request(refs, "shop", &vat(), number, &pause));
-    send(2).unwrap();
+    let pause = || FleetRequest::Task(TaskRequest::Pause { now: true });
+    let send = |number| yard.ask(number, pause());
+    send(2);
     link.before_iteration(&id).unwrap();
     assert_eq!(store::order(&yard.home, &id), None, "it is for a later attempt");
-    send(1).unwrap();
+    // A process that had no loop for it yet has not obeyed it.
+    send(1);
+    link.look().unwrap();
+    link.publish(&a_report(), None, Duration::ZERO).unwrap();
+    let link = yard.link(&Signals::default());
+    link.look().unwrap();
     link.before_iteration(&id).unwrap();
     assert!(store::breaks_off(&yard.home, &id));
-    let resume = FleetRequest::Resume { accepts_test_changes: false };
-    yard.on_remote(|refs| send_request(refs, "shop", &vat(), 1, &resume)).unwrap();
+    yard.ask(1, FleetRequest::Resume { accepts_test_changes: false });
     link.before_iteration(&id).unwrap();
     assert_eq!(store::order(&yard.home, &id), None, "the pause is lifted");
     link.before_iteration(&id).unwrap();
