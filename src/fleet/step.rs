@@ -477,7 +477,8 @@ impl Turn<'_> {
             return;
         }
         let is_next = |(id, task): &(&TaskId, &TaskRecord)| {
-            task.landing().is_some() && task.is_fetched() && self.record.request_of(id).is_none()
+            let is_open = task.landing().is_some() && self.record.request_of(id).is_none();
+            is_open && task.is_fetched() && self.known.described(id).is_some()
         };
         let next = self.record.tasks.iter().filter(is_next).min_by_key(|(_, task)| task.at);
         let Some(task) = next.map(|(id, _)| id.clone()) else { return };
@@ -542,8 +543,10 @@ impl Turn<'_> {
             return false;
         }
         let is_open = |(id, task): (&TaskId, &TaskRecord)| {
-            let is_asked = self.record.request_of(id).is_some();
-            if task.landing().is_some() { !is_asked } else { !task.is_fetched() }
+            if task.landing().is_none() {
+                return !task.is_fetched();
+            }
+            self.record.request_of(id).is_none() && self.known.described(id).is_some()
         };
         let passes = plan.waits.values().any(WaitsFor::passes);
         *signals > 0 || gave_up.is_some() || !(passes || tasks.any(is_open))

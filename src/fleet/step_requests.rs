@@ -93,8 +93,14 @@ impl Turn<'_> {
             (TaskState::Waiting | TaskState::Landing(_), Some(cancelled)) => {
                 self.end(id, task, cancelled);
             }
-            _ if is_gone => self.end(id, task, given_up),
             (TaskState::Landing(ending), _) if !lands => self.end(id, task, ending),
+            (TaskState::Landing(_), _) if is_gone => {
+                let named = self.record.named(id);
+                self.note(format!(
+                    "{id} is completed and lands once its file is back; crew cancel {named} ends it"
+                ));
+            }
+            _ if is_gone => self.end(id, task, given_up),
             _ => {}
         }
     }

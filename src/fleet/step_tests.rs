@@ -149,6 +149,20 @@ fn completed_work_lands_on_a_later_start_that_lands() {
     assert_eq!(notes(&effects), ["a is completed, and lands now"]);
 }
 
+#[test]
+fn completed_work_whose_file_is_hidden_lands_once_that_is_back() {
+    let mut bench = Bench::of(LandingMode::Main, vec![("a", states().remove(4).1)]);
+    let described = std::mem::take(&mut bench.known.described);
+    for has_begun in [false, true] {
+        bench.known.has_begun = has_begun;
+        let effects = bench.step(FleetEvent::Described(Vec::new()));
+        assert!(effects.contains(&Effect::Finish), "{effects:?}");
+        assert_eq!(state(bench.task("a")), "lands");
+    }
+    let effects = bench.step(FleetEvent::Described(described));
+    assert!(effects.contains(&Effect::Land { task: id("a") }), "{effects:?}");
+}
+
 /// A later start with these terms, which reads the same folder.
 fn start_again(bench: &mut Bench, setup: FleetSetup) -> Vec<Effect> {
     bench.record.take_up(setup, Holder::default());
