@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::files::FleetFiles;
-use super::record::{FleetRecord, FleetSetup, Holder};
+use super::record::{FleetRecord, FleetSetup, Holder, Landed};
 use super::shared::{OwnRefs, RemoteAccess};
 use super::step::FleetRequest;
 use super::tasks::{refuse_other_fleet, refuse_other_folder};
@@ -193,13 +193,25 @@ impl FleetStore {
 }
 
 /// The newest of what is here and what is at the remote. What this home wrote here goes to the
-/// remote later, or at the same time.
+/// remote later, or at the same time; only what has landed is written there first.
 fn newest(here: Option<FleetRecord>, there: Option<FleetRecord>) -> Option<FleetRecord> {
     let is_here = here.as_ref().zip(there.as_ref()).is_some_and(|(here, there)| {
         let is_same = here.id == there.id && here.holder.home == there.holder.home;
         is_same && here.beat >= there.beat
     });
-    if is_here { here } else { there.or(here) }
+    if !is_here {
+        return there.or(here);
+    }
+    let (mut record, there) = (here?, there?);
+    for (id, landed) in there.tasks {
+        if let (Some(task), Some(Landed::Main(_))) = (record.tasks.get_mut(&id), landed.landed())
+            && task.landing().is_some()
+            && (task.attempt, &task.commit) == (landed.attempt, &landed.commit)
+        {
+            *task = landed;
+        }
+    }
+    Some(record)
 }
 
 impl RecordStore for FleetStore {

@@ -6,7 +6,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::engine::fleet::Remote;
-use crate::fleet::record::{TaskRecord, TaskRequest, TaskState};
+use crate::engine::record::Outcome;
+use crate::fleet::record::{EndReason, TaskEnding, TaskRecord, TaskRequest, TaskState};
 use crate::world::files::tree;
 use crate::world::git::steps;
 use crate::world::process::Call;
@@ -193,6 +194,30 @@ fn a_landing_moves_the_base_and_the_record_together_or_neither() {
     assert!(land(&mut store, &base, &FleetRecord { beat: 9, ..record }).unwrap());
     assert_eq!(yard.main(), commit);
     assert_eq!(load(&store).unwrap().beat, 9);
+}
+
+#[test]
+fn a_landing_that_was_pushed_by_a_coordinator_that_was_killed_then_is_known_at_the_next_start() {
+    let yard = Yard::new();
+    let (mut store, mut record) = yard.begin(&yard.home("home"), true);
+    let (main, commit) = (yard.main(), yard.commit("work"));
+    let ending = TaskEnding::new(Outcome::Completed, "", EndReason::Loop);
+    let mut task = TaskRecord { attempt: 1, commit: Some(commit.clone()), ..TaskRecord::default() };
+    task.land(ending.clone(), record.started_at);
+    record.tasks.insert("vat".parse().unwrap(), task.clone());
+    keep(&mut store, &record).unwrap();
+    let landed = Some(Landed::Main(Some(commit.clone())));
+    task.set(TaskState::Ended(TaskEnding { landed, ..ending }), record.started_at);
+    let mut landed = record.clone();
+    landed.tasks.insert("vat".parse().unwrap(), task);
+    assert!(land(&mut store, &move_of(&main, &commit), &landed).unwrap());
+    assert_eq!(load(&store).unwrap().tasks, landed.tasks);
+    // Not of another attempt.
+    for task in record.tasks.values_mut() {
+        task.attempt = 2;
+    }
+    store.save(&record).unwrap();
+    assert_eq!(load(&store).unwrap().tasks, record.tasks);
 }
 
 #[test]
