@@ -18,12 +18,12 @@ use crate::engine::record::{Actor, Check, CheckMemory, Ending, Limits, LoopId, O
 use crate::engine::text::{distinct, word};
 use crate::engine::usage::Usage;
 use crate::parse::git::is_id;
-use crate::parse::git_push::is_ref_name;
+use crate::parse::git_push::{MESSAGE_BYTES, is_ref_name};
 
 /// The format that this crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;
-/// The most bytes of a record; one of 10,000 tasks has about a third of that.
-pub const RECORD_BYTES_MAX: usize = 64 << 20;
+/// The most bytes of a record: with a title it is the message of a commit.
+pub const RECORD_BYTES_MAX: usize = MESSAGE_BYTES - 1024;
 /// The most messages that wait for a task's loop.
 pub const MESSAGES_MAX: usize = 5;
 /// The most attempts at one task that are believed of a record.

@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::files::FleetFiles;
-use super::record::{FleetRecord, FleetSetup, Holder, Landed};
+use super::record::{FleetRecord, FleetSetup, Holder, Landed, RECORD_BYTES_MAX};
 use super::shared::{OwnRefs, RemoteAccess};
 use super::step::FleetRequest;
 use super::tasks::{refuse_other_fleet, refuse_other_folder};
@@ -29,8 +29,6 @@ use crate::world::process::signals::Signals;
 use crate::world::store::{Home, LOCK_WAIT, hash, read_json, write_json};
 use crate::world::{env, fault, host};
 
-/// The largest record that is read, in bytes.
-const RECORD_BYTES: u64 = 16 << 20;
 /// The most fleets that are listed.
 const FLEETS_MAX: usize = 1000;
 /// The most requests that may wait, and the largest, in bytes.
@@ -217,7 +215,11 @@ fn newest(here: Option<FleetRecord>, there: Option<FleetRecord>) -> Option<Fleet
 impl RecordStore for FleetStore {
     fn save(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
         self.is_behind = true;
-        Ok(write_json(&self.files.record(), record, Durability::Machine)?)
+        let bytes = serde_json::to_vec(record).map_err(io::Error::from)?;
+        if bytes.len() > RECORD_BYTES_MAX {
+            return Err(io::Error::other("the record of the fleet is longer than 8 MiB").into());
+        }
+        Ok(disk::write(&self.files.record(), &bytes, Durability::Machine)?)
     }
 
     fn push(&mut self, record: &mut FleetRecord, time: PushTime) -> Option<Push> {
@@ -430,7 +432,7 @@ pub fn read(home: &Home, fleet: &str) -> Result<Option<FleetRecord>> {
 }
 
 fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
-    let Some(bytes) = disk::read(file, RECORD_BYTES)? else { return Ok(None) };
+    let Some(bytes) = disk::read(file, RECORD_BYTES_MAX as u64)? else { return Ok(None) };
     Ok(Some(FleetRecord::read(&file.display().to_string(), &bytes, AWAY)?))
 }
 

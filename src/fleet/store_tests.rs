@@ -256,6 +256,18 @@ fn a_remote_that_is_away_is_no_loss_and_a_planted_setting_stops_every_push() {
 }
 
 #[test]
+fn a_record_that_nobody_could_read_again_is_not_written() {
+    let yard = Yard::new();
+    let home = yard.home("home");
+    let (mut store, record) = yard.begin(&home, false);
+    let include = Some("x".repeat(RECORD_BYTES_MAX));
+    let long = FleetRecord { terms: FleetSetup { include, ..yard.setup(false) }, ..record.clone() };
+    let refused = store.save(&long).unwrap_err().to_string();
+    assert_eq!(refused, "the record of the fleet is longer than 8 MiB");
+    assert_eq!(read(&home, "shop").unwrap(), Some(record));
+}
+
+#[test]
 fn what_is_at_the_remote_has_nothing_that_only_this_machine_knows() {
     let record = FleetRecord { terms: Yard::new().setup(true), ..FleetRecord::default() };
     assert!(record.terms.trusted.is_some());

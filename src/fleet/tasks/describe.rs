@@ -33,6 +33,8 @@ use crate::world::git::include::INCLUDE_BYTES;
 use crate::world::git::{self, remotes, steps};
 use crate::world::store::{Home, trust};
 
+/// The most tasks of a fleet: each has about 1 KiB of the record at first, and 4 KiB of its most.
+const TASKS_MAX: usize = 2000;
 /// The most names in a folder of tasks.
 const NAMES_MAX: usize = 20_000;
 /// The largest task file and the largest fleet.toml, in bytes.
@@ -65,6 +67,13 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
             "there is no task in {}\nhint: write one as a Markdown file: {}",
             folder.display(),
             arguments.folder.join("NAME.md").display()
+        );
+    }
+    if read.len() > TASKS_MAX {
+        bail!(
+            "{} has {} tasks, and a fleet at most {TASKS_MAX}\nhint: make several fleets of them",
+            folder.display(),
+            read.len()
         );
     }
     let setup = set_up(&top, &folder, &file, arguments)?;

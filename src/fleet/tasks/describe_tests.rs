@@ -197,3 +197,13 @@ fn an_executor_that_nobody_knows_is_refused_also_by_a_start_that_only_shows() {
     let why = refused_as_wrong(yard.describe(&arguments));
     assert!(why.starts_with("there is no executor `nowhere`\nhint: name one of"), "{why}");
 }
+
+#[test]
+fn more_tasks_than_a_record_holds_are_refused_at_the_start() {
+    let yard = Yard::new();
+    for number in 0..2000 {
+        yard.write(&format!("shop/tasks/t{number}.md"), A_TASK);
+    }
+    let refused = yard.describe(&Yard::arguments()).unwrap_err().to_string();
+    assert!(refused.contains("has 2002 tasks, and a fleet at most 2000"), "{refused}");
+}
