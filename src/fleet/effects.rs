@@ -328,7 +328,7 @@ impl Coordinator<'_> {
         self.git.add(move || {
             let mut kept = Vec::new();
             let removed = (1..=record.attempt).try_for_each(|number| -> Result<()> {
-                let branch = landing::branch(&terms.name, &task, number);
+                let branch = task.branch(&terms.name, number);
                 let (clone, commit) = (files.clone(&task, number), record.commit.as_deref());
                 kept.extend(workspace::remove(&terms.repository, &clone, &branch, commit)?);
                 Ok(files.remove_attempt(&task, number)?)

@@ -78,11 +78,6 @@ pub fn message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -> String
     format!("{subject}\n\n{whole}Task {task} of fleet {fleet}, branch {branch}.\n")
 }
 
-/// The name of the branch of an attempt.
-pub fn branch(fleet: &str, task: &TaskId, number: u32) -> String {
-    format!("fleet/{fleet}/{task}/{number}")
-}
-
 /// Prepares a landing. One runs at a time, for all have the same clone.
 ///
 /// # Errors
@@ -96,7 +91,7 @@ pub fn prepare(landing: &Landing<'_>) -> Result<PreparedLanding> {
     let commands = &FleetCommands::new(groups, stop, &mut note);
     let remote = terms.remote.as_ref().context("landing needs a remote")?;
     let tip = record.commit.as_deref().context("no commit of its branch was fetched")?;
-    let branch = branch(&terms.name, task, record.attempt);
+    let branch = task.branch(&terms.name, record.attempt);
     let (land, clone) = (files.land(), files.clone(task, record.attempt));
     let attempted =
         Attempted { landing: *landing, commands, land, clone, branch, url: &remote.url, tip };

@@ -131,8 +131,8 @@ impl Yard {
     }
 
     fn try_to_land(&self, stop: Stop<'_>) -> Result<PreparedLanding> {
-        let task = "vat".parse().unwrap();
-        let branch = branch("shop", &task, 1);
+        let task: TaskId = "vat".parse().unwrap();
+        let branch = task.branch("shop", 1);
         prepare(&Landing {
             home: &Home::at(&self.path("home")),
             terms: &self.setup,

@@ -10,12 +10,11 @@ use anyhow::{Result, anyhow, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::engine::boundary::limits::LimitName;
 pub use crate::engine::fleet::task::LOCAL;
 use crate::engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Actor, Check, CheckMemory, Ending, Limits, LoopId, Outcome, Proof};
-use crate::engine::text::{distinct, word};
+use crate::engine::record::{Actor, Check, CheckMemory, Ending, LoopId, Outcome, Proof};
+use crate::engine::text::distinct;
 use crate::engine::usage::Usage;
 use crate::parse::git::is_id;
 use crate::parse::git_push::{MESSAGE_BYTES, is_ref_name};
@@ -336,7 +335,7 @@ impl FleetRecord {
 
     /// The branch of an attempt.
     pub fn branch(&self, task: &TaskId, number: u32) -> String {
-        format!("fleet/{}/{task}/{number}", self.terms.name)
+        task.branch(&self.terms.name, number)
     }
 
     /// The ref of the person's repository that has the work of a task.
@@ -413,13 +412,6 @@ impl TaskRecord {
     /// What it has cost at most, in millionths of a dollar, rounded up.
     pub fn cost(&self) -> u64 {
         self.carried.usage.cost_at_most().micros()
-    }
-
-    /// The first of these limits that it has used up, by its name in files.
-    pub fn spent_limit(&self, limits: &Limits) -> Option<&'static str> {
-        let Carried { completed, awake_ms, usage, .. } = &self.carried;
-        let mut names = LimitName::BOUNDS.into_iter();
-        Some(word(&names.find(|it| limits.is_spent(*it, *completed, *awake_ms, usage))?))
     }
 
     /// Changes its state. What was set aside is free again unless it runs; what was asked of a task
@@ -538,15 +530,6 @@ impl TaskRequest {
         let actor = if *by_agent { Actor::Agent } else { Actor::User };
         let why = Ending::cancelled(actor, reason.as_deref()).why;
         Some(TaskEnding::new(Outcome::Cancelled, why, EndReason::Person))
-    }
-}
-
-/// The kind of a landing's refusal, as the reason of an end.
-pub fn reason_of(refusal: &Refusal) -> EndReason {
-    match refusal {
-        Refusal::Conflict(_) => EndReason::Conflict,
-        Refusal::Red { .. } => EndReason::Red,
-        _ => EndReason::Landing,
     }
 }
 

@@ -9,9 +9,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::record::{EndReason, FleetRecord, TaskEnding, TaskRecord};
+use crate::engine::boundary::limits::LimitName;
 use crate::engine::fleet::{Carried, FleetTask, Refusal, TaskId};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Check, Contract, LoopId, ProcessIdentity, TaskOfFleet};
+use crate::engine::record::{Check, Contract, Limits, LoopId, ProcessIdentity, TaskOfFleet};
+use crate::engine::text::word;
 
 /// Between a failure and the next try, in seconds, and how often that is doubled.
 const BACKOFF_S: i64 = 5;
@@ -194,6 +196,13 @@ impl TaskRecord {
         self.loop_id = report.loop_id.clone().or(self.loop_id.take());
         self.add_conflicts(&report.conflicts);
         completed > known
+    }
+
+    /// The first of these limits that it has used up, by its name in files.
+    pub fn spent_limit(&self, limits: &Limits) -> Option<&'static str> {
+        let Carried { completed, awake_ms, usage, .. } = &self.carried;
+        let mut names = LimitName::BOUNDS.into_iter();
+        Some(word(&names.find(|it| limits.is_spent(*it, *completed, *awake_ms, usage))?))
     }
 }
 

@@ -7,7 +7,6 @@ pub use super::events::{Effect, FetchConcern, FleetEvent, FleetLine, FleetReques
 use super::plan::{self, FleetPlan, Start};
 use super::record::{
     EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
-    reason_of,
 };
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport};
 pub use super::spec::{Backoff, Coordination, DescribedTask};
@@ -160,16 +159,12 @@ impl Turn<'_> {
     }
 
     fn started(&mut self, _: &TaskId, task: &mut TaskRecord, (number, job): (u32, String)) {
-        let is_held = self.known.starts.holds(self.now);
-        match &mut task.state {
-            TaskState::Running { job: known, .. } if task.attempt == number => *known = job,
-            // The executor refused it, and took it all the same.
-            TaskState::Waiting if task.attempt == number && is_held => {
-                task.set(TaskState::Running { job, since: self.now }, self.now);
-            }
-            _ => return,
+        if let TaskState::Running { job: known, .. } = &mut task.state
+            && task.attempt == number
+        {
+            *known = job;
+            self.known.starts = Backoff::default();
         }
-        self.known.starts = Backoff::default();
     }
 
     fn not_started(&mut self, id: &TaskId, task: &mut TaskRecord, why: String) {
@@ -528,9 +523,6 @@ impl Turn<'_> {
         let Coordination { signals, is_hangup, landing, gave_up, troubles, .. } = &*self.known;
         let mut tasks = self.record.tasks.iter();
         let runs = self.record.tasks.values().any(TaskRecord::is_running);
-        if *signals > 2 {
-            return true;
-        }
         if landing.is_some() || (runs && (self.record.is_local() || !is_hangup)) {
             return false;
         }
@@ -550,6 +542,15 @@ impl Turn<'_> {
         };
         let passes = plan.waits.values().any(WaitsFor::passes);
         *signals > 0 || gave_up.is_some() || !(passes || tasks.any(is_open))
+    }
+}
+
+/// The kind of a landing's refusal, as the reason of an end.
+fn reason_of(refusal: &Refusal) -> EndReason {
+    match refusal {
+        Refusal::Conflict(_) => EndReason::Conflict,
+        Refusal::Red { .. } => EndReason::Red,
+        _ => EndReason::Landing,
     }
 }
 

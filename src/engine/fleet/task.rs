@@ -61,6 +61,11 @@ impl TaskId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The branch of an attempt. Its number fences one that was given up.
+    pub fn branch(&self, fleet: &str, number: u32) -> String {
+        format!("fleet/{fleet}/{self}/{number}")
+    }
 }
 
 impl Ord for TaskId {

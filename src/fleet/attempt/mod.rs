@@ -142,7 +142,7 @@ fn check_names(spec: &AttemptSpec) -> Result<()> {
     if let Err(why) = fleet.parse::<TaskId>() {
         bail!("the spec names no fleet: {why}");
     }
-    let branch = format!("fleet/{fleet}/{task}/{}", spec.number);
+    let branch = task.branch(fleet, spec.number);
     if spec.number == 0 || spec.branch != branch {
         bail!("the spec of {task} is of another branch than {branch}: {:?}", spec.branch);
     }
