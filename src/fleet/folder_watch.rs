@@ -28,6 +28,7 @@ pub(super) struct FolderWatch {
     folder: PathBuf,
     trust: PathBuf,
     due: Deadline,
+    /// As it was when it was read last; empty before that, and where it could not be read.
     seen: Vec<(String, Option<(u64, i128)>)>,
     /// What was said of it last.
     said: Option<String>,
@@ -35,7 +36,7 @@ pub(super) struct FolderWatch {
 
 impl FolderWatch {
     pub(super) fn of(home: &Home, arguments: &FleetRunArgs, terms: &FleetSetup) -> Result<Self> {
-        let mut watch = Self {
+        Ok(Self {
             arguments: FleetRunArgs { base: Some(terms.base.clone()), ..arguments.clone() },
             here: env::current_folder()?,
             folder: terms.repository.join(&terms.folder),
@@ -43,9 +44,7 @@ impl FolderWatch {
             due: Deadline::after(FOLDER_LOOK),
             seen: Vec::new(),
             said: None,
-        };
-        watch.seen = watch.stamps();
-        Ok(watch)
+        })
     }
 
     fn stamps(&self) -> Vec<(String, Option<(u64, i128)>)> {
@@ -89,6 +88,7 @@ impl FolderWatch {
                 )
             }
             Err(error) => {
+                self.seen.clear();
                 let text = error_text(&error);
                 let lines: Vec<&str> = text.lines().map(str::trim).collect();
                 format!("the tasks stay as they were: {}", lines.join(" "))
@@ -96,5 +96,33 @@ impl FolderWatch {
         };
         let is_new = self.said.replace(why.clone()).as_ref() != Some(&why);
         is_new.then_some(Err(why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::tasks::fixture::{A_TASK, Yard};
+
+    #[test]
+    fn what_changed_before_the_first_look_is_seen_and_what_cannot_be_read_is_looked_at_again() {
+        let yard = Yard::new();
+        let folder = yard.path("shop/tasks");
+        let arguments = FleetRunArgs { folder, ..Yard::arguments() };
+        let setup = yard.describe(&arguments).unwrap().setup;
+        let mut watch = FolderWatch::of(&yard.home, &arguments, &setup).unwrap();
+        let mut look = || {
+            watch.due = Deadline::after(Duration::ZERO);
+            let why = watch.changed(&yard.home)?.unwrap_err();
+            Some((why, watch.seen.is_empty()))
+        };
+        let (why, is_forgotten) = look().unwrap();
+        assert!(why.contains("for trust") && !is_forgotten, "{why}");
+        assert_eq!(look(), None, "nothing has changed since");
+        yard.write("shop/tasks/c.md", "---\nnothing: 1\n---\nDo it.\n");
+        let (why, is_forgotten) = look().unwrap();
+        assert!(why.starts_with("the tasks stay as they were") && is_forgotten, "{why}");
+        yard.write("shop/tasks/c.md", A_TASK);
+        assert!(look().unwrap().0.contains("for trust"));
     }
 }
