@@ -345,7 +345,11 @@ impl Coordinator<'_> {
 
     fn take_removed(&mut self, task: &TaskId, removed: Result<()>, kept: &[String]) {
         if let Err(error) = removed {
-            return self.note(&format!("the clone of {task} stays here: {error:#}"));
+            let (why, fleet) = (short(&error), &self.record.terms.name);
+            return self.note(&format!(
+                "{task} has landed, and some of what it left stays: {why}; crew fleet clean {fleet} \
+                 removes that"
+            ));
         }
         self.known.clones.remove(task);
         if !kept.is_empty() {
