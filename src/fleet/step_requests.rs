@@ -12,6 +12,7 @@ use super::spec::AttemptReport;
 use super::step::{DescribedTask, Effect, FleetLine, FleetRequest, Turn};
 use crate::engine::fleet::{LandingMode, TaskId};
 use crate::engine::record::Outcome;
+use crate::engine::text::named;
 
 /// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
 const SIGNALLED: [&str; 4] = [
@@ -20,6 +21,9 @@ const SIGNALLED: [&str; 4] = [
     "the terminal was closed: the jobs run on, and crew fleet run adopts them",
     "each agent is stopped, its work is kept, and the task waits",
 ];
+
+/// The most tasks that a note names.
+const NAMED_MAX: usize = 5;
 
 /// What stands before the words of an agent.
 const BY_AGENT: &str = "(an agent says, unchecked) ";
@@ -38,16 +42,24 @@ impl Turn<'_> {
             self.is_changed |= !self.record.tasks.contains_key(id);
             self.record.tasks.entry(id.clone()).or_insert_with(new);
         }
+        let mut changes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for id in self.those(|_| true) {
             let revision = self.known.described(&id).map(|it| it.task.revision.clone());
+            if before.get(&id).is_none_or(|before| Some(before) != revision.as_ref())
+                && let Some(text) = self.note_of_change(&id, revision.as_ref())
+            {
+                changes.entry(text).or_default().push(id.to_string());
+            }
             match before.get(&id) {
                 _ if is_start => self.on(&id, revision.as_ref(), Self::begin),
                 Some(_) if revision.is_none() => {
                     self.note(format!("{}: the file is gone", self.file(&id)));
                 }
-                Some(before) if revision.as_ref() == Some(before) => {}
-                _ => self.note_change(&id, revision.as_ref()),
+                _ => {}
             }
+        }
+        for (text, ids) in changes {
+            self.note(format!("changed, but {text}: {}", named(&ids, NAMED_MAX)));
         }
         for id in self.those(TaskRecord::is_running) {
             let lacks = self.record.task(&id).is_some_and(|task| lacks_a_share(self.record, task));
@@ -64,7 +76,6 @@ impl Turn<'_> {
     /// no file any more is given up unless it is done.
     fn begin(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<&String>) {
         let (lands, is_gone) = (self.lands(), revision.is_none());
-        self.note_change(id, revision);
         let why = "its file is gone".to_owned();
         let given_up = TaskEnding::new(Outcome::Cancelled, why, EndReason::Person);
         match (task.state.clone(), self.record.cancel_of(id)) {
@@ -105,18 +116,17 @@ impl Turn<'_> {
         }
     }
 
-    /// Says what becomes of a text that changed, unless it just counts.
-    fn note_change(&mut self, id: &TaskId, revision: Option<&String>) {
+    /// What becomes of a text that changed, unless it just counts.
+    fn note_of_change(&self, id: &TaskId, revision: Option<&String>) -> Option<&'static str> {
         let is_new = |task: &&TaskRecord| revision.is_some_and(|it| *it != task.revision);
-        let text = match self.record.task(id).filter(is_new).map(|task| &task.state) {
-            Some(TaskState::Running { .. }) => "it runs; its next start takes that",
-            Some(TaskState::Ended(it)) if it.is_completed() => {
-                "it is completed: give the file another name"
+        match &self.record.task(id).filter(is_new)?.state {
+            TaskState::Running { .. } => Some("at work; the next start takes that"),
+            TaskState::Ended(it) if it.is_completed() => {
+                Some("completed; another name for the file makes it a new task")
             }
-            Some(TaskState::Ended(_)) => "it has ended; crew resume takes that",
-            Some(TaskState::Waiting | TaskState::Landing(_)) | None => return,
-        };
-        self.note(format!("{id} has changed, but {text}"));
+            TaskState::Ended(_) => Some("ended; crew resume takes that"),
+            TaskState::Waiting | TaskState::Landing(_) => None,
+        }
     }
 
     /// Takes in a signal. The first starts nothing more, the second ends what runs.

@@ -317,6 +317,19 @@ fn a_folder_that_is_hidden_while_the_fleet_runs_gives_nothing_up() {
 }
 
 #[test]
+fn what_has_changed_for_many_tasks_is_said_in_a_line() {
+    let names = ["a", "b", "c", "d", "e", "f", "g"];
+    let tasks = names.map(|name| (name, an_ended_task(Outcome::Completed))).into();
+    let mut bench = Bench::of(LandingMode::No, tasks);
+    let changed = bench.known.described.clone().into_iter().map(|mut it| {
+        it.task.revision = "r2".to_owned();
+        it
+    });
+    let effects = bench.step(FleetEvent::Described(changed.collect()));
+    insta::assert_snapshot!(notes(&effects).join("\n"), @"changed, but completed; another name for the file makes it a new task: a, b, c, d, e and 2 more");
+}
+
+#[test]
 fn messages_and_requests_reach_a_loop_once_it_is_there() {
     let told = TaskRecord { messages: vec!["old".to_owned()], ..a_task() };
     let mut bench = Bench::of(LandingMode::No, vec![("a", told)]);

@@ -269,9 +269,14 @@ impl Named {
         tasks: &[(&TaskId, &TaskRecord)],
         is_coordinated: bool,
     ) -> String {
-        let ending = self.task.as_ref().and_then(|id| self.record.task(id)?.ending());
+        let task = self.task.as_ref().and_then(|id| self.record.task(id));
+        let ending = task.and_then(TaskRecord::ending);
+        let is_spent = task.is_some_and(|task| {
+            let is_used_up = (1..=task.carried.completed).contains(&task.max_iterations);
+            is_used_up && ending.is_some_and(|ending| ending.proof.is_none())
+        });
         let values = context! {
-            request, is_coordinated,
+            request, is_coordinated, is_spent,
             fleet => self.fleet(),
             name => self.name(),
             is_alone => self.task.is_some(),

@@ -2,19 +2,21 @@ use insta::assert_snapshot;
 
 use super::*;
 use crate::engine::fleet::LandingMode;
-use crate::fleet::fixture::{a_record, a_running_task, a_task, an_ended_task, id};
+use crate::fleet::fixture::{a_record, a_running_task, a_task, an_ended_task, carried, id};
 
 #[test]
 fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_way_out() {
     let mut record = a_record(LandingMode::No);
     let ended = [Outcome::Blocked, Outcome::Completed, Outcome::Cancelled].map(an_ended_task);
     let [blocked, completed, cancelled] = ended;
+    let exhausted = TaskRecord { carried: carried(10, 1), ..an_ended_task(Outcome::Exhausted) };
     for (name, task) in [
         ("runs", a_running_task()),
         ("waits", a_task()),
         ("blocked", blocked),
         ("completed", completed),
         ("cancelled", cancelled),
+        ("exhausted", exhausted),
     ] {
         record.tasks.insert(id(name), task);
     }
@@ -30,7 +32,7 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
     ];
     let mut named = Named { record, task: None };
     let mut lines = Vec::new();
-    for task in ["", "runs", "waits", "blocked", "completed", "cancelled"] {
+    for task in ["", "runs", "waits", "blocked", "completed", "cancelled", "exhausted"] {
         named.task = task.parse().ok();
         for (verb, request) in &requests {
             let takes = |it: &(&TaskId, &TaskRecord)| named.takes(it.1, request);
@@ -43,7 +45,7 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
     pause shop: fleet shop: 2 tasks are paused after this iteration · crew resume shop resumes it
     pause --now shop: fleet shop: 2 tasks are paused · crew resume shop resumes it
     cancel shop: fleet shop: 2 tasks are cancelled · crew resume shop resumes it
-    resume shop: fleet shop: 4 tasks are resumed · crew fleet status shop
+    resume shop: fleet shop: 5 tasks are resumed · crew fleet status shop
     tell shop: fleet shop: 3 tasks are sent the message with the next prompt · crew fleet status shop
     pause shop/runs: shop/runs is paused after this iteration · crew resume shop/runs resumes it
     pause --now shop/runs: shop/runs is paused · crew resume shop/runs resumes it
@@ -70,5 +72,10 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
     cancel shop/cancelled: task shop/cancelled is cancelled | hint: crew status shop/cancelled says why
     resume shop/cancelled: shop/cancelled is resumed · crew fleet status shop
     tell shop/cancelled: nobody reads that: what is meant is over | hint: crew resume shop/cancelled first: it was cancelled
+    pause shop/exhausted: task shop/exhausted is exhausted | hint: crew status shop/exhausted says why
+    pause --now shop/exhausted: task shop/exhausted is exhausted | hint: crew status shop/exhausted says why
+    cancel shop/exhausted: shop/exhausted is cancelled · crew resume shop/exhausted resumes it
+    resume shop/exhausted: shop/exhausted is resumed, if its max-iterations was raised: it is used up · crew fleet status shop
+    tell shop/exhausted: shop/exhausted is sent the message with the next prompt · crew resume shop/exhausted tries it again
     ");
 }
