@@ -14,11 +14,11 @@ use anyhow::{Error, Result, anyhow, bail};
 
 use super::attempt;
 use super::attempt::remote::{self, AttemptRequest};
-use super::executors::{Executor, SeenJob, executor_of, executors_of_user};
+use super::executors::{Executor, SeenJob, executor_of, executors_of_user, slots_of};
 use super::files::FleetFiles;
-use super::folder_watch::FolderWatch;
+use super::folder_watch::{FolderWatch, is_of};
 use super::lines;
-use super::record::{FleetRecord, FleetSetup, Holder, LOCAL, TaskRecord, TaskState};
+use super::record::{FleetRecord, FleetSetup, Holder, TaskRecord, TaskState};
 use super::shared::RemoteAccess;
 use super::spec::{AttemptReport, Coordination, DescribedTask};
 use super::step::{Effect, FleetEvent, FleetLine, step};
@@ -28,11 +28,11 @@ use super::worker::Worker;
 use crate::engine::fleet::{Pace, TaskId};
 use crate::parse::arguments::FleetRunArgs;
 use crate::world::clock::{self, Deadline, Stopwatch};
+use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::descendants;
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
-use crate::world::{env, slots};
 
 /// Between two looks at everything of this machine, at first and once nothing has changed for a
 /// while; what a child or a signal changes is seen sooner.
@@ -575,25 +575,6 @@ impl<'a> Coordinator<'a> {
             None => Ok(CoordinatorEnd::Done),
         }
     }
-}
-
-/// Slots of this machine, or the most jobs at once elsewhere.
-fn slots_of(terms: &FleetSetup) -> usize {
-    let count = match terms.slots {
-        0 if terms.executor == LOCAL => slots::default_count().count,
-        0 => return usize::MAX,
-        count => count,
-    };
-    usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-/// Whether a fleet may take up these terms while it runs.
-fn is_of(terms: &FleetSetup, new: &FleetSetup) -> bool {
-    let fixed = |setup: &FleetSetup| {
-        let FleetSetup { name, base, executor, remote, landing, .. } = setup.clone();
-        (name, base, executor, remote, landing)
-    };
-    fixed(terms) == fixed(new)
 }
 
 pub(super) fn first_line(text: &str) -> String {

@@ -99,6 +99,15 @@ impl FolderWatch {
     }
 }
 
+/// Whether a fleet may take up these terms while it runs.
+pub(super) fn is_of(terms: &FleetSetup, new: &FleetSetup) -> bool {
+    let fixed = |setup: &FleetSetup| {
+        let FleetSetup { name, base, executor, remote, landing, .. } = setup.clone();
+        (name, base, executor, remote, landing)
+    };
+    fixed(terms) == fixed(new)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,7 +24,7 @@ use crate::parse::settings::Whose;
 use crate::parse::settings::merge::{ExecutorEntry, Sourced};
 use crate::world::process::Stop;
 use crate::world::store::{Home, settings};
-use crate::world::{clock, env};
+use crate::world::{clock, env, slots};
 
 /// The name of the executor that uses Slurm's commands here; `slurm:HOST` on a login node.
 const SLURM: &str = "slurm";
@@ -89,6 +89,16 @@ pub fn executor_of<'a>(
         None => env::program().context("cannot find this program")?.display().to_string(),
     };
     Ok(Executor::new(Slurm::new(setup, host, crew, stop)))
+}
+
+/// Slots of this machine, or the most jobs at once elsewhere.
+pub fn slots_of(terms: &FleetSetup) -> usize {
+    let count = match terms.slots {
+        0 if terms.executor == LOCAL => slots::default_count().count,
+        0 => return usize::MAX,
+        count => count,
+    };
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// A job as it was last seen.
