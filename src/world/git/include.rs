@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Git;
 use crate::parse::git::{BRANCHES, zero_ended};
@@ -21,6 +22,8 @@ pub const INCLUDE_BYTES: u64 = 1 << 20;
 const FILES_MAX: usize = 10_000;
 /// The most bytes of a file that is copied.
 const FILE_BYTES: u64 = 50 << 20;
+/// The longest that git may take to list files: it looks into every ignored folder.
+const WITHIN: Duration = Duration::from_secs(300);
 /// The most lines of patterns, which become words of a command.
 const PATTERNS_MAX: usize = 2000;
 /// Begins a path that git would otherwise take for a pattern, such as `:(glob)a`.
@@ -40,7 +43,9 @@ pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Ve
     let mut list = vec!["ls-files", "-z", "--others", "--ignored"];
     list.extend(patterns.iter().take(PATTERNS_MAX).map(String::as_str));
     let unlisted = |tree: &Path| format!("git cannot list the files of {}", tree.display());
-    let listed = Git::here(from).printed(&list).ok_or_else(|| unlisted(from))?;
+    let listed = Git { within: Some(WITHIN), ..Git::here(from) }
+        .printed(&list)
+        .ok_or_else(|| unlisted(from))?;
     let here = ignored_in(from, zero_ended(&listed)).ok_or_else(|| unlisted(from))?;
     // The branch that is checked out there may have other rules. Of a path that leads through a
     // link git says nothing; it is not copied.
@@ -70,7 +75,7 @@ fn leads_by_folders(top: &Path, path: &[u8]) -> bool {
 /// Which of these paths git ignores in a working tree; `None` if it fails.
 fn ignored_in<'p>(tree: &Path, paths: impl Iterator<Item = &'p [u8]>) -> Option<BTreeSet<Vec<u8>>> {
     ignored_among(paths, |arguments, input| {
-        let ended = Git { input, ..Git::here(tree) }.start(arguments).ok()?;
+        let ended = Git { input, within: Some(WITHIN), ..Git::here(tree) }.start(arguments).ok()?;
         // 1 means that no path is covered.
         let is_whole = matches!(ended.cause, ExitCause::Exit(0 | 1)) && !ended.cut;
         is_whole.then_some(ended.output)
