@@ -531,6 +531,8 @@ fn push(
         let cure = "look at it, and move what is there to another branch";
         return Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, cure));
     }
+    // Hosts refuse a branch that points to files they do not have.
+    access.send_lfs(commit)?;
     let update = RefUpdate { name, old, new: Some(commit.to_owned()) };
     // Where it is refused, it moved just now: the next try looks again.
     access.refs()?.swap(&[update]).map(drop)

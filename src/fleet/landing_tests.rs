@@ -463,8 +463,9 @@ fn a_file_of_git_lfs_is_at_the_remote_before_the_landing() {
     );
     let yard = Yard::new("echo '*.bin filter=lfs -text' > .gitattributes", &pointer);
     let Refusal::Incomplete(why) = yard.refused() else { panic!("not incomplete") };
-    assert!(why.contains("1 file of git LFS may be missing on origin"), "{why}");
-    assert!(why.ends_with(&format!("lfs push --object-id origin {id}")), "{why}");
+    let remote = yard.path("origin.git").display().to_string();
+    assert!(why.contains(&format!("1 file of git LFS may be missing on {remote}")), "{why}");
+    assert!(why.ends_with(&format!("lfs push --object-id {remote} {id}")), "{why}");
     let stored = yard.path("origin.git/lfs/objects/4d/7a").join(id);
     disk::make_folder(stored.parent().unwrap()).unwrap();
     disk::write(&stored, b"bytes", Durability::Process).unwrap();

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::record::FleetSetup;
 use crate::engine::fleet::Remote;
 use crate::engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, RemoteRef, SwapResult};
+use crate::world::git::referred;
 use crate::world::git::refs::{Patience, Refs, make_aside};
 use crate::world::git::steps;
 use crate::world::process::descendants;
@@ -69,6 +70,12 @@ impl RemoteAccess {
     /// What the remote has of a ref.
     pub fn seen(&self, name: &str) -> Result<Option<String>, GitFault> {
         Ok(self.refs()?.list(&[name])?.pop().map(|found| found.id))
+    }
+
+    /// Sends the files of git LFS that a commit adds to what the remote was seen to have.
+    pub fn send_lfs(&self, commit: &str) -> Result<(), GitFault> {
+        let stop = || self.patience.signals.times() > 1;
+        referred::send_lfs(&self.repository, &self.remote.name, commit, &stop)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Files of git LFS: a commit has pointers to them, and each repository a store. git does not push
 //! them with a commit, and its clones lack them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use super::Git;
 use super::head::{common, folder};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::text::count;
-use crate::parse::git_push::lfs_pointers;
-use crate::world::files::disk;
+use crate::parse::git_push::{lfs_pointers, without_secrets};
+use crate::world::files::{disk, tree};
+use crate::world::store::hash_stream;
 
 /// The longest that git LFS may take to send its files.
 pub(super) const LFS_WITHIN: Duration = Duration::from_secs(600);
@@ -45,9 +47,7 @@ impl LfsPush<'_> {
         if !self.places.iter().any(|place| uses_lfs(place)) {
             return Ok(());
         }
-        let form = ["rev-list", "--objects", "--no-object-names", SMALL];
-        let objects = self.git.printed(&[&form[..], commits].concat());
-        let files = objects.and_then(|objects| pointers(self.git, &objects)).ok_or_else(|| {
+        let files = added(self.git, commits).ok_or_else(|| {
             let cause = "git does not list the files of git LFS of this branch".to_owned();
             GitFault::new(
                 GitStep::Push,
@@ -63,14 +63,15 @@ impl LfsPush<'_> {
         }
         self.push(&files).map_err(|why| {
             let files_of = count(files.len() as u64, "file");
-            let cause = format!("{files_of} of git LFS may be missing on {}: {why}", self.remote);
+            let remote = without_secrets(self.remote);
+            let cause = format!("{files_of} of git LFS may be missing on {remote}: {why}");
             GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, self.cure(&files[0]))
         })
     }
 
     fn cure(&self, file: &str) -> String {
-        let (remote, place) =
-            (self.remote, self.places.first().copied().unwrap_or(self.git.folder));
+        let remote = without_secrets(self.remote);
+        let place = self.places.first().copied().unwrap_or(self.git.folder);
         if let Some(branch) = self.branch {
             format!("git lfs push {remote} {branch}")
         } else {
@@ -81,14 +82,17 @@ impl LfsPush<'_> {
 
     /// Has git-lfs send them. The error is a sentence fragment.
     fn push(&self, files: &[String]) -> Result<(), String> {
+        // git-lfs takes a path for the name of a remote.
+        let is_path = self.remote.starts_with('/');
+        let remote = format!("{}{}", if is_path { "file://" } else { "" }, self.remote);
         if let Some(branch) = self.branch {
-            return self.run(&["lfs", "push", self.remote, &format!("refs/heads/{branch}")]);
+            return self.run(&["lfs", "push", &remote, &format!("refs/heads/{branch}")]);
         }
         let stores = self.places.iter().filter_map(|place| folder(place).map(|it| common(&it)));
         let store = stores.into_iter().find(|store| are_on_disk(store, files));
         let store = store.ok_or("they are not all on this machine")?;
         let storage = format!("lfs.storage={}", store.join("lfs").display());
-        let form = ["-c", &storage, "lfs", "push", "--object-id", self.remote];
+        let form = ["-c", &storage, "lfs", "push", "--object-id", &remote];
         files.chunks(AT_ONCE).try_for_each(|some| {
             self.run(&form.into_iter().chain(some.iter().map(String::as_str)).collect::<Vec<_>>())
         })
@@ -101,6 +105,39 @@ impl LfsPush<'_> {
         }
         said.check(GitStep::Push).map_err(|fault| fault.cause)
     }
+}
+
+/// Takes over the files of git LFS that these commits of a clone point to, words of `git rev-list`:
+/// git brings none with a commit. An agent may have left anything there, so a file is taken only if
+/// its content is what its name says.
+pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io::Result<()> {
+    let theirs = clone.join(".git/lfs/objects");
+    let (true, Some(own)) = (disk::is_folder(&theirs), folder(repository)) else { return Ok(()) };
+    let own = common(&own).join("lfs/objects");
+    for id in added(Git::lazily(repository), commits).unwrap_or_default() {
+        let (file, to) = (theirs.join(below_store(&id)), own.join(below_store(&id)));
+        if disk::exists(&to) || !["file", "program"].contains(&tree::kind(&file)) {
+            continue;
+        }
+        let part = to.with_extension("crew");
+        part.parent().map_or(Ok(()), disk::make_folder)?;
+        // What a killed crew left there may be read-only.
+        disk::remove(&part)?;
+        tree::copy_with_time(&file, &part)?;
+        if disk::open(&part)?.map(hash_stream).transpose()? == Some(id) {
+            disk::rename(&part, &to)?;
+        } else {
+            disk::remove(&part)?;
+        }
+    }
+    Ok(())
+}
+
+/// The files of git LFS to which what these commits add points; `None` where git cannot say.
+fn added(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
+    let form = ["rev-list", "--objects", "--no-object-names", SMALL];
+    let objects = git.printed(&[&form[..], commits].concat())?;
+    pointers(git, &objects)
 }
 
 /// The files that these objects point to, one id a line; `None` where git cannot read them.

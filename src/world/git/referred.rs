@@ -16,6 +16,7 @@ use super::remotes::FETCH;
 use crate::engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult, named};
 use crate::engine::text::words_of;
 use crate::parse::git::entries;
+use crate::world::process::Stop;
 
 /// Where the work of a landing came from, and where it goes.
 pub struct Referred<'a> {
@@ -114,13 +115,32 @@ impl Referred<'_> {
         let variables = ssh(self.tree.folder);
         let push = LfsPush {
             git: Git { variables: &variables, ..self.tree.git() },
-            remote: "origin",
+            remote: self.url,
             address: self.url,
             places: &[self.clone, self.repository, self.tree.folder],
             branch: None,
         };
         push.send(&[tip, "--not", main])
     }
+}
+
+/// Sends the files of git LFS that a commit adds to what a remote of this name was seen to have.
+pub fn send_lfs(
+    repository: &Path,
+    remote: &str,
+    commit: &str,
+    stop: Stop<'_>,
+) -> Result<(), GitFault> {
+    let variables = ssh(repository);
+    let address = setting(repository, &format!("remote.{remote}.url")).unwrap_or_default();
+    let push = LfsPush {
+        git: Git { variables: &variables, stop: Some(stop), ..Git::lazily(repository) },
+        remote,
+        address: &address,
+        places: &[repository],
+        branch: None,
+    };
+    push.send(&[commit, "--not", &format!("--remotes={remote}")])
 }
 
 /// The address that a relative one of `.gitmodules` means, beside the remote's own.

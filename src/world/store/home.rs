@@ -24,6 +24,8 @@ pub struct Home {
 
 /// The most bytes that a one-line file may hold.
 const LINE_BYTES: u64 = 8192;
+/// How many bytes of a stream are read at once.
+const STREAMED: usize = 1 << 20;
 
 impl Home {
     /// The home of a person's terminal: `CREW_HOME`, else `$XDG_STATE_HOME/crew`, else
@@ -197,8 +199,23 @@ pub fn write_pointer(pointer: &Path, id: &LoopId) -> io::Result<()> {
 
 /// SHA-256 in hexadecimal: for file names, and to compare states without storing them.
 pub fn hash(bytes: &[u8]) -> String {
+    in_hexadecimal(&Sha256::digest(bytes))
+}
+
+/// The same of all that a stream has.
+pub fn hash_stream(mut stream: impl io::Read) -> io::Result<String> {
+    let (mut digest, mut bytes) = (Sha256::new(), vec![0; STREAMED]);
+    loop {
+        match stream.read(&mut bytes)? {
+            0 => return Ok(in_hexadecimal(&digest.finalize())),
+            read => digest.update(&bytes[..read]),
+        }
+    }
+}
+
+fn in_hexadecimal(digest: &[u8]) -> String {
     use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     })

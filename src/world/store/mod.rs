@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::home::{Home, hash, read_pointer, write_pointer};
+pub use self::home::{Home, hash, hash_stream, read_pointer, write_pointer};
 use super::files::disk::{self, Durability, Lock};
 use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;

@@ -16,7 +16,7 @@ use crate::world::files::{disk, tree};
 use crate::world::git::command::Said;
 use crate::world::git::inside::listed_submodules;
 use crate::world::git::steps::stays_inside;
-use crate::world::git::{Git, commit, head, lacking, remotes};
+use crate::world::git::{Git, commit, head, lacking, lfs, remotes};
 
 /// The longest that a fetch may take.
 const WITHIN: Duration = Duration::from_secs(10 * 60);
@@ -56,7 +56,11 @@ pub fn bring(
     match fetch(repository, clone, &[format!("+refs/heads/{branch}:{to}")]) {
         Ok(()) => {
             combine_packs(repository);
-            Ok(commit(repository, to))
+            let brought = commit(repository, to);
+            let (tip, without) = (brought.as_deref().unwrap_or(to), format!("--exclude={to}"));
+            let added = [tip, "--not", &without, "--all"];
+            lfs::take_over(repository, clone, &added).map_err(|error| refused(&error))?;
+            Ok(brought)
         }
         Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),
         Err(said) => Err(said.fault(GitStep::Refs)),

@@ -208,6 +208,24 @@ fn files_of_git_lfs_come_from_the_local_store() {
 }
 
 #[test]
+fn files_of_git_lfs_that_an_agent_made_come_with_its_branch_if_they_are_what_they_say() {
+    let yard = Yard::with_origin();
+    cloned_of(&yard, "repo", None, "c/vat.1");
+    yard.identify("c/vat.1");
+    let [made, forged] = ["made", "forged"].map(|it| crate::world::store::hash(it.as_bytes()));
+    let below = |id: &str| format!("lfs/objects/{}/{}/{id}", &id[..2], &id[2..4]);
+    for (name, id, content) in [("a.bin", &made, "made"), ("b.bin", &forged, "another")] {
+        let pointer =
+            format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 4\n");
+        yard.commit_file("c/vat.1", name, &pointer);
+        yard.write(&format!("c/vat.1/.git/{}", below(id)), content);
+    }
+    bring(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
+    assert_eq!(yard.read(&format!("repo/.git/{}", below(&made))), "made");
+    assert_eq!(yard.sh("repo", "find .git/lfs -type f | wc -l").trim(), "1");
+}
+
+#[test]
 fn settings_that_commits_and_files_need_come_along_and_planted_programs_do_not() {
     let yard = Yard::new();
     for (name, value) in [
