@@ -190,7 +190,7 @@ fn every_field() -> Value {
         "started_at": "2026-11-22T08:00:00Z", "contract": contract(),
         "place": {
             "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b",
-            "repository": "/r/.git", "head": "h", "apart": "/a",
+            "repository": "/r/.git", "head": "h", "apart": "/a", "is_clone": true,
         },
         "elapsed_ms": [1],
         "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4 }, "trusted": [{ "name": "n", "value": "v" }],
