@@ -67,7 +67,8 @@ impl<'a> FleetLeftovers<'a> {
     }
 
     fn look_at_refs(&mut self) -> Result<()> {
-        let FleetSetup { name: fleet, repository: top, base, remote, .. } = &self.record.terms;
+        let terms = &self.record.terms;
+        let FleetSetup { name: fleet, repository: top, base, remote, .. } = terms;
         let kept = format!("{KEPT}/{fleet}/");
         let [work, heads, results, requests] = [
             format!("refs/remotes/crew/{fleet}/"),
@@ -98,8 +99,9 @@ impl<'a> FleetLeftovers<'a> {
             let is_note = it.name.starts_with(&results) || it.name.starts_with(&requests);
             // Of a task that landed, what came from an earlier attempt was rebased or done again.
             let is_landed = is_there && task.is_some_and(is_on_base);
-            let is_done = is_landed && id.is_some_and(|id| self.has_brought(&id, &it.id));
-            if is_note || is_done || keepers.into_iter().flatten().any(has_it) {
+            let came = |id| git::is_held(top, &it.id, &workspace::brought(terms, &id, None));
+            let is_over = is_note || (is_landed && id.is_some_and(came));
+            if is_over || keepers.into_iter().flatten().any(has_it) {
                 self.refs.push((it, is_there));
             } else if is_kept {
                 let why = "commits that only a removed clone had; git update-ref -d drops them";
@@ -109,12 +111,6 @@ impl<'a> FleetLeftovers<'a> {
             }
         }
         Ok(())
-    }
-
-    /// Whether a commit of the remote came here from an attempt at a task.
-    fn has_brought(&self, id: &TaskId, commit: &str) -> bool {
-        let top = &self.record.terms.repository;
-        git::is_held(top, commit, &git::named_by(top, &self.record.tracked(id)))
     }
 
     /// A line for each thing that would go.

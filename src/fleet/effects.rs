@@ -226,20 +226,25 @@ impl Coordinator<'_> {
         let Some(record) = self.record.task(task) else { return };
         let here = if record.tip == record.commit { record.commit.clone() } else { None };
         let branch = self.record.branch(task, record.attempt);
-        let (to, before) = (self.record.tracked(task), record.commit.clone());
-        let clone = self.files.clone(task, record.attempt);
-        let repository = self.record.terms.repository.clone();
+        let (terms, before) = (self.record.terms.clone(), record.commit.clone());
+        let (clone, to) =
+            (self.files.clone(task, record.attempt), workspace::tracked(&terms.name, task));
         let (is_local, access, task) = (self.record.is_local(), self.remote.clone(), task.clone());
         self.git.add(move || {
             let is_pushed = here.is_none() && !is_local;
             let fetched = match here {
-                None if is_local => bring(&repository, &clone, &branch, &to),
+                None if is_local => bring(&terms.repository, &clone, &branch, &to),
                 None => track(access.as_ref(), &branch, &to).map_err(FetchFault::from),
                 here => Ok(here),
             };
             let pushed = fetched.and_then(|commit| {
                 if let (Some(access), Some(commit), false) = (&access, &commit, is_pushed) {
-                    push(access, &branch, commit, &brought(&repository, &to, before.as_deref()))?;
+                    push(
+                        access,
+                        &branch,
+                        commit,
+                        &workspace::brought(&terms, &task, before.as_deref()),
+                    )?;
                 }
                 Ok(commit)
             });
@@ -262,7 +267,7 @@ impl Coordinator<'_> {
         let found = refs.list(&branches.iter().map(String::as_str).collect::<Vec<_>>())?;
         refs.fetch(&found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), &[])?;
         for (id, commit) in lacking.into_iter().filter(|(_, commit)| !is_missing(commit)) {
-            git::refs::point(here, &self.record.tracked(id), commit)?;
+            git::refs::point(here, &workspace::tracked(fleet, id), commit)?;
         }
         Ok(())
     }
@@ -321,8 +326,7 @@ impl Coordinator<'_> {
     /// Removes the clones of a task that landed and, unless they are kept, its branches.
     fn remove(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
-        let (terms, to, task) =
-            (self.record.terms.clone(), self.record.tracked(task), task.clone());
+        let (terms, task) = (self.record.terms.clone(), task.clone());
         let files = FleetFiles { root: self.files.root.clone() };
         let access = self.remote.clone().filter(|_| !terms.keeps_branches);
         self.git.add(move || {
@@ -336,7 +340,7 @@ impl Coordinator<'_> {
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
             let removed = removed.and_then(|()| {
                 let Some(access) = access else { return Ok(()) };
-                let known = brought(&terms.repository, &to, record.commit.as_deref());
+                let known = workspace::brought(&terms, &task, record.commit.as_deref());
                 Ok(delete(&access, &pattern, &known)?)
             });
             Box::new(move |it| it.take_removed(&task, removed, &kept))
@@ -502,14 +506,6 @@ fn note_in(log: &Path, line: &str) {
     log.add(format!("{}\n", clean(line)).as_bytes());
     // A landing does not depend on what is said about it.
     let _ = log.close();
-}
-
-/// The commits of a task that came here from its attempts, as far as is known. That another one is
-/// here proves nothing: a person fetches what others push.
-fn brought(repository: &Path, tracked: &str, commit: Option<&str>) -> Vec<String> {
-    let mut known = git::named_by(repository, tracked);
-    known.extend(commit.and_then(|commit| git::commit(repository, commit)));
-    known
 }
 
 /// Pushes the branch of an attempt over what is known of it. What somebody else pushed there is

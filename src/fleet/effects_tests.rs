@@ -4,16 +4,17 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::engine::fleet::{LandingMode, Remote};
-use crate::fleet::fixture::a_setup;
+use crate::fleet::fixture::{a_setup, id};
+use crate::fleet::record::FleetSetup;
 use crate::world::process::signals::Signals;
 use crate::world::process::{Call, ExitCause};
 
 const BRANCH: &str = "fleet/shop/vat/1";
-const TRACKED: &str = "refs/remotes/crew/shop/vat";
 
 /// A repository with one commit and a remote.
 struct Yard {
     root: TempDir,
+    setup: FleetSetup,
     access: RemoteAccess,
 }
 
@@ -26,7 +27,7 @@ impl Yard {
         let url = top.join("hub.git").display().to_string();
         setup.remote = Some(Remote { name: "origin".to_owned(), url });
         let access = RemoteAccess::of(&setup, &Signals::default()).unwrap();
-        let yard = Self { root, access };
+        let yard = Self { root, setup, access };
         yard.sh("git init -q --bare hub.git; git init -q -b main repo; cd repo
             git config user.name A; git config user.email a@example.com");
         yard.commit("first");
@@ -54,8 +55,10 @@ impl Yard {
     }
 
     fn bring(&self, commit: &str) -> Vec<String> {
-        git::refs::point(&self.access.repository, TRACKED, commit).unwrap();
-        brought(&self.access.repository, TRACKED, None)
+        let vat = id("vat");
+        let tracked = workspace::tracked("shop", &vat);
+        git::refs::point(&self.access.repository, &tracked, commit).unwrap();
+        workspace::brought(&self.setup, &vat, None)
     }
 }
 

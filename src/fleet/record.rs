@@ -338,11 +338,6 @@ impl FleetRecord {
         task.branch(&self.terms.name, number)
     }
 
-    /// The ref of the person's repository that has the work of a task.
-    pub fn tracked(&self, task: &TaskId) -> String {
-        format!("refs/remotes/crew/{}/{task}", self.terms.name)
-    }
-
     /// What a person calls a task.
     pub fn named(&self, task: &TaskId) -> String {
         format!("{}/{task}", self.terms.name)

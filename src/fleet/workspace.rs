@@ -49,6 +49,21 @@ const MARK: &str = "CREW_GROUPS";
 /// Below it are the commits of removed clones that no other repository had.
 pub const KEPT: &str = "refs/crew/kept";
 
+/// The ref of the person's repository that has the work of a task.
+pub fn tracked(fleet: &str, task: &TaskId) -> String {
+    format!("refs/remotes/crew/{fleet}/{task}")
+}
+
+/// The commits of a task that came to the person's repository from its attempts, as far as is
+/// known, and the one of its record. That another one is there proves nothing: a person fetches
+/// what others push.
+pub fn brought(terms: &FleetSetup, task: &TaskId, commit: Option<&str>) -> Vec<String> {
+    let top = &terms.repository;
+    let mut known = git::named_by(top, &tracked(&terms.name, task));
+    known.extend(commit.and_then(|commit| git::commit(top, commit)));
+    known
+}
+
 /// The clone of an attempt.
 #[derive(Debug)]
 pub struct Workspace {
