@@ -323,7 +323,8 @@ impl Coordinator<'_> {
         });
     }
 
-    /// Removes the clones of a task that landed and, unless they are kept, its branches.
+    /// Removes the branches of a task that landed, unless they are kept, and then its clones: as
+    /// long as one is there, the next start tries again what failed.
     fn remove(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
         let (terms, task) = (self.record.terms.clone(), task.clone());
@@ -331,17 +332,16 @@ impl Coordinator<'_> {
         let access = self.remote.clone().filter(|_| !terms.keeps_branches);
         self.git.add(move || {
             let mut kept = Vec::new();
-            let removed = (1..=record.attempt).try_for_each(|number| -> Result<()> {
-                let branch = task.branch(&terms.name, number);
-                let (clone, commit) = (files.clone(&task, number), record.commit.as_deref());
-                kept.extend(workspace::remove(&terms.repository, &clone, &branch, commit)?);
-                Ok(files.remove_attempt(&task, number)?)
-            });
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
-            let removed = removed.and_then(|()| {
-                let Some(access) = access else { return Ok(()) };
-                let known = workspace::brought(&terms, &task, record.commit.as_deref());
-                Ok(delete(&access, &pattern, &known)?)
+            let known = workspace::brought(&terms, &task, record.commit.as_deref());
+            let deleted = access.map_or(Ok(()), |access| delete(&access, &pattern, &known));
+            let removed = deleted.map_err(Error::from).and_then(|()| {
+                (1..=record.attempt).try_for_each(|number| {
+                    let branch = task.branch(&terms.name, number);
+                    let (clone, commit) = (files.clone(&task, number), record.commit.as_deref());
+                    kept.extend(workspace::remove(&terms.repository, &clone, &branch, commit)?);
+                    Ok(files.remove_attempt(&task, number)?)
+                })
             });
             Box::new(move |it| it.take_removed(&task, removed, &kept))
         });
@@ -351,8 +351,8 @@ impl Coordinator<'_> {
         if let Err(error) = removed {
             let (why, fleet) = (short(&error), &self.record.terms.name);
             return self.note(&format!(
-                "{task} has landed, and some of what it left stays: {why}; crew fleet clean {fleet} \
-                 removes that"
+                "{task} has landed, and some of what it left stays: {why}; the next start or \
+                 crew fleet clean {fleet} removes that"
             ));
         }
         self.known.clones.remove(task);

@@ -95,7 +95,10 @@ impl Turn<'_> {
                     LandingMode::Pr => ending.landed.is_some(),
                     LandingMode::No => true,
                 };
-                if !is_landed && !is_gone {
+                if matches!(ending.landed, Some(Landed::Main(_))) && self.known.clones.contains(id)
+                {
+                    self.effects.push(Effect::Remove { task: id.clone() });
+                } else if !is_landed && !is_gone {
                     task.land(ending, self.now);
                     self.note(format!("{id} is completed, and lands now"));
                 }

@@ -286,6 +286,21 @@ fn a_remote_that_is_away_is_asked_by_one_task_and_then_by_all() {
 }
 
 #[test]
+fn a_start_removes_the_clone_that_a_landing_could_not_remove() {
+    for is_here in [true, false] {
+        let landed = Some(Landed::Main(Some(commit(1))));
+        let ending = TaskEnding { landed, ..an_ending(Outcome::Completed) };
+        let task =
+            TaskRecord { state: TaskState::Ended(ending), ..an_ended_task(Outcome::Completed) };
+        let mut bench = Bench::of(LandingMode::No, vec![("a", task)]);
+        bench.known.clones.retain(|_| is_here);
+        let terms = bench.record.terms.clone();
+        let effects = start_again(&mut bench, terms);
+        assert_eq!(effects.contains(&Effect::Remove { task: id("a") }), is_here, "{effects:?}");
+    }
+}
+
+#[test]
 fn a_start_adopts_what_runs_and_gives_up_what_has_no_file() {
     let tasks = vec![
         ("a", a_running_task()),
