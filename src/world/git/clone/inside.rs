@@ -16,6 +16,8 @@ use crate::world::git::{Git, remotes};
 
 /// How deep submodules are filled inside each other.
 const DEPTH_MAX: usize = 8;
+/// The ref of the commit on which a submodule begins.
+const BEGAN: &str = "refs/remotes/origin/crew-began";
 /// The most submodules of one repository.
 const SUBMODULES_MAX: usize = 500;
 
@@ -87,6 +89,8 @@ fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<boo
         return Ok(false);
     }
     twin.well(&["update-ref", "--no-deref", "HEAD", commit])?;
+    // It was at the remote or in the person's: it is no work of an agent.
+    twin.well(&["update-ref", BEGAN, commit])?;
     Ok(true)
 }
 

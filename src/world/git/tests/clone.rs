@@ -168,6 +168,20 @@ fn submodules_come_from_the_persons_own_also_nested_ones() {
     assert!(status.lines().count() == 2 && status.lines().all(|line| line.starts_with(' ')));
     let (repository, clone) = (yard.path("repo"), yard.path("c/vat.1"));
     assert_eq!(keep_strays(&repository, &clone, "refs/kept").unwrap(), Vec::<String>::new());
+    // The base records another commit by now, which no ref of the person's has.
+    let ahead = yard.sh(
+        "repo/lib/mid",
+        "git -c user.name=a -c user.email=a@b commit -qm ahead --allow-empty
+        git rev-parse HEAD; git reset -q --soft HEAD~1",
+    );
+    yard.sh(
+        "repo",
+        &format!("git update-index --cacheinfo 160000,{},lib/mid; git commit -qm b", ahead.trim()),
+    );
+    cloned_of(&yard, "repo", None, "c/vat.2");
+    yard.sh("repo/lib/mid", "git reflog expire --expire=now --all; git prune");
+    let later = yard.path("c/vat.2");
+    assert_eq!(keep_strays(&repository, &later, "refs/kept").unwrap(), Vec::<String>::new());
     yard.identify("c/vat.1/lib/mid/lib/deep");
     yard.commit_file("c/vat.1/lib/mid/lib/deep", "f", "work");
     let refused = keep_strays(&repository, &clone, "refs/kept").unwrap_err().cause;
