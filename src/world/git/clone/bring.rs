@@ -211,10 +211,6 @@ fn unknown_to(
     tree: &Path,
     ids: &BTreeSet<String>,
 ) -> Result<Vec<String>, GitFault> {
-    if ids.len() > KEPT_MAX {
-        let cause = format!("{} has more than {KEPT_MAX} names of commits", tree.display());
-        return Err(fault(cause, "remove it by hand"));
-    }
     let input = ids.iter().map(|id| format!("{id}\n")).collect::<Vec<_>>().concat();
     let held = |folder: &Path| {
         let git = Git { input: input.as_bytes(), ..Git::here(folder) };
@@ -227,5 +223,10 @@ fn unknown_to(
         return Ok(Vec::new());
     }
     let (here, there) = (held(repository), held(tree));
-    Ok(there.into_iter().filter(|id| !here.contains(id)).collect())
+    let unknown: Vec<String> = there.difference(&here).cloned().collect();
+    if unknown.len() > KEPT_MAX {
+        let cause = format!("{} has more than {KEPT_MAX} commits of its own", tree.display());
+        return Err(fault(cause, "remove it by hand"));
+    }
+    Ok(unknown)
 }

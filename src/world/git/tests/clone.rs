@@ -469,6 +469,13 @@ fn commits_that_no_other_repository_has_are_found_and_kept() {
         ("echo x > work; git stash -q; echo y > work; git stash -q".to_owned(), 2),
         ("git commit -q --amend -m again; git commit -q --amend -m 'and again'".to_owned(), 0),
         ("git checkout -q main; git checkout -q -".to_owned(), 0),
+        (
+            "all() { for n in $(seq 1001); do
+                printf 'commit refs/tags/t%s\\ncommitter a <a@b> %s +0000\\ndata 0\\n' $n $n; done; }
+            all | git fast-import --quiet; all | git -C ../../repo fast-import --quiet"
+                .to_owned(),
+            0,
+        ),
     ];
     for (act, expected) in table {
         let yard = with_an_agent(&act);
