@@ -444,9 +444,14 @@ fn the_commit_of_a_submodule_is_on_its_remote_before_the_landing() {
     assert!(
         why.starts_with("commits of submodules are on no remote: lib; push them first: git -C ")
     );
-    assert!(
-        why.ends_with("push origin ".to_owned().as_str()) || why.contains(":refs/heads/BRANCH")
-    );
+    let (hub, id) = (yard.path("sub.git"), yard.id("home/fleets/shop/vat.1/lib", "HEAD"));
+    let push = format!("push {} {id}:refs/heads/BRANCH", hub.display());
+    assert!(why.ends_with(&format!("lib {push}")), "{why}");
+    // As where the work was done on another machine.
+    yard.agent("mv lib ../lib");
+    let Refusal::Incomplete(why) = yard.refused() else { panic!("not incomplete") };
+    assert!(why.ends_with(&format!("push them first: git {push}")), "{why}");
+    yard.agent("mv ../lib lib");
     yard.sh("repo", "git config push.recurseSubmodules on-demand");
     yard.commit();
     let pushed = yard.id("sub.git", "refs/heads/fleet/shop/vat/1");

@@ -75,8 +75,8 @@ impl LfsPush<'_> {
         if let Some(branch) = self.branch {
             format!("git lfs push {remote} {branch}")
         } else {
-            let place = quote(&place.display().to_string()).into_owned();
-            format!("push them first: git -C {place} lfs push --object-id {remote} {file}")
+            let (git, remote) = (git_in(place), quote(&remote));
+            format!("push them first: {git} lfs push --object-id {remote} {file}")
         }
     }
 
@@ -138,6 +138,12 @@ fn added(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
     let form = ["rev-list", "--objects", "--no-object-names", SMALL];
     let objects = git.printed(&[&form[..], commits].concat())?;
     pointers(git, &objects)
+}
+
+/// How a command of git in a folder begins; the folder may be one of another machine.
+pub(super) fn git_in(folder: &Path) -> String {
+    let is_here = disk::exists(&folder.join(".git"));
+    if is_here { format!("git -C {}", quote(&folder.display().to_string())) } else { "git".into() }
 }
 
 /// The files that these objects point to, one id a line; `None` where git cannot read them.

@@ -9,13 +9,14 @@ use shell_words::quote;
 use super::Git;
 use super::inside::submodules;
 use super::land::LandTree;
-use super::lfs::LfsPush;
+use super::lfs::{LfsPush, git_in};
 use super::push::{self, setting, ssh};
 use super::refs::{Refs, in_a_new_repository};
 use super::remotes::FETCH;
 use crate::engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult, named};
 use crate::engine::text::words_of;
 use crate::parse::git::entries;
+use crate::parse::git_push::without_secrets;
 use crate::world::process::Stop;
 
 /// Where the work of a landing came from, and where it goes.
@@ -46,27 +47,29 @@ impl Referred<'_> {
         let pushes = matches!(person.as_deref(), Some("on-demand" | "only"));
         let form = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", main, commit];
         let listed = self.tree.git().printed(&form).unwrap_or_default();
-        let mut lacking: Vec<(String, String)> = Vec::new();
+        let mut lacking: Vec<(String, String, String)> = Vec::new();
         for entry in entries(&listed) {
             let Some(id) = entry.what.strip_prefix(b"160000 ") else { continue };
             let id = String::from_utf8_lossy(id).into_owned();
             let path = entry.path().display().to_string();
-            let is_there = match self.address(commit, &path) {
+            let (url, is_there) = match self.address(commit, &path) {
                 Some((url, is_own)) => {
                     let path = if pushes && is_own { Some(&*path) } else { None };
-                    self.is_on_remote(&url, &id, path)?
+                    let is_there = self.is_on_remote(&url, &id, path)?;
+                    (url, is_there)
                 }
-                None => false,
+                None => ("REMOTE".to_owned(), false),
             };
             if !is_there {
-                lacking.push((path, id));
+                lacking.push((path, id, url));
             }
         }
-        let Some((first, id)) = lacking.first() else { return Ok(()) };
-        let place = quote(&self.clone.join(first).display().to_string()).into_owned();
-        let paths: Vec<String> = lacking.iter().map(|(path, _)| path.clone()).collect();
+        let Some((first, id, url)) = lacking.first() else { return Ok(()) };
+        let (git, url) = (git_in(&self.clone.join(first)), without_secrets(url));
+        let paths: Vec<String> = lacking.iter().map(|(path, ..)| path.clone()).collect();
         let cause = format!("commits of submodules are on no remote: {}", named(&paths));
-        let cure = format!("push them first: git -C {place} push origin {id}:refs/heads/BRANCH");
+        // The name of the remote in a clone leads to no place for pushes.
+        let cure = format!("push them first: {git} push {} {id}:refs/heads/BRANCH", quote(&url));
         Err(push::fault(GitTrouble::Incomplete, cause, cure))
     }
 
