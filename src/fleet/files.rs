@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::engine::fleet::TaskId;
-use crate::world::files::disk;
+use crate::world::files::{disk, tree};
 use crate::world::store::{Home, hash};
 
 /// The most names that are read in a folder here.
@@ -101,11 +101,19 @@ impl FleetFiles {
         self.root.join("attempts")
     }
 
+    /// The repository by which an attempt elsewhere talks to the remote beside its agent.
+    pub fn link(&self, task: &TaskId, number: u32) -> PathBuf {
+        self.attempt(task, number, "link")
+    }
+
     /// Removes what belongs to an attempt beside its clone, but for its log. Its process is over.
     pub fn remove_attempt(&self, task: &TaskId, number: u32) -> io::Result<()> {
         let script = self.root.join(format!("scripts/{task}.{number}.sh"));
-        let files = [self.spec(task, number), self.report(task, number), script];
-        files.iter().try_for_each(|file| disk::remove(file))
+        let lock = self.attempt_lock(task, number);
+        let files = [self.spec(task, number), self.report(task, number), lock, script];
+        files.iter().try_for_each(|file| disk::remove(file))?;
+        let folders = [self.groups(task, number), self.link(task, number)];
+        folders.iter().try_for_each(|folder| tree::remove_stubborn(folder))
     }
 
     fn attempt(&self, task: &TaskId, number: u32, kind: &str) -> PathBuf {

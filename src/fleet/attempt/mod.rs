@@ -119,8 +119,8 @@ pub fn run(
     let spec = spec.continued(earlier.as_ref());
     let attempt = Attempt {
         home,
+        files: &files,
         clone: files.clone(&task, number),
-        groups: files.groups(&task, number),
         reports: Reports::new(files.report(&task, number), begun_report(&spec, earlier.as_ref())),
         spec: &spec,
         signals,
@@ -190,9 +190,8 @@ impl AttemptSpec {
 struct Attempt<'a> {
     home: &'a Home,
     spec: &'a AttemptSpec,
+    files: &'a FleetFiles,
     clone: PathBuf,
-    /// The folder of the notes of what its setup starts.
-    groups: PathBuf,
     signals: &'a Signals,
     reports: Reports,
     link: Option<&'a RemoteLink>,
@@ -253,8 +252,13 @@ impl Attempt<'_> {
         let made = {
             let stop = || self.signals.times() > 0;
             let mut note = |words: &str| sink.on_event(&RunEvent::Noted(words));
-            let commands = FleetCommands::new(self.groups.clone(), &stop, &mut note);
-            workspace::make(self.spec, &self.clone, &commands)?
+            let groups = self.files.groups(&self.spec.task.task, self.spec.number);
+            let commands = FleetCommands::new(groups, &stop, &mut note);
+            let made = workspace::make(self.spec, &self.clone, &commands)?;
+            if made.is_new && self.link.is_some() {
+                self.remove_earlier(&commands);
+            }
+            made
         };
         let mut gate = AttemptGate::new(self);
         let record = match found {
@@ -290,6 +294,24 @@ impl Attempt<'_> {
             disk::move_aside(&self.clone, &format!("{task}.{number}.lost.{:08x}", env::random()))?;
         }
         Ok(())
+    }
+
+    /// Removes what earlier attempts at the task have left on this node: no coordinator works here.
+    /// Commits that only they had are kept in the clone of this one.
+    fn remove_earlier(&self, commands: &FleetCommands<'_>) {
+        let (name, task) = (&self.spec.task.name, &self.spec.task.task);
+        for (of, number) in self.files.clones() {
+            let is_over = number < self.spec.number && !is_alive(self.files, &of, number);
+            if of != *task || !is_over {
+                continue;
+            }
+            let (clone, branch) = (self.files.clone(task, number), task.branch(name, number));
+            let removed = workspace::remove(&self.clone, &clone, &branch, None)
+                .and_then(|_| Ok(self.files.remove_attempt(task, number)?));
+            if let Err(error) = removed {
+                commands.note(&format!("{} stays: {}", clone.display(), first_line(&error)));
+            }
+        }
     }
 
     /// A new loop, with what earlier ones of the task used.

@@ -170,10 +170,9 @@ impl RemoteLink {
         let Source::Remote { url } = &spec.source else { return Ok(None) };
         let (fleet, task, number) = (&spec.task.name, &spec.task.task, spec.number);
         let files = FleetFiles::of_node(home, fleet, url);
-        let folder = files.attempts().join(format!("{task}.{number}.link"));
         Ok(Some(Self {
             home: home.clone(),
-            access: RemoteAccess::aside(&folder, url, signals)?,
+            access: RemoteAccess::aside(&files.link(task, number), url, signals)?,
             clone: files.clone(task, number),
             number,
             branch: format!("refs/heads/{}", spec.branch),

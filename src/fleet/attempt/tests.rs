@@ -88,8 +88,8 @@ impl Yard {
         Attempt {
             home: &self.home,
             spec,
+            files: &self.files,
             clone: self.files.clone(&vat(), 1),
-            groups: self.files.groups(&vat(), 1),
             signals,
             reports: Reports::new(self.files.report(&vat(), 1), begun_report(spec, None)),
             link: None,
@@ -561,4 +561,25 @@ fn what_kind_of_end_it_was_is_read_from_the_record() {
     assert_eq!(reason(Outcome::Blocked, ClaimResult::None, 0), EndReason::Loop);
     assert_eq!(reason(Outcome::Cancelled, ClaimResult::None, 0), EndReason::Person);
     assert_eq!(reason(Outcome::Stalled, ClaimResult::None, 0), EndReason::Loop);
+}
+
+#[test]
+fn a_later_attempt_removes_what_an_earlier_one_left_on_its_node_and_keeps_its_commits() {
+    let yard = Yard::new();
+    let (first, signals) = (yard.make_clone(), Signals::default());
+    let stray = yard.commit(&first, "stray");
+    let _link = yard.link(&signals);
+    drop(HeldAttempt::take(&yard.files, &a_spec(yard.remote())).unwrap().unwrap());
+    let spec = AttemptSpec { number: 2, ..a_spec(yard.remote()) };
+    let attempt = Attempt { clone: yard.files.clone(&vat(), 2), ..yard.attempt(&spec, &signals) };
+    let second = attempt.clone.display().to_string();
+    yard.git(".", &["clone", "-q", &yard.url(), &second]);
+    let mut notes = Vec::new();
+    let mut note = |words: &str| notes.push(words.to_owned());
+    let groups = yard.files.groups(&vat(), 2);
+    attempt.remove_earlier(&FleetCommands::new(groups, &|| false, &mut note));
+    assert_eq!((notes, yard.files.clones()), (Vec::new(), vec![(vat(), 2)]));
+    assert_eq!(disk::names(&yard.files.attempts(), 100), Vec::<String>::new());
+    let kept = yard.git(&second, &["for-each-ref", "--format=%(objectname)", "refs/crew/kept"]);
+    assert_eq!(kept, stray);
 }
