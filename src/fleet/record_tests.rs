@@ -162,7 +162,7 @@ fn the_command_that_continues_a_fleet_has_its_options() {
         let folder = "my tasks".to_owned();
         let executor = LOCAL.to_owned();
         let typed_slots = Some(2);
-        let terms = FleetSetup { folder, executor, typed_slots, ..FleetSetup::default() };
+        let terms = FleetSetup { folder, typed_slots, executor, ..FleetSetup::default() };
         FleetSetup { typed_max_cost_micros, ..terms }.run_command()
     };
     assert_eq!(limited(Some(2_500_000)), format!("{run} --slots 2 --max-cost 2.50"));

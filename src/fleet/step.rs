@@ -555,12 +555,14 @@ fn reason_of(refusal: &Refusal) -> EndReason {
 }
 
 #[cfg(test)]
+#[path = "step_property_tests.rs"]
+mod property_tests;
+#[cfg(test)]
+#[path = "step_requests_tests.rs"]
+mod request_tests;
+#[cfg(test)]
 #[path = "step_table_tests.rs"]
 mod table_tests;
 #[cfg(test)]
 #[path = "step_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "step_property_tests.rs"]
-mod property_tests;

@@ -11,7 +11,7 @@ use crate::fleet::fixture::{
 use crate::fleet::record::{FleetSetup, Holder};
 
 /// The notes of a step, in full.
-fn notes(effects: &[Effect]) -> Vec<String> {
+pub(super) fn notes(effects: &[Effect]) -> Vec<String> {
     let notes = effects.iter().filter_map(|it| match it {
         Effect::Say(FleetLine::Note(text)) => Some(text.clone()),
         _ => None,
@@ -19,7 +19,7 @@ fn notes(effects: &[Effect]) -> Vec<String> {
     notes.collect()
 }
 
-fn resume(name: &str) -> FleetEvent {
+pub(super) fn resume(name: &str) -> FleetEvent {
     let resume = FleetRequest::Resume { accepts_test_changes: false };
     FleetEvent::Requested(Some(id(name)), resume)
 }
@@ -345,33 +345,6 @@ fn what_has_changed_for_many_tasks_is_said_in_a_line() {
 }
 
 #[test]
-fn messages_and_requests_reach_a_loop_once_it_is_there() {
-    let told = TaskRecord { messages: vec!["old".to_owned()], ..a_task() };
-    let mut bench = Bench::of(LandingMode::No, vec![("a", told)]);
-    bench.step(FleetEvent::Tick);
-    assert_eq!(bench.task("a").given, 1);
-    let tell = |words: &str| FleetRequest::Tell { words: words.to_owned(), by_agent: true };
-    bench.step(FleetEvent::Requested(None, tell("new")));
-    let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
-    bench.step(FleetEvent::Requested(None, pause));
-    let mut report = a_report(1, 0, None);
-    report.phase = AttemptPhase::Preparing;
-    assert_eq!(bench.step(FleetEvent::Reported(id("a"), report)).len(), 1, "no loop yet");
-    let effects = bench.step(FleetEvent::Reported(id("a"), a_report(1, 0, None)));
-    let told: Vec<String> = effects.iter().map(effect).collect();
-    assert_eq!(told, ["save", "pass \"(an agent says, unchecked) new\"", "pass pause"]);
-    assert!(bench.task("a").messages.is_empty());
-    let effects = bench.step(FleetEvent::Requested(Some(id("a")), tell("now")));
-    assert_eq!(effects.len(), 1, "{effects:?}");
-    let mut bench = Bench::of(LandingMode::No, vec![("a", an_ended_task(Outcome::Blocked))]);
-    for _ in 0..6 {
-        bench.step(FleetEvent::Requested(None, tell("again")));
-    }
-    let told = notes(&bench.step(FleetEvent::Requested(None, tell("again"))));
-    assert_eq!(told, ["a does not get that: 5 messages wait for it"]);
-}
-
-#[test]
 fn an_executor_that_takes_nothing_is_asked_ever_less_often_and_then_given_up() {
     let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
     bench.known.slots = 1;
@@ -450,50 +423,6 @@ fn a_limit_that_is_lowered_while_tasks_run_is_shared_anew_after_their_iterations
     assert_eq!(tasks.map(state), ["runs 1"; 2]);
     let aside: u64 = tasks.iter().map(|task| task.reserved_micros).sum();
     assert!(aside <= 6_000_000, "{aside}");
-}
-
-#[test]
-fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
-    let paused = || FleetEvent::Reported(id("a"), a_report(1, 1, Some(AttemptEnd::Paused)));
-    let pause = || {
-        FleetEvent::Requested(Some(id("a")), FleetRequest::Task(TaskRequest::Pause { now: false }))
-    };
-    let bench = || Bench::of(LandingMode::No, vec![("a", a_running_task())]);
-    // By a person, and again once that person has paused it anew.
-    for (requests, expected) in [
-        (vec![pause(), resume("a"), paused()], "runs 1"),
-        (vec![pause(), resume("a"), pause(), paused()], "waits, to pause"),
-        (vec![resume("a"), paused(), paused()], "waits, to pause"),
-    ] {
-        let mut bench = bench();
-        for event in requests {
-            bench.step(event);
-        }
-        assert_eq!(state(bench.task("a")), expected);
-    }
-    // By a start, which finds the report before or after it has read the folder.
-    for is_known_before in [true, false] {
-        let mut bench = bench();
-        let described = std::mem::take(&mut bench.known.described);
-        bench.known.has_begun = false;
-        if is_known_before {
-            bench.step(paused());
-        }
-        bench.step(FleetEvent::Described(described));
-        if !is_known_before {
-            bench.step(paused());
-        }
-        assert_eq!(state(bench.task("a")), "runs 1", "{is_known_before}");
-    }
-}
-
-#[test]
-fn one_task_is_resumed_of_a_fleet_that_stays_paused() {
-    let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
-    let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
-    bench.step(FleetEvent::Requested(None, pause));
-    bench.step(resume("a"));
-    assert_eq!(["a", "b"].map(|name| state(bench.task(name))), ["runs 1", "waits, to pause"]);
 }
 
 #[test]

@@ -4,8 +4,7 @@ use super::*;
 use crate::engine::fleet::LandingMode;
 use crate::fleet::fixture::{a_record, a_running_task, a_task, an_ended_task, carried, id};
 
-#[test]
-fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_way_out() {
+fn a_record_of_each_state() -> FleetRecord {
     let mut record = a_record(LandingMode::No);
     let ended = [Outcome::Blocked, Outcome::Completed, Outcome::Cancelled].map(an_ended_task);
     let [blocked, completed, cancelled] = ended;
@@ -20,6 +19,12 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
     ] {
         record.tasks.insert(id(name), task);
     }
+    record
+}
+
+#[test]
+fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_way_out() {
+    let mut named = Named { record: a_record_of_each_state(), task: None };
     let pause = |now| FleetRequest::Task(TaskRequest::Pause { now });
     let cancel = TaskRequest::Cancel { now: true, by_agent: false, reason: None };
     let tell = FleetRequest::Tell { words: "x".to_owned(), by_agent: false };
@@ -30,7 +35,6 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
         ("resume", FleetRequest::Resume { accepts_test_changes: false }),
         ("tell", tell),
     ];
-    let mut named = Named { record, task: None };
     let mut lines = Vec::new();
     for task in ["", "runs", "waits", "blocked", "completed", "cancelled", "exhausted"] {
         named.task = task.parse().ok();

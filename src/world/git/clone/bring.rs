@@ -78,7 +78,8 @@ fn combine_packs(repository: &Path) {
         // git sorts those of a partial clone by what it can fetch again, and not by size.
         return;
     }
-    names.retain(|name| name.ends_with(".pack") && disk::size(&packs.join(name)) <= PACK_BYTES);
+    let is_pack = |name: &Path| name.extension().is_some_and(|extension| extension == "pack");
+    names.retain(|name| is_pack(name.as_ref()) && disk::size(&packs.join(name)) <= PACK_BYTES);
     if names.len() >= PACKS_MAX {
         let git = Git { within: Some(WITHIN), ..Git::here(repository) };
         let _ = git.said(&words_of(COMBINE).collect::<Vec<_>>());

@@ -1,0 +1,77 @@
+//! What follows from requests of people and agents, and when it reaches a loop.
+
+use super::table_tests::{effect, state};
+use super::tests::{notes, resume};
+use super::*;
+use crate::fleet::fixture::{Bench, a_report, a_running_task, a_task, an_ended_task, id};
+
+#[test]
+fn messages_and_requests_reach_a_loop_once_it_is_there() {
+    let told = TaskRecord { messages: vec!["old".to_owned()], ..a_task() };
+    let mut bench = Bench::of(LandingMode::No, vec![("a", told)]);
+    bench.step(FleetEvent::Tick);
+    assert_eq!(bench.task("a").given, 1);
+    let tell = |words: &str| FleetRequest::Tell { words: words.to_owned(), by_agent: true };
+    bench.step(FleetEvent::Requested(None, tell("new")));
+    let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
+    bench.step(FleetEvent::Requested(None, pause));
+    let mut report = a_report(1, 0, None);
+    report.phase = AttemptPhase::Preparing;
+    assert_eq!(bench.step(FleetEvent::Reported(id("a"), report)).len(), 1, "no loop yet");
+    let effects = bench.step(FleetEvent::Reported(id("a"), a_report(1, 0, None)));
+    let told: Vec<String> = effects.iter().map(effect).collect();
+    assert_eq!(told, ["save", "pass \"(an agent says, unchecked) new\"", "pass pause"]);
+    assert!(bench.task("a").messages.is_empty());
+    let effects = bench.step(FleetEvent::Requested(Some(id("a")), tell("now")));
+    assert_eq!(effects.len(), 1, "{effects:?}");
+    let mut bench = Bench::of(LandingMode::No, vec![("a", an_ended_task(Outcome::Blocked))]);
+    for _ in 0..6 {
+        bench.step(FleetEvent::Requested(None, tell("again")));
+    }
+    let told = notes(&bench.step(FleetEvent::Requested(None, tell("again"))));
+    assert_eq!(told, ["a does not get that: 5 messages wait for it"]);
+}
+
+#[test]
+fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
+    let paused = || FleetEvent::Reported(id("a"), a_report(1, 1, Some(AttemptEnd::Paused)));
+    let pause = || {
+        FleetEvent::Requested(Some(id("a")), FleetRequest::Task(TaskRequest::Pause { now: false }))
+    };
+    let bench = || Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+    // By a person, and again once that person has paused it anew.
+    for (requests, expected) in [
+        (vec![pause(), resume("a"), paused()], "runs 1"),
+        (vec![pause(), resume("a"), pause(), paused()], "waits, to pause"),
+        (vec![resume("a"), paused(), paused()], "waits, to pause"),
+    ] {
+        let mut bench = bench();
+        for event in requests {
+            bench.step(event);
+        }
+        assert_eq!(state(bench.task("a")), expected);
+    }
+    // By a start, which finds the report before or after it has read the folder.
+    for is_known_before in [true, false] {
+        let mut bench = bench();
+        let described = std::mem::take(&mut bench.known.described);
+        bench.known.has_begun = false;
+        if is_known_before {
+            bench.step(paused());
+        }
+        bench.step(FleetEvent::Described(described));
+        if !is_known_before {
+            bench.step(paused());
+        }
+        assert_eq!(state(bench.task("a")), "runs 1", "{is_known_before}");
+    }
+}
+
+#[test]
+fn one_task_is_resumed_of_a_fleet_that_stays_paused() {
+    let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
+    let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
+    bench.step(FleetEvent::Requested(None, pause));
+    bench.step(resume("a"));
+    assert_eq!(["a", "b"].map(|name| state(bench.task(name))), ["runs 1", "waits, to pause"]);
+}
