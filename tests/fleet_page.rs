@@ -91,7 +91,7 @@ fn the_fleet_file_of_the_page_says_what_its_comments_say() {
     // Where a line is broken does not matter here.
     let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
-        "fleet shop: 1 task, on this machine, 4 at once, at most $50.00 ",
+        "fleet shop: 1 task from main, on this machine, 4 at once, at most $50.00 ",
         " setup `npm ci` in each new clone ",
         " verify `npm test` ",
         " land `npm run e2e` on main as it will be ",

@@ -78,7 +78,6 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     }
     home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
     if !untrusted.is_empty() {
-        project::list(&setup.folder, untrusted, untrusted, &print::out);
         let yes = arguments.yes;
         project::ask(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
     }

@@ -132,7 +132,11 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
         print::out(&format!("nothing in {file} needs trust"));
         return Ok(Exit::SUCCESS);
     }
-    list(&file.to_string(), &known.needs, &known.untrusted, &print::out);
+    print::out(&format!("what needs trust in {file}:"));
+    for need in &known.needs {
+        let mark = if known.untrusted.contains(need) { "new" } else { "trusted" };
+        print::out(&format!("  {mark:<7}  {}: {need}", need.origin));
+    }
     let count = known.untrusted.len();
     if count == 0 {
         print::out("all of it is trusted on this machine");
@@ -143,20 +147,6 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
     ask(&checkout, &known.untrusted, yes, &question, "trusted", "crew trust")?;
     print::out(&format!("trusted {count} on this machine, for loops in {}", checkout.display()));
     Ok(Exit::SUCCESS)
-}
-
-/// Everything that needs trust in a file or folder, with the new entries marked.
-pub(super) fn list(
-    place: &str,
-    needs: &[TrustRequest],
-    untrusted: &[TrustRequest],
-    say: &dyn Fn(&str),
-) {
-    say(&format!("what needs trust in {place}:"));
-    for need in needs {
-        let mark = if untrusted.contains(need) { "new" } else { "trusted" };
-        say(&format!("  {mark:<7}  {}: {need}", need.origin));
-    }
 }
 
 /// Asks a person once for trust in all that was listed, unless `yes` gave it, and saves it for the

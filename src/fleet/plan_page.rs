@@ -85,8 +85,9 @@ pub fn page(
         order => table::lines(columns, order, width.saturating_sub(INDENT)),
         overlaps => overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
-        rows => rows(setup, &open, width),
+        rows => rows(setup, tasks, width),
         include => setup.include.as_deref().map(|it| Shown(it.trim()).to_string().replace("\\n", ", ")),
+        keeps => setup.land_keep.iter().map(|glob| shown(glob)).collect::<Vec<_>>(),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
         new => described.untrusted.iter().map(name_of).collect::<Vec<_>>(),
         most_new => NEW_MAX,
@@ -166,11 +167,12 @@ fn name_of(request: &TrustRequest) -> String {
 /// The name of a row and its text.
 type Row = (&'static str, String);
 
-/// What there is to say of the tasks that are not over: who works on them, with which options, and
-/// by which commands. Each text is once, with the tasks that it is of unless it is of all.
-fn rows(setup: &FleetSetup, open: &[&DescribedTask], width: usize) -> Vec<String> {
+/// Who works on the tasks, with which options, and by which commands. Each text is once, with the
+/// tasks that it is of unless it is of all. Those that ended are among them: a person may resume
+/// them, and what is trusted here is not asked about then.
+fn rows(setup: &FleetSetup, tasks: &[DescribedTask], width: usize) -> Vec<String> {
     let mut rows: Vec<(Row, Vec<String>)> = Vec::new();
-    for task in open {
+    for task in tasks {
         let id = task.task.id.to_string();
         for row in rows_of(setup, task) {
             match rows.iter_mut().find(|(known, _)| *known == row) {
@@ -187,7 +189,7 @@ fn rows(setup: &FleetSetup, open: &[&DescribedTask], width: usize) -> Vec<String
         "land" => 3,
         _ => 2,
     });
-    rows.iter().map(|(row, of)| row_of(row, of, of.len() == open.len(), width)).collect()
+    rows.iter().map(|(row, of)| row_of(row, of, of.len() == tasks.len(), width)).collect()
 }
 
 fn rows_of(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {

@@ -75,6 +75,7 @@ fn five() -> DescribedFleet {
     fleet.setup.landing = LandingMode::Main;
     fleet.setup.setup = Some("npm ci".to_owned());
     fleet.setup.include = Some(".env\nconf/*.env\n".to_owned());
+    fleet.setup.land_keep = vec!["target/".to_owned()];
     fleet.setup.land_checks = vec![Check::new("npm run e2e", Role::Verify)];
     fleet.left_out = ["README.md", "_notes.md"].map(str::to_owned).to_vec();
     let asked = ["terms: slots 4", "setup: npm ci", "task vat-rounding, fingerprint 0: x"];
@@ -86,7 +87,7 @@ fn five() -> DescribedFleet {
 fn five_tasks_fit_a_terminal_of_24_lines_with_the_question() {
     let page = page(&five(), None, false);
     assert_snapshot!(page, @r#"
-    fleet billing: 5 tasks, on this machine, 4 at once, at most $50.00
+    fleet billing: 5 tasks from main, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md (README.md, _notes.md are not tasks)
       order   1  vat-rounding
               2  csv-export
@@ -107,7 +108,7 @@ fn five_tasks_fit_a_terminal_of_24_lines_with_the_question() {
       copies  ignored files that .worktreeinclude names: .env, conf/*.env
       pushes  to origin (https://git.example.org/acme/billing.git), each iteration:
               fleet/billing/* (CI may run), refs/crew/billing/*; main, when a task's
-              checks pass on it (--land)
+              checks pass on it (--land, keeps target/)
       trust   new, and asked about once: terms, setup, vat-rounding
     "#);
     assert!(page.lines().count() < 24, "{}", page.lines().count());
@@ -118,7 +119,7 @@ fn five_tasks_fit_a_terminal_of_24_lines_with_the_question() {
 fn a_small_fleet_takes_a_few_rows() {
     let fleet = a_fleet(vec![a_task("only", &[("cargo test", Role::Verify)])]);
     assert_snapshot!(page(&fleet, None, false), @"
-    fleet billing: 1 task, on this machine, 4 at once, at most $50.00
+    fleet billing: 1 task from main, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md
       order   1  only
       agent   claude
@@ -151,14 +152,14 @@ fn what_ended_stays_ended_and_what_runs_is_said() {
         record.tasks.insert(id(name), TaskRecord { state, ..TaskRecord::default() });
     }
     assert_snapshot!(page(&fleet, Some(&record), false).lines().take(8).collect::<Vec<_>>().join("\n"), @"
-    fleet billing: 5 tasks, on this machine, 4 at once, at most $50.00
+    fleet billing: 5 tasks from main, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md (README.md, _notes.md are not tasks)
       stays   2 tasks that ended already; crew resume billing takes up the 1 that
               did not complete
       order   1  csv-export   runs already
               2  invoice-pdf  after vat-rounding, csv-export
               3  dunning
-      agent   claude
+      agent   claude, model opus, permissions bypass, at most $5.00; then codex
     ");
 }
 
@@ -205,7 +206,7 @@ fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
     fleet.setup.include = Some(".env\u{202e}\n".to_owned());
     let shown = page(&fleet, None, false).replace(&"x".repeat(200), "<200 letters>");
     assert_snapshot!(shown, @r#"
-    fleet billing: 1 task, on slurm, 4 at once, at most $50.00
+    fleet billing: 1 task from main, on slurm, 4 at once, at most $50.00
       reads   tasks/*.md (a b.md is not a task)
       order   1  only
       agent   claude
