@@ -108,6 +108,9 @@ mod tests {
 
     const MILLION: &str = r#"{"type":"assistant","message":{"id":"m1","model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":1000000,"output_tokens":0}}}"#;
 
+    /// The last event of an agent, after which nothing of its use is missing.
+    const SUM: &str = r#"{"type":"result","modelUsage":{"m":{"inputTokens":1000000,"outputTokens":0,"costUSD":1}}}"#;
+
     struct KilledLoop {
         home: Home,
         record: Loop,
@@ -158,12 +161,12 @@ mod tests {
     fn of_a_log_in_two_files_more_may_have_been_used() {
         let mut subject = KilledLoop::new();
         let line = "x".repeat(1000) + "\n";
-        subject.start(&format!("{}{MILLION}\n", line.repeat(11_000)));
+        subject.start(&format!("{}{SUM}\n", line.repeat(11_000)));
         assert_eq!(subject.tokens(), 1_000_000);
         assert!(subject.record.state.usage.lost);
         // The next agent has a whole log of its own.
         subject.record.state.usage.lost = false;
-        subject.start(&format!("{MILLION}\n"));
+        subject.start(&format!("{SUM}\n"));
         assert_eq!((subject.tokens(), subject.record.state.usage.lost), (2_000_000, false));
     }
 
