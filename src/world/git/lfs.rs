@@ -114,7 +114,10 @@ pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io
     let theirs = clone.join(".git/lfs/objects");
     let (true, Some(own)) = (disk::is_folder(&theirs), folder(repository)) else { return Ok(()) };
     let own = common(&own).join("lfs/objects");
-    for id in added(Git::lazily(repository), commits).unwrap_or_default() {
+    let git = Git { within: Some(LFS_WITHIN), ..Git::lazily(repository) };
+    let added = added(git, commits);
+    let added = added.ok_or_else(|| io::Error::other("git cannot list its files of git LFS"))?;
+    for id in added {
         let (file, to) = (theirs.join(below_store(&id)), own.join(below_store(&id)));
         if disk::exists(&to) || !["file", "program"].contains(&tree::kind(&file)) {
             continue;
