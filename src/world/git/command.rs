@@ -35,7 +35,7 @@ const FIXED: [(&str, &str); 3] =
 /// Otherwise a missing object would be fetched by a program that the configuration names.
 const OFFLINE: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// How long the version of git counts.
+/// How long a known version of git is trusted.
 const VERSION_HOLDS: Duration = Duration::from_secs(60);
 
 /// Settings of every step, one a line.

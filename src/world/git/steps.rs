@@ -217,7 +217,7 @@ const UNSEEN: [&str; 4] = ["hooks", "lfs", "modules", "objects"];
 /// of another repository: a step would change those.
 pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
     let lost = |cause: String| {
-        let cure = "move the clone away, then crew resume begins in a new one";
+        let cure = "move the clone away: the task then gets a new one when it is resumed";
         Err(GitFault::new(step, Repository, cause, cure))
     };
     let clone = &disk::real_path(clone).unwrap_or_else(|_| clone.to_owned());
@@ -237,7 +237,9 @@ pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
         tree::kind(&own.join(name)) == "link" && name.as_path() != Path::new("hooks")
     };
     match names.iter().find(is_link) {
-        _ if names.len() == CLONE_NAMES => lost(format!("{} is full of files", own.display())),
+        _ if names.len() == CLONE_NAMES => {
+            lost(format!("{} has more than a million files", own.display()))
+        }
         Some(name) => lost(format!("{} leads elsewhere", own.join(name).display())),
         None => Ok(()),
     }

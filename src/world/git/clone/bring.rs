@@ -28,8 +28,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const UPLOAD: &str = "GIT_GRAFT_FILE=/dev/null git --no-replace-objects \
     -c advice.graftFileDeprecated=false -c core.fsmonitor=false -c core.hooksPath=/dev/null \
     -c uploadpack.allowAnySHA1InWant=true upload-pack";
-/// How they are combined: a large pack stays as it is until the others have half as many objects.
-const COMBINE: &str = "repack -d -l -q --no-write-bitmap-index --geometric=2";
+/// How the objects of the packs that it reads the names of become one pack.
+const COMBINE: &str = "pack-objects -q --stdin-packs --non-empty --delta-base-offset";
 /// What the fetch itself obeys, whatever the person's configuration says.
 const OWN: [&str; 3] =
     ["fetch.uriProtocols=", "fetch.writeCommitGraph=false", "protocol.version=2"];
@@ -69,20 +69,39 @@ pub fn bring(
 
 /// Combines small packs once they are many. A fetch that checks objects keeps each of them as a
 /// pack, however small; every git would open all of these, and every new clone would link them.
-/// No object is dropped, whether a ref leads to it or not. If it fails, the next one tries again.
+/// No object is dropped, whether a ref leads to it or not, and those outside of packs stay where
+/// the person has them. If it fails, the next one tries again.
 fn combine_packs(repository: &Path) {
     let Some(folder) = head::folder(repository).map(|folder| head::common(&folder)) else { return };
-    let packs = folder.join("objects/pack");
-    let mut names = disk::names(&packs, OBJECTS_MAX);
+    let folder = folder.join("objects/pack");
+    let names = disk::names(&folder, OBJECTS_MAX);
     if names.iter().any(|name| name.ends_with(".promisor")) {
         // git sorts those of a partial clone by what it can fetch again, and not by size.
         return;
     }
-    let is_pack = |name: &Path| name.extension().is_some_and(|extension| extension == "pack");
-    names.retain(|name| is_pack(name.as_ref()) && disk::size(&packs.join(name)) <= PACK_BYTES);
-    if names.len() >= PACKS_MAX {
-        let git = Git { within: Some(WITHIN), ..Git::here(repository) };
-        let _ = git.said(&words_of(COMBINE).collect::<Vec<_>>());
+    let stems = names.iter().filter_map(|name| name.strip_suffix(".pack"));
+    let is_small = |stem: &&str| {
+        let file = |ending| folder.join(format!("{stem}.{ending}"));
+        disk::size(&file("pack")) <= PACK_BYTES && !disk::exists(&file("keep"))
+    };
+    let small: Vec<&str> = stems.filter(is_small).collect();
+    if small.len() < PACKS_MAX {
+        return;
+    }
+    let list: String = small.iter().flat_map(|stem| [stem, ".pack\n"]).collect();
+    let git = Git { input: list.as_bytes(), within: Some(WITHIN), ..Git::here(repository) };
+    let target = folder.join("pack");
+    let words: Vec<_> = words_of(COMBINE).chain(target.to_str()).collect();
+    let Some(made) = git.line(&words).map(|hash| format!("pack-{hash}")) else { return };
+    if !["pack", "idx"].iter().all(|ending| disk::is_file(&folder.join(format!("{made}.{ending}"))))
+    {
+        return;
+    }
+    for stem in small.into_iter().filter(|stem| *stem != made) {
+        for ending in ["idx", "rev", "pack"] {
+            // What is left behind is combined the next time.
+            let _ = disk::remove(&folder.join(format!("{stem}.{ending}")));
+        }
     }
 }
 
@@ -131,9 +150,10 @@ fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Sai
 /// refs.
 ///
 /// # Errors
-/// If git cannot read the clone, or a submodule has commits that are neither at its remote nor in
+/// If git cannot read the clone or the clone leads elsewhere, or a submodule has commits that are neither at its remote nor in
 /// the person's repository.
 pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<String>, GitFault> {
+    stays_inside(clone, GitStep::Refs)?;
     let mut commits = unknown_to(repository, clone, &tips(clone)?)?;
     if commits.len() > 1 {
         // One that another one holds needs no ref.

@@ -440,6 +440,7 @@ fn a_clone_that_leads_to_another_repository_is_left_alone() {
             put_back_in(&place).unwrap_err(),
             steps.commit("work", &Drafts::default()).unwrap_err(),
             steps.rebase(Some(BRANCH), "origin/main", None).unwrap_err(),
+            keep_strays(&repo, &clone, "refs/crew/kept/x").unwrap_err(),
         ] {
             assert_eq!(fault.trouble, GitTrouble::Repository, "{leads}: {fault}");
         }
