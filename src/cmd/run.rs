@@ -187,12 +187,13 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
         bail!(UsageError::new(
             "a task is resumed by its fleet, with the options of its file",
             format!(
-                "change them in {folder}, which a running fleet reads again; --tell, --now and \
-                 --accept-test-changes are typed"
+                "change them in {folder}, which a running fleet reads again; only --tell, --now and \
+                 --accept-test-changes can be given here"
             )
         ));
     }
-    let is_woken = *now && end_wait(home, &named.own_loop(home)?.id, arguments)?;
+    let here = named.task.as_ref().and_then(|task| named.loop_of(home, task)).filter(|_| *now);
+    let is_woken = here.map_or(Ok(false), |record| end_wait(home, &record.id, arguments))?;
     if !is_woken {
         print::out(&named.resume(home, answer.tell.as_deref(), answer.accept_test_changes)?);
     }

@@ -30,13 +30,16 @@ use std::time::Duration;
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let home = home()?;
     if let Some(named) = named(&home, arguments.name.as_deref())? {
-        let Some(id) = named.task.clone() else {
-            return fleet::status(&home, named.record, arguments.json, false);
-        };
         let ShowArgs { iteration, last, only, html, .. } = arguments;
         let is_part = arguments.log || iteration.is_some() || last.is_some() || only.is_some();
         // What is only in the record of its loop is refused below where that is not here.
         let is_of_its_loop = is_part || html.is_some();
+        let Some(id) = named.task.clone() else {
+            if is_of_its_loop {
+                named.own_loop(&home)?;
+            }
+            return fleet::status(&home, named.record, arguments.json, false);
+        };
         if !is_of_its_loop && named.loop_of(&home, &id).is_none() {
             return fleet::show_task(&home, &named, &id, arguments.json);
         }

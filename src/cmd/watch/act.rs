@@ -61,14 +61,20 @@ pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> Str
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// The task that the loop works on, where its fleet is here.
-fn task_of(home: &Home, id: &LoopId) -> Option<Named> {
-    let task = store::load(home, id).ok()?.fleet?;
-    verbs::resolve(home, &task.to_string()).ok()?
+/// The task that the loop works on, where its fleet is here. The loop of an earlier attempt is only
+/// itself.
+fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
+    let Some(task) = store::load(home, id).ok().and_then(|record| record.fleet) else {
+        return Ok(None);
+    };
+    let named = verbs::resolve(home, &task.to_string())?;
+    let is_newest =
+        |named: &Named| named.loop_of(home, &task.task).is_none_or(|newest| newest.id == *id);
+    Ok(named.filter(is_newest))
 }
 
 fn pause(home: &Home, id: &LoopId) -> Result<String> {
-    if let Some(named) = task_of(home, id) {
+    if let Some(named) = task_of(home, id)? {
         let request = TaskRequest::Pause { now: false };
         return named.request(home, &FleetRequest::Task(request), actor());
     }
@@ -76,7 +82,7 @@ fn pause(home: &Home, id: &LoopId) -> Result<String> {
 }
 
 fn cancel(home: &Home, id: &LoopId) -> Result<String> {
-    if let Some(named) = task_of(home, id) {
+    if let Some(named) = task_of(home, id)? {
         let by_agent = actor() == Actor::Agent;
         let request = TaskRequest::Cancel { now: true, by_agent, reason: None };
         return named.request(home, &FleetRequest::Task(request), actor());
@@ -87,7 +93,7 @@ fn cancel(home: &Home, id: &LoopId) -> Result<String> {
 
 fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     refuse_an_agent(NOT_FOR_AN_AGENT)?;
-    if let Some(named) = task_of(home, id) {
+    if let Some(named) = task_of(home, id)? {
         return named.tell(home, words, Actor::User);
     }
     let record = control::tell(home, id, words)?;
@@ -98,7 +104,7 @@ fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
 /// own, because its checks run first, which may take minutes.
 fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Option<Resuming>, String)> {
     refuse_an_agent("an agent cannot resume a loop\nhint: a person can, in a terminal")?;
-    if let Some(named) = task_of(home, id) {
+    if let Some(named) = task_of(home, id)? {
         return Ok((None, named.resume(home, words, false)?));
     }
     let record = store::load(home, id)?;

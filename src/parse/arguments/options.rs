@@ -176,7 +176,7 @@ pub struct ResumeArgs {
     /// End the wait of a running loop: it tries at once
     ///
     /// Enter at its terminal does too.
-    #[arg(long, help_heading = START)]
+    #[arg(long, help_heading = START, conflicts_with = "accept_test_changes")]
     pub now: bool,
     /// Show the prompt it would get, and change nothing
     #[arg(long, conflicts_with = "now", help_heading = START)]
