@@ -250,7 +250,8 @@ fn the_picture_of_a_fleet_at_work() {
     let running = world.start(&["--land"]);
     world.until("two are at work, and two have landed", |world| {
         let at_work = ["vat", "search"].iter().all(|task| world.begun(task) == [1, 2]);
-        at_work && world.crew(&["fleet", "status"]).stdout.contains("2 of 7 landed")
+        let page = world.crew(&["fleet", "status"]).stdout;
+        at_work && page.contains("2 of 7 landed") && !page.contains("is not pushed yet")
     });
     let page = typed(&world.sandbox, "fleet status");
     let masks = [

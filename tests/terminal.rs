@@ -277,11 +277,15 @@ fn a_settings_file_with_a_fault_names_a_way_out_that_the_command_has() {
     sandbox.write(".claude/crew.toml", "[loop\n");
     sandbox.write("tasks/a.md", "Do it.\n");
     let run = ["run", "Do it", "--agent-cmd", "true"];
-    for words in [&["config"][..], &["trust"], &["fleet", "run", "tasks"], &run] {
+    for words in [&["config"][..], &["trust"], &run] {
         let refused = sandbox.crew(words);
         let hint = "\nhint: fix the file; until then `crew run --no-project` starts a loop here\n";
         assert!(refused.code() == 1 && refused.stderr.ends_with(hint), "{words:?}: {refused:#?}");
     }
+    // No option leaves the file out of a fleet.
+    let refused = sandbox.crew(&["fleet", "run", "tasks"]);
+    let hint = "\nhint: correct that; nothing was started\n";
+    assert!(refused.code() == 2 && refused.stderr.ends_with(hint), "{refused:#?}");
     let begun = sandbox.crew(&[&run[..], &["--no-project", "-n", "1"]].concat());
     assert!(begun.stdout.contains("Iteration 1"), "{begun:#?}");
 }
