@@ -31,8 +31,8 @@ const CONNECTS: Duration = Duration::from_secs(10);
 /// The variable in which Slurm names the node.
 const NODE: &str = "SLURMD_NODENAME";
 
-/// Waits for a place in the cluster `executor` and returns what was found there. `stop` ends the wait
-/// early.
+/// Waits for a place in the cluster `executor` and returns what was found there. `stop` ends the
+/// wait early.
 pub fn ask(
     home: &Home,
     here: &Path,
