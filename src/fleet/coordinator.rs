@@ -216,10 +216,12 @@ impl<'a> Coordinator<'a> {
             if let Some(who) = self.lost.take() {
                 return Err(self.give_up(&who));
             }
-            if self.ends_at.is_some_and(Deadline::passed) {
+            // A third signal ends this process at once.
+            if self.ends.is_empty() && self.ends_at.is_some_and(Deadline::passed) {
                 break;
             }
-            if !self.is_done {
+            // A record that cannot be written is tried again as seldom as anything else.
+            if !self.is_done || self.is_unsaved {
                 let pause = pace.after(std::mem::take(&mut self.has_changed));
                 self.wait(pause);
             }

@@ -392,9 +392,10 @@ fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
 #[test]
 fn jobs_elsewhere_are_handed_over_one_by_one_and_none_after_a_signal() {
     let stage = Stage::new(false);
-    let (mut record, now) = (stage.record(3), clock::now().wall);
+    let (mut record, now) = (stage.record(4), clock::now().wall);
     record.terms.executor = "scripted".to_owned();
-    let tasks: [TaskId; 3] = ["a", "b", "c"].map(|name| name.parse().unwrap());
+    let names = ["a", "b", "c", "d"];
+    let tasks: [TaskId; 4] = names.map(|name| name.parse().unwrap());
     for id in &tasks {
         let mut task = TaskRecord::new("0123456789ab", 0, now);
         task.attempt = 1;
@@ -403,22 +404,28 @@ fn jobs_elsewhere_are_handed_over_one_by_one_and_none_after_a_signal() {
     }
     let mut say = |_: &str| {};
     let mut coordinator = stage.coordinator(record, &mut say);
-    coordinator.known.described = ["a", "b", "c"].map(described).into();
+    coordinator.known.described = names.map(described).into();
     let start = |task: &TaskId| Effect::Start { task: task.clone(), number: 1, continues: false };
     coordinator.starts = tasks.iter().map(start).collect();
     coordinator.ask_executor();
     assert_eq!(stage.executor.started.borrow().len(), 0, "the remote does not know of them");
-    coordinator.take_pushed(2, Ok(true));
-    for started in [1, 2, 2] {
+    coordinator.take_pushed(3, Ok(true));
+    let paused = coordinator.record.tasks.get_mut(&tasks[2]).unwrap();
+    paused.request = Some(TaskRequest::Pause { now: false });
+    for started in [1, 2, 2, 2] {
         coordinator.ask_executor();
         assert_eq!(stage.executor.started.borrow().len(), started);
     }
-    coordinator.take_pushed(1, Ok(true));
+    let runs = |it: &Coordinator<'_>| tasks.each_ref().map(|id| it.record.tasks[id].is_running());
+    assert_eq!(runs(&coordinator), [true, true, false, true], "the third one is paused");
     coordinator.known.signals = 1;
     coordinator.ask_executor();
-    assert_eq!(stage.executor.started.borrow().len(), 2);
-    let runs = tasks.map(|id| coordinator.record.tasks[&id].is_running());
-    assert_eq!(runs, [true, true, false]);
+    // The remote answers after the signal.
+    coordinator.take_pushed(1, Ok(true));
+    coordinator.push_record();
+    coordinator.ask_executor();
+    assert_eq!((stage.executor.started.borrow().len(), coordinator.ready), (2, 0));
+    assert_eq!(runs(&coordinator), [true, true, false, false]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::store::StoreFault;
 use super::workspace;
 use crate::drive::error_text::git_trouble;
 use crate::engine::fleet::{Refusal, TaskId};
-use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
 use crate::engine::record::Contract;
 use crate::engine::text::clean;
 use crate::world::files::disk::{self, Durability};
@@ -49,8 +49,8 @@ impl From<GitFault> for FetchFault {
     /// What somebody else did to a branch, or what it contains, concerns no other task.
     fn from(fault: GitFault) -> Self {
         let concerns = match fault.trouble {
-            GitTrouble::NonFastForward => FetchConcern::Task,
-            GitTrouble::Rejected | GitTrouble::Incomplete => FetchConcern::Rules,
+            GitTrouble::NonFastForward | GitTrouble::Incomplete => FetchConcern::Task,
+            GitTrouble::Rejected => FetchConcern::Rules,
             _ => FetchConcern::All,
         };
         Self { why: short(&fault.into()), concerns }
@@ -119,7 +119,7 @@ impl Coordinator<'_> {
         for (task, number, commit) in own.chain(others) {
             let branch = self.record.branch(task, number);
             if access.seen(&format!("refs/heads/{branch}"))?.is_none() {
-                push(access, &branch, commit, &[])?;
+                push(access, &branch, commit, &[], None)?;
             }
         }
         Ok(())
@@ -227,6 +227,7 @@ impl Coordinator<'_> {
         let here = if record.tip == record.commit { record.commit.clone() } else { None };
         let branch = self.record.branch(task, record.attempt);
         let (terms, before) = (self.record.terms.clone(), record.commit.clone());
+        let stands_on = record.stands_on.clone();
         let (clone, to) =
             (self.files.clone(task, record.attempt), workspace::tracked(&terms.name, task));
         let (is_local, access, task) = (self.record.is_local(), self.remote.clone(), task.clone());
@@ -239,12 +240,8 @@ impl Coordinator<'_> {
             };
             let pushed = fetched.and_then(|commit| {
                 if let (Some(access), Some(commit), false) = (&access, &commit, is_pushed) {
-                    push(
-                        access,
-                        &branch,
-                        commit,
-                        &workspace::brought(&terms, &task, before.as_deref()),
-                    )?;
+                    let known = workspace::brought(&terms, &task, before.as_deref());
+                    push(access, &branch, commit, &known, stands_on.as_deref())?;
                 }
                 Ok(commit)
             });
@@ -335,14 +332,17 @@ impl Coordinator<'_> {
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
             let known = workspace::brought(&terms, &task, record.commit.as_deref());
             let deleted = access.map_or(Ok(()), |access| delete(&access, &pattern, &known));
-            let removed = deleted.map_err(Error::from).and_then(|()| {
-                (1..=record.attempt).try_for_each(|number| {
-                    let branch = task.branch(&terms.name, number);
-                    let (clone, commit) = (files.clone(&task, number), record.commit.as_deref());
-                    kept.extend(workspace::remove(&terms.repository, &clone, &branch, commit)?);
-                    Ok(files.remove_attempt(&task, number)?)
-                })
+            // Where a rule of the remote keeps the branches, no later try removes them.
+            let is_over =
+                deleted.as_ref().map_or_else(|it| it.trouble == GitTrouble::Rejected, |()| true);
+            let numbers = 1..=if is_over { record.attempt } else { 0 };
+            let removed = numbers.map(|number| -> Result<()> {
+                let branch = task.branch(&terms.name, number);
+                let (clone, commit) = (files.clone(&task, number), record.commit.as_deref());
+                kept.extend(workspace::remove(&terms.repository, &clone, &branch, commit)?);
+                Ok(files.remove_attempt(&task, number)?)
             });
+            let removed = removed.collect::<Result<()>>().and(deleted.map_err(Error::from));
             Box::new(move |it| it.take_removed(&task, removed, &kept))
         });
     }
@@ -351,7 +351,7 @@ impl Coordinator<'_> {
         if let Err(error) = removed {
             let (why, fleet) = (short(&error), &self.record.terms.name);
             return self.note(&format!(
-                "{task} has landed, and some of what it left stays: {why}; the next start or \
+                "{task} has landed, and some of what it left stays: {why}; \
                  crew fleet clean {fleet} removes that"
             ));
         }
@@ -391,7 +391,10 @@ impl Coordinator<'_> {
     /// push.
     pub(super) fn take_pushed(&mut self, starts: usize, pushed: Result<bool, StoreFault>) {
         self.store.answered(pushed.is_ok());
-        self.ready += if pushed.is_ok() { starts } else { 0 };
+        if pushed.is_ok() {
+            // A signal may have let go of some of them.
+            self.ready = (self.ready + starts).min(self.starts.len());
+        }
         self.heed("push", pushed.map(drop));
     }
 
@@ -417,7 +420,12 @@ impl Coordinator<'_> {
         } else if self.ready > 0 {
             self.ready -= 1;
             let start = self.starts.remove(0);
-            self.carry_out(start);
+            match start {
+                Effect::Start { task, .. } if self.record.request_of(&task).is_some() => {
+                    self.take_in(FleetEvent::NotStarted { task, why: STOPPED.to_owned() });
+                }
+                start => self.carry_out(start),
+            }
         }
     }
 
@@ -509,12 +517,13 @@ fn note_in(log: &Path, line: &str) {
 }
 
 /// Pushes the branch of an attempt over what is known of it. What somebody else pushed there is
-/// left alone.
+/// left alone. The commit that it stands on came from the remote.
 fn push(
     access: &RemoteAccess,
     branch: &str,
     commit: &str,
     known: &[String],
+    stands_on: Option<&str>,
 ) -> Result<(), GitFault> {
     let name = format!("refs/heads/{branch}");
     let old = access.seen(&name)?;
@@ -528,7 +537,8 @@ fn push(
         return Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, cure));
     }
     // Hosts refuse a branch that points to files they do not have.
-    access.send_lfs(commit)?;
+    let has: Vec<String> = old.iter().cloned().chain(stands_on.map(str::to_owned)).collect();
+    access.send_lfs(commit, &has)?;
     let update = RefUpdate { name, old, new: Some(commit.to_owned()) };
     // Where it is refused, it moved just now: the next try looks again.
     access.refs()?.swap(&[update]).map(drop)
@@ -569,7 +579,14 @@ fn delete(access: &RemoteAccess, pattern: &str, known: &[String]) -> Result<(), 
     let mut found = refs.list(&[pattern])?;
     found.retain(|it| git::is_held(&access.repository, &it.id, known));
     let gone = found.into_iter().map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });
-    refs.swap(&gone.collect::<Vec<_>>()).map(drop)
+    match refs.swap(&gone.collect::<Vec<_>>())? {
+        SwapResult::Refused => {
+            let cause = format!("{pattern} changed just now");
+            let cure = "the next try looks again";
+            Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, cure))
+        }
+        SwapResult::Done => Ok(()),
+    }
 }
 
 #[cfg(test)]

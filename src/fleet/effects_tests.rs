@@ -68,14 +68,14 @@ fn a_branch_is_pushed_over_what_came_from_the_task_and_over_nothing_else() {
     let work = ["one", "two", "three"].map(|words| yard.commit(words));
     for commit in &work {
         let known = yard.bring(commit);
-        push(&yard.access, BRANCH, commit, &known).unwrap();
+        push(&yard.access, BRANCH, commit, &known, None).unwrap();
         assert_eq!(yard.there(BRANCH).as_ref(), Some(commit));
     }
     // A push whose answer and whose record were lost was of an earlier one.
     yard.sh(&format!("cd repo; git push -qf ../hub.git {}:refs/heads/{BRANCH}", work[1]));
     let newest = yard.commit("four");
     let known = yard.bring(&newest);
-    push(&yard.access, BRANCH, &newest, &known).unwrap();
+    push(&yard.access, BRANCH, &newest, &known, None).unwrap();
 
     let theirs = yard.sh(&format!(
         "cd repo; git checkout -q {newest}; git commit -q --allow-empty -m theirs
@@ -83,7 +83,7 @@ fn a_branch_is_pushed_over_what_came_from_the_task_and_over_nothing_else() {
     ));
     let next = yard.commit("five");
     let known = yard.bring(&next);
-    let refused = push(&yard.access, BRANCH, &next, &known).unwrap_err();
+    let refused = push(&yard.access, BRANCH, &next, &known, None).unwrap_err();
     assert_eq!(refused.trouble, GitTrouble::NonFastForward, "{refused}");
     assert_eq!(yard.there(BRANCH), Some(theirs), "though their commit is here");
 }

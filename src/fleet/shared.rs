@@ -72,10 +72,11 @@ impl RemoteAccess {
         Ok(self.refs()?.list(&[name])?.pop().map(|found| found.id))
     }
 
-    /// Sends the files of git LFS that a commit adds to what the remote was seen to have.
-    pub fn send_lfs(&self, commit: &str) -> Result<(), GitFault> {
+    /// Sends the files of git LFS that a commit adds to what the remote was seen to have, and to
+    /// commits that it has.
+    pub fn send_lfs(&self, commit: &str, has: &[String]) -> Result<(), GitFault> {
         let stop = || self.patience.signals.times() > 1;
-        referred::send_lfs(&self.repository, &self.remote.name, commit, &stop)
+        referred::send_lfs(&self.repository, &self.remote.name, commit, has, &stop)
     }
 }
 

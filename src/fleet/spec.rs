@@ -130,8 +130,9 @@ pub struct Coordination {
     /// The newest report of each running attempt.
     pub reports: BTreeMap<TaskId, AttemptReport>,
     /// The running tasks that continue where they report a pause: it was lifted before that, or it
-    /// was for a new share of the fleet's money.
-    pub to_continue: BTreeSet<TaskId>,
+    /// was for a new share of the fleet's money. With the iterations that each had finished then: a
+    /// pause ends the one in progress.
+    pub to_continue: BTreeMap<TaskId, u32>,
     /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at
     /// the start, and takes out what it finds gone.
     pub clones: BTreeSet<TaskId>,

@@ -143,11 +143,17 @@ impl Turn<'_> {
 
     pub(super) fn pass(&mut self, id: &TaskId, request: FleetRequest) {
         match request {
-            FleetRequest::Resume { .. } => drop(self.known.to_continue.insert(id.clone())),
+            FleetRequest::Resume { .. } => self.continue_after_a_pause(id),
             FleetRequest::Task(_) => drop(self.known.to_continue.remove(id)),
             FleetRequest::Tell { .. } => {}
         }
         self.effects.push(Effect::Pass { task: id.clone(), request });
+    }
+
+    /// Has a task continue where it reports a pause of the iteration that it is in.
+    pub(super) fn continue_after_a_pause(&mut self, id: &TaskId) {
+        let done = self.known.reports.get(id).map_or(0, |report| report.carried.completed);
+        self.known.to_continue.insert(id.clone(), done);
     }
 
     pub(super) fn file(&self, id: &TaskId) -> String {
@@ -171,7 +177,7 @@ impl Turn<'_> {
         if !task.is_running() {
             return;
         }
-        if self.known.signals == 0 {
+        if self.known.signals == 0 && self.record.request_of(id).is_none() {
             self.known.starts.fail(self.now);
             self.note(format!("{id} could not start: {why}"));
         }
@@ -194,6 +200,9 @@ impl Turn<'_> {
             self.say(FleetLine::Iteration { task: id.clone(), iteration, of, what });
         }
         let before = self.known.reports.insert(id.clone(), report.clone());
+        if let (None, Some(done)) = (&before, self.known.to_continue.get_mut(id)) {
+            *done = report.carried.completed;
+        }
         let (rested, had_loop) = before.map_or((false, false), |it| (it.rests(), it.has_loop()));
         match &report.phase {
             AttemptPhase::Waiting { until, why } if !rested => {
@@ -234,11 +243,14 @@ impl Turn<'_> {
         if !task.is_running() || task.attempt != number {
             return;
         }
-        self.known.reports.remove(id);
+        let report = self.known.reports.remove(id);
         let asked = self.record.request_of(id).cloned();
         let (cancel, is_signal) = (self.record.cancel_of(id), self.known.signals > 0);
         // A start lifts each pause, also one that is found before the folder is read.
-        let continues = self.known.to_continue.remove(id) || !self.known.has_begun;
+        let done = report.map_or(0, |report| report.carried.completed);
+        // One that comes iterations later is another pause.
+        let lifted = self.known.to_continue.remove(id).is_some_and(|then| done <= then + 1);
+        let continues = lifted || !self.known.has_begun;
         let is_expected = continues || is_signal || asked.is_some();
         match (end, cancel, &task.sent_back) {
             (AttemptEnd::Ended(ending), ..) if ending.is_completed() && !self.lands() => {
@@ -450,7 +462,8 @@ impl Turn<'_> {
             let what = if is_refused { "pushed" } else { "fetched" };
             self.note(format!("{id} cannot be {what}: {why}; it is tried again"));
         }
-        let is_cancelled = task.ending().is_some_and(TaskEnding::is_cancelled);
+        let is_cancelled = task.ending().is_some_and(TaskEnding::is_cancelled)
+            || self.record.request.as_ref().is_some_and(TaskRequest::is_cancel);
         let is_enough = if is_refused { is_cancelled } else { times >= FETCH_FAILURES_MAX };
         if !is_enough || task.is_running() {
             return;

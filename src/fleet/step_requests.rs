@@ -65,7 +65,7 @@ impl Turn<'_> {
             let lacks = self.record.task(&id).is_some_and(|task| lacks_a_share(self.record, task));
             if lacks && self.record.request_of(&id).is_none() {
                 self.pause(&id);
-                self.known.to_continue.insert(id);
+                self.continue_after_a_pause(&id);
             }
         }
     }

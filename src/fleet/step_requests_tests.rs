@@ -51,6 +51,15 @@ fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
         }
         assert_eq!(state(bench.task("a")), expected);
     }
+    // One that comes iterations later is another pause, of the loop alone.
+    for (done, expected) in [(2, "runs 1"), (3, "waits, to pause")] {
+        let mut bench = bench();
+        bench.step(FleetEvent::Reported(id("a"), a_report(1, 1, None)));
+        bench.step(resume("a"));
+        let report = a_report(1, done, Some(AttemptEnd::Paused));
+        bench.step(FleetEvent::Reported(id("a"), report));
+        assert_eq!(state(bench.task("a")), expected, "after {done}");
+    }
     // By a start, which finds the report before or after it has read the folder.
     for is_known_before in [true, false] {
         let mut bench = bench();

@@ -513,10 +513,20 @@ fn a_branch_that_the_remote_refuses_holds_its_own_task_alone_until_that_is_cance
     assert!(bench.task("b").is_running() && bench.known.trouble().is_none(), "{effects:?}");
     (0..9).for_each(|_| drop(bench.step(refused())));
     assert_eq!((state(bench.task("a")), bench.task("a").is_fetched()), ("lands".into(), false));
-    let cancel = TaskRequest::Cancel { now: false, by_agent: false, reason: None };
-    bench.step(FleetEvent::Requested(Some(id("a")), FleetRequest::Task(cancel)));
+    let cancel = |of| {
+        let cancel = TaskRequest::Cancel { now: false, by_agent: false, reason: None };
+        FleetEvent::Requested(of, FleetRequest::Task(cancel))
+    };
+    bench.step(cancel(Some(id("a"))));
     bench.step(refused());
     assert!(bench.task("a").is_fetched() && bench.task("a").ending().unwrap().is_cancelled());
+    // Completed work stays completed when its fleet is cancelled, and is waited for no longer.
+    let completed = TaskRecord { tip: Some(commit(2)), ..an_ended_task(Outcome::Completed) };
+    let mut bench = Bench::of(LandingMode::No, vec![("a", completed)]);
+    bench.step(refused());
+    bench.step(cancel(None));
+    let effects = bench.step(refused());
+    assert!(bench.task("a").is_fetched() && effects.contains(&Effect::Finish), "{effects:?}");
     // Nor does an end by a signal wait for it.
     let mut bench = Bench::of(LandingMode::Main, vec![("a", work())]);
     bench.step(refused());

@@ -127,11 +127,13 @@ impl Referred<'_> {
     }
 }
 
-/// Sends the files of git LFS that a commit adds to what a remote of this name was seen to have.
+/// Sends the files of git LFS that a commit adds to what a remote of this name was seen to have,
+/// and to other commits that it has.
 pub fn send_lfs(
     repository: &Path,
     remote: &str,
     commit: &str,
+    has: &[String],
     stop: Stop<'_>,
 ) -> Result<(), GitFault> {
     let variables = ssh(repository);
@@ -143,7 +145,12 @@ pub fn send_lfs(
         places: &[repository],
         branch: None,
     };
-    push.send(&[commit, "--not", &format!("--remotes={remote}")])
+    let has = has.iter().map(String::as_str).filter(|id| *id != commit);
+    let seen = format!("--remotes={remote}");
+    // One that is not here excludes nothing.
+    push.send(
+        &[commit, "--ignore-missing", "--not", &seen].into_iter().chain(has).collect::<Vec<_>>(),
+    )
 }
 
 /// The address that a relative one of `.gitmodules` means, beside the remote's own.
