@@ -11,6 +11,7 @@ use super::plan::overlap;
 use super::record::{FleetRecord, FleetSetup, LOCAL, TaskEnding, TaskRecord};
 use super::step::DescribedTask;
 use super::tasks::DescribedFleet;
+use super::tasks::trust::planted;
 use crate::engine::fleet::{LandingMode, TaskId};
 use crate::engine::record::{Check, Permissions};
 use crate::engine::text::{Shown, clean, is_word_of, named, one_line};
@@ -87,6 +88,7 @@ pub fn page(
         most_overlaps => OVERLAPS_MAX,
         rows => rows(setup, tasks, width),
         include => setup.include.as_deref().map(|it| Shown(it.trim()).to_string().replace("\\n", ", ")),
+        planted => planted(setup, record.map(|record| &record.terms)),
         keeps => setup.land_keep.iter().map(|glob| shown(glob)).collect::<Vec<_>>(),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
         new => described.untrusted.iter().map(name_of).collect::<Vec<_>>(),

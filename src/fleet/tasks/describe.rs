@@ -331,8 +331,8 @@ fn contracts(
     Ok((tasks, distinct(notes.into_iter())))
 }
 
-/// A fault of the settings. They apply to every task, so no file of the folder is named, and a fleet
-/// cannot start without them.
+/// A fault of the settings. They apply to every task, so no file of the folder is named, and no
+/// option of a fleet leaves them out.
 fn fault_of_settings(error: &Error) -> UsageError {
     let text = error_text(error);
     let (what, fix) = text.split_once("\nhint: ").unwrap_or((&text, terms::WITHOUT_PROJECT));

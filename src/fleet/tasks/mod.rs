@@ -16,7 +16,7 @@ mod options;
 mod properties;
 #[cfg(test)]
 mod tests;
-mod trust;
+pub mod trust;
 
 pub use self::describe::{describe, refuse_other_fleet, refuse_other_folder};
 use super::record::FleetSetup;

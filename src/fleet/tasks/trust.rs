@@ -52,7 +52,7 @@ fn terms(file: &FleetFile) -> String {
 }
 
 /// What has come into git's settings since an earlier start.
-fn planted(setup: &FleetSetup, known: Option<&FleetSetup>) -> Vec<String> {
+pub fn planted(setup: &FleetSetup, known: Option<&FleetSetup>) -> Vec<String> {
     let both = known.and_then(|known| known.trusted.as_ref()).zip(setup.trusted.as_ref());
     let changed = both.into_iter().flat_map(|(before, now)| now.changed_since(before));
     let changed = changed.filter(|it| it.names_a_program() || it.leads_a_remote());
