@@ -192,7 +192,11 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
             )
         ));
     }
-    let here = named.task.as_ref().and_then(|task| named.loop_of(home, task)).filter(|_| *now);
+    let here = match &named.task {
+        Some(task) if *now => named.loop_of(home, task),
+        None if *now => Some(named.own_loop(home)?),
+        _ => None,
+    };
     let is_woken = here.map_or(Ok(false), |record| end_wait(home, &record.id, arguments))?;
     if !is_woken {
         print::out(&named.resume(home, answer.tell.as_deref(), answer.accept_test_changes)?);

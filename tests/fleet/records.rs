@@ -102,9 +102,11 @@ fn a_coordinator_that_was_falsely_thought_dead_lands_nothing_and_ends_what_it_st
     let first = world.start(&["--land"]);
     world.until_noted("here");
     world.until_noted("begun.b");
-    world.until("its branch is pushed", |world| {
+    world.until("its branch is pushed, and the remote's record says that it lands", |world| {
+        let tasks = &there(world)["tasks"];
         world.shown("fleet/repo/a/1", "work-a") == "m1\n"
-            && there(world)["tasks"]["b"]["attempt"] == 1
+            && tasks["a"]["state"]["is"] == "landing"
+            && tasks["b"]["attempt"] == 1
     });
     let refused = second.start(&["--land"]).wait(LONG);
     assert_eq!(refused.code(), 1, "{refused:#?}");

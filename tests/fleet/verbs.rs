@@ -149,9 +149,9 @@ fn what_nobody_would_read_or_obey_is_refused() {
     1 crew: what is meant is completed
     hint: what is still to do is a task of its own
     2 crew: a task is resumed by its fleet, with the options of its file
-    hint: change them in tasks, which a running fleet reads again; --tell, --now and --accept-test-changes are typed
+    hint: change them in tasks, which a running fleet reads again; only --tell, --now and --accept-test-changes can be given here
     2 crew: a task is resumed by its fleet, with the options of its file
-    hint: change them in tasks, which a running fleet reads again; --tell, --now and --accept-test-changes are typed
+    hint: change them in tasks, which a running fleet reads again; only --tell, --now and --accept-test-changes can be given here
     2 crew: repo is a fleet
     hint: name one of its tasks: crew fleet status repo lists them
     2 crew: repo is a fleet

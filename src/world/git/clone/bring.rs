@@ -150,8 +150,8 @@ fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Sai
 /// refs.
 ///
 /// # Errors
-/// If git cannot read the clone or the clone leads elsewhere, or a submodule has commits that are neither at its remote nor in
-/// the person's repository.
+/// If git cannot read the clone or the clone leads elsewhere, or a submodule has commits that are
+/// neither at its remote nor in the person's repository.
 pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<String>, GitFault> {
     stays_inside(clone, GitStep::Refs)?;
     let mut commits = unknown_to(repository, clone, &tips(clone)?)?;
