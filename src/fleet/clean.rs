@@ -76,7 +76,8 @@ impl<'a> FleetLeftovers<'a> {
             format!("refs/crew/{fleet}/result/"),
             format!("refs/crew/{fleet}/request/"),
         ];
-        let here = readiness::refs_below(top, &[&work, &kept]).into_iter().map(|it| (it, false));
+        let here =
+            readiness::refs_below(top, &[&work, &kept]).into_iter().map(|found| (found, false));
         let there = [&heads, &results, &requests].map(|below| format!("{below}*"));
         let there = match &self.remote {
             Some(access) => access.refs()?.list(&there.each_ref().map(String::as_str))?,
@@ -130,7 +131,7 @@ impl<'a> FleetLeftovers<'a> {
             lines.push(format!("{:<7} {}", if *is_there { there } else { "ref" }, it.name));
         }
         if self.has_record {
-            lines.extend(self.shared.iter().map(|it| format!("{there:<7} {}", it.name)));
+            lines.extend(self.shared.iter().map(|found| format!("{there:<7} {}", found.name)));
             lines.push(format!("record  {}", self.files.root.display()));
         }
         lines
@@ -168,11 +169,12 @@ impl<'a> FleetLeftovers<'a> {
             }
         }
         let is_whole = self.has_record && files.clones().is_empty();
-        let (there, here): (Vec<_>, Vec<_>) = self.refs.into_iter().partition(|it| it.1);
+        let (there, here): (Vec<_>, Vec<_>) = self.refs.into_iter().partition(|found| found.1);
         if let Some(access) = &self.remote {
             let record = if is_whole { self.shared } else { None };
             let gone = there.into_iter().map(|(it, _)| it).chain(record);
-            let gone = gone.map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });
+            let gone =
+                gone.map(|found| RefUpdate { name: found.name, old: Some(found.id), new: None });
             if access.refs()?.swap(&gone.collect::<Vec<_>>())? == SwapResult::Refused {
                 bail!(has_changed(&terms.name));
             }

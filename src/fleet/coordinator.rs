@@ -114,7 +114,7 @@ pub(super) struct Coordinator<'a> {
     pub(super) ready: usize,
     /// The tasks whose jobs elsewhere are to be cancelled.
     pub(super) ends: Vec<TaskId>,
-    /// What was asked of attempts and has not reached them, in its order.
+    /// What was asked of attempts and has not reached them, the oldest first.
     pub(super) unsent: Vec<(TaskId, AttemptRequest)>,
     /// Whether that is being sent.
     pub(super) is_sending: bool,

@@ -433,7 +433,7 @@ fn a_message_that_does_not_reach_its_loop_is_kept_for_the_next_one() {
     let stage = Stage::new(true);
     let (mut record, now) = (stage.record(1), clock::now().wall);
     let mut task = TaskRecord::new("0123456789ab", 0, now);
-    // There is no such loop here.
+    // That loop is not here.
     (task.attempt, task.loop_id) = (1, Some(LoopId::from_random(7)));
     task.state = TaskState::Running { job: "7".to_owned(), since: now };
     let id: TaskId = "a".parse().unwrap();

@@ -140,7 +140,7 @@ impl Coordinator<'_> {
             return;
         }
         let is_open = |(task, asked): &(TaskId, AttemptRequest)| {
-            let record = self.record.task(task).filter(|it| it.attempt == asked.number);
+            let record = self.record.task(task).filter(|task| task.attempt == asked.number);
             record.is_some_and(TaskRecord::is_running)
         };
         let (open, over) = std::mem::take(&mut self.unsent).into_iter().partition(is_open);
@@ -333,8 +333,9 @@ impl Coordinator<'_> {
             let known = workspace::brought(&terms, &task, record.commit.as_deref());
             let deleted = access.map_or(Ok(()), |access| delete(&access, &pattern, &known));
             // Where a rule of the remote keeps the branches, no later try removes them.
-            let is_over =
-                deleted.as_ref().map_or_else(|it| it.trouble == GitTrouble::Rejected, |()| true);
+            let is_over = deleted
+                .as_ref()
+                .map_or_else(|fault| fault.trouble == GitTrouble::Rejected, |()| true);
             let numbers = 1..=if is_over { record.attempt } else { 0 };
             let removed = numbers.map(|number| -> Result<()> {
                 let branch = task.branch(&terms.name, number);
@@ -577,7 +578,7 @@ fn track(
 fn delete(access: &RemoteAccess, pattern: &str, known: &[String]) -> Result<(), GitFault> {
     let refs = access.refs()?;
     let mut found = refs.list(&[pattern])?;
-    found.retain(|it| git::is_held(&access.repository, &it.id, known));
+    found.retain(|branch| git::is_held(&access.repository, &branch.id, known));
     let gone = found.into_iter().map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });
     match refs.swap(&gone.collect::<Vec<_>>())? {
         SwapResult::Refused => {

@@ -75,7 +75,7 @@ impl Preflight<'_> {
         let wanted: Vec<String> =
             self.tasks.iter().map(|task| format!("{own}/{}", task.task.id)).collect();
         let here = readiness::refs_below(top, &["refs/remotes/crew"]).into_iter();
-        for name in in_the_way(&here.map(|it| it.name).collect::<Vec<_>>(), &wanted) {
+        for name in in_the_way(&here.map(|found| found.name).collect::<Vec<_>>(), &wanted) {
             let what = format!("{name} is in the way of the refs of the tasks");
             self.lacks(what, format!("git update-ref -d {name}"));
         }
@@ -116,7 +116,7 @@ impl Preflight<'_> {
         let FleetSetup { name, slots, executor, landing, .. } = self.setup;
         let (files, known) = (FleetFiles::of(home, name), store::read(home, name).ok().flatten());
         let cloned: BTreeSet<TaskId> = files.clones().into_iter().map(|(task, _)| task).collect();
-        let mut open: Vec<&TaskId> = self.tasks.iter().map(|it| &it.task.id).collect();
+        let mut open: Vec<&TaskId> = self.tasks.iter().map(|task| &task.task.id).collect();
         if let Some(known) = known {
             open.retain(|id| known.task(id).is_none_or(|task| task.ending().is_none()));
         }

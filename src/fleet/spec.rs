@@ -203,7 +203,7 @@ impl TaskRecord {
     pub fn spent_limit(&self, limits: &Limits) -> Option<&'static str> {
         let Carried { completed, awake_ms, usage, .. } = &self.carried;
         let mut names = LimitName::BOUNDS.into_iter();
-        Some(word(&names.find(|it| limits.is_spent(*it, *completed, *awake_ms, usage))?))
+        Some(word(&names.find(|limit| limits.is_spent(*limit, *completed, *awake_ms, usage))?))
     }
 }
 

@@ -411,7 +411,7 @@ fn a_limit_that_is_lowered_while_tasks_run_is_shared_anew_after_their_iterations
     bench.record.terms.max_cost_micros = 10_000_000;
     let described = bench.known.described.clone();
     let pauses =
-        |effects: &[Effect]| effects.iter().filter(|it| effect(it) == "pass pause").count();
+        |effects: &[Effect]| effects.iter().filter(|one| effect(one) == "pass pause").count();
     assert_eq!(pauses(&bench.step(FleetEvent::Described(described.clone()))), 0);
     bench.record.terms.max_cost_micros = 6_000_000;
     assert_eq!(pauses(&bench.step(FleetEvent::Described(described))), 2);

@@ -187,7 +187,7 @@ fn work(orders: &str) {
     }
 }
 
-/// The processes of a queue, in its order.
+/// The processes of a queue, the next one first.
 fn order(home: &Home) -> Vec<i32> {
     let now = clock::now().wall;
     let last = SlotTicket::new(0, 1, now, 0, 0);

@@ -106,7 +106,7 @@ pub fn establish(
     let NewOwner { owner, memory } = new_owner;
     let Prepared { place, contract, mut notes, carried, fleet, .. } = prepared;
     notes.extend(vacated);
-    notes.extend(put_back_in(&place).err().map(|it| it.line()));
+    notes.extend(put_back_in(&place).err().map(|fault| fault.line()));
     let id = LoopId::from_random(env::random());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
     record.fleet = fleet;

@@ -70,7 +70,8 @@ impl SlotTicket {
     pub fn those_before(&self, queue: Vec<Self>, now: DateTime<Utc>) -> Vec<Self> {
         let rank = |ticket: &Self| (Reverse(ticket.urgency(now)), ticket.clone());
         let mine = rank(self);
-        let mut before: Vec<Self> = queue.into_iter().filter(|it| rank(it) < mine).collect();
+        let mut before: Vec<Self> =
+            queue.into_iter().filter(|ticket| rank(ticket) < mine).collect();
         before.sort_by_cached_key(rank);
         before
     }

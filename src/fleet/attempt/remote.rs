@@ -212,7 +212,7 @@ impl RemoteLink {
         let found = found.filter(|it| state.request.as_ref() != Some(&it.id));
         if let Some(mut asked) = document::<Vec<AttemptRequest>>(&refs, found)? {
             let LinkState { obeyed, waiting, .. } = &mut *state;
-            asked.retain(|it| it.number == self.number && !obeyed.contains(&it.id));
+            asked.retain(|request| request.number == self.number && !obeyed.contains(&request.id));
             *waiting = asked;
             state.request = found.map(|it| it.id.clone());
         }
@@ -436,7 +436,7 @@ pub fn send_request(
     let before = document(refs, there.first())?;
     let mut requests: Vec<AttemptRequest> = before.unwrap_or_default();
     // The answer to an earlier try may have been lost.
-    requests.retain(|it| it.number == asked.number && it.id != asked.id);
+    requests.retain(|request| request.number == asked.number && request.id != asked.id);
     requests.push(asked.clone());
     requests.drain(..requests.len().saturating_sub(REQUESTS_MAX));
     let new = refs.commit(&serde_json::to_string(&requests)?, None)?;

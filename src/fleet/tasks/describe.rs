@@ -301,8 +301,10 @@ fn contracts(
     folder: &Path,
 ) -> Result<(Vec<DescribedTask>, Vec<String>)> {
     let place = place::place(&setup.repository, None)?;
-    let known = terms::look(home, &place.checkout, true).map_err(|it| fault_of_settings(&it))?;
-    let trusted = terms::refuse_untrusted(home, &known, "").map_err(|it| fault_of_settings(&it))?;
+    let known =
+        terms::look(home, &place.checkout, true).map_err(|error| fault_of_settings(&error))?;
+    let trusted =
+        terms::refuse_untrusted(home, &known, "").map_err(|error| fault_of_settings(&error))?;
     let (mut tasks, mut notes) = (Vec::new(), Vec::from_iter(trusted));
     let mut faults = Faults::default();
     FLEET_FILE.clone_into(&mut faults.file);

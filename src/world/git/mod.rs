@@ -285,7 +285,8 @@ impl<'a> Git<'a> {
 
     fn head(self) -> (Option<String>, Option<String>) {
         let both = ["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"];
-        if let Some((commit, name)) = self.line(&both).as_deref().and_then(|it| it.split_once('\n'))
+        if let Some((commit, name)) =
+            self.line(&both).as_deref().and_then(|line| line.split_once('\n'))
         {
             let branch = name.strip_prefix("refs/heads/");
             return (branch.map(str::to_owned), Some(commit.to_owned()));

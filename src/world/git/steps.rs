@@ -227,11 +227,11 @@ pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
     let expected = format!("{}\n{1}\n{1}", clone.display(), own.display());
     // A git of 2.54 takes an address there.
     let refs = || Git::here(clone).line(&["config", "--get", "extensions.refStorage"]);
-    let is_led = || may_be_2_54() && refs().is_some_and(|it| it.contains(':'));
+    let is_led = || may_be_2_54() && refs().is_some_and(|storage| storage.contains(':'));
     if !tree::is_folder(&own) || found() != Some(expected) || is_led() {
         return lost(format!("{} is not a repository of its own any more", clone.display()));
     }
-    let enters = |below: &Path| !UNSEEN.iter().any(|it| below == Path::new(it));
+    let enters = |below: &Path| !UNSEEN.iter().any(|name| below == Path::new(name));
     let names = tree::files_within(&own, CLONE_NAMES, enters);
     let is_link = |name: &&PathBuf| {
         tree::kind(&own.join(name)) == "link" && name.as_path() != Path::new("hooks")

@@ -45,7 +45,7 @@ pub fn trust(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result
 pub fn forget(home: &Home, checkout: &Path) -> io::Result<Vec<String>> {
     let known = read(home, checkout);
     disk::remove(&home.trust_file(checkout))?;
-    Ok(known.map_or_else(|error| vec![error.to_string()], |it| it.into_values().collect()))
+    Ok(known.map_or_else(|error| vec![error.to_string()], |texts| texts.into_values().collect()))
 }
 
 fn digest(need: &TrustRequest) -> String {

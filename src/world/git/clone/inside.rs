@@ -89,7 +89,7 @@ fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<boo
         return Ok(false);
     }
     twin.well(&["update-ref", "--no-deref", "HEAD", commit])?;
-    // It was at the remote or in the person's: it is no work of an agent.
+    // It was at the remote or in the person's: an agent did not make it.
     twin.well(&["update-ref", BEGAN, commit])?;
     Ok(true)
 }

@@ -226,7 +226,7 @@ fn files_of_git_lfs_that_an_agent_made_come_with_its_branch_if_they_are_what_the
     let yard = Yard::with_origin();
     cloned_of(&yard, "repo", None, "c/vat.1");
     yard.identify("c/vat.1");
-    let [made, forged] = ["made", "forged"].map(|it| crate::world::store::hash(it.as_bytes()));
+    let [made, forged] = ["made", "forged"].map(|text| crate::world::store::hash(text.as_bytes()));
     let below = |id: &str| format!("lfs/objects/{}/{}/{id}", &id[..2], &id[2..4]);
     for (name, id, content) in [("a.bin", &made, "made"), ("b.bin", &forged, "another")] {
         let pointer =
