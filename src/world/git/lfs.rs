@@ -31,8 +31,10 @@ pub(super) struct LfsPush<'a> {
     /// The name of the remote there, and its address.
     pub remote: &'a str,
     pub address: &'a str,
-    /// The working trees whose repositories may have the files.
-    pub places: &'a [&'a Path],
+    /// The working tree of the repository that sends them.
+    pub repository: &'a Path,
+    /// Clones that may have the files, too. Agents write their settings.
+    pub clones: &'a [&'a Path],
     /// The branch whose files are sent. Without one they are sent by their ids.
     pub branch: Option<&'a str>,
 }
@@ -44,7 +46,9 @@ impl LfsPush<'_> {
     /// # Errors
     /// [`GitTrouble::Incomplete`] if they are not all at the remote, or that cannot be known.
     pub fn send(&self, commits: &[&str]) -> Result<(), GitFault> {
-        if !self.places.iter().any(|place| uses_lfs(place)) {
+        let stores = self.stores();
+        let mut trees = self.clones.iter().chain([&self.repository]);
+        if !trees.any(|tree| names_lfs(tree)) && !stores.iter().any(|store| disk::exists(store)) {
             return Ok(());
         }
         let files = added(self.git, commits).ok_or_else(|| {
@@ -57,11 +61,12 @@ impl LfsPush<'_> {
             )
         })?;
         let address = self.address.strip_prefix("file://").unwrap_or(self.address);
+        let remote = self.git.folder.join(address);
         // It has all of none, too.
-        if are_on_disk(&self.git.folder.join(address), &files) {
+        if [".git/lfs", "lfs"].iter().any(|store| are_in(&remote.join(store), &files)) {
             return Ok(());
         }
-        self.push(&files).map_err(|why| {
+        self.push(&files, &stores).map_err(|why| {
             let files_of = count(files.len() as u64, "file");
             let remote = without_secrets(self.remote);
             let cause = format!("{files_of} of git LFS may be missing on {remote}: {why}");
@@ -71,7 +76,7 @@ impl LfsPush<'_> {
 
     fn cure(&self, file: &str) -> String {
         let remote = without_secrets(self.remote);
-        let place = self.places.first().copied().unwrap_or(self.git.folder);
+        let place = self.clones.first().copied().unwrap_or(self.repository);
         if let Some(branch) = self.branch {
             format!("git lfs push {remote} {branch}")
         } else {
@@ -80,18 +85,24 @@ impl LfsPush<'_> {
         }
     }
 
+    /// The stores that may have the files: that of the repository, and the usual one of each clone.
+    fn stores(&self) -> Vec<PathBuf> {
+        let own = folder(self.repository).map(|folder| store(&folder));
+        let folders = self.clones.iter().filter_map(|clone| folder(clone));
+        own.into_iter().chain(folders.map(|folder| common(&folder).join("lfs"))).collect()
+    }
+
     /// Has git-lfs send them. The error is a sentence fragment.
-    fn push(&self, files: &[String]) -> Result<(), String> {
+    fn push(&self, files: &[String], stores: &[PathBuf]) -> Result<(), String> {
         // git-lfs takes a path for the name of a remote.
         let is_path = self.remote.starts_with('/');
         let remote = format!("{}{}", if is_path { "file://" } else { "" }, self.remote);
         if let Some(branch) = self.branch {
             return self.run(&["lfs", "push", &remote, &format!("refs/heads/{branch}")]);
         }
-        let stores = self.places.iter().filter_map(|place| folder(place).map(|it| common(&it)));
-        let store = stores.into_iter().find(|store| are_on_disk(store, files));
+        let store = stores.iter().find(|store| are_in(store, files));
         let store = store.ok_or("they are not all on this machine")?;
-        let storage = format!("lfs.storage={}", store.join("lfs").display());
+        let storage = format!("lfs.storage={}", store.display());
         let form = ["-c", &storage, "lfs", "push", "--object-id", &remote];
         files.chunks(AT_ONCE).try_for_each(|some| {
             self.run(&form.into_iter().chain(some.iter().map(String::as_str)).collect::<Vec<_>>())
@@ -113,7 +124,7 @@ impl LfsPush<'_> {
 pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io::Result<()> {
     let theirs = clone.join(".git/lfs/objects");
     let (true, Some(own)) = (disk::is_folder(&theirs), folder(repository)) else { return Ok(()) };
-    let own = common(&own).join("lfs/objects");
+    let own = store(&own).join("objects");
     let git = Git { within: Some(LFS_WITHIN), ..Git::lazily(repository) };
     let added = added(git, commits);
     let added = added.ok_or_else(|| io::Error::other("git cannot list its files of git LFS"))?;
@@ -155,10 +166,17 @@ pub(super) fn pointers(git: Git<'_>, objects: &[u8]) -> Option<Vec<String>> {
     Some(lfs_pointers(&batch.printed(&["cat-file", "--batch"])?))
 }
 
-/// Whether the repository in this folder has all of these files.
-fn are_on_disk(repository: &Path, files: &[String]) -> bool {
-    let stores = [repository.join("lfs/objects"), repository.join(".git/lfs/objects")];
-    stores.iter().any(|store| files.iter().all(|id| disk::is_file(&store.join(below_store(id)))))
+/// The store of a repository by git's folder of a working tree, where git-lfs has it, too. The
+/// setting of an agent's clone can lead anywhere: no file is taken from there.
+pub(super) fn store(folder: &Path) -> PathBuf {
+    let own = format!("--git-dir={}", folder.display());
+    let set = Git::climbing(folder).line(&[&own, "config", "--get", "lfs.storage"]);
+    common(folder).join(set.filter(|place| !place.is_empty()).as_deref().unwrap_or("lfs"))
+}
+
+/// Whether a store has all of these files.
+fn are_in(store: &Path, files: &[String]) -> bool {
+    files.iter().all(|id| disk::is_file(&store.join("objects").join(below_store(id))))
 }
 
 /// The place of a file in a store.
@@ -166,10 +184,8 @@ pub(super) fn below_store(id: &str) -> PathBuf {
     Path::new(&id[..2]).join(&id[2..4]).join(id)
 }
 
-/// Whether git LFS is, or was, used in the repository of a checkout.
-fn uses_lfs(checkout: &Path) -> bool {
-    let store = folder(checkout).map(|folder| common(&folder).join("lfs"));
+/// Whether the attributes of a checkout give files to git LFS.
+fn names_lfs(checkout: &Path) -> bool {
     let attributes = disk::read_text(&checkout.join(".gitattributes"), ATTRIBUTES_BYTES);
-    store.is_some_and(|store| disk::exists(&store))
-        || attributes.ok().flatten().is_some_and(|text| text.contains("filter=lfs"))
+    attributes.ok().flatten().is_some_and(|text| text.contains("filter=lfs"))
 }

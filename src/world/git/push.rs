@@ -87,8 +87,8 @@ impl Steps<'_> {
         let address = url("pushurl").or_else(|| url("url")).unwrap_or_else(|| remote.to_owned());
         let variables = ssh(self.checkout());
         let git = Git { variables: &variables, online: true, ..self.git() };
-        let (places, branch_only) = (&[self.checkout()], Some(branch));
-        let push = LfsPush { git, remote, address: &address, places, branch: branch_only };
+        let (repository, address) = (self.checkout(), &*address);
+        let push = LfsPush { git, remote, address, repository, clones: &[], branch: Some(branch) };
         let (own, seen) = (format!("refs/heads/{branch}"), format!("--remotes={remote}"));
         push.send(&[&own, "--not", &seen])
     }

@@ -120,7 +120,8 @@ impl Referred<'_> {
             git: Git { variables: &variables, ..self.tree.git() },
             remote: self.url,
             address: self.url,
-            places: &[self.clone, self.repository, self.tree.folder],
+            repository: self.repository,
+            clones: &[self.clone, self.tree.folder],
             branch: None,
         };
         push.send(&[tip, "--not", main])
@@ -142,7 +143,8 @@ pub fn send_lfs(
         git: Git { variables: &variables, stop: Some(stop), ..Git::lazily(repository) },
         remote,
         address: &address,
-        places: &[repository],
+        repository,
+        clones: &[],
         branch: None,
     };
     let has = has.iter().map(String::as_str).filter(|id| *id != commit);

@@ -73,7 +73,7 @@ pub fn clone_local(
     let common = begin(source, terms, &twin, ends)?;
     let own = repository(source.checkout).unwrap_or_else(|| common.clone());
     twin.copy("info/sparse-checkout", &own.join("info/sparse-checkout"))?;
-    twin.share_lfs(&common, ends)?;
+    twin.share_lfs(&own, ends)?;
     twin.check_out(ends)?;
     inside::fill(source.checkout, &common, twin, ends)
 }
@@ -311,9 +311,12 @@ impl Twin {
         self.point_to(terms, start, base.as_deref(), true)
     }
 
-    /// Gives it those files of git LFS that its commit refers to, so that none is downloaded.
-    fn share_lfs(&self, common: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
-        let store = common.join("lfs/objects");
+    /// Gives it a store of git LFS with those files that its commit refers to, so that none is
+    /// downloaded. They come from the repository whose folder is `theirs`.
+    fn share_lfs(&self, theirs: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
+        // A person's own files may name another place for every repository.
+        self.add_settings(&remotes::written("lfs.storage", "lfs"))?;
+        let store = lfs::store(theirs).join("objects");
         if !disk::is_folder(&store) {
             return Ok(());
         }

@@ -211,14 +211,26 @@ fn files_of_git_lfs_come_from_the_local_store() {
     let smudge = format!("sh -c 'cat > /dev/null; cat {store}/{id}'");
     yard.git("repo", &["config", "filter.lfs.smudge", &smudge]);
     yard.git("repo", &["config", "filter.lfs.clean", "cat"]);
-    yard.write(&format!("repo/.git/lfs/objects/9f/9f/{id}"), "large\n");
-    yard.write(&format!("repo/.git/lfs/objects/9f/9f/9f{}", "00".repeat(31)), "another\n");
     yard.write("repo/.gitattributes", "*.bin filter=lfs\n");
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 6\n");
     yard.commit_file("repo", "a.bin", &pointer);
-    cloned_of(&yard, "repo", None, "c/vat.1");
-    assert_eq!(yard.read("c/vat.1/a.bin"), "large\n");
-    assert_eq!(yard.sh("c/vat.1", "find .git/lfs -type f | wc -l").trim(), "1");
+    for (clone, (set, at)) in ["c/vat.1", "c/vat.2", "c/vat.3"].into_iter().zip(stores(&yard)) {
+        yard.git("repo", &["config", "lfs.storage", &set]);
+        yard.write(&format!("{at}/objects/9f/9f/{id}"), "large\n");
+        yard.write(&format!("{at}/objects/9f/9f/9f{}", "00".repeat(31)), "another\n");
+        cloned_of(&yard, "repo", None, clone);
+        assert_eq!(yard.read(&format!("{clone}/a.bin")), "large\n", "{set}");
+        assert_eq!(yard.sh(clone, "find .git/lfs -type f | wc -l").trim(), "1");
+        // Whatever the person's own files say.
+        assert_eq!(yard.git(clone, &["config", "lfs.storage"]), "lfs\n");
+        yard.sh(".", &format!("rm -r {at}"));
+    }
+}
+
+/// Values of `lfs.storage` in `repo`, each with the store that it means.
+fn stores(yard: &Yard) -> [(String, &'static str); 3] {
+    let absolute = yard.path("large").display().to_string();
+    [(String::new(), "repo/.git/lfs"), ("../media".to_owned(), "repo/media"), (absolute, "large")]
 }
 
 #[test]
@@ -226,17 +238,23 @@ fn files_of_git_lfs_that_an_agent_made_come_with_its_branch_if_they_are_what_the
     let yard = Yard::with_origin();
     cloned_of(&yard, "repo", None, "c/vat.1");
     yard.identify("c/vat.1");
-    let [made, forged] = ["made", "forged"].map(|text| crate::world::store::hash(text.as_bytes()));
-    let below = |id: &str| format!("lfs/objects/{}/{}/{id}", &id[..2], &id[2..4]);
-    for (name, id, content) in [("a.bin", &made, "made"), ("b.bin", &forged, "another")] {
+    let ids = ["made", "forged", "led"].map(|text| crate::world::store::hash(text.as_bytes()));
+    let below = |id: &str| format!("objects/{}/{}/{id}", &id[..2], &id[2..4]);
+    let places = [("made", ".git/lfs"), ("another", ".git/lfs"), ("led", "media")];
+    for (id, (content, place)) in ids.iter().zip(places) {
         let pointer =
             format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 4\n");
-        yard.commit_file("c/vat.1", name, &pointer);
-        yard.write(&format!("c/vat.1/.git/{}", below(id)), content);
+        yard.commit_file("c/vat.1", &format!("{content}.bin"), &pointer);
+        yard.write(&format!("c/vat.1/{place}/{}", below(id)), content);
     }
-    bring(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
-    assert_eq!(yard.read(&format!("repo/.git/{}", below(&made))), "made");
-    assert_eq!(yard.sh("repo", "find .git/lfs -type f | wc -l").trim(), "1");
+    // An agent can set it.
+    yard.git("c/vat.1", &["config", "lfs.storage", "../media"]);
+    for (set, at) in stores(&yard) {
+        yard.git("repo", &["config", "lfs.storage", &set]);
+        bring(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
+        assert_eq!(yard.read(&format!("{at}/{}", below(&ids[0]))), "made");
+        assert_eq!(yard.sh(at, "find . -type f | wc -l").trim(), "1");
+    }
 }
 
 #[test]

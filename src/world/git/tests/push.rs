@@ -8,6 +8,8 @@ use insta::assert_snapshot;
 
 use super::Yard;
 use crate::engine::git::{GitFault, GitTrouble, Pushed};
+use crate::world::git::Git;
+use crate::world::git::lfs::LfsPush;
 
 fn pushed(remote: &str, branch: &str) -> Pushed {
     Pushed {
@@ -330,4 +332,29 @@ fn a_file_of_git_lfs_that_the_remote_lacks_is_named_before_the_push() {
     if fault.cause.ends_with("git-lfs is not installed here") {
         assert_eq!(yard.push(), Ok(pushed("origin", "main")));
     }
+}
+
+#[test]
+fn files_of_git_lfs_are_sent_from_the_store_that_a_person_has_set_and_no_agent() {
+    let yard = Yard::with_origin();
+    let id = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
+    let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 7\n");
+    yard.git(".", &["clone", "-q", "repo", "clone"]);
+    yard.commit_file("repo", "in/a.bin", &pointer);
+    yard.write(&format!("media/objects/4d/7a/{id}"), "content");
+    let media = yard.path("media").display().to_string();
+    let missing = || {
+        let (repository, clone) = (yard.path("repo"), yard.path("clone"));
+        let (remote, clones) = (yard.path("origin.git").display().to_string(), [&*clone]);
+        let (remote, repository) = (&*remote, &*repository);
+        let (git, address) = (Git::lazily(repository), remote);
+        let push = LfsPush { git, remote, address, repository, clones: &clones, branch: None };
+        let sent = push.send(&["main", "--not", "origin/main"]);
+        sent.err().is_some_and(|fault| fault.cause.ends_with("not all on this machine"))
+    };
+    yard.write("clone/.gitattributes", "*.bin filter=lfs\n");
+    yard.git("clone", &["config", "lfs.storage", &media]);
+    assert!(missing());
+    yard.git("repo", &["config", "lfs.storage", &media]);
+    assert!(!missing());
 }
