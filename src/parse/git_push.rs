@@ -26,18 +26,26 @@ pub fn submodules_on_no_remote(text: &str) -> Vec<String> {
     paths.flatten().collect()
 }
 
-/// The files of git LFS whose pointers are among what `git cat-file --batch` printed, by the hash
-/// of their contents.
-pub fn lfs_pointers(batch: &[u8]) -> Vec<String> {
+/// A file of git LFS as its pointer says: the hash of its content, and its size.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LfsFile {
+    pub id: String,
+    pub bytes: u64,
+}
+
+/// The files of git LFS whose pointers are among what `git cat-file --batch` printed.
+pub fn lfs_pointers(batch: &[u8]) -> Vec<LfsFile> {
     let pointed = |(kind, content): (String, &[u8])| {
         let pointer = str::from_utf8(content).ok().filter(|_| kind == "blob")?;
         let mut lines =
             pointer.strip_prefix("version https://git-lfs.github.com/spec/v1\n")?.lines();
         // Lines of extensions may come first.
         let id = lines.find_map(|line| line.strip_prefix("oid sha256:"))?;
-        is_id(id).then(|| id.to_owned())
+        let bytes = lines.find_map(|line| line.strip_prefix("size "))?.parse().ok()?;
+        is_id(id).then(|| LfsFile { id: id.to_owned(), bytes })
     };
-    let mut files: Vec<String> = objects(batch).into_iter().flatten().filter_map(pointed).collect();
+    let mut files: Vec<LfsFile> =
+        objects(batch).into_iter().flatten().filter_map(pointed).collect();
     files.sort_unstable();
     files.dedup();
     files
@@ -356,10 +364,13 @@ mod tests {
             object("blob", &format!("{version}\next-0-foo sha256:00\noid sha256:{id}\nsize 1\n")),
             object("blob", &format!("quoted:\n{version}\noid sha256:{id}\nsize 12\n")),
         ];
-        assert_eq!(lfs_pointers(batch[..2].concat().as_bytes()), [id]);
-        assert_eq!(lfs_pointers(batch[2].as_bytes()), [id]);
-        assert_eq!(lfs_pointers(batch[3].as_bytes()), [""; 0]);
-        assert_eq!(lfs_pointers(b"b3 blob 3\nabc\n"), [""; 0]);
+        let file = |bytes| LfsFile { id: id.to_owned(), bytes };
+        assert_eq!(lfs_pointers(batch[..2].concat().as_bytes()), [file(12)]);
+        assert_eq!(lfs_pointers(batch[2].as_bytes()), [file(1)]);
+        assert_eq!(lfs_pointers(batch[3].as_bytes()), []);
+        assert_eq!(lfs_pointers(b"b3 blob 3\nabc\n"), []);
+        let without_size = object("blob", &format!("{version}\noid sha256:{id}\nsize -1\n"));
+        assert_eq!(lfs_pointers(without_size.as_bytes()), []);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files of git LFS: a commit has pointers to them, and each repository a store. git does not push
 //! them with a commit, and its clones lack them.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::Git;
 use super::head::{common, folder};
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::text::count;
-use crate::parse::git_push::{lfs_pointers, without_secrets};
+use crate::parse::git_push::{LfsFile, lfs_pointers, without_secrets};
 use crate::world::files::{disk, tree};
 use crate::world::store::hash_stream;
 
@@ -70,7 +70,7 @@ impl LfsPush<'_> {
             let files_of = count(files.len() as u64, "file");
             let remote = without_secrets(self.remote);
             let cause = format!("{files_of} of git LFS may be missing on {remote}: {why}");
-            GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, self.cure(&files[0]))
+            GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, self.cure(&files[0].id))
         })
     }
 
@@ -93,7 +93,7 @@ impl LfsPush<'_> {
     }
 
     /// Has git-lfs send them. The error is a sentence fragment.
-    fn push(&self, files: &[String], stores: &[PathBuf]) -> Result<(), String> {
+    fn push(&self, files: &[LfsFile], stores: &[PathBuf]) -> Result<(), String> {
         // git-lfs takes a path for the name of a remote.
         let is_path = self.remote.starts_with('/');
         let remote = format!("{}{}", if is_path { "file://" } else { "" }, self.remote);
@@ -105,7 +105,7 @@ impl LfsPush<'_> {
         let storage = format!("lfs.storage={}", store.display());
         let form = ["-c", &storage, "lfs", "push", "--object-id", &remote];
         files.chunks(AT_ONCE).try_for_each(|some| {
-            self.run(&form.into_iter().chain(some.iter().map(String::as_str)).collect::<Vec<_>>())
+            self.run(&form.into_iter().chain(some.iter().map(|file| &*file.id)).collect::<Vec<_>>())
         })
     }
 
@@ -122,23 +122,25 @@ impl LfsPush<'_> {
 /// git brings none with a commit. An agent may have left anything there, so a file is taken only if
 /// its content is what its name says.
 pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io::Result<()> {
-    let theirs = clone.join(".git/lfs/objects");
+    let theirs = clone.join(".git/lfs");
     let (true, Some(own)) = (disk::is_folder(&theirs), folder(repository)) else { return Ok(()) };
-    let own = store(&own).join("objects");
+    let own = store(&own);
     let git = Git { within: Some(LFS_WITHIN), ..Git::lazily(repository) };
     let added = added(git, commits);
     let added = added.ok_or_else(|| io::Error::other("git cannot list its files of git LFS"))?;
-    for id in added {
-        let (file, to) = (theirs.join(below_store(&id)), own.join(below_store(&id)));
-        if disk::exists(&to) || !["file", "program"].contains(&tree::kind(&file)) {
-            continue;
-        }
+    for file in added.iter().filter(|file| found(&own, file).is_none()) {
+        let there = found(&theirs, file).filter(|path| tree::kind(path) != "link");
+        let Some(from) = there.map_or(Ok(None), |path| disk::open(&path))? else { continue };
+        let to = place(&own, &file.id);
         let part = to.with_extension("crew");
         part.parent().map_or(Ok(()), disk::make_folder)?;
         // What a killed crew left there may be read-only.
         disk::remove(&part)?;
-        tree::copy_with_time(&file, &part)?;
-        if disk::open(&part)?.map(hash_stream).transpose()? == Some(id) {
+        let mut copy = disk::create_private(&part)?;
+        copy.set_permissions(from.metadata()?.permissions())?;
+        // It may grow while it is copied.
+        io::copy(&mut from.take(file.bytes), &mut copy)?;
+        if disk::open(&part)?.map(hash_stream).transpose()?.as_ref() == Some(&file.id) {
             disk::rename(&part, &to)?;
         } else {
             disk::remove(&part)?;
@@ -148,7 +150,7 @@ pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io
 }
 
 /// The files of git LFS to which what these commits add points; `None` where git cannot say.
-fn added(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
+fn added(git: Git<'_>, commits: &[&str]) -> Option<Vec<LfsFile>> {
     let form = ["rev-list", "--objects", "--no-object-names", SMALL];
     let objects = git.printed(&[&form[..], commits].concat())?;
     pointers(git, &objects)
@@ -160,8 +162,8 @@ pub(super) fn git_in(folder: &Path) -> String {
     if is_here { format!("git -C {}", quote(&folder.display().to_string())) } else { "git".into() }
 }
 
-/// The files that these objects point to, one id a line; `None` where git cannot read them.
-pub(super) fn pointers(git: Git<'_>, objects: &[u8]) -> Option<Vec<String>> {
+/// The files that these objects point to, one object a line; `None` where git cannot read them.
+pub(super) fn pointers(git: Git<'_>, objects: &[u8]) -> Option<Vec<LfsFile>> {
     let batch = Git { input: objects, ..git };
     Some(lfs_pointers(&batch.printed(&["cat-file", "--batch"])?))
 }
@@ -175,13 +177,19 @@ pub(super) fn store(folder: &Path) -> PathBuf {
 }
 
 /// Whether a store has all of these files.
-fn are_in(store: &Path, files: &[String]) -> bool {
-    files.iter().all(|id| disk::is_file(&store.join("objects").join(below_store(id))))
+fn are_in(store: &Path, files: &[LfsFile]) -> bool {
+    files.iter().all(|file| found(store, file).is_some())
+}
+
+/// A file in a store. One of another size cannot be it.
+pub(super) fn found(store: &Path, file: &LfsFile) -> Option<PathBuf> {
+    let path = place(store, &file.id);
+    (disk::is_file(&path) && disk::size(&path) == file.bytes).then_some(path)
 }
 
 /// The place of a file in a store.
-pub(super) fn below_store(id: &str) -> PathBuf {
-    Path::new(&id[..2]).join(&id[2..4]).join(id)
+pub(super) fn place(store: &Path, id: &str) -> PathBuf {
+    store.join("objects").join(&id[..2]).join(&id[2..4]).join(id)
 }
 
 /// Whether the attributes of a checkout give files to git LFS.

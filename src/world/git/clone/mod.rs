@@ -19,6 +19,7 @@ use super::{Git, commit, lfs, refs, remotes, shared_folder};
 use crate::engine::git::{GitBaseline, GitFault, GitStep, GitTrouble};
 use crate::engine::text::words_of;
 use crate::parse::git::zero_ended;
+use crate::parse::git_push::LfsFile;
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
@@ -316,7 +317,7 @@ impl Twin {
     fn share_lfs(&self, theirs: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
         // A person's own files may name another place for every repository.
         self.add_settings(&remotes::written("lfs.storage", "lfs"))?;
-        let store = lfs::store(theirs).join("objects");
+        let store = lfs::store(theirs);
         if !disk::is_folder(&store) {
             return Ok(());
         }
@@ -331,14 +332,12 @@ impl Twin {
         let ids: Vec<String> = zero_ended(&listed).filter_map(id).collect();
         let objects = ids.join("\n");
         let files = lfs::pointers(Git::here(&self.top), objects.as_bytes()).unwrap_or_default();
-        let own = self.folder.join("lfs/objects");
-        let share = |id: &String| -> io::Result<()> {
-            let (file, to) = (store.join(lfs::below_store(id)), own.join(lfs::below_store(id)));
-            if !disk::is_file(&file) {
-                return Ok(());
-            }
+        let own = self.folder.join("lfs");
+        let share = |file: &LfsFile| -> io::Result<()> {
+            let Some(from) = lfs::found(&store, file) else { return Ok(()) };
+            let to = lfs::place(&own, &file.id);
             to.parent().map_or(Ok(()), disk::make_folder)?;
-            tree::share(&file, &to, ends.deadline)
+            tree::share(&from, &to, ends.deadline)
         };
         files.iter().try_for_each(share).map_err(|error| refused(&error))
     }

@@ -238,9 +238,11 @@ fn files_of_git_lfs_that_an_agent_made_come_with_its_branch_if_they_are_what_the
     let yard = Yard::with_origin();
     cloned_of(&yard, "repo", None, "c/vat.1");
     yard.identify("c/vat.1");
-    let ids = ["made", "forged", "led"].map(|text| crate::world::store::hash(text.as_bytes()));
+    let ids = ["made", "forged", "lead", "grow"];
+    let ids = ids.map(|text| crate::world::store::hash(text.as_bytes()));
     let below = |id: &str| format!("objects/{}/{}/{id}", &id[..2], &id[2..4]);
-    let places = [("made", ".git/lfs"), ("another", ".git/lfs"), ("led", "media")];
+    let places =
+        [("made", ".git/lfs"), ("fake", ".git/lfs"), ("lead", "media"), ("grows", ".git/lfs")];
     for (id, (content, place)) in ids.iter().zip(places) {
         let pointer =
             format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 4\n");
@@ -251,9 +253,14 @@ fn files_of_git_lfs_that_an_agent_made_come_with_its_branch_if_they_are_what_the
     yard.git("c/vat.1", &["config", "lfs.storage", "../media"]);
     for (set, at) in stores(&yard) {
         yard.git("repo", &["config", "lfs.storage", &set]);
+        // Half of it, as a full disk leaves it.
+        yard.write(&format!("{at}/{}", below(&ids[0])), "ma");
         bring(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
         assert_eq!(yard.read(&format!("{at}/{}", below(&ids[0]))), "made");
         assert_eq!(yard.sh(at, "find . -type f | wc -l").trim(), "1");
+        // Nothing is copied that has another size.
+        let folder = below(&ids[3]);
+        assert!(!yard.path(at).join(folder).parent().unwrap().exists());
     }
 }
 

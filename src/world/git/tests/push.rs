@@ -315,8 +315,7 @@ fn a_commit_of_a_submodule_that_is_on_no_remote_is_pushed_first() {
 fn a_file_of_git_lfs_that_the_remote_lacks_is_named_before_the_push() {
     let yard = Yard::with_origin();
     let id = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
-    let pointer =
-        format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 12345\n");
+    let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 7\n");
     yard.commit_file("repo", ".gitattributes", "*.bin -text\n");
     yard.commit_file("repo", "a.bin", &pointer);
     // Without git LFS such a text is a text like any other.
@@ -328,8 +327,11 @@ fn a_file_of_git_lfs_that_the_remote_lacks_is_named_before_the_push() {
     assert_eq!(fault.trouble, GitTrouble::Incomplete);
     assert_eq!(fault.cure, "git lfs push origin main");
     // On this machine it can be seen there.
-    yard.write(&format!("origin.git/lfs/objects/5d/7a/5d7a{}", &id[4..]), "content");
+    let there = format!("origin.git/lfs/objects/5d/7a/5d7a{}", &id[4..]);
+    yard.write(&there, "part");
     if fault.cause.ends_with("git-lfs is not installed here") {
+        assert_eq!(yard.push(), Err(fault));
+        yard.write(&there, "content");
         assert_eq!(yard.push(), Ok(pushed("origin", "main")));
     }
 }
