@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::{checkout, home, print, refuse_an_agent};
 use crate::clients::variables::inside_an_agent;
@@ -172,6 +172,12 @@ fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {
     let forgotten = trust::forget(home, checkout)
         .with_context(|| format!("cannot forget what is trusted in {}", home.root().display()))?;
     let place = checkout.display();
+    let forgotten = forgotten.map_err(|error| {
+        anyhow!(
+            "what was trusted in {place} cannot be listed: {error}\n\
+             hint: nothing there is trusted any more; `crew trust` asks again"
+        )
+    })?;
     if forgotten.is_empty() {
         print::out(&format!("nothing was trusted in {place}"));
     } else {

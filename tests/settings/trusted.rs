@@ -65,6 +65,26 @@ fn what_is_new_is_marked_and_forget_takes_all_of_it_back() {
 }
 
 #[test]
+fn forget_says_in_an_error_that_it_cannot_list_what_it_takes_back() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, WANTED);
+    sandbox.crew(&["trust", "--yes"]).success();
+    let trust = sandbox.crew_home().join("trust");
+    let file = std::fs::read_dir(&trust).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&trust, &file).unwrap();
+    let ran = sandbox.crew(&["trust", "--forget"]);
+    assert_eq!((ran.code(), &*ran.stdout), (1, ""), "{ran:#?}");
+    let hash = file.file_name().unwrap().to_string_lossy().into_owned();
+    insta::assert_snapshot!(shown(&sandbox, &ran).replace(&hash, "HASH"), @"
+    exit 1
+    crew: what was trusted in /repo cannot be listed: cannot read /home/.local/state/crew/trust/HASH: it is not a file
+    hint: nothing there is trusted any more; `crew trust` asks again
+    ");
+    assert!(start(&sandbox, "Build it").contains("nobody on this machine has given it"));
+}
+
+#[test]
 fn in_a_terminal_a_person_is_asked_and_trusts_what_was_listed() {
     in_a_terminal(|| {
         for (answer, said) in [
