@@ -1,6 +1,6 @@
 //! The verbs that control a loop from any terminal, and `crew tell`, a message for its agent.
 
-use super::{actor, home, named, ordered, print, reading, refuse_an_agent, requested};
+use super::{actor, home, meant, named, ordered, print, reading, refuse_an_agent, requested};
 use crate::clients;
 use crate::clients::spelling::{going_on, split};
 use crate::drive::control;
@@ -56,10 +56,10 @@ pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
     )
 }
 
-/// The same for a task or a fleet, if the name is one.
+/// The same for a task or a fleet, if one is meant.
 fn stopped(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
     let home = home()?;
-    let Some(named) = named(&home, name)? else { return Ok(None) };
+    let Some(named) = meant(&home, name)? else { return Ok(None) };
     print::out(&named.request(&home, &FleetRequest::Task(request), actor())?);
     Ok(Some(Exit::SUCCESS))
 }
@@ -108,9 +108,12 @@ pub const NOT_FOR_AN_AGENT: &str = "an agent cannot send a message to a loop, ne
 pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     let home = home()?;
     let (first, rest) = words.split_first().map_or(("", words), |(first, rest)| (&**first, rest));
-    let mut found = named(&home, name)?.map(|found| (found, words));
+    let mut found = None;
     if name.is_none() && !rest.is_empty() {
         found = named(&home, Some(first))?.map(|found| (found, rest));
+    }
+    if found.is_none() {
+        found = meant(&home, name)?.map(|found| (found, words));
     }
     if let Some((named, words)) = found {
         if actor() == Actor::Agent && !named.is_fleet_of(&home, env::text("CREW_LOOP").as_deref()) {

@@ -159,6 +159,17 @@ fn named(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
     name.map_or(Ok(None), |name| verbs::resolve(home, name))
 }
 
+/// The task or the fleet that is meant: by its name, or by the loop that works on it.
+fn meant(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
+    if let Some(named) = named(home, name)? {
+        return Ok(Some(named));
+    }
+    match &*find(home, name, &env::current_folder()?).unwrap_or_default() {
+        [record] => verbs::task_of(home, &record.id),
+        _ => Ok(None),
+    }
+}
+
 /// The home, and the requested loop in it: of a task that of its newest attempt. Several that match
 /// are listed in the error.
 fn requested(name: Option<&str>) -> Result<(Home, Loop)> {

@@ -4,7 +4,7 @@
 use anyhow::{Error, Result, bail};
 
 use super::reporter::Reporter;
-use super::{checkout, home, named, print, refuse_an_agent, requested};
+use super::{checkout, home, meant, print, refuse_an_agent, requested};
 use crate::agents::Launch;
 use crate::cli::DriveArgs;
 use crate::clients::variables::inside_an_agent;
@@ -143,7 +143,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         )?;
     }
     let name = arguments.set.name.as_deref();
-    if let Some(named) = named(&home()?, name)?.filter(|_| !arguments.dry_run) {
+    if let Some(named) = meant(&home()?, name)?.filter(|_| !arguments.dry_run) {
         return resume_task(&home()?, &named, arguments);
     }
     let (home, record) = requested(name)?;

@@ -14,7 +14,7 @@ use super::step::FleetRequest;
 use super::store;
 use crate::drive::{control, end};
 use crate::engine::fleet::TaskId;
-use crate::engine::record::{Actor, Loop, Outcome};
+use crate::engine::record::{Actor, Loop, LoopId, Outcome, TaskOfFleet};
 use crate::engine::text::Shown;
 use crate::engine::words::templates;
 use crate::parse::arguments::UsageError;
@@ -51,6 +51,20 @@ pub fn resolve(home: &Home, text: &str) -> Result<Option<Named>> {
         ),
         _ => Ok(Some(Named { record, task })),
     }
+}
+
+/// The task that a loop works on, where its fleet is here. The loop of an earlier attempt, or of
+/// another machine's fleet of that name, is only itself.
+///
+/// # Errors
+/// If the fleet cannot be read.
+pub fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
+    let works_on = loops::load(home, id).ok().and_then(|record| record.fleet);
+    let Some(TaskOfFleet { name, task }) = works_on else { return Ok(None) };
+    let Some(record) = store::read(home, &name)? else { return Ok(None) };
+    let named = Named { record, task: Some(task.clone()) };
+    let is_newest = named.loop_of(home, &task).is_some_and(|newest| newest.id == *id);
+    Ok(is_newest.then_some(named))
 }
 
 /// The fleet of that name. Without one, the newest of the repository that holds `folder`, whichever

@@ -72,6 +72,34 @@ fn a_resume_lifts_the_pause_of_one_task_while_the_others_stay_paused() {
 }
 
 #[test]
+fn the_loop_of_a_task_is_its_task_to_every_verb_by_its_id_its_start_or_its_folder() {
+    let (world, running) = at_work();
+    world.until("the record knows the loop", |world| world.task("a")["loop_id"].is_string());
+    let id = world.task("a")["loop_id"].as_str().unwrap().to_owned();
+    let clone = world.clone_of("a");
+    let typed = [
+        (&["pause", &id][..], "paused after this iteration"),
+        (&["resume", &id[..6]], "resumed"),
+        (&["tell", "--loop", &id, "Mind the gap"], "sent the message"),
+        (&["cancel", "--reason", "not now"], "cancelled"),
+    ];
+    for (words, what) in typed {
+        let mut command = world.sandbox.command(world.sandbox.build().path());
+        command.args(words).current_dir(&clone);
+        let answer = Running::start(command, None).wait(LONG).success();
+        assert!(answer.starts_with(&format!("repo/a is {what}")), "{answer}");
+        world.until_obeyed();
+    }
+    world.until("it has ended", |world| world.state("a") == "cancelled");
+    assert!(world.why("a").contains("not now"), "{}", world.why("a"));
+    go(&world, &TASKS);
+    assert_eq!(running.wait(LONG).code(), 10);
+    let over = world.crew(&["cancel", &id]);
+    assert_eq!((over.code(), &*over.stdout), (1, ""), "{over:#?}");
+    assert!(over.stderr.starts_with("crew: task repo/a is cancelled"), "{over:#?}");
+}
+
+#[test]
 fn a_pause_now_ends_the_running_iterations_and_they_are_repeated() {
     let (world, running) = at_work();
     world.crew(&["pause", "repo", "--now"]).success();

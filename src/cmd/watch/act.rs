@@ -12,7 +12,7 @@ use crate::engine::record::{Actor, LoopId, ProcessIdentity};
 use crate::exit;
 use crate::fleet::events::FleetRequest;
 use crate::fleet::record::TaskRequest;
-use crate::fleet::verbs::{self, Named};
+use crate::fleet::verbs::task_of;
 use crate::report::board::BoardOrder;
 use crate::world::files::disk;
 use crate::world::process::{Call, identity};
@@ -59,18 +59,6 @@ pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> Str
     };
     let text = done.unwrap_or_else(|error| exit::message(&error).replace("\nhint:", " ·"));
     text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// The task that the loop works on, where its fleet is here. The loop of an earlier attempt is only
-/// itself.
-fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
-    let Some(task) = store::load(home, id).ok().and_then(|record| record.fleet) else {
-        return Ok(None);
-    };
-    let named = verbs::resolve(home, &task.to_string())?;
-    let is_newest =
-        |named: &Named| named.loop_of(home, &task.task).is_none_or(|newest| newest.id == *id);
-    Ok(named.filter(is_newest))
 }
 
 fn pause(home: &Home, id: &LoopId) -> Result<String> {
