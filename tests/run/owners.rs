@@ -2,6 +2,7 @@
 //! another terminal while a run is at work.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use rustix::process::{Pid, test_kill_process};
@@ -111,7 +112,7 @@ fn a_paused_run_is_not_taken_from_a_crew_that_still_commits() {
     let refused = world.crew(&["resume"]);
     assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
     let pid = running.pid().as_raw_nonzero();
-    let told = format!("is paused, and its crew run, process {pid}, ends in a moment\n");
+    let told = format!("is paused, but its crew run, process {pid}, still works");
     assert!(refused.stderr.contains(&told), "{refused:#?}");
     // Somebody took it anyway: the old crew writes nothing more.
     let file = world.sandbox.crew_home().join("loops").join(world.id()).join("loop.json");
@@ -121,6 +122,22 @@ fn a_paused_run_is_not_taken_from_a_crew_that_still_commits() {
     std::fs::write(world.note("committed"), "").unwrap();
     running.wait(DEADLINE);
     assert_eq!(world.record(), record);
+}
+
+#[test]
+fn a_resume_waits_for_the_crew_of_a_pause_and_continues() {
+    let world = World::new(&[WAIT, CLAIM]);
+    world.hold_up_commits();
+    let running = world.hanging(&["run", "make it", "--commit"]);
+    world.crew(&["pause"]).success();
+    world.let_go();
+    poll_until("crew commits", || world.note("commits").exists());
+    let resumed = world.sandbox.start_crew(&["resume"]);
+    std::thread::sleep(Duration::from_secs(1));
+    std::fs::write(world.note("committed"), "").unwrap();
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+    let resumed = resumed.wait(DEADLINE);
+    assert_eq!((resumed.code(), world.calls()), (0, 2), "{resumed:#?}");
 }
 
 #[test]

@@ -35,8 +35,8 @@ pub const UNREPORTED: &str = "unreported";
 /// The longest wait for a start or a resume in a working tree.
 const START_WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait for a crew whose loop is over, and the polling interval. Its agent has 5 s to
-/// end in good order.
+/// The longest wait for a crew whose loop is over or paused, and the polling interval. Its agent
+/// has 5 s to end in good order.
 const CREW_WAIT: Duration = Duration::from_secs(8);
 const CREW_STEP: Duration = Duration::from_millis(50);
 
@@ -293,10 +293,12 @@ pub fn left_uncounted(home: &Home, record: &mut Loop) -> String {
     counted_late(record.driver())
 }
 
-/// Waits for the crew of a run that is over, which may still commit and push. Fails if it stays.
+/// Waits for the crew of a run that is over or paused, which is recorded before crew commits and
+/// pushes. Fails if it stays.
 pub fn let_end(record: &Loop) -> Result<()> {
     let owner = &record.state.owner;
-    if record.is_live() || record.driver() == Driver::Session || is_ours(record) {
+    let is_driven = matches!(record.state.status, Status::Running | Status::Waiting);
+    if is_driven || record.driver() == Driver::Session || is_ours(record) {
         return Ok(());
     }
     let gone = || (life(owner) != Life::Alive).then_some(());

@@ -9,7 +9,7 @@ use anyhow::{Error, Result, bail};
 use super::boundary::undelivered;
 use super::control::tellable;
 use super::end::{self, handoff};
-use super::find::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
+use super::find::{NewOwner, elsewhere, environment_of, gone_why, owner_is_gone};
 use super::prompt::Prompt;
 use super::start::baseline::baseline;
 use super::start::establish::{HeldPointers, make_way};
@@ -25,7 +25,7 @@ use crate::clients::spelling::{self, going_on_at};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
-use crate::engine::record::{CheckMemory, Driver, Life, Loop, LoopId, Outcome, Owner, Run, Status};
+use crate::engine::record::{CheckMemory, Driver, Loop, LoopId, Outcome, Owner, Run, Status};
 use crate::parse::arguments::{RecipeArgs, ResumeArgs};
 use crate::parse::settings::merge::{Layer, Settings};
 use crate::parse::settings::options::LoopOptions;
@@ -252,14 +252,6 @@ fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
     let runs = matches!(record.state.status, Status::Running | Status::Waiting);
     if let (true, Some(elsewhere)) = (runs || is_paused_run, elsewhere(record)) {
         bail!(elsewhere);
-    }
-    // The pause is recorded before crew commits and pushes.
-    if is_paused_run && life(owner) == Life::Alive {
-        bail!(
-            "loop {id} is paused, and its crew run, process {}, ends in a moment\n\
-             hint: crew resume {id} once it has ended",
-            owner.process.pid
-        );
     }
     if !runs || owner_is_gone(home, record) {
         return end::let_end(record);
