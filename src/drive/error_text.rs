@@ -30,6 +30,7 @@ fn way_out(error: &anyhow::Error) -> Option<&'static str> {
     Some(match refused.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space on its disk",
         ErrorKind::NotFound => "correct the path",
+        ErrorKind::FileTooLarge => "make it smaller, or move it away",
         _ => "make it readable and writable for you, or move away what is in its place",
     })
 }

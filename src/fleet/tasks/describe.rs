@@ -43,6 +43,8 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_CONTRACT_BYTES: usize = 1 << 20;
 /// The time limit of `setup` in seconds, unless fleet.toml has one.
 const SETUP_TIMEOUT_S: u64 = 45 * 60;
+/// Each task with its options.
+type TasksRead = Vec<(FleetTask, TaskOptions)>;
 /// What an option is in a file.
 const OPTION_IN_A_FILE: &str =
     " (here as a key without --, under [task] in fleet.toml or in the front matter)";
@@ -56,30 +58,15 @@ const NAMED_MAX: usize = 3;
 /// All that is wrong in the files; a folder in no repository; a fleet of this name of another
 /// repository or folder.
 pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<DescribedFleet> {
-    let folder = find_folder(here, &arguments.folder)?;
+    let folder = find_folder(here, &arguments.folder).map_err(|error| fault_of_input(&error))?;
     let top = git::top(&folder).ok_or_else(|| place::needed("a fleet", &folder))?;
-    let (files, left_out) = list_files(&folder)?;
-    let own = disk::read(&folder.join(FLEET_FILE), MAX_FILE_BYTES)?;
-    let read = read_folder(files, own.as_deref());
-    let (file, read) = read.map_err(|faults| refusal(&folder, &faults))?;
-    if read.is_empty() {
-        bail!(
-            "there is no task in {}\nhint: write one as a Markdown file: {}",
-            folder.display(),
-            arguments.folder.join("NAME.md").display()
-        );
-    }
-    if read.len() > TASKS_MAX {
-        bail!(
-            "{} has {} tasks, and a fleet at most {TASKS_MAX}\nhint: make several fleets of them",
-            folder.display(),
-            read.len()
-        );
-    }
+    let (file, read, left_out) =
+        read_files(&folder, &arguments.folder).map_err(|error| fault_of_input(&error))?;
     let setup = set_up(&top, &folder, &file, arguments)?;
     let known = store::read(home, &setup.name)?.map(|record| record.terms);
     known.iter().try_for_each(|known| refuse_other_fleet(&setup, known))?;
-    executor_of(home, &setup, &executors_of_user()?, &|| false).map(drop)?;
+    let executors = executors_of_user().map_err(|error| fault_of_input(&error))?;
+    executor_of(home, &setup, &executors, &|| false).map(drop)?;
     let (tasks, notes) = contracts(home, &setup, read, &folder)?;
     let asked = requests(&setup, &file, &tasks, known.as_ref());
     let untrusted = trust::untrusted(home, &setup.repository, asked)?;
@@ -98,6 +85,30 @@ fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
         bail!("{} is a file\nhint: name the folder of the tasks", folder.display());
     }
     Ok(disk::real_path(&folder)?)
+}
+
+/// What fleet.toml says, each task, and the names of the other files. `named` is how a person names
+/// the folder.
+fn read_files(folder: &Path, named: &Path) -> Result<(FleetFile, TasksRead, Vec<String>)> {
+    let (files, left_out) = list_files(folder)?;
+    let own = disk::read(&folder.join(FLEET_FILE), MAX_FILE_BYTES)?;
+    let read = read_folder(files, own.as_deref());
+    let (file, read) = read.map_err(|faults| refusal(folder, &faults))?;
+    if read.is_empty() {
+        bail!(
+            "there is no task in {}\nhint: write one as a Markdown file: {}",
+            folder.display(),
+            named.join("NAME.md").display()
+        );
+    }
+    if read.len() > TASKS_MAX {
+        bail!(
+            "{} has {} tasks, and a fleet at most {TASKS_MAX}\nhint: make several fleets of them",
+            folder.display(),
+            read.len()
+        );
+    }
+    Ok((file, read, left_out))
 }
 
 /// The tasks' files, and the names of the other files.
@@ -140,17 +151,18 @@ fn set_up(
 ) -> Result<FleetSetup> {
     let name = file.name.as_ref().map_or_else(|| usual_name(top, folder), TaskId::to_string);
     if let Err(why) = name.parse::<TaskId>() {
-        bail!(
-            "the fleet's name {name:?} cannot be used: {why}\nhint: name = \"NAME\" in {FLEET_FILE}"
-        );
+        bail!(UsageError::new(
+            format!("the fleet's name {name:?} cannot be used: {why}"),
+            format!("name = \"NAME\" in {FLEET_FILE}")
+        ));
     }
     let below = folder.strip_prefix(top).unwrap_or(folder).display().to_string();
     let landing = arguments.land.unwrap_or_default();
     if landing != LandingMode::No && below.is_empty() {
-        bail!(
-            "tasks at the root of the repository cannot be kept from landing changes of themselves\n\
-             hint: put them in a folder of their own"
-        );
+        bail!(UsageError::new(
+            "tasks at the root of the repository cannot be kept from landing changes of themselves",
+            "put them in a folder of their own"
+        ));
     }
     let check = |run: &String| Check::new(run.as_str(), Role::Verify);
     let executor = arguments.on.clone().unwrap_or_else(|| LOCAL.to_owned());
@@ -166,7 +178,8 @@ fn set_up(
         typed_max_cost_micros: arguments.max_cost_micros,
         setup: file.setup.clone(),
         setup_timeout_s: file.setup_timeout.map_or(SETUP_TIMEOUT_S, |time| time.0),
-        include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)?,
+        include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)
+            .map_err(|error| fault_of_input(&error.into()))?,
         executor,
         remote: if pushes { Some(remote(top)?) } else { None },
         landing,
@@ -230,9 +243,10 @@ fn base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
     };
     if git::commit(top, &format!("refs/heads/{base}")).is_none() {
         let place = if file.base.is_some() { "base in fleet.toml: " } else { "" };
-        bail!(
-            "{place}there is no branch {base} here to start from\nhint: git branch --all lists them"
-        );
+        bail!(UsageError::new(
+            format!("{place}there is no branch {base} here to start from"),
+            "git branch --all lists them"
+        ));
     }
     Ok(base)
 }
@@ -297,14 +311,13 @@ pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()>
 fn contracts(
     home: &Home,
     setup: &FleetSetup,
-    read: Vec<(FleetTask, TaskOptions)>,
+    read: TasksRead,
     folder: &Path,
 ) -> Result<(Vec<DescribedTask>, Vec<String>)> {
     let place = place::place(&setup.repository, None)?;
-    let known =
-        terms::look(home, &place.checkout, true).map_err(|error| fault_of_settings(&error))?;
+    let known = terms::look(home, &place.checkout, true).map_err(|error| fault_of_input(&error))?;
     let trusted =
-        terms::refuse_untrusted(home, &known, "").map_err(|error| fault_of_settings(&error))?;
+        terms::refuse_untrusted(home, &known, "").map_err(|error| fault_of_input(&error))?;
     let (mut tasks, mut notes) = (Vec::new(), Vec::from_iter(trusted));
     let mut faults = Faults::default();
     FLEET_FILE.clone_into(&mut faults.file);
@@ -333,9 +346,9 @@ fn contracts(
     Ok((tasks, distinct(notes.into_iter())))
 }
 
-/// A fault of the settings. They apply to every task, so no file of the folder is named, and no
-/// option of a fleet leaves them out.
-fn fault_of_settings(error: &Error) -> UsageError {
+/// An error as a fault of what was typed or is in the files. Settings apply to every task, so no
+/// file of the folder is named for theirs, and no option of a fleet leaves them out.
+fn fault_of_input(error: &Error) -> UsageError {
     let text = error_text(error);
     let (what, fix) = text.split_once("\nhint: ").unwrap_or((&text, terms::WITHOUT_PROJECT));
     UsageError::new(what, fix.replace(terms::WITHOUT_PROJECT, "correct that; nothing was started"))

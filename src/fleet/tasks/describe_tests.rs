@@ -8,8 +8,11 @@ use crate::engine::fleet::LandingMode;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
 use crate::world::files::disk;
 
+/// What is missing on the machine or in git, as the reason of a refusal.
 fn refused(described: anyhow::Result<DescribedFleet>) -> String {
-    described.expect_err("a fault").to_string()
+    let error = described.expect_err("a fault");
+    assert!(!error.is::<UsageError>(), "{error}");
+    error.to_string()
 }
 
 /// The same for what the command line or a file has wrong.
@@ -86,11 +89,11 @@ fn every_fault_of_a_folder_is_reported_in_a_line_of_its_own() {
     let yard = Yard::new();
     yard.write("shop/tasks/a\nb.md", A_TASK);
     yard.write("shop/tasks/c.md", "---\nagent: nobody\n---\nDo it.\n");
-    let why = refused(yard.describe(&Yard::arguments()));
+    let why = refused_as_wrong(yard.describe(&Yard::arguments()));
     assert_eq!(why.lines().count(), 3, "{why}");
     assert!(why.contains("\n  a b.md: \"a\\nb\" cannot be a part of a branch"), "{why}");
     disk::remove(&yard.path("shop/tasks/a\nb.md")).unwrap();
-    let why = refused(yard.describe(&Yard::arguments()));
+    let why = refused_as_wrong(yard.describe(&Yard::arguments()));
     assert!(why.contains("\n  c.md: ") && why.contains("nobody"), "{why}");
 }
 
@@ -101,7 +104,7 @@ fn a_prompt_whose_json_no_spec_can_hold_is_a_fault_of_its_file() {
     yard.write("shop/tasks/quotes.md", &format!("{front}x{}", "\"\\".repeat(100 << 10)));
     assert!(yard.describe(&Yard::arguments()).is_ok());
     yard.write("shop/tasks/codes.md", &format!("{front}x{}", "\u{1}".repeat(250 << 10)));
-    let why = refused(yard.describe(&Yard::arguments()));
+    let why = refused_as_wrong(yard.describe(&Yard::arguments()));
     assert!(why.contains("\n  codes.md: with its escapes") && why.contains("1024"), "{why}");
 }
 
@@ -113,7 +116,7 @@ fn a_template_that_another_machine_does_not_have_is_a_fault_of_its_file() {
     yard.write("shop/tasks/c.md", front);
     assert!(yard.describe(&Yard::arguments()).is_ok());
     let elsewhere = FleetRunArgs { on: Some("slurm".to_owned()), ..Yard::arguments() };
-    let why = refused(yard.describe(&elsewhere));
+    let why = refused_as_wrong(yard.describe(&elsewhere));
     assert!(why.contains("\n  c.md: the template ") && why.contains("not a template"), "{why}");
 }
 
@@ -121,15 +124,15 @@ fn a_template_that_another_machine_does_not_have_is_a_fault_of_its_file() {
 fn what_cannot_be_a_fleet_says_why() {
     let yard = Yard::new();
     let outside = tempfile::tempdir().unwrap();
-    let why = refused(describe(&yard.home, &Yard::arguments(), outside.path()));
-    assert!(why.contains("cannot"), "{why}");
+    let why = refused_as_wrong(describe(&yard.home, &Yard::arguments(), outside.path()));
+    assert!(why.contains("cannot") && why.ends_with("\nhint: correct the path"), "{why}");
     std::fs::create_dir(outside.path().join("tasks")).unwrap();
     let why = refused(describe(&yard.home, &Yard::arguments(), outside.path()));
     assert!(why.starts_with("a fleet needs a git repository"), "{why}");
     yard.write("shop/c.md", A_TASK);
     let root =
         FleetRunArgs { folder: ".".into(), land: Some(LandingMode::Main), ..Default::default() };
-    let why = refused(yard.describe(&root));
+    let why = refused_as_wrong(yard.describe(&root));
     assert!(why.starts_with("tasks at the root of the repository"), "{why}");
     yard.git("shop", &["switch", "-q", "--detach"]);
     let why = refused(yard.describe(&Yard::arguments()));
@@ -139,7 +142,7 @@ fn what_cannot_be_a_fleet_says_why() {
     // A tag is not a branch.
     yard.git("shop", &["tag", "nowhere"]);
     yard.write("shop/tasks/fleet.toml", "base = 'nowhere'");
-    let why = refused(yard.describe(&Yard::arguments()));
+    let why = refused_as_wrong(yard.describe(&Yard::arguments()));
     assert!(why.starts_with("base in fleet.toml: there is no branch nowhere"), "{why}");
 }
 
@@ -204,6 +207,33 @@ fn more_tasks_than_a_record_holds_are_refused_at_the_start() {
     for number in 0..2000 {
         yard.write(&format!("shop/tasks/t{number}.md"), A_TASK);
     }
-    let refused = yard.describe(&Yard::arguments()).unwrap_err().to_string();
-    assert!(refused.contains("has 2002 tasks, and a fleet at most 2000"), "{refused}");
+    let why = refused_as_wrong(yard.describe(&Yard::arguments()));
+    assert!(why.contains("has 2002 tasks, and a fleet at most 2000"), "{why}");
+}
+
+#[test]
+fn files_that_make_no_fleet_are_wrong_input() {
+    let table = [
+        ("shop/tasks/c.md", "x".repeat((1 << 20) + 1), "c.md: it is larger than 1048576 bytes"),
+        ("shop/tasks/fleet.toml", "#".repeat((1 << 20) + 1), "fleet.toml: it is larger than"),
+        ("shop/.worktreeinclude", "#".repeat((1 << 20) + 1), ".worktreeinclude: it is larger"),
+        ("shop/tasks/fleet.toml", "name = 'a b'".to_owned(), "name"),
+    ];
+    for (file, text, expected) in table {
+        let yard = Yard::new();
+        yard.write(file, &text);
+        let why = refused_as_wrong(yard.describe(&Yard::arguments()));
+        assert!(why.contains(expected), "{why}");
+        assert_eq!(
+            why.contains("larger"),
+            why.ends_with("\nhint: make it smaller, or move it away")
+        );
+    }
+    let yard = Yard::new();
+    let typed = |folder: &str| FleetRunArgs { folder: folder.into(), ..Yard::arguments() };
+    let why = refused_as_wrong(yard.describe(&typed("tasks/a.md")));
+    assert!(why.contains("tasks/a.md is a file"), "{why}");
+    std::fs::create_dir(yard.path("shop/empty")).unwrap();
+    let why = refused_as_wrong(yard.describe(&typed("empty")));
+    assert!(why.contains("there is no task in ") && why.ends_with("empty/NAME.md"), "{why}");
 }
