@@ -332,6 +332,7 @@ impl<'a> Coordinator<'a> {
                 // A job elsewhere outlives this machine: the remote's record tells of it first.
                 match effect {
                     Effect::Start { .. } if !self.record.is_local() => self.starts.push(effect),
+                    Effect::End { task } if self.ends.contains(&task) => {}
                     Effect::End { task } if self.has_job(&task) => self.ends.push(task),
                     effect => self.carry_out(effect),
                 }

@@ -207,10 +207,9 @@ impl Coordinator<'_> {
         }
         let Some(record) = self.record.task(task) else { return };
         let number = record.attempt;
-        if let TaskState::Running { job, .. } = &record.state
-            && let Err(error) = self.executor.cancel(job)
-        {
-            self.note(&format!("{task} could not be ended: {error:#}"));
+        if let TaskState::Running { job, .. } = &record.state {
+            let why = self.executor.cancel(job).err().map(|error| format!("{error:#}"));
+            self.take_in(FleetEvent::EndAsked { task: task.clone(), why });
         }
         // One whose job was never noted here is known by its lock.
         if self.record.is_local()

@@ -27,6 +27,8 @@ pub enum FleetEvent {
     Gone { task: TaskId, number: u32, why: String },
     /// The executor did not take an attempt.
     NotStarted { task: TaskId, why: String },
+    /// The executor was asked for the end of a job; `why`: it could not be.
+    EndAsked { task: TaskId, why: Option<String> },
     /// Its work is where it belongs.
     Landed(TaskId, Landed),
     /// Its branch may not land.
@@ -75,7 +77,7 @@ pub enum Effect {
     Start { task: TaskId, number: u32, continues: bool },
     /// Passes a request on to the loop of a running attempt.
     Pass { task: TaskId, request: FleetRequest },
-    /// TERM, or the executor's cancel; a landing that runs is given up.
+    /// TERM, or the executor's cancel, answered by `EndAsked`; a landing that runs is given up.
     End { task: TaskId },
     /// Brings the attempt's commits to this repository and, where the fleet pushes, to the remote.
     Fetch { task: TaskId },

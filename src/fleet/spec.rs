@@ -156,6 +156,8 @@ pub struct Coordination {
     pub fetches: BTreeMap<TaskId, Backoff>,
     /// The same for all tasks.
     pub fetch_pause: Backoff,
+    /// How often in a row the end of a task's job could not be asked for.
+    pub ends: BTreeMap<TaskId, Backoff>,
     /// Why the coordinator gave up, where it did: the executor takes nothing.
     pub gave_up: Option<String>,
 }

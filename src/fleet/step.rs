@@ -74,6 +74,7 @@ impl Turn<'_> {
                 self.on(&id, end, |turn, id, task, end| turn.attempt_ended(id, task, number, end));
             }
             FleetEvent::NotStarted { task: id, why } => self.on(&id, why, Self::not_started),
+            FleetEvent::EndAsked { task: id, why } => self.end_asked(&id, why),
             FleetEvent::Landed(id, landed) => self.on(&id, landed, Self::landed),
             FleetEvent::Refused(id, refusal) => self.on(&id, refusal, Self::refused),
             FleetEvent::LandingFailed { task: id, why, needs_person } => {
@@ -357,6 +358,7 @@ impl Turn<'_> {
 
     /// What follows from how things are now.
     fn settle(&mut self) {
+        self.end_again();
         let mut is_finished = self.known.signals > 0;
         if self.known.has_begun {
             self.fetch_all();

@@ -229,6 +229,7 @@ impl World {
                 self.step(FleetEvent::Signal { times, is_hangup: false });
             }
             40 | 41 => self.restart(),
+            42 => self.step(FleetEvent::EndAsked { task, why: Some(why) }),
             _ => self.step(FleetEvent::Tick),
         }
     }

@@ -158,6 +158,31 @@ impl Turn<'_> {
         }
     }
 
+    /// Takes in whether the executor takes a request to end a job; it is tried again until it does.
+    pub(super) fn end_asked(&mut self, id: &TaskId, why: Option<String>) {
+        let Some(why) = why else {
+            self.known.ends.remove(id);
+            return;
+        };
+        let tries = self.known.ends.entry(id.clone()).or_default();
+        tries.fail(self.now);
+        if tries.times == 1 {
+            self.note(format!("{id} could not be ended, and that is tried again: {why}"));
+        }
+    }
+
+    /// Asks again for the end of the jobs that run, unless a resume has lifted that.
+    pub(super) fn end_again(&mut self) {
+        let Self { record, known, .. } = self;
+        known.ends.retain(|id, _| {
+            let is_asked =
+                known.signals > 1 || record.request_of(id).is_some_and(TaskRequest::is_now);
+            is_asked && record.task(id).is_some_and(TaskRecord::is_running)
+        });
+        let due = known.ends.iter().filter(|(_, tries)| !tries.holds(self.now));
+        self.effects.extend(due.map(|(id, _)| Effect::End { task: id.clone() }));
+    }
+
     /// Takes in a request for one task, or for all of them.
     pub(super) fn requested(&mut self, target: Option<TaskId>, request: &FleetRequest) {
         let is_alone = target.is_some();

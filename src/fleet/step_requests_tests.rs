@@ -33,6 +33,36 @@ fn messages_and_requests_reach_a_loop_once_it_is_there() {
 }
 
 #[test]
+fn the_end_of_a_job_is_asked_for_again_until_it_is_taken_or_lifted_or_the_job_is_gone() {
+    let pause = || FleetRequest::Task(TaskRequest::Pause { now: true });
+    let ended = |effects: Vec<Effect>| effects.contains(&Effect::End { task: id("a") });
+    let asked =
+        |why: Option<&str>| FleetEvent::EndAsked { task: id("a"), why: why.map(str::to_owned) };
+    let gone = || FleetEvent::Gone { task: id("a"), number: 1, why: String::new() };
+    for (over, is_again) in [
+        (FleetEvent::Tick, true),
+        (asked(None), false),
+        (resume("a"), false),
+        (gone(), false),
+        (FleetEvent::Signal { times: 2, is_hangup: false }, true),
+    ] {
+        let name = format!("{over:?}");
+        let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+        bench.record.terms.executor = "slurm".to_owned();
+        assert!(ended(bench.step(FleetEvent::Requested(Some(id("a")), pause()))), "{name}");
+        let said = notes(&bench.step(asked(Some("away"))));
+        assert_eq!(said, ["a could not be ended, and that is tried again: away"], "{name}");
+        assert!(!ended(bench.step(FleetEvent::Tick)), "{name}: too early");
+        bench.second += 5;
+        assert!(ended(bench.step(FleetEvent::Tick)), "{name}: once it is time");
+        assert_eq!(notes(&bench.step(asked(Some("away")))), [""; 0], "{name}");
+        bench.step(over);
+        bench.second += 10;
+        assert_eq!(ended(bench.step(FleetEvent::Tick)), is_again, "{name}");
+    }
+}
+
+#[test]
 fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
     let paused = || FleetEvent::Reported(id("a"), a_report(1, 1, Some(AttemptEnd::Paused)));
     let pause = || {

@@ -130,14 +130,15 @@ impl FleetWorld {
 
     /// Shared and ready, with an executor `nodes` that keeps what is submitted in `scripts` of the
     /// notes, below the name of the attempt: the test is the nodes. A job runs until the note
-    /// `status.<attempt>` says how it is.
+    /// `status.<attempt>` says how it is, and no cancel is taken while there is a note `away`.
     fn with_nodes(self) -> Self {
         self.sandbox.put_crew_on_the_path();
         std::fs::create_dir_all(self.note("scripts")).unwrap();
         let submit = r#"name=$(basename {script} .sh); cp {script} "$NOTES/new.$name"
             mv "$NOTES/new.$name" "$NOTES/scripts/$name"; echo "$name""#;
         let status = r#"cat "$NOTES"/status.{job} 2> /dev/null || echo running"#;
-        let cancel = r#"echo cancelled > "$NOTES"/status.{job}"#;
+        let cancel = r#"if test -e "$NOTES/away"; then echo {job} >> "$NOTES/refused"; exit 1; fi
+            echo cancelled > "$NOTES"/status.{job}"#;
         let keys = [("submit", submit), ("status", status), ("cancel", cancel)];
         let keys = keys.map(|(key, command)| format!("{key} = '''{command}'''\n"));
         self.settings(&format!("[executor.nodes]\n{}", keys.concat())).shared().ready()

@@ -289,6 +289,20 @@ fn a_cancel_sticks_though_the_system_forgets_it_and_what_the_system_ends_starts_
 }
 
 #[test]
+fn a_cancel_that_the_system_does_not_take_is_tried_again_until_it_does() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").with_nodes();
+    world.allow("away");
+    let coordinator = world.start(&["--on", "nodes"]);
+    world.until_noted("scripts/a.1");
+    world.crew(&["cancel", "repo/a"]).success();
+    world.until("it was tried twice", |world| world.noted("refused") == "a.1\na.1\n");
+    std::fs::remove_file(world.note("away")).unwrap();
+    let ran = coordinator.wait(LONG);
+    assert_eq!((ran.code(), world.state("a")), (14, "cancelled".into()), "{ran:#?}");
+    assert_eq!(ran.stdout.matches("could not be ended").count(), 1, "{ran:#?}");
+}
+
+#[test]
 fn the_longest_prompt_reaches_a_node_and_its_report_comes_back_whatever_it_is_made_of() {
     // In JSON these have two, two and six bytes.
     let prompt = "\"\\\u{1}".repeat(85_000);
