@@ -195,25 +195,24 @@ impl Turn<'_> {
         if !task.is_running() || task.attempt != report.number {
             return;
         }
-        if task.take_report(&report) {
-            let (iteration, of) = (report.carried.completed, task.max_iterations);
-            let what = task.carried.last.clone();
-            self.say(FleetLine::Iteration { task: id.clone(), iteration, of, what });
-        }
         let before = self.known.reports.insert(id.clone(), report.clone());
         if let (None, Some(done)) = (&before, self.known.to_continue.get_mut(id)) {
             *done = report.carried.completed;
         }
         let (rested, had_loop) = before.map_or((false, false), |it| (it.rests(), it.has_loop()));
-        match &report.phase {
-            AttemptPhase::Waiting { until, why } if !rested => {
-                let (until, why) = (*until, why.clone());
-                self.say(FleetLine::Waits { task: id.clone(), until, why });
-            }
-            _ if rested && !report.rests() && report.end.is_none() => {
-                self.say(FleetLine::Resumes { task: id.clone() });
-            }
-            _ => {}
+        let is_further = task.take_report(&report);
+        // A short iteration may be over, and its loop too, before anybody reads that it began.
+        if rested && !report.rests() && (report.end.is_none() || is_further) {
+            self.say(FleetLine::Resumes { task: id.clone() });
+        }
+        if is_further {
+            let (iteration, of) = (report.carried.completed, task.max_iterations);
+            let what = task.carried.last.clone();
+            self.say(FleetLine::Iteration { task: id.clone(), iteration, of, what });
+        }
+        if let (false, AttemptPhase::Waiting { until, why }) = (rested, &report.phase) {
+            let (until, why) = (*until, why.clone());
+            self.say(FleetLine::Waits { task: id.clone(), until, why });
         }
         if report.has_loop() && !had_loop {
             self.loop_begins(id, task);

@@ -392,6 +392,29 @@ fn remote_jobs_run_on_after_one_signal_and_are_not_waited_for_after_a_hangup() {
 }
 
 #[test]
+fn a_task_that_waited_resumes_also_where_nobody_saw_its_short_iteration_begin() {
+    let lines = |end, completed| {
+        let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+        let mut waiting = a_report(1, 0, None);
+        waiting.phase = AttemptPhase::Waiting { until: None, why: "429".to_owned() };
+        bench.step(FleetEvent::Reported(id("a"), waiting));
+        let effects = bench.step(FleetEvent::Reported(id("a"), a_report(1, completed, end)));
+        let lines = effects.iter().filter_map(|one| match one {
+            Effect::Say(FleetLine::Resumes { .. }) => Some("resumes"),
+            Effect::Say(FleetLine::Iteration { .. }) => Some("iteration"),
+            Effect::Say(FleetLine::Ended { .. }) => Some("ended"),
+            _ => None,
+        });
+        lines.collect::<Vec<_>>().join(", ")
+    };
+    let completed = || Some(AttemptEnd::Ended(an_ending(Outcome::Completed)));
+    assert_eq!(lines(None, 0), "resumes");
+    assert_eq!(lines(None, 1), "resumes, iteration");
+    assert_eq!(lines(completed(), 1), "resumes, iteration, ended");
+    assert_eq!(lines(Some(AttemptEnd::Ended(an_ending(Outcome::Cancelled))), 0), "ended");
+}
+
+#[test]
 fn a_fleet_that_gets_a_limit_gives_what_runs_its_share_after_its_iteration() {
     let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
     bench.record.terms.max_cost_micros = 5_000_000;
