@@ -13,7 +13,7 @@ use super::limits::{
 use crate::engine::claim::Claim;
 use crate::engine::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status, TaskOfFleet};
 use crate::engine::test_changes::trial::Trial;
-use crate::engine::text::duration;
+use crate::engine::text::{count, duration};
 
 /// How the reason begins of a loop that was refused twice for what its agent cannot change.
 pub const INCURABLE: &str = "refused for what only a person can change: ";
@@ -192,7 +192,7 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
     (threshold > 0 && failures >= threshold).then(|| {
         let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
         let last = last.unwrap_or_default();
-        finish(Outcome::Aborted, format!("{failures} failures in a row, the last: {last}"))
+        finish(Outcome::Aborted, format!("{} in a row, the last: {last}", count(failures, "failure")))
     })
 }
 
