@@ -127,6 +127,16 @@ fn a_crew_that_a_hook_of_another_repository_starts_works_in_its_own() {
     assert_eq!(contents(&outer), before);
 }
 
+/// Puts a shell line before each git, which gets its words.
+fn before_each_git(world: &World, line: &str) {
+    let real = world.sandbox.root().join("real-git");
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|folder| folder.join("git"));
+    std::os::unix::fs::symlink(git.into_iter().find(|git| git.exists()).unwrap(), &real).unwrap();
+    let _ = std::fs::remove_file(world.sandbox.root().join("bin/git"));
+    world.sandbox.program("git", &format!("{line}; exec '{}' \"$@\"", real.display()));
+}
+
 #[test]
 fn a_git_that_cannot_list_its_settings_or_files_is_an_error_of_the_start() {
     for (fails, told) in [
@@ -134,20 +144,29 @@ fn a_git_that_cannot_list_its_settings_or_files_is_an_error_of_the_start() {
         ("status", "what you have not committed cannot be listed: "),
     ] {
         let world = World::new(&[WORK]);
-        let real = world.sandbox.root().join("real-git");
-        let path = std::env::var_os("PATH").unwrap();
-        let git = std::env::split_paths(&path).map(|folder| folder.join("git"));
-        std::os::unix::fs::symlink(git.into_iter().find(|it| it.exists()).unwrap(), &real).unwrap();
-        let _ = std::fs::remove_file(world.sandbox.root().join("bin/git"));
-        let line = format!(
-            "for word; do test \"$word\" != {fails} || exit 129; done; exec '{}' \"$@\"",
-            real.display()
+        before_each_git(
+            &world,
+            &format!("for word; do test \"$word\" != {fails} || exit 129; done"),
         );
-        world.sandbox.program("git", &line);
         let ran = world.crew(&["run", "write lines", "-n", "1", "--commit", "--stall", "0"]);
         assert_eq!((ran.code(), world.calls()), (1, 0), "{fails}: {ran:#?}");
         assert_eq!(ran.stderr.matches(told).count(), 1, "{fails}: {ran:#?}");
         assert!(ran.stderr.contains("hint: "), "{fails}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_git_that_is_killed_while_it_reads_is_started_again() {
+    for killed in ["--show-scope", "status", "rev-parse", "ls-files"] {
+        let world = World::new(&[WORK]);
+        let mark = world.sandbox.root().join("killed");
+        let kill = format!("{{ test -e '{0}' || {{ : > '{0}'; kill -9 $$; }}; }}", mark.display());
+        let line = format!("for word; do test \"$word\" != {killed} || {kill}; done");
+        before_each_git(&world, &line);
+        let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
+        assert_eq!((ran.code(), mark.exists()), (10, true), "{killed}: {ran:#?}");
+        assert_eq!(world.committed(), ["work.txt"], "{killed}: {ran:#?}");
+        assert!(!ran.stderr.contains("error"), "{killed}: {ran:#?}");
     }
 }
 

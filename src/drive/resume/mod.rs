@@ -362,7 +362,7 @@ fn adapt(
     }
     try_launch(home, record, None)?;
     if commits && is_the_users {
-        notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
+        notes.extend(drafts_of(home, record, &|| false).map_err(unlisted)?);
     }
     // Last, because it forgets on disk what the old checks said.
     if arguments.answer.accept_test_changes {

@@ -162,10 +162,10 @@ pub fn same_repository(place: &Place) -> Result<()> {
 pub const NO_BRANCH: &str =
     "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
 
-/// The error when the user's uncommitted files cannot be distinguished from the agent's work.
-pub fn unlisted(fault: &GitFault) -> Error {
-    let GitFault { cause, cure, .. } = fault;
-    anyhow!("what you have not committed cannot be listed: {cause}\nhint: {cure}")
+/// The fault when the user's uncommitted files cannot be distinguished from the agent's work.
+pub fn unlisted(fault: GitFault) -> GitFault {
+    let cause = format!("what you have not committed cannot be listed: {}", fault.cause);
+    GitFault { cause, ..fault }
 }
 
 /// Lists the user's own files, if nobody has yet; returns what to report about them.

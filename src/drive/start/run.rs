@@ -335,10 +335,10 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
         // Whoever asked for the end gets it before the first iteration.
         Err(_) if stop() => {}
         Err(fault) => {
-            let error = unlisted(&fault);
-            let ending = Ending::new(Outcome::Error, error.to_string());
+            let fault = unlisted(fault);
+            let ending = Ending::new(Outcome::Error, fault.to_string());
             let _ = end::end(home, &record.id, ending, store::LOCK_WAIT);
-            return Err(error);
+            return Err(fault.into());
         }
     }
     Ok(notes)

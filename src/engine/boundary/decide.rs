@@ -192,7 +192,10 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
     (threshold > 0 && failures >= threshold).then(|| {
         let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
         let last = last.unwrap_or_default();
-        finish(Outcome::Aborted, format!("{} in a row, the last: {last}", count(failures, "failure")))
+        finish(
+            Outcome::Aborted,
+            format!("{} in a row, the last: {last}", count(failures, "failure")),
+        )
     })
 }
 

@@ -35,6 +35,10 @@ const FIXED: [(&str, &str); 3] =
 /// Otherwise a missing object would be fetched by a program that the configuration names.
 const OFFLINE: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
+/// The commands by which crew only reads. One of them that something else ended, such as the system
+/// for want of memory, is run once more: without its answer a whole loop could end.
+const READS: &str = "cat-file config diff diff-index diff-tree for-each-ref log ls-files ls-remote \
+                     ls-tree merge-base rev-list rev-parse show status";
 /// How long a known version of git is trusted.
 const VERSION_HOLDS: Duration = Duration::from_secs(60);
 
@@ -60,6 +64,16 @@ impl<'a> Git<'a> {
 
     /// Runs a command to its end.
     pub(super) fn start(self, arguments: &[&str]) -> io::Result<FinishedProcess> {
+        let run = || self.call(arguments).run(|| self.stop.is_some_and(|stop| stop()));
+        let ended = run()?;
+        let is_again = matches!(ended.cause, ExitCause::Signal(_))
+            && arguments
+                .first()
+                .is_some_and(|first| READS.split(' ').any(|command| command == *first));
+        if is_again { run() } else { Ok(ended) }
+    }
+
+    fn call(self, arguments: &[&str]) -> Call<'a> {
         let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
         let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
         let bare: &[&str] = if is_aside(self.folder) { &["--git-dir=."] } else { &[] };
@@ -93,7 +107,6 @@ impl<'a> Git<'a> {
             .input(self.input)
             .within(self.within.unwrap_or(LOOK))
             .keep(Capture::ForParsing)
-            .run(|| self.stop.is_some_and(|stop| stop()))
     }
 
     /// What a look prints, byte for byte.
