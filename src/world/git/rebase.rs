@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::command::{Said, locked};
 use super::inside::note_submodules;
-use super::steps::{Steps, Underway, abort_rebase, another, conflicting, held_lock};
+use super::steps::{Steps, Underway, another, conflicting, held_lock, undo_rebase};
 use super::{Git, git, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::engine::text::words_of;
@@ -14,6 +14,8 @@ use crate::parse::git::{IndexEntry, entries, in_the_way};
 
 const REBASE: &str =
     "rebase --no-verify --no-gpg-sign --no-autosquash --no-update-refs --autostash";
+/// How often a rebase that failed is undone, until git succeeds at it.
+const UNDO_TRIES: u32 = 3;
 /// What git prints, with exit status 0, when uncommitted changes do not apply again.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
 
@@ -140,9 +142,13 @@ fn undo(
     // This must run to its end, because it restores the user's state.
     let steps = &steps.to_the_end();
     if !is_finished {
-        underway.clear_locks();
-        // This fails harmlessly if the rebase never started.
-        let _ = abort_rebase(steps.git(), &steps.folder());
+        // Something may end this git, too.
+        for _ in 0..UNDO_TRIES {
+            underway.clear_locks();
+            if undo_rebase(steps.git(), &steps.folder(), head).is_ok() {
+                break;
+            }
+        }
     } else if let Some((place, stash)) = set_aside(steps, head) {
         steps.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
         steps.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", &stash])?;

@@ -333,7 +333,7 @@ const GIT_ENDS: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The mark. When this is dropped it is removed, and so are the locks that a git of the step left
-/// because it was killed.
+/// because it was killed. It stays where the step could not be undone: the next start tries that.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Underway<'a> {
@@ -362,7 +362,9 @@ impl<'a> Underway<'a> {
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
         self.clear_locks();
-        let _ = disk::remove(&self.folder.join(MARK));
+        if unfinished(&self.folder).is_none() {
+            let _ = disk::remove(&self.folder.join(MARK));
+        }
     }
 }
 
@@ -384,7 +386,7 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
         return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, cure));
     }
     match step.split_once(' ') {
-        Some(("rebase", head)) => undo_rebase(checkout, &folder, head)?,
+        Some(("rebase", head)) => undo_rebase(Git::here(checkout), &folder, head)?,
         Some(("commit", head)) => {
             let list = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", head, "HEAD"];
             let paths = git(checkout, &list).unwrap_or_default();
@@ -451,16 +453,6 @@ pub(super) fn held_locks(mut locks: Vec<PathBuf>) -> Vec<PathBuf> {
     locks
 }
 
-/// Ends a rebase as it began. Where a lock keeps git from deleting a ref, it leaves the mark that a
-/// commit is being picked, and every later step would be refused because of it.
-pub(super) fn abort_rebase(git: Git<'_>, folder: &Path) -> Result<(), GitFault> {
-    let aborted = git.well(GitStep::Rebase, &["rebase", "--abort"]).map(drop);
-    if unfinished(folder) == Some("cherry-pick") {
-        let _ = disk::remove(&folder.join("CHERRY_PICK_HEAD"));
-    }
-    aborted
-}
-
 /// The locks of git now: in the folder of a working tree, in that of the repository, and of refs.
 fn locks(folder: &Path) -> Vec<PathBuf> {
     let shared = head::common(folder);
@@ -492,17 +484,25 @@ fn git_works(_: &[PathBuf]) -> bool {
     process::output_of("pgrep", &["-x", "git"]).is_some()
 }
 
-fn undo_rebase(checkout: &Path, folder: &Path, head: &str) -> Result<(), GitFault> {
+/// Undoes a rebase that is under way, which began at `head`.
+pub(super) fn undo_rebase(git: Git<'_>, folder: &Path, head: &str) -> Result<(), GitFault> {
     let begun = ["rebase-merge", "rebase-apply"].map(|name| folder.join(name));
     let Some(begun) = begun.iter().find(|folder| disk::exists(folder)) else { return Ok(()) };
-    let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).ok().flatten();
-    let step = |arguments: &[&str]| Git::here(checkout).well(GitStep::Rebase, arguments);
-    let Some(stash) = stash.filter(|_| disk::is_missing(&begun.join("head-name"))) else {
-        return abort_rebase(Git::here(checkout), folder);
-    };
-    // git had only set aside what is not committed, and cannot undo that itself.
-    step(&["reset", "-q", "--hard", head])?;
-    step(&["stash", "apply", "-q", "--index", stash.trim_end()])?;
+    let step = |arguments: &[&str]| git.well(GitStep::Rebase, arguments);
+    if ["head-name", "onto", "orig-head"].iter().all(|name| disk::exists(&begun.join(name))) {
+        let aborted = step(&["rebase", "--abort"]).map(drop);
+        // Where a lock keeps git from deleting a ref, it leaves the mark that a commit is being
+        // picked, and every later step would be refused because of it.
+        if unfinished(folder) == Some("cherry-pick") {
+            let _ = disk::remove(&folder.join("CHERRY_PICK_HEAD"));
+        }
+        return aborted;
+    }
+    // git had only set aside what is not committed, if that, and cannot undo it itself.
+    if let Some(stash) = disk::read_text(&begun.join("autostash"), MARK_BYTES).ok().flatten() {
+        step(&["reset", "-q", "--hard", head])?;
+        step(&["stash", "apply", "-q", "--index", stash.trim_end()])?;
+    }
     let _ = tree::remove(begun);
     Ok(())
 }

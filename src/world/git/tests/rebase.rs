@@ -284,6 +284,22 @@ fn a_lock_that_comes_during_a_rebase_leaves_no_mark_of_a_commit_being_picked() {
 }
 
 #[test]
+fn a_rebase_is_undone_also_where_the_git_that_undoes_it_is_killed_too() {
+    let yard = parted("file");
+    yard.write("repo/.git/info/attributes", "file filter=killing\n");
+    yard.commit_file("repo", "file", "work's\n");
+    let smudge = "cat; echo >> .git/runs; test $(wc -l < .git/runs) -gt 2 || kill -9 $PPID";
+    yard.git("repo", &["config", "filter.killing.smudge", smudge]);
+    yard.write("repo/later", "not committed\n");
+    let before = yard.shape();
+    assert_eq!(yard.rebase("main").unwrap_err().trouble, GitTrouble::Other);
+    assert_eq!(yard.read("repo/.git/runs").lines().count(), 3);
+    assert_eq!(yard.shape(), before);
+    assert!(!yard.path("repo/.git/crew-step").exists());
+    assert!(yard.commit("The next step begins").is_ok());
+}
+
+#[test]
 fn a_rebase_that_is_ended_early_is_undone() {
     let yard = parted("file");
     yard.write("repo/.git/info/attributes", "file filter=slow\n");

@@ -64,6 +64,22 @@ fn a_rebase_that_had_only_set_aside_what_is_not_committed_gives_it_back() {
 }
 
 #[test]
+fn a_rebase_that_had_not_noted_all_of_its_state_is_removed() {
+    let states: [&[&str]; 4] = [&[], &["interactive"], &["head-name"], &["head-name", "onto"]];
+    for state in states {
+        let yard = yard();
+        let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+        std::fs::create_dir(yard.path("repo/.git/rebase-merge")).unwrap();
+        for name in state {
+            yard.write(&format!("repo/.git/rebase-merge/{name}"), "refs/heads/work\n");
+        }
+        killed_in(&yard, "rebase", &head);
+        is_put_back(&yard, &head);
+        assert!(!yard.path("repo/.git/rebase-merge").exists(), "{state:?}");
+    }
+}
+
+#[test]
 fn the_index_has_what_a_commit_took_in_and_an_undone_step_changes_nothing() {
     let yard = yard();
     let before = yard.git("repo", &["rev-parse", "HEAD^"]).trim().to_owned();
