@@ -257,7 +257,7 @@ pub struct BoardRow {
     /// The fleet whose task it works on.
     pub fleet: Option<String>,
     pub group: BoardGroup,
-    /// "~/w/api".
+    /// "~/w/api"; of the loop of a fleet's task the name of that.
     pub folder: String,
     /// "3/10".
     pub count: String,
@@ -295,7 +295,9 @@ impl BoardRow {
             id: record.id.clone(),
             fleet: record.fleet.as_ref().map(|task| task.name.clone()),
             group,
-            folder: clean(&folder(record, home)),
+            folder: clean(
+                &record.fleet.as_ref().map_or_else(|| folder(record, home), ToString::to_string),
+            ),
             count: facts.counted(),
             when: when(facts, group),
             cost: record.state.usage.cost_text(false).unwrap_or_default(),
