@@ -201,7 +201,11 @@ fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
     print::confirm(arguments.yes, "Remove all of it?", "removed", "crew fleet clean")?;
     let stays = found.remove()?;
     print_what_stays(&stays);
-    print::out(&format!("the fleet {name} is cleaned"));
+    let again = match store::read(&home, name)? {
+        None => format!("; {} begins all of its tasks anew", record.terms.run_command()),
+        Some(_) => String::new(),
+    };
+    print::out(&format!("the fleet {name} is cleaned{again}"));
     Ok(if stays.is_empty() { Exit::SUCCESS } else { Exit::ERROR })
 }
 

@@ -12,8 +12,8 @@ use super::coordinator::short;
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
 use super::shared::RemoteAccess;
-use super::store;
 use super::workspace::{self, KEPT};
+use super::{store, verbs};
 use crate::engine::fleet::TaskId;
 use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
 use crate::engine::text::count;
@@ -147,7 +147,7 @@ impl<'a> FleetLeftovers<'a> {
         let Some(_lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
             bail!(is_coordinated(&terms.name));
         };
-        if store::read(self.home, &terms.name)?.as_ref() != Some(self.record) {
+        if verbs::read(self.home, &terms.name)?.as_ref() != Some(self.record) {
             bail!(has_changed(&terms.name));
         }
         let mut stays = Vec::new();

@@ -36,7 +36,9 @@ impl FleetPlan {
         let waiting = record.tasks.iter().filter(|(_, task)| task.is_waiting());
         let waits = waiting.map(|(id, task)| {
             let known = task.waits.as_ref().filter(|it| is_coordinated || it.needs_another());
-            let waits = asked(record, id).or_else(|| known.cloned()).unwrap_or(WaitsFor::Run);
+            // A start lifts a pause.
+            let asked = asked(record, id).filter(|it| is_coordinated || it.is_cancel());
+            let waits = asked.or_else(|| known.cloned()).unwrap_or(WaitsFor::Run);
             (id.clone(), waits)
         });
         Self { starts: Vec::new(), waits: waits.collect() }
@@ -48,6 +50,11 @@ impl WaitsFor {
     /// does not give.
     pub fn needs_another(&self) -> bool {
         matches!(self, Self::Task { .. } | Self::Ended { .. } | Self::Money | Self::File)
+    }
+
+    /// Whether a person has cancelled the task.
+    pub fn is_cancel(&self) -> bool {
+        matches!(self, Self::Request { request } if request.is_cancel())
     }
 
     /// Whether it passes without a person, and without another task that itself waits.

@@ -350,6 +350,13 @@ impl FleetRecord {
         both.min_by_key(|request| matches!(request, TaskRequest::Pause { .. }))
     }
 
+    /// Whether a task is among those that are resumed with the whole fleet: one that was cancelled
+    /// by its name is not.
+    pub fn resumes(&self, task: &TaskRecord) -> bool {
+        let is_cancelled = task.ending().is_some_and(TaskEnding::is_cancelled);
+        !is_cancelled || self.request.as_ref().is_some_and(TaskRequest::is_cancel)
+    }
+
     /// How a cancel that it has not obeyed ends a task.
     pub fn cancel_of(&self, task: &TaskId) -> Option<TaskEnding> {
         self.request_of(task)?.ending()

@@ -310,7 +310,7 @@ impl<'a> TaskStatus<'a> {
         let news = render(context! {
             row => self, phase, before, why,
             request => record.request_of(self.task),
-            name => record.terms.name,
+            paused => paused(record, self.task),
             lacks => lacks(record),
             run => record.terms.run_command(),
             is_any_running => record.tasks.values().any(TaskRecord::is_running),
@@ -332,18 +332,24 @@ impl<'a> TaskStatus<'a> {
 
     /// What a person types because of it, and how much later than because of another task; `None`
     /// where it needs nobody.
-    fn next(&self, terms: &FleetSetup) -> Option<(u8, Option<String>)> {
-        let (task, name) = (self.task, &terms.name);
+    fn next(&self, record: &FleetRecord) -> Option<(u8, Option<String>)> {
+        let (task, FleetRecord { terms, .. }) = (self.task, record);
+        let resume = |task| Some(format!("crew resume {}", record.named(task)));
+        let is_answered = record.task(task).is_some_and(|it| !it.messages.is_empty());
         Some(match (self.group, &self.waits) {
             // What was interrupted only has to continue.
-            (StatusGroup::NeedsYou, _) if self.outcome == Some(Outcome::Interrupted) => {
-                (1, Some(format!("crew resume {name}/{task}")))
+            (StatusGroup::NeedsYou, _)
+                if is_answered || self.outcome == Some(Outcome::Interrupted) =>
+            {
+                (1, resume(task))
             }
-            (StatusGroup::NeedsYou, _) => (0, Some(format!("crew show {name}/{task}"))),
-            (_, Some(WaitsFor::Run)) => (2, Some(terms.run_command())),
-            _ if self.what == "paused" => (3, Some(format!("crew resume {name}"))),
+            (StatusGroup::NeedsYou, _) => (0, Some(format!("crew show {}", record.named(task)))),
+            (_, Some(waits)) if *waits == WaitsFor::Run || waits.is_cancel() => {
+                (2, Some(terms.run_command()))
+            }
+            _ if self.what == "paused" => (3, Some(paused(record, task))),
             _ if self.continues() => (4, None),
-            (_, Some(WaitsFor::Ended { task })) => (5, Some(format!("crew resume {name}/{task}"))),
+            (_, Some(WaitsFor::Ended { task })) => (5, resume(task)),
             (_, Some(WaitsFor::Money)) => {
                 let run = FleetSetup { typed_max_cost_micros: None, ..terms.clone() }.run_command();
                 (5, Some(format!("{run} --max-cost MORE")))
@@ -358,6 +364,13 @@ fn render(values: Value) -> String {
     text.map_or_else(|error| format!("{error:#}"), |text| text.trim_end().to_owned())
 }
 
+/// What lifts the pause of a task: of it alone, or of its fleet.
+fn paused(record: &FleetRecord, task: &TaskId) -> String {
+    let is_alone = record.request.is_none();
+    let name = if is_alone { record.named(task) } else { record.terms.name.clone() };
+    format!("crew resume {name}")
+}
+
 /// The group of a task that has not ended, and the word for it.
 fn doing(
     task: &TaskRecord,
@@ -368,6 +381,7 @@ fn doing(
         (Some(WaitsFor::Request { request }), _) if !request.is_cancel() => {
             (StatusGroup::Waiting, "paused")
         }
+        (Some(WaitsFor::Run), _) if task.request.is_some() => (StatusGroup::Waiting, "paused"),
         (Some(_), _) => (StatusGroup::Waiting, "waits"),
         _ if task.is_waiting() => (StatusGroup::Waiting, "waits"),
         _ if task.landing().is_some() => (StatusGroup::Running, "lands"),
@@ -427,7 +441,7 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
 
 /// What needs a person is looked at before anything else spends more on it.
 fn next(record: &FleetRecord, tasks: &[TaskStatus<'_>]) -> Option<String> {
-    let commands = tasks.iter().filter_map(|row| row.next(&record.terms));
+    let commands = tasks.iter().filter_map(|row| row.next(record));
     commands.min_by_key(|(later, _)| *later)?.1
 }
 

@@ -260,7 +260,7 @@ fn each_thing_that_a_task_waits_for_is_named() {
     waits: after b, which is not there · crew resume shop/b
     waits: b works on src/**, and this one on src/tax/** · 
     waits: for money: what is left does not cover it · crew fleet run tasks --land --max-cost MORE
-    paused: until crew resume shop · crew resume shop
+    paused: until crew resume shop/a · crew resume shop/a
     waits: for its file, which is gone · 
     waits: for its work to be fetched from its clone · 
     waits: until this is over: the remote cannot be reached · 

@@ -238,9 +238,10 @@ impl World {
     fn finish(&mut self) {
         self.restart();
         for _ in 0..30 {
-            let resume = FleetRequest::Resume { accepts_test_changes: false };
-            self.step(FleetEvent::Requested(None, resume));
+            let resume = || FleetRequest::Resume { accepts_test_changes: false };
+            self.step(FleetEvent::Requested(None, resume()));
             for name in NAMES {
+                self.step(FleetEvent::Requested(Some(id(name)), resume()));
                 self.report(
                     &id(name),
                     true,

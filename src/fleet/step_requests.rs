@@ -59,7 +59,7 @@ impl Turn<'_> {
             }
         }
         for (text, ids) in changes {
-            self.note(format!("changed, but {text}: {}", named(&ids, NAMED_MAX)));
+            self.note(format!("{}: the file has changed, but {text}", named(&ids, NAMED_MAX)));
         }
         for id in self.those(TaskRecord::is_running) {
             let lacks = self.record.task(&id).is_some_and(|task| lacks_a_share(self.record, task));
@@ -123,11 +123,11 @@ impl Turn<'_> {
     fn note_of_change(&self, id: &TaskId, revision: Option<&String>) -> Option<&'static str> {
         let is_new = |task: &&TaskRecord| revision.is_some_and(|it| *it != task.revision);
         match &self.record.task(id).filter(is_new)?.state {
-            TaskState::Running { .. } => Some("at work; the next start takes that"),
+            TaskState::Running { .. } => Some("the task runs, and its next start reads it"),
             TaskState::Ended(it) if it.is_completed() => {
-                Some("completed; another name for the file makes it a new task")
+                Some("the task is completed; another name for the file makes a new one")
             }
-            TaskState::Ended(_) => Some("ended; crew resume takes that"),
+            TaskState::Ended(_) => Some("the task has ended; crew resume has it read"),
             TaskState::Waiting | TaskState::Landing(_) => None,
         }
     }
@@ -189,12 +189,16 @@ impl Turn<'_> {
         if let Some(id) = target.as_ref().filter(|id| self.record.task(id).is_none()) {
             return self.note(format!("there is no task {id}"));
         }
+        let is_resume = matches!(request, FleetRequest::Resume { .. });
+        let is_meant = |task: &TaskRecord| !is_resume || self.record.resumes(task);
+        let all = || self.record.tasks.iter().filter(|(_, task)| is_meant(task));
+        let meant = target.map_or_else(|| all().map(|(id, _)| id.clone()).collect(), |id| vec![id]);
         match request {
             FleetRequest::Task(request) if !is_alone => self.ask_all(request),
             FleetRequest::Resume { .. } => self.lift(is_alone),
             FleetRequest::Task(_) | FleetRequest::Tell { .. } => {}
         }
-        for id in target.map_or_else(|| self.those(|_| true), |id| vec![id]) {
+        for id in meant {
             self.on(&id, request, |turn, id, task, request| match request {
                 FleetRequest::Task(request) => turn.stop(id, task, request, is_alone),
                 FleetRequest::Resume { accepts_test_changes: accepts } => {

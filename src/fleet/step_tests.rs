@@ -341,7 +341,7 @@ fn what_has_changed_for_many_tasks_is_said_in_a_line() {
         it
     });
     let effects = bench.step(FleetEvent::Described(changed.collect()));
-    insta::assert_snapshot!(notes(&effects).join("\n"), @"changed, but completed; another name for the file makes it a new task: a, b, c, d, e and 2 more");
+    insta::assert_snapshot!(notes(&effects).join("\n"), @"a, b, c, d, e and 2 more: the file has changed, but the task is completed; another name for the file makes a new one");
 }
 
 #[test]

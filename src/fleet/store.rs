@@ -498,16 +498,28 @@ pub struct WaitingRequests {
     files: Vec<PathBuf>,
 }
 
+/// The files of the requests that wait, the oldest first.
+fn request_files(files: &FleetFiles) -> Vec<PathBuf> {
+    let mut names = disk::names(&files.requests(), REQUESTS_MAX);
+    names.retain(|name| {
+        Path::new(name).extension().is_some_and(|it| it == "json") && !name.starts_with('.')
+    });
+    names.sort();
+    names.iter().map(|name| files.requests().join(name)).collect()
+}
+
+/// What the next coordinator will be asked first.
+pub fn waiting_requests(home: &Home, fleet: &str) -> Vec<(Option<TaskId>, FleetRequest)> {
+    let files = request_files(&FleetFiles::of(home, fleet));
+    let read = files.iter().filter_map(|file| read_json(file, REQUEST_BYTES));
+    read.map(|RequestFile { task, request }| (task, request)).collect()
+}
+
 impl WaitingRequests {
     /// Reads them. They stay where they are until [`Self::remove`].
     pub fn read(files: &FleetFiles) -> Self {
-        let mut names = disk::names(&files.requests(), REQUESTS_MAX);
-        names.retain(|name| {
-            Path::new(name).extension().is_some_and(|it| it == "json") && !name.starts_with('.')
-        });
-        names.sort();
         let mut waiting = Self::default();
-        for file in names.iter().map(|name| files.requests().join(name)) {
+        for file in request_files(files) {
             if let Some(RequestFile { task, request }) = read_json(&file, REQUEST_BYTES) {
                 waiting.requests.push((task, request));
                 waiting.files.push(file);

@@ -9,7 +9,9 @@ use minijinja::context;
 
 use super::attempt;
 use super::files::FleetFiles;
-use super::record::{FleetRecord, FleetSetup, Landed, MESSAGES_MAX, TaskRecord, TaskRequest};
+use super::record::{
+    FleetRecord, FleetSetup, Landed, MESSAGES_MAX, TaskRecord, TaskRequest, TaskState,
+};
 use super::step::FleetRequest;
 use super::store;
 use crate::drive::{control, end};
@@ -41,7 +43,7 @@ pub fn resolve(home: &Home, text: &str) -> Result<Option<Named>> {
     if fleet.parse::<TaskId>().is_err() {
         return Ok(None);
     }
-    let Some(record) = store::read(home, fleet)? else { return Ok(None) };
+    let Some(record) = read(home, fleet)? else { return Ok(None) };
     let task = typed.and_then(|typed| typed.parse().ok());
     let task = task.filter(|id| record.tasks.contains_key(id));
     match (typed, &task) {
@@ -77,7 +79,7 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecor
     };
     if let Some(name) = name {
         let known = names.iter().find(|known| *known == name);
-        let found = known.map_or(Ok(None), |known| store::read(home, known))?;
+        let found = known.map_or(Ok(None), |known| read(home, known))?;
         return found
             .with_context(|| format!("there is no fleet {} here\nhint: {}", Shown(name), these()));
     }
@@ -102,7 +104,47 @@ pub fn newest_here(home: &Home, folder: &Path) -> Option<String> {
 }
 
 fn readable(home: &Home, names: &[String]) -> Vec<FleetRecord> {
-    names.iter().filter_map(|name| store::read(home, name).ok().flatten()).collect()
+    names.iter().filter_map(|name| read(home, name).ok().flatten()).collect()
+}
+
+/// A fleet as it is. While nobody coordinates it, with what it was asked since: nobody obeys that
+/// before the next start, and who has asked sees that it is not forgotten.
+pub fn read(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
+    let known = store::read(home, name)?;
+    if store::is_coordinated(home, name) {
+        return Ok(known);
+    }
+    let asked = store::waiting_requests(home, name);
+    Ok(known.map(|record| asked.into_iter().fold(record, with_request)))
+}
+
+fn with_request(record: FleetRecord, (task, asked): (Option<TaskId>, FleetRequest)) -> FleetRecord {
+    let named = Named { record, task };
+    let taken = named.tasks().filter(|(_, task)| named.takes(task, &asked));
+    let taken: Vec<TaskId> = taken.map(|(id, _)| id.clone()).collect();
+    let mut record = named.record;
+    match &asked {
+        FleetRequest::Resume { .. } if named.task.is_none() => record.request = None,
+        FleetRequest::Task(asked) if named.task.is_none() => record.request = Some(asked.clone()),
+        _ => {}
+    }
+    for id in taken {
+        record.tasks.entry(id).and_modify(|task| expect(task, &asked));
+    }
+    record
+}
+
+/// Takes in a request as far as it can be seen before somebody obeys it.
+fn expect(task: &mut TaskRecord, request: &FleetRequest) {
+    match (request, task.ending()) {
+        (FleetRequest::Resume { .. }, Some(ending)) if !ending.is_completed() => {
+            task.set(TaskState::Waiting, task.at);
+        }
+        (FleetRequest::Resume { .. }, _) => task.request = None,
+        (FleetRequest::Task(asked), None) => task.request = Some(asked.clone()),
+        (FleetRequest::Task(_), Some(_)) => {}
+        (FleetRequest::Tell { words, .. }, _) => task.messages.push(words.clone()),
+    }
 }
 
 fn newest<'a>(known: &'a [FleetRecord], trees: &[PathBuf]) -> Option<&'a FleetRecord> {
@@ -262,7 +304,9 @@ impl Named {
     fn takes(&self, task: &TaskRecord, request: &FleetRequest) -> bool {
         let is_alone = self.task.is_some();
         match (request, task.ending().map(|ending| ending.outcome)) {
-            (FleetRequest::Resume { .. }, _) => !task.is_done(self.record.terms.landing),
+            (FleetRequest::Resume { .. }, _) => {
+                (is_alone || self.record.resumes(task)) && !task.is_done(self.record.terms.landing)
+            }
             (_, None) => true,
             // By its name completed work is given up that shall not land.
             (FleetRequest::Task(request), Some(outcome)) => {

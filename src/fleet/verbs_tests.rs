@@ -49,37 +49,73 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
     pause shop: fleet shop: 2 tasks are paused after this iteration · crew resume shop resumes it
     pause --now shop: fleet shop: 2 tasks are paused · crew resume shop resumes it
     cancel shop: fleet shop: 2 tasks are cancelled · crew resume shop resumes it
-    resume shop: fleet shop: 5 tasks are resumed · crew fleet status shop
-    tell shop: fleet shop: 3 tasks are sent the message with the next prompt · crew fleet status shop
+    resume shop: fleet shop: 4 tasks are resumed · crew fleet status shop
+    tell shop: fleet shop: 3 tasks get the message with the next prompt · crew fleet status shop
     pause shop/runs: shop/runs is paused after this iteration · crew resume shop/runs resumes it
     pause --now shop/runs: shop/runs is paused · crew resume shop/runs resumes it
     cancel shop/runs: shop/runs is cancelled · crew resume shop/runs resumes it
     resume shop/runs: shop/runs is resumed · crew fleet status shop
-    tell shop/runs: shop/runs is sent the message with the next prompt · crew fleet status shop
+    tell shop/runs: shop/runs gets the message with the next prompt · crew fleet status shop
     pause shop/waits: shop/waits is paused · crew fleet run tasks resumes it
     pause --now shop/waits: shop/waits is paused · crew fleet run tasks resumes it
     cancel shop/waits: shop/waits is cancelled · crew fleet run tasks takes note
     resume shop/waits: shop/waits is resumed by the next start · now type: crew fleet run tasks
-    tell shop/waits: shop/waits is sent the message with the next prompt · crew fleet status shop
+    tell shop/waits: shop/waits gets the message with the next prompt · crew fleet status shop
     pause shop/blocked: task shop/blocked is blocked | hint: crew status shop/blocked says why
     pause --now shop/blocked: task shop/blocked is blocked | hint: crew status shop/blocked says why
     cancel shop/blocked: shop/blocked is cancelled · crew resume shop/blocked resumes it
     resume shop/blocked: shop/blocked is resumed · crew fleet status shop
-    tell shop/blocked: shop/blocked is sent the message with the next prompt · crew resume shop/blocked tries it again
+    tell shop/blocked: shop/blocked gets the message with the next prompt · crew resume shop/blocked tries it again
     pause shop/completed: task shop/completed is completed | hint: crew status shop/completed says why
     pause --now shop/completed: task shop/completed is completed | hint: crew status shop/completed says why
     cancel shop/completed: shop/completed is cancelled · crew resume shop/completed resumes it
-    resume shop/completed: what is meant is completed | hint: what is still to do is a task of its own
-    tell shop/completed: nobody reads that: what is meant is over | hint: what is still to do is a task of its own
+    resume shop/completed: task shop/completed is completed | hint: what is still to do is a task of its own
+    tell shop/completed: task shop/completed is completed: no agent would read the message | hint: what is still to do is a task of its own
     pause shop/cancelled: task shop/cancelled is cancelled | hint: crew status shop/cancelled says why
     pause --now shop/cancelled: task shop/cancelled is cancelled | hint: crew status shop/cancelled says why
     cancel shop/cancelled: task shop/cancelled is cancelled | hint: crew status shop/cancelled says why
     resume shop/cancelled: shop/cancelled is resumed · crew fleet status shop
-    tell shop/cancelled: nobody reads that: what is meant is over | hint: crew resume shop/cancelled first: it was cancelled
+    tell shop/cancelled: task shop/cancelled is cancelled: no agent would read the message | hint: crew resume shop/cancelled first: it was cancelled
     pause shop/exhausted: task shop/exhausted is exhausted | hint: crew status shop/exhausted says why
     pause --now shop/exhausted: task shop/exhausted is exhausted | hint: crew status shop/exhausted says why
     cancel shop/exhausted: shop/exhausted is cancelled · crew resume shop/exhausted resumes it
     resume shop/exhausted: shop/exhausted is resumed, if its max-iterations was raised: it is used up · crew fleet status shop
-    tell shop/exhausted: shop/exhausted is sent the message with the next prompt · crew resume shop/exhausted tries it again
+    tell shop/exhausted: shop/exhausted gets the message with the next prompt · crew resume shop/exhausted tries it again
     ");
+}
+
+#[test]
+fn what_the_next_coordinator_will_be_asked_is_seen_before() {
+    let resume = || FleetRequest::Resume { accepts_test_changes: false };
+    let cancel =
+        || FleetRequest::Task(TaskRequest::Cancel { now: true, by_agent: false, reason: None });
+    let tell = || FleetRequest::Tell { words: "x".to_owned(), by_agent: false };
+    let seen = |asked: Vec<(&str, FleetRequest)>| {
+        let asked = asked.into_iter().map(|(task, request)| (task.parse().ok(), request));
+        let record = asked.fold(a_record_of_each_state(), with_request);
+        let task = |(id, task): (&TaskId, &TaskRecord)| {
+            let state = task.ending().map_or("open", |ending| ending.outcome.label());
+            let request = record.request_of(id).map_or("", |_| ", to be cancelled");
+            let messages = if task.messages.is_empty() { "" } else { ", has a message" };
+            format!("{id} {state}{request}{messages}")
+        };
+        let before = a_record_of_each_state();
+        let changed = record
+            .tasks
+            .iter()
+            .filter(|(id, task)| before.task(id) != Some(task) || record.request_of(id).is_some());
+        changed.map(task).collect::<Vec<_>>().join(", ")
+    };
+    for (asked, expected) in [
+        (vec![("blocked", tell()), ("blocked", resume())], "blocked open, has a message"),
+        (vec![("blocked", tell())], "blocked blocked, has a message"),
+        (vec![("waits", cancel())], "waits open, to be cancelled"),
+        (vec![("waits", cancel()), ("waits", resume())], ""),
+        (vec![("completed", resume()), ("completed", tell())], ""),
+        (vec![("", resume())], "blocked open, exhausted open"),
+        (vec![("", cancel()), ("", resume())], "blocked open, cancelled open, exhausted open"),
+        (vec![("cancelled", resume())], "cancelled open"),
+    ] {
+        assert_eq!(seen(asked.clone()), expected, "{asked:?}");
+    }
 }

@@ -132,9 +132,9 @@ fn what_nobody_would_read_or_obey_is_refused() {
         &["set", "repo", "-n", "3"],
     ];
     insta::assert_snapshot!(typed.map(types).concat(), @"
-    1 crew: nobody reads that: what is meant is over
+    1 crew: task repo/b is completed: no agent would read the message
     hint: what is still to do is a task of its own
-    1 crew: nobody reads that: what is meant is over
+    1 crew: task repo/c is cancelled: no agent would read the message
     hint: crew resume repo/c first: it was cancelled
     1 crew: the fleet repo has no task nobody
     hint: crew fleet status repo lists them
@@ -146,7 +146,7 @@ fn what_nobody_would_read_or_obey_is_refused() {
     hint: crew fleet status repo says how
     1 crew: task repo/c is cancelled
     hint: crew status repo/c says why
-    1 crew: what is meant is completed
+    1 crew: task repo/b is completed
     hint: what is still to do is a task of its own
     2 crew: a task is resumed by its fleet, with the options of its file
     hint: change them in tasks, which a running fleet reads again; only --tell, --now and --accept-test-changes can be given here
