@@ -349,7 +349,7 @@ fn soak(seed: u64) -> usize {
         }
     }
     let mut ran = coordinator.wait(SOAK);
-    if ran.code() == 1 && ran.stdout.is_empty() {
+    if ran.code() == 1 && ran.stderr.contains("git was ended before it was done") {
         // A git of its start was killed, before it had begun anything.
         ran = world.start(&["--land"]).wait(SOAK);
     }
