@@ -141,8 +141,8 @@ impl FleetStore {
             refuse_other_fleet(setup, &here.terms)?;
         }
         let mut shared = SharedRecord::of(setup, signals);
-        let there = shared.as_mut().map_or(Ok(None), SharedRecord::read)?;
-        let mut record = newest(here.clone(), there);
+        let read = shared.as_mut().map(|shared| shared.read(&setup.base)).transpose()?;
+        let mut record = newest(here.clone(), read.unwrap_or_default());
         if let (Some(shared), Some(there)) = (&shared, &record) {
             refuse_other_folder(setup, &there.terms)?;
             let is_own = there.holder.home == me.home;
@@ -190,9 +190,14 @@ impl FleetStore {
     }
 }
 
-/// The newest of what is here and what is at the remote. What this home wrote here goes to the
-/// remote later, or at the same time; only what has landed is written there first.
-fn newest(here: Option<FleetRecord>, there: Option<FleetRecord>) -> Option<FleetRecord> {
+/// The newest of what is here and what is at the remote, which has this commit as the base. What
+/// this home wrote here goes to the remote later, or at the same time; only what has landed is
+/// written there first. That the record there says so is not enough: a remote that is killed in an
+/// atomic push has moved some of its refs.
+fn newest(
+    here: Option<FleetRecord>,
+    (there, base): (Option<FleetRecord>, Option<String>),
+) -> Option<FleetRecord> {
     let is_here = here.as_ref().zip(there.as_ref()).is_some_and(|(here, there)| {
         let is_same = here.id == there.id && here.holder.home == there.holder.home;
         is_same && here.beat >= there.beat
@@ -202,7 +207,9 @@ fn newest(here: Option<FleetRecord>, there: Option<FleetRecord>) -> Option<Fleet
     }
     let (mut record, there) = (here?, there?);
     for (id, landed) in there.tasks {
-        if let (Some(task), Some(Landed::Main(_))) = (record.tasks.get_mut(&id), landed.landed())
+        if let (Some(task), Some(Landed::Main(commit))) =
+            (record.tasks.get_mut(&id), landed.landed())
+            && (commit.is_none() || *commit == base)
             && task.landing().is_some()
             && (task.attempt, &task.commit) == (landed.attempt, &landed.commit)
         {
@@ -271,10 +278,14 @@ impl SharedRecord {
         self.access.refs()?.list(&[&self.name])
     }
 
-    fn read(&mut self) -> Result<Option<FleetRecord>> {
-        let there = self.list()?;
+    /// The record, and the commit of the base beside it.
+    fn read(&mut self, base: &str) -> Result<(Option<FleetRecord>, Option<String>)> {
+        let refs = self.access.refs()?.list(&[&self.name, &format!("refs/heads/{base}")])?;
+        let (there, base): (Vec<_>, Vec<_>) =
+            refs.into_iter().partition(|found| found.name == self.name);
         self.refs.adopt(&there);
-        there.first().map(|found| self.record(found)).transpose()
+        let record = there.first().map(|found| self.record(found)).transpose()?;
+        Ok((record, base.into_iter().next().map(|found| found.id)))
     }
 
     fn record(&self, found: &RemoteRef) -> Result<FleetRecord> {

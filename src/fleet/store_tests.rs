@@ -95,7 +95,7 @@ fn keep(store: &mut FleetStore, record: &FleetRecord) -> Result<(), StoreFault> 
 /// The newest record, as the next start finds it.
 fn load(store: &FleetStore) -> Option<FleetRecord> {
     let mut shared = store.shared.as_ref().unwrap().lock().unwrap();
-    newest(read_file(&store.files.record()).unwrap(), shared.read().unwrap())
+    newest(read_file(&store.files.record()).unwrap(), shared.read("main").unwrap())
 }
 
 fn move_of(before: &str, commit: &str) -> RefUpdate {
@@ -212,6 +212,10 @@ fn a_landing_that_was_pushed_by_a_coordinator_that_was_killed_then_is_known_at_t
     landed.tasks.insert("vat".parse().unwrap(), task);
     assert!(land(&mut store, &move_of(&main, &commit), &landed).unwrap());
     assert_eq!(load(&store).unwrap().tasks, landed.tasks);
+    // Not where the remote was killed after it had moved the record alone.
+    yard.git("origin.git", &["update-ref", "refs/heads/main", &main]);
+    assert_eq!(load(&store).unwrap().tasks, record.tasks);
+    yard.git("origin.git", &["update-ref", "refs/heads/main", &commit]);
     // Not of another attempt.
     for task in record.tasks.values_mut() {
         task.attempt = 2;
