@@ -171,6 +171,22 @@ fn a_git_that_is_killed_while_it_reads_is_started_again() {
 }
 
 #[test]
+fn a_commit_counts_whose_git_is_killed_once_it_has_moved_the_branch() {
+    let world = World::new(&[WORK]);
+    let real = world.sandbox.root().join("real-git");
+    let line = format!(
+        "case \" $* \" in *' update-ref -m '*) '{}' \"$@\"; kill -9 $$ ;; esac",
+        real.display()
+    );
+    before_each_git(&world, &line);
+    let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_eq!(world.committed(), ["work.txt"], "{ran:#?}");
+    assert_eq!(world.sandbox.git(&["status", "--porcelain"]), "", "the index has it, too");
+    assert!(!ran.stdout.contains("not committed"), "{ran:#?}");
+}
+
+#[test]
 fn nothing_is_read_of_a_repository_above_one_that_is_gone() {
     let world = nested(&["rm -rf .git; echo more >> ../outer; echo more >> work.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "1"]);

@@ -39,6 +39,7 @@ use crate::engine::git::GitTrouble;
 use crate::engine::record::{Contract, Ending, Fragment, Loop, Outcome, Phase, Place};
 use crate::engine::view::asked_for_help;
 use crate::world::files::disk;
+use crate::world::git::land::OwnTip;
 use crate::world::process::identity;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home, read_pointer};
@@ -445,9 +446,11 @@ impl Attempt<'_> {
 
     /// Reports the end.
     fn conclude(&self, end: AttemptEnd, record: Option<&Loop>) -> Result<AttemptEnd> {
+        let tip = record.map(tip);
+        let end = end_with(end, tip.as_ref());
         self.reports.change(|report| {
-            if let Some(record) = record {
-                report.follow(record, tip(record).commit);
+            if let (Some(record), Some(tip)) = (record, tip) {
+                report.follow(record, tip.commit);
             }
             report.end = Some(end.clone());
         })?;
@@ -455,6 +458,20 @@ impl Attempt<'_> {
             link.publish(&self.reports.newest(), record, PATIENCE)?;
         }
         Ok(end)
+    }
+}
+
+/// The end where this is the newest commit. Work is not completed while git cannot say what it is:
+/// what was reported before would land in its place.
+fn end_with(end: AttemptEnd, tip: Option<&OwnTip>) -> AttemptEnd {
+    match end {
+        AttemptEnd::Ended(ending)
+            if ending.is_completed() && tip.is_some_and(|tip| tip.commit.is_none()) =>
+        {
+            let why = "git cannot read the branch of its clone".to_owned();
+            AttemptEnd::Failed { why, reason: EndReason::Machine, needs_person: false }
+        }
+        end => end,
     }
 }
 

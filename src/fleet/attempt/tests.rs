@@ -583,3 +583,13 @@ fn a_later_attempt_removes_what_an_earlier_one_left_on_its_node_and_keeps_its_co
     let kept = yard.git(&second, &["for-each-ref", "--format=%(objectname)", "refs/crew/kept"]);
     assert_eq!(kept, stray);
 }
+
+#[test]
+fn completed_work_whose_commit_cannot_be_read_is_not_completed() {
+    let end = |outcome| AttemptEnd::Ended(TaskEnding::new(outcome, "w", EndReason::Loop));
+    let tip = |commit: Option<&str>| OwnTip { commit: commit.map(str::to_owned), astray: None };
+    let kept = |outcome, tip: Option<OwnTip>| end_with(end(outcome), tip.as_ref()) == end(outcome);
+    assert!(!kept(Outcome::Completed, Some(tip(None))));
+    assert!(kept(Outcome::Completed, Some(tip(Some("c")))) && kept(Outcome::Completed, None));
+    assert!(kept(Outcome::Blocked, Some(tip(None))));
+}

@@ -92,7 +92,14 @@ impl Steps<'_> {
         let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
         let before = stand.head.as_deref().unwrap_or_default();
         let _underway = Underway::begin(self, GitStep::Commit, before);
-        self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
+        let moved =
+            self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before]);
+        // A git that was killed may have moved it all the same.
+        if let Err(fault) = moved
+            && Git::here(self.checkout()).commit("HEAD").as_deref() != Some(&*commit)
+        {
+            return Err(fault);
+        }
         // Then the index, and both or neither: a path that one of them lacks would look staged.
         let update = |list: &[&str], input: &[u8]| self.printed(GitStep::Commit, list, input);
         if let Err(fault) = paths.update(update) {
