@@ -78,16 +78,16 @@ fn the_loop_of_a_task_is_its_task_to_every_verb_by_its_id_its_start_or_its_folde
     let id = world.task("a")["loop_id"].as_str().unwrap().to_owned();
     let clone = world.clone_of("a");
     let typed = [
-        (&["pause", &id][..], "paused after this iteration"),
-        (&["resume", &id[..6]], "resumed"),
-        (&["tell", "--loop", &id, "Mind the gap"], "sent the message"),
-        (&["cancel", "--reason", "not now"], "cancelled"),
+        (&["pause", &id][..], "is paused after this iteration"),
+        (&["resume", &id[..6]], "is resumed"),
+        (&["tell", "--loop", &id, "Mind the gap"], "gets the message"),
+        (&["cancel", "--reason", "not now"], "is cancelled"),
     ];
     for (words, what) in typed {
         let mut command = world.sandbox.command(world.sandbox.build().path());
         command.args(words).current_dir(&clone);
         let answer = Running::start(command, None).wait(LONG).success();
-        assert!(answer.starts_with(&format!("repo/a is {what}")), "{answer}");
+        assert!(answer.starts_with(&format!("repo/a {what}")), "{answer}");
         world.until_obeyed();
     }
     world.until("it has ended", |world| world.state("a") == "cancelled");

@@ -50,12 +50,15 @@ fn an_answer_and_a_message_to_all_wait_for_the_next_prompts_of_those_that_read_t
 }
 
 #[test]
-fn a_resume_with_an_answer_is_both_and_of_six_messages_five_are_read() {
+fn a_resume_with_an_answer_is_both_and_a_sixth_message_is_refused() {
     let world = asked();
-    for n in 1..=5 {
+    for n in 1..=4 {
         world.crew(&["tell", "repo/a", &format!("message {n}")]).success();
     }
-    world.crew(&["resume", "repo/a", "--tell", "message 6"]).success();
+    world.crew(&["resume", "repo/a", "--tell", "message 5"]).success();
+    let sixth = world.crew(&["tell", "repo/a", "message 6"]);
+    assert_eq!((sixth.code(), sixth.stdout.as_str()), (1, ""), "{sixth:#?}");
+    assert!(sixth.stderr.contains("5 messages already wait for repo/a"), "{sixth:#?}");
     let again = world.run(&[]);
     assert_eq!(again.code(), 0, "{again:#?}");
     let prompt = world.prompt("a", 2);
