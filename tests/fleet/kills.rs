@@ -167,6 +167,27 @@ fn attempts_outlive_their_coordinator_and_the_next_one_adopts_what_runs() {
 }
 
 #[test]
+fn a_loop_of_work_that_was_sent_back_commits_also_if_it_was_killed_before_its_first_iteration() {
+    let agent = "echo $iteration >> work-a; [ $iteration -lt 2 ] || touch fixed; claim";
+    let world = FleetWorld::new(agent)
+        .tasks(&["a"], "verify = [\"grep -q 1 work-a\"]")
+        .terms("[land]\ncheck = ['case $PWD in */land) test -e fixed ;; esac']")
+        .shared()
+        .ready();
+    // It asks what was not committed before the loop.
+    let asks = "*/a.2' '*' status '*' -uall '*";
+    let git = format!("case \"$PWD  $* \" in {asks}) {HOLD} ;; esac");
+    world.sandbox.program("git", &format!("{git}\nexec /usr/bin/git \"$@\""));
+    let running = world.start(&["--land"]);
+    world.until("it is held", |world| world.noted("holder").ends_with('\n'));
+    assert!(world.report("a")["loop_id"].is_string(), "its loop is there");
+    world.kill_attempt("a");
+    let ran = running.wait(LONG);
+    assert_eq!((ran.code(), world.begun("a")), (0, vec![1, 2]), "{ran:#?}");
+    assert_eq!(world.shown("main", "work-a"), "1\n2\n");
+}
+
+#[test]
 fn a_landing_that_was_cut_off_is_made_again_and_its_check_is_ended() {
     let world = FleetWorld::new(TWO)
         .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")
@@ -309,13 +330,12 @@ fn kill_one(
         }
         1 => (attempt, task),
         2 => {
-            let attempts: Vec<Pid> =
-                TASKS.iter().filter_map(|task| process_of(&world.report(task))).collect();
-            let below_an_attempt: Vec<Pid> =
-                attempts.iter().flat_map(|it| below(*it)).map(|(pid, _)| pid).collect();
-            let mut gits = below(coordinator.pid());
-            gits.retain(|it| is_git(it) && !below_an_attempt.contains(&it.0));
-            (gits.first().map(|(pid, _)| *pid), None)
+            let started = below(coordinator.pid());
+            let attempts = started.iter().filter(|(_, words)| words.contains(" fleet attempt "));
+            let of_attempts: Vec<Pid> =
+                attempts.flat_map(|(attempt, _)| below(*attempt)).map(|(pid, _)| pid).collect();
+            let mut gits = started.iter().filter(|it| is_git(it) && !of_attempts.contains(&it.0));
+            (gits.next().map(|(pid, _)| *pid), None)
         }
         _ => {
             let started = attempt.map(below).unwrap_or_default();

@@ -351,7 +351,8 @@ impl Attempt<'_> {
         gate: &mut AttemptGate<'_>,
         sink: &mut dyn EventSink,
     ) -> Result<Loop> {
-        let is_first = found.state.completed == 0;
+        // Of the task there may have been earlier ones.
+        let is_first = found.state.boundaries == 0;
         if is_first {
             gate.await_slot(&found.contract)?;
         }
