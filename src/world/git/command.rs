@@ -68,8 +68,9 @@ impl<'a> Git<'a> {
         let ended = run()?;
         let is_again = matches!(ended.cause, ExitCause::Signal(_))
             && arguments
-                .first()
-                .is_some_and(|first| READS.split(' ').any(|command| command == *first));
+                .iter()
+                .find(|word| !word.starts_with('-'))
+                .is_some_and(|word| READS.split(' ').any(|command| command == *word));
         if is_again { run() } else { Ok(ended) }
     }
 

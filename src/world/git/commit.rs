@@ -91,7 +91,7 @@ impl Steps<'_> {
         let commit = beside.fed(&arguments, message.as_bytes())?;
         let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
         let before = stand.head.as_deref().unwrap_or_default();
-        let _underway = Underway::begin(self, GitStep::Commit, before);
+        let underway = Underway::begin(self, GitStep::Commit, before);
         let moved =
             self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before]);
         // A git that was killed may have moved it all the same.
@@ -103,6 +103,7 @@ impl Steps<'_> {
         // Then the index, and both or neither: a path that one of them lacks would look staged.
         let update = |list: &[&str], input: &[u8]| self.printed(GitStep::Commit, list, input);
         if let Err(fault) = paths.update(update) {
+            underway.clear_locks();
             let back = match before {
                 "" => vec!["update-ref", "-d", "HEAD", &commit],
                 before => vec!["update-ref", "HEAD", before, &commit],

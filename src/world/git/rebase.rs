@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use super::command::{Said, locked};
 use super::inside::note_submodules;
@@ -11,11 +12,12 @@ use super::{Git, git, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::engine::text::words_of;
 use crate::parse::git::{IndexEntry, entries, in_the_way};
+use crate::world::clock::Deadline;
 
 const REBASE: &str =
     "rebase --no-verify --no-gpg-sign --no-autosquash --no-update-refs --autostash";
-/// How often a rebase that failed is undone, until git succeeds at it.
-const UNDO_TRIES: u32 = 3;
+/// How long a rebase that failed is undone again and again, until git succeeds at it.
+const UNDO_AGAIN: Duration = Duration::from_secs(5);
 /// What git prints, with exit status 0, when uncommitted changes do not apply again.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
 
@@ -143,11 +145,16 @@ fn undo(
     let steps = &steps.to_the_end();
     if !is_finished {
         // Something may end this git, too.
-        for _ in 0..UNDO_TRIES {
+        let again = Deadline::after(UNDO_AGAIN);
+        let undone = loop {
             underway.clear_locks();
-            if undo_rebase(steps.git(), &steps.folder(), head).is_ok() {
-                break;
+            let undone = undo_rebase(steps.git(), &steps.folder(), head);
+            if undone.is_ok() || again.passed() {
+                break undone;
             }
+        };
+        if let Err(fault) = undone {
+            return Err(not_undone(head, &format!(": {}", fault.cause)));
         }
     } else if let Some((place, stash)) = set_aside(steps, head) {
         steps.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
@@ -157,9 +164,13 @@ fn undo(
     if Git::here(steps.checkout()).commit("HEAD").as_deref() == Some(head) {
         return Ok(());
     }
-    let cause = "it failed and could not be undone";
+    Err(not_undone(head, ""))
+}
+
+fn not_undone(head: &str, why: &str) -> GitFault {
+    let cause = format!("it failed and could not be undone{why}");
     let cure = format!("git status shows its state; the branch was at {head}");
-    Err(GitFault::new(GitStep::Rebase, GitTrouble::Unfinished, cause, cure))
+    GitFault::new(GitStep::Rebase, GitTrouble::Unfinished, cause, cure)
 }
 
 /// git's stash of the uncommitted changes on top of `head`: its place in the list, and the commit.

@@ -4,6 +4,7 @@
 //! They refuse where git no longer finds the repository in which the loop started. A failed step
 //! leaves the working tree as it was, and what a step of a killed crew left is put back.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::engine::git::GitTrouble::{self, Other, Repository};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use crate::engine::record::Place;
 use crate::engine::text::word;
-use crate::parse::git::{Stand, complaint, scoped, stand as read};
+use crate::parse::git::{Stand, complaint, is_id, scoped, stand as read};
 use crate::parse::git_push::without_secrets;
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability};
@@ -333,7 +334,7 @@ const GIT_ENDS: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The mark. When this is dropped it is removed, and so are the locks that a git of the step left
-/// because it was killed. It stays where the step could not be undone: the next start tries that.
+/// because it was killed.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Underway<'a> {
@@ -362,9 +363,7 @@ impl<'a> Underway<'a> {
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
         self.clear_locks();
-        if unfinished(&self.folder).is_none() {
-            let _ = disk::remove(&self.folder.join(MARK));
-        }
+        let _ = disk::remove(&self.folder.join(MARK));
     }
 }
 
@@ -499,9 +498,15 @@ pub(super) fn undo_rebase(git: Git<'_>, folder: &Path, head: &str) -> Result<(),
         return aborted;
     }
     // git had only set aside what is not committed, if that, and cannot undo it itself.
-    if let Some(stash) = disk::read_text(&begun.join("autostash"), MARK_BYTES).ok().flatten() {
+    let unreadable = |error: io::Error| {
+        let cause = format!("what it had set aside cannot be read: {error}");
+        GitFault::new(GitStep::Rebase, Other, cause, "see its file autostash in git's folder")
+    };
+    let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).map_err(unreadable)?;
+    // It names that before it takes anything from the files.
+    if let Some(stash) = stash.as_deref().map(str::trim_end).filter(|stash| is_id(stash)) {
         step(&["reset", "-q", "--hard", head])?;
-        step(&["stash", "apply", "-q", "--index", stash.trim_end()])?;
+        step(&["stash", "apply", "-q", "--index", stash])?;
     }
     let _ = tree::remove(begun);
     Ok(())
