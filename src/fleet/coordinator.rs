@@ -332,7 +332,10 @@ impl<'a> Coordinator<'a> {
                 // A job elsewhere outlives this machine: the remote's record tells of it first.
                 match effect {
                     Effect::Start { .. } if !self.record.is_local() => self.starts.push(effect),
-                    Effect::End { task } if self.ends.contains(&task) => {}
+                    // After the second signal each is asked once, or this might never end.
+                    Effect::End { task }
+                        if self.ends.contains(&task)
+                            || self.ends_at.is_some_and(Deadline::passed) => {}
                     Effect::End { task } if self.has_job(&task) => self.ends.push(task),
                     effect => self.carry_out(effect),
                 }

@@ -208,7 +208,10 @@ impl Coordinator<'_> {
         let Some(record) = self.record.task(task) else { return };
         let number = record.attempt;
         if let TaskState::Running { job, .. } = &record.state {
-            let why = self.executor.cancel(job).err().map(|error| format!("{error:#}"));
+            let why = match &**job {
+                "" if !self.record.is_local() => Some("its job has no id yet".to_owned()),
+                job => self.executor.cancel(job).err().map(|error| format!("{error:#}")),
+            };
             self.take_in(FleetEvent::EndAsked { task: task.clone(), why });
         }
         // One whose job was never noted here is known by its lock.
@@ -414,7 +417,8 @@ impl Coordinator<'_> {
                 }
             }
         }
-        if let Some(task) = self.ends.pop() {
+        if !self.ends.is_empty() {
+            let task = self.ends.remove(0);
             self.has_changed = true;
             self.end_attempt(&task);
         } else if self.ready > 0 {
