@@ -24,6 +24,7 @@ use crate::engine::text::Shown;
 use crate::parse::git_push::without_secrets;
 use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::files::disk::{self, Durability, Lock};
+use crate::world::git;
 use crate::world::process::identity;
 use crate::world::process::signals::Signals;
 use crate::world::store::{Home, LOCK_WAIT, hash, read_json, write_json};
@@ -141,8 +142,11 @@ impl FleetStore {
             refuse_other_fleet(setup, &here.terms)?;
         }
         let mut shared = SharedRecord::of(setup, signals);
-        let read = shared.as_mut().map(|shared| shared.read(&setup.base)).transpose()?;
-        let mut record = newest(here.clone(), read.unwrap_or_default());
+        let there = shared.as_mut().map_or(Ok(None), SharedRecord::read)?;
+        let base_has = |commit: &str| {
+            shared.as_ref().is_some_and(|shared| shared.base_has(&setup.base, commit))
+        };
+        let mut record = newest(here.clone(), there, base_has);
         if let (Some(shared), Some(there)) = (&shared, &record) {
             refuse_other_folder(setup, &there.terms)?;
             let is_own = there.holder.home == me.home;
@@ -190,30 +194,26 @@ impl FleetStore {
     }
 }
 
-/// The newest of what is here and what is at the remote, which has this commit as the base. What
-/// this home wrote here goes to the remote later, or at the same time; only what has landed is
-/// written there first. That the record there says so is not enough: a remote that is killed in an
-/// atomic push has moved some of its refs.
+/// The newest of what is here and what is at the remote. What this home wrote here goes to the
+/// remote later, or at the same time; only what has landed is written there first. That the record
+/// there says so is not enough: a remote that is killed in an atomic push has moved some of its
+/// refs, so the base has to hold the commit.
 fn newest(
     here: Option<FleetRecord>,
-    (there, base): (Option<FleetRecord>, Option<String>),
+    there: Option<FleetRecord>,
+    base_has: impl Fn(&str) -> bool,
 ) -> Option<FleetRecord> {
-    let is_here = here.as_ref().zip(there.as_ref()).is_some_and(|(here, there)| {
-        let is_same = here.id == there.id && here.holder.home == there.holder.home;
-        is_same && here.beat >= there.beat
-    });
-    if !is_here {
-        return there.or(here);
-    }
-    let (mut record, there) = (here?, there?);
-    for (id, landed) in there.tasks {
-        if let (Some(task), Some(Landed::Main(commit))) =
-            (record.tasks.get_mut(&id), landed.landed())
-            && (commit.is_none() || *commit == base)
-            && task.landing().is_some()
+    let (Some(here), Some(there)) = (here.as_ref(), there.as_ref()) else { return there.or(here) };
+    let is_same = here.id == there.id && here.holder.home == there.holder.home;
+    let mut record = if is_same && here.beat >= there.beat { here } else { there }.clone();
+    for (id, task) in here.tasks.iter().filter(|(_, task)| task.landing().is_some()) {
+        if let Some(landed) = there.tasks.get(id)
+            && let Some(Landed::Main(commit)) = landed.landed()
             && (task.attempt, &task.commit) == (landed.attempt, &landed.commit)
         {
-            *task = landed;
+            let is_there = commit.as_deref().is_none_or(&base_has);
+            let newest = if is_there { landed } else { task };
+            record.tasks.insert(id.clone(), newest.clone());
         }
     }
     Some(record)
@@ -278,14 +278,20 @@ impl SharedRecord {
         self.access.refs()?.list(&[&self.name])
     }
 
-    /// The record, and the commit of the base beside it.
-    fn read(&mut self, base: &str) -> Result<(Option<FleetRecord>, Option<String>)> {
-        let refs = self.access.refs()?.list(&[&self.name, &format!("refs/heads/{base}")])?;
-        let (there, base): (Vec<_>, Vec<_>) =
-            refs.into_iter().partition(|found| found.name == self.name);
+    fn read(&mut self) -> Result<Option<FleetRecord>> {
+        let there = self.list()?;
         self.refs.adopt(&there);
-        let record = there.first().map(|found| self.record(found)).transpose()?;
-        Ok((record, base.into_iter().next().map(|found| found.id)))
+        there.first().map(|found| self.record(found)).transpose()
+    }
+
+    /// Whether the base at the remote holds a commit, as far as it can be asked.
+    fn base_has(&self, base: &str, commit: &str) -> bool {
+        let name = format!("refs/heads/{base}");
+        self.access.refs().is_ok_and(|refs| {
+            let there = refs.fetch(&[&name], &[]).and_then(|()| refs.list(&[&name]));
+            let tip = there.ok().and_then(|there| Some(there.into_iter().next()?.id));
+            tip.is_some_and(|tip| git::lacking(refs.folder, commit, &tip) == Some(0))
+        })
     }
 
     fn record(&self, found: &RemoteRef) -> Result<FleetRecord> {

@@ -95,7 +95,8 @@ fn keep(store: &mut FleetStore, record: &FleetRecord) -> Result<(), StoreFault> 
 /// The newest record, as the next start finds it.
 fn load(store: &FleetStore) -> Option<FleetRecord> {
     let mut shared = store.shared.as_ref().unwrap().lock().unwrap();
-    newest(read_file(&store.files.record()).unwrap(), shared.read("main").unwrap())
+    let (here, there) = (read_file(&store.files.record()).unwrap(), shared.read().unwrap());
+    newest(here, there, |commit| shared.base_has("main", commit))
 }
 
 fn move_of(before: &str, commit: &str) -> RefUpdate {
@@ -212,15 +213,24 @@ fn a_landing_that_was_pushed_by_a_coordinator_that_was_killed_then_is_known_at_t
     landed.tasks.insert("vat".parse().unwrap(), task);
     assert!(land(&mut store, &move_of(&main, &commit), &landed).unwrap());
     assert_eq!(load(&store).unwrap().tasks, landed.tasks);
+    // Also where the base has moved on, and where another push had come before.
+    let (behind, later) = (FleetRecord { beat: 0, ..record.clone() }, yard.commit("later"));
+    landed.beat = 1;
+    assert!(land(&mut store, &move_of(&commit, &later), &landed).unwrap());
+    store.save(&behind).unwrap();
+    assert_eq!(load(&store).unwrap().tasks, landed.tasks);
     // Not where the remote was killed after it had moved the record alone.
     yard.git("origin.git", &["update-ref", "refs/heads/main", &main]);
-    assert_eq!(load(&store).unwrap().tasks, record.tasks);
-    yard.git("origin.git", &["update-ref", "refs/heads/main", &commit]);
+    for beat in [0, 1] {
+        store.save(&FleetRecord { beat, ..record.clone() }).unwrap();
+        assert_eq!(load(&store).unwrap().tasks, record.tasks);
+    }
     // Not of another attempt.
     for task in record.tasks.values_mut() {
         task.attempt = 2;
     }
-    store.save(&record).unwrap();
+    yard.git("origin.git", &["update-ref", "refs/heads/main", &later]);
+    store.save(&FleetRecord { beat: 1, ..record.clone() }).unwrap();
     assert_eq!(load(&store).unwrap().tasks, record.tasks);
 }
 
