@@ -172,7 +172,7 @@ fn watch(
             }
         }
         // What cannot be read leaves the page as it was.
-        match store::read(home, &name) {
+        match verbs::read(home, &name) {
             Ok(Some(now)) => (record, unseen) = (now, None),
             Ok(None) => bail!("there is no fleet {name} any more\nhint: crew status lists them"),
             Err(error) => unseen = Some(error_text(&error)),

@@ -164,8 +164,9 @@ fn meant(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
     if let Some(named) = named(home, name)? {
         return Ok(Some(named));
     }
-    match &*find(home, name, &env::current_folder()?).unwrap_or_default() {
-        [record] => verbs::task_of(home, &record.id),
+    let folder = env::current_folder()?;
+    match &*find(home, name, &folder).unwrap_or_default() {
+        [record] if name.is_some() || is_here(record, &folder) => verbs::task_of(home, &record.id),
         _ => Ok(None),
     }
 }

@@ -147,7 +147,7 @@ impl<'a> FleetLeftovers<'a> {
         let Some(_lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
             bail!(is_coordinated(&terms.name));
         };
-        if verbs::read(self.home, &terms.name)?.as_ref() != Some(self.record) {
+        if verbs::read_with_requests(self.home, &terms.name)?.as_ref() != Some(self.record) {
             bail!(has_changed(&terms.name));
         }
         let mut stays = Vec::new();

@@ -350,13 +350,6 @@ impl FleetRecord {
         both.min_by_key(|request| matches!(request, TaskRequest::Pause { .. }))
     }
 
-    /// Whether a task is among those that are resumed with the whole fleet: one that was cancelled
-    /// by its name is not.
-    pub fn resumes(&self, task: &TaskRecord) -> bool {
-        let is_cancelled = task.ending().is_some_and(TaskEnding::is_cancelled);
-        !is_cancelled || self.request.as_ref().is_some_and(TaskRequest::is_cancel)
-    }
-
     /// How a cancel that it has not obeyed ends a task.
     pub fn cancel_of(&self, task: &TaskId) -> Option<TaskEnding> {
         self.request_of(task)?.ending()
@@ -524,6 +517,13 @@ impl TaskRequest {
     /// Whether it is a cancel, which only another try lifts.
     pub fn is_cancel(&self) -> bool {
         matches!(self, Self::Cancel { .. })
+    }
+
+    /// Takes the place of what was asked before, but never that of a cancel if it is none.
+    pub fn replace(&self, before: &mut Option<Self>) {
+        if self.is_cancel() || !before.as_ref().is_some_and(Self::is_cancel) {
+            *before = Some(self.clone());
+        }
     }
 
     /// How a cancel ends a task; `None` for a pause.

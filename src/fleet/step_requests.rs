@@ -81,8 +81,12 @@ impl Turn<'_> {
         match (task.state.clone(), self.record.cancel_of(id)) {
             (TaskState::Running { .. }, cancel) => {
                 self.say(FleetLine::Adopted { task: id.clone() });
+                let is_now = self.record.request_of(id).is_some_and(TaskRequest::is_now);
                 if cancel.is_none() {
                     self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
+                } else if is_now && !self.record.is_local() {
+                    // The executor may not have taken that before.
+                    self.effects.push(Effect::End { task: id.clone() });
                 }
                 if is_gone {
                     let named = self.record.named(id);
@@ -189,16 +193,12 @@ impl Turn<'_> {
         if let Some(id) = target.as_ref().filter(|id| self.record.task(id).is_none()) {
             return self.note(format!("there is no task {id}"));
         }
-        let is_resume = matches!(request, FleetRequest::Resume { .. });
-        let is_meant = |task: &TaskRecord| !is_resume || self.record.resumes(task);
-        let all = || self.record.tasks.iter().filter(|(_, task)| is_meant(task));
-        let meant = target.map_or_else(|| all().map(|(id, _)| id.clone()).collect(), |id| vec![id]);
         match request {
             FleetRequest::Task(request) if !is_alone => self.ask_all(request),
             FleetRequest::Resume { .. } => self.lift(is_alone),
             FleetRequest::Task(_) | FleetRequest::Tell { .. } => {}
         }
-        for id in meant {
+        for id in target.map_or_else(|| self.those(|_| true), |id| vec![id]) {
             self.on(&id, request, |turn, id, task, request| match request {
                 FleetRequest::Task(request) => turn.stop(id, task, request, is_alone),
                 FleetRequest::Resume { accepts_test_changes: accepts } => {
@@ -214,11 +214,8 @@ impl Turn<'_> {
 
     /// Keeps a request for all tasks, also for those that are new later.
     fn ask_all(&mut self, request: &TaskRequest) {
-        let is_cancelled = self.record.request.as_ref().is_some_and(TaskRequest::is_cancel);
-        if !is_cancelled || request.is_cancel() {
-            self.record.request = Some(request.clone());
-            self.is_changed = true;
-        }
+        request.replace(&mut self.record.request);
+        self.is_changed = true;
     }
 
     /// Lifts a request for all tasks; where one task alone is resumed, the others keep it.

@@ -63,7 +63,7 @@ pub fn resolve(home: &Home, text: &str) -> Result<Option<Named>> {
 pub fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
     let works_on = loops::load(home, id).ok().and_then(|record| record.fleet);
     let Some(TaskOfFleet { name, task }) = works_on else { return Ok(None) };
-    let Some(record) = store::read(home, &name)? else { return Ok(None) };
+    let Some(record) = read(home, &name)? else { return Ok(None) };
     let named = Named { record, task: Some(task.clone()) };
     let is_newest = named.loop_of(home, &task).is_some_and(|newest| newest.id == *id);
     Ok(is_newest.then_some(named))
@@ -110,10 +110,15 @@ fn readable(home: &Home, names: &[String]) -> Vec<FleetRecord> {
 /// A fleet as it is. While nobody coordinates it, with what it was asked since: nobody obeys that
 /// before the next start, and who has asked sees that it is not forgotten.
 pub fn read(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
-    let known = store::read(home, name)?;
     if store::is_coordinated(home, name) {
-        return Ok(known);
+        return store::read(home, name);
     }
+    read_with_requests(home, name)
+}
+
+/// The same for whoever has the lock of the fleet.
+pub fn read_with_requests(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
+    let known = store::read(home, name)?;
     let asked = store::waiting_requests(home, name);
     Ok(known.map(|record| asked.into_iter().fold(record, with_request)))
 }
@@ -125,7 +130,7 @@ fn with_request(record: FleetRecord, (task, asked): (Option<TaskId>, FleetReques
     let mut record = named.record;
     match &asked {
         FleetRequest::Resume { .. } if named.task.is_none() => record.request = None,
-        FleetRequest::Task(asked) if named.task.is_none() => record.request = Some(asked.clone()),
+        FleetRequest::Task(asked) if named.task.is_none() => asked.replace(&mut record.request),
         _ => {}
     }
     for id in taken {
@@ -141,8 +146,13 @@ fn expect(task: &mut TaskRecord, request: &FleetRequest) {
             task.set(TaskState::Waiting, task.at);
         }
         (FleetRequest::Resume { .. }, _) => task.request = None,
-        (FleetRequest::Task(asked), None) => task.request = Some(asked.clone()),
-        (FleetRequest::Task(_), Some(_)) => {}
+        (FleetRequest::Task(asked), None) => asked.replace(&mut task.request),
+        (FleetRequest::Task(asked), Some(_)) => {
+            // Nothing works on it that would have to be ended first.
+            if let Some(ending) = asked.ending() {
+                task.set(TaskState::Ended(ending), task.at);
+            }
+        }
         (FleetRequest::Tell { words, .. }, _) => task.messages.push(words.clone()),
     }
 }
@@ -304,9 +314,7 @@ impl Named {
     fn takes(&self, task: &TaskRecord, request: &FleetRequest) -> bool {
         let is_alone = self.task.is_some();
         match (request, task.ending().map(|ending| ending.outcome)) {
-            (FleetRequest::Resume { .. }, _) => {
-                (is_alone || self.record.resumes(task)) && !task.is_done(self.record.terms.landing)
-            }
+            (FleetRequest::Resume { .. }, _) => !task.is_done(self.record.terms.landing),
             (_, None) => true,
             // By its name completed work is given up that shall not land.
             (FleetRequest::Task(request), Some(outcome)) => {

@@ -49,7 +49,7 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
     pause shop: fleet shop: 2 tasks are paused after this iteration · crew resume shop resumes it
     pause --now shop: fleet shop: 2 tasks are paused · crew resume shop resumes it
     cancel shop: fleet shop: 2 tasks are cancelled · crew resume shop resumes it
-    resume shop: fleet shop: 4 tasks are resumed · crew fleet status shop
+    resume shop: fleet shop: 5 tasks are resumed · crew fleet status shop
     tell shop: fleet shop: 3 tasks get the message with the next prompt · crew fleet status shop
     pause shop/runs: shop/runs is paused after this iteration · crew resume shop/runs resumes it
     pause --now shop/runs: shop/runs is paused · crew resume shop/runs resumes it
@@ -89,6 +89,7 @@ fn what_the_next_coordinator_will_be_asked_is_seen_before() {
     let resume = || FleetRequest::Resume { accepts_test_changes: false };
     let cancel =
         || FleetRequest::Task(TaskRequest::Cancel { now: true, by_agent: false, reason: None });
+    let pause = || FleetRequest::Task(TaskRequest::Pause { now: false });
     let tell = || FleetRequest::Tell { words: "x".to_owned(), by_agent: false };
     let seen = |asked: Vec<(&str, FleetRequest)>| {
         let asked = asked.into_iter().map(|(task, request)| (task.parse().ok(), request));
@@ -112,8 +113,9 @@ fn what_the_next_coordinator_will_be_asked_is_seen_before() {
         (vec![("waits", cancel())], "waits open, to be cancelled"),
         (vec![("waits", cancel()), ("waits", resume())], ""),
         (vec![("completed", resume()), ("completed", tell())], ""),
-        (vec![("", resume())], "blocked open, exhausted open"),
-        (vec![("", cancel()), ("", resume())], "blocked open, cancelled open, exhausted open"),
+        (vec![("blocked", cancel())], "blocked cancelled"),
+        (vec![("waits", cancel()), ("waits", pause())], "waits open, to be cancelled"),
+        (vec![("", resume())], "blocked open, cancelled open, exhausted open"),
         (vec![("cancelled", resume())], "cancelled open"),
     ] {
         assert_eq!(seen(asked.clone()), expected, "{asked:?}");
