@@ -1,0 +1,1 @@
+"""Statistics of a list of numbers."""
