@@ -177,7 +177,7 @@ fn a_fleet_has_a_conflict_a_red_and_a_limit_and_all_of_it_lands() {
     // A branch that was merged would have lines between the commits.
     assert!(log.lines().all(|line| line.starts_with("* ")), "{told}");
     assert_eq!(log.lines().count(), 7, "{told}");
-    assert!(closing.contains("docs/fleets.md"), "{told}");
+    assert!(closing.contains("docs/guides/many-tasks.md"), "{told}");
 }
 
 /// What needs the processes in `/proc`, or the options that `script` has on Linux.

@@ -1,6 +1,6 @@
 //! crew on a machine without Rust: the packages of a release, installed into an empty home, and the
 //! plugin from a marketplace, each with a loop in the real client. `.ci/try-install` tries what
-//! each command of docs/install.md prints.
+//! each command of docs/start/install.md prints.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

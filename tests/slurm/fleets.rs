@@ -346,7 +346,8 @@ fn a_fleet_runs_behind_ssh_by_the_three_commands_of_the_page() {
     std::os::unix::fs::symlink(sandbox.build().path(), login.home().join("bin/crew")).unwrap();
     let identity = "[user]\nname = A Tester\nemail = tester@example.invalid\n";
     fs::write(login.home().join(".gitconfig"), identity).unwrap();
-    let (_, recipe) = include_str!("../../docs/executors.md").split_once("[executor.ssh]").unwrap();
+    let (_, recipe) =
+        include_str!("../../docs/reference/executors.md").split_once("[executor.ssh]").unwrap();
     let (recipe, _) = recipe.split_once("```").unwrap();
     let folders = [".config/crew", ".crew-jobs"].map(|name| sandbox.home().join(name));
     for folder in &folders {

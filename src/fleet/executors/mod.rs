@@ -77,7 +77,7 @@ pub fn executor_of<'a>(
                 format!("there is no executor `{name}`"),
                 format!(
                     "name one of {}, or write [executor.{name}] into your own settings file \
-                     (docs/executors.md)",
+                     (docs/reference/executors.md)",
                     known.join(", ")
                 )
             ));

@@ -84,7 +84,7 @@ fn an_executor_is_a_known_one_or_one_of_the_users_settings() {
         let refused = executor_of(&home, &a_setup(name), &entries, &|| false).err().unwrap();
         let expected = format!(
             "there is no executor `{name}`\nhint: name one of local, slurm, k8s, or write \
-             [executor.{name}] into your own settings file (docs/executors.md)"
+             [executor.{name}] into your own settings file (docs/reference/executors.md)"
         );
         assert_eq!(refused.to_string(), expected);
     }

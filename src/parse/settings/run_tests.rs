@@ -417,7 +417,7 @@ fn an_executor_has_three_commands_and_each_takes_its_placeholders() {
 
 #[test]
 fn every_executor_of_its_page_is_one_that_crew_reads() {
-    let page = include_str!("../../../docs/executors.md");
+    let page = include_str!("../../../docs/reference/executors.md");
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let names: Vec<String> = blocks
         .flat_map(|text| {
