@@ -122,8 +122,10 @@ fn the_crates_are_checked_for_the_platforms_that_are_released() {
 fn the_public_address_is_in_the_manifest_and_where_crew_is_installed_from() {
     let address = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://");
     let named = tree().into_iter().filter(|file| file.text.contains(address));
-    let named: Vec<_> = named.map(|file| file.path).collect();
-    let expected = ["Cargo.toml", "docs/install.md", "install.sh"];
+    // A built page reaches what is outside the book only by its address; tidy/book.rs holds it.
+    let named: Vec<_> =
+        named.map(|file| file.path).filter(|path| !path.starts_with("docs/")).collect();
+    let expected = ["Cargo.toml", "book.toml", "install.sh"];
     assert_eq!(named, expected, "elsewhere take it from CARGO_PKG_REPOSITORY, or link relatively");
 }
 

@@ -9,6 +9,7 @@ use regex::Regex;
 
 use crate::sandbox::checkout;
 
+mod book;
 mod circles;
 mod commands;
 mod language;
@@ -45,7 +46,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
 
 /// A text file of the checkout, by its path from the root.
 pub(crate) struct File {
-    path: String,
+    pub(crate) path: String,
     pub(crate) text: String,
 }
 
@@ -61,7 +62,7 @@ fn read(path: &str) -> String {
 }
 
 /// Every text file of the tree, except built and fetched ones.
-fn tree() -> Vec<File> {
+pub(crate) fn tree() -> Vec<File> {
     let mut folders = vec![checkout().to_owned()];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {

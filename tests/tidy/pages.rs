@@ -43,9 +43,9 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_pages() {
     let help = read("src/report/help/client.txt");
     let told = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
     assert_eq!(commands, told, "commands/ (left) and report/help/client.txt (right) differ");
-    let page = read("docs/options.md");
+    let page = read("docs/reference/commands.md");
     let told = found(r"(?m)^\| `/crew:([a-z-]+)[ `]", &page);
-    assert_eq!(commands, told, "commands/ (left) and docs/options.md (right) differ");
+    assert_eq!(commands, told, "commands/ (left) and docs/reference/commands.md (right) differ");
 }
 
 /// The verbs of `crew` that are not hidden, as its manual page lists them.
@@ -59,13 +59,17 @@ fn verbs(sandbox: &Sandbox) -> BTreeSet<String> {
 #[test]
 fn every_verb_has_its_row_and_every_option_in_a_row_is_one_of_its_verbs() {
     let sandbox = Sandbox::new();
-    let page = read("docs/options.md");
+    let page = read("docs/reference/commands.md");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
     let first = |row: &str| row.split(" |").next().unwrap_or_default().to_owned();
     let named: Vec<String> = rows.iter().map(|row| first(row)).collect();
     let named = named.iter().flat_map(|cell| found(r"`crew ([a-z]+)", cell));
     let named: BTreeSet<String> = named.map(str::to_owned).collect();
-    assert_eq!(verbs(&sandbox), named, "crew man (left) and docs/options.md (right) differ");
+    assert_eq!(
+        verbs(&sandbox),
+        named,
+        "crew man (left) and docs/reference/commands.md (right) differ"
+    );
 
     let help = |verb: &str| {
         let words: Vec<&str> = verb.split(' ').chain(["--help", "--all"]).collect();
@@ -89,7 +93,7 @@ fn every_verb_has_its_row_and_every_option_in_a_row_is_one_of_its_verbs() {
         }
     }
     assert!(count > 40, "only {count} options were found");
-    none(&complaints, "docs/options.md names options that their commands do not take");
+    none(&complaints, "docs/reference/commands.md names options that their commands do not take");
 }
 
 #[test]
@@ -119,17 +123,14 @@ fn options(page: &str) -> BTreeSet<&str> {
 #[test]
 fn the_pages_name_every_option_of_a_start_and_of_a_resume() {
     let sandbox = Sandbox::new();
-    let pages = [read("docs/options.md"), read("docs/run.md")].concat();
+    let page = read("docs/reference/commands.md");
     for (verb, least) in [("run", 40), ("resume", 25), ("set", 6)] {
         let help = sandbox.crew(&[verb, "--help", "--all"]).success();
         let options = options(&help);
         assert!(options.len() >= least, "crew {verb} --help names only {options:?}");
         for option in options {
             let told = pattern(&format!(r"`{option}[ `]|, `{option}`|`, `{option} "));
-            assert!(
-                told.is_match(&pages),
-                "neither docs/options.md nor docs/run.md names {option}"
-            );
+            assert!(told.is_match(&page), "docs/reference/commands.md does not name {option}");
         }
     }
 }
@@ -145,10 +146,10 @@ fn the_options_page_names_every_option_of_the_sessions_help() {
     let page = told["reason"].as_str().or(told["stopReason"].as_str()).unwrap();
     let options = options(page);
     assert!(options.len() >= 10, "the help page names only {options:?}");
-    let options_page = read("docs/options.md");
+    let options_page = read("docs/reference/commands.md");
     for option in options {
         let told = pattern(&format!(r"`{option}[ `]")).is_match(&options_page);
-        assert!(told, "docs/options.md does not name {option}");
+        assert!(told, "docs/reference/commands.md does not name {option}");
     }
 }
 

@@ -1,0 +1,203 @@
+//! The book of `docs/` and the pages around it: the table of contents has every page, every link
+//! leads somewhere, in the checkout and in the built book, and prose is short enough to be read.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use super::{File, found, none, pattern, read, tree};
+use crate::sandbox::checkout;
+
+const PROSE_COLUMNS_MAX: usize = 100;
+const PARAGRAPH_WORDS_MAX: usize = 70;
+const PARAGRAPH_WORDS_MEDIAN_MAX: usize = 35;
+const TABLE_COLUMNS_MAX: usize = 3;
+const EXAMPLE_LINES_MAX: usize = 17;
+/// Outside the book only by their address: a built page has no file beside the book.
+const ADDRESS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
+
+fn is_page(file: &File) -> bool {
+    file.path.ends_with(".md") && !file.path.starts_with("tests/fixtures/")
+}
+
+/// The pages of the book but for its table of contents.
+fn book() -> Vec<File> {
+    let is_of_the_book = |file: &File| file.path.starts_with("docs/") && is_page(file);
+    let pages = tree().into_iter().filter(is_of_the_book);
+    pages.filter(|page| page.path != "docs/SUMMARY.md").collect()
+}
+
+/// What a line is. In a block of code nothing is a heading or a table.
+#[derive(PartialEq)]
+enum Kind {
+    Blank,
+    Code,
+    Heading,
+    Table,
+    Html,
+    Prose,
+}
+
+fn lines(page: &str) -> Vec<(usize, Kind, &str)> {
+    let mut is_code = false;
+    let kind = |line: &str| {
+        let is_fence = line.trim_start().starts_with("```");
+        let was_code = is_code;
+        is_code ^= is_fence;
+        match line.trim().chars().next() {
+            _ if was_code || is_fence => Kind::Code,
+            None => Kind::Blank,
+            Some('#') => Kind::Heading,
+            Some('|') => Kind::Table,
+            Some('<') => Kind::Html,
+            Some(_) => Kind::Prose,
+        }
+    };
+    let kinds: Vec<Kind> = page.lines().map(kind).collect();
+    page.lines()
+        .zip(kinds)
+        .enumerate()
+        .map(|(index, (line, kind))| (index + 1, kind, line))
+        .collect()
+}
+
+/// The words of each paragraph or item of a list.
+pub(super) fn paragraphs(page: &str) -> Vec<usize> {
+    let mut paragraphs = Vec::new();
+    let mut is_open = false;
+    let item = pattern(r"^\s*([-*]|\d+\.) ");
+    let words = |line: &str| item.replace(line, "").split_whitespace().count();
+    for (_, kind, line) in lines(page) {
+        let is_prose = kind == Kind::Prose;
+        match paragraphs.last_mut() {
+            Some(last) if is_prose && is_open && !item.is_match(line) => *last += words(line),
+            _ if is_prose => paragraphs.push(words(line)),
+            _ => {}
+        }
+        is_open = is_prose;
+    }
+    paragraphs
+}
+
+#[test]
+fn the_table_of_contents_has_every_page_of_the_book_and_each_once() {
+    let summary = read("docs/SUMMARY.md");
+    let link = pattern(r"\]\(([^)]+)\)");
+    let mut listed: Vec<String> =
+        link.captures_iter(&summary).map(|found| format!("docs/{}", &found[1])).collect();
+    listed.sort();
+    let pages: Vec<String> = book().into_iter().map(|page| page.path).collect();
+    assert!(pages.len() > 30, "{pages:?}");
+    assert_eq!(listed, pages, "docs/SUMMARY.md (left) and the pages of docs/ (right) differ");
+}
+
+/// The names by which headings are linked to. GitHub and mdBook number one that comes again.
+fn anchors(page: &str) -> Vec<String> {
+    let link = pattern(r"\[([^\]]*)\]\([^)]*\)");
+    let mut seen = BTreeMap::<String, usize>::new();
+    let headings = lines(page).into_iter().filter(|(_, kind, _)| *kind == Kind::Heading);
+    let named = headings.map(|(_, _, heading)| {
+        let text = link.replace_all(heading.trim_start_matches('#').trim(), "$1").to_lowercase();
+        let is_kept = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
+        let name = text.chars().filter(is_kept).collect::<String>().replace(' ', "-");
+        let count = seen.entry(name.clone()).or_default();
+        *count += 1;
+        if *count == 1 { name } else { format!("{name}-{}", *count - 1) }
+    });
+    named.collect()
+}
+
+/// A path from the root without `..`; one that leads out of the checkout begins with it.
+fn joined(folder: &Path, path: &str) -> PathBuf {
+    let mut joined = folder.to_owned();
+    for part in Path::new(path).components() {
+        if part != Component::ParentDir || !joined.pop() {
+            joined.push(part);
+        }
+    }
+    joined
+}
+
+/// Why a link of a page leads nowhere, if it does.
+fn broken(page: &File, link: &str) -> Option<&'static str> {
+    let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+    let is_in_book = page.path.starts_with("docs/");
+    let target = match path.strip_prefix(ADDRESS) {
+        Some(path) if path.starts_with("docs/") => return Some("link to the book relatively"),
+        Some(path) => PathBuf::from(path),
+        None if path.contains("://") => return None,
+        None if path.is_empty() => PathBuf::from(&page.path),
+        None => joined(Path::new(&page.path).parent().unwrap(), path),
+    };
+    if is_in_book && !path.starts_with(ADDRESS) && !target.starts_with("docs") {
+        return Some("it leads out of the built book: link to the repository's address");
+    }
+    if !checkout().join(&target).exists() {
+        return Some("there is no such file");
+    }
+    let text = || std::fs::read_to_string(checkout().join(&target)).unwrap_or_default();
+    let is_there = heading.is_empty() || anchors(&text()).iter().any(|name| name == heading);
+    (!is_there).then_some("there is no such heading")
+}
+
+#[test]
+fn every_link_of_a_page_leads_somewhere() {
+    let mut complaints = Vec::new();
+    let mut count = 0;
+    for page in tree().iter().filter(|file| is_page(file)) {
+        let text: Vec<&str> = lines(&page.text)
+            .into_iter()
+            .filter(|(_, kind, _)| *kind != Kind::Code)
+            .map(|(_, _, line)| line)
+            .collect();
+        for link in found(r"\]\(([^)\s]+)\)", &text.join("\n")) {
+            count += 1;
+            let why = broken(page, link);
+            complaints.extend(why.map(|why| format!("{}: {link}: {why}", page.path)));
+        }
+    }
+    assert!(count > 200, "only {count} links were found");
+    none(&complaints, "links that lead nowhere");
+}
+
+#[test]
+fn every_page_of_the_book_is_short_enough_to_be_read() {
+    let mut complaints = Vec::new();
+    let target = pattern(r"\]\([^)]*\)");
+    let cell = pattern(r"(?:[^|\\]|\\.)+");
+    for page in book() {
+        let path = &page.path;
+        for (number, kind, line) in lines(&page.text) {
+            // A link cannot be broken: its address does not count.
+            let columns = target.replace_all(line, "]").chars().count();
+            if kind == Kind::Prose && columns > PROSE_COLUMNS_MAX {
+                complaints.push(format!("{path}:{number} has {columns} columns"));
+            }
+            let cells = cell.find_iter(line.trim().trim_matches('|')).count();
+            if kind == Kind::Table && cells > TABLE_COLUMNS_MAX {
+                complaints.push(format!("{path}:{number}: a table of {cells} columns"));
+            }
+        }
+        let mut lengths = paragraphs(&page.text);
+        lengths.sort_unstable();
+        let Some(longest) = lengths.last() else { continue };
+        let median = lengths[lengths.len() / 2];
+        if median > PARAGRAPH_WORDS_MEDIAN_MAX {
+            complaints.push(format!("{path}: its median paragraph has {median} words"));
+        }
+        if *longest > PARAGRAPH_WORDS_MAX {
+            complaints.push(format!("{path}: a paragraph has {longest} words"));
+        }
+    }
+    none(&complaints, "pages that are hard to read");
+}
+
+#[test]
+fn the_readme_of_an_example_fits_a_screen() {
+    let is_one = |file: &&File| file.path.starts_with("examples/") && is_page(file);
+    let files = tree();
+    let pages: Vec<&File> = files.iter().filter(is_one).collect();
+    assert!(pages.len() >= 5, "only {} examples have a README.md", pages.len());
+    let is_long = |page: &&&File| page.text.lines().count() > EXAMPLE_LINES_MAX;
+    let long: Vec<String> = pages.iter().filter(is_long).map(|page| page.path.clone()).collect();
+    none(&long, "they have more than 17 lines");
+}
