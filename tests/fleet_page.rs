@@ -1,17 +1,14 @@
-//! The pages on fleets, held against the crew that is built: the example is run, and every command
-//! is one that crew takes.
+//! The pages on a first fleet and on many tasks, held against the crew that is built.
 
-use crate::child::Running;
-use crate::sandbox::{DEADLINE, Sandbox};
+use crate::book::blocks;
+use crate::sandbox::Sandbox;
 use crate::tidy::pattern;
 
-const PAGE: &str = include_str!("../docs/fleets.md");
-const FACTS: &str = include_str!("../docs/fleets-facts.md");
-/// What may stand behind `crew` in a page.
-const VERBS: &str = "fleet [a-z]+|status|show|diff|tell|pause|cancel|resume|trust|run|doctor";
+const PAGE: &str = include_str!("../docs/start/first-fleet.md");
+const GUIDE: &str = include_str!("../docs/guides/many-tasks.md");
 
 /// Does the tasks of the page.
-const AGENT: &str = r#"case $(cat) in
+pub(crate) const AGENT: &str = r#"case $(cat) in
     *'shell function vat'*) echo 'vat() { echo $(($1 * 119 / 100)); }' > vat.sh ;;
     *'Write invoice.sh'*) printf '. ./vat.sh\necho "total $(vat 100)"\n' > invoice.sh ;;
     *'Write greet.sh'*) echo 'echo hello' > greet.sh ;;
@@ -22,49 +19,18 @@ echo '<promise>COMPLETE</promise>'"#;
 fn with_an_agent() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();
-    sandbox.program("agent", AGENT);
-    let folder = sandbox.home().join(".config/crew");
-    std::fs::create_dir_all(&folder).unwrap();
-    let settings = "loop.agent = \"fake\"\nagents.fake.command = [\"agent\"]\n";
-    std::fs::write(folder.join("config.toml"), settings).unwrap();
+    sandbox.make_the_agent(AGENT);
     sandbox
-}
-
-#[test]
-fn every_command_of_the_pages_is_one_that_crew_takes() {
-    let sandbox = Sandbox::new();
-    let pages = [PAGE, FACTS].concat();
-    let command = pattern(&format!(r"(?m)(?:^|[\s`($])crew ((?:{VERBS})\b[^|>;)`#\n]*)"));
-    // Between backticks no verb is left out.
-    let quoted = pattern("`crew ([a-z]+)");
-    let mut all = 0;
-    for found in quoted.captures_iter(&pages) {
-        assert!(command.is_match(&found[0]) || &found[1] == "fleet", "{}", &found[0]);
-    }
-    for found in command.captures_iter(&pages) {
-        // In a comment, what it is for stands behind it.
-        let typed = found[1].split("  ").next().unwrap();
-        let mut words = shell_words::split(typed).unwrap();
-        words.push("--help".to_owned());
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let ran = sandbox.crew(&words);
-        assert!(ran.code() == 0 && ran.stdout.contains("Usage: crew "), "crew {typed}: {ran:#?}");
-        all += 1;
-    }
-    assert!(all > 20, "only {all} commands were found");
 }
 
 #[test]
 fn the_example_of_the_page_lands_all_of_its_tasks() {
     let sandbox = with_an_agent();
-    let (_, example) = PAGE.split_once("```sh\n").unwrap();
-    let (example, _) = example.split_once("```").unwrap();
+    let example = blocks(PAGE, "sh").concat();
     // Nobody can be asked here.
-    let trusted = pattern("(?m)^crew fleet run tasks/ --land$").replace(example, "$0 --yes");
+    let trusted = pattern("(?m)^crew fleet run tasks/ --land$").replace(&example, "$0 --yes");
     assert_ne!(trusted, example);
-    let mut command = sandbox.command("sh");
-    command.args(["-ec", &trusted]);
-    let told = Running::start(command, None).wait(DEADLINE).success();
+    let told = sandbox.sh(&trusted).success();
     assert!(told.contains("fleet shop: 3 of 3 landed\n"), "{told}");
     let log: Vec<&str> = told.lines().rev().take(4).collect();
     let subjects: Vec<&str> = log.iter().map(|line| line.split_once(' ').unwrap().1).collect();
@@ -79,8 +45,7 @@ fn the_example_of_the_page_lands_all_of_its_tasks() {
 #[test]
 fn the_fleet_file_of_the_page_says_what_its_comments_say() {
     let sandbox = with_an_agent();
-    let (_, file) = PAGE.split_once("```toml\n").unwrap();
-    sandbox.write("tasks/fleet.toml", file.split_once("```").unwrap().0);
+    sandbox.write("tasks/fleet.toml", blocks(GUIDE, "toml")[0]);
     sandbox.write("tasks/vat.md", "Write vat.sh.\n");
     sandbox.git(&["init", "--quiet", "--bare", "../hub.git"]);
     sandbox.git(&["remote", "add", "origin", "../hub.git"]);

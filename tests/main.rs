@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests act on the real world")]
 
 mod binary;
+mod book;
 mod breaks;
 mod child;
 mod client;

@@ -143,6 +143,23 @@ impl Sandbox {
         let _ = std::os::unix::fs::symlink(self.build.path(), self.root.join("bin/crew"));
     }
 
+    /// Makes a shell script the agent of every loop, by the user's settings.
+    pub(crate) fn make_the_agent(&self, script: &str) {
+        self.program("agent", script);
+        let folder = self.home().join(".config/crew");
+        std::fs::create_dir_all(&folder).unwrap();
+        let settings = "loop.agent = \"fake\"\nagents.fake.command = [\"agent\"]\n";
+        std::fs::write(folder.join("config.toml"), settings).unwrap();
+    }
+
+    /// Runs a shell script in the repository, up to the first command that fails.
+    #[track_caller]
+    pub(crate) fn sh(&self, script: &str) -> Ran {
+        let mut command = self.command("sh");
+        command.args(["-ec", script]);
+        Running::start(command, None).wait(DEADLINE)
+    }
+
     /// A child to be started in the repository, with the pinned environment and nothing else.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
