@@ -15,6 +15,7 @@ mod differences;
 mod doctor;
 mod door;
 mod endings;
+mod examples;
 mod faults;
 mod fleet;
 mod fleet_page;
