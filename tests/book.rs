@@ -38,7 +38,7 @@ fn every_command_of_a_page_is_one_that_crew_takes() {
     let sandbox = Sandbox::new();
     let is_read = |file: &File| {
         ["docs/", "examples/", "README.md"].iter().any(|begin| file.path.starts_with(begin))
-            && file.path.ends_with(".md")
+            && file.is_page()
     };
     let mut calls_of_pages = std::collections::BTreeSet::new();
     for page in tree().into_iter().filter(is_read) {

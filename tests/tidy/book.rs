@@ -15,13 +15,9 @@ const EXAMPLE_LINES_MAX: usize = 17;
 /// Outside the book only by their address: a built page has no file beside the book.
 const ADDRESS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/");
 
-fn is_page(file: &File) -> bool {
-    file.path.ends_with(".md") && !file.path.starts_with("tests/fixtures/")
-}
-
 /// The pages of the book but for its table of contents.
 fn book() -> Vec<File> {
-    let is_of_the_book = |file: &File| file.path.starts_with("docs/") && is_page(file);
+    let is_of_the_book = |file: &File| file.path.starts_with("docs/") && file.is_page();
     let pages = tree().into_iter().filter(is_of_the_book);
     pages.filter(|page| page.path != "docs/SUMMARY.md").collect()
 }
@@ -143,7 +139,7 @@ fn broken(page: &File, link: &str) -> Option<&'static str> {
 fn every_link_of_a_page_leads_somewhere() {
     let mut complaints = Vec::new();
     let mut count = 0;
-    for page in tree().iter().filter(|file| is_page(file)) {
+    for page in tree().iter().filter(|file| file.is_page()) {
         let text: Vec<&str> = lines(&page.text)
             .into_iter()
             .filter(|(_, kind, _)| *kind != Kind::Code)
@@ -193,7 +189,7 @@ fn every_page_of_the_book_is_short_enough_to_be_read() {
 
 #[test]
 fn the_readme_of_an_example_fits_a_screen() {
-    let is_one = |file: &&File| file.path.starts_with("examples/") && is_page(file);
+    let is_one = |file: &&File| file.path.starts_with("examples/") && file.is_page();
     let files = tree();
     let pages: Vec<&File> = files.iter().filter(is_one).collect();
     assert!(pages.len() >= 5, "only {} examples have a README.md", pages.len());

@@ -51,6 +51,11 @@ pub(crate) struct File {
 }
 
 impl File {
+    pub(crate) fn is_page(&self) -> bool {
+        Path::new(&self.path).extension() == Some("md".as_ref())
+            && !self.path.starts_with("tests/fixtures/")
+    }
+
     fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
