@@ -2,7 +2,12 @@
 //! each block of `sh` runs in a prepared repository and prints something. `sh,ignore` and `bash`
 //! are what no test can run: it takes a network, a cluster or a session.
 
-use crate::sandbox::Sandbox;
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::fleet_page;
+use crate::sandbox::{Sandbox, checkout, poll_until};
 use crate::tidy::{File, pattern, tree};
 
 /// The blocks of code of a page with one word behind their fence.
@@ -17,6 +22,7 @@ fn calls(shell: &str) -> Vec<Vec<String>> {
     for line in shell.replace("\\\n", " ").lines() {
         // A line of a file that the shell writes may not be shell.
         let words = shell_words::split(line).unwrap_or_default();
+        assert!(!words.is_empty() || !line.starts_with("crew"), "not one line of shell: {line}");
         let is_end = |word: &String| {
             ["|", "||", "&&", ";"].contains(&word.as_str())
                 || word.starts_with('>')
@@ -40,7 +46,7 @@ fn every_command_of_a_page_is_one_that_crew_takes() {
         ["docs/", "examples/", "README.md"].iter().any(|begin| file.path.starts_with(begin))
             && file.is_page()
     };
-    let mut calls_of_pages = std::collections::BTreeSet::new();
+    let mut calls_of_pages = BTreeSet::new();
     for page in tree().into_iter().filter(is_read) {
         let shell = blocks(&page.text, "(?:sh|sh,ignore|bash)").concat();
         // A command between backticks may go on in the next line.
@@ -63,4 +69,209 @@ fn every_command_of_a_page_is_one_that_crew_takes() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// What the blocks of a page find where they run.
+#[derive(PartialEq)]
+enum Files {
+    /// The shell functions of `crew demo`, and a Claude Code and a Codex from scripts.
+    Numbers,
+    /// A tax of 10 percent whose test wants 19, and an agent from a script.
+    Tax,
+    /// The repository that the page on a first fleet makes.
+    Shop,
+    /// The same, but a task does not say the rate, so that its agent asks.
+    ShopThatAsks,
+}
+/// Claude Code: each start fixes one fault of `numbers.sh`, and the second claims too early.
+const CLAUDE: &str = r#"case "$1" in
+    auth) echo '{"loggedIn":true}'; exit ;;
+    --version) echo "2.1.330 (Claude Code)"; exit ;;
+esac
+cat >/dev/null
+if [ -n "$LIMITED" ]; then
+    echo '{"type":"result","subtype":"success","is_error":true,"result":"API Error: Request rejected (429)","terminal_reason":"api_error","api_error_status":429,"num_turns":1,"modelUsage":{}}'
+    exit 1
+fi
+fix() { new=$(sed "s/$1/$2/" numbers.sh); printf '%s\n' "$new" > numbers.sh; }
+claim='\n\n<promise>COMPLETE</promise>'
+if grep -q 'total - number' numbers.sh; then
+    fix 'total - number' 'total + number'; says='sum is right now.'
+elif grep -q -e ' -lt ' numbers.sh; then
+    fix ' -lt ' ' -gt '; says="That was the last fault.$claim"
+else
+    fix 'best=0' 'best=$1'; says="All three pass now.$claim"
+fi
+usage='"usage":{"input_tokens":1200,"output_tokens":240}'
+by_model='"modelUsage":{"claude-opus-5-5":{"inputTokens":1200,"outputTokens":240,"costUSD":0.21}}'
+cat <<EVENTS
+{"type":"system","subtype":"init","session_id":"s","model":"claude-opus-5-5"}
+{"type":"assistant","message":{"id":"m1","role":"assistant","model":"claude-opus-5-5","content":[{"type":"text","text":"$says"}],$usage}}
+{"type":"result","subtype":"success","is_error":false,"result":"$says","num_turns":3,$by_model}
+EVENTS"#;
+/// Codex: it fixes all at once.
+const CODEX: &str = r#"case "$1" in
+    login) echo "Logged in"; exit ;;
+    --version) echo "codex-cli 0.169.0"; exit ;;
+esac
+cat >/dev/null
+new=$(sed 's/total - number/total + number/; s/ -lt / -gt /; s/best=0/best=$1/' numbers.sh)
+printf '%s\n' "$new" > numbers.sh
+cat <<'EVENTS'
+{"type":"thread.started","thread_id":"t"}
+{"type":"turn.started"}
+{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"All three pass now.\n\n<promise>COMPLETE</promise>"}}
+{"type":"turn.completed","usage":{"input_tokens":21000,"cached_input_tokens":18000,"output_tokens":900}}
+EVENTS"#;
+
+const FIXES: &str =
+    "fix() { new=$(sed \"$1\" $2); printf '%s\\n' \"$new\" > $2; }; cat >/dev/null\n";
+const GOOD: &str = "fix 's/0.1$/0.19/' tax.py; echo '<promise>COMPLETE</promise>'";
+const BAD: &str = "fix 's/, 19)/, 10.0)/' test_tax.py; echo '<promise>COMPLETE</promise>'";
+const DECEIT: &str = "if [ -e ~/deceived ]; then git checkout -q test_tax.py; fix 's/0.1$/0.19/' tax.py
+    else touch ~/deceived; fix 's/, 19)/, 10.0)/' test_tax.py; fi; echo '<promise>COMPLETE</promise>'";
+const RATES: &str = "echo 'rate = 19' > rates.py; echo '<promise>COMPLETE</promise>'";
+const CLAIM: &str = "echo '<promise>COMPLETE</promise>'";
+const STEPS: &str = "if [ -e notes.txt ]; then fix 's/0.17$/0.190/' tax.py; rm notes.txt
+    echo '<promise>COMPLETE</promise>'
+    else fix 's/0.1$/0.17/' tax.py; echo 'rates: see the law' > notes.txt; fi";
+const RUN: &str = "crew run 'make the tax 19 percent' --verify 'python3 -m unittest' -q";
+const SETTINGS: &str =
+    "mkdir .claude; cp $TOML/0 .claude/crew.toml; git add .; git commit -qm Settings";
+const REMOTE: &str = "git init -q --bare ../hub.git; git remote add origin ../hub.git";
+
+/// For each page: so many blocks of `sh` run in one shell with these files, this agent and, before
+/// them, these commands. `$TOML/N` is the page's block of TOML with this number.
+const PAGES: &[(&str, usize, Files, &str, &str)] = &[
+    ("concepts/proof", 2, Files::Tax, GOOD, ""),
+    ("concepts/protection", 1, Files::Tax, GOOD, RUN),
+    ("concepts/test-changes", 1, Files::Tax, DECEIT, ""),
+    ("concepts/test-changes", 1, Files::Tax, BAD, ""),
+    ("guides/checks", 1, Files::Tax, GOOD, ""),
+    (
+        "guides/checks",
+        1,
+        Files::Tax,
+        CLAIM,
+        "sed -i.old 's/0.1$/0.19/' tax.py; git commit -qam Fix",
+    ),
+    ("guides/checks", 1, Files::Tax, RATES, ""),
+    ("guides/checks", 1, Files::Tax, GOOD, "sed -i.old 's/, 0)/, 1)/' test_tax.py"),
+    ("guides/checks", 1, Files::Tax, GOOD, ""),
+    ("guides/cluster", 1, Files::Shop, "", ""),
+    ("guides/limits", 2, Files::Numbers, "", ""),
+    ("guides/limits", 1, Files::Numbers, "", "export LIMITED=1"),
+    ("guides/many-tasks", 2, Files::ShopThatAsks, "", "crew fleet run tasks/ --land --yes || true"),
+    ("guides/notices", 1, Files::Tax, GOOD, "cat $TOML/0 >> ~/.config/crew/config.toml"),
+    (
+        "guides/notices",
+        1,
+        Files::Tax,
+        CLAIM,
+        "cat $TOML/3 >> ~/.config/crew/config.toml; touch junk",
+    ),
+    ("guides/overnight", 4, Files::Numbers, "", ""),
+    ("guides/own-agent", 2, Files::Numbers, "", ""),
+    ("guides/teams-and-ci", 2, Files::Tax, GOOD, ""),
+    ("guides/teams-and-ci", 1, Files::Tax, DECEIT, SETTINGS),
+    ("guides/teams-and-ci", 1, Files::Tax, GOOD, SETTINGS),
+    ("reference/checks", 1, Files::Tax, CLAIM, ""),
+    ("reference/executors", 1, Files::Shop, "", "cat $TOML/0 >> ~/.config/crew/config.toml"),
+    ("reference/fleet-clones", 1, Files::Shop, "", "crew fleet run tasks/ --push --yes"),
+    ("reference/fleet-files", 1, Files::Shop, "", ""),
+    ("reference/fleets", 1, Files::Shop, "", ""),
+    ("reference/git", 1, Files::Tax, STEPS, REMOTE),
+    ("reference/run", 2, Files::Numbers, "", ""),
+    ("reference/snapshots", 2, Files::Tax, STEPS, RUN),
+    ("start/first-loop", 1, Files::Numbers, "", ""),
+    ("start/first-night", 3, Files::Numbers, "", ""),
+    ("start/install", 2, Files::Numbers, "", ""),
+];
+/// Pages whose blocks another module of tests runs.
+const ELSEWHERE: [(&str, &str); 2] =
+    [("reference/fleet-landing", "demo"), ("start/first-fleet", "fleet_page")];
+
+const TAX: &str = r"printf 'def tax(net):\n    return net * 0.1\n' > tax.py
+cat > test_tax.py <<'PYTHON'
+import unittest
+from tax import tax
+
+
+class T(unittest.TestCase):
+    def test_tax(self):
+        self.assertEqual(tax(100), 19)
+
+    def test_zero(self):
+        self.assertEqual(tax(0), 0)
+PYTHON
+echo '__pycache__/' > .gitignore";
+
+/// The repository of a page, and what its shell has to run before the blocks.
+fn prepared(page: &str, files: &Files, agent: &str) -> (Sandbox, String) {
+    let sandbox = Sandbox::without_git();
+    sandbox.put_crew_on_the_path();
+    for (number, block) in blocks(page, "toml").into_iter().enumerate() {
+        sandbox.write(&format!("../toml/{number}"), block);
+    }
+    let begin = "git init -q -b main; git add .; git commit -qm Begin";
+    let shop = || blocks(fleet_page::PAGE, "sh")[0].to_owned();
+    let scripts = checkout().join("src/demo/scripts");
+    let made = match files {
+        Files::Numbers => {
+            sandbox.program("claude", CLAUDE);
+            sandbox.program("codex", CODEX);
+            let scripts = scripts.display();
+            format!("cp {scripts}/numbers.sh {scripts}/test.sh .; {begin}")
+        }
+        Files::Tax => {
+            sandbox.make_the_agent(&format!("{FIXES}{agent}"));
+            format!("{TAX}\n{begin}")
+        }
+        Files::Shop | Files::ShopThatAsks => {
+            sandbox.make_the_agent(fleet_page::AGENT);
+            if *files == Files::Shop { shop() } else { shop().replace("with 19 % tax", "with tax") }
+        }
+    };
+    let script = format!("exec 2>&1\nTOML={}/toml\n{made}", sandbox.root().display());
+    (sandbox, script)
+}
+
+#[test]
+fn every_block_of_shell_in_a_page_runs_and_prints_something() {
+    const MARK: &str = "=== the next block";
+    let mut so_far = std::collections::BTreeMap::<&str, usize>::new();
+    for (name, count, files, agent, before) in PAGES {
+        let page = std::fs::read_to_string(checkout().join(format!("docs/{name}.md"))).unwrap();
+        let first = so_far.entry(name).or_default();
+        let (sandbox, made) = prepared(&page, files, agent);
+        let mut script = vec![made.as_str(), before];
+        let mark = format!("echo '{MARK}'");
+        for block in blocks(&page, "sh").into_iter().skip(*first).take(*count) {
+            script.extend([&mark, block]);
+        }
+        *first += count;
+        let ran = sandbox.sh(&script.join("\n"));
+        let printed = &ran.stdout;
+        assert_eq!(ran.code(), 0, "{name}: {printed}");
+        for block in printed.split(MARK).skip(1) {
+            assert!(!block.trim().is_empty(), "{name}: a block prints nothing: {printed}");
+        }
+        poll_until("the loop in the background is over", || {
+            let status = sandbox.crew(&["status", "--all", "--json"]).success();
+            let status: Value = serde_json::from_str(&status).unwrap();
+            let loops = status["loops"].as_array().unwrap().iter();
+            loops.clone().all(|each| each["status"] != "running")
+        });
+    }
+    let elsewhere = ELSEWHERE.map(|(page, _)| page);
+    for page in tree() {
+        let name = page.path.strip_prefix("docs/").and_then(|path| path.strip_suffix(".md"));
+        let Some(name) = name.filter(|name| !elsewhere.contains(name)) else { continue };
+        let count = so_far.get(name).copied().unwrap_or_default();
+        assert_eq!(
+            blocks(&page.text, "sh").len(),
+            count,
+            "{name}: blocks of sh (left), run (right)"
+        );
+    }
 }

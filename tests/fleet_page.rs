@@ -4,12 +4,17 @@ use crate::book::blocks;
 use crate::sandbox::Sandbox;
 use crate::tidy::pattern;
 
-const PAGE: &str = include_str!("../docs/start/first-fleet.md");
+pub(crate) const PAGE: &str = include_str!("../docs/start/first-fleet.md");
 const GUIDE: &str = include_str!("../docs/guides/many-tasks.md");
 
-/// Does the tasks of the page.
-pub(crate) const AGENT: &str = r#"case $(cat) in
-    *'shell function vat'*) echo 'vat() { echo $(($1 * 119 / 100)); }' > vat.sh ;;
+/// Does the tasks of the pages; asks if one does not say what it needs.
+pub(crate) const AGENT: &str = r#"prompt=$(cat)
+case $prompt in
+    *'shell function vat'*)
+        case $prompt in
+            *'19 %'*) echo 'vat() { echo $(($1 * 119 / 100)); }' > vat.sh ;;
+            *) echo '<promise>BLOCKED: which rate?</promise>'; exit ;;
+        esac ;;
     *'Write invoice.sh'*) printf '. ./vat.sh\necho "total $(vat 100)"\n' > invoice.sh ;;
     *'Write greet.sh'*) echo 'echo hello' > greet.sh ;;
 esac
