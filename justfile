@@ -38,6 +38,10 @@ client:
 pictures:
     CREW_PICTURES=1 cargo test --test it -- the_picture_of
 
+# the lists in docs/reference, from the code
+reference:
+    CREW_REFERENCE=write cargo test --bin crew -- the_reference_is_what_the_code_says
+
 # every pinned agent in every scenario, and the table of what came; CREW_RECORD=1 keeps what they printed
 agents:
     tests/client/install

@@ -46,6 +46,12 @@ impl Exit {
         if typed_wrong { Self::USAGE } else { Self::ERROR }
     }
 
+    /// The code itself.
+    #[cfg(test)]
+    pub fn code(self) -> u8 {
+        self.0
+    }
+
     /// The code of a run with this outcome.
     pub fn of(outcome: Outcome) -> Self {
         Self(match outcome {

@@ -11,6 +11,8 @@ mod exit;
 mod fleet;
 mod parse;
 mod prompts;
+#[cfg(test)]
+mod reference;
 mod report;
 mod world;
 

@@ -3,27 +3,7 @@
 //! `phase` (the step of the iteration: `pre_hook`, `agent`, `check` …; null between iterations).
 //! New keys and events may be added; a change of meaning raises `schema`.
 //!
-//! Each event, when it happens, and what it carries:
-//!
-//! - `start`, `resume`: the loop runs here from now on: all that `crew status --json` says of it
-//! - `step_start`: a step begins, named by `phase`: `run`, its command or branch, or empty
-//! - `iteration_start`: the agent is being started
-//! - `agent_line`: with `-v`, a line of the agent's output: `text`
-//! - `check_start`, `check_end`: a check: `run`; then `verdict`, `exit`, `elapsed_ms`
-//! - `iteration_end`: the iteration was judged: `elapsed_ms`, `status`, `exit`, `agent`, `failure`,
-//!   `claim`, `progress`, `checks`, `usage`, `context_percent`, `context_tokens`,
-//!   `consecutive_failures`, `ends`
-//! - `iteration_skipped`: a reaction prevented the start of the agent: `why`
-//! - `wait`, `delay`: nothing happens `until` then; a wait has `why`
-//! - `pause`: no iteration starts until the loop is resumed
-//! - `commit`, `push`, `rebase`: git: `commit`, `branch` and `subject`; `branch` and `remote`;
-//!   `onto`
-//! - `commit_failed`, `push_failed`, `state_unwritable`: `why`; none of these ends the run
-//! - `reaction_failed`: a user's command failed: `on`, `run`, `why`
-//! - `prompt_over_budget`: `tokens` of a `budget`; the prompt is sent anyway
-//! - `note`: a remark for people: `text`
-//! - `stopping`: a signal came; the agent is being ended
-//! - `finish`: the end: the same, and `spread_ms`, `commits`, `handoff`, `page`, `next`, `saved`
+//! docs/reference/json.md says when each event happens.
 
 use crate::clients::spelling::going_on;
 use crate::engine::doing::LoopStep;

@@ -111,29 +111,35 @@ fn expected(scenario: &str, agent: &str) -> Vec<&'static str> {
     line.unwrap_or_else(|| panic!("expected.txt has no line for {scenario}"))[2..].to_vec()
 }
 
-/// The line for an agent in `docs/agents.md`: what is expected of it.
-fn line_of_the_page(agent: &Agent) -> String {
-    let says = |is: bool, word: &'static str| if is { word } else { "–" };
+/// What `docs/reference/agents.md` says of an agent: what is expected of it.
+fn words_of_the_page(agent: &Agent) -> String {
     let is =
         |scenario: &str, column: usize, word: &str| expected(scenario, agent.name)[column] == word;
-    format!(
-        "| `{}` | {} | {} | {} | {} | {} | {} | {} |",
-        agent.name,
-        agent.version,
-        says(is("claim", 4, "exact"), "yes"),
-        says(agent.prices.is_some(), "yes"),
-        says(is("429 an hour", 6, "60 min"), "waited for"),
-        says(is("limit in words", 6, "the reset"), "waited for"),
-        says(is("quota", 0, "blocked"), "blocks"),
-        says(is("denied", 0, "blocked"), "block"),
-    )
+    let reports = match (is("claim", 4, "exact"), agent.prices.is_some()) {
+        (true, true) => "reports tokens and cost",
+        (true, false) => "reports tokens",
+        (false, _) => "reports no tokens",
+    };
+    let limit = match (is("429 an hour", 6, "60 min"), is("limit in words", 6, "the reset")) {
+        (true, true) => "a limit's end is known from a header or from its words",
+        (true, false) => "a limit's end is known from a header",
+        (false, true) => "a limit's end is known from its words",
+        (false, false) => "a limit's end is not known",
+    };
+    let blocks = match (is("quota", 0, "blocked"), is("denied", 0, "blocked")) {
+        (true, true) => "; the loop blocks without credit and without a tool that it needs",
+        (true, false) => "; the loop blocks without credit",
+        (false, true) => "; the loop blocks without a tool that it needs",
+        (false, false) => "",
+    };
+    format!("- `{}`: {}; {reports}; {limit}{blocks}.", agent.name, agent.version)
 }
 
 #[test]
 fn the_page_of_agents_says_what_is_expected_of_each_agent() {
-    let page = include_str!("../../docs/agents.md");
+    let page = include_str!("../../docs/reference/agents.md").replace("\n  ", " ");
     for agent in [claude(), codex(), copilot(), gemini(), opencode(), qwen()] {
-        let line = line_of_the_page(&agent);
-        assert!(page.lines().any(|it| it == line), "docs/agents.md has not the line\n{line}");
+        let line = words_of_the_page(&agent);
+        assert!(page.lines().any(|it| it == line), "docs/reference/agents.md lacks\n{line}");
     }
 }

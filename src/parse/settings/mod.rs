@@ -110,11 +110,15 @@ pub fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
 
 const TABLES: [&str; 8] =
     ["loop", "check", "agents", "procedures", "on", "wait", "keep", "executor"];
-const CHECK: &str = "run role timeout success-exit-code no-worse";
-const AGENT: &str = "like command args prompt output permissions max-turns model allow \
+/// The keys of a `[[check]]`.
+pub const CHECK: &str = "run role timeout success-exit-code no-worse";
+/// The keys of an `[agents.NAME]`.
+pub const AGENT: &str = "like command args prompt output permissions max-turns model allow \
     environment usage-file login";
-const REACTION: &str = "run timeout";
-const EXECUTOR: &str = "submit status cancel";
+/// The keys of a reaction.
+pub const REACTION: &str = "run timeout";
+/// The keys of an `[executor.NAME]`.
+pub const EXECUTOR: &str = "submit status cancel";
 /// The keys of `[loop]`, and the options, that name a check by its command alone.
 const CHECK_KEYS: [&str; 4] = ["no-worse", "verify", "gate", "until"];
 const NO_CHECKS: &str = "check is a list of tables: write [[check]], in double brackets";

@@ -1,0 +1,104 @@
+//! The JSON objects that programs read.
+
+use super::page::{Block, Part, entry};
+use super::source::{FILES, Field, fields, keys};
+use regex::Regex;
+
+/// Where the keys of an object are in the code.
+enum Place {
+    /// A struct that serde writes.
+    Type(&'static str),
+    /// A function that writes them, in its file.
+    Function(&'static str, &'static str),
+}
+
+use Place::{Function, Type};
+
+const VIEW: &str = "src/engine/view/mod.rs";
+const EVENTS: &str = "src/report/events.rs";
+const STATE: &str = "src/engine/words/view.rs";
+const SHOW: &str = "src/report/show/mod.rs";
+
+/// Each object, with the places of its keys.
+const OBJECTS: [(&str, &[Place]); 32] = [
+    ("status", &[Function(EVENTS, "status")]),
+    ("loop", &[Function("src/engine/view/columns.rs", "serialize")]),
+    ("limits", &[Type("Limits")]),
+    ("usage", &[Function(VIEW, "usage")]),
+    ("check", &[Type("Check")]),
+    ("owner", &[Type("Owner")]),
+    ("doing", &[Type("Doing")]),
+    ("dialog", &[Type("Dialog")]),
+    ("git", &[Type("GitSteps")]),
+    ("evidence", &[Type("Evidence")]),
+    ("check result", &[Type("CheckResult")]),
+    ("history", &[Function("src/report/list.rs", "history_json"), Type("Totals")]),
+    ("account", &[Function("src/report/list.rs", "windows_json")]),
+    ("show", &[Function(SHOW, "json")]),
+    ("iteration", &[Function(SHOW, "iteration_json")]),
+    ("page", &[Type("Page")]),
+    ("check of a page", &[Type("PageCheck")]),
+    ("iteration of a page", &[Type("IterationLine")]),
+    ("changes", &[Type("Changes")]),
+    ("config", &[Function("src/report/settings.rs", "json")]),
+    ("setting", &[Type("ConfigRow")]),
+    (
+        "doctor",
+        &[
+            Function("src/report/setup.rs", "examined_json"),
+            Function("src/drive/doctor/mod.rs", "examine"),
+        ],
+    ),
+    ("finding", &[Type("Finding")]),
+    ("fleet", &[Function("src/fleet/status.rs", "serialize")]),
+    ("task of a fleet", &[Type("TaskStatus")]),
+    ("event", &[Function(EVENTS, "event")]),
+    ("iteration_end", &[Function(EVENTS, "ended")]),
+    ("finish", &[Function(EVENTS, "finished")]),
+    ("reaction", &[Function("src/engine/words/reaction.rs", "document")]),
+    ("state.json", &[Function(STATE, "merged")]),
+    ("loop of state.json", &[Function(STATE, "shown")]),
+    ("result.json", &[Function("src/drive/end/result.rs", "write"), Type("Commits")]),
+];
+
+/// A block for each object, and one for the events of a run.
+pub fn blocks() -> Vec<Block> {
+    let object = |(name, places): &(&str, &[Place])| {
+        let mut all: Vec<Field> = Vec::new();
+        for field in places.iter().flat_map(of_place) {
+            if all.iter().all(|known| known.name != field.name) {
+                all.push(field);
+            }
+        }
+        Block::new(*name, all.iter().map(|it| entry(&it.name, "", &it.words)).collect())
+    };
+    let mut blocks: Vec<Block> = OBJECTS.iter().map(object).collect();
+    blocks.push(Block::new("events", events()));
+    blocks
+}
+
+fn of_place(place: &Place) -> Vec<Field> {
+    match place {
+        Type(name) => fields(name),
+        Function(file, name) => {
+            let keys = keys(file, name).into_iter();
+            keys.map(|name| Field { name, words: String::new() }).collect()
+        }
+    }
+}
+
+/// The events, each with what it carries beside what all of them have.
+fn events() -> Vec<Part> {
+    let (_, body) = FILES[EVENTS].split_once("pub fn fields").expect("the events are made there");
+    let body = body.split("\nfn ").next().unwrap_or_default();
+    let arm = Regex::new(r#"\([ \n]*"([a-z_]+)",[ \n]*(?:json!\(\{([^}]*)\})?"#).unwrap();
+    let key = Regex::new(r#""([a-z_]+)":"#).unwrap();
+    let events = arm.captures_iter(body).map(|arm| {
+        let carried = arm.get(2).map_or("", |keys| keys.as_str());
+        let carried = key.captures_iter(carried).map(|key| format!("`{}`", &key[1]));
+        let carried = carried.collect::<Vec<_>>().join(", ");
+        let note = if carried.is_empty() { carried } else { format!(" ({carried})") };
+        entry(&arm[1], &note, "")
+    });
+    events.collect()
+}
