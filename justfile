@@ -42,6 +42,10 @@ pictures:
 reference:
     CREW_REFERENCE=write cargo test --bin crew -- the_reference_is_what_the_code_says
 
+# the book of docs/, in target/book; `.ci/book look` also opens every page in Chromium
+book:
+    .ci/book
+
 # every pinned agent in every scenario, and the table of what came; CREW_RECORD=1 keeps what they printed
 agents:
     tests/client/install
