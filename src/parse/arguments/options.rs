@@ -88,7 +88,7 @@ pub struct RunArgs {
         long,
         value_name = "NAME",
         help_heading = GIT,
-        help = "Work in <repo>.worktrees/NAME on branch NAME"
+        help = "Work in REPO.worktrees/NAME on branch NAME"
     )]
     pub worktree: Option<String>,
 }
