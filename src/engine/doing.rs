@@ -35,7 +35,7 @@ impl LoopStep {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doing {
     pub step: LoopStep,
-    /// The command that runs; empty where the step says it all.
+    /// The command that runs; not written where the step says it all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     pub since: DateTime<Utc>,

@@ -96,7 +96,7 @@ struct TaskStatus<'a> {
     #[serde(rename = "why")]
     news: String,
     waits: Option<WaitsFor>,
-    /// Until when it waits for the model's service.
+    /// Until when it waits for the model's service; `None` if it does not.
     until: Option<DateTime<Utc>>,
     /// When its state changed last, or its iteration began.
     since: DateTime<Utc>,

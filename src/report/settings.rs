@@ -99,7 +99,7 @@ struct ConfigRow {
     #[serde(skip)]
     shown: String,
     value: Value,
-    /// The unit of a number.
+    /// The unit of a number; not written for other values.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     origin: ValueOrigin,

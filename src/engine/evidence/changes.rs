@@ -81,7 +81,7 @@ pub struct HeadMove {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changes {
-    /// The first [`FILES_KEPT`] of them.
+    /// The changed files, at most 100 of them.
     pub files: Vec<ChangedFile>,
     pub created: u64,
     pub modified: u64,
@@ -196,22 +196,23 @@ impl HeadMove {
 /// The commits, each as "1a2b3c4 Add the list", the newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commits {
-    /// Those that are checked out and were not at the start; `None` if they are not known.
+    /// The commits that are checked out and were not at the start; `None` if they are not known.
     #[serde(rename = "commits")]
     pub made: Option<Vec<String>>,
-    /// The branch, or the commit of a detached head, that is checked out instead of the loop's.
+    /// The branch, or the commit of a detached head, that is checked out instead of the loop's;
+    /// `None` if the loop's is.
     pub switched_to: Option<String>,
-    /// Those from before the loop that the branch of its start no longer has.
+    /// The commits from before the loop that the branch of its start no longer has.
     #[serde(rename = "lost_commits")]
     pub lost: Vec<String>,
-    /// Those that crew made and what is checked out does not have, each with its branch.
+    /// The commits that crew made and what is checked out does not have, each with its branch.
     #[serde(rename = "commits_elsewhere")]
     pub apart: Vec<String>,
     /// How many of the files that the loop changed are in no commit; `None` if nothing looked.
     #[serde(rename = "uncommitted_files")]
     pub uncommitted: Option<u64>,
-    /// Of a completed loop that commits: how many files changed that git ignores, by the name at
-    /// the root of the working tree that they have or are below.
+    /// How many files changed that git ignores, by the name at the root of the working tree that
+    /// they have or are below. Only a completed loop that commits has any.
     #[serde(rename = "ignored_files")]
     pub ignored: BTreeMap<String, u64>,
 }

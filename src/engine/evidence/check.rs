@@ -36,18 +36,17 @@ impl Verdict {
 /// One check, run once.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// The command as in the contract.
+    /// The command.
     pub run: String,
-    /// Every role of the command in the contract; only in the evidence.
+    /// Every role of the command in the loop.
+    // Only in the evidence.
     pub roles: Vec<Role>,
     pub verdict: Verdict,
-    /// `None` if it did not exit by itself.
+    /// Its exit status; `None` if it did not exit by itself.
     pub exit: Option<i32>,
     pub elapsed_ms: u64,
-    /// The last lines of its output, bounded; in the evidence to [`TAIL_CHARS`], and empty for a
-    /// check that passed.
-    ///
-    /// [`TAIL_CHARS`]: super::TAIL_CHARS
+    /// The last lines of its output; empty for a check that passed.
+    // Bounded; outside of the evidence also that of a check that passed.
     pub tail: String,
     /// Why it did not pass, with the remedy, if no agent can change the reason; else `None`. Not in
     /// the evidence.
@@ -60,7 +59,8 @@ pub struct CheckResult {
     /// What its output said about tests; `None` if it spoke of none. Not in the evidence.
     #[serde(skip)]
     pub test_run: Option<TestRun>,
-    /// The same beside earlier runs; only in the evidence.
+    /// What its output says about tests, beside earlier runs; `None` if it does not speak of any.
+    // Only in the evidence.
     pub tests: Option<TestReport>,
 }
 

@@ -31,14 +31,14 @@ pub struct Evidence {
     pub started_at: Option<DateTime<Utc>>,
     /// The agent's exit status; `None` if it did not exit by itself, and in a session.
     pub exit: Option<i32>,
-    /// The agent that worked, in a loop that has several.
+    /// The agent that worked, in a loop that has several; `None` in others.
     pub agent: Option<String>,
     pub claim: ClaimResult,
     pub checks: Vec<CheckResult>,
     /// Why the iteration failed; `None` if it did not.
     pub failure: Option<String>,
-    /// The end of the agent process's standard error, if the end of the process was the failure;
-    /// bounded to [`TAIL_CHARS`].
+    /// The end of the agent's standard error, if the end of its process was the failure; else
+    /// empty.
     pub errors: String,
     /// Why the iteration did not run, or not to its end; `None` if it did.
     pub skipped: Option<String>,
@@ -49,20 +49,21 @@ pub struct Evidence {
     pub progress_why: String,
     /// What the agent changed in the working tree; `None` where no snapshots are taken.
     pub changes: Option<Changes>,
-    /// Checks that pass now and failed in their previous run.
+    /// How many checks pass now and failed in their previous run.
     #[serde(rename = "mended")]
     pub newly_passing: u32,
     /// What the iteration used; `None` where nothing reports it.
     pub usage: Option<Usage>,
     /// How full the agent's context was at most; `None` where the agent does not report it.
     pub context_percent: Option<u8>,
-    /// The tokens of its fullest message, answer included, where each message is reported.
+    /// The tokens of its fullest message, answer included; `None` where the agent does not report
+    /// each message.
     pub context_tokens: Option<u64>,
     /// The agent's last words, in one line; nothing is judged by them.
     pub said: Option<String>,
-    /// The user's messages to the agent for the next prompt.
+    /// The user's messages to the agent that the next prompt has.
     pub words: Vec<String>,
-    /// The token limit cut the answer.
+    /// Whether the token limit cut the answer.
     pub cut: bool,
 }
 

@@ -143,7 +143,7 @@ pub struct Check {
     pub timeout_s: u64,
     /// The exit status that passes.
     pub success_exit_code: i32,
-    /// Whether it also passes when it fails in nothing that passed as the loop found it.
+    /// Whether it also passes where nothing fails that passed before the loop.
     pub no_worse: bool,
 }
 
@@ -430,9 +430,9 @@ pub struct GitSteps {
     pub commit: bool,
     /// Pushes after an iteration.
     pub push: bool,
-    /// The branch to rebase onto before an iteration, if it moved.
+    /// The branch to rebase onto before an iteration, if it moved; `None` if there is none.
     pub rebase: Option<String>,
-    /// The branch to push if a person resumed on another one than that of the start.
+    /// The branch to push if a person resumed on another one than that of the start; else `None`.
     pub branch: Option<String>,
 }
 

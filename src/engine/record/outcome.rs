@@ -179,10 +179,11 @@ pub struct Tally {
     pub skipped: u32,
     #[serde(rename = "iterations_interrupted")]
     pub interrupted: u32,
-    /// The files that were changed in any way, and of these the new ones and those with other
-    /// contents, each once an iteration.
+    /// Files that were changed in any way, each once an iteration.
     pub files_changed: u64,
+    /// Those of them that were new.
     pub files_created: u64,
+    /// Those of them that had other contents.
     pub files_modified: u64,
 }
 
@@ -218,7 +219,7 @@ impl Tally {
 /// The totals of ended loops.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// How many loops ended in which way, without those that are zero.
+    /// How many loops ended with which outcome, without those that are zero.
     pub outcomes: BTreeMap<Outcome, u64>,
     /// How many of those that completed had which proof.
     pub proofs: BTreeMap<&'static str, u64>,
@@ -226,11 +227,13 @@ pub struct Totals {
     pub iterations: u64,
     #[serde(flatten)]
     pub tally: Tally,
-    /// The tests of the last boundary of each loop.
+    /// Tests that passed after the last iteration of each loop.
     pub tests_passed: u64,
+    /// Tests that failed after the last iteration of each loop.
     pub tests_failed: u64,
+    /// The time that all loops worked.
     pub awake_ms: u64,
-    /// Of the single iterations; `None` for fewer than two.
+    /// The shortest, the mean and the longest iteration; `None` for fewer than two.
     pub iteration_ms: Option<Spread>,
     /// How many of the newest loops in a row did not complete.
     pub failure_streak: u64,

@@ -68,7 +68,7 @@ pub struct Owner {
     pub client: Option<String>,
     pub process: ProcessIdentity,
     /// `PATH` when it took the loop. A later one may come from the agent, because the project's
-    /// settings can set it.
+    /// settings can set it. `None` if it was not set.
     pub search_path: Option<String>,
     /// Where its process runs; `None` if the system did not report it.
     pub host: Option<Host>,
@@ -261,9 +261,10 @@ pub struct Dialog {
     pub since: DateTime<Utc>,
     /// The tool that waits for permission, by the client's name; `None` if it is not known.
     pub tool: Option<String>,
-    /// The id of its call, whose result shows that the dialog was answered.
+    /// The id of its call, whose result shows that the dialog was answered; `None` if it is not
+    /// known.
     pub call: Option<String>,
-    /// Whether it is a question of the agent instead.
+    /// Whether it is a question of the agent, and not one for permission.
     pub is_question: bool,
     /// The transcript of the session, or of its subagent, that waits.
     pub transcript: PathBuf,

@@ -22,17 +22,17 @@ pub struct IterationLine {
     pub status: IterationStatus,
     pub started_at: Option<DateTime<Utc>>,
     pub elapsed_ms: u64,
-    /// The agent's exit status, where it exited by itself.
+    /// The agent's exit status; `None` if it did not exit by itself.
     pub exit: Option<i32>,
-    /// Why it did not run, or not to its end.
+    /// Why it did not run, or not to its end; not written if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// Who worked, where the loop has several agents.
+    /// Who worked; not written in a loop with one agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<String>,
-    /// How full the agent's context was at most, where it reports that.
+    /// How full the agent's context was at most; not written where the agent does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_percent: Option<u8>,
     /// "4 files, 1 new", "src/tax.rs", "nothing".

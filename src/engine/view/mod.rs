@@ -187,12 +187,12 @@ pub struct Page {
     pub id: LoopId,
     pub outcome: Option<Outcome>,
     pub proof: Option<Proof>,
-    /// When it was last looked for after the end.
+    /// When its proof was last looked for after the end; not written if it never was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proved_at: Option<DateTime<Utc>>,
     /// "completed after 4 iterations", "running, iteration 4 of 15".
     pub verdict: String,
-    /// What belongs to it: "proof: proven", "2 of 148 tests fail", "needs you".
+    /// What belongs to it: "proof: proven", "2 of 148 tests fail", "needs you"; `None` for nothing.
     pub remark: Option<String>,
     /// The task, or the procedure that replaces it.
     pub task: String,
@@ -202,11 +202,11 @@ pub struct Page {
     pub folder: PathBuf,
     /// The file that holds the exact task; `None` for a procedure without one.
     pub task_file: Option<PathBuf>,
-    /// What the agent says when it is done.
+    /// What the agent says when it is done; `None` after `--no-promise`.
     pub promise: Option<String>,
     /// Each check with its last result.
     pub checks: Vec<PageCheck>,
-    /// The agent's last words, unchecked.
+    /// The agent's last words, unchecked; `None` if there are none.
     pub said: Option<String>,
     /// What is needed, why it ended, what was best.
     pub ending: Vec<Fact>,
@@ -215,7 +215,7 @@ pub struct Page {
     pub started_at: DateTime<Utc>,
     /// When it ended; `None` while it lives.
     pub ended_at: Option<DateTime<Utc>>,
-    /// "$3.42 of $8.00".
+    /// "$3.42 of $8.00"; `None` while no use is known.
     pub cost: Option<String>,
     pub iterations: Vec<IterationLine>,
     /// How many iterations came before the first line.
@@ -226,16 +226,16 @@ pub struct Page {
     #[serde(flatten)]
     pub commits: Commits,
     pub changes: Option<Changes>,
-    /// The file of the handoff.
+    /// The file of the handoff; `None` if there is none.
     pub handoff: Option<String>,
     /// Whether nobody has read the newest words of a person's or an agent's handoff.
     #[serde(skip)]
     pub has_unread_handoff: bool,
-    /// How a running loop is stopped.
+    /// How a running loop is stopped; `None` for one that does not run.
     pub stop: Option<String>,
     /// The command to type next, which shows something.
     pub next: Step,
-    /// The one after it, where looking is not enough.
+    /// The one after it, where looking is not enough; else `None`.
     pub then: Option<Step>,
     /// The command that resumes it; `None` where that leads nowhere.
     pub resume: Option<String>,
@@ -248,7 +248,7 @@ pub struct PageCheck {
     pub role: Role,
     /// "failed (exit 1)", "passed after iteration 3"; `None` if it never ran.
     pub last: Option<String>,
-    /// Whether it did not pass at the last boundary.
+    /// Whether it did not pass after the last iteration.
     pub is_failing: bool,
 }
 
