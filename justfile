@@ -42,6 +42,10 @@ pictures:
 reference:
     CREW_REFERENCE=write cargo test --bin crew -- the_reference_is_what_the_code_says
 
+# a copy of the checkout with an addition to each of those lists: its test has to fail
+reference-in-a-copy:
+    CREW_SCRATCH_COPY=1 cargo test --test it reference::
+
 # the book of docs/, in target/book; `.ci/book look` also opens every page in Chromium
 book:
     .ci/book

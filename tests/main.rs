@@ -32,6 +32,7 @@ mod packages;
 #[cfg(target_os = "linux")]
 mod pictures;
 mod questions;
+mod reference;
 mod roster;
 mod run;
 mod sandbox;
