@@ -21,7 +21,7 @@ const SHOW: &str = "src/report/show/mod.rs";
 
 /// Each object, with the places of its keys.
 const OBJECTS: [(&str, &[Place]); 32] = [
-    ("status", &[Function(EVENTS, "status")]),
+    ("status", &[Function(EVENTS, "status"), Function("src/cmd/status.rs", "show_json")]),
     ("loop", &[Function("src/engine/view/columns.rs", "serialize")]),
     ("limits", &[Type("Limits")]),
     ("usage", &[Function(VIEW, "usage")]),

@@ -3,10 +3,15 @@
 //! with `CREW_REFERENCE=write` the test below writes it. Where the code has no words for an entry,
 //! those that stand on the page are kept.
 
+#[cfg(test)]
 mod commands;
+#[cfg(test)]
 mod json;
+#[cfg(test)]
 mod lists;
+#[cfg(test)]
 mod page;
+#[cfg(test)]
 mod source;
 
 use std::path::Path;

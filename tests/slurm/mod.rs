@@ -69,7 +69,7 @@ fn submit(sandbox: &Sandbox, task: &str) -> u64 {
     let folder = sandbox.root().display().to_string();
     write_executable(&sandbox.root().join("crew"), CREW);
     let script = format!(
-        "cd -- / || exit 1\nexec {folder}/crew fleet attempt - <<'CREW_SPEC'\n{task}\nCREW_SPEC\n"
+        "cd -- / || exit 1\nexec {folder}/crew fleet attempt - <<'SPEC_OF_CREW'\n{task}\nSPEC_OF_CREW\n"
     );
     let submission = format!(
         "mask=$(umask) && umask 077 && {{ printf '#!/bin/sh\\numask %s\\n' \"$mask\"; cat; }} | \

@@ -101,7 +101,7 @@ fn a_job_is_submitted_followed_and_over_and_its_script_is_for_its_user_only() {
     let mode = |path: &Path| tree::mode(path).unwrap() & 0o777;
     assert_eq!((mode(&script), mode(&system.path("my scripts"))), (0o600, 0o700));
     assert_eq!(system.read("copy"), system.read("my scripts/auth.2.sh"));
-    assert!(system.read("copy").contains("\nexec crew fleet attempt - <<'CREW_SPEC'\n{"));
+    assert!(system.read("copy").contains("\nexec crew fleet attempt - <<'SPEC_OF_CREW'\n{"));
     let name = system.read("names");
     assert!(name.starts_with("crew-night-auth-2-") && name.len() == 27, "{name}");
     assert_eq!(list(&mut executor), "1.host auth/2 open");

@@ -254,7 +254,7 @@ impl<'a> Executor<'a> {
 fn script(crew: &str, spec: &AttemptSpec) -> Result<String> {
     // JSON on one line begins with a brace, so no line of it is the mark; a part of it neither.
     let spec = serde_json::to_string(spec).context("cannot write the spec")?;
-    let mut mark = "CREW_SPEC".to_owned();
+    let mut mark = "SPEC_OF_CREW".to_owned();
     while spec.contains(&mark) {
         mark.push('_');
     }

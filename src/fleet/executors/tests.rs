@@ -92,12 +92,12 @@ fn an_executor_is_a_known_one_or_one_of_the_users_settings() {
 
 #[test]
 fn the_script_holds_the_spec_behind_a_mark_that_is_not_in_it() {
-    let spec = a_spec("it's CREW_SPEC");
+    let spec = a_spec("it's SPEC_OF_CREW");
     let script = script("/opt/my crew", &spec).unwrap();
     let json = serde_json::to_string(&spec).unwrap();
     let expected = format!(
         "#!/bin/sh\ncd / || exit 1\nexec '/opt/my crew' fleet attempt - \
-         <<'CREW_SPEC_'\n{json}\nCREW_SPEC_\n"
+         <<'SPEC_OF_CREW_'\n{json}\nSPEC_OF_CREW_\n"
     );
     assert_eq!(script, expected);
 }
@@ -143,7 +143,8 @@ fn a_signal_to_the_script_reaches_crew_which_chooses_the_exit_code() {
 
 #[test]
 fn crew_reads_the_very_spec_however_its_task_is_written() {
-    for task in ["it's $HOME; `id` \\ \"", "a\nCREW_SPEC\nb\u{1f}\u{2028}é", &"x".repeat(300_000)]
+    for task in
+        ["it's $HOME; `id` \\ \"", "a\nSPEC_OF_CREW\nb\u{1f}\u{2028}é", &"x".repeat(300_000)]
     {
         let spec = a_spec(task);
         let (cause, printed) = run_script(&spec, "cat > spec && md5sum < spec && cat spec", false);
@@ -157,7 +158,7 @@ fn crew_reads_the_very_spec_however_its_task_is_written() {
 
 proptest! {
     #[test]
-    fn no_task_ends_the_here_document_early(task in "(CREW_SPEC_{0,3}|\\PC|\n|'){0,30}") {
+    fn no_task_ends_the_here_document_early(task in "(SPEC_OF_CREW_{0,3}|\\PC|\n|'){0,30}") {
         let spec = a_spec(&task);
         let script = script("crew", &spec).unwrap();
         let (_, rest) = script.split_once("<<'").unwrap();
