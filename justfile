@@ -34,7 +34,7 @@ client:
     tests/client/install
     CREW_REQUIRE_CLIENT=1 cargo test --test it -- on_2_1_ the_reset_in_the_words
 
-# the pictures in docs/pictures, from real runs; needs tmux
+# the pictures in docs/pictures, from real runs; needs tmux, and chromium for that of a page
 pictures:
     CREW_PICTURES=1 cargo test --test it -- the_picture_of
 
