@@ -17,13 +17,15 @@ label.before(contents);
 label.hidden = true;
 
 // What scrolls sideways can be focused, so that arrow keys scroll it.
-const scrollers = new ResizeObserver((changes) => {
-    for (const { target } of changes) {
-        if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
-        else target.removeAttribute("tabindex");
-    }
-});
-document.querySelectorAll("pre > code, .table-wrapper").forEach((block) => scrollers.observe(block));
+const blocks = document.querySelectorAll("pre > code, .table-wrapper");
+const mark = (block) => {
+    if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
+    else block.removeAttribute("tabindex");
+};
+const sizes = new ResizeObserver((changes) => changes.forEach(({ target }) => mark(target)));
+blocks.forEach((block) => sizes.observe(block));
+// A font that is loaded late widens the words and not their box.
+document.fonts.ready.then(() => blocks.forEach(mark));
 
 // A line may end after each hyphen, also between the two of an option.
 for (const code of document.querySelectorAll("main :not(pre) > code")) {

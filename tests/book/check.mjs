@@ -45,6 +45,9 @@ function pagesIn(folder) {
 // What is wrong with a page that is open now.
 function faultsOf(page) {
     return page.evaluate(async () => {
+        // What the page does once its fonts are there and its size is known.
+        await document.fonts.ready;
+        await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
         const faults = [];
         // The book's own style hides what is too wide for the window, and gives its content a scroll bar.
         for (const box of document.querySelectorAll("html, .content, main")) {
