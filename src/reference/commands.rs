@@ -57,7 +57,10 @@ fn block(verb: &Command) -> Block {
     let about = sentences(&about.unwrap_or_default());
     let mut parts =
         vec![Part::Text(about), Part::Text(format!("```text\n{}\n```", usage.join("\n")))];
-    let args: Vec<&Arg> = verb.get_arguments().filter(|arg| is_shown(arg)).collect();
+    let mut args: Vec<&Arg> = verb.get_arguments().filter(|arg| is_shown(arg)).collect();
+    // A heading comes once, as in a page of help.
+    let headings: Vec<_> = args.iter().map(|arg| arg.get_help_heading()).collect();
+    args.sort_by_key(|arg| headings.iter().position(|of| *of == arg.get_help_heading()));
     let mut heading = None;
     for arg in &args {
         let of_arg = arg.get_help_heading();

@@ -10,7 +10,7 @@ pub struct Block {
 
 /// What a block is made of.
 pub enum Part {
-    /// A text as it is.
+    /// A paragraph, or a block of code as it is.
     Text(String),
     /// One item of a list. Without `words` those on the page stay.
     Entry {
@@ -37,8 +37,12 @@ impl Block {
         let mut text = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(words) => {
+                Part::Text(words) if words.starts_with("```") => {
                     let _ = write!(text, "\n{}\n", words.trim_matches('\n'));
+                }
+                Part::Text(words) => {
+                    text.push('\n');
+                    text.push_str(&wrapped(words, ""));
                 }
                 Part::Entry { name, note, words } => {
                     let head = format!("- `{name}`{note}");
@@ -48,7 +52,7 @@ impl Block {
                     if !text.lines().last().is_some_and(|line| line.starts_with(['-', ' '])) {
                         text.push('\n');
                     }
-                    text.push_str(&wrapped(&item));
+                    text.push_str(&wrapped(&item, "  "));
                 }
             }
         }
@@ -118,17 +122,17 @@ fn kept(block: &str, name: &str) -> Option<String> {
     item.split_once(": ").map(|(_, words)| words.to_owned())
 }
 
-/// An item in lines of at most [`WIDTH`] columns.
-fn wrapped(item: &str) -> String {
+/// A text in lines of at most [`WIDTH`] columns, with `indent` before each but the first.
+fn wrapped(words: &str, indent: &str) -> String {
     let mut text = String::new();
     let mut width = 0;
-    for word in item.split(' ') {
+    for word in words.split(' ') {
         let columns = word.chars().count();
         if width > 0 && width + 1 + columns > WIDTH {
-            text.push_str("\n ");
-            width = 1;
-        }
-        if width > 0 {
+            text.push('\n');
+            text.push_str(indent);
+            width = indent.len();
+        } else if width > 0 {
             text.push(' ');
             width += 1;
         }
