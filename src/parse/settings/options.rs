@@ -144,13 +144,13 @@ pub struct TermOptions {
     #[arg(long, value_name = "GLOB", help_heading = CLAIMS, value_parser = text)]
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
     pub may_change: Vec<String>,
-    /// Seconds for all that runs in the scratch folder.
+    /// The time limit of all that runs in the scratch folder; 0 = no limit.
     #[arg(skip)]
     pub prove_timeout: Option<Seconds>,
-    /// Prepares the scratch folder.
+    /// A command that prepares the scratch folder.
     #[arg(skip)]
     pub setup: Option<String>,
-    /// Globs of paths that are tests.
+    /// Globs of paths that are tests, in addition to those known by their names.
     #[arg(skip)]
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
@@ -158,22 +158,22 @@ pub struct TermOptions {
     #[arg(skip)]
     #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
-    /// Whether the user's terminal gets notices.
+    /// Whether your terminal shows notices.
     #[arg(skip)]
     pub notices: Option<bool>,
-    /// The longest wait for a rate limit or an outage.
+    /// The longest wait for a rate limit or an outage; 0 = no limit.
     #[arg(skip)]
     #[serde(rename = "wait.max")]
     pub max_wait: Option<Seconds>,
-    /// How much of the logs of all loops is kept.
+    /// How much of the logs of all loops is kept; 0 = no limit.
     #[arg(skip)]
     #[serde(rename = "keep.logs")]
     pub keep_logs: Option<Bytes>,
-    /// How much of the snapshots of all working trees is kept.
+    /// How much of the snapshots of all working trees is kept; 0 = no limit.
     #[arg(skip)]
     #[serde(rename = "keep.snapshots")]
     pub keep_snapshots: Option<Bytes>,
-    /// For how many days both are kept.
+    /// For how many days both are kept; 0 = no limit.
     #[arg(skip)]
     #[serde(rename = "keep.days")]
     pub keep_days: Option<Count>,
@@ -227,17 +227,17 @@ pub struct ProcessOptions {
     /// The name of the account whose limits all its loops share.
     #[arg(skip)]
     pub account: Option<String>,
-    /// For the agent, after its own.
+    /// More words for the agent, after its own: a list.
     #[arg(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// The most turns of the agent in one iteration.
+    /// The most turns of the agent in one iteration; 0 = no limit.
     #[arg(skip)]
     pub max_turns: Option<Count>,
-    /// The size of a prompt above which crew warns.
+    /// The size of a prompt above which crew warns; 0 = never.
     #[arg(skip)]
     pub token_budget: Option<TokenCount>,
-    /// How full a context may be before a handoff page follows it.
+    /// How full a context may be before a handoff page follows it; 0 = never.
     #[arg(skip)]
     pub redline: Option<Percent>,
     /// Whether the machine is kept awake while a run works.
