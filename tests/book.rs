@@ -138,6 +138,7 @@ const STEPS: &str = "if [ -e notes.txt ]; then fix 's/0.17$/0.190/' tax.py; rm n
 const RUN: &str = "crew run 'make the tax 19 percent' --verify 'python3 -m unittest' -q";
 const SETTINGS: &str =
     "mkdir .claude; cp $TOML/0 .claude/crew.toml; git add .; git commit -qm Settings";
+const FIXED: &str = "sed -i.old 's/0.1$/0.19/' tax.py; git commit -qam Fix";
 const REMOTE: &str = "git init -q --bare ../hub.git; git remote add origin ../hub.git";
 
 /// For each page: so many blocks of `sh` run in one shell with these files, this agent and, before
@@ -148,13 +149,7 @@ const PAGES: &[(&str, usize, Files, &str, &str)] = &[
     ("concepts/test-changes", 1, Files::Tax, DECEIT, ""),
     ("concepts/test-changes", 1, Files::Tax, BAD, ""),
     ("guides/checks", 1, Files::Tax, GOOD, ""),
-    (
-        "guides/checks",
-        1,
-        Files::Tax,
-        CLAIM,
-        "sed -i.old 's/0.1$/0.19/' tax.py; git commit -qam Fix",
-    ),
+    ("guides/checks", 1, Files::Tax, CLAIM, FIXED),
     ("guides/checks", 1, Files::Tax, RATES, ""),
     ("guides/checks", 1, Files::Tax, GOOD, "sed -i.old 's/, 0)/, 1)/' test_tax.py"),
     ("guides/checks", 1, Files::Tax, GOOD, ""),
@@ -177,6 +172,7 @@ const PAGES: &[(&str, usize, Files, &str, &str)] = &[
     ("guides/teams-and-ci", 1, Files::Tax, GOOD, SETTINGS),
     ("reference/agents", 1, Files::Numbers, "", ""),
     ("reference/checks", 1, Files::Tax, CLAIM, ""),
+    ("reference/commands", 1, Files::Tax, GOOD, ""),
     ("reference/executors", 1, Files::Shop, "", "cat $TOML/0 >> ~/.config/crew/config.toml"),
     ("reference/files", 1, Files::Numbers, "", ""),
     ("reference/fleet-clones", 1, Files::Shop, "", "crew fleet run tasks/ --push --yes"),
@@ -184,7 +180,11 @@ const PAGES: &[(&str, usize, Files, &str, &str)] = &[
     ("reference/fleets", 1, Files::Shop, "", ""),
     ("reference/git", 1, Files::Tax, STEPS, REMOTE),
     ("reference/json", 1, Files::Tax, GOOD, ""),
+    ("reference/outcomes", 1, Files::Tax, CLAIM, ""),
+    ("reference/outcomes", 1, Files::Tax, CLAIM, FIXED),
+    ("reference/reactions", 1, Files::Tax, GOOD, "cat $TOML/0 >> ~/.config/crew/config.toml"),
     ("reference/run", 2, Files::Numbers, "", ""),
+    ("reference/settings", 1, Files::Tax, GOOD, SETTINGS),
     ("reference/snapshots", 2, Files::Tax, STEPS, RUN),
     ("reference/variables", 1, Files::Tax, GOOD, ""),
     ("start/first-loop", 1, Files::Numbers, "", ""),
