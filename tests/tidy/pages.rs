@@ -44,7 +44,7 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_pages() {
     let told = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
     assert_eq!(commands, told, "commands/ (left) and report/help/client.txt (right) differ");
     let page = read("docs/reference/commands.md");
-    let told = found(r"(?m)^\| `/crew:([a-z-]+)[ `]", &page);
+    let told = found(r"(?m)^- `/crew:([a-z-]+)[ `]", &page);
     assert_eq!(commands, told, "commands/ (left) and docs/reference/commands.md (right) differ");
 }
 
@@ -57,13 +57,10 @@ fn verbs(sandbox: &Sandbox) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_verb_has_its_row_and_every_option_in_a_row_is_one_of_its_verbs() {
+fn every_verb_has_its_heading_and_every_option_below_is_one_of_its_verb() {
     let sandbox = Sandbox::new();
     let page = read("docs/reference/commands.md");
-    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
-    let first = |row: &str| row.split(" |").next().unwrap_or_default().to_owned();
-    let named: Vec<String> = rows.iter().map(|row| first(row)).collect();
-    let named = named.iter().flat_map(|cell| found(r"`crew ([a-z]+)", cell));
+    let named = found(r"(?m)^### `crew ([a-z]+)", &page).into_iter();
     let named: BTreeSet<String> = named.map(str::to_owned).collect();
     assert_eq!(
         verbs(&sandbox),
@@ -71,28 +68,22 @@ fn every_verb_has_its_row_and_every_option_in_a_row_is_one_of_its_verbs() {
         "crew man (left) and docs/reference/commands.md (right) differ"
     );
 
-    let help = |verb: &str| {
-        let words: Vec<&str> = verb.split(' ').chain(["--help", "--all"]).collect();
-        sandbox.crew(&words).success()
-    };
     let mut complaints = Vec::new();
     let mut count = 0;
-    for row in rows {
-        let cell = first(row);
-        let of = found(r"`(?:crew |/crew:)((?:fleet )?[a-z]+)", &cell);
-        let of: Vec<&str> =
-            of.into_iter().filter(|of| named.iter().any(|verb| of.starts_with(verb))).collect();
-        let accepted = if of.is_empty() { help("run") } else { of.into_iter().map(help).collect() };
-        let accepted = options(&accepted);
-        let quoted = found("`([^`]+)`", row);
-        for option in quoted.iter().flat_map(|words| found(r"(?:^| )(--[a-z-]+)", words)) {
+    for section in page.split("\n### `crew ").skip(1) {
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let (verb, section) = section.split_once('`').unwrap();
+        let words: Vec<&str> = verb.split(' ').chain(["--help", "--all"]).collect();
+        let help = sandbox.crew(&words).success();
+        let accepted = options(&help);
+        for option in found(r"`(?:-[a-z], )?(--[a-z-]+)", section) {
             count += 1;
             if !accepted.contains(option) {
-                complaints.push(format!("{option}: {row}"));
+                complaints.push(format!("{option} of crew {verb}"));
             }
         }
     }
-    assert!(count > 40, "only {count} options were found");
+    assert!(count > 100, "only {count} options were found");
     none(&complaints, "docs/reference/commands.md names options that their commands do not take");
 }
 
@@ -120,6 +111,11 @@ fn options(page: &str) -> BTreeSet<&str> {
     first.chain(both).filter(|option| !["-h", "--help"].contains(option)).collect()
 }
 
+/// Whether a page names an option, perhaps beside its other name.
+fn names(page: &str, option: &str) -> bool {
+    pattern(&format!(r"`(?:-[a-z], )?{option}[ ,`]")).is_match(page)
+}
+
 #[test]
 fn the_pages_name_every_option_of_a_start_and_of_a_resume() {
     let sandbox = Sandbox::new();
@@ -129,8 +125,7 @@ fn the_pages_name_every_option_of_a_start_and_of_a_resume() {
         let options = options(&help);
         assert!(options.len() >= least, "crew {verb} --help names only {options:?}");
         for option in options {
-            let told = pattern(&format!(r"`{option}[ `]|, `{option}`|`, `{option} "));
-            assert!(told.is_match(&page), "docs/reference/commands.md does not name {option}");
+            assert!(names(&page, option), "docs/reference/commands.md does not name {option}");
         }
     }
 }
@@ -148,8 +143,7 @@ fn the_options_page_names_every_option_of_the_sessions_help() {
     assert!(options.len() >= 10, "the help page names only {options:?}");
     let options_page = read("docs/reference/commands.md");
     for option in options {
-        let told = pattern(&format!(r"`{option}[ `]")).is_match(&options_page);
-        assert!(told, "docs/reference/commands.md does not name {option}");
+        assert!(names(&options_page, option), "docs/reference/commands.md does not name {option}");
     }
 }
 
