@@ -110,6 +110,13 @@ fn copied() -> PathBuf {
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::copy(checkout().join(file), to).unwrap();
     }
+    // Under the checkout's own version cargo would take one of the two programs for the other.
+    let version = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
+    let package = format!("name = \"crew-loop\"\n{version}");
+    for file in ["Cargo.toml", "Cargo.lock"] {
+        let of_copy = package.replace(&version, "version = \"0.0.0\"");
+        replace(&copy.join(file), &package, &of_copy);
+    }
     copy
 }
 

@@ -215,7 +215,7 @@ fn a_submission_that_hangs_is_ended_and_its_job_gets_a_number_that_is_not_used_a
 #[test]
 fn a_status_that_hangs_keeps_no_other_job_from_being_seen() {
     let system = System::new();
-    let status_within = Duration::from_millis(300);
+    let status_within = Duration::from_secs(1);
     let commands = || CommandSystem { status_within, ..system.commands() };
     let mut executor = Executor::new(commands());
     system.adopt(&mut executor, 3);
