@@ -207,7 +207,7 @@ impl Client {
 
 /// Where `crew install` puts the plugin.
 fn place() -> Result<PathBuf> {
-    let data = env::path("XDG_DATA_HOME").or_else(|| Some(env::path("HOME")?.join(".local/share")));
+    let data = env::folder("XDG_DATA_HOME", ".local/share");
     let data = data.context("HOME is not set\nhint: set HOME, or XDG_DATA_HOME to a folder")?;
     Ok(data.join("crew/plugin"))
 }

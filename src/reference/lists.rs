@@ -135,7 +135,7 @@ pub fn variables() -> Vec<Block> {
     let all = source::texts(r#""(CREW_[A-Z_]+)""#, |_| true);
     let of_tests = source::texts(r#""(CREW_(?:TEST_[A-Z]+|[A-Z_]+_MS|FAULT|PANIC))""#, |_| true);
     let own = all.into_iter().filter(|name| !of_tests.contains(name));
-    let read = source::texts(r#"env::(?:path|text|raw|is_set)\("([A-Z_]+)"\)"#, |_| true);
+    let read = source::texts(r#"env::(?:path|folder|text|raw|is_set)\("([A-Z_]+)"[,)]"#, |_| true);
     let others = read.into_iter().filter(|name| !name.starts_with("CREW_"));
     let colours = ["NO_COLOR", "CLICOLOR_FORCE"].map(str::to_owned);
     vec![

@@ -21,6 +21,11 @@ pub fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
+/// The folder that a variable names, else this one of the person's home.
+pub fn folder(variable: &str, in_home: &str) -> Option<PathBuf> {
+    path(variable).or_else(|| Some(path("HOME")?.join(in_home)))
+}
+
 /// Every variable. If two have the same name the last one counts, because a child gets that one.
 pub fn all() -> BTreeMap<OsString, OsString> {
     std::env::vars_os().collect()

@@ -214,11 +214,7 @@ pub fn changes_since(subject: &Loop) -> Option<Changes> {
 pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
     let git = Git::of(subject);
     let place = |arguments: &[&str]| Some(git.folder.join(git.line(arguments)?));
-    let usual = || {
-        let config = env::path("XDG_CONFIG_HOME");
-        let config = config.or_else(|| Some(env::path("HOME")?.join(".config")));
-        Some(config?.join("git/ignore"))
-    };
+    let usual = || Some(env::folder("XDG_CONFIG_HOME", ".config")?.join("git/ignore"));
     let users = place(&["config", "--type=path", "--get", "core.excludesFile"]).or_else(usual);
     users.into_iter().chain(place(&["rev-parse", "--git-path", "info/exclude"])).collect()
 }

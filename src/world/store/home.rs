@@ -32,8 +32,7 @@ impl Home {
     /// `~/.local/state/crew`.
     pub fn of_terminal() -> Option<Self> {
         let root = env::path("CREW_HOME")
-            .or_else(|| Some(env::path("XDG_STATE_HOME")?.join("crew")))
-            .or_else(|| Some(env::path("HOME")?.join(".local/state/crew")))?;
+            .or_else(|| Some(env::folder("XDG_STATE_HOME", ".local/state")?.join("crew")))?;
         Some(Self { root, overridden: None, pin: None })
     }
 

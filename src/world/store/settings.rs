@@ -9,14 +9,12 @@ use crate::world::env;
 use crate::world::files::disk;
 
 /// The largest settings file that is read.
-const FILE_BYTES: u64 = 256 << 10;
+pub const FILE_BYTES: u64 = 256 << 10;
 
 /// The user's own file; `None` if this user has no home folder. On Claude Code 2.1.330 a project's
 /// settings cannot change the two variables that locate it.
 pub fn user_file() -> Option<PathBuf> {
-    let folder =
-        env::path("XDG_CONFIG_HOME").or_else(|| Some(env::path("HOME")?.join(".config")))?;
-    Some(folder.join("crew").join("config.toml"))
+    Some(env::folder("XDG_CONFIG_HOME", ".config")?.join("crew").join("config.toml"))
 }
 
 /// The project's file.
