@@ -14,10 +14,10 @@ check:
 test:
     cargo test
 
-# the suites of processes, kills, clients, agents, Slurm and memory, with the binary that is shipped
+# the suites of processes, kills, clients, agents, shells, Slurm and memory, with the binary that is shipped
 shipped:
     cargo build --locked --release
-    CREW_TEST_BIN=$PWD/target/release/crew RUST_TEST_THREADS=4 cargo test --test it -- on_2_1_ the_reset_in_the_words client:: nights:: roster:: slurm:: children:: crashes:: cut_off:: kills:: signals::
+    CREW_TEST_BIN=$PWD/target/release/crew RUST_TEST_THREADS=4 cargo test --test it -- on_2_1_ the_reset_in_the_words client:: completions:: nights:: roster:: slurm:: children:: crashes:: cut_off:: kills:: signals::
 
 # what only runs when asked for: waits of eleven and of seven minutes, ten thousand boundaries with faults
 slow:

@@ -1,9 +1,61 @@
 //! What a shell offers after Tab: it asks crew, by the script that crew printed for it.
 
 use crate::child::Running;
+use crate::client::{Terminal, in_a_terminal, installed, say};
 use crate::fleet::{FleetWorld, ONE};
 use crate::sandbox::{DEADLINE, Sandbox};
 use crate::terminal::read_by;
+
+/// The shells, each with its options, its own file below the home, and what that file holds: a
+/// prompt that is waited for, and no text that the shell would suggest by itself.
+const SHELLS: [(&str, &[&str], &str, &str); 3] = [
+    ("bash", &["--noprofile", "--rcfile", "../home/.bashrc"], ".bashrc", "PS1='❯ '\n"),
+    ("zsh", &["-d"], ".zshrc", "PROMPT='❯ '\nautoload -U compinit && compinit -u\n"),
+    (
+        "fish",
+        &[],
+        ".config/fish/config.fish",
+        "set -g fish_greeting\nset -g fish_autosuggestion_enabled 0\n\
+         function fish_prompt; echo '❯ '; end\nfunction fish_right_prompt; end\n",
+    ),
+];
+
+/// Opens a terminal with the shell of this name, whose own file also holds `more`; nothing where
+/// the shell is not installed.
+fn in_the_shell(sandbox: &Sandbox, name: &str, more: &str, scenario: impl FnOnce(&Terminal<'_>)) {
+    let (_, options, file, text) = SHELLS.into_iter().find(|it| it.0 == name).unwrap();
+    let Some(program) = installed(name) else {
+        let is_required = std::env::var("CREW_REQUIRE_SHELLS").as_deref() == Ok("1");
+        assert!(!is_required, "CREW_REQUIRE_SHELLS=1, but {name} is not installed");
+        return say(&format!("skipped: {name} is not installed"));
+    };
+    let file = sandbox.home().join(file);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, format!("{text}{more}")).unwrap();
+    let mut shell = sandbox.command(program);
+    shell.args(options);
+    in_a_terminal(|| {
+        let terminal = Terminal::start(sandbox, &shell);
+        terminal.wait_for_text(PROMPT);
+        scenario(&terminal);
+    });
+}
+
+const PROMPT: &str = "❯";
+
+/// Types a line and Tab, and waits until the shell has made this line of it.
+#[track_caller]
+fn completes(terminal: &Terminal<'_>, typed: &str, expected: &str) {
+    let line = |screen: &str| {
+        let line = screen.rsplit(PROMPT).next().unwrap_or_default();
+        line.lines().next().unwrap_or_default().trim().to_owned()
+    };
+    terminal.type_text(typed);
+    terminal.key("Tab");
+    terminal.wait_for_screen(expected, |screen| line(screen) == expected);
+    terminal.key("C-u");
+    terminal.wait_for_screen("an empty line", |screen| line(screen).is_empty());
+}
 
 /// What is offered for the last of `words`, by the script of bash.
 #[track_caller]
@@ -36,13 +88,24 @@ fn loops_fleets_and_tasks_are_offered_where_a_command_takes_them() {
         (&["show", &id[..3]], id),
         (&["show", "repo/"], "repo/a"),
         (&["diff", "zzz"], ""),
+        (&["diff", id, ""], "1"),
+        (&["back", id, ""], "1"),
         (&["clean", ""], &all),
         // Its loop is over.
         (&["cancel", ""], "repo repo/a"),
         (&["fleet", "status", ""], "repo"),
         (&["fleet", "clean", ""], "repo"),
         (&["tell", ""], "repo repo/a"),
-        (&["run", "--agent", "co"], "codex copilot"),
+        (&["tell", "repo", ""], ""),
+        (&["handoff", "review", ""], ""),
+        (&["run", "build", ""], ""),
+        (&["fleet", "run", "tasks", "--on", ""], "local slurm"),
+        (&["fleet", "run", "tasks", "--land=p"], "--land=pr"),
+        (&["doctor", "--on", ""], "slurm"),
+        (&["man", "run", ""], ""),
+        (&["run", "--agent", "c"], "claude codex copilot cursor-agent"),
+        (&["run", "--fallback", "codex,cl"], "codex,claude"),
+        (&["run", "b"], "build bootstrap"),
         (&["run", "--max-c"], "--max-cost"),
         (&["dri"], ""),
     ] {
@@ -53,6 +116,74 @@ fn loops_fleets_and_tasks_are_offered_where_a_command_takes_them() {
     zsh.env("_CLAP_COMPLETE_INDEX", "2");
     let told = Running::start(zsh, None).wait(DEADLINE).success();
     assert!(told.lines().next().unwrap().starts_with(&format!("{id}:completed: ")), "{told}");
+}
+
+#[test]
+fn each_shell_completes_every_name_that_a_command_takes() {
+    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
+    assert_eq!(world.run(&[]).code(), 0);
+    let sandbox = &world.sandbox;
+    sandbox.put_crew_on_the_path();
+    let list = sandbox.crew(&["status", "--all"]).success();
+    let id = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    let own = "[agents.mine]\nlike = 'claude'\n[procedures.nightly]\nact = 'clean up'\n";
+    // No shell has to type what a checkout calls a name.
+    let own = format!("{own}[agents.'odd;reboot']\nlike = 'claude'\n");
+    sandbox.write(".claude/crew.toml", &own);
+    let settings = sandbox.home().join(".config/crew/config.toml");
+    let users = "[executor.pods]\nsubmit = 'x {script}'\nstatus = 'x {job}'\ncancel = 'x {job}'\n";
+    let users = std::fs::read_to_string(&settings).unwrap() + users;
+    std::fs::write(&settings, users).unwrap();
+    let lines = [
+        ("dem", "demo"),
+        ("status ID", "status LOOP"),
+        ("show ID", "show LOOP"),
+        ("show repo/", "show repo/a"),
+        ("show LOOP --iteration ", "show LOOP --iteration 1"),
+        ("show --only t", "show --only timed-out"),
+        ("history --outcome com", "history --outcome completed"),
+        ("diff ID", "diff LOOP"),
+        ("back ID", "back LOOP"),
+        ("prove ID", "prove LOOP"),
+        ("watch ID", "watch LOOP"),
+        ("resume ID", "resume LOOP"),
+        ("pause repo/", "pause repo/a"),
+        ("tell repo/", "tell repo/a"),
+        ("clean ID", "clean LOOP"),
+        ("handoff rev", "handoff review"),
+        ("handoff --type blo", "handoff --type blocked"),
+        ("fleet status r", "fleet status repo"),
+        ("fleet clean r", "fleet clean repo"),
+        ("fleet run ta", "fleet run tasks/"),
+        ("fleet run tasks --on p", "fleet run tasks --on pods"),
+        ("run nig", "run nightly"),
+        ("run --agent mi", "run --agent mine"),
+        ("run --agent odd", "run --agent odd"),
+        ("run --fallback codex,mi", "run --fallback codex,mine"),
+        ("run --require p", "run --require proven"),
+        ("run --require=p", "run --require=proven"),
+        ("man fl", "man fleet"),
+        ("man fleet st", "man fleet status"),
+        ("completions f", "completions fish"),
+    ];
+    for (shell, _, _, _) in SHELLS {
+        let source = match shell {
+            "fish" => "crew completions fish | source\n".to_owned(),
+            _ => format!("eval \"$(crew completions {shell})\"\n"),
+        };
+        in_the_shell(sandbox, shell, &source, |terminal| {
+            for (typed, expected) in lines {
+                // The bash that macOS has hands over such a word as one.
+                if shell == "bash" && typed.contains('=') && cfg!(target_os = "macos") {
+                    continue;
+                }
+                let [typed, expected] = [typed, expected].map(|line| {
+                    format!("crew {}", line.replace("LOOP", id).replace("ID", &id[..3]))
+                });
+                completes(terminal, &typed, &expected);
+            }
+        });
+    }
 }
 
 #[test]
@@ -82,7 +213,7 @@ fn each_shell_takes_its_script() {
             None => eprintln!("skipped: {shell} is not installed"),
         }
     }
-    let asks = "source <(crew completions fish); complete -C 'crew run --agent cod'";
+    let asks = "crew completions fish | source; complete -C 'crew run --agent cod'";
     if let Some(told) = read_by(&sandbox, "fish", &["-c", asks], "") {
         assert_eq!((told.stdout.trim(), told.stderr.as_str()), ("codex", ""));
     }

@@ -7,18 +7,22 @@ use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory as _, ValueHint};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
+use toml::Table;
 
 use super::print;
 use crate::agents;
 use crate::cli::Cli;
-use crate::engine::record::{Loop, Proof};
-use crate::engine::text::clean;
+use crate::engine::doctor::shell_word;
+use crate::engine::record::Loop;
+use crate::engine::text::{clean, distinct};
 use crate::exit::Exit;
 use crate::fleet::store as fleets;
+use crate::parse::requests::KINDS;
 use crate::prompts::procedures;
 use crate::report::list;
 use crate::world::env;
-use crate::world::store::{self, Home};
+use crate::world::files::disk;
+use crate::world::store::{self, Home, settings};
 
 /// The variable in which a shell's script names the shell that asks.
 const ASKED: &str = "CREW_COMPLETE";
@@ -36,8 +40,16 @@ pub fn script(shell: &str) -> Result<Exit> {
 /// Answers the script of a shell; `false` if none asks.
 pub fn answer() -> bool {
     let folder = env::current_folder().ok();
+    let mut words = env::words();
+    // bash hands over `--option=value` as three words, and the number of the one to complete.
+    for at in 1..words.len() {
+        if words[at] == "=" && words[at - 1].as_encoded_bytes().starts_with(b"--") {
+            words.swap(at - 1, at);
+            words[at - 1] = "--color=auto".into();
+        }
+    }
     let asked = CompleteEnv::with_factory(command).var(ASKED);
-    asked.try_complete(env::words(), folder.as_deref()).unwrap_or(true)
+    asked.try_complete(words, folder.as_deref()).unwrap_or(true)
 }
 
 /// The commands and options, with what may stand for each value. Hidden commands are not offered.
@@ -45,7 +57,12 @@ fn command() -> Command {
     let all = Cli::command();
     let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set());
     let verbs = verbs.map(|verb| with_candidates(verb.clone()));
-    Command::new("crew").args(all.get_arguments()).subcommands(verbs)
+    let command = Command::new("crew").args(all.get_arguments()).subcommands(verbs);
+    let mut built = command.clone();
+    built.build();
+    // What `crew help` takes are the names of the commands, with those below them.
+    let names = built.find_subcommand("help").cloned().unwrap_or_default();
+    command.mut_subcommand("man", |_| names.name("man"))
 }
 
 fn with_candidates(verb: Command) -> Command {
@@ -58,24 +75,57 @@ fn candidates(verb: &str, arg: Arg) -> Arg {
     let value = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string);
     match (arg.get_id().as_str(), value.as_deref().unwrap_or_default()) {
         (_, "FILE") => arg.value_hint(ValueHint::FilePath),
-        ("agent" | "fallback", _) => these(arg, agents::known),
-        ("task", _) if verb == "run" => these(arg, || procedures::NAMES.map(str::to_owned).into()),
-        (_, "PROOF") => these(arg, || Proof::REQUIRED.map(|it| it.label().to_owned()).into()),
-        (_, "EXECUTOR") => these(arg, || ["local", "slurm"].map(str::to_owned).into()),
+        ("agent" | "fallback", _) => these(arg, || own(agents::known(), "agents")),
+        ("task", _) if verb == "run" => these(arg, || own(procedures::NAMES, "procedures")),
+        ("on", _) if verb == "run" => these(arg, || own(["local", "slurm"], "executor")),
+        ("on", _) => these(arg, || vec!["slurm".to_owned()]),
+        ("land", _) => these(arg, || vec!["pr".to_owned()]),
+        ("iteration", _) => arg.add(ArgValueCandidates::new(|| home_of(iterations))),
         (_, "LOOP") => arg.add(ArgValueCandidates::new(match verb {
             "pause" | "cancel" | "set" | "tell" => || loops(Loop::is_live),
             "clean" => || loops(|record| !record.is_live()),
+            "back" | "diff" => || match home_of(iterations) {
+                none if none.is_empty() => loops(|_| true),
+                iterations => iterations,
+            },
             _ => || loops(|_| true),
         })),
         ("fleet", _) => these(arg, || home_of(|home| fleets::names(home).unwrap_or_default())),
         ("words", "TEXT") if verb == "tell" => these(arg, || home_of(tasks)),
+        (_, "TYPE") | ("words", "DESCRIPTION") => these(arg, || KINDS.map(str::to_owned).into()),
         _ => arg,
     }
 }
 
+/// These names; where a word may follow, they are none of its.
 fn these(arg: Arg, names: fn() -> Vec<String>) -> Arg {
     let all = move || names().into_iter().map(CompletionCandidate::new).collect::<Vec<_>>();
+    let arg = if arg.is_positional() { arg.num_args(1) } else { arg };
     arg.add(ArgValueCandidates::new(all))
+}
+
+/// What is known, then the names in this table of the settings files of the user and of the
+/// project. A name that a shell would read as more than a word is left out: a checkout wrote it.
+fn own(known: impl IntoIterator<Item = impl ToString>, table: &str) -> Vec<String> {
+    let here = env::current_folder().unwrap_or_default();
+    let top = here.ancestors().find(|folder| disk::exists(&folder.join(".git")));
+    let files = [settings::user_file(), Some(settings::project_file(top.unwrap_or(&here)))];
+    let texts =
+        files.into_iter().filter_map(|it| disk::read_text(&it?, settings::FILE_BYTES).ok()?);
+    let tables = texts.filter_map(|it| it.parse::<Table>().ok()?.remove(table)?.try_into().ok());
+    let own = tables.flat_map(|it: Table| it.into_iter().map(|(name, _)| name));
+    let own = own.filter(|name| shell_word(name) == *name);
+    distinct(known.into_iter().map(|name| name.to_string()).chain(own))
+}
+
+/// The iterations, newest first, of the loop that is named before the word that is completed.
+fn iterations(home: &Home) -> Vec<CompletionCandidate> {
+    let mut words = env::words();
+    words.pop();
+    let mut loops = store::readable(home).into_iter();
+    let named = loops.find(|record| words.iter().any(|word| word == record.id.as_str()));
+    let last = named.map_or(0, |record| record.state.completed);
+    (1..=last).rev().map(|number| CompletionCandidate::new(number.to_string())).collect()
 }
 
 /// The loops of this machine, newest first, with how each stands and its task; then the fleets and
@@ -113,8 +163,6 @@ mod tests {
     #[test]
     fn each_value_is_offered_that_an_option_takes() {
         for (words, expected) in [
-            ("crew run --agent c", "claude codex copilot cursor-agent"),
-            ("crew run --fallback codex,cl", "codex,claude"),
             ("crew resume --permissions ", "default accept-edits auto bypass"),
             ("crew run --require ", "checked proven"),
             ("crew run --require=p", "--require=proven"),
@@ -122,9 +170,18 @@ mod tests {
             ("crew run --test-changes ", "refuse report"),
             ("crew --color ", "auto always never"),
             ("crew run --max-", "--max-iterations --max-duration --max-cost --max-tokens"),
-            ("crew run b", "build bootstrap"),
             ("crew history --outcome e", "exhausted error"),
-            ("crew fleet run --on s", "slurm"),
+            ("crew show --only t", "timed-out"),
+            ("crew show --iteration ", ""),
+            ("crew handoff ", "task phase review session blocked"),
+            ("crew handoff review ", ""),
+            ("crew handoff --type b", "blocked"),
+            ("crew doctor --on ", "slurm"),
+            ("crew fleet run tasks --land ", "pr"),
+            ("crew fleet run /us", "/usr/"),
+            ("crew man c", "cancel config clean completions"),
+            ("crew man fleet ", "run status clean"),
+            ("crew help fleet s", "status"),
             ("crew completions ", "bash zsh fish"),
             ("crew dri", ""),
             ("crew re", "resume"),

@@ -24,7 +24,7 @@ pub(crate) use refusal::Refusal;
 pub(crate) use reply::{Reply, Tokens};
 pub(crate) use request::{Kind, Request};
 pub(crate) use run::{Client, Session, environment};
-pub(crate) use terminal::Terminal;
+pub(crate) use terminal::{Terminal, installed};
 
 /// An installed client.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub(crate) fn with_terminal(version: &'static str, scenario: impl Fn(&Installed)
 
 /// Terminals for any program.
 pub(crate) fn in_a_terminal(scenario: impl FnOnce()) {
-    if terminal::tmux().is_some() {
+    if installed("tmux").is_some() {
         scenario();
     } else {
         skip("tmux is not installed");

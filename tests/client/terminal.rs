@@ -170,14 +170,14 @@ impl Drop for Terminal<'_> {
 }
 
 fn tmux_command(sandbox: &Sandbox, socket: &Path) -> Command {
-    let mut command = sandbox.command(tmux().unwrap());
+    let mut command = sandbox.command(installed("tmux").unwrap());
     command.env_clear().env("LANG", "C.UTF-8").env("TERM", "xterm-256color");
     command.arg("-S").arg(socket);
     command
 }
 
-/// tmux, from the `PATH` of the test run.
-pub(super) fn tmux() -> Option<PathBuf> {
+/// A program from the `PATH` of the test run.
+pub(crate) fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("tmux")).find(|file| file.is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
