@@ -356,6 +356,11 @@ pub struct InstallArgs {
     /// It changes your own settings.
     #[arg(long)]
     pub status_line: bool,
+    /// Also add completions for your shell and man pages
+    ///
+    /// In your home, without asking. The shell is the one that SHELL names.
+    #[arg(long)]
+    pub shell_files: bool,
     /// With `--scope project`: crew's repository
     ///
     /// The address is written into the settings.
@@ -374,6 +379,13 @@ const SHOWN: &str = "prompt_file dry_run tell now verify gate until require max_
 /// The commands as their pages of help show them.
 pub fn shown() -> Command {
     ["run", "resume"].into_iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, brief))
+}
+
+/// A command, and those below it that are shown, each as a page has it.
+pub fn with_those_below(command: &Command) -> Vec<Command> {
+    let is_shown = |verb: &&Command| !verb.is_hide_set() && verb.get_name() != "help";
+    let below = command.get_subcommands().filter(is_shown).flat_map(with_those_below);
+    std::iter::once(command.clone()).chain(below).collect()
 }
 
 fn brief(verb: Command) -> Command {

@@ -29,18 +29,12 @@ fn the_page_of_help_names_every_verb_once_and_fits_a_terminal() {
     assert!(help::TERMINAL.lines().count() <= 23 && widest <= Some(80), "{widest:?}");
 }
 
-/// The commands with those below them, as their pages of help show them.
-fn all_below(command: &Command) -> Vec<Command> {
-    let below = command.get_subcommands().filter(|verb| !verb.is_hide_set()).flat_map(all_below);
-    std::iter::once(command.clone()).chain(below).collect()
-}
-
 #[test]
 fn each_option_and_each_command_has_one_row_in_every_page_of_help() {
     let mut wrapped = Vec::new();
     for mut all in [shown(), Cli::command()] {
         all.build();
-        for command in all_below(&all).into_iter().skip(1).filter(|it| it.get_name() != "help") {
+        for command in with_those_below(&all).into_iter().skip(1) {
             let page = command.clone().term_width(80).render_help().to_string();
             let path = command.get_bin_name().unwrap_or_default();
             let rows = page.lines().skip_while(|line| !line.ends_with(':'));

@@ -187,6 +187,36 @@ fn each_shell_completes_every_name_that_a_command_takes() {
 }
 
 #[test]
+fn what_is_installed_for_a_shell_is_found_by_it_at_the_first_tab() {
+    for (shell, more) in [
+        // What the package bash-completion does at the first Tab.
+        ("bash", "source ~/.local/share/bash-completion/completions/crew\n"),
+        ("zsh", "fpath+=(~/.local/share/zsh/site-functions)\ncompinit -u\n"),
+        ("fish", ""),
+    ] {
+        let sandbox = Sandbox::new().env("SHELL", &format!("/bin/{shell}"));
+        sandbox.put_crew_on_the_path();
+        let placed = sandbox.crew(&["install", "--shell-files"]);
+        assert!(placed.stdout.contains(shell), "{placed:#?}");
+        in_the_shell(&sandbox, shell, more, |terminal| {
+            completes(terminal, "crew hist", "crew history");
+            completes(terminal, "crew run --agent cod", "crew run --agent codex");
+        });
+    }
+    let sandbox = Sandbox::new();
+    let home = sandbox.home().join(".local");
+    sandbox.crew(&["install", "--shell-files"]);
+    if let Some(man) = installed("man") {
+        let mut man = sandbox.command(man);
+        let path = format!("{}:/usr/bin:/bin", home.join("bin").display());
+        std::fs::create_dir_all(home.join("bin")).unwrap();
+        man.args(["-w", "crew-run"]).env("PATH", path);
+        let found = Running::start(man, None).wait(DEADLINE).success();
+        assert_eq!(found.trim(), home.join("share/man/man1/crew-run.1").display().to_string());
+    }
+}
+
+#[test]
 fn what_cannot_be_looked_at_is_not_offered_and_nothing_is_said() {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();

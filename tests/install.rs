@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::client::{Api, Client, Installed, Reply, on_both_clients};
+use crate::client::{Api, Client, Installed, Reply, Terminal, in_a_terminal, on_both_clients};
 use crate::sandbox::{Sandbox, checkout, crew};
 
 on_both_clients!(
@@ -312,6 +312,116 @@ fn the_links_lead_to_the_name_on_the_path_that_an_update_replaces() {
             "plugin update crew@crew --scope user",
         ]
     );
+}
+
+/// The files of completions and man pages in a sandbox's home.
+fn shell_files(sandbox: &Sandbox) -> BTreeSet<String> {
+    let plugin = |path: &String| !path.starts_with(".local/share/crew/") && path != "asked";
+    files(&sandbox.home()).into_iter().filter(plugin).collect()
+}
+
+#[test]
+fn completions_and_man_pages_are_placed_where_somebody_wants_them_and_are_removed_again() {
+    for (shell, completions) in [
+        ("/bin/bash", Some(".local/share/bash-completion/completions/crew")),
+        ("/usr/bin/zsh", Some(".local/share/zsh/site-functions/_crew")),
+        ("fish", None),
+        ("/opt/fish", Some(".config/fish/completions/crew.fish")),
+        ("/bin/sh", None),
+    ] {
+        let sandbox = Sandbox::new().env("SHELL", shell);
+        with_a_stand_in(&sandbox);
+        // Nobody can be asked.
+        let said = sandbox.crew(&["install"]).success();
+        assert!(
+            said.ends_with(
+                "  shell    crew install --shell-files adds completions and man pages\n"
+            )
+        );
+        assert_eq!(shell_files(&sandbox), BTreeSet::new());
+        let said = sandbox.crew(&["install", "--shell-files"]).success();
+        let man = sandbox.home().join(".local/share/man/man1/crew.1").display().to_string();
+        assert!(
+            said.ends_with(&format!("  man      {man}, and a page for each command\n")),
+            "{said}"
+        );
+        let placed = shell_files(&sandbox);
+        let named: Vec<&str> =
+            placed.iter().map(String::as_str).filter(|path| !path.ends_with(".1")).collect();
+        assert_eq!(named, completions.into_iter().collect::<Vec<_>>(), "{shell}");
+        assert_eq!(said.contains("not for"), completions.is_none(), "{said}");
+        assert_eq!(said.contains("fpath+=("), shell.ends_with("zsh"), "{said}");
+        for page in ["crew", "crew-run", "crew-fleet-run", "crew-uninstall"] {
+            assert!(placed.contains(&format!(".local/share/man/man1/{page}.1")), "{placed:#?}");
+        }
+        assert!(!placed.iter().any(|path| path.contains("drive") || path.contains("help")));
+
+        // What is there is written anew, without a question.
+        let page = sandbox.home().join(".local/share/man/man1/crew-run.1");
+        let text = read(&page);
+        std::fs::write(&page, text.lines().next().unwrap()).unwrap();
+        sandbox.crew(&["install"]).success();
+        assert_eq!((read(&page), shell_files(&sandbox)), (text, placed));
+        std::fs::write(sandbox.home().join("market"), "[]").unwrap();
+        std::fs::write(sandbox.home().join("list"), "[]").unwrap();
+        let said = sandbox.crew(&["uninstall"]).success();
+        assert!(said.contains("the completions and man pages are removed"), "{said}");
+        assert_eq!(shell_files(&sandbox), BTreeSet::from(["list", "market"].map(str::to_owned)));
+    }
+}
+
+#[test]
+fn completions_and_man_pages_of_somebody_else_stay() {
+    let sandbox = Sandbox::new().env("SHELL", "/usr/bin/fish");
+    with_a_stand_in(&sandbox);
+    std::fs::write(sandbox.home().join("market"), "[]").unwrap();
+    std::fs::write(sandbox.home().join("list"), "[]").unwrap();
+    let theirs = [".config/fish/completions/crew.fish", ".local/share/man/man1/crew.1"];
+    let theirs = theirs.map(|path| sandbox.home().join(path));
+    for file in &theirs {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "mine").unwrap();
+    }
+    let said = sandbox.crew(&["install", "--shell-files"]).success();
+    for file in &theirs {
+        let left = format!("  left     {} is not from crew install\n", file.display());
+        assert!(said.contains(&left), "{said}");
+    }
+    sandbox.crew(&["uninstall"]).success();
+    assert_eq!(theirs.map(|file| read(&file)), ["mine", "mine"]);
+    assert_eq!(shell_files(&sandbox).len(), 4, "{:#?}", shell_files(&sandbox));
+}
+
+#[test]
+fn without_a_client_the_completions_are_placed_all_the_same_and_never_for_others() {
+    let sandbox = Sandbox::new().env("SHELL", "/bin/bash");
+    let ran = sandbox.crew(&["install", "--shell-files"]);
+    assert!(ran.code() == 1 && ran.stdout.contains("bash-completion"), "{ran:#?}");
+    assert_eq!(sandbox.crew(&["uninstall"]).code(), 1);
+    assert_eq!(shell_files(&sandbox), BTreeSet::new());
+    let ran = sandbox.crew(&["install", "--shell-files", "--scope", "local"]);
+    assert!(ran.code() == 2 && ran.stderr.contains("leave --scope out"), "{ran:#?}");
+}
+
+#[test]
+fn on_a_terminal_it_asks_whether_to_place_completions() {
+    in_a_terminal(|| {
+        for (answer, is_placed) in [("", false), ("y", true)] {
+            let sandbox = Sandbox::new().env("SHELL", "/bin/bash");
+            with_a_stand_in(&sandbox);
+            let mut install = sandbox.command(crew());
+            install.arg("install");
+            let terminal = Terminal::start_in_shell(&sandbox, &install);
+            let question = "Also add completions for your shell and man pages? [y/N]";
+            terminal.wait_for_text(question);
+            if !answer.is_empty() {
+                terminal.type_text(answer);
+            }
+            terminal.key("Enter");
+            terminal.wait_for_text(if is_placed { "crew.1" } else { "crew install --shell-files" });
+            assert_eq!(!shell_files(&sandbox).is_empty(), is_placed);
+        }
+    });
 }
 
 #[test]

@@ -55,7 +55,8 @@ fn a_word_of_another_tool_is_answered_with_the_one_to_type() {
       -h, --help  Print help
 
     Examples:
-      source <(crew completions bash)
+      crew install --shell-files
+      eval "$(crew completions bash)"
       crew completions fish > ~/.config/fish/completions/crew.fish
     $ crew stop
     exit 2

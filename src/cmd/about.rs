@@ -3,11 +3,12 @@
 
 use super::reporter::has_a_screen;
 use super::{all, any_home, home, listed, print, refuse_an_agent};
-use crate::cli::{Cli, DoctorArgs, InstallArgs};
+use crate::cli::{Cli, DoctorArgs, InstallArgs, with_those_below};
 use crate::demo::{self, DemoArgs};
 use crate::drive::doctor::{cluster, examine};
 use crate::drive::find::needs_hooks;
-use crate::drive::install::{self, InstallScope, LineEntry};
+use crate::drive::install::{self, InstallScope, Laid, LineEntry};
+use crate::drive::shell_files;
 use crate::drive::slurm::STEP_WITHIN;
 use crate::engine::doctor::Examination;
 use crate::engine::record::Loop;
@@ -19,7 +20,6 @@ use crate::world::process::signals::Signals;
 use crate::world::{env, terminal};
 use anyhow::{Result, bail};
 use clap::CommandFactory;
-use clap_mangen::Man;
 use std::path::Path;
 
 // `crew man`: the pages for man(1), made from the text of `--help`. It installs nothing.
@@ -36,7 +36,7 @@ pub fn man(verbs: &[String]) -> Result<Exit> {
         command = found;
     }
     let mut page = Vec::new();
-    Man::new(command).source(concat!("crew ", env!("CARGO_PKG_VERSION"))).render(&mut page)?;
+    shell_files::manual_page(command).render(&mut page)?;
     print::bytes(&page);
     Ok(Exit::SUCCESS)
 }
@@ -82,12 +82,16 @@ pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Resul
         bail!("{what}\nhint: {hint}\n{}", listed(&home, &loops).trim_end());
     }
     let line = install::remove_line();
+    let files = shell_files::remove();
     let removed = install::uninstall(client)?;
     let found = (removed.was_registered, removed.was_there);
     let records = disk::exists(home.root()).then(|| home.root());
     print::out(&words::uninstalled(&removed.folder, found, &removed.shared, records));
     if let Some(file) = line? {
         print::out(&words::without_a_line(&file));
+    }
+    if files? {
+        print::out(words::WITHOUT_SHELL_FILES);
     }
     for Loop { id, .. } in &loops {
         print::out(&words::unjudged(id));
@@ -100,13 +104,13 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     refuse_an_agent(&refusal_to_an_agent("install"))?;
     let client = arguments.client.as_deref();
     let scope = arguments.scope;
+    if (arguments.status_line || arguments.shell_files) && scope != InstallScope::User {
+        bail!(UsageError::new(
+            "--status-line and --shell-files change your own files, for every folder",
+            "leave --scope out"
+        ));
+    }
     if arguments.status_line {
-        if scope != InstallScope::User {
-            bail!(UsageError::new(
-                "--status-line changes your own settings, for every folder",
-                "leave --scope out"
-            ));
-        }
         install::add_line(true)?;
     }
     if scope == InstallScope::Project {
@@ -120,16 +124,38 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
             "leave it out: for you alone the plugin is read from this machine"
         ));
     }
-    let laid = install::install(scope, client)?;
-    let replaced = laid.replaced.as_deref();
-    print::out(&words::installed(&laid.folder, &laid.program, replaced, scope.label()));
-    if arguments.status_line {
-        match install::add_line(false)? {
-            LineEntry::Written(file) => print::out(&words::with_a_line(&file)),
-            LineEntry::Left(why) => print::err(&format!("crew: {why}")),
+    let laid = install::install(scope, client);
+    if let Ok(Laid { folder, program, replaced }) = &laid {
+        print::out(&words::installed(folder, program, replaced.as_deref(), scope.label()));
+        if arguments.status_line {
+            match install::add_line(false)? {
+                LineEntry::Written(file) => print::out(&words::with_a_line(&file)),
+                LineEntry::Left(why) => print::err(&format!("crew: {why}")),
+            }
         }
     }
-    Ok(Exit::SUCCESS)
+    // They are of use without the client, too.
+    if arguments.shell_files || (laid.is_ok() && scope == InstallScope::User) {
+        place_shell_files(arguments.shell_files)?;
+    }
+    laid.map(|_| Exit::SUCCESS)
+}
+
+/// Places completions and man pages if that was typed, was done before, or is agreed to.
+fn place_shell_files(typed: bool) -> Result<()> {
+    let shell = env::path("SHELL").unwrap_or_default();
+    let shell = shell.file_name().unwrap_or_default().to_string_lossy();
+    let question = "Also add completions for your shell and man pages?";
+    let agrees = || terminal::is_interactive() && print::agrees(question).unwrap_or(false);
+    if !typed && shell_files::placed().is_empty() && !agrees() {
+        print::out(words::NO_SHELL_FILES);
+        return Ok(());
+    }
+    let mut command = Cli::command();
+    command.build();
+    let placed = shell_files::place(&shell, with_those_below(&command))?;
+    print::out(&words::shell_files(&shell, &placed));
+    Ok(())
 }
 
 /// The error inside an agent, for `verb`.

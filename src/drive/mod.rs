@@ -19,6 +19,7 @@ pub mod resume;
 pub mod run;
 pub mod scratch;
 pub mod session;
+pub mod shell_files;
 pub mod slurm;
 pub mod start;
 pub mod test_changes;

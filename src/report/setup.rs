@@ -49,6 +49,18 @@ pub fn without_a_line(settings: &Path) -> String {
     row("line", format!("taken out of {}", settings.display()))
 }
 
+/// The row of an installation without completions and manual pages.
+pub const NO_SHELL_FILES: &str =
+    "  shell    crew install --shell-files adds completions and man pages";
+/// The row of an uninstallation that removed these.
+pub const WITHOUT_SHELL_FILES: &str = "  shell    the completions and man pages are removed";
+
+/// The rows of the completions of a shell and the manual pages that are there now, and of the files
+/// of somebody else that are in their places.
+pub fn shell_files(shell: &str, [placed, left]: &[Vec<PathBuf>; 2]) -> String {
+    page(context! { page => "shell", shell, placed, left })
+}
+
 /// The page of an installation for everybody who works in a repository.
 pub fn shared(address: &str) -> String {
     page(context! { page => "shared", address })
