@@ -68,7 +68,7 @@ fn a_step_before_the_agent_is_of_the_iteration_that_it_begins() {
 }
 
 #[test]
-fn the_table_in_the_module_names_every_event() {
+fn the_page_names_every_event() {
     let record = a_run(None);
     let page = a_page(&record, &Story::picking(None));
     let result = result("make", Verdict::Passed);
@@ -96,10 +96,10 @@ fn the_table_in_the_module_names_every_event() {
         RunEvent::Stopping,
         RunEvent::Finished { record: &record, page: &page, saved: true },
     ];
-    let table = include_str!("events.rs");
+    let reference = include_str!("../../docs/reference/json.md");
     for event in all {
         let event = Events::default().event(&event, at(0).wall);
         let name = event["event"].as_str().unwrap();
-        assert!(table.contains(&format!("`{name}`")), "the table does not name {name}");
+        assert!(reference.contains(&format!("\n- `{name}`")), "the page does not name {name}");
     }
 }
