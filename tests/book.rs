@@ -175,7 +175,7 @@ const PAGES: &[(&str, usize, Files, &str, &str)] = &[
     ("reference/checks", 1, Files::Tax, CLAIM, ""),
     ("reference/commands", 1, Files::Tax, GOOD, ""),
     ("reference/executors", 1, Files::Shop, "", "cat $TOML/0 >> ~/.config/crew/config.toml"),
-    ("reference/files", 1, Files::Numbers, "", ""),
+    ("reference/files", 3, Files::Numbers, "", ""),
     ("reference/fleet-clones", 1, Files::Shop, "", "crew fleet run tasks/ --push --yes"),
     ("reference/fleet-files", 1, Files::Shop, "", ""),
     ("reference/fleets", 1, Files::Shop, "", ""),
