@@ -18,6 +18,19 @@ pub fn shown(written: &str) -> String {
     shown
 }
 
+/// What a reader of TOML expected, in a person's words.
+pub fn expected(error: &toml::de::Error) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        ("a string", "a text"),
+        ("a sequence", "a list, such as [\"a\", \"b\"]"),
+        ("a map", "a table, such as { a = \"b\" }"),
+        ("a boolean", "true or false"),
+    ];
+    let message = error.message().lines().next().unwrap_or_default();
+    let expected = message.find("expected ").map_or(message, |at| &message[at..]);
+    WORDS.iter().fold(expected.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
 /// The name that was probably meant: one contains the other, or they differ by a few letters. Case,
 /// leading hyphens and the choice between `-` and `_` do not matter.
 pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {

@@ -20,7 +20,7 @@ use crate::parse::amounts::{Amount, Unit, texts};
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, run_options};
 use crate::parse::settings::is_branch;
 use crate::parse::settings::options::{Key, LoopOptions};
-use crate::parse::spelling::{nearest, shown};
+use crate::parse::spelling::{expected, nearest, shown};
 
 /// What YAML makes of a value that was left out, or whose quotes were.
 const NO_VALUE: &str = "expected a value; one that begins with `*`, `&` or `!` needs quotes";
@@ -186,7 +186,10 @@ pub(super) fn read<'entry, T: DeserializeOwned>(
 }
 
 /// The value of a key as a `T` takes it, a list where the key holds one; or why it takes none.
-fn usable<T: DeserializeOwned>(name: &str, value: Option<&Value>) -> Result<Value, String> {
+fn usable<T: DeserializeOwned>(
+    name: &str,
+    value: Option<&Value>,
+) -> Result<Value, String> {
     let value = match value.ok_or(NO_VALUE)?.clone() {
         Value::Boolean(true) if name == "prove" => "proven".into(),
         Value::Boolean(false) if name == "prove" => "off".into(),
@@ -204,15 +207,12 @@ fn usable<T: DeserializeOwned>(name: &str, value: Option<&Value>) -> Result<Valu
     }
     let alone = Table::from_iter([(name.to_owned(), value.clone())]);
     let Err(error) = T::deserialize(alone) else { return Ok(value) };
-    let message = error.message().lines().next().unwrap_or_default();
-    let expected = message.find("expected ").map_or(message, |at| &message[at..]);
-    // The line is shown already.
-    let expected = expected.split(", not ").next().unwrap_or_default();
-    let expected = expected.replace("a string", "a text").replace("a sequence", "a list");
     // `true` is a command, too.
     let is_bare = parts.iter().any(Value::is_bool);
     let quotes = if is_bare { " (as a text it needs quotes)" } else { "" };
-    Err(expected.replace("a boolean", "true or false") + quotes)
+    let expected = expected(&error);
+    // The line is shown already.
+    Err(expected.split(", not ").next().unwrap_or_default().to_owned() + quotes)
 }
 
 /// What is wrong with a key that is not one of these.

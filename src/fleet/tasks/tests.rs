@@ -230,7 +230,7 @@ touches: c";
     auth.md:11: agent: &mine codex: expected a value; one that begins with `*`, `&` or `!` needs quotes
     auth.md:12: context: !now x: expected a value; one that begins with `*`, `&` or `!` needs quotes
     auth.md:14: n is given twice, also in line 13: keep one
-    auth.md:15: words: --effort high: expected a list
+    auth.md:15: words: --effort high: expected a list, such as ["a", "b"]
     auth.md:16: priority: 10: expected a whole number from 0 to 9, the most urgent
     auth.md:17: after: [a b, c]: expected the name of a task or a list such as [a, b]
     auth.md:18: touches: [/etc, ../x, 'a[', **/*.rs]: expected a value; one that begins with `*`, `&` or `!` needs quotes

@@ -27,7 +27,7 @@ pub use self::merge::LogRetention;
 use self::merge::{AgentEntry, ExecutorEntry, Layer, ProcedureSettings, Sourced, ValueOrigin};
 use self::options::{KEYS, Key, LoopOptions};
 use super::fragment::{IsThere, fragment};
-use super::spelling::{nearest, shown};
+use super::spelling::{expected, nearest, shown};
 use crate::engine::boundary::protect;
 use crate::engine::record::{Check, Fragment, LoopMoment, Phase, Reaction, Role};
 use crate::engine::text::{is_word_of, words_of};
@@ -196,7 +196,7 @@ impl Reader<'_> {
             self.unknown(&at, &name, place, &words_of(known).collect::<Vec<_>>());
         }
         let refused = |error: toml::de::Error| {
-            self.refuse(&error.span().unwrap_or_else(|| value.span()), error.message());
+            self.refuse(&error.span().unwrap_or_else(|| value.span()), &expected(&error));
         };
         read.map_err(refused).ok()
     }
@@ -305,7 +305,7 @@ impl Reader<'_> {
         let alone = toml::Table::from_iter([(key.name.to_owned(), read.clone())]);
         match LoopOptions::deserialize(alone) {
             Ok(_) => drop(layer.values.insert(key.name, self.sourced(&at, read))),
-            Err(error) => self.refuse(&at, error.message()),
+            Err(error) => self.refuse(&at, &expected(&error)),
         }
         true
     }

@@ -152,7 +152,7 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
       warning: 
     [loop]
     commit = "yes"
-      error: crew.toml:2: commit = "yes": invalid type: string "yes", expected a boolean
+      error: crew.toml:2: commit = "yes": expected true or false
     [loop]
     rebase = true
       error: crew.toml:2: rebase = true: expected a text in quotes, or false
@@ -161,7 +161,7 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
       error: crew.toml:2: rebase = "--exec=x": expected a text that is not blank and no option
     [loop]
     permissions = "bypas"
-      error: crew.toml:2: permissions = "bypas": unknown variant `bypas`, expected one of `default`, `accept-edits`, `auto`, `bypass`
+      error: crew.toml:2: permissions = "bypas": expected one of `default`, `accept-edits`, `auto`, `bypass`
     [loop]
     protect = "tests"
       warning: 
@@ -210,19 +210,19 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
       error: crew.toml:2: agents.mine is a table: write its keys under a line [agents.mine]
     [agents.mine]
     command = "my-agent -p"
-      error: crew.toml:2: command = "my-agent -p": invalid type: string "my-agent -p", expected a sequence
+      error: crew.toml:2: command = "my-agent -p": expected a list, such as ["a", "b"]
     [agents.mine]
     command = []
       error: crew.toml:1: agents.mine: command is a list that begins with a program: ["claude", "-p"]
     [agents.mine]
     prompt = "arg"
-      error: crew.toml:2: prompt = "arg": unknown variant `arg`, expected `stdin` or `argument`
+      error: crew.toml:2: prompt = "arg": expected `stdin` or `argument`
     [agents.mine]
     output = "json"
       error: crew.toml:1: agents.mine: output is one of text, claude, codex
     [agents.mine]
     permissions = "bypass"
-      error: crew.toml:2: permissions = "bypass": invalid type: string "bypass", expected a map
+      error: crew.toml:2: permissions = "bypass": expected a table, such as { a = "b" }
     [procedures]
     nightly = "look.md"
       error: crew.toml:2: procedures.nightly is a table: write its keys under a line [procedures.nightly]
@@ -240,7 +240,7 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
       warning: 
     [on]
     finish = 5
-      error: crew.toml:2: finish = 5: invalid type: integer `5`, expected a string
+      error: crew.toml:2: finish = 5: expected a text
     [on]
     finish = { timeout = "5s" }
       error: crew.toml:2: finish = { timeout = "5s" }: missing field `run`
@@ -275,7 +275,7 @@ fn an_unknown_key_of_a_run_is_a_warning_with_a_guess() {
     [agents.mine]
     command = ["a"]
     permissions.accept_edits = ["-e"]
-      error: crew.toml:3: permissions.accept_edits = ["-e"]: unknown variant `accept_edits`, expected one of `default`, `accept-edits`, `auto`, `bypass`
+      error: crew.toml:3: permissions.accept_edits = ["-e"]: expected one of `default`, `accept-edits`, `auto`, `bypass`
     [procedures.nightly]
     observ = "x"
       warning: crew.toml:2: unknown key `observ` in [procedures.nightly]: did you mean `observe`?

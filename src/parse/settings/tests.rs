@@ -269,7 +269,7 @@ fn a_bad_check_names_line_key_and_fix() {
     [[check]]
     run = "a"
     role = "verfy"
-      error: crew.toml:3: role = "verfy": unknown variant `verfy`, expected one of `verify`, `gate`, `until`
+      error: crew.toml:3: role = "verfy": expected one of `verify`, `gate`, `until`
     [[check]]
     run = "a"
     timeout = "0"
@@ -490,9 +490,9 @@ fn what_an_agent_needs_to_tell_what_it_does_is_part_of_what_a_person_trusts() {
 fn a_rule_without_a_command_and_a_variable_that_cannot_be_one_are_refused() {
     for (line, expected) in [
         ("allow = \"--allow\"", "allow is an argument with {check} in it"),
-        ("environment = \"LEVEL=low\"", "expected a map"),
+        ("environment = \"LEVEL=low\"", "expected a table"),
         ("environment = { \"A=B\" = \"x\" }", "a variable without ="),
-        ("environment = { LEVEL = 1 }", "expected a string"),
+        ("environment = { LEVEL = 1 }", "expected a text"),
     ] {
         assert!(agent(line).contains(expected), "{line}: {}", agent(line));
     }
