@@ -4,7 +4,8 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::boundary::limits::{LimitChange, LimitChanges, LimitName};
 use crate::engine::claim::promise::Promise;
@@ -115,6 +116,7 @@ pub struct TermOptions {
     /// checked: a check had failed and now passes.
     #[arg(long, value_name = "PROOF", hide_possible_values = true)]
     #[arg(value_parser = one_of(Proof::REQUIRED))]
+    #[serde(deserialize_with = "required")]
     pub require: Option<Proof>,
     /// Before it completes, run the checks without the work
     ///
@@ -243,6 +245,13 @@ pub struct ProcessOptions {
     /// Whether the machine is kept awake while a run works.
     #[arg(skip)]
     pub awake: Option<bool>,
+}
+
+/// A proof that a loop may require.
+fn required<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Proof>, D::Error> {
+    let proof = Proof::deserialize(source)?;
+    let is_one = Proof::REQUIRED.contains(&proof);
+    is_one.then_some(Some(proof)).ok_or_else(|| D::Error::custom("expected checked or proven"))
 }
 
 /// One of a few words, each that of its variant.

@@ -143,6 +143,7 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
         "[loop]\ncompletion_promise = true",
         "[keep]\nlogs = 2",
         "[keep]\ndays = -1",
+        "[loop]\nrequire = \"claimed\"",
     ]), @r#"
     [loop]
     timeout = 90
@@ -180,6 +181,9 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
     [keep]
     days = -1
       error: crew.toml:2: days = -1: expected a whole number, such as 15
+    [loop]
+    require = "claimed"
+      error: crew.toml:2: require = "claimed": expected checked or proven
     "#);
 }
 
