@@ -38,9 +38,9 @@ client:
 pictures:
     CREW_PICTURES=1 cargo test --test it -- the_picture_of
 
-# the lists in docs/reference, from the code
+# the lists and the schemas in docs/reference, from the code
 reference:
-    CREW_REFERENCE=write cargo test --bin crew -- the_reference_is_what_the_code_says
+    CREW_REFERENCE=write cargo test --bin crew -- the_reference_is_what the_schemas_are
 
 # a copy of the checkout with an addition to each of those lists: its test has to fail
 reference-in-a-copy:

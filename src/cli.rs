@@ -13,7 +13,7 @@ use crate::engine::record::Outcome;
 use crate::engine::text::is_word_of;
 use crate::parse::amounts;
 use crate::parse::arguments::{
-    FleetCommand, OutputArgs, ResumeArgs, RunArgs, SetArgs, cluster, iteration, whole,
+    FleetArgs, OutputArgs, ResumeArgs, RunArgs, SetArgs, cluster, iteration, whole,
 };
 use crate::parse::settings::options::one_of;
 use crate::report::help;
@@ -182,6 +182,9 @@ pub enum Verb {
         /// Print JSON, for programs; the object has a "schema"
         #[arg(long)]
         json: bool,
+        /// Print the JSON schema of a settings file, for editors
+        #[arg(long, conflicts_with = "json")]
+        schema: bool,
     },
     /// Allow this project's settings file to run its commands on this machine
     Trust {
@@ -193,8 +196,7 @@ pub enum Verb {
         forget: bool,
     },
     /// Run many loops at once: a folder of tasks
-    #[command(subcommand)]
-    Fleet(FleetCommand),
+    Fleet(FleetArgs),
     /// Remove the records of loops that are over, with their logs and snapshots
     Clean(CleanArgs),
     /// Watch a whole loop in a scratch repository, with a scripted agent

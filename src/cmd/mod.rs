@@ -24,7 +24,7 @@ use crate::engine::text::{Shown, clean, distinct};
 use crate::engine::view::LoopView;
 use crate::exit::Exit;
 use crate::fleet::verbs::{self, Named};
-use crate::parse::arguments::UsageError;
+use crate::parse::arguments::{FleetArgs, UsageError};
 use crate::report::help;
 use crate::report::list::{self, ListReading};
 use crate::report::page::Reading;
@@ -59,15 +59,23 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Uninstall { scope, client, yes } => about::uninstall(*scope, client.as_deref(), *yes),
         Verb::Doctor(arguments) => about::doctor(arguments),
         Verb::Init => project::init(),
-        Verb::Config { json } => project::config(*json),
+        Verb::Config { schema: true, .. } => Ok(schema(help::SETTINGS_SCHEMA)),
+        Verb::Config { json, .. } => project::config(*json),
         Verb::Trust { yes, forget } => project::trust(*yes, *forget),
-        Verb::Fleet(command) => fleet::fleet(command),
+        Verb::Fleet(FleetArgs { command: Some(command), .. }) => fleet::fleet(command),
+        Verb::Fleet(_) => Ok(schema(help::FLEET_SCHEMA)),
         Verb::Clean(arguments) => past::clean(arguments),
         Verb::Demo(arguments) => about::demo(arguments),
         Verb::Completions { shell } => complete::script(shell),
         Verb::Man { verbs } => about::man(verbs),
         Verb::Version => Ok(about::version()),
     }
+}
+
+/// Prints a schema as its file has it.
+fn schema(text: &str) -> Exit {
+    print::out(text.trim_end());
+    Exit::SUCCESS
 }
 
 /// The columns of a page outside a terminal, where no line is broken.

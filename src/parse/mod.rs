@@ -14,6 +14,8 @@ pub mod process_table;
 pub mod program;
 pub mod project;
 pub mod requests;
+#[cfg(test)]
+pub mod schema_tests;
 pub mod service;
 pub mod settings;
 pub mod spelling;

@@ -12,6 +12,8 @@ mod lists;
 #[cfg(test)]
 mod page;
 #[cfg(test)]
+mod schema_tests;
+#[cfg(test)]
 mod source;
 
 use std::path::Path;

@@ -8,6 +8,14 @@ use minijinja::context;
 /// `crew --help`. A test holds it against the verbs: each stands here once.
 pub const TERMINAL: &str = include_str!("help/terminal.txt");
 
+/// The JSON schema of a settings file. `schema_tests.rs` writes it, and that of a fleet's files.
+pub const SETTINGS_SCHEMA: &str = include_str!("../../docs/reference/crew.schema.json");
+/// The JSON schema of fleet.toml, and of the front matter of a task.
+pub const FLEET_SCHEMA: &str = include_str!("../../docs/reference/fleet.schema.json");
+/// Where an editor finds the first of them.
+const SETTINGS_SCHEMA_ADDRESS: &str =
+    concat!(env!("CARGO_PKG_REPOSITORY"), "/raw/main/docs/reference/crew.schema.json");
+
 /// How to start a loop, for a terminal: a hint.
 pub const START_ONE: &str = "crew run \"fix the tests\" --verify \"cargo test\" starts one, \
                              crew status --all lists those elsewhere";
@@ -51,7 +59,8 @@ Example:
 pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     let keys = KEYS.iter().map(|key| (key.parts().0, key.is_of_processes(), key.line()));
     let keys: Vec<_> = keys.collect();
-    templates::text("project.toml.j2", &context! { keys, checks, others })
+    let schema = SETTINGS_SCHEMA_ADDRESS;
+    templates::text("project.toml.j2", &context! { schema, keys, checks, others })
 }
 
 #[cfg(test)]
@@ -64,6 +73,7 @@ mod tests {
     fn a_new_file_holds_what_was_found_and_explains_the_rest() {
         let text = project(&[("just test", "justfile")], &[("cargo test", "Cargo.toml")]);
         let (text, _) = text.split_once("\n# Your own agent").unwrap();
+        let (_, text) = text.split_once(".schema.json\n").unwrap();
         assert_snapshot!(text, @r#"
         # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
         # wins over your own settings file. `crew config` names it, and every value with its source.

@@ -267,6 +267,23 @@ fn config_shows_every_value_and_where_it_came_from() {
 }
 
 #[test]
+fn the_schemas_are_printed_for_editors_wherever_they_are_asked_for() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, "[loop\n");
+    for (verb, title) in [("config", "Settings of crew"), ("fleet", "fleet.toml of crew")] {
+        let schema: Value =
+            serde_json::from_str(&sandbox.crew(&[verb, "--schema"]).success()).unwrap();
+        assert_eq!(schema["title"], title);
+        assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
+    }
+    for words in
+        [&["config", "--schema", "--json"][..], &["fleet", "--schema", "status"], &["fleet"]]
+    {
+        assert_eq!(sandbox.crew(words).code(), 2, "{words:?}");
+    }
+}
+
+#[test]
 fn init_writes_what_it_found_trusts_it_and_never_writes_over_a_file() {
     let sandbox = Sandbox::new();
     sandbox.write("package.json", r#"{"scripts":{"test":"vitest run"}}"#);

@@ -15,6 +15,8 @@ mod options;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+pub mod schema_tests;
+#[cfg(test)]
 mod tests;
 pub mod trust;
 

@@ -186,7 +186,7 @@ pub(super) fn read<'entry, T: DeserializeOwned>(
 }
 
 /// The value of a key as a `T` takes it, a list where the key holds one; or why it takes none.
-fn usable<T: DeserializeOwned>(
+pub(super) fn usable<T: DeserializeOwned>(
     name: &str,
     value: Option<&Value>,
 ) -> Result<Value, String> {

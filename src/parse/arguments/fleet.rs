@@ -8,6 +8,19 @@ use super::values::{self, cluster};
 use crate::engine::fleet::LandingMode;
 use crate::parse::settings::is_branch;
 
+/// `crew fleet`.
+#[derive(Args, Debug)]
+#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
+pub struct FleetArgs {
+    /// Print the JSON schema of fleet.toml, for editors
+    ///
+    /// Its `definitions` have `front-matter`, that of a task file.
+    #[arg(long)]
+    pub schema: bool,
+    #[command(subcommand)]
+    pub command: Option<FleetCommand>,
+}
+
 /// The verbs of fleets. What concerns one task has the verbs of a loop.
 #[derive(Debug, Subcommand)]
 pub enum FleetCommand {

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, ColorChoice, Command, FromArgMatches};
 
-pub use self::fleet::{FleetCleanArgs, FleetCommand, FleetRunArgs, FleetStatusArgs};
+pub use self::fleet::{FleetArgs, FleetCleanArgs, FleetCommand, FleetRunArgs, FleetStatusArgs};
 pub use self::options::*;
 use self::options::{LOOP, RESUME, RESUME_HERE, RUN, find, first_word};
 pub use self::usage::{UsageError, unknown_command};

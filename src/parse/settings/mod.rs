@@ -8,6 +8,8 @@ pub mod options;
 #[cfg(test)]
 mod run_tests;
 #[cfg(test)]
+pub mod schema_tests;
+#[cfg(test)]
 mod tests;
 pub mod trust;
 #[cfg(test)]

@@ -316,9 +316,9 @@ pub struct Key {
     /// Its value if nobody says anything else, as TOML; empty where there is none.
     pub built_in: &'static str,
     /// The value in a new project file; empty where that is the built-in one.
-    example: &'static str,
+    pub example: &'static str,
     /// What that says of it.
-    comment: &'static str,
+    pub comment: &'static str,
 }
 
 const fn key(

@@ -1,0 +1,174 @@
+//! The JSON schema of fleet.toml and of the front matter of a task, made of the lists that their
+//! reader uses.
+
+use serde_json::{Map, Value, json};
+
+use super::front_matter::split;
+use super::options::{FRONT_MATTER, LAND, TASK, TOP, TaskOptions, options, usable};
+use super::tests::read;
+use crate::engine::fleet::task::USUAL_PRIORITY;
+use crate::parse::amounts::Unit;
+use crate::parse::schema_tests::{
+    DIALECT, NO_OPTION, amount, described, references, some, some_time, table, text, texts,
+};
+use crate::parse::settings::options::Key;
+use crate::parse::settings::schema_tests::{
+    by_schema, description, differences, key, keys, listed, words,
+};
+
+/// In front matter and in fleet.toml a number is also a text.
+fn loose(mut part: Value) -> Value {
+    let takes_text = part["type"] == "string" || part["type"][0] == "string";
+    if takes_text {
+        let kinds = part["type"].as_array().cloned().unwrap_or(vec![json!("string")]);
+        part["type"] = [kinds, vec![json!("number")]].concat().into();
+    }
+    if !part["items"].is_null() {
+        part["items"] = loose(part["items"].take());
+    }
+    part
+}
+
+/// What an option of `crew run` may hold, found by trying where it is not a setting.
+fn option(name: &str) -> Value {
+    let takes = |value: toml::Value| usable::<TaskOptions>(name, Some(&value)).is_ok();
+    let part = match Key::find("loop", name) {
+        Some(setting) => key(setting),
+        None if takes(true.into()) => json!({ "type": "boolean" }),
+        None if takes(vec!["a"].into()) => texts(),
+        None => text(),
+    };
+    let mut part = described(part, &description(name));
+    if name == "prove" {
+        let typed = words(name).into_iter().map(Value::from);
+        part["enum"] = typed.chain([true.into(), false.into()]).collect();
+    }
+    if part["pattern"] == NO_OPTION {
+        part["pattern"] = text()["pattern"].take();
+    }
+    loose(part)
+}
+
+/// The schema of fleet.toml. Its definition `front-matter` is that of a task's front matter.
+pub fn schema() -> Value {
+    let names = || options().filter(|name| *name != TASK);
+    let words = json!({ "type": "array", "items": { "type": ["string", "number"] } });
+    let words = described(words, "The agent's own options, as after --");
+    let id = "^[A-Za-z0-9_][A-Za-z0-9._-]*$";
+    let name = json!({ "type": "string", "pattern": id, "maxLength": 60 });
+    let after = json!({ "type": ["string", "array"], "pattern": id, "items": name });
+    let branch = json!({ "type": "string", "pattern": r"^[^\s-]\S*$" });
+    let mut definitions: Map<_, _> = names().map(|name| (name.to_owned(), option(name))).collect();
+    definitions.insert(TASK.to_owned(), words.clone());
+    let mut top = listed(
+        TOP,
+        [
+            ("name", loose(name), "The fleet's name, unless it is that of its folder"),
+            ("base", loose(branch), "The branch that tasks start from and land on"),
+            ("slots", some(amount(Unit::Count)), "The most iterations at once"),
+            ("max-cost", amount(Unit::Dollars), "US dollars for all tasks together; 0 = no limit"),
+            ("setup", loose(text()), "The command that prepares each new clone, and each landing"),
+            ("setup-timeout", some_time(), "The time after which it is ended and has failed"),
+            (
+                "keep-branches",
+                json!({ "type": "boolean" }),
+                "Whether a landed task's branches stay at the remote until crew fleet clean",
+            ),
+        ],
+    );
+    let task = table(references(options()), &["n"]);
+    top["properties"]["task"] = described(
+        task,
+        "Options of crew run for every task; a task's own value replaces them, its commands and texts are added",
+    );
+    let land = listed(
+        LAND,
+        [
+            (
+                "check",
+                loose(texts()),
+                "Commands that must pass on the base before a task's work lands",
+            ),
+            (
+                "keep",
+                loose(texts()),
+                "Ignored files that a landing's checkout keeps, as patterns of git",
+            ),
+        ],
+    );
+    top["properties"]["land"] = described(land, "What a landing does");
+    let most = json!({ "type": ["integer", "string"], "minimum": 0, "maximum": 9, "pattern": "^[0-9]$", "default": USUAL_PRIORITY });
+    let own = listed(
+        FRONT_MATTER,
+        [
+            ("after", loose(after), "The tasks whose work this one builds on"),
+            ("priority", most, "From 0 to 9, the most urgent"),
+            (
+                "touches",
+                loose(texts()),
+                "The paths that it changes, as globs; tasks that overlap run one by one",
+            ),
+            ("words", words, "The agent's own options, as after --"),
+        ],
+    );
+    let own = own["properties"].as_object().unwrap().clone();
+    let front = table(references(names()).into_iter().chain(own), &["n"]);
+    definitions.insert("front-matter".to_owned(), described(front, "How a task runs"));
+    top["$schema"] = DIALECT.into();
+    top["title"] = "fleet.toml of crew".into();
+    top["description"] = "What holds for all tasks of a fleet; the definition front-matter is the front matter of a task".into();
+    top["definitions"] = definitions.into();
+    top
+}
+
+/// Why a text is not a fleet.toml: for its reader, and for the schema.
+pub fn verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
+    [read(&[], Some(text)).map(drop), by_schema(schema, schema, text)]
+}
+
+/// Why a text is not a task file.
+pub fn task_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
+    let (entries, _) = split(text).unwrap_or_else(|(_, why)| panic!("{why}: {text}"));
+    let entries = entries.into_iter().map(|entry| (entry.key, entry.value));
+    let front: toml::Table = entries.filter_map(|(key, value)| Some((key, value?))).collect();
+    let toml = toml::to_string(&front).unwrap();
+    let [_, by_schema] = front_verdicts(schema, &toml);
+    [without_neighbours(text), by_schema]
+}
+
+/// Whether a task file can be read; which other tasks there are is not in it.
+fn without_neighbours(text: &str) -> Result<(), String> {
+    let read = read(&[("b.md", text)], None).map(drop);
+    read.or_else(|why| if why.contains("there is no task") { Ok(()) } else { Err(why) })
+}
+
+/// The same of front matter in TOML.
+pub fn front_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
+    let task = format!("+++\n{text}+++\ndo it");
+    let front = &schema["definitions"]["front-matter"];
+    [without_neighbours(&task), by_schema(schema, front, text)]
+}
+
+#[test]
+fn the_reader_and_the_schema_take_the_same_values() {
+    let schema = schema();
+    let line = |key: &str, value: &str| format!("{key} = {value}\n");
+    let mut top = keys(&schema);
+    top.retain(|key| !["task", "land"].contains(key));
+    let verdicts = |text: &str| verdicts(&schema, text);
+    let mut told = differences(&top, line, verdicts);
+    let land = keys(&schema["properties"]["land"]);
+    told += &differences(&land, |key, value| format!("[land]\n{key} = {value}\n"), verdicts);
+    let front = keys(&schema["definitions"]["front-matter"]);
+    told += &differences(&front, line, |text: &str| front_verdicts(&schema, text));
+    insta::assert_snapshot!(told, @r"
+    base = -1: only the schema
+    name = -1: only the schema
+    setup-timeout = '0s': only the schema
+    after = -1: only the schema
+    ");
+    let task = keys(&schema["properties"]["task"]);
+    let mut known: Vec<&str> = options().collect();
+    known.sort_unstable();
+    assert_eq!(task, known);
+}
