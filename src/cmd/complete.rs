@@ -2,6 +2,8 @@
 //! loops, fleets and tasks that are there now are offered, too. It writes nothing, takes no lock,
 //! starts no program, and is silent where it cannot look.
 
+use std::ffi::OsString;
+
 use anyhow::{Context, Result};
 use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory as _, ValueHint};
@@ -39,17 +41,23 @@ pub fn script(shell: &str) -> Result<Exit> {
 
 /// Answers the script of a shell; `false` if none asks.
 pub fn answer() -> bool {
-    let folder = env::current_folder().ok();
     let mut words = env::words();
-    // bash hands over `--option=value` as three words, and the number of the one to complete.
+    if env::text(ASKED).as_deref() == Some("bash") {
+        take_equals_out(&mut words);
+    }
+    let asked = CompleteEnv::with_factory(command).var(ASKED);
+    asked.try_complete(words, env::current_folder().ok().as_deref()).unwrap_or(true)
+}
+
+/// bash hands over `--option=value` as three words, and the number of the one to complete, which
+/// an option without effect keeps right.
+fn take_equals_out(words: &mut [OsString]) {
     for at in 1..words.len() {
         if words[at] == "=" && words[at - 1].as_encoded_bytes().starts_with(b"--") {
             words.swap(at - 1, at);
             words[at - 1] = "--color=auto".into();
         }
     }
-    let asked = CompleteEnv::with_factory(command).var(ASKED);
-    asked.try_complete(words, folder.as_deref()).unwrap_or(true)
 }
 
 /// The commands and options, with what may stand for each value. Hidden commands are not offered.
@@ -159,6 +167,20 @@ mod tests {
     use clap_complete::engine::complete;
 
     use super::*;
+
+    #[test]
+    fn an_option_and_its_value_are_two_words_for_bash() {
+        for (handed_over, expected) in [
+            ("show --only = f", "show --color=auto --only f"),
+            ("show --only =", "show --color=auto --only"),
+            ("run --require=p", "run --require=p"),
+            ("tell = p", "tell = p"),
+        ] {
+            let mut words: Vec<OsString> = handed_over.split(' ').map(Into::into).collect();
+            take_equals_out(&mut words);
+            assert_eq!(words.join(" ".as_ref()), *expected);
+        }
+    }
 
     #[test]
     fn each_value_is_offered_that_an_option_takes() {
