@@ -134,6 +134,8 @@ fn each_shell_completes_every_name_that_a_command_takes() {
     let users = "[executor.pods]\nsubmit = 'x {script}'\nstatus = 'x {job}'\ncancel = 'x {job}'\n";
     let users = std::fs::read_to_string(&settings).unwrap() + users;
     std::fs::write(&settings, users).unwrap();
+    assert_eq!(offered(sandbox, &["run", "--agent", "mi"]), "mine");
+    assert_eq!(offered(sandbox, &["run", "--agent", "odd"]), "");
     let lines = [
         ("dem", "demo"),
         ("status ID", "status LOOP"),
@@ -158,7 +160,6 @@ fn each_shell_completes_every_name_that_a_command_takes() {
         ("fleet run tasks --on p", "fleet run tasks --on pods"),
         ("run nig", "run nightly"),
         ("run --agent mi", "run --agent mine"),
-        ("run --agent odd", "run --agent odd"),
         ("run --fallback codex,mi", "run --fallback codex,mine"),
         ("run --require p", "run --require proven"),
         ("run --require=p", "run --require=proven"),
