@@ -1,8 +1,9 @@
-//! The commands of the pages, held against the crew that is built: each is one that crew takes, and
-//! each block of `sh` runs in a prepared repository and prints something. `sh,ignore` and `bash`
-//! are what no test can run: it takes a network, a cluster or a session.
+//! The commands of the pages, held against the crew that is built: each command and option exists,
+//! and each block of `sh` runs in a prepared repository and prints something. `sh,ignore` and
+//! `bash` are what no test can run: it takes a network, a cluster or a session.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
@@ -39,8 +40,10 @@ fn calls(shell: &str) -> Vec<Vec<String>> {
     calls
 }
 
+/// With `--help` behind it, a call shows that its command and options exist, but not that they go
+/// together or that no word is missing: the blocks that run show that.
 #[test]
-fn every_command_of_a_page_is_one_that_crew_takes() {
+fn every_command_and_option_of_a_page_exists() {
     let sandbox = Sandbox::new();
     let is_read = |file: &File| {
         ["docs/", "examples/", "README.md"].iter().any(|begin| file.path.starts_with(begin))
@@ -243,33 +246,56 @@ fn prepared(page: &str, files: &Files, agent: &str) -> (Sandbox, String) {
     (sandbox, script)
 }
 
+/// Runs the blocks of an entry of `PAGES`, from the block with the number `first` on.
+fn run_blocks(entry: &(&str, usize, Files, &str, &str), first: usize) {
+    const MARK: &str = "=== the next block";
+    let (name, count, files, agent, before) = entry;
+    let page = std::fs::read_to_string(checkout().join(format!("docs/{name}.md"))).unwrap();
+    let (sandbox, made) = prepared(&page, files, agent);
+    let mut script = vec![made.as_str(), before];
+    let mark = format!("echo '{MARK}'");
+    for block in blocks(&page, "sh").into_iter().skip(first).take(*count) {
+        script.extend([&mark, block]);
+    }
+    let ran = sandbox.sh(&script.join("\n"));
+    let printed = &ran.stdout;
+    assert_eq!(ran.code(), 0, "{name}: {printed}");
+    for block in printed.split(MARK).skip(1) {
+        assert!(!block.trim().is_empty(), "{name}: a block prints nothing: {printed}");
+    }
+    poll_until("the loop in the background is over", || {
+        let status = sandbox.crew(&["status", "--all", "--json"]).success();
+        let status: Value = serde_json::from_str(&status).unwrap();
+        let loops = status["loops"].as_array().unwrap().iter();
+        loops.clone().all(|each| each["status"] != "running")
+    });
+}
+
 #[test]
 fn every_block_of_shell_in_a_page_runs_and_prints_something() {
-    const MARK: &str = "=== the next block";
-    let mut so_far = std::collections::BTreeMap::<&str, usize>::new();
-    for (name, count, files, agent, before) in PAGES {
-        let page = std::fs::read_to_string(checkout().join(format!("docs/{name}.md"))).unwrap();
-        let first = so_far.entry(name).or_default();
-        let (sandbox, made) = prepared(&page, files, agent);
-        let mut script = vec![made.as_str(), before];
-        let mark = format!("echo '{MARK}'");
-        for block in blocks(&page, "sh").into_iter().skip(*first).take(*count) {
-            script.extend([&mark, block]);
-        }
-        *first += count;
-        let ran = sandbox.sh(&script.join("\n"));
-        let printed = &ran.stdout;
-        assert_eq!(ran.code(), 0, "{name}: {printed}");
-        for block in printed.split(MARK).skip(1) {
-            assert!(!block.trim().is_empty(), "{name}: a block prints nothing: {printed}");
-        }
-        poll_until("the loop in the background is over", || {
-            let status = sandbox.crew(&["status", "--all", "--json"]).success();
-            let status: Value = serde_json::from_str(&status).unwrap();
-            let loops = status["loops"].as_array().unwrap().iter();
-            loops.clone().all(|each| each["status"] != "running")
-        });
+    let mut so_far = BTreeMap::<&str, usize>::new();
+    let mut entries = Vec::new();
+    for entry in PAGES {
+        let first = so_far.entry(entry.0).or_default();
+        entries.push((entry, *first));
+        *first += entry.1;
     }
+    let (entries, failed) = (Mutex::new(entries.into_iter()), Mutex::new(Vec::new()));
+    // A lock that is held while an entry runs would let only one run.
+    let next = || entries.lock().unwrap().next();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((entry, first)) = next() {
+                    if std::panic::catch_unwind(|| run_blocks(entry, first)).is_err() {
+                        failed.lock().unwrap().push(format!("{} from block {first}", entry.0));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "failed, see above: {failed:#?}");
     let elsewhere = ELSEWHERE.map(|(page, _)| page);
     for page in tree() {
         let name = page.path.strip_prefix("docs/").and_then(|path| path.strip_suffix(".md"));
