@@ -290,6 +290,7 @@ fn in_ci_a_script_acts_on_the_exit_code() {
 #[test]
 fn in_ci_each_other_end_has_its_exit_code() {
     let nothing = "--agent-cmd \"sh -c 'cat >/dev/null; echo Nothing.'\"";
+    let cancels = "--agent-cmd 'crew cancel'";
     let ends = [
         (nothing.to_owned(), 13, "Blocked: it needs you.\n- outcome: blocked\n", ""),
         (
@@ -298,6 +299,8 @@ fn in_ci_each_other_end_has_its_exit_code() {
             "Blocked: it needs you.\n",
             "--max-cost 0 is ignored: CREW_MAX_COST=5 is the most a loop may cost here",
         ),
+        (format!("{nothing} -n 1"), 10, "Not fixed within its limits.\n", ""),
+        (cancels.to_owned(), 14, "Cancelled or interrupted.\n- outcome: cancelled\n", ""),
         ("--no-such-option".to_owned(), 2, "crew run failed with exit code 2.\n", ""),
     ];
     for (options, code, printed, warned) in ends {

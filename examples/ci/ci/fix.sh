@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lets crew mend what the tests find: sh ci/fix.sh [OPTIONS OF crew run]
+# Lets crew fix what the tests find: sh ci/fix.sh [OPTIONS OF crew run]
 set -u
 output=ci-output
 mkdir -p "$output"
@@ -23,6 +23,7 @@ case $code in
 0) result="Fixed: apply fix.patch with git apply." ;;
 10 | 11 | 12) result="Not fixed within its limits." ;;
 13) result="Blocked: it needs you." ;;
+14 | 130 | 143) result="Cancelled or interrupted." ;;
 *) result="crew run failed with exit code $code." ;;
 esac
 if [ "$code" = 0 ]; then
