@@ -128,7 +128,9 @@ async function check(browser, place) {
         }
         if (folder) {
             const where = `by keyboard at ${width} px, ${theme}`;
-            await useByKeyboard(page, address).catch((error) => report(where, [error.message]));
+            faults = [];
+            await useByKeyboard(page, address).catch((error) => faults.push(error.message));
+            report(where, faults);
         }
         await context.close();
     }));
