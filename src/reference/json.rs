@@ -10,9 +10,11 @@ enum Place {
     Type(&'static str),
     /// A function that writes them, in its file.
     Function(&'static str, &'static str),
+    /// The same, where they are inserted into the map of this name.
+    Map(&'static str, &'static str, &'static str),
 }
 
-use Place::{Function, Type};
+use Place::{Function, Map, Type};
 
 const VIEW: &str = "src/engine/view/mod.rs";
 const EVENTS: &str = "src/report/events.rs";
@@ -20,7 +22,7 @@ const STATE: &str = "src/engine/words/view.rs";
 const SHOW: &str = "src/report/show/mod.rs";
 
 /// Each object, with the places of its keys.
-const OBJECTS: [(&str, &[Place]); 32] = [
+const OBJECTS: [(&str, &[Place]); 37] = [
     ("status", &[Function(EVENTS, "status"), Function("src/cmd/status.rs", "show_json")]),
     ("loop", &[Function("src/engine/view/columns.rs", "serialize")]),
     ("limits", &[Type("Limits")]),
@@ -32,6 +34,11 @@ const OBJECTS: [(&str, &[Place]); 32] = [
     ("git", &[Type("GitSteps")]),
     ("evidence", &[Type("Evidence")]),
     ("check result", &[Type("CheckResult")]),
+    ("tests of a check", &[Type("TestReport")]),
+    ("recorded usage", &[Type("Usage")]),
+    ("changed file", &[Type("ChangedFile")]),
+    ("head", &[Type("HeadMove")]),
+    ("check_end", &[Function(EVENTS, "check")]),
     ("history", &[Function("src/report/list.rs", "history_json"), Type("Totals")]),
     ("account", &[Function("src/report/list.rs", "windows_json")]),
     ("show", &[Function(SHOW, "json")]),
@@ -56,8 +63,8 @@ const OBJECTS: [(&str, &[Place]); 32] = [
     ("iteration_end", &[Function(EVENTS, "ended")]),
     ("finish", &[Function(EVENTS, "finished")]),
     ("reaction", &[Function("src/engine/words/reaction.rs", "document")]),
-    ("state.json", &[Function(STATE, "merged")]),
-    ("loop of state.json", &[Function(STATE, "shown")]),
+    ("state.json", &[Map(STATE, "merged", "file")]),
+    ("loop of state.json", &[Function(STATE, "shown"), Map(STATE, "merged", "ours")]),
     ("result.json", &[Function("src/drive/end/result.rs", "write"), Type("Commits")]),
 ];
 
@@ -80,11 +87,13 @@ pub fn blocks() -> Vec<Block> {
 fn of_place(place: &Place) -> Vec<Field> {
     match place {
         Type(name) => fields(name),
-        Function(file, name) => {
-            let keys = keys(file, name).into_iter();
-            keys.map(|name| Field { name, words: String::new() }).collect()
-        }
+        Function(file, name) => without_words(keys(file, name, "")),
+        Map(file, name, map) => without_words(keys(file, name, map)),
     }
+}
+
+fn without_words(keys: Vec<String>) -> Vec<Field> {
+    keys.into_iter().map(|name| Field { name, words: String::new() }).collect()
 }
 
 /// The events, each with what it carries beside what all of them have.

@@ -13,7 +13,7 @@ use crate::engine::text::words_of;
 use crate::engine::words::reaction;
 use crate::exit::Exit;
 use crate::parse::settings::options::{KEYS, Key, Widens};
-use crate::parse::settings::{AGENT, CHECK, EXECUTOR, REACTION};
+use crate::parse::settings::{AGENT, CHECK, EXECUTOR, REACTION, TABLES};
 
 /// The keys of settings files, table by table.
 pub fn settings() -> Vec<Block> {
@@ -37,6 +37,8 @@ pub fn settings() -> Vec<Block> {
     }
     let mut blocks: Vec<Block> =
         tables.into_iter().map(|(table, parts)| Block::new(format!("[{table}]"), parts)).collect();
+    let tables = ["loop", "check", "agents", "procedures", "on", "wait", "keep", "executor"];
+    assert_eq!(TABLES, tables, "list the keys of the new table here");
     for (table, keys) in [
         ("[[check]]", CHECK),
         ("[agents.NAME]", AGENT),
@@ -88,10 +90,11 @@ pub fn outcomes() -> Vec<Block> {
     let code = |outcome: Outcome| format!(" (exit code {})", Exit::of(outcome).code());
     let outcomes = Outcome::ALL.map(|it| entry(it.label(), &code(it), ""));
     let proofs = [Proof::Proven, Proof::Checked, Proof::Passing, Proof::Claimed];
+    assert_eq!(proofs.len(), source::count_variants("Proof"), "list the new proof here");
     let mut codes = Outcome::ALL.map(|it| Exit::of(it).code()).to_vec();
-    codes.extend(
-        [Exit::SUCCESS, Exit::ERROR, Exit::USAGE, Exit::INTERRUPTED, Exit::FENCED].map(Exit::code),
-    );
+    let constants =
+        source::texts(r"const [A-Z]+: Self = Self\(([0-9]+)\)", |file| file == "src/exit.rs");
+    codes.extend(constants.iter().filter_map(|code| code.parse::<u8>().ok()));
     codes.sort_unstable();
     codes.dedup();
     vec![
@@ -107,11 +110,11 @@ pub fn files() -> Vec<Block> {
     let mut of_a_loop: Vec<String> = FILES.values().flat_map(|text| loop_files(text)).collect();
     of_a_loop.sort();
     of_a_loop.dedup();
-    let in_fleet = |file: &str| file == "src/fleet/files.rs";
+    let in_fleet = |file: &str| file.starts_with("src/fleet/");
     vec![
         named("the home", source::texts(r#"(?:root\.join|of_checkout)\("([a-z]+)""#, in_home)),
         named("a loop", of_a_loop),
-        named("a fleet", source::texts(r#"join\("([^"{]+)"\)"#, in_fleet)),
+        named("a fleet", source::texts(r#"\.root\.join\((?:format!\()?"([a-z][a-z.]*)"#, in_fleet)),
     ]
 }
 
@@ -137,10 +140,11 @@ pub fn variables() -> Vec<Block> {
     let own = all.into_iter().filter(|name| !of_tests.contains(name));
     let read = source::texts(r#"env::(?:path|folder|text|raw|is_set)\("([A-Z_]+)"[,)]"#, |_| true);
     let others = read.into_iter().filter(|name| !name.starts_with("CREW_"));
-    let colours = ["NO_COLOR", "CLICOLOR_FORCE"].map(str::to_owned);
+    // A crate, the system or a function that is handed over reads these.
+    let handed = ["CLAUDE_CONFIG_DIR", "CLICOLOR_FORCE", "NO_COLOR", "TMPDIR", "VTE_VERSION"];
     vec![
         named("variables of crew", own),
-        named("variables of others", others.chain(colours)),
+        named("variables of others", others.chain(handed.map(str::to_owned))),
         named("variables of crew's own tests", of_tests),
     ]
 }

@@ -28,11 +28,28 @@ fn collect(folder: &Path, files: &mut BTreeMap<String, String>) {
             }
         } else if path.extension().is_some_and(|it| it == "rs") && !is_test {
             let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
+            let code = without_tests(&text);
             let root = Path::new(env!("CARGO_MANIFEST_DIR"));
             files.insert(path.strip_prefix(root).unwrap().display().to_string(), code);
         }
     }
+}
+
+/// A text without the modules of tests that it holds.
+fn without_tests(text: &str) -> String {
+    let mut code = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let next = lines.peek().copied().unwrap_or_default();
+        if line == "#[cfg(test)]" && next.starts_with("mod ") && next.ends_with('{') {
+            // rustfmt closes an item at the beginning of a line.
+            lines.by_ref().take_while(|line| *line != "}").for_each(drop);
+        } else {
+            code.push_str(line);
+            code.push('\n');
+        }
+    }
+    code
 }
 
 /// A field as programs read it, and its comment.
@@ -73,6 +90,18 @@ fn cased(name: &str, of_type: &[(String, String)]) -> String {
 fn is_serialized(item: &syn::ItemStruct) -> bool {
     let derives = item.attrs.iter().filter(|it| it.path().is_ident("derive"));
     derives.into_iter().any(|it| it.to_token_stream().to_string().contains("Serialize"))
+}
+
+/// How many variants an enum has.
+pub fn count_variants(name: &str) -> usize {
+    let start = format!("enum {name} {{");
+    let mut files = FILES.values().filter(|text| text.contains(&start));
+    let items = syn::parse_file(files.next().unwrap()).unwrap().items;
+    let variants = items.into_iter().find_map(|item| match item {
+        syn::Item::Enum(item) if item.ident == name => Some(item.variants.len()),
+        _ => None,
+    });
+    variants.unwrap_or_else(|| panic!("no enum {name}"))
 }
 
 /// The struct of this name that serde writes.
@@ -133,8 +162,8 @@ fn last_name(of: &syn::Type) -> String {
 }
 
 /// The keys of the objects that a function writes as JSON, in the order of its text; a key of an
-/// object inside has its owner and a dot before it.
-pub fn keys(file: &str, function: &str) -> Vec<String> {
+/// object inside has its owner and a dot before it. `map` is the variable whose `insert` counts.
+pub fn keys(file: &str, function: &str, map: &str) -> Vec<String> {
     struct Find<'a>(&'a str, Option<TokenStream>);
     impl<'ast> Visit<'ast> for Find<'_> {
         fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
@@ -154,7 +183,7 @@ pub fn keys(file: &str, function: &str) -> Vec<String> {
     find.visit_file(&parsed);
     let body = find.1.unwrap_or_else(|| panic!("{file} has no fn {function}"));
     let mut found = Vec::new();
-    written(body, "", &mut found);
+    written(body, "", map, &mut found);
     in_their_owners(&found)
 }
 
@@ -174,8 +203,8 @@ fn in_their_owners(found: &[(String, String)]) -> Vec<String> {
 }
 
 /// The keys of `json!({…})`, of `value["key"] = …`, and of `serialize_entry("key", …)` or
-/// `file.insert("key", …)`, each with the name of the `let` that holds it.
-fn written(stream: TokenStream, of: &str, found: &mut Vec<(String, String)>) {
+/// `MAP.insert("key", …)`, each with the name of the `let` that holds it.
+fn written(stream: TokenStream, of: &str, map: &str, found: &mut Vec<(String, String)>) {
     let all: Vec<TokenTree> = stream.into_iter().collect();
     let mut owner = of.to_owned();
     for (at, token) in all.iter().enumerate() {
@@ -205,12 +234,12 @@ fn written(stream: TokenStream, of: &str, found: &mut Vec<(String, String)>) {
             && all.get(at + 1).is_some_and(|next| next.to_string() == "=")
             && all.get(at + 2).is_none_or(|next| next.to_string() != "=");
         let is_call = |name: &str| before(1).as_deref() == Some(name);
-        let is_of_file = is_call("insert") && before(3).as_deref() == Some("file");
+        let is_inserted = is_call("insert") && before(3).as_deref() == Some(map);
         match first {
-            Some(key) if is_assigned || is_of_file || is_call("serialize_entry") => {
+            Some(key) if is_assigned || is_inserted || is_call("serialize_entry") => {
                 found.push((String::new(), key));
             }
-            _ => written(group.stream(), &owner, found),
+            _ => written(group.stream(), &owner, map, found),
         }
     }
 }
@@ -262,6 +291,13 @@ fn the_keys_of_an_object_are_found_however_it_is_written() {
         file.insert("h".to_owned(), json!(1));
     }"#;
     let mut found = Vec::new();
-    written(text.parse().unwrap(), "", &mut found);
+    written(text.parse().unwrap(), "", "file", &mut found);
     assert_eq!(in_their_owners(&found), ["a", "b", "b.c", "d", "e", "g", "g.until", "h"]);
+}
+
+#[test]
+fn only_the_tests_of_a_file_are_left_out() {
+    let text = "#[cfg(test)]\nmod tests;\nfn a() {}\n#[cfg(test)]\nmod own {\n    fn b() {}\n}\nfn c() {}\n";
+    let code = "#[cfg(test)]\nmod tests;\nfn a() {}\nfn c() {}\n";
+    assert_eq!(without_tests(text), code);
 }

@@ -197,3 +197,16 @@ fn the_readme_of_an_example_fits_a_screen() {
     let long: Vec<String> = pages.iter().filter(is_long).map(|page| page.path.clone()).collect();
     none(&long, "they have more than 17 lines");
 }
+
+#[test]
+fn every_item_of_a_generated_list_has_words() {
+    let bare = pattern(r"(?m)^- `[^`]+`(?: \([^)]*\))?$");
+    let complaints: Vec<_> = book()
+        .iter()
+        .flat_map(|page| {
+            let items = bare.find_iter(&page.text);
+            items.map(|item| format!("{}: {}", page.path, item.as_str())).collect::<Vec<_>>()
+        })
+        .collect();
+    none(&complaints, "say on the page what it is");
+}

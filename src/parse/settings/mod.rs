@@ -110,7 +110,8 @@ pub fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
     entries
 }
 
-const TABLES: [&str; 8] =
+/// The tables of a settings file.
+pub const TABLES: [&str; 8] =
     ["loop", "check", "agents", "procedures", "on", "wait", "keep", "executor"];
 /// The keys of a `[[check]]`.
 pub const CHECK: &str = "run role timeout success-exit-code no-worse";
