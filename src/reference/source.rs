@@ -129,7 +129,11 @@ fn doc(attributes: &[syn::Attribute]) -> String {
     });
     let text = lines.collect::<Vec<_>>().join("\n");
     // What is `None` in the code is null for programs.
-    sentences(&text).replace("`None`", "null").replace("[`", "`").replace("`]", "`")
+    sentences(&text)
+        .replace("`None`", "null")
+        .replace(". null ", ". Null ")
+        .replace("[`", "`")
+        .replace("`]", "`")
 }
 
 /// The paragraphs of a text, each ended as a sentence.

@@ -97,7 +97,7 @@ pub struct FleetRunArgs {
     pub replace_coordinator: bool,
     /// Show what would run and be pushed; start nothing
     ///
-    /// In which order, too. It writes nothing.
+    /// It also shows the order, and writes nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Trust what is listed without asking

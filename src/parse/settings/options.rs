@@ -69,12 +69,12 @@ pub struct LimitOptions {
     pub max_tokens: Option<Limit<{ Unit::Tokens as usize }>>,
     /// Abort after N failures in a row (3; 0 = off)
     ///
-    /// Failed iterations.
+    /// A failure is an iteration that failed.
     #[arg(long, value_name = "N")]
     pub failure_threshold: Option<Limit<{ Unit::Count as usize }>>,
     /// Stop after N without progress (5; 0 = off)
     ///
-    /// So many iterations in a row: the loop then ends as stalled.
+    /// The loop ends as stalled after N iterations in a row without progress.
     #[arg(long, value_name = "N")]
     pub stall: Option<Limit<{ Unit::Count as usize }>>,
 }
@@ -86,8 +86,8 @@ pub struct LimitOptions {
 pub struct TermOptions {
     /// Who answers the agent's questions: auto, ask, defer
     ///
-    /// In a session. auto: you, if you typed in the last 10 minutes, else the agent itself; ask:
-    /// you; defer: the agent itself.
+    /// In a session, auto is you, if you typed in the last 10 minutes, else the agent itself; ask
+    /// is you; defer is the agent itself.
     #[arg(long, value_name = "MODE", help_heading = START, hide_possible_values = true)]
     #[arg(value_parser = one_of(QuestionMode::ALL))]
     pub questions: Option<QuestionMode>,
@@ -126,7 +126,7 @@ pub struct TermOptions {
     pub prove: Option<Prove>,
     /// What the agent must say (COMPLETE)
     ///
-    /// Or the one tag in the task.
+    /// Without it, the one tag in the task counts, else COMPLETE.
     #[arg(long, value_name = "TEXT", help_heading = CLAIMS)]
     pub completion_promise: Option<OrOff<Promise>>,
     /// No claim ends the loop
@@ -135,8 +135,8 @@ pub struct TermOptions {
     pub no_promise: bool,
     /// If tests changed: refuse the claim, or report
     ///
-    /// When the agent changed a test that failed at the start, and as it was it still fails.
-    /// report only lowers the proof.
+    /// It is about a test that failed at the start and, unchanged, still fails. report only lowers
+    /// the proof.
     #[arg(long, value_name = "MODE", help_heading = CLAIMS, hide_possible_values = true)]
     #[arg(value_parser = one_of(TestChanges::ALL))]
     pub test_changes: Option<TestChanges>,
@@ -186,7 +186,7 @@ pub struct TermOptions {
 #[command(next_help_heading = AGENT)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct ProcessOptions {
-    /// The agent's name, one of those below
+    /// The agent's name: one that crew knows, or yours
     #[arg(long, value_name = "NAME", value_parser = text)]
     pub agent: Option<String>,
     /// Who takes over at a limit of its account
@@ -207,7 +207,7 @@ pub struct ProcessOptions {
     pub timeout: Option<Seconds>,
     /// The longest silence of the agent (15m; 0 = none)
     ///
-    /// While no tool call is open.
+    /// It counts only while no tool call is open.
     #[arg(long, value_name = "D", help_heading = LIMITS)]
     pub idle_timeout: Option<Seconds>,
     /// Wait this long between two iterations (0)
