@@ -7,6 +7,7 @@ use super::front_matter::split;
 use super::options::{FRONT_MATTER, LAND, TASK, TOP, TaskOptions, options, usable};
 use super::tests::read;
 use crate::engine::fleet::task::USUAL_PRIORITY;
+use crate::engine::text::words_of;
 use crate::parse::amounts::Unit;
 use crate::parse::schema_tests::{
     DIALECT, NO_OPTION, amount, described, references, some, some_time, table, text, texts,
@@ -171,4 +172,14 @@ fn the_reader_and_the_schema_take_the_same_values() {
     let mut known: Vec<&str> = options().collect();
     known.sort_unstable();
     assert_eq!(task, known);
+}
+
+#[test]
+fn the_page_lists_every_key_of_the_files() {
+    let page = include_str!("../../../docs/reference/fleet-files.md");
+    let keys = words_of(TOP).chain(words_of(FRONT_MATTER)).map(|key| format!("| `{key}` |"));
+    let land = words_of(LAND).map(|key| format!("| `[land] {key}` |"));
+    for row in keys.chain(land) {
+        assert!(page.contains(&row), "docs/reference/fleet-files.md lacks {row}");
+    }
 }
