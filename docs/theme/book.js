@@ -19,6 +19,8 @@ label.hidden = true;
 // What scrolls sideways can be focused, so that arrow keys scroll it.
 const blocks = document.querySelectorAll("pre > code, .table-wrapper");
 const mark = (block) => {
+    // Code in a table may break anywhere where the table has no room for it: what is hidden is missed.
+    if (block.matches(".table-wrapper") && block.scrollWidth > block.clientWidth) block.classList.add("wide");
     if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
     else block.removeAttribute("tabindex");
 };

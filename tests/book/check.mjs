@@ -25,7 +25,9 @@ async function serve(folder) {
         // What a browser asks for where a page names no icon.
         if (request.url === "/favicon.ico") return response.writeHead(204).end();
         try {
-            const path = join(folder, decodeURIComponent(new URL(request.url, "http://x").pathname));
+            // The page for a missing address names others by where the book is published.
+            const name = new URL(request.url, "http://x").pathname.replace(/^\/crew\//, "/");
+            const path = join(folder, decodeURIComponent(name));
             const body = readFileSync(path);
             response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream" }).end(body);
         } catch {
