@@ -146,7 +146,7 @@ pub enum Verb {
         words: Vec<String>,
         /// The page's type: task, phase, review, session, blocked
         ///
-        /// Or another word; part of its name. task if absent.
+        /// Another word becomes part of its name. Without one it is task.
         #[arg(long = "type", value_name = "TYPE")]
         kind: Option<String>,
         /// A loop's id or its start; if absent, the loop here
@@ -321,7 +321,7 @@ pub struct DoctorArgs {
     pub client: Option<PathBuf>,
     /// Look at a compute node of a cluster: slurm or slurm:HOST
     ///
-    /// With one small job there; slurm:HOST by ssh to its login node.
+    /// It starts one small job there; slurm:HOST by ssh to its login node.
     #[arg(long, value_name = "EXECUTOR", value_parser = cluster)]
     pub on: Option<String>,
     /// With --on: the agent to look for (the one used here)

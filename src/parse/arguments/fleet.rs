@@ -34,7 +34,8 @@ pub enum FleetCommand {
     Status(FleetStatusArgs),
     /// Remove the branches, refs and clones of tasks that are over
     ///
-    /// Of those that landed, were cancelled or given up. Work that is nowhere else stays.
+    /// It takes the tasks that landed, were cancelled or were given up. Work that is nowhere else
+    /// stays.
     #[command(after_help = "Examples:\n  crew fleet clean\n  crew fleet clean billing --yes")]
     Clean(FleetCleanArgs),
     /// Make one attempt at a task, as an executor does
@@ -70,7 +71,7 @@ pub struct FleetRunArgs {
     pub folder: PathBuf,
     /// N iterations at once (half the cores, at most 4)
     ///
-    /// On this machine; one for each 2 GB.
+    /// On this machine at most one for each 2 GB.
     #[arg(long, value_name = "N", value_parser = values::some)]
     pub slots: Option<u32>,
     /// A limit in dollars for all tasks (0 = no limit)
@@ -92,7 +93,7 @@ pub struct FleetRunArgs {
     pub on: Option<String>,
     /// Take the fleet from a coordinator that is gone
     ///
-    /// Once its record at the remote has not changed for 5 minutes.
+    /// This works once its record at the remote has not changed for 5 minutes.
     #[arg(long)]
     pub replace_coordinator: bool,
     /// Show what would run and be pushed; start nothing

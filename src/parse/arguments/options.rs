@@ -46,7 +46,7 @@ pub struct LoopArgs {
 pub struct RecipeArgs {
     /// Put TEXT before the task; may be repeated
     ///
-    /// As may the phases below, which replace the procedure's.
+    /// So may the phases below, which replace the procedure's.
     #[arg(long, short, value_name = "TEXT", value_parser = text)]
     #[serde(deserialize_with = "texts")]
     pub context: Vec<String>,
