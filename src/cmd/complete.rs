@@ -119,8 +119,9 @@ fn own(known: impl IntoIterator<Item = impl ToString>, table: &str) -> Vec<Strin
     let top = here.ancestors().find(|folder| disk::exists(&folder.join(".git")));
     let files = [settings::user_file(), Some(settings::project_file(top.unwrap_or(&here)))];
     let texts =
-        files.into_iter().filter_map(|it| disk::read_text(&it?, settings::FILE_BYTES).ok()?);
-    let tables = texts.filter_map(|it| it.parse::<Table>().ok()?.remove(table)?.try_into().ok());
+        files.into_iter().filter_map(|file| disk::read_text(&file?, settings::FILE_BYTES).ok()?);
+    let tables =
+        texts.filter_map(|text| text.parse::<Table>().ok()?.remove(table)?.try_into().ok());
     let own = tables.flat_map(|it: Table| it.into_iter().map(|(name, _)| name));
     let own = own.filter(|name| shell_word(name) == *name);
     distinct(known.into_iter().map(|name| name.to_string()).chain(own))
@@ -211,10 +212,14 @@ mod tests {
             let words: Vec<_> = words.split(' ').map(Into::into).collect();
             let last = words.len() - 1;
             let offered = complete(&mut command(), words.clone(), last, None).unwrap();
-            let offered = offered.iter().map(|it| it.get_value().to_string_lossy().into_owned());
+            let offered = offered
+                .iter()
+                .map(|candidate| candidate.get_value().to_string_lossy().into_owned());
             // Options stand where a value may, too.
             let offered: Vec<String> = offered
-                .filter(|it| !it.starts_with('-') || words[last].to_string_lossy().starts_with('-'))
+                .filter(|word| {
+                    !word.starts_with('-') || words[last].to_string_lossy().starts_with('-')
+                })
                 .collect();
             assert_eq!(offered.join(" "), expected, "{words:?}");
         }

@@ -29,7 +29,7 @@ fn places() -> Option<[PathBuf; 4]> {
 }
 
 fn is_own(file: &Path) -> bool {
-    disk::read_text(file, FILE_BYTES).is_ok_and(|text| text.is_some_and(|it| it.contains(MARK)))
+    disk::read_text(file, FILE_BYTES).is_ok_and(|text| text.is_some_and(|text| text.contains(MARK)))
 }
 
 /// The files that were placed and that are still crew's own.

@@ -128,10 +128,10 @@ pub fn refused(schema: &Value, part: &Value, value: &Value, at: &str) -> Vec<Str
             "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|number| number <= rule.as_f64().unwrap()),
             "maxLength" => {
-                value.as_str().is_none_or(|it| it.len() as u64 <= rule.as_u64().unwrap())
+                value.as_str().is_none_or(|value| value.len() as u64 <= rule.as_u64().unwrap())
             }
             "minItems" => {
-                value.as_array().is_none_or(|it| it.len() as u64 >= rule.as_u64().unwrap())
+                value.as_array().is_none_or(|value| value.len() as u64 >= rule.as_u64().unwrap())
             }
             "items" => {
                 for one in value.as_array().into_iter().flatten() {

@@ -79,7 +79,7 @@ fn block(verb: &Command) -> Block {
         .and_then(|after| after.split_once("Examples:\n"))
     {
         let lines: Vec<&str> =
-            examples.lines().map(str::trim).take_while(|it| !it.is_empty()).collect();
+            examples.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
         parts.push(Part::Text(format!("```text\n{}\n```", lines.join("\n"))));
     }
     Block::new(name, parts)

@@ -77,7 +77,7 @@ pub fn blocks() -> Vec<Block> {
                 all.push(field);
             }
         }
-        Block::new(*name, all.iter().map(|it| entry(&it.name, "", &it.words)).collect())
+        Block::new(*name, all.iter().map(|field| entry(&field.name, "", &field.words)).collect())
     };
     let mut blocks: Vec<Block> = OBJECTS.iter().map(object).collect();
     blocks.push(Block::new("events", events()));

@@ -19,7 +19,7 @@ use crate::parse::settings::{AGENT, CHECK, EXECUTOR, REACTION, TABLES};
 pub fn settings() -> Vec<Block> {
     let mut comments = BTreeMap::new();
     for options in ["LimitOptions", "TermOptions", "ProcessOptions"] {
-        comments.extend(fields(options).into_iter().map(|it| (it.name, it.words)));
+        comments.extend(fields(options).into_iter().map(|field| (field.name, field.words)));
     }
     let mut tables: BTreeMap<&str, Vec<Part>> = BTreeMap::new();
     for key in &KEYS {
@@ -64,7 +64,7 @@ fn note(key: &Key) -> String {
         Widens::Every => "needs trust",
         Widens::Nothing => "",
     };
-    let notes = [default.as_str(), trust].into_iter().filter(|it| !it.is_empty());
+    let notes = [default.as_str(), trust].into_iter().filter(|note| !note.is_empty());
     let notes: Vec<_> = notes.collect();
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }
@@ -88,10 +88,10 @@ fn named(block: &str, names: impl IntoIterator<Item = String>) -> Block {
 /// Outcomes, proofs and exit codes.
 pub fn outcomes() -> Vec<Block> {
     let code = |outcome: Outcome| format!(" (exit code {})", Exit::of(outcome).code());
-    let outcomes = Outcome::ALL.map(|it| entry(it.label(), &code(it), ""));
+    let outcomes = Outcome::ALL.map(|outcome| entry(outcome.label(), &code(outcome), ""));
     let proofs = [Proof::Proven, Proof::Checked, Proof::Passing, Proof::Claimed];
     assert_eq!(proofs.len(), source::count_variants("Proof"), "list the new proof here");
-    let mut codes = Outcome::ALL.map(|it| Exit::of(it).code()).to_vec();
+    let mut codes = Outcome::ALL.map(|outcome| Exit::of(outcome).code()).to_vec();
     let constants =
         source::texts(r"const [A-Z]+: Self = Self\(([0-9]+)\)", |file| file == "src/exit.rs");
     codes.extend(constants.iter().filter_map(|code| code.parse::<u8>().ok()));
@@ -99,7 +99,7 @@ pub fn outcomes() -> Vec<Block> {
     codes.dedup();
     vec![
         Block::new("outcomes", outcomes.into()),
-        Block::new("proofs", proofs.map(|it| entry(it.label(), "", "")).into()),
+        Block::new("proofs", proofs.map(|proof| entry(proof.label(), "", "")).into()),
         named("exit codes", codes.iter().map(ToString::to_string)),
     ]
 }
@@ -123,10 +123,10 @@ fn loop_files(text: &str) -> Vec<String> {
     let call = Regex::new(r#"loop_file\([^;"]*?(?:"([a-z][a-z._]*)"|[ :]([A-Z_]{4,}))\)"#).unwrap();
     let constant = |name: &str| {
         let pattern = format!(r#"const {name}: &str = "([^"]+)""#);
-        let here = Regex::new(&pattern).unwrap().captures(text).map(|it| it[1].to_owned());
+        let here = Regex::new(&pattern).unwrap().captures(text).map(|found| found[1].to_owned());
         here.or_else(|| source::texts(&format!("pub {pattern}"), |_| true).pop())
     };
-    let files = call.captures_iter(text).filter_map(|it| match (it.get(1), it.get(2)) {
+    let files = call.captures_iter(text).filter_map(|found| match (found.get(1), found.get(2)) {
         (Some(name), _) => Some(name.as_str().to_owned()),
         (_, name) => constant(name?.as_str()),
     });
@@ -154,7 +154,7 @@ pub fn variables() -> Vec<Block> {
 pub fn reactions() -> Vec<Block> {
     let variables = reaction::variables(&a_loop(), LoopMoment::Finish);
     vec![
-        named("moments", LoopMoment::ALL.map(|it| it.label().to_owned())),
+        named("moments", LoopMoment::ALL.map(|moment| moment.label().to_owned())),
         named("variables", variables.into_iter().map(|(name, _)| name.to_owned())),
     ]
 }

@@ -83,7 +83,8 @@ fn every_file_that_the_pages_and_the_examples_show_can_be_read_and_fits_its_sche
     pages.push(("README.md".to_owned(), include_str!("../../README.md").to_owned()));
     let mut count = 0;
     for (path, page) in &pages {
-        let is_whole = Path::new(path).extension().is_some_and(|it| it == "toml") || is_task(page);
+        let is_whole =
+            Path::new(path).extension().is_some_and(|ending| ending == "toml") || is_task(page);
         for text in if is_whole { vec![&**page] } else { blocks(page) } {
             count += 1;
             let verdicts = verdicts(text);

@@ -26,7 +26,7 @@ fn collect(folder: &Path, files: &mut BTreeMap<String, String>) {
             if !["reference", "tests"].contains(&name.as_str()) {
                 collect(&path, files);
             }
-        } else if path.extension().is_some_and(|it| it == "rs") && !is_test {
+        } else if path.extension().is_some_and(|ending| ending == "rs") && !is_test {
             let text = std::fs::read_to_string(&path).unwrap();
             let code = without_tests(&text);
             let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -72,7 +72,8 @@ pub fn fields(type_name: &str) -> Vec<Field> {
             all.extend(fields(&last_name(&field.ty)));
             continue;
         }
-        let own = field.ident.as_ref().map(|it| it.to_string().trim_start_matches("r#").to_owned());
+        let own =
+            field.ident.as_ref().map(|name| name.to_string().trim_start_matches("r#").to_owned());
         let renamed = serde.iter().find(|(key, _)| key == "rename").map(|(_, name)| name.clone());
         let name = renamed.or_else(|| own.map(|name| cased(&name, &serde_words(&found.attrs))));
         all.push(Field { name: name.unwrap_or_default(), words: doc(&field.attrs) });
@@ -88,8 +89,10 @@ fn cased(name: &str, of_type: &[(String, String)]) -> String {
 }
 
 fn is_serialized(item: &syn::ItemStruct) -> bool {
-    let derives = item.attrs.iter().filter(|it| it.path().is_ident("derive"));
-    derives.into_iter().any(|it| it.to_token_stream().to_string().contains("Serialize"))
+    let derives = item.attrs.iter().filter(|attribute| attribute.path().is_ident("derive"));
+    derives
+        .into_iter()
+        .any(|attribute| attribute.to_token_stream().to_string().contains("Serialize"))
 }
 
 /// How many variants an enum has.
@@ -122,11 +125,15 @@ fn find_struct(name: &str) -> syn::ItemStruct {
 
 /// The words of a comment, in one line: each paragraph is a sentence or more.
 fn doc(attributes: &[syn::Attribute]) -> String {
-    let lines = attributes.iter().filter(|it| it.path().is_ident("doc")).filter_map(|it| {
-        let syn::Expr::Lit(line) = &it.meta.require_name_value().ok()?.value else { return None };
-        let syn::Lit::Str(line) = &line.lit else { return None };
-        Some(line.value().trim().to_owned())
-    });
+    let lines = attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).filter_map(
+        |attribute| {
+            let syn::Expr::Lit(line) = &attribute.meta.require_name_value().ok()?.value else {
+                return None;
+            };
+            let syn::Lit::Str(line) = &line.lit else { return None };
+            Some(line.value().trim().to_owned())
+        },
+    );
     let text = lines.collect::<Vec<_>>().join("\n");
     // What is `None` in the code is null for programs.
     sentences(&text)
@@ -149,11 +156,11 @@ pub fn sentences(text: &str) -> String {
 /// The arguments of `#[serde(…)]`, each with its text.
 fn serde_words(attributes: &[syn::Attribute]) -> Vec<(String, String)> {
     let mut words = Vec::new();
-    for attribute in attributes.iter().filter(|it| it.path().is_ident("serde")) {
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
         let _ = attribute.parse_nested_meta(|meta| {
             let name = meta.path.require_ident()?.to_string();
             let value = meta.value().and_then(syn::parse::ParseBuffer::parse::<syn::LitStr>);
-            words.push((name, value.map(|it| it.value()).unwrap_or_default()));
+            words.push((name, value.map(|text| text.value()).unwrap_or_default()));
             Ok(())
         });
     }
@@ -277,7 +284,7 @@ pub fn texts(pattern: &str, is_file: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for (file, text) in FILES.iter() {
         if is_file(file) {
-            found.extend(pattern.captures_iter(text).map(|it| it[1].to_owned()));
+            found.extend(pattern.captures_iter(text).map(|found| found[1].to_owned()));
         }
     }
     found.sort();

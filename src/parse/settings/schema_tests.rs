@@ -108,7 +108,7 @@ pub fn key(key: &Key) -> Value {
 
 fn keys_of(name: &str) -> Value {
     let keys = KEYS.iter().filter(|key| key.parts().0 == name);
-    table(keys.map(|it| (it.parts().1.to_owned(), key(it))), &[])
+    table(keys.map(|key_of| (key_of.parts().1.to_owned(), key(key_of))), &[])
 }
 
 /// A table with these keys: the list of the reader, and what each holds.
