@@ -73,15 +73,22 @@ fn offered(sandbox: &Sandbox, words: &[&str]) -> String {
     offered.collect::<Vec<_>>().join(" ")
 }
 
-#[test]
-fn loops_fleets_and_tasks_are_offered_where_a_command_takes_them() {
+/// A machine with one fleet of one task, whose loop is over, and the id of that.
+fn world_with_a_loop() -> (FleetWorld, String) {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
     assert_eq!(world.run(&[]).code(), 0);
-    let sandbox = &world.sandbox;
-    sandbox.put_crew_on_the_path();
-    let list = sandbox.crew(&["status", "--all"]).success();
+    world.sandbox.put_crew_on_the_path();
+    let list = world.sandbox.crew(&["status", "--all"]).success();
     // Below the name of its fleet.
     let id = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    let id = id.to_owned();
+    (world, id)
+}
+
+#[test]
+fn loops_fleets_and_tasks_are_offered_where_a_command_takes_them() {
+    let (world, id) = world_with_a_loop();
+    let (sandbox, id) = (&world.sandbox, id.as_str());
     let all = format!("{id} repo repo/a");
     for (words, expected) in [
         (&["show", ""][..], &*all),
@@ -120,12 +127,8 @@ fn loops_fleets_and_tasks_are_offered_where_a_command_takes_them() {
 
 #[test]
 fn each_shell_completes_every_name_that_a_command_takes() {
-    let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
-    assert_eq!(world.run(&[]).code(), 0);
-    let sandbox = &world.sandbox;
-    sandbox.put_crew_on_the_path();
-    let list = sandbox.crew(&["status", "--all"]).success();
-    let id = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    let (world, id) = world_with_a_loop();
+    let (sandbox, id) = (&world.sandbox, id.as_str());
     let own = "[agents.mine]\nlike = 'claude'\n[procedures.nightly]\nact = 'clean up'\n";
     // No shell has to type what a checkout calls a name.
     let own = format!("{own}[agents.'odd;reboot']\nlike = 'claude'\n");

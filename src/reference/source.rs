@@ -261,7 +261,7 @@ fn keys_of(object: TokenStream, owner: &str, found: &mut Vec<String>) {
     let parts = all.split(|token| matches!(token, TokenTree::Punct(it) if it.as_char() == ','));
     for part in parts {
         let [key, TokenTree::Punct(colon), value @ ..] = part else { continue };
-        let Some(key) = text_of(key).filter(|_| colon.as_char() == ':') else { continue };
+        let (Some(key), ':') = (text_of(key), colon.as_char()) else { continue };
         let path = if owner.is_empty() { key } else { format!("{owner}.{key}") };
         found.push(path.clone());
         if let [TokenTree::Group(inner)] = value
