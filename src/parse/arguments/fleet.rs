@@ -12,7 +12,7 @@ use crate::parse::settings::is_branch;
 #[derive(Args, Debug)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct FleetArgs {
-    /// Print the JSON schema of fleet.toml and of task files, for editors
+    /// Print the JSON schema of fleet.toml and task files
     #[arg(long)]
     pub schema: bool,
     #[command(subcommand)]
