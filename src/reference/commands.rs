@@ -35,11 +35,8 @@ pub fn blocks() -> Vec<Block> {
     let mut all = Cli::command();
     all.build();
     for verb in shown(&all) {
-        if verb.get_name() == "fleet" {
-            blocks.extend(shown(verb).map(block));
-        } else {
-            blocks.push(block(verb));
-        }
+        blocks.push(block(verb));
+        blocks.extend(shown(verb).map(block));
     }
     blocks
 }
