@@ -21,6 +21,9 @@ use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::{client, env};
 
+/// The error where nothing says in which home to write.
+pub const NO_HOME: &str = "HOME is not set\nhint: set HOME to a folder";
+
 /// The largest settings file that is read.
 const SETTINGS_BYTES: u64 = 4 << 20;
 /// More files than the plugin folder of any crew version holds.
@@ -306,7 +309,7 @@ fn remove_folder() -> Result<bool> {
 /// The person's settings file, its text (a missing one is empty), and the command that crew's entry
 /// names: the plugin's own link, so that it is known again. A link to the file is followed.
 fn settings() -> Result<(PathBuf, String, String)> {
-    let folder = config_folder(env::path).context("HOME is not set\nhint: set HOME to a folder")?;
+    let folder = config_folder(env::path).context(NO_HOME)?;
     let file = folder.join("settings.json");
     let file = disk::real_path(&file).unwrap_or(file);
     let text = disk::read_text(&file, SETTINGS_BYTES)?.unwrap_or_default();

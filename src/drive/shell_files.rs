@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use clap::Command;
 use clap_mangen::Man;
 
+use super::install::NO_HOME;
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 
@@ -48,7 +49,7 @@ pub fn manual_page(command: Command) -> Man {
 /// Places the completions of a shell, and the manual pages of these commands. Returns the files
 /// that are there now, and those of somebody else that are in their places.
 pub fn place(shell: &str, commands: Vec<Command>) -> Result<[Vec<PathBuf>; 2]> {
-    let [bash, zsh, fish, man] = places().context("HOME is not set\nhint: set HOME to a folder")?;
+    let [bash, zsh, fish, man] = places().context(NO_HOME)?;
     let mut all = match shell {
         "bash" => vec![(bash, include_bytes!("completions/bash").to_vec())],
         "zsh" => vec![(zsh, include_bytes!("completions/zsh").to_vec())],
