@@ -4,7 +4,7 @@ use clap::{Arg, Command, CommandFactory as _};
 
 use super::page::{Block, Part, entry};
 use super::source::sentences;
-use crate::cli::Cli;
+use crate::cli::{Cli, with_those_below};
 
 /// The messages in a session: the files of `commands/`.
 const MESSAGES: [(&str, &str); 7] = [
@@ -34,16 +34,8 @@ pub fn blocks() -> Vec<Block> {
     let mut blocks = vec![Block::new("messages", messages.collect())];
     let mut all = Cli::command();
     all.build();
-    for verb in shown(&all) {
-        blocks.push(block(verb));
-        blocks.extend(shown(verb).map(block));
-    }
+    blocks.extend(with_those_below(&all).iter().skip(1).map(block));
     blocks
-}
-
-fn shown(command: &Command) -> impl Iterator<Item = &Command> {
-    let verbs = command.get_subcommands();
-    verbs.filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
 }
 
 fn block(verb: &Command) -> Block {
