@@ -10,6 +10,7 @@ mod engine;
 mod exit;
 mod fleet;
 mod parse;
+mod pow;
 mod prompts;
 #[cfg(test)]
 mod reference;

@@ -11,10 +11,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
 use crate::clients::claude::plugin::{
-    self, MANIFEST, NoRoom, PRODUCT, PROGRAMS, config_folder, manifest_version, status_line_entry,
-    with_line, without_line,
+    self, NoRoom, PRODUCT, config_folder, manifest_version, status_line_entry, with_line,
+    without_line,
 };
 use crate::clients::{Hook, HookEvent};
+use crate::drive::plugin_files::{self, MANIFEST, PROGRAMS};
 use crate::engine::doctor::{NAME, PLUGIN, shell_word};
 use crate::engine::text::word;
 use crate::world::files::disk::{self, Durability};
@@ -244,7 +245,7 @@ fn lay_down() -> Result<Laid> {
 
 fn write_folder(folder: &Path, program: &Path) -> io::Result<()> {
     tree::remove(folder)?;
-    for (path, text) in plugin::plugin_files() {
+    for (path, text) in plugin_files::plugin_files() {
         let file = folder.join(path);
         disk::make_folder(file.parent().unwrap_or(folder))?;
         disk::write(&file, text.as_bytes(), Durability::Machine)?;
@@ -276,7 +277,7 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let files = tree::files(folder, FILES_MAX);
-    let strange = files.iter().find(|path| !plugin::is_plugin_file(path));
+    let strange = files.iter().find(|path| !plugin_files::is_plugin_file(path));
     let manifest = disk::read_text(&folder.join(MANIFEST), MANIFEST_BYTES).ok().flatten();
     let version = manifest.as_deref().and_then(manifest_version);
     let is_crews = strange.is_none() && (version.is_some() || files.is_empty());

@@ -13,6 +13,7 @@ pub mod find;
 pub mod install;
 pub mod meter;
 pub mod page;
+pub mod plugin_files;
 pub mod prompt;
 pub mod prove;
 pub mod resume;

@@ -8,7 +8,6 @@ pub mod fault;
 pub mod files;
 pub mod git;
 pub mod host;
-mod pow;
 pub mod process;
 pub mod recorded_environment;
 pub mod slots;

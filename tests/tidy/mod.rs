@@ -255,7 +255,7 @@ fn unsafe_code_stands_only_where_nothing_safe_will_do() {
     let allowed = [
         "benches/hook/call.rs",
         "benches/hook/weigh.rs",
-        "src/world/pow.rs",
+        "src/pow.rs",
         "src/world/process/groups.rs",
         "src/world/process/signals.rs",
         "tests/child.rs",

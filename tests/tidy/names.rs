@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use super::{none, pattern, product_of, source};
 
 /// Who may name the folder of which client beside `src/clients/`, and why.
-const MAY_NAME: [(&str, &str, &str); 4] = [
+const MAY_NAME: [(&str, &str, &str); 5] = [
     ("claude", "src/agents/claude/", "the agent prints the lines that the transcripts hold"),
     ("claude", "src/drive/install.rs", "crew is installed by this client's own commands"),
+    ("claude", "src/drive/plugin_files.rs", "these are the files of the plugin for this client"),
     ("claude", "src/drive/doctor/", "crew doctor looks at this client's own files"),
     ("claude", "src/demo/", "the demo plays this client"),
 ];

@@ -37,7 +37,7 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_pages() {
     let session = read("src/drive/session/mod.rs");
     let known = found(r#""([a-z-]+)" (?:=>|\|)"#, between(&session, "match name {", "_ =>"));
     assert_eq!(commands, known, "commands/ (left) and drive/session/mod.rs (right) differ");
-    let plugin = read("src/clients/claude/plugin.rs");
+    let plugin = read("src/drive/plugin_files.rs");
     let laid_down = found(r#"\("commands/([a-z-]+)\.md""#, &plugin);
     assert_eq!(commands, laid_down, "commands/ (left) and what is laid down (right) differ");
     let help = read("src/report/help/client.txt");

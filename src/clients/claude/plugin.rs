@@ -1,7 +1,7 @@
 //! crew as a plugin of Claude Code: what the client reports of itself and its plugins (`claude
 //! --version`, `claude plugin list --json`, `plugin.json`), where it keeps its settings, what they
-//! say about crew, the contents of the plugin's folder, and the entry for the status line. Pure: it
-//! names files and reads none. Text of another shape is an error or absent, never guessed at.
+//! say about crew, and the entry for the status line. Pure: it names files and reads none. Text of
+//! another shape is an error or absent, never guessed at.
 
 use std::path::{Path, PathBuf};
 
@@ -119,58 +119,6 @@ pub fn settings_files(config: Option<&Path>, folders: &[PathBuf]) -> Vec<(PathBu
         files.extend(super::CLAUDE_CODE.settings.iter().map(|name| (folder.join(name), false)));
     }
     files
-}
-
-/// The binary under its three names; it recognises a hook and a companion by the name it was called
-/// by.
-pub const PROGRAMS: [&str; 3] = ["bin/crew", "bin/crew-hook", "bin/crew-wake"];
-/// The manifest, which marks a folder as crew's.
-pub const MANIFEST: &str = ".claude-plugin/plugin.json";
-/// The hooks.
-pub const HOOKS: &str = "hooks/hooks.json";
-
-const REPOSITORY_HOOKS: &str = include_str!("../../../hooks/hooks.json");
-const COPIED: [(&str, &str); 9] = [
-    (MANIFEST, include_str!("../../../.claude-plugin/plugin.json")),
-    (".claude-plugin/marketplace.json", include_str!("../../../.claude-plugin/marketplace.json")),
-    ("commands/cancel-loop.md", include_str!("../../../commands/cancel-loop.md")),
-    ("commands/handoff.md", include_str!("../../../commands/handoff.md")),
-    ("commands/help.md", include_str!("../../../commands/help.md")),
-    ("commands/loop.md", include_str!("../../../commands/loop.md")),
-    ("commands/pause.md", include_str!("../../../commands/pause.md")),
-    ("commands/resume.md", include_str!("../../../commands/resume.md")),
-    ("commands/status.md", include_str!("../../../commands/status.md")),
-];
-
-/// Every file except the programs: its path and its text.
-pub fn plugin_files() -> Vec<(&'static str, String)> {
-    let copied = COPIED.iter().map(|(path, text)| (*path, (*text).to_owned()));
-    copied.chain([(HOOKS, hooks(REPOSITORY_HOOKS))]).collect()
-}
-
-/// Whether a path is one that this crew, an older one or a newer one writes.
-pub fn is_plugin_file(path: &Path) -> bool {
-    let within = |folder: &str| path.parent() == Some(Path::new(folder));
-    let is_command = within("commands") && path.extension().is_some_and(|it| it == "md");
-    // The Finder of macOS leaves this file in every folder it opens.
-    let is_mark = path.file_name().is_some_and(|name| name == ".DS_Store");
-    let known = PROGRAMS.iter().chain(&[HOOKS]).chain(COPIED.iter().map(|(path, _)| path));
-    is_command || is_mark || known.into_iter().any(|ours| path == Path::new(ours))
-}
-
-/// How the repository's hooks start the binary by a shell, and the program that stands for it.
-const LAUNCHED: [(&str, &str); 2] = [
-    (r#""exec sh \"${CLAUDE_PLUGIN_ROOT}/bin/launch\" hook --companion""#, "bin/crew-wake"),
-    (r#""exec sh \"${CLAUDE_PLUGIN_ROOT}/bin/launch\" hook""#, "bin/crew-hook"),
-];
-
-/// The hooks of an installed plugin. With `args`, even empty, the client starts the program itself:
-/// no shell splits a path with blanks.
-fn hooks(repository: &str) -> String {
-    LAUNCHED.iter().fold(repository.to_owned(), |hooks, (launched, program)| {
-        let direct = format!(r#""${{CLAUDE_PLUGIN_ROOT}}/{program}", "args": []"#);
-        hooks.replace(launched, &direct)
-    })
 }
 
 const KEY: &str = "statusLine";
@@ -313,66 +261,6 @@ mod plugin_tests {
         assert_eq!(settings_variables(text), expected);
         for junk in ["", "{", "[]", r#"{"env":7}"#, r#"{"env":["A"]}"#] {
             assert_eq!(settings_variables(junk), [], "{junk}");
-        }
-    }
-}
-
-#[cfg(test)]
-mod contents_tests {
-    use super::*;
-    use crate::clients::claude::plugin::manifest_version;
-
-    fn handlers(text: &str) -> Vec<Value> {
-        let hooks: Value = serde_json::from_str(text).unwrap();
-        let events = hooks["hooks"].as_object().unwrap().values();
-        let groups = events.flat_map(|event| event.as_array().unwrap());
-        groups.flat_map(|group| group["hooks"].as_array().unwrap().clone()).collect()
-    }
-
-    #[test]
-    fn only_the_way_to_start_the_binary_differs_from_the_repositorys_hooks() {
-        let generated = hooks(REPOSITORY_HOOKS);
-        for (ours, theirs) in handlers(&generated).iter().zip(handlers(REPOSITORY_HOOKS)) {
-            let launcher = theirs["command"].as_str().unwrap();
-            let arguments = launcher.rsplit_once("bin/launch\" ").unwrap().1;
-            let program = match arguments {
-                "hook" => "${CLAUDE_PLUGIN_ROOT}/bin/crew-hook",
-                "hook --companion" => "${CLAUDE_PLUGIN_ROOT}/bin/crew-wake",
-                other => panic!("no program of crew's stands for `{other}`"),
-            };
-            assert_eq!((&ours["command"], &ours["args"]), (&json!(program), &json!([])));
-        }
-        let stripped = |text: &str| {
-            let mut all: Value = serde_json::from_str(text).unwrap();
-            for event in all["hooks"].as_object_mut().unwrap().values_mut() {
-                for group in event.as_array_mut().unwrap() {
-                    for handler in group["hooks"].as_array_mut().unwrap() {
-                        let fields = handler.as_object_mut().unwrap();
-                        fields.remove("command");
-                        fields.remove("args");
-                    }
-                }
-            }
-            all
-        };
-        assert_eq!(stripped(&generated), stripped(REPOSITORY_HOOKS));
-    }
-
-    #[test]
-    fn the_plugin_has_the_version_of_the_binary() {
-        assert_eq!(manifest_version(COPIED[0].1).as_deref(), Some(env!("CARGO_PKG_VERSION")));
-    }
-
-    #[test]
-    fn what_no_crew_lays_down_is_not_ours() {
-        for path in
-            ["bin/crew", "commands/of-a-later-crew.md", "hooks/hooks.json", "hooks/.DS_Store"]
-        {
-            assert!(is_plugin_file(Path::new(path)), "{path}");
-        }
-        for path in ["Cargo.toml", "src/main.rs", "commands/deep/er.md", "bin/launch", ".git/HEAD"]
-        {
-            assert!(!is_plugin_file(Path::new(path)), "{path}");
         }
     }
 }

@@ -7,11 +7,11 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{Findings, TEXT_BYTES, VERSION, first_line};
-use crate::clients::claude::plugin::{HOOKS, MANIFEST, PROGRAMS};
 use crate::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
 use crate::clients::claude::plugin::{
     client_version, crew_version, manifest_version, marketplace_folder, plugins, settings,
 };
+use crate::drive::plugin_files::{HOOKS, MANIFEST, PROGRAMS};
 use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
 use crate::world::files::{disk, tree};
 use crate::world::{client, env, git};

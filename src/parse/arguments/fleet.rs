@@ -58,7 +58,7 @@ pub struct FleetCleanArgs {
     pub yes: bool,
 }
 
-const AFTER_RUN: &str = include_str!("../../report/help/fleet_run.txt").trim_ascii_end();
+const AFTER_RUN: &str = include_str!("fleet_run.txt").trim_ascii_end();
 
 /// `crew fleet run`.
 #[derive(Args, Clone, Debug, Default)]
