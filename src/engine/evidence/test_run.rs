@@ -1,5 +1,5 @@
 //! What the output of a check says about its tests: how many of which end, and each test that was
-//! named. It can only lower what an exit status means, never raise it (DESIGN §12).
+//! named. It can only lower what an exit status means, never raise it (docs/design/claims.md).
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
