@@ -13,7 +13,8 @@ use crate::engine::record::Outcome;
 use crate::engine::text::is_word_of;
 use crate::parse::amounts;
 use crate::parse::arguments::{
-    FleetArgs, OutputArgs, ResumeArgs, RunArgs, SetArgs, cluster, iteration, whole,
+    FleetArgs, OutputArgs, ResumeArgs, RunArgs, SetArgs, parse_cluster, parse_count,
+    parse_iteration,
 };
 use crate::parse::settings::options::one_of;
 use crate::report::help;
@@ -37,9 +38,8 @@ pub struct Cli {
 fn with_examples(verb: Command) -> Command {
     let mut parts = BELOW.split("== ").filter_map(|part| part.split_once('\n'));
     match parts.find(|(name, _)| *name == verb.get_name()) {
-        Some((_, text)) => {
-            verb.after_help(text.trim_ascii().replace("{agents}", &agents::known().join(", ")))
-        }
+        Some((_, text)) => verb
+            .after_help(text.trim_ascii().replace("{agents}", &agents::known_names().join(", "))),
         None => verb,
     }
 }
@@ -227,7 +227,7 @@ pub struct StatusArgs {
     #[arg(long)]
     pub all: bool,
     /// What happened on this machine, and what needs you: 12h
-    #[arg(long, value_name = "D", value_parser = amounts::duration, conflicts_with_all = ["all", "name"])]
+    #[arg(long, value_name = "D", value_parser = amounts::parse_duration, conflicts_with_all = ["all", "name"])]
     pub since: Option<Duration>,
     /// Print JSON, for programs; every object has a "schema"
     #[arg(long)]
@@ -247,10 +247,10 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "OUTCOME", value_parser = one_of(Outcome::ALL), hide_possible_values = true)]
     pub outcome: Option<Outcome>,
     /// Only loops that worked within this time: 90m, 2d
-    #[arg(long, value_name = "D", value_parser = amounts::duration)]
+    #[arg(long, value_name = "D", value_parser = amounts::parse_duration)]
     pub since: Option<Duration>,
     /// At most N loops; 0 = all
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse_count)]
     pub limit: u32,
     /// Print JSON, for programs; every object has a "schema"
     #[arg(long)]
@@ -265,10 +265,10 @@ pub struct ShowArgs {
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
     /// One iteration with all its evidence
-    #[arg(long, value_name = "N", value_parser = iteration)]
+    #[arg(long, value_name = "N", value_parser = parse_iteration)]
     pub iteration: Option<u32>,
     /// Only the last N iterations
-    #[arg(long, value_name = "N", value_parser = iteration, conflicts_with_all = ["iteration", "log"])]
+    #[arg(long, value_name = "N", value_parser = parse_iteration, conflicts_with_all = ["iteration", "log"])]
     pub last: Option<u32>,
     /// Only failed, timed-out, skipped, interrupted, no-progress
     #[arg(long, value_name = "KIND", value_parser = ["failed", "timed-out", "skipped", "interrupted", "no-progress"])]
@@ -303,7 +303,7 @@ pub struct CleanArgs {
     /// Only loops that ended longer ago than this: 90m (30d)
     ///
     /// 30d unless a loop is named.
-    #[arg(long, value_name = "D", value_parser = amounts::duration)]
+    #[arg(long, value_name = "D", value_parser = amounts::parse_duration)]
     pub older_than: Option<Duration>,
     /// Remove without asking
     #[arg(long)]
@@ -322,7 +322,7 @@ pub struct DoctorArgs {
     /// Look at a compute node of a cluster: slurm or slurm:HOST
     ///
     /// It starts one small job there; slurm:HOST by ssh to its login node.
-    #[arg(long, value_name = "EXECUTOR", value_parser = cluster)]
+    #[arg(long, value_name = "EXECUTOR", value_parser = parse_cluster)]
     pub on: Option<String>,
     /// With --on: the agent to look for (the one used here)
     #[arg(long, value_name = "NAME")]

@@ -74,7 +74,7 @@ fn the_page_of_a_run_shows_the_options_people_use_and_names_the_number_of_the_ot
 
 #[test]
 fn the_pages_of_a_run_and_of_a_resume_name_every_agent() {
-    let names = format!("Agents: {}; or one", agents::known().join(", "));
+    let names = format!("Agents: {}; or one", agents::known_names().join(", "));
     for verb in ["run", "resume"] {
         let page = Cli::command();
         let below = page.find_subcommand(verb).unwrap().get_after_help().unwrap().to_string();

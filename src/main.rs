@@ -93,7 +93,7 @@ fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let help = command.get_bin_name().unwrap_or("crew");
     let help = example.unwrap_or_else(|| format!("{help} --help"));
     let unknown = arguments::unknown_command(error, words, &prompts::procedures::NAMES);
-    unknown.unwrap_or_else(|| UsageError::of(error, &help))
+    unknown.unwrap_or_else(|| UsageError::from_clap(error, &help))
 }
 
 /// Prints the page of help of the command that was typed. It contains only crew's own text, in

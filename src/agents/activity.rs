@@ -21,17 +21,17 @@ const SHOWN_CHARS: usize = 2000;
 pub(super) const KEPT_BYTES: usize = 256 * 1024;
 
 /// Text that is safe on a person's terminal: bounded and without control sequences.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn sanitize_text(text: &str) -> String {
     plain(start(text.trim_end(), SHOWN_CHARS))
 }
 
 /// How an agent's closing event reports an error.
 pub(super) fn says_error(what: &str) -> String {
-    format!("the agent's closing event says error: {}", shown(what))
+    format!("the agent's closing event says error: {}", sanitize_text(what))
 }
 
 /// Adds a text to a list, once, until the list is full.
-pub(super) fn note(list: &mut Vec<String>, text: &str) {
+pub(super) fn push_once(list: &mut Vec<String>, text: &str) {
     const LISTED: usize = 50;
     const CHARACTERS: usize = 200;
     let text = plain(start(text.trim(), CHARACTERS));
@@ -75,14 +75,14 @@ const NAME_CHARS: usize = 60;
 const TOOLS: &str = include_str!("tools.txt");
 
 /// The verb for a tool; its own name where none is known.
-fn verb(tool: &str) -> &str {
+fn tool_verb(tool: &str) -> &str {
     let known = rows(TOOLS).find(|(_, names)| is_word_of(names, tool));
     known.map_or_else(|| start(tool, NAME_CHARS), |(verb, _)| verb)
 }
 
 /// A line that is no known event, as a step. A broken event is not text, and is too long to show.
-pub(super) fn printed(line: &str) -> Option<Activity> {
-    let text = shown(line);
+pub(super) fn parse_printed(line: &str) -> Option<Activity> {
+    let text = sanitize_text(line);
     let is_shown = !text.is_empty() && !line.trim_start().starts_with('{');
     is_shown.then_some(Activity::Printed(text))
 }
@@ -107,14 +107,14 @@ impl ToolCall {
 
     /// The call that an event reports, from pointers to the tool's name and its arguments. Files
     /// below `folder` are shown relative to it.
-    pub(super) fn of(event: &Value, tool: &str, arguments: &str, folder: &str) -> Self {
+    pub(super) fn from_event(event: &Value, tool: &str, arguments: &str, folder: &str) -> Self {
         let tool = event.text(tool).unwrap_or("a tool");
         let arguments = event.pointer(arguments).unwrap_or(&Value::Null);
         let subject = words_of(SUBJECTS).find_map(|name| arguments[name].as_str());
         let subject = start(subject.unwrap_or_default(), SUBJECT_CHARS);
         let below = subject.strip_prefix(folder).filter(|_| !folder.is_empty());
         let below = below.and_then(|below| below.strip_prefix('/'));
-        Self { lines: lines_of(arguments), ..Self::new(verb(tool), below.unwrap_or(subject)) }
+        Self { lines: lines_of(arguments), ..Self::new(tool_verb(tool), below.unwrap_or(subject)) }
     }
 
     /// The result of this call, if it is worth a word.
@@ -127,10 +127,10 @@ impl ToolCall {
         if self.verb == RUN {
             return Some(came_to(output, exit, is_failure));
         }
-        is_failure.then(|| why(output))
+        is_failure.then(|| render_failure(output))
     }
 
-    fn line(&self) -> String {
+    fn render_line(&self) -> String {
         let lines = self.lines.map(|(added, removed)| match (added, removed) {
             (added, 0) => format!("  +{added}"),
             (added, removed) => format!("  +{added} -{removed}"),
@@ -140,7 +140,7 @@ impl ToolCall {
 }
 
 /// The lines for steps that follow each other, without the last line break; `None` without steps.
-pub fn text(steps: &[Activity]) -> Option<String> {
+pub fn render_steps(steps: &[Activity]) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     for step in steps {
         let line = match (step, lines.pop()) {
@@ -149,7 +149,7 @@ pub fn text(steps: &[Activity]) -> Option<String> {
             }
             (step, before) => {
                 lines.extend(before);
-                step.line()
+                step.render_line()
             }
         };
         lines.push(line);
@@ -158,20 +158,20 @@ pub fn text(steps: &[Activity]) -> Option<String> {
 }
 
 impl Activity {
-    fn line(&self) -> String {
+    fn render_line(&self) -> String {
         match self {
-            Self::Said(words) => quoted(words),
-            Self::Called(call) => call.line(),
+            Self::Said(words) => quote_words(words),
+            Self::Called(call) => call.render_line(),
             Self::Ended { result, is_next: true, .. } => format!("{:<6} → {result}", ""),
-            Self::Ended { call, result, .. } => format!("{}  → {result}", call.line()),
+            Self::Ended { call, result, .. } => format!("{}  → {result}", call.render_line()),
             Self::Noted(text) | Self::Printed(text) => text.clone(),
         }
     }
 }
 
 /// An agent's words, in quotation marks and aligned behind the first.
-fn quoted(words: &str) -> String {
-    let words = shown(words.trim());
+fn quote_words(words: &str) -> String {
+    let words = sanitize_text(words.trim());
     let lines: Vec<&str> = words.lines().collect();
     format!("\"{}\"", lines.join("\n ")).replace("\n \n", "\n\n")
 }
@@ -179,7 +179,7 @@ fn quoted(words: &str) -> String {
 /// The lines that a call with these arguments adds and removes; `None` where it changes none.
 fn lines_of(arguments: &Value) -> Option<(usize, usize)> {
     let of = |edit: &Value, (old, new): (&str, &str)| {
-        Some(changed(edit[old].as_str().unwrap_or_default(), edit[new].as_str()?))
+        Some(count_changed_lines(edit[old].as_str().unwrap_or_default(), edit[new].as_str()?))
     };
     let edits = arguments.list("/edits").iter().filter_map(|edit| of(edit, EDITS[0]));
     let sum = edits.reduce(|one, other| (one.0 + other.0, one.1 + other.1));
@@ -187,7 +187,7 @@ fn lines_of(arguments: &Value) -> Option<(usize, usize)> {
 }
 
 /// How many lines an edit adds and removes, without those that it keeps at both ends.
-fn changed(old: &str, new: &str) -> (usize, usize) {
+fn count_changed_lines(old: &str, new: &str) -> (usize, usize) {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let (old, new) = (&old[same..], &new[same..]);
@@ -198,17 +198,17 @@ fn changed(old: &str, new: &str) -> (usize, usize) {
 /// The result of a command: its tests, its exit status, or why it failed; "ok" otherwise.
 fn came_to(output: &str, exit: Option<i64>, is_failure: bool) -> String {
     let mut tests = TestOutput::new();
-    end_bytes(output, OUTPUT_BYTES).lines().for_each(|line| tests.line(line));
+    end_bytes(output, OUTPUT_BYTES).lines().for_each(|line| tests.take_line(line));
     match (tests.report().filter(|run| run.ran() || run.has_failed()), exit) {
-        (Some(run), _) if run.has_failed() => failed(&run),
+        (Some(run), _) if run.has_failed() => render_test_run(&run),
         (Some(run), _) if !is_failure && run.passed > 0 => format!("{} passed", run.passed),
         (_, Some(0) | None) if !is_failure => "ok".to_owned(),
         (_, Some(exit)) => format!("exit {exit}"),
-        (_, None) => why(output),
+        (_, None) => render_failure(output),
     }
 }
 
-fn failed(run: &TestRun) -> String {
+fn render_test_run(run: &TestRun) -> String {
     match (run.failed, run.passed) {
         (0, _) => "not all tests could be run".to_owned(),
         (failed, 0) => format!("{failed} failed"),
@@ -217,7 +217,7 @@ fn failed(run: &TestRun) -> String {
 }
 
 /// "failed: the first line of what was said about it".
-fn why(output: &str) -> String {
+fn render_failure(output: &str) -> String {
     let line = output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     if line.is_empty() { "failed".to_owned() } else { format!("failed: {}", clip(line, WHY_CHARS)) }
 }
@@ -246,7 +246,7 @@ mod tests {
             ended(false),
             Activity::Said("Expiry compared local time with UTC.\nFixing it.".to_owned()),
         ];
-        insta::assert_snapshot!(text(&steps).unwrap(), @r#"
+        insta::assert_snapshot!(render_steps(&steps).unwrap(), @r#"
         read   src/reset/token.rs
         edit   src/reset/token.rs  +14 -3
         write  src/new.rs  +9
@@ -256,8 +256,8 @@ mod tests {
         "Expiry compared local time with UTC.
          Fixing it."
         "#);
-        assert_eq!(text(&[ended(true)]).unwrap(), "       → 1 failed");
-        assert_eq!(text(&[]), None);
+        assert_eq!(render_steps(&[ended(true)]).unwrap(), "       → 1 failed");
+        assert_eq!(render_steps(&[]), None);
     }
 
     #[test]
@@ -272,11 +272,16 @@ mod tests {
         ];
         for (arguments, subject, lines) in table {
             let event = format!(r#"{{"tool":"Bash","with":{arguments}}}"#);
-            let call = ToolCall::of(&serde_json::from_str(&event).unwrap(), "/tool", "/with", "/a");
+            let call = ToolCall::from_event(
+                &serde_json::from_str(&event).unwrap(),
+                "/tool",
+                "/with",
+                "/a",
+            );
             assert_eq!(call.verb, RUN);
             assert_eq!((&*call.subject, call.lines), (subject, lines), "{arguments:.99}");
         }
-        assert_eq!(ToolCall::of(&Value::Null, "/tool", "/with", "").verb, "a tool");
+        assert_eq!(ToolCall::from_event(&Value::Null, "/tool", "/with", "").verb, "a tool");
         let edits = r#"{"edits":[{"old_string":"1","new_string":"2\n3"},7,{"new_string":"4"}]}"#;
         assert_eq!(lines_of(&serde_json::from_str(edits).unwrap()), Some((3, 1)));
     }
@@ -290,7 +295,7 @@ mod tests {
             ("", "a\nb", (2, 0)),
             ("a", "a", (0, 0)),
         ] {
-            assert_eq!(changed(old, new), expected, "{old:?} {new:?}");
+            assert_eq!(count_changed_lines(old, new), expected, "{old:?} {new:?}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::clients::FieldsByPointer;
 use serde_json::Value;
 
-use super::activity::{Activity, RUN, ToolCall, shown};
+use super::activity::{Activity, RUN, ToolCall, sanitize_text};
 use super::events::AgentEvents;
 use super::service::ServiceFailure;
 use super::turn::AgentTurn;
@@ -25,7 +25,7 @@ const TOKENS: [&str; 4] =
 pub(super) struct Codex;
 
 impl AgentEvents for Codex {
-    fn event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
+    fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
         match event.word("/type") {
             "turn.started" => {
                 turn.begins_turn();
@@ -33,44 +33,46 @@ impl AgentEvents for Codex {
             }
             "turn.completed" => {
                 if event["usage"].is_object() {
-                    turn.uses(event["usage"].tokens(TOKENS));
+                    turn.set_tokens(event["usage"].tokens(TOKENS));
                 }
-                turn.works();
-                turn.closes(Ok(()));
+                turn.clear_failure();
+                turn.close_turn(Ok(()));
             }
             "turn.failed" => {
-                failed(turn, event.text("/error/message").unwrap_or("turn failed"));
-                turn.closes(Ok(()));
+                take_failure(turn, event.text("/error/message").unwrap_or("turn failed"));
+                turn.close_turn(Ok(()));
             }
-            "error" => failed(turn, event.text("/message").unwrap_or("error")),
-            kind if kind.starts_with("item.") => item(turn, kind, &event["item"]),
+            "error" => take_failure(turn, event.text("/message").unwrap_or("error")),
+            kind if kind.starts_with("item.") => take_item(turn, kind, &event["item"]),
             _ => {}
         }
     }
 }
 
-fn item(turn: &mut AgentTurn, kind: &str, item: &Value) {
+fn take_item(turn: &mut AgentTurn, kind: &str, item: &Value) {
     let (is_begun, is_over) = (kind == "item.started", kind == "item.completed");
     let (id, what) = (item.word("/id"), item.word("/type"));
     if !["", "error"].contains(&what) {
-        turn.works();
+        turn.clear_failure();
     }
     match what {
-        "agent_message" if is_over => turn.says(item.word("/text")),
-        "error" => item.text("/message").into_iter().for_each(|it| turn.notes(it)),
+        "agent_message" if is_over => turn.add_words(item.word("/text")),
+        "error" => item.text("/message").into_iter().for_each(|it| turn.show_note(it)),
         // Words, thoughts, and a list that stays open for the whole turn are no work.
         "" | "agent_message" | "reasoning" | "todo_list" => {}
-        "file_change" if is_begun => turn.begins(id, None),
-        what if is_begun => turn.calls(id, call(what, item)),
+        "file_change" if is_begun => turn.begin_call(id, None),
+        what if is_begun => turn.show_call(id, call_of_item(what, item)),
         what if is_over && item.is("/status", "declined") => {
-            let call = call(what, item);
+            let call = call_of_item(what, item);
             turn.is_denied(id, &format!("{} {}", call.verb, call.subject));
         }
         what if is_over => {
             let output = item.first(&["/aggregated_output", "/message"]).unwrap_or_default();
-            turn.ends(id, output, item.exit("/exit_code"), item.is("/status", "failed"));
+            turn.end_call(id, output, item.exit("/exit_code"), item.is("/status", "failed"));
             if what == "file_change" {
-                turn.see(item.list("/changes").iter().map(file).map(Activity::Called));
+                turn.show_steps(
+                    item.list("/changes").iter().map(call_of_change).map(Activity::Called),
+                );
             }
         }
         _ => {}
@@ -78,33 +80,33 @@ fn item(turn: &mut AgentTurn, kind: &str, item: &Value) {
 }
 
 /// Codex may retry after an error; the following events show whether that succeeded.
-fn failed(turn: &mut AgentTurn, message: &str) {
+fn take_failure(turn: &mut AgentTurn, message: &str) {
     if message.contains(CUT) {
         turn.end.cut = true;
-        return turn.notes(message);
+        return turn.show_note(message);
     }
     let Some((_, words)) = message.strip_prefix(RETRY).and_then(|it| it.split_once('(')) else {
-        return turn.fails(ServiceFailure::of(None, message));
+        return turn.set_failure(ServiceFailure::from_status(None, message));
     };
-    let failure = ServiceFailure::of(None, words.trim_end().trim_end_matches(')'));
+    let failure = ServiceFailure::from_status(None, words.trim_end().trim_end_matches(')'));
     // Other failures it meets again within seconds; a silence after them is the model at work.
     let longest = if failure.is_limit() { None } else { Some(Duration::ZERO) };
-    turn.retries(failure, longest);
+    turn.begin_retry(failure, longest);
 }
 
 /// The call of an item of this kind.
-fn call(what: &str, item: &Value) -> ToolCall {
+fn call_of_item(what: &str, item: &Value) -> ToolCall {
     let with = item.first(&["/command", "/tool", "/query"]).unwrap_or_default();
     match what {
         "command_execution" => ToolCall::new(RUN, &of_the_shell(with)),
         "web_search" => ToolCall::new("search", with),
         "file_change" => ToolCall::new("edit", with),
-        other => ToolCall::new(&shown(&other.replace('_', " ")), with),
+        other => ToolCall::new(&sanitize_text(&other.replace('_', " ")), with),
     }
 }
 
 /// A change of a file as a call.
-fn file(change: &Value) -> ToolCall {
+fn call_of_change(change: &Value) -> ToolCall {
     let verb = match change.word("/kind") {
         "add" => "write",
         "delete" => "delete",

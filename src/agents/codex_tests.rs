@@ -1,8 +1,8 @@
 use chrono::{DateTime, FixedOffset};
 
 use crate::agents::Report;
-use crate::agents::find;
-use crate::agents::reader;
+use crate::agents::create_reader;
+use crate::agents::find_agent;
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError};
 use crate::engine::claim::Claim;
 use crate::engine::claim::promise::Promise;
@@ -14,8 +14,8 @@ const NAME: &str = "codex";
 const SAMPLE: &str = include_str!("../../tests/fixtures/codex/sample.jsonl");
 
 fn read(lines: &str) -> (Report, Vec<String>) {
-    let mut reader = reader(&find(NAME).unwrap());
-    let seen = lines.lines().filter_map(|line| reader.line(line)).collect();
+    let mut reader = create_reader(&find_agent(NAME).unwrap());
+    let seen = lines.lines().filter_map(|line| reader.render_line(line)).collect();
     (reader.report(now()), seen)
 }
 
@@ -53,10 +53,10 @@ fn the_sample_is_read_to_its_final_message_and_its_tokens() {
 
 #[test]
 fn a_tool_is_open_from_its_beginning_to_its_end() {
-    let mut reader = reader(&find(NAME).unwrap());
+    let mut reader = create_reader(&find_agent(NAME).unwrap());
     let mut open = Vec::new();
     for line in SAMPLE.lines() {
-        reader.line(line);
+        reader.render_line(line);
         open.push(reader.tool_is_open());
     }
     // In order: thread, turn, list, thought; command started; command ended, change, message, list

@@ -37,7 +37,7 @@ pub(super) struct Copilot {
 }
 
 impl AgentEvents for Copilot {
-    fn event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
+    fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
         let data = &event["data"];
         let id = data.word("/toolCallId");
         let is_subagent = event["agentId"].is_string() || data["parentToolCallId"].is_string();
@@ -53,13 +53,13 @@ impl AgentEvents for Copilot {
             "assistant.turn_end" if !self.has_message => self.cuts = self.cuts.saturating_add(1),
             "model.call_start" => {
                 turn.works_with(data.text("/model"));
-                turn.asks();
+                turn.ask_again();
             }
-            "model.call_failure" => turn.retries(failure(data, "/errorMessage"), None),
+            "model.call_failure" => turn.begin_retry(parse_failure(data, "/errorMessage"), None),
             "assistant.message" => {
                 self.has_message = true;
                 turn.works_with(data.text("/model"));
-                turn.says(data.word("/content"));
+                turn.add_words(data.word("/content"));
                 if data.list("/toolRequests").is_empty() {
                     turn.end.cut = self.cuts >= CUTS_MAX;
                 } else {
@@ -68,7 +68,7 @@ impl AgentEvents for Copilot {
                 self.cuts = 0;
             }
             "tool.execution_start" => {
-                turn.calls(id, ToolCall::of(data, "/toolName", "/arguments", ""));
+                turn.show_call(id, ToolCall::from_event(data, "/toolName", "/arguments", ""));
             }
             "tool.execution_complete" if data.is("/error/code", "denied") => {
                 turn.is_denied(id, "a tool");
@@ -76,15 +76,15 @@ impl AgentEvents for Copilot {
             "tool.execution_complete" => {
                 let output = data.first(&["/result/content", "/error/message"]).unwrap_or_default();
                 let exit = data.exit("/shellExecution/exitCode");
-                turn.ends(id, output, exit, data["success"] == false);
+                turn.end_call(id, output, exit, data["success"] == false);
             }
-            "session.error" => turn.fails(failure(data, "/message")),
+            "session.error" => turn.set_failure(parse_failure(data, "/message")),
             "abort" => turn.goes_on(),
-            "result" if event.number("/exitCode") == Some(0.0) => turn.closes(Ok(())),
+            "result" if event.number("/exitCode") == Some(0.0) => turn.close_turn(Ok(())),
             "result" => {
                 let code =
                     event.exit("/exitCode").map_or("unknown".to_owned(), |it| it.to_string());
-                turn.closes(Err(says_error(&format!("exit code {code}"))));
+                turn.close_turn(Err(says_error(&format!("exit code {code}"))));
             }
             _ => {}
         }
@@ -97,24 +97,24 @@ impl AgentEvents for Copilot {
     }
 
     fn usage_file(&mut self, turn: &mut AgentTurn, text: &str) {
-        turn.usage = used(text);
+        turn.usage = parse_usage(text);
     }
 }
 
 /// The failure with its words there. GitHub answers 403 to who asks too often, too: the kind of
 /// error comes before the status beside it.
-fn failure(data: &Value, words: &str) -> ServiceFailure {
+fn parse_failure(data: &Value, words: &str) -> ServiceFailure {
     let status = match data.word("/errorType") {
         "authentication" | "authorization" => Some(401),
         "quota" => Some(402),
         "rate_limit" => Some(429),
         _ => data.status("/statusCode"),
     };
-    ServiceFailure::of(status, data.word(words))
+    ServiceFailure::from_status(status, data.word(words))
 }
 
 /// What the whole process used, by model; `None` where the file does not say.
-fn used(file: &str) -> Option<Usage> {
+fn parse_usage(file: &str) -> Option<Usage> {
     let file = parse_object(file.as_bytes()).ok()?;
     let mut sum = Usage::default();
     for (model, used) in file.members("/modelMetrics")? {

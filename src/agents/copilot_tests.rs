@@ -1,8 +1,8 @@
 use super::*;
 use chrono::DateTime;
 
-use crate::agents::find;
-use crate::agents::reader;
+use crate::agents::create_reader;
+use crate::agents::find_agent;
 use crate::agents::tests::told;
 
 const NAME: &str = "copilot";
@@ -116,8 +116,8 @@ fn what_is_denied_is_named_and_a_call_is_shown_with_its_result() {
 {"type":"tool.execution_complete","data":{"toolCallId":"3","success":true,"shellExecution":{"exitCode":2},"result":{"content":"oops"}}}
 {"type":"tool.execution_start","data":{"toolCallId":"4","toolName":"bash","arguments":{"command":"kill"}}}
 {"type":"tool.execution_complete","data":{"toolCallId":"4","success":true,"shellExecution":{"exitCode":-1},"result":{"content":""}}}"#;
-    let mut reader = reader(&find(NAME).unwrap());
-    let seen: Vec<String> = stream.lines().filter_map(|line| reader.line(line)).collect();
+    let mut reader = create_reader(&find_agent(NAME).unwrap());
+    let seen: Vec<String> = stream.lines().filter_map(|line| reader.render_line(line)).collect();
     insta::assert_snapshot!(seen.join("\n"), @"
     run    touch x
     denied: run touch x
@@ -137,12 +137,12 @@ fn what_was_used_is_read_from_the_file_it_leaves() {
     let file = r#"{"totalPremiumRequestCost":1,"modelMetrics":{
         "m-1":{"requests":{"count":2},"usage":{"inputTokens":2000,"outputTokens":100,"cacheReadTokens":1600,"cacheWriteTokens":40}},
         "m-2":{"usage":{"inputTokens":10,"outputTokens":"many"}}}}"#;
-    let sum = used(file).unwrap();
+    let sum = parse_usage(file).unwrap();
     assert_eq!(sum.text(false).as_deref(), Some("2k tokens of m-1, m-2, of unknown price"));
     let tokens =
         (sum.tokens.input, sum.tokens.cache_read, sum.tokens.cache_write, sum.tokens.output);
     assert_eq!((tokens, sum.lost), ((370, 1600, 40, 100), false));
     for junk in ["", "[]", "{}", r#"{"modelMetrics":[]}"#, "{\"modelMetrics\":{"] {
-        assert_eq!(used(junk), None, "{junk}");
+        assert_eq!(parse_usage(junk), None, "{junk}");
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use chrono::{DateTime, FixedOffset};
 use serde_json::Value;
 
-use super::activity::{self, Activity, printed, shown};
+use super::activity::{self, Activity, parse_printed, sanitize_text};
 use super::service::ServiceWait;
 use super::turn::{AgentTurn, Report};
 use crate::clients::parse_object;
@@ -18,13 +18,13 @@ use crate::engine::usage::Usage;
 /// What the output of one agent means.
 pub(super) trait AgentEvents: fmt::Debug {
     /// Takes an event, and the line that holds it.
-    fn event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str);
+    fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str);
 
     /// Takes a line of standard output.
-    fn line(&mut self, turn: &mut AgentTurn, line: &str) {
+    fn take_line(&mut self, turn: &mut AgentTurn, line: &str) {
         match parse_object(line.as_bytes()) {
-            Ok(event) => self.event(turn, &event, line),
-            Err(_) => turn.see(printed(line)),
+            Ok(event) => self.take_event(turn, &event, line),
+            Err(_) => turn.show_steps(parse_printed(line)),
         }
     }
 
@@ -57,14 +57,14 @@ impl OutputReader {
     }
 
     /// Takes one line of standard output, without its line break; returns what it means.
-    pub fn read(&mut self, line: &str) -> Vec<Activity> {
-        self.events.line(&mut self.turn, line);
+    pub fn take_line(&mut self, line: &str) -> Vec<Activity> {
+        self.events.take_line(&mut self.turn, line);
         self.turn.take_seen()
     }
 
     /// The same, as text for a person.
-    pub fn line(&mut self, line: &str) -> Option<String> {
-        activity::text(&self.read(line))
+    pub fn render_line(&mut self, line: &str) -> Option<String> {
+        activity::render_steps(&self.take_line(line))
     }
 
     /// Takes one line of standard error. It is never an event, and may be read late: that an agent
@@ -82,8 +82,8 @@ impl OutputReader {
 
     /// Whether it only waits for the model's service, as it told last. `now` is on the user's
     /// clock.
-    pub fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        self.turn.waits(now)
+    pub fn service_wait(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+        self.turn.service_wait(now)
     }
 
     /// Whether a tool call or a background task of the agent is open, so that silence counts as
@@ -119,13 +119,13 @@ pub(super) struct Text {
 }
 
 impl Text {
-    pub(super) fn marked(mark: Option<String>) -> Self {
+    pub(super) fn with_mark(mark: Option<String>) -> Self {
         Self { mark, ..Self::default() }
     }
 
     /// The line without the agent's own mark: where that is coloured, or on the first line.
     /// Elsewhere the same characters are the agent's words, such as a quote.
-    fn unmarked<'line>(&self, line: &'line str) -> &'line str {
+    fn strip_mark<'line>(&self, line: &'line str) -> &'line str {
         let Some(mark) = &self.mark else { return line };
         let mut rest = line;
         while let Some((code, after)) =
@@ -140,25 +140,25 @@ impl Text {
 }
 
 impl AgentEvents for Text {
-    fn event(&mut self, _turn: &mut AgentTurn, _event: &Value, _line: &str) {}
+    fn take_event(&mut self, _turn: &mut AgentTurn, _event: &Value, _line: &str) {}
 
-    fn line(&mut self, turn: &mut AgentTurn, line: &str) {
+    fn take_line(&mut self, turn: &mut AgentTurn, line: &str) {
         // One line may be longer than everything that is kept.
-        let words = end(self.unmarked(line), KEPT_BYTES);
+        let words = end(self.strip_mark(line), KEPT_BYTES);
         self.tail.push_str(words);
         self.tail.push('\n');
         // Cutting moves everything that is kept, so it happens rarely.
         if self.tail.len() > 2 * KEPT_BYTES {
             self.tail = end(&self.tail, KEPT_BYTES).to_owned();
         }
-        turn.see([Activity::Printed(shown(line))]);
+        turn.show_steps([Activity::Printed(sanitize_text(line))]);
     }
 
     fn end(&mut self, turn: &mut AgentTurn) {
         let message = plain(end(&self.tail, KEPT_BYTES));
         turn.words = (!message.trim().is_empty()).then(|| message.trim_end().to_owned());
         (turn.words_are_last, turn.may_echo) = (true, true);
-        turn.closes(Ok(()));
+        turn.close_turn(Ok(()));
     }
 
     fn usage(&self, _turn: &AgentTurn) -> Option<Usage> {
@@ -173,13 +173,13 @@ mod tests {
     use crate::engine::claim::{Claim, NearMiss};
 
     fn marked(mark: Option<&str>) -> OutputReader {
-        OutputReader::new("mine", Box::new(Text::marked(mark.map(str::to_owned))))
+        OutputReader::new("mine", Box::new(Text::with_mark(mark.map(str::to_owned))))
     }
 
     fn read(lines: &[&str]) -> Report {
         let mut reader = marked(None);
         for line in lines {
-            reader.line(line);
+            reader.render_line(line);
         }
         assert!(!reader.tool_is_open());
         reader.report(DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap())
@@ -216,7 +216,7 @@ mod tests {
         for (lines, expected) in table {
             let mut reader = marked(Some("> "));
             for line in lines {
-                reader.line(line);
+                reader.render_line(line);
             }
             let now = DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap();
             let claim = reader.report(now).claim("Go.", "Go.", Some(&Promise::default()));
@@ -229,11 +229,11 @@ mod tests {
         let (mut reader, mut turn) = (Text::default(), AgentTurn::new("mine"));
         let long = "é".repeat(3 * KEPT_BYTES);
         for _ in 0..100 {
-            reader.line(&mut turn, &long);
-            reader.line(&mut turn, "x");
+            reader.take_line(&mut turn, &long);
+            reader.take_line(&mut turn, "x");
             assert!(reader.tail.len() <= 2 * KEPT_BYTES + KEPT_BYTES);
         }
-        reader.line(&mut turn, "the end");
+        reader.take_line(&mut turn, "the end");
         reader.end(&mut turn);
         let message = turn.words.unwrap();
         assert!(message.len() <= KEPT_BYTES && message.ends_with("é\nx\nthe end"));

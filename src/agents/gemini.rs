@@ -12,7 +12,7 @@ use super::activity::{ToolCall, says_error};
 use super::events::AgentEvents;
 use super::service::ServiceFailure;
 use super::turn::AgentTurn;
-use crate::parse::amounts::digits;
+use crate::parse::amounts::all_digits;
 
 /// The longest pause that it makes without a word of how long, between two tries.
 const BACKOFF: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ pub(super) struct Gemini {
 }
 
 impl AgentEvents for Gemini {
-    fn event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
+    fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
         self.retry = None;
         match event.word("/type") {
             "init" => {
@@ -44,10 +44,10 @@ impl AgentEvents for Gemini {
             "message" if event.is("/role", "assistant") && event["delta"] == true => {
                 turn.says_more(event.word("/content"));
             }
-            "message" if event.is("/role", "assistant") => turn.says(event.word("/content")),
+            "message" if event.is("/role", "assistant") => turn.add_words(event.word("/content")),
             "tool_use" => {
-                let call = ToolCall::of(event, "/tool_name", "/parameters", "");
-                turn.calls(event.word("/tool_id"), call);
+                let call = ToolCall::from_event(event, "/tool_name", "/parameters", "");
+                turn.show_call(event.word("/tool_id"), call);
             }
             "tool_result" => {
                 let (id, is_failure) = (event.word("/tool_id"), event.is("/status", "error"));
@@ -55,12 +55,12 @@ impl AgentEvents for Gemini {
                     return turn.is_denied(id, "a tool");
                 }
                 let output = event.first(&["/error/message", "/output"]).unwrap_or_default();
-                turn.ends(id, output, None, is_failure);
+                turn.end_call(id, output, None, is_failure);
             }
             "error" if event.is("/severity", "error") => {
                 self.complaint = event.text("/message").map(str::to_owned);
             }
-            "result" => self.result(turn, event),
+            "result" => self.take_result(turn, event),
             _ => {}
         }
     }
@@ -81,42 +81,43 @@ impl AgentEvents for Gemini {
         }
         let Some(told) = self.retry.take_if(|_| line.contains("Retrying ")) else { return };
         let pause = line.split_once("Retrying after ").and_then(|(_, rest)| rest.split_once("ms"));
-        let pause =
-            pause.and_then(|(amount, _)| digits(amount)?.parse().ok()).map(Duration::from_millis);
+        let pause = pause
+            .and_then(|(amount, _)| all_digits(amount)?.parse().ok())
+            .map(Duration::from_millis);
         let words = told.split_once("failed: ").map_or(&*told, |(_, words)| words);
         let words = words.split("Retrying after ").next().unwrap_or(words);
-        turn.retries(ServiceFailure::of(None, words).pausing(pause), Some(BACKOFF));
+        turn.begin_retry(ServiceFailure::from_status(None, words).with_pause(pause), Some(BACKOFF));
     }
 }
 
 impl Gemini {
-    fn result(&self, turn: &mut AgentTurn, event: &Value) {
+    fn take_result(&self, turn: &mut AgentTurn, event: &Value) {
         let stats = &event["stats"];
         if stats.is_object() {
             let mut tokens = stats.tokens(TOKENS);
             // Only the total includes those of its thoughts.
             let input = tokens.input + tokens.cache_read;
             tokens.output = stats.count("/total_tokens").saturating_sub(input).max(tokens.output);
-            turn.uses(tokens);
+            turn.set_tokens(tokens);
         }
         if event.is("/status", "success") {
-            return turn.closes(Ok(()));
+            return turn.close_turn(Ok(()));
         }
         let told = event.text("/error/message").or(self.complaint.as_deref());
         let told = told.unwrap_or("the agent says no reason");
         let status = match event.word("/error/type") {
             "FatalTurnLimitedError" => {
                 turn.end.out_of_turns = true;
-                turn.settle();
+                turn.finish_words();
                 turn.goes_on();
-                return turn.closes(Ok(()));
+                return turn.close_turn(Ok(()));
             }
             "FatalAuthenticationError" => Some(401),
             // It ended for what is so on this machine, which no wait changes.
-            kind if kind.starts_with("Fatal") => return turn.closes(Err(says_error(told))),
+            kind if kind.starts_with("Fatal") => return turn.close_turn(Err(says_error(told))),
             _ => None,
         };
-        turn.closes_for(ServiceFailure::of(status, told));
+        turn.closes_for(ServiceFailure::from_status(status, told));
     }
 }
 

@@ -1,7 +1,7 @@
 use chrono::DateTime;
 
-use crate::agents::find;
-use crate::agents::reader;
+use crate::agents::create_reader;
+use crate::agents::find_agent;
 use crate::agents::recordings_tests::pass;
 use crate::agents::tests::told;
 
@@ -120,11 +120,11 @@ fn the_words_of_a_retry_end_with_the_next_event() {
         ("with an event between", vec![failed, event, retrying]),
     ];
     let waits = streams.map(|(name, lines)| {
-        let mut reader = reader(&find(NAME).unwrap());
+        let mut reader = create_reader(&find_agent(NAME).unwrap());
         for line in lines {
             pass(&mut reader, line, line == event);
         }
-        format!("{name}: {:?}", reader.waits(DateTime::UNIX_EPOCH.fixed_offset()))
+        format!("{name}: {:?}", reader.service_wait(DateTime::UNIX_EPOCH.fixed_offset()))
     });
     insta::assert_snapshot!(waits.join("\n"), @"
     on two lines: Some(ServiceWait { tries: 1, pause: Some(5.681s), is_hopeless: false })

@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use crate::engine::boundary::facts::{ApiError, ProcessEnd};
 use crate::engine::record::{Agent, Check, Dialect, Permissions, PromptVia, Run};
-use crate::parse::service::limit;
-use crate::parse::spelling::{nearest, shown};
+use crate::parse::service::find_limit;
+use crate::parse::spelling::{find_nearest, shorten_text};
 
 pub mod activity;
 mod claude;
@@ -81,10 +81,10 @@ pub struct Launch {
 }
 
 /// The reader for an agent's output.
-pub fn reader(agent: &Agent) -> OutputReader {
+pub fn create_reader(agent: &Agent) -> OutputReader {
     let events = match WITH_EVENTS.iter().find(|(name, _)| *name == agent.dialect.0) {
         Some((_, new)) => new(),
-        None => Box::new(Text::marked(agent.answer_mark.clone())),
+        None => Box::new(Text::with_mark(agent.answer_mark.clone())),
     };
     OutputReader::new(&agent.name, events)
 }
@@ -95,7 +95,7 @@ pub fn has_events(agent: &Agent) -> bool {
 }
 
 /// The words for the formats of output that crew can read.
-pub fn outputs() -> Vec<&'static str> {
+pub fn output_formats() -> Vec<&'static str> {
     iter::once(Dialect::PLAIN).chain(WITH_EVENTS.map(|(name, _)| name)).collect()
 }
 
@@ -110,14 +110,14 @@ pub fn reported_limit(
 ) -> Option<ApiError> {
     let is_failed = matches!(process, ProcessEnd::Exit(code) if *code != 0);
     (is_failed && (agent.dialect == Dialect::TEXT || report.is_without_events()))
-        .then(|| limit(errors, now))
+        .then(|| find_limit(errors, now))
         .flatten()
 }
 
 /// Builds the command line of an iteration of this run. Under `AcceptEdits` the agent may run the
 /// `checks`, too. An agent that can leaves what it used in `usage_file`. The error names the option
 /// that the agent does not have.
-pub fn launch(
+pub fn build_launch(
     run: &Run,
     prompt: &str,
     checks: &[Check],
@@ -130,8 +130,8 @@ pub fn launch(
         return Err(format!("agent {name} has no command: write `command = [\"program\", …]`"));
     };
     let mut arguments = fixed.to_vec();
-    arguments.extend(rules(run, checks).0);
-    arguments.extend_from_slice(permissions(agent, *asked)?);
+    arguments.extend(permission_rules(run, checks).0);
+    arguments.extend_from_slice(permission_arguments(agent, *asked)?);
     if let Some(option) = &agent.usage_file {
         arguments.extend([option.clone(), usage_file.to_owned()]);
     }
@@ -155,14 +155,17 @@ pub fn launch(
     let mut input = String::new();
     match agent.prompt {
         PromptVia::Stdin => prompt.clone_into(&mut input),
-        PromptVia::Argument => arguments.push(argument(name, prompt)?),
+        PromptVia::Argument => arguments.push(check_argument(name, prompt)?),
     }
     let variables = agent.environment.clone();
     Ok(Launch { program: program.clone(), arguments, variables, input })
 }
 
 /// The arguments that allow the checks, each once, and the commands that no rule can name.
-fn rules<'checks>(run: &Run, checks: &'checks [Check]) -> (Vec<String>, Vec<&'checks str>) {
+fn permission_rules<'checks>(
+    run: &Run,
+    checks: &'checks [Check],
+) -> (Vec<String>, Vec<&'checks str>) {
     let (mut rules, mut unnamed) = (Vec::new(), Vec::new());
     let template = run.agent.allow.as_deref();
     let Some(template) = template.filter(|_| run.permissions == Permissions::AcceptEdits) else {
@@ -194,12 +197,12 @@ fn rules<'checks>(run: &Run, checks: &'checks [Check]) -> (Vec<String>, Vec<&'ch
 /// The checks that an agent under `AcceptEdits` may not run, because no rule can match them
 /// exactly.
 pub fn not_allowed<'checks>(run: &Run, checks: &'checks [Check]) -> Vec<&'checks str> {
-    rules(run, checks).1
+    permission_rules(run, checks).1
 }
 
 /// The arguments that ask for these permissions. A command without listed permissions, such as one
 /// from `--agent-cmd`, sets its own: only more than `AcceptEdits` is refused for it.
-fn permissions(agent: &Agent, asked: Permissions) -> Result<&[String], String> {
+fn permission_arguments(agent: &Agent, asked: Permissions) -> Result<&[String], String> {
     if let Some(arguments) = agent.permissions.get(&asked) {
         return Ok(arguments);
     }
@@ -222,7 +225,7 @@ fn permissions(agent: &Agent, asked: Permissions) -> Result<&[String], String> {
     ))
 }
 
-fn argument(name: &str, prompt: &str) -> Result<String, String> {
+fn check_argument(name: &str, prompt: &str) -> Result<String, String> {
     if prompt.len() > ARGUMENT_BYTES_MAX {
         return Err(format!(
             "the prompt has {} bytes, and agent {name} takes it as an argument of at most \
@@ -257,12 +260,12 @@ struct FileEntry {
 }
 
 /// The agent of this name; `None` if crew does not know it.
-pub fn find(name: &str) -> Option<Agent> {
-    Some(Agent { name: name.to_owned(), ..agents().remove(name)?.agent })
+pub fn find_agent(name: &str) -> Option<Agent> {
+    Some(Agent { name: name.to_owned(), ..parse_agents().remove(name)?.agent })
 }
 
 /// The names that `find` knows, the agents with events first.
-pub fn known() -> Vec<String> {
+pub fn known_names() -> Vec<String> {
     let with_events = WITH_EVENTS.map(|(name, _)| name);
     // Every page of help asks: the headings are enough, and the file is not parsed.
     let headings = AGENTS.lines().filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
@@ -272,16 +275,16 @@ pub fn known() -> Vec<String> {
 
 /// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
 pub fn is_tried(name: &str) -> bool {
-    agents().get(name).is_none_or(|entry| entry.tried)
+    parse_agents().get(name).is_none_or(|entry| entry.tried)
 }
 
 /// Says why a name is not an agent and what to write instead. `own` lists the names from the user's
 /// settings.
-pub fn unknown(name: &str, own: &[&str]) -> String {
-    let known = known();
+pub fn describe_unknown(name: &str, own: &[&str]) -> String {
+    let known = known_names();
     let names: Vec<&str> = known.iter().map(String::as_str).chain(own.iter().copied()).collect();
-    let name_shown = shown(name);
-    match nearest(name, &names) {
+    let name_shown = shorten_text(name);
+    match find_nearest(name, &names) {
         Some(meant) => format!("there is no agent {name_shown}: did you mean {meant}?"),
         None => format!(
             "there is no agent {name_shown}: choose one of {}, add [agents.{name_shown}] to your \
@@ -292,12 +295,12 @@ pub fn unknown(name: &str, own: &[&str]) -> String {
 }
 
 /// The file is part of the program; a test checks that it parses and that its keys are known.
-fn agents() -> BTreeMap<String, FileEntry> {
+fn parse_agents() -> BTreeMap<String, FileEntry> {
     toml::from_str(AGENTS).unwrap_or_default()
 }
 
 /// Reads the command. The agent is named after its program. The error says what to write instead.
-pub fn command(text: &str) -> Result<Agent, String> {
+pub fn parse_agent_command(text: &str) -> Result<Agent, String> {
     let command = shell_words::split(text).map_err(|_| {
         "--agent-cmd has a quote that is never closed: close it, or write \\ before it for the \
          character itself"
@@ -334,12 +337,12 @@ mod catalogue_tests {
             toml::from_str::<BTreeMap<String, FileEntry>>(AGENTS).unwrap().len(),
             file.len()
         );
-        let names = known();
+        let names = known_names();
         let with_events = ["claude", "codex", "copilot", "gemini", "opencode", "qwen"];
         let expected = [&with_events[..], &["cursor-agent", "droid", "kiro-cli", "pi"]].concat();
         assert_eq!(names, expected);
         for name in names {
-            let agent = find(&name).unwrap();
+            let agent = find_agent(&name).unwrap();
             assert_eq!((&agent.name, agent.command.is_empty()), (&name, false));
             assert!(agent.permissions.contains_key(&Permissions::Default), "{name}");
             assert!(!agent.login.is_empty(), "{name}: as a fallback it would not be tried");
@@ -347,7 +350,7 @@ mod catalogue_tests {
             assert_eq!(is_tried(&name), !is_read_of, "{name}");
         }
         assert!(is_tried("one-of-the-users-own"));
-        assert_eq!(find("claud"), None);
+        assert_eq!(find_agent("claud"), None);
     }
 
     #[test]
@@ -365,7 +368,7 @@ mod catalogue_tests {
             ),
         ];
         for (name, expected) in table {
-            assert_eq!(unknown(name, &["my-agent"]), expected);
+            assert_eq!(describe_unknown(name, &["my-agent"]), expected);
         }
     }
 
@@ -388,7 +391,7 @@ mod catalogue_tests {
             ("agent a#1 '#2' # 3", &["agent", "a#1", "#2"]),
         ];
         for (text, expected) in table {
-            assert_eq!(command(text).unwrap().command, expected, "{text}");
+            assert_eq!(parse_agent_command(text).unwrap().command, expected, "{text}");
         }
     }
 
@@ -406,14 +409,14 @@ mod catalogue_tests {
             ("agent \\", "--agent-cmd ends in a backslash: double it, or remove it"),
         ];
         for (text, expected) in table {
-            assert_eq!(command(text).unwrap_err(), expected, "{text}");
+            assert_eq!(parse_agent_command(text).unwrap_err(), expected, "{text}");
         }
     }
 
     #[test]
     fn the_agent_is_named_by_its_program() {
         for (text, name) in [("/opt/bin/my-agent x", "my-agent"), ("a", "a"), ("/", "/")] {
-            assert_eq!(command(text).unwrap().name, name);
+            assert_eq!(parse_agent_command(text).unwrap().name, name);
         }
     }
 }

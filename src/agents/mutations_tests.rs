@@ -183,10 +183,10 @@ fn a_hundred_thousand_mutated_lines_make_no_reader_panic_and_invent_no_completio
                 mutated += usize::from(mutate(&mut lines, at, &mut dice));
             }
         }
-        let mut reader = reader(&find(recorded.agent).unwrap());
+        let mut reader = create_reader(&find_agent(recorded.agent).unwrap());
         for (line, is_event) in &lines {
             pass(&mut reader, line, *is_event);
-            reader.waits(now);
+            reader.service_wait(now);
         }
         let report = reader.report(now);
         let claim = report.claim("Go.", "Go.", Some(&Promise::default()));

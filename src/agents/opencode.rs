@@ -12,7 +12,7 @@ use super::events::AgentEvents;
 use super::service::ServiceFailure;
 use super::turn::AgentTurn;
 use crate::engine::usage::{Money, Tokens, Usage};
-use crate::parse::amounts::{digits, whole};
+use crate::parse::amounts::{all_digits, to_count};
 
 /// After so many steps in a row that came to nothing it is ended.
 const STEPS_IN_VAIN: u32 = 3;
@@ -30,7 +30,7 @@ pub(super) struct OpenCode {
 }
 
 impl AgentEvents for OpenCode {
-    fn event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
+    fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
         let part = &event["part"];
         match event.word("/type") {
             "step_start" => {
@@ -38,14 +38,14 @@ impl AgentEvents for OpenCode {
                 turn.is_untold = true;
                 self.is_unexplained = false;
                 // A step begins with the service's answer, and a call is reported when it is over.
-                turn.asks();
+                turn.ask_again();
             }
             // The program wrote the text itself.
             "text" if part["synthetic"] == true => turn.goes_on(),
-            "text" => turn.says(part.word("/text")),
+            "text" => turn.add_words(part.word("/text")),
             "tool_use" => self.used_a_tool(turn, part),
-            "step_finish" => self.finished(turn, part),
-            "error" => self.failed(turn, &event["error"]),
+            "step_finish" => self.take_finished_step(turn, part),
+            "error" => self.take_error(turn, &event["error"]),
             _ => {}
         }
     }
@@ -56,20 +56,20 @@ impl AgentEvents for OpenCode {
     fn error_line(&mut self, turn: &mut AgentTurn, line: &str) {
         if let Some((_, words)) = line.split_once("ProviderModelNotFoundError: ") {
             let words = words.split(['"', ')', '\\']).next().unwrap_or_default();
-            self.unknown_model = Some(ServiceFailure::of(Some(404), words));
+            self.unknown_model = Some(ServiceFailure::from_status(Some(404), words));
         }
         let is_retry = line.contains(r#"message="stream error""#) && line.contains("small=false");
         let told = line.split_once(r#"error.error=""#).filter(|_| is_retry);
         if let Some((_, words)) = told {
             let words = words.trim_end().trim_end_matches('"');
             let words = words.split_once("Error: ").map_or(words, |(_, words)| words);
-            turn.retries(ServiceFailure::of(None, words), None);
+            turn.begin_retry(ServiceFailure::from_status(None, words), None);
         }
     }
 
     fn end(&mut self, turn: &mut AgentTurn) {
         if let Some(failure) = self.unknown_model.take_if(|_| self.is_unexplained) {
-            turn.fails(failure);
+            turn.set_failure(failure);
         }
     }
 }
@@ -87,21 +87,21 @@ impl OpenCode {
             turn.usage.get_or_insert_default().lost = true;
         }
         let output = state.first(&["/error", "/output"]).unwrap_or_default();
-        turn.calls(id, ToolCall::of(part, "/tool", "/state/input", ""));
+        turn.show_call(id, ToolCall::from_event(part, "/tool", "/state/input", ""));
         if is_failure && output.starts_with(REJECTED) {
             turn.is_denied(id, "a tool");
-            return turn.closes(Ok(()));
+            return turn.close_turn(Ok(()));
         }
-        turn.ends(id, output, state.exit("/metadata/exit"), is_failure);
+        turn.end_call(id, output, state.exit("/metadata/exit"), is_failure);
     }
 
-    fn finished(&mut self, turn: &mut AgentTurn, part: &Value) {
+    fn take_finished_step(&mut self, turn: &mut AgentTurn, part: &Value) {
         turn.is_untold = false;
         if part["tokens"].is_object() {
-            let tokens = tokens(&part["tokens"]);
-            let used = step(tokens, part.dollars("/cost"), &turn.name);
+            let tokens = parse_tokens(&part["tokens"]);
+            let used = step_usage(tokens, part.dollars("/cost"), &turn.name);
             turn.usage.get_or_insert_default().add(&used);
-            turn.fills(tokens);
+            turn.count_message(tokens);
         } else {
             turn.usage.get_or_insert_default().lost = true;
         }
@@ -110,48 +110,51 @@ impl OpenCode {
                 self.in_vain = 0;
                 turn.goes_on();
             }
-            "stop" => turn.closes(Ok(())),
+            "stop" => turn.close_turn(Ok(())),
             "length" => turn.closes_cut(),
             "unknown" => {
-                self.again(turn, ServiceFailure::of(None, "the stream of the answer broke off"));
+                self.repeat_step(
+                    turn,
+                    ServiceFailure::from_status(None, "the stream of the answer broke off"),
+                );
             }
-            other => turn.closes(Err(says_error(other))),
+            other => turn.close_turn(Err(says_error(other))),
         }
     }
 
-    fn failed(&mut self, turn: &mut AgentTurn, error: &Value) {
+    fn take_error(&mut self, turn: &mut AgentTurn, error: &Value) {
         let name = error.word("/name");
         let words = error.text("/data/message").unwrap_or(name);
         let told = error.status("/data/statusCode");
         let status = match name {
             "MessageOutputLengthError" => return turn.closes_cut(),
             "ContextOverflowError" => {
-                return self.again(turn, ServiceFailure::of(Some(400), words));
+                return self.repeat_step(turn, ServiceFailure::from_status(Some(400), words));
             }
             "ProviderAuthError" => told.or(Some(401)),
             _ => told,
         };
         self.is_unexplained |= name == "UnknownError";
-        let seconds = digits(error.word("/data/responseHeaders/retry-after"));
+        let seconds = all_digits(error.word("/data/responseHeaders/retry-after"));
         let pause = seconds.and_then(|it| it.parse().ok()).map(Duration::from_secs);
-        turn.closes_for(ServiceFailure::of(status, words).pausing(pause));
+        turn.closes_for(ServiceFailure::from_status(status, words).with_pause(pause));
     }
 
     /// A step came to nothing, and the agent repeats it.
-    fn again(&mut self, turn: &mut AgentTurn, failure: ServiceFailure) {
+    fn repeat_step(&mut self, turn: &mut AgentTurn, failure: ServiceFailure) {
         turn.goes_on();
         self.in_vain = self.in_vain.saturating_add(1);
-        turn.retries(failure, Some(Duration::ZERO));
+        turn.begin_retry(failure, Some(Duration::ZERO));
         // It will never stop by itself.
         turn.is_hopeless |= self.in_vain >= STEPS_IN_VAIN;
     }
 }
 
 /// What a step used. A model without a price costs $0 here, which says nothing.
-fn step(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
+fn step_usage(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
     match cost {
         Some(cost) if cost > 0.0 => {
-            Usage { tokens, cost: Money(whole((cost * 1e12).round())), ..Usage::default() }
+            Usage { tokens, cost: Money(to_count((cost * 1e12).round())), ..Usage::default() }
         }
         _ if tokens == Tokens::default() => Usage::default(),
         _ => Usage::unpriced(Some(tokens), name),
@@ -159,7 +162,7 @@ fn step(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
 }
 
 /// The tokens of a step. Its input is without those of the cache.
-fn tokens(told: &Value) -> Tokens {
+fn parse_tokens(told: &Value) -> Tokens {
     let [input, cache_read, cache_write] =
         ["/input", "/cache/read", "/cache/write"].map(|at| told.count(at));
     let read = [cache_read, cache_write].into_iter().fold(input, u64::saturating_add);

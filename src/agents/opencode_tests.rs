@@ -1,8 +1,8 @@
 use super::*;
 use chrono::DateTime;
 
-use crate::agents::find;
-use crate::agents::reader;
+use crate::agents::create_reader;
+use crate::agents::find_agent;
 use crate::agents::tests::told;
 
 const NAME: &str = "opencode";
@@ -121,10 +121,10 @@ fn what_only_its_log_and_its_calls_tell_counts() {
 
 #[test]
 fn tokens_and_cost_are_summed_over_the_steps_and_a_model_without_a_price_is_no_gift() {
-    let mut reader = reader(&find(NAME).unwrap());
+    let mut reader = create_reader(&find_agent(NAME).unwrap());
     let free = step("stop").replace("0.25", "0");
     for line in [step("tool-calls"), step("stop"), free] {
-        reader.line(&line);
+        reader.render_line(&line);
     }
     let used = reader.report(DateTime::UNIX_EPOCH.fixed_offset()).usage.unwrap();
     let one =

@@ -13,7 +13,7 @@ use super::events::AgentEvents;
 use super::service::ServiceFailure;
 use super::turn::AgentTurn;
 use crate::engine::usage::Usage;
-use crate::parse::amounts::digits;
+use crate::parse::amounts::all_digits;
 
 /// It asks the model so often to finish a cut answer; after that it takes the parts for the whole.
 const PARTS_MAX: u32 = 3;
@@ -35,12 +35,12 @@ pub(super) struct Qwen {
 }
 
 impl AgentEvents for Qwen {
-    fn event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str) {
+    fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str) {
         // What it used is reported in another way.
         if event.is("/type", "assistant") {
-            self.claude.said(turn, event, event["parent_tool_use_id"].is_null());
+            self.claude.take_answer(turn, event, event["parent_tool_use_id"].is_null());
         } else {
-            self.claude.event(turn, event, line);
+            self.claude.take_event(turn, event, line);
         }
         match event.word("/type") {
             "assistant" => {
@@ -53,7 +53,7 @@ impl AgentEvents for Qwen {
                         turn.usage.get_or_insert_default().add(&used_here);
                         turn.is_untold = true;
                     }
-                    turn.fills(used);
+                    turn.count_message(used);
                 }
             }
             "user" => self.parts = 0,
@@ -66,11 +66,11 @@ impl AgentEvents for Qwen {
                 self.is_in_parts = self.parts >= PARTS_MAX;
                 self.parts = 0;
                 if event["usage"].is_object() {
-                    turn.uses(event["usage"].tokens(TOKENS));
+                    turn.set_tokens(event["usage"].tokens(TOKENS));
                 }
                 let words = event.word("/error/message");
                 if event["is_error"] == true && !words.is_empty() {
-                    turn.fails(ServiceFailure::of(None, words));
+                    turn.set_failure(ServiceFailure::from_status(None, words));
                 }
             }
             _ => {}
@@ -81,10 +81,12 @@ impl AgentEvents for Qwen {
         turn.end.out_of_turns |= line.starts_with(OUT_OF_TURNS);
         if let Some(told) = line.strip_prefix(WAITING) {
             let pause = told.split_once("retry in ").and_then(|(_, rest)| rest.split_once('s'));
-            let pause = pause.and_then(|(amount, _)| digits(amount)?.parse().ok());
-            let failure =
-                ServiceFailure::of(Some(429), "the service has no capacity for this account");
-            turn.retries(failure.pausing(pause.map(Duration::from_secs)), None);
+            let pause = pause.and_then(|(amount, _)| all_digits(amount)?.parse().ok());
+            let failure = ServiceFailure::from_status(
+                Some(429),
+                "the service has no capacity for this account",
+            );
+            turn.begin_retry(failure.with_pause(pause.map(Duration::from_secs)), None);
         }
     }
 

@@ -41,7 +41,7 @@ pub(super) const RECORDED: [Recorded; 6] = [
 /// Gives a reader a line of a recording, which holds both outputs: only events begin with a brace.
 pub(super) fn pass(reader: &mut OutputReader, line: &str, is_event: bool) {
     if is_event {
-        reader.read(line);
+        reader.take_line(line);
     } else {
         reader.read_error(line);
     }
@@ -49,7 +49,7 @@ pub(super) fn pass(reader: &mut OutputReader, line: &str, is_event: bool) {
 
 /// The reader of an agent that has read a recording.
 fn read(agent: &str, stream: &str) -> OutputReader {
-    let mut reader = reader(&find(agent).unwrap());
+    let mut reader = create_reader(&find_agent(agent).unwrap());
     stream.lines().for_each(|line| pass(&mut reader, line, line.starts_with('{')));
     reader
 }

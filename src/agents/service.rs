@@ -14,7 +14,7 @@ use crate::engine::boundary::facts::ApiError;
 use crate::engine::text::{one_line, rows, start};
 use crate::parse::patterns::API_STATUS;
 use crate::parse::service;
-use crate::parse::service::{is_believed, names_a_time, reset};
+use crate::parse::service::{is_believed, names_a_time, parse_reset};
 
 /// The longest sentence kept, in characters.
 const SENTENCE_CHARS: usize = 2000;
@@ -50,9 +50,9 @@ pub(super) struct ServiceFailure {
 
 impl ServiceFailure {
     /// From a status, where a field of its own reports one, and the sentence beside it.
-    pub(super) fn of(status: Option<u16>, sentence: &str) -> Self {
+    pub(super) fn from_status(status: Option<u16>, sentence: &str) -> Self {
         let whole = start(sentence.trim(), SENTENCE_CHARS);
-        let (code, words) = unwrapped(whole);
+        let (code, words) = unwrap_sentence(whole);
         let status = status.or(code).or_else(|| status_in(&words)).or_else(|| status_in(whole));
         let kind = kind_of(status, &whole.to_lowercase());
         let sentence = one_line(&words, SENTENCE_CHARS);
@@ -70,7 +70,7 @@ impl ServiceFailure {
     }
 
     /// The same, with the pause that a field of its own reports.
-    pub(super) fn pausing(self, pause: Option<Duration>) -> Self {
+    pub(super) fn with_pause(self, pause: Option<Duration>) -> Self {
         let is_a_limit = pause.is_some() && self.kind == BILLING;
         let kind = if is_a_limit { LIMIT.to_owned() } else { self.kind };
         Self { kind, pause, ..self }
@@ -97,16 +97,16 @@ impl ServiceFailure {
     pub(super) fn pause(&self, now: DateTime<FixedOffset>) -> Option<Duration> {
         let end = |pause| now.to_utc().checked_add_signed(TimeDelta::from_std(pause).ok()?);
         let is_near = |pause: &Duration| end(*pause).is_some_and(|at| is_believed(at, now));
-        let in_words = || (reset(&self.sentence, now)? - now.to_utc()).to_std().ok();
+        let in_words = || (parse_reset(&self.sentence, now)? - now.to_utc()).to_std().ok();
         self.pause.filter(is_near).or_else(in_words)
     }
 
     /// The error for the boundary. The service's own word for the reset is better than the pause
     /// that an agent makes of it. The end of a pause between two tries is no reset: who starts
     /// again then meets the same limit.
-    pub(super) fn error(&self, now: DateTime<FixedOffset>) -> ApiError {
+    pub(super) fn to_api_error(&self, now: DateTime<FixedOffset>) -> ApiError {
         let pause = self.pause(now).and_then(|pause| TimeDelta::from_std(pause).ok());
-        match service::classify(&self.kind, &self.sentence, now) {
+        match service::classify_error(&self.kind, &self.sentence, now) {
             ApiError::Transient { message, is_limit, reset } => {
                 let exact = self.reset.filter(|at| is_limit && is_believed(*at, now));
                 let now = now.to_utc();
@@ -123,7 +123,7 @@ impl ServiceFailure {
 }
 
 /// A sentence without what its agent puts around it, and the status that stood there.
-fn unwrapped(text: &str) -> (Option<u16>, String) {
+fn unwrap_sentence(text: &str) -> (Option<u16>, String) {
     let inner = text.strip_prefix("[API Error: ").and_then(|it| it.rsplit_once(']'));
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
     let json = inner.find('{').map_or(inner, |at| &inner[at..]);
@@ -219,8 +219,11 @@ pub struct Service {
 
 /// Host and port of what is connected to for a URL: its own, or those of a proxy that the variables
 /// set. `None` for what is not a URL of http or https.
-pub fn route(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, u16)> {
-    let (scheme, host, port) = endpoint(url)?;
+pub fn resolve_route(
+    url: &str,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Option<(String, u16)> {
+    let (scheme, host, port) = parse_endpoint(url)?;
     let set = |name: &str| variable(name).or_else(|| variable(&name.to_uppercase()));
     let excepted = set("no_proxy").unwrap_or_default();
     let is_excepted = excepted.split(',').map(str::trim).any(|name| {
@@ -230,10 +233,10 @@ pub fn route(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<(St
     let proxy = set(&format!("{scheme}_proxy")).filter(|_| !is_excepted);
     let Some(proxy) = proxy else { return Some((host, port)) };
     let proxy = if proxy.contains("://") { proxy } else { format!("http://{proxy}") };
-    endpoint(&proxy).map(|(_, host, port)| (host, port))
+    parse_endpoint(&proxy).map(|(_, host, port)| (host, port))
 }
 
-fn endpoint(url: &str) -> Option<(&str, String, u16)> {
+fn parse_endpoint(url: &str) -> Option<(&str, String, u16)> {
     let (scheme, rest) = url.split_once("://")?;
     let usual = match scheme {
         "http" => 80,
@@ -261,7 +264,7 @@ mod tests {
 
     /// "limit until 02:00:00", "blocked: …", "request: …", "outage".
     fn told(failure: &ServiceFailure) -> String {
-        match failure.error(now()) {
+        match failure.to_api_error(now()) {
             ApiError::Transient { reset, is_limit, message } => {
                 let what = if is_limit { "limit" } else { "outage" };
                 let until =
@@ -274,7 +277,8 @@ mod tests {
     }
 
     fn sorted(rows: &[(Option<u16>, &str)]) -> String {
-        let told = rows.iter().map(|(status, words)| told(&ServiceFailure::of(*status, words)));
+        let told =
+            rows.iter().map(|(status, words)| told(&ServiceFailure::from_status(*status, words)));
         told.collect::<Vec<_>>().join("\n")
     }
 
@@ -364,18 +368,19 @@ mod tests {
 
     #[test]
     fn a_told_pause_is_a_reset_unless_it_is_one_between_two_tries() {
-        let failure = ServiceFailure::of(Some(429), "slow down");
+        let failure = ServiceFailure::from_status(Some(429), "slow down");
         for (seconds, expected) in [
             (5, "limit: slow down"),
             (3900, "limit until 02:05:00: slow down"),
             (1_795_000_000, "limit: slow down"),
             (u64::MAX, "limit: slow down"),
         ] {
-            let failure = failure.clone().pausing(Some(Duration::from_secs(seconds)));
+            let failure = failure.clone().with_pause(Some(Duration::from_secs(seconds)));
             assert_eq!(told(&failure), expected);
         }
         let words = "Your quota will reset after 3600s. Suggested retry after 3600s.";
-        let failure = ServiceFailure::of(Some(429), words).pausing(Some(Duration::from_secs(3900)));
+        let failure = ServiceFailure::from_status(Some(429), words)
+            .with_pause(Some(Duration::from_secs(3900)));
         assert_eq!(told(&failure), format!("limit until 02:00:00: {words}"));
     }
 
@@ -427,7 +432,7 @@ mod tests {
             let variable = |name: &str| {
                 set.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned())
             };
-            let found = route(url, &variable);
+            let found = resolve_route(url, &variable);
             let found = found.as_ref().map(|(host, port)| (host.as_str(), *port));
             assert_eq!(found, expected, "{url} {set:?}");
         }

@@ -12,10 +12,10 @@ const PROMPT: &str = "Go <b>&\" on";
 
 /// What the reader of this agent makes of what it printed: "CASE: CLAIM, what else".
 pub(super) fn told(agent: &str, case: &str, errors: &str, stream: &str) -> String {
-    let mut reader = reader(&find(agent).unwrap());
+    let mut reader = create_reader(&find_agent(agent).unwrap());
     errors.lines().for_each(|line| reader.read_error(line));
     for line in stream.lines() {
-        reader.line(line);
+        reader.render_line(line);
     }
     let now = DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap();
     format!("{case}: {}", summary(&mut reader, now))
@@ -23,7 +23,7 @@ pub(super) fn told(agent: &str, case: &str, errors: &str, stream: &str) -> Strin
 
 /// What a reader reports.
 pub(super) fn summary(reader: &mut OutputReader, now: DateTime<FixedOffset>) -> String {
-    let wait = reader.waits(now);
+    let wait = reader.service_wait(now);
     let report = reader.report(now);
     let claim = match report.claim("Go.", "Go.", Some(&Promise::default())) {
         Claim::Success => "claims success",
@@ -67,12 +67,12 @@ fn line(agent: &Agent, permissions: Permissions, max_turns: u32) -> Result<Strin
 
 /// A run of this agent under these permissions.
 fn run_of(agent: &str, permissions: Permissions) -> Run {
-    Run { agent: find(agent).unwrap(), permissions, ..Run::default() }
+    Run { agent: find_agent(agent).unwrap(), permissions, ..Run::default() }
 }
 
 fn asked(agent: &Agent, run: &Run, checks: &[Check]) -> Result<String, String> {
     let run = Run { agent: agent.clone(), ..run.clone() };
-    let launch = launch(&run, PROMPT, checks, "USED")?;
+    let launch = build_launch(&run, PROMPT, checks, "USED")?;
     let input = if launch.input.is_empty() { "" } else { " < prompt" };
     assert!(["", PROMPT].contains(&launch.input.as_str()));
     Ok(format!("{} {}{input}", launch.program, launch.arguments.join(" ")))
@@ -132,30 +132,34 @@ fn each_agent_is_asked_in_its_own_words() {
         ),
     ];
     for (name, permissions, max_turns, expected) in table {
-        assert_eq!(line(&find(name).unwrap(), permissions, max_turns), Ok(expected), "{name}");
+        assert_eq!(
+            line(&find_agent(name).unwrap(), permissions, max_turns),
+            Ok(expected),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn what_an_agent_cannot_be_asked_is_refused_with_the_way_out() {
     use Permissions::{AcceptEdits, Auto, Bypass, Default};
-    let own = command("mine --fast").unwrap();
+    let own = parse_agent_command("mine --fast").unwrap();
     let empty = Agent { command: Vec::new(), ..own.clone() };
     let table = [
         (
-            find("codex").unwrap(),
+            find_agent("codex").unwrap(),
             Auto,
             0,
             "agent codex cannot be asked for auto: choose --permissions default or accept-edits or bypass",
         ),
         (
-            find("cursor-agent").unwrap(),
+            find_agent("cursor-agent").unwrap(),
             AcceptEdits,
             0,
             "agent cursor-agent cannot be asked for accept-edits: choose --permissions default or auto or bypass",
         ),
         (
-            find("codex").unwrap(),
+            find_agent("codex").unwrap(),
             Default,
             3,
             "agent codex has no limit on turns: take max_turns out of the settings, or bound it by --timeout",
@@ -187,10 +191,10 @@ fn a_model_and_the_words_of_a_person_stand_behind_the_agents_own_arguments() {
         ("codex", "codex exec --json --skip-git-repo-check -m big --x y < prompt"),
     ];
     for (name, expected) in table {
-        let line = asked(&find(name).unwrap(), &run(&["--x", "y"]), &[]);
+        let line = asked(&find_agent(name).unwrap(), &run(&["--x", "y"]), &[]);
         assert_eq!(line.as_deref(), Ok(expected));
     }
-    let cursor = find("cursor-agent").unwrap();
+    let cursor = find_agent("cursor-agent").unwrap();
     let refused = "agent cursor-agent takes no --model: give it its own option after `--`, as in -- --model big";
     assert_eq!(asked(&cursor, &run(&[]), &[]), Err(refused.to_owned()));
     let run = Run { model: None, ..run(&["--model", "big"]) };
@@ -210,7 +214,7 @@ fn an_agent_that_may_edit_may_run_exactly_the_checks() {
         ("two\nlines", Role::Gate),
     ];
     let checks = checks.map(|(run, role)| Check::new(run, role));
-    let claude = find("claude").unwrap();
+    let claude = find_agent("claude").unwrap();
     let line = asked(&claude, &Run { permissions: AcceptEdits, ..Run::default() }, &checks);
     let expected = "claude -p --output-format stream-json --verbose --allowedTools=Bash(cargo test) \
                     --allowedTools=Bash(test -f \"a, b\" && cat x) --permission-mode acceptEdits < prompt";
@@ -232,7 +236,7 @@ fn an_agent_that_may_edit_may_run_exactly_the_checks() {
     ];
     for (name, rule) in plain {
         let run = run_of(name, AcceptEdits);
-        let launch = launch(&run, PROMPT, &checks, "USED").unwrap();
+        let launch = build_launch(&run, PROMPT, &checks, "USED").unwrap();
         let rules: Vec<&String> = launch.arguments.iter().filter(|it| it.contains('(')).collect();
         assert_eq!(rules, [rule], "{name}");
         let unnamed = [checks[2].run.as_str(), "ls *.rs", "(cd a; make)", "two\nlines"];
@@ -242,7 +246,7 @@ fn an_agent_that_may_edit_may_run_exactly_the_checks() {
 
 #[test]
 fn an_agent_is_started_with_the_variables_that_make_it_tell_what_it_waits_for() {
-    let launch = launch(&run_of("qwen", Permissions::Default), PROMPT, &[], "USED").unwrap();
+    let launch = build_launch(&run_of("qwen", Permissions::Default), PROMPT, &[], "USED").unwrap();
     assert_eq!(launch.variables.get("QWEN_CODE_UNATTENDED_RETRY").map(String::as_str), Some("1"));
 }
 
@@ -269,7 +273,7 @@ fn an_agent_without_a_login_blocks_the_loop_although_it_prints_no_event() {
 #[test]
 fn an_argument_has_a_length_the_system_takes_and_no_nul() {
     let run = run_of("cursor-agent", Permissions::Default);
-    let ask = |prompt: &str| launch(&run, prompt, &[], "USED");
+    let ask = |prompt: &str| build_launch(&run, prompt, &[], "USED");
     let longest = "x".repeat(ARGUMENT_BYTES_MAX);
     assert_eq!(ask(&longest).unwrap().arguments.last().unwrap(), &longest);
     let error = ask(&format!("{longest}x")).unwrap_err();
@@ -329,16 +333,16 @@ proptest! {
         lines in prop::collection::vec(any_line(), 0..20),
     ) {
         let now = DateTime::parse_from_rfc3339("2026-11-22T01:40:00Z").unwrap();
-        for name in known() {
-            let agent = find(&name).unwrap();
-            let mut reader = reader(&agent);
+        for name in known_names() {
+            let agent = find_agent(&name).unwrap();
+            let mut reader = create_reader(&agent);
             for line in &lines {
-                let seen = reader.line(line).unwrap_or_default();
+                let seen = reader.render_line(line).unwrap_or_default();
                 let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
                 prop_assert!(!seen.contains(steers), "{seen:?}");
             }
             reader.tool_is_open();
-            reader.waits(now);
+            reader.service_wait(now);
             let report = reader.report(now);
             prop_assert_eq!(report.may_echo, !has_events(&agent));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::activity::{Activity, KEPT_BYTES, ToolCall, note, shown};
+use super::activity::{Activity, KEPT_BYTES, ToolCall, push_once, sanitize_text};
 use super::service::{ServiceFailure, ServiceWait};
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd};
 use crate::engine::claim::promise::Promise;
@@ -52,11 +52,11 @@ impl OpenWork {
     }
 
     pub(super) fn end(&mut self, kind: Work, id: &str) {
-        self.take(kind, id);
+        self.take_call(kind, id);
     }
 
     /// Removes it, and returns the call where it is one.
-    fn take(&mut self, kind: Work, id: &str) -> Option<ToolCall> {
+    fn take_call(&mut self, kind: Work, id: &str) -> Option<ToolCall> {
         let at = self.0.iter().position(|(of, open, _)| *of == kind && open == id)?;
         self.0.remove(at).2
     }
@@ -127,7 +127,7 @@ impl AgentTurn {
     }
 
     /// Shows what happened.
-    pub(super) fn see(&mut self, steps: impl IntoIterator<Item = Activity>) {
+    pub(super) fn show_steps(&mut self, steps: impl IntoIterator<Item = Activity>) {
         for step in steps {
             self.last_call = None;
             self.seen.push(step);
@@ -135,8 +135,8 @@ impl AgentTurn {
     }
 
     /// Shows what the agent's program reported.
-    pub(super) fn notes(&mut self, text: &str) {
-        self.see([Activity::Noted(shown(text))]);
+    pub(super) fn show_note(&mut self, text: &str) {
+        self.show_steps([Activity::Noted(sanitize_text(text))]);
     }
 
     /// What was shown since this was last asked.
@@ -151,12 +151,12 @@ impl AgentTurn {
     }
 
     /// Takes what one message read and answered.
-    pub(super) fn fills(&mut self, tokens: Tokens) {
+    pub(super) fn count_message(&mut self, tokens: Tokens) {
         self.end.context_tokens = self.end.context_tokens.max(Some(tokens.total()));
     }
 
     /// Takes the tokens of all the work so far, which have no known price.
-    pub(super) fn uses(&mut self, tokens: Tokens) {
+    pub(super) fn set_tokens(&mut self, tokens: Tokens) {
         self.usage = Some(Usage::unpriced(Some(tokens), &self.name));
         self.is_untold = false;
     }
@@ -170,17 +170,17 @@ impl AgentTurn {
     }
 
     /// The model's words, whole.
-    pub(super) fn says(&mut self, text: &str) {
-        self.settle();
+    pub(super) fn add_words(&mut self, text: &str) {
+        self.finish_words();
         if !text.trim().is_empty() {
-            self.works();
-            self.keeps(text);
-            self.see([Activity::Said(shown(text.trim()))]);
+            self.clear_failure();
+            self.keep_words(text);
+            self.show_steps([Activity::Said(sanitize_text(text.trim()))]);
         }
     }
 
     /// Takes words as the last ones, without showing them.
-    pub(super) fn keeps(&mut self, text: &str) {
+    pub(super) fn keep_words(&mut self, text: &str) {
         self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
         self.words_are_last = true;
     }
@@ -192,7 +192,7 @@ impl AgentTurn {
 
     /// The next part of the model's words.
     pub(super) fn says_more(&mut self, part: &str) {
-        self.works();
+        self.clear_failure();
         self.growing.push_str(end(part, KEPT_BYTES));
         // Cutting moves everything that is kept, so it happens rarely.
         if self.growing.len() > 2 * KEPT_BYTES {
@@ -201,56 +201,56 @@ impl AgentTurn {
     }
 
     /// The words that arrived in parts are whole: something else follows.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn finish_words(&mut self) {
         let text = std::mem::take(&mut self.growing);
         if !text.trim().is_empty() {
-            self.keeps(&text);
-            self.see([Activity::Said(shown(text.trim()))]);
+            self.keep_words(&text);
+            self.show_steps([Activity::Said(sanitize_text(text.trim()))]);
         }
     }
 
     /// A call began that is shown when it is over.
-    pub(super) fn begins(&mut self, id: &str, call: Option<&ToolCall>) {
-        self.works();
+    pub(super) fn begin_call(&mut self, id: &str, call: Option<&ToolCall>) {
+        self.clear_failure();
         self.words_are_last = false;
         self.open.begin(Work::Tool, id, call);
     }
 
     /// A call began.
-    pub(super) fn calls(&mut self, id: &str, call: ToolCall) {
-        self.settle();
-        self.begins(id, Some(&call));
-        self.see([Activity::Called(call)]);
+    pub(super) fn show_call(&mut self, id: &str, call: ToolCall) {
+        self.finish_words();
+        self.begin_call(id, Some(&call));
+        self.show_steps([Activity::Called(call)]);
         self.last_call = Some(id.to_owned());
     }
 
     /// A call is over.
-    pub(super) fn ends(&mut self, id: &str, output: &str, exit: Option<i64>, is_failure: bool) {
+    pub(super) fn end_call(&mut self, id: &str, output: &str, exit: Option<i64>, is_failure: bool) {
         if let Some(call) = self.take_call(id)
             && let Some(result) = call.came_to(output, exit, is_failure)
         {
             let is_next = self.last_call.as_deref() == Some(id);
-            self.see([Activity::Ended { call, result, is_next }]);
+            self.show_steps([Activity::Ended { call, result, is_next }]);
         }
     }
 
     fn take_call(&mut self, id: &str) -> Option<ToolCall> {
-        self.settle();
+        self.finish_words();
         self.words_are_last = false;
-        self.open.take(Work::Tool, id)
+        self.open.take_call(Work::Tool, id)
     }
 
     /// A call was not allowed. Names it as the call says, else as `tool`.
     pub(super) fn is_denied(&mut self, id: &str, tool: &str) {
         let call = self.take_call(id).map(|call| format!("{} {}", call.verb, call.subject));
         let what = call.unwrap_or_else(|| tool.to_owned());
-        self.denies(&what);
-        self.notes(&format!("denied: {what}"));
+        self.note_denial(&what);
+        self.show_note(&format!("denied: {what}"));
     }
 
     /// Remembers what was not allowed.
-    pub(super) fn denies(&mut self, what: &str) {
-        note(&mut self.end.denied, what);
+    pub(super) fn note_denial(&mut self, what: &str) {
+        push_once(&mut self.end.denied, what);
     }
 
     /// Work was done after the words, or will be.
@@ -260,7 +260,7 @@ impl AgentTurn {
     }
 
     /// The service answered: what failed before is over.
-    pub(super) fn works(&mut self) {
+    pub(super) fn clear_failure(&mut self) {
         self.closed = None;
         self.end.cut = false;
         if !self.is_hopeless {
@@ -271,7 +271,7 @@ impl AgentTurn {
 
     /// The service failed, and the agent tries again, after `longest` at most where it tells no
     /// pause. Nothing after the closing event: a line of standard error may be read late.
-    pub(super) fn retries(&mut self, failure: ServiceFailure, longest: Option<Duration>) {
+    pub(super) fn begin_retry(&mut self, failure: ServiceFailure, longest: Option<Duration>) {
         if self.closed.is_some() {
             return;
         }
@@ -290,15 +290,15 @@ impl AgentTurn {
     }
 
     /// The agent asks the service again: it may be answered, after however long.
-    pub(super) fn asks(&mut self) {
+    pub(super) fn ask_again(&mut self) {
         if self.is_retrying() {
             self.retry = Retry::Asks;
         }
     }
 
     /// The service failed for good.
-    pub(super) fn fails(&mut self, failure: ServiceFailure) {
-        self.settle();
+    pub(super) fn set_failure(&mut self, failure: ServiceFailure) {
+        self.finish_words();
         self.notes_failure(&failure);
         (self.retry, self.end.cut) = (Retry::None, false);
         self.failure = Some(failure);
@@ -307,31 +307,31 @@ impl AgentTurn {
     fn notes_failure(&mut self, failure: &ServiceFailure) {
         let is_new = self.failure.as_ref().is_none_or(|told| told.sentence != failure.sentence);
         if is_new && !failure.sentence.trim().is_empty() {
-            self.notes(&failure.sentence);
+            self.show_note(&failure.sentence);
         }
     }
 
     /// Its standard error said that it has no login.
     pub(super) fn has_no_login(&mut self, words: &str) {
-        self.no_login = Some(ServiceFailure::of(Some(401), words));
+        self.no_login = Some(ServiceFailure::from_status(Some(401), words));
     }
 
     /// The closing event.
-    pub(super) fn closes(&mut self, how: Result<(), String>) {
-        self.settle();
+    pub(super) fn close_turn(&mut self, how: Result<(), String>) {
+        self.finish_words();
         self.open.clear(Work::Tool);
         self.closed = Some(how);
     }
 
     /// The closing event, which reports that the service failed for good.
     pub(super) fn closes_for(&mut self, failure: ServiceFailure) {
-        self.fails(failure);
-        self.closes(Ok(()));
+        self.set_failure(failure);
+        self.close_turn(Ok(()));
     }
 
     /// The closing event, which reports that the token limit cut the answer.
     pub(super) fn closes_cut(&mut self) {
-        self.closes(Ok(()));
+        self.close_turn(Ok(()));
         self.end.cut = true;
     }
 
@@ -349,7 +349,7 @@ impl AgentTurn {
         self.model = model.map(|it| start(it, NAME_CHARS).to_owned()).or(self.model.take());
     }
 
-    pub(super) fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+    pub(super) fn service_wait(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
         let is_idle = self.closed.is_none() && !self.tool_is_open();
         let failure = self.failure.as_ref().filter(|_| is_idle)?;
         let pause = match self.retry {
@@ -362,11 +362,11 @@ impl AgentTurn {
 
     /// The report. A final message has a closing event after it, and no failure.
     pub(super) fn report(&mut self, usage: Option<Usage>, now: DateTime<FixedOffset>) -> Report {
-        self.settle();
+        self.finish_words();
         let mut agent = self.end.clone();
         let no_login = self.no_login.as_ref().filter(|_| self.closed.is_none());
         let failure = self.failure.as_ref().or(no_login).filter(|_| !agent.cut);
-        agent.error = failure.map(|failure| failure.error(now));
+        agent.error = failure.map(|failure| failure.to_api_error(now));
         agent.closing = match &self.closed {
             None if !agent.out_of_turns => AgentClosing::Missing,
             Some(Err(how)) if agent.error.is_none() && !agent.cut => {
@@ -442,7 +442,7 @@ impl Report {
 
     /// What the iteration used, given how its process ended. An agent that ended well without
     /// reporting anything never reports: `None`. If it ended otherwise, the use is only lost.
-    pub fn used(&self, process: &ProcessEnd) -> Option<Usage> {
+    pub fn usage_after(&self, process: &ProcessEnd) -> Option<Usage> {
         let is_well = *process == ProcessEnd::Exit(0);
         let is_silent = |usage: &Usage| usage.lost && usage.tokens.total() == 0;
         self.usage.clone().filter(|usage| !(is_well && is_silent(usage)))
@@ -558,7 +558,7 @@ mod report_tests {
         ];
         for (usage, process, expected) in table {
             let report = Report { usage, ..Report::default() };
-            assert_eq!(report.used(&process), expected, "{report:?} {process:?}");
+            assert_eq!(report.usage_after(&process), expected, "{report:?} {process:?}");
         }
     }
 }

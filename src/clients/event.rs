@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::fields::{FieldsByPointer, is_session_id, parse_object};
 use super::{ALL, Client, EnvLookup, Transcript};
-use crate::parse::requests::Typed;
+use crate::parse::requests::TypedRequest;
 
 /// One event of a client.
 pub struct Hook<'a> {
@@ -53,7 +53,7 @@ pub enum HookEvent {
     /// only in a session that had a loop.
     Command { name: String, raw: String, sure: bool },
     /// A message that is an order to crew in a session that had a loop, or where it names one.
-    Order(Typed),
+    Request(TypedRequest),
     /// A message from the client itself: a wake, or the end of a background task.
     Notified,
     /// A message from the user to the agent.
@@ -69,7 +69,7 @@ pub enum HookEvent {
 impl HookEvent {
     /// Whether it shows that the user is there.
     pub fn is_typed(&self) -> bool {
-        matches!(self, Self::Command { .. } | Self::Order(_) | Self::Prompted | Self::Answered)
+        matches!(self, Self::Command { .. } | Self::Request(_) | Self::Prompted | Self::Answered)
     }
 }
 
@@ -104,7 +104,7 @@ pub struct Task {
 impl<'a> Hook<'a> {
     /// Reads one event. What every event says has the names that Claude Code gave it and other
     /// clients took over. The error is one line for stderr.
-    pub fn read(bytes: &[u8], variable: EnvLookup<'a>) -> Result<Self, String> {
+    pub fn parse(bytes: &[u8], variable: EnvLookup<'a>) -> Result<Self, String> {
         let payload = parse_object(bytes)
             .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))?;
         let others = &ALL[1..];
@@ -126,18 +126,18 @@ impl<'a> Hook<'a> {
     }
 
     /// How its client's transcript is read.
-    pub fn reader(&self) -> Option<&'static Transcript> {
+    pub fn transcript_reader(&self) -> Option<&'static Transcript> {
         self.client.transcript.as_ref()
     }
 
     /// The transcript's file, and how it is read.
-    pub fn readable(&self) -> Option<(&Path, &'static Transcript)> {
-        self.transcript.as_deref().zip(self.reader())
+    pub fn readable_transcript(&self) -> Option<(&Path, &'static Transcript)> {
+        self.transcript.as_deref().zip(self.transcript_reader())
     }
 
     /// The crew command that a text in the client's queue is, and the raw text after it.
-    pub fn queued<'text>(&self, text: &'text str) -> Option<(&'text str, &'text str)> {
-        (self.reader()?.queued)(text)
+    pub fn parse_queued<'text>(&self, text: &'text str) -> Option<(&'text str, &'text str)> {
+        (self.transcript_reader()?.queued)(text)
     }
 
     /// Whether a person is at the client.
@@ -157,7 +157,7 @@ impl<'a> Hook<'a> {
 
     /// The client's cap on continuations in a row, if it has one. A value that is not a number
     /// means the usual cap; 0 or less means none.
-    pub fn cap(&self) -> Option<i64> {
+    pub fn continuation_cap(&self) -> Option<i64> {
         let cap = self.client.cap.as_ref()?;
         let set = cap.variable.and_then(self.variable);
         let set = set.and_then(|text| text.to_str()?.trim().parse().ok());
@@ -197,7 +197,7 @@ pub enum Reply {
 impl Reply {
     /// Adds a line for the person.
     #[must_use]
-    pub fn also(mut self, line: &str) -> Self {
+    pub fn add_line(mut self, line: &str) -> Self {
         match &mut self {
             Self::Nothing => return Self::Say(line.to_owned()),
             Self::GoOn { line: text, .. } | Self::Say(text) => {
@@ -209,7 +209,7 @@ impl Reply {
     }
 
     /// The text the person reads, so that the caller can reword it.
-    pub fn words(&mut self) -> Option<&mut String> {
+    pub fn text_mut(&mut self) -> Option<&mut String> {
         match self {
             Self::GoOn { line: text, .. } | Self::Say(text) | Self::Instead(text) => Some(text),
             _ => None,
@@ -230,16 +230,16 @@ pub struct Output {
 
 /// The session whose line is printed; what was not handed over is absent.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct LineFor {
+pub struct StatusLineInput {
     /// Safe in a file name.
     pub session_id: Option<String>,
     /// An absolute path.
     pub folder: Option<PathBuf>,
 }
 
-impl LineFor {
+impl StatusLineInput {
     /// Reads what was handed over; text of another shape is as good as none.
-    pub fn read(bytes: &[u8]) -> Self {
+    pub fn parse(bytes: &[u8]) -> Self {
         let payload = parse_object(bytes).unwrap_or_default();
         Self {
             session_id: payload.owned("/session_id").filter(|id| is_session_id(id)),
@@ -254,11 +254,13 @@ mod line_for_tests {
 
     #[test]
     fn the_session_and_its_folder_are_taken_and_junk_is_neither() {
-        let seen = LineFor::read(br#"{"session_id":"a-1","cwd":"/repo","model":{"id":"m"}}"#);
-        let expected = LineFor { session_id: Some("a-1".to_owned()), folder: Some("/repo".into()) };
+        let seen =
+            StatusLineInput::parse(br#"{"session_id":"a-1","cwd":"/repo","model":{"id":"m"}}"#);
+        let expected =
+            StatusLineInput { session_id: Some("a-1".to_owned()), folder: Some("/repo".into()) };
         assert_eq!(seen, expected);
         for junk in [&b""[..], b"[]", b"{", br#"{"session_id":"../x","cwd":"repo"}"#] {
-            assert_eq!(LineFor::read(junk), LineFor::default());
+            assert_eq!(StatusLineInput::parse(junk), StatusLineInput::default());
         }
     }
 }

@@ -7,7 +7,7 @@ use regex::Captures;
 use serde_json::{Map, Value};
 
 use crate::engine::usage::Tokens;
-use crate::parse::amounts::whole;
+use crate::parse::amounts::to_count;
 use crate::parse::patterns::HALF_CHARACTER;
 
 /// Reads a JSON object of a client or an agent. The client counts in UTF-16 and may cut a text in
@@ -86,7 +86,7 @@ pub trait FieldsByPointer {
 
     /// The number there as a count: without its fraction, never below zero.
     fn count(&self, pointer: &str) -> u64 {
-        self.number(pointer).map_or(0, whole)
+        self.number(pointer).map_or(0, to_count)
     }
 
     /// The number there as the exit status of a command.
@@ -96,7 +96,7 @@ pub trait FieldsByPointer {
 
     /// The number there as the status of an HTTP answer.
     fn status(&self, pointer: &str) -> Option<u16> {
-        self.number(pointer).and_then(|status| u16::try_from(whole(status)).ok())
+        self.number(pointer).and_then(|status| u16::try_from(to_count(status)).ok())
     }
 
     /// An amount of money of at least 0, as a number or as text.
@@ -131,7 +131,7 @@ mod tests {
     use crate::clients::{Hook, HookEvent, Stopped};
 
     fn parse(bytes: &[u8]) -> Result<Hook<'static>, String> {
-        Hook::read(bytes, &|_| None)
+        Hook::parse(bytes, &|_| None)
     }
 
     #[test]

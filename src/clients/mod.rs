@@ -27,7 +27,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-pub use self::event::{AskedQuestion, Hook, HookEvent, LineFor, Output, Reply, Stopped, Task};
+pub use self::event::{
+    AskedQuestion, Hook, HookEvent, Output, Reply, StatusLineInput, Stopped, Task,
+};
 pub use self::fields::{FieldsByPointer, parse_object};
 use crate::engine::record::{Owner, Queue};
 use crate::engine::usage::Message;
@@ -45,7 +47,7 @@ pub static ALL: &[&Client] = &[
 ];
 
 /// The client of a loop.
-pub fn of(owner: &Owner) -> &'static Client {
+pub fn client_of(owner: &Owner) -> &'static Client {
     let of = owner.client.as_deref();
     ALL.iter().find(|client| Some(client.name) == of).unwrap_or(&ALL[0])
 }
@@ -119,7 +121,7 @@ pub struct Client {
 }
 
 /// A message, and when it was written.
-pub type Dated = (Message, Option<DateTime<Utc>>);
+pub type DatedMessage = (Message, Option<DateTime<Utc>>);
 
 /// A call of a tool that has no result yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +148,7 @@ pub struct Transcript {
     /// Whether the user interrupted the agent.
     pub interrupted: fn(tail: &str) -> bool,
     /// The model's message that a line reports.
-    pub message: fn(line: &str) -> Option<Dated>,
+    pub message: fn(line: &str) -> Option<DatedMessage>,
     /// Whether a line that is too long to read may hold such a message.
     pub may_hold_a_message: fn(line: &str) -> bool,
     /// The folder with the transcripts of a session's subagents.

@@ -1,20 +1,20 @@
 //! How a person types crew's commands: in a client as that client spells them, else as in a
 //! terminal.
 
-use super::{Client, of};
+use super::{Client, client_of};
 use crate::engine::boundary::limits::raise;
 use crate::engine::record::{Driver, Loop, Outcome, Owner};
 
 /// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a
 /// terminal.
-pub fn command(client: &Client, name: &str) -> String {
+pub fn spell_command(client: &Client, name: &str) -> String {
     format!("{}{name}", client.commands.unwrap_or("crew "))
 }
 
 /// A crew command for whoever drives this loop.
 pub fn of_loop(subject: &Loop, name: &str) -> String {
     match subject.driver() {
-        Driver::Session => command(of(&subject.state.owner), name),
+        Driver::Session => spell_command(client_of(&subject.state.owner), name),
         Driver::Process => format!("crew {name}"),
     }
 }
@@ -35,7 +35,7 @@ pub fn going_on_at(owner: &Owner, subject: &Loop) -> String {
 }
 
 /// How a loop is stopped from a terminal while it runs.
-pub fn stopping(subject: &Loop) -> String {
+pub fn spell_stop(subject: &Loop) -> String {
     let id = &subject.id;
     format!("crew pause {id}, crew cancel {id}")
 }
@@ -50,7 +50,7 @@ pub fn in_its_session(text: &str, subject: &Loop) -> String {
     let [resume, pause, cancel] =
         ["resume", "pause", "cancel-loop"].map(|name| of_loop(subject, name));
     text.replace(&format!("crew resume {id}"), &format!("{resume} {id}")).replace(
-        &stopping(subject),
+        &spell_stop(subject),
         &format!("{pause}, {cancel}; in any terminal: crew cancel {id}"),
     )
 }
@@ -70,7 +70,7 @@ pub fn way_on(subject: &Loop) -> String {
 }
 
 /// The name of a crew command, and the text after it; `None` if the text is not one.
-pub fn split<'text>(client: &Client, text: &'text str) -> Option<(&'text str, &'text str)> {
+pub fn split_command<'text>(client: &Client, text: &'text str) -> Option<(&'text str, &'text str)> {
     let rest = text.trim().strip_prefix(client.commands?)?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
     Some((&rest[..end], rest[end..].trim()))

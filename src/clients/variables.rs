@@ -27,12 +27,12 @@ pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
 /// The variables that clients, and a git that called crew, set for what they start. crew gives them
 /// to none of its children: a child would think that it runs inside a client, and its git would
 /// change the caller's repository.
-pub fn own() -> impl Iterator<Item = &'static str> {
+pub fn client_variables() -> impl Iterator<Item = &'static str> {
     let clients = ALL.iter().flat_map(|client| client.own.split(' '));
     clients.chain(OWN).chain(OF_A_CALLING_GIT.split(' '))
 }
 
 /// The variables that differ between two hooks of one session although nobody changed them.
-pub fn shifting() -> impl Iterator<Item = &'static str> {
+pub fn shifting_variables() -> impl Iterator<Item = &'static str> {
     ALL.iter().flat_map(|client| client.shifting).copied().chain(SHIFTING)
 }

@@ -83,7 +83,7 @@ fn candidates(verb: &str, arg: Arg) -> Arg {
     let value = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string);
     match (arg.get_id().as_str(), value.as_deref().unwrap_or_default()) {
         (_, "FILE") => arg.value_hint(ValueHint::FilePath),
-        ("agent" | "fallback", _) => these(arg, || own(agents::known(), "agents")),
+        ("agent" | "fallback", _) => these(arg, || own(agents::known_names(), "agents")),
         ("task", _) if verb == "run" => these(arg, || own(procedures::NAMES, "procedures")),
         ("on", _) if verb == "run" => these(arg, || own(["local", "slurm"], "executor")),
         ("on", _) => these(arg, || vec!["slurm".to_owned()]),

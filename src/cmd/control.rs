@@ -2,7 +2,7 @@
 
 use super::{actor, home, meant, named, ordered, print, reading, refuse_an_agent, requested};
 use crate::clients;
-use crate::clients::spelling::{going_on, split};
+use crate::clients::spelling::{going_on, split_command};
 use crate::drive::control;
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::{self, EndAttempt, handoff};
@@ -68,7 +68,7 @@ fn stopped(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
 
 /// Changes the limits of the requested loop.
 pub fn set(arguments: &SetArgs) -> Result<Exit> {
-    let changes: LimitChanges = arguments.limits.changes();
+    let changes: LimitChanges = arguments.limits.limit_changes();
     if changes.is_empty() {
         bail!(UsageError::new("no limit is named", "crew set --max-iterations 30, or -n +10"));
     }
@@ -180,7 +180,9 @@ pub fn paused(Paused { record, how }: &Paused) -> String {
 /// The reply when the client delivers a queued command that was already obeyed.
 pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
     let Obeyed { command, iteration } = obeyed;
-    let what = match split(clients::of(&record.state.owner), command).map(|(name, _)| name) {
+    let what = match split_command(clients::client_of(&record.state.owner), command)
+        .map(|(name, _)| name)
+    {
         Some("pause") => format!("loop {} was paused", record.id),
         Some("cancel-loop") => format!("loop {} was cancelled", record.id),
         _ => format!("{command} was answered"),

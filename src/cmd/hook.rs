@@ -10,7 +10,7 @@ use anyhow::{Context, Error, Result};
 use clap::ColorChoice;
 
 use super::{control, print, reading_in_a_client};
-use crate::clients::spelling::{command, in_its_session};
+use crate::clients::spelling::{in_its_session, spell_command};
 use crate::clients::{Hook, HookEvent, Output, Reply};
 use crate::drive::end::EndAttempt;
 use crate::drive::install;
@@ -27,7 +27,7 @@ use crate::engine::view::Page;
 use crate::engine::words::prompt::{self, DECIDE_YOURSELF};
 use crate::exit;
 use crate::parse::arguments;
-use crate::parse::requests::Order;
+use crate::parse::requests::SessionRequest;
 use crate::report::line::{self, LoopLine};
 use crate::report::words::called;
 use crate::report::{attention, help, page, setup};
@@ -42,7 +42,7 @@ const PAYLOAD_BYTES: u64 = 64 << 20;
 pub fn hook(is_companion: bool) -> ExitCode {
     print::set_colour(ColorChoice::Never);
     let bytes = disk::read_stream(stdin().lock(), PAYLOAD_BYTES).context("cannot read the payload");
-    let event = |bytes: Vec<u8>| Hook::read(&bytes, &env::raw).map_err(Error::msg);
+    let event = |bytes: Vec<u8>| Hook::parse(&bytes, &env::raw).map_err(Error::msg);
     let (home, hook) = match bytes.and_then(event).and_then(|hook| Ok((home(&hook)?, hook))) {
         Ok(read) => read,
         Err(error) => return let_through(&error),
@@ -91,7 +91,7 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
     let notice = notice_of(&answer);
     let mut said = reply(home, hook, answer);
     if let Some(skew) = install::skew(hook) {
-        said = said.also(&setup::skew(&skew.plugin, skew.launched));
+        said = said.add_line(&setup::skew(&skew.plugin, skew.launched));
     }
     let mut output = (hook.client.write)(&hook.name, &said);
     let variable = |name: &str| (hook.variable)(name)?.into_string().ok();
@@ -107,7 +107,7 @@ fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Ordered(..));
     let is_help = matches!(answer, EventResult::Help);
     let mut said = said(home, hook, answer);
-    if let Some(words) = said.words().filter(|_| !is_typed_here)
+    if let Some(words) = said.text_mut().filter(|_| !is_typed_here)
         && let Some(program) = client::off_path("crew")
     {
         *words = called(words, &program, is_help);
@@ -154,7 +154,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
             asides.into_iter().fold(stopped(stop), |reply, aside| match said(home, hook, aside) {
-                Reply::Instead(text) => reply.also(text.trim_end()),
+                Reply::Instead(text) => reply.add_line(text.trim_end()),
                 _ => reply,
             })
         }
@@ -179,7 +179,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
         EventResult::Status(None) => {
-            let start = command(hook.client, "loop");
+            let start = spell_command(hook.client, "loop");
             Reply::Instead(format!("crew: {}", help::no_loop_in_a_session(&start)))
         }
         EventResult::Status(Some(record)) => Reply::Instead(shown(&read(home, &record), &record)),
@@ -239,7 +239,7 @@ fn told(line: LoopLine, record: &Loop, note: Option<String>) -> String {
 }
 
 /// The client shows one dim line for an order typed while the agent works.
-fn ordered(order: Order, result: &Result<(Box<Loop>, LoopIs), LoopId>) -> String {
+fn ordered(order: SessionRequest, result: &Result<(Box<Loop>, LoopIs), LoopId>) -> String {
     let (record, is) = match result {
         Ok((record, is)) => (record, *is),
         Err(id) => {
@@ -251,17 +251,19 @@ fn ordered(order: Order, result: &Result<(Box<Loop>, LoopIs), LoopId>) -> String
     let gone = if is == LoopIs::Ownerless { ", nobody drives it" } else { "" };
     match order {
         _ if is == LoopIs::Over => format!("loop {id} is over: {status}"),
-        Order::Pause if record.state.status == Status::Running && gone.is_empty() => {
+        SessionRequest::Pause if record.state.status == Status::Running && gone.is_empty() => {
             format!("loop {id} {}", line::pausing(record))
         }
-        Order::Cancel if record.is_live() => {
+        SessionRequest::Cancel if record.is_live() => {
             format!("loop {id} is cancelled; what runs it ends it in a moment")
         }
-        Order::Status if is == LoopIs::Own => status,
-        Order::Cancel if is == LoopIs::Own => {
+        SessionRequest::Status if is == LoopIs::Own => status,
+        SessionRequest::Cancel if is == LoopIs::Own => {
             format!("loop {id}: {status}; Esc ends a turn")
         }
-        Order::Pause | Order::Cancel | Order::Status => format!("loop {id}: {status}{gone}"),
+        SessionRequest::Pause | SessionRequest::Cancel | SessionRequest::Status => {
+            format!("loop {id}: {status}{gone}")
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl Session {
         event["stdin"]["cwd"] = self.work().to_str().unwrap().into();
         let bytes = serde_json::to_vec(&event["stdin"]).unwrap();
         let variable = |name: &str| event["env"][name].as_str().map(OsString::from);
-        let hook = Hook::read(&bytes, &variable).unwrap();
+        let hook = Hook::parse(&bytes, &variable).unwrap();
         answered(&self.home(), &hook, false).unwrap().0
     }
 
@@ -108,7 +108,7 @@ fn beside_a_client_that_cannot_be_woken_nothing_waits() {
         let codex = Session::new(CODEX);
         codex.send("UserPromptSubmit", "prompt", "crew loop \"Do it\"");
         let event = codex.events[2]["stdin"].to_string();
-        let hook = Hook::read(event.as_bytes(), &|_| None).unwrap();
+        let hook = Hook::parse(event.as_bytes(), &|_| None).unwrap();
         assert_eq!(answered(&codex.home(), &hook, true).unwrap().0, Output::default());
     });
 }

@@ -17,7 +17,7 @@ use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
 use crate::fleet::store as fleets;
 use crate::parse::arguments::UsageError;
-use crate::parse::requests::iterations;
+use crate::parse::requests::parse_iterations;
 use crate::report::list;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home, removal};
@@ -34,7 +34,7 @@ const STAT_COLUMNS: u16 = 100;
 /// Prints the difference of the requested loop, or of the iterations in the last word: on a
 /// terminal by the pager of the person's git.
 pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
-    let of = words.last().and_then(|word| iterations(word));
+    let of = words.last().and_then(|word| parse_iterations(word));
     if let (None, Some(word)) = (of, words.last().filter(|word| word.contains(".."))) {
         bail!(UsageError::new(format!("`{word}` is not a range of iterations"), "crew diff 2..6"));
     }

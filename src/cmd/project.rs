@@ -8,8 +8,8 @@ use super::{checkout, home, print, refuse_an_agent};
 use crate::clients::variables::inside_an_agent;
 use crate::drive::start::terms::{detected, look};
 use crate::exit::Exit;
-use crate::parse::project::Detected;
-use crate::parse::settings::merge::merge;
+use crate::parse::project::DetectedCommand;
+use crate::parse::settings::merge::merge_layers;
 use crate::parse::settings::trust::TrustRequest;
 use crate::report::settings::{File, Told, json, page};
 use crate::report::{help, words};
@@ -66,7 +66,7 @@ pub fn init() -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
+fn pairs(detected: &[DetectedCommand]) -> Vec<(&str, &str)> {
     detected.iter().map(|check| (check.run.as_str(), check.because.as_str())).collect()
 }
 
@@ -75,7 +75,7 @@ fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
 /// Shows what a loop started here would get.
 pub fn config(as_json: bool) -> Result<Exit> {
     let known = look(&home()?, &checkout()?, true)?;
-    let settings = merge(&known.layers, None).map_err(Error::msg)?;
+    let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
     let files = files.into_iter().filter_map(|(of, path)| {
         let path = path?;

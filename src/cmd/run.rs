@@ -22,7 +22,7 @@ use crate::engine::text::{clip, count};
 use crate::exit::Exit;
 use crate::fleet::verbs::Named;
 use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of};
-use crate::parse::settings::merge::merge;
+use crate::parse::settings::merge::merge_layers;
 use crate::prompts::procedures;
 use crate::report::run as dry_run;
 use crate::world::git::snapshots::{Snapshots, prune};
@@ -120,12 +120,12 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
 
 fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     let known = terms::look(home, &checkout()?, !arguments.start.no_project)?;
-    let settings = merge(&known.layers, None).map_err(Error::msg)?;
+    let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
     let Some(name) = &arguments.start.task() else {
-        print::folded(&procedures::list(&settings));
+        print::folded(&procedures::render_list(&settings));
         return Ok(Exit::SUCCESS);
     };
-    match procedures::page(&settings, name) {
+    match procedures::render_page(&settings, name) {
         Some(page) => print::folded(&page),
         None => bail!(UsageError::new(
             format!("there is no procedure `{name}`"),
@@ -151,7 +151,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     if record.procedure().is_some() && record.procedure() == name {
         print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
     }
-    let changes = arguments.set.limits.changes();
+    let changes = arguments.set.limits.limit_changes();
     if arguments.now && end_wait(&home, &record.id, arguments)? {
         return Ok(Exit::SUCCESS);
     }
@@ -182,7 +182,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
 /// loop that resumes is in the task's file.
 fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exit> {
     let ResumeArgs { set, answer, options, no_project, now, .. } = arguments;
-    if *options != RunOptions::default() || *no_project || !set.limits.changes().is_empty() {
+    if *options != RunOptions::default() || *no_project || !set.limits.limit_changes().is_empty() {
         let folder = &named.record.terms.folder;
         bail!(UsageError::new(
             "a task is resumed by its fleet, with the options of its file",
@@ -206,7 +206,7 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
 
 /// Ends the wait of a loop, after what else was typed is done; `false` if it does not wait.
 fn end_wait(home: &Home, id: &LoopId, arguments: &ResumeArgs) -> Result<bool> {
-    let (changes, words) = (arguments.set.limits.changes(), arguments.answer.tell.as_deref());
+    let (changes, words) = (arguments.set.limits.limit_changes(), arguments.answer.tell.as_deref());
     let Some(woken) = control::wake(home, id, &changes, words)? else { return Ok(false) };
     let iteration = woken.iteration();
     print::out(&format!("loop {id}: the wait is over, iteration {iteration} begins"));

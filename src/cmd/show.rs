@@ -261,7 +261,7 @@ impl Rendering {
     /// `None` where no agent reports events, and in a session.
     fn of(home: &Home, record: &Loop, iteration: u32) -> Option<Self> {
         let agents: Vec<Agent> = record.contract.run.as_ref()?.agents().cloned().collect();
-        let reader = agents::reader(&who_worked(home, record, iteration)?);
+        let reader = agents::create_reader(&who_worked(home, record, iteration)?);
         let has_events = agents.iter().any(agents::has_events);
         has_events.then(|| Self { agents, reader, is_lost: Some(false), steps: Vec::new() })
     }
@@ -269,7 +269,7 @@ impl Rendering {
     /// Takes a line. One of crew's own says whose lines follow.
     fn take(&mut self, line: &str) {
         let Some(name) = logs::begun_by(line) else {
-            let steps = self.reader.read(line);
+            let steps = self.reader.take_line(line);
             self.is_lost = self.is_lost.filter(|_| steps.is_empty()).map(|_| true);
             return self.steps.extend(steps);
         };
@@ -277,7 +277,7 @@ impl Rendering {
         let before = (self.is_lost.take() == Some(true)).then_some(OTHER);
         let after = agent.is_none().then_some(OTHER);
         if let Some(agent) = agent {
-            self.reader = agents::reader(agent);
+            self.reader = agents::create_reader(agent);
         }
         let steps = [before, Some(line), after].into_iter().flatten();
         self.steps.extend(steps.map(|text| Activity::Printed(text.to_owned())));
@@ -289,7 +289,7 @@ impl Rendering {
         if !is_end {
             self.steps.extend(steps.pop_if(|last| matches!(last, Activity::Called(_))));
         }
-        activity::text(&steps).map(|text| text + "\n").unwrap_or_default()
+        activity::render_steps(&steps).map(|text| text + "\n").unwrap_or_default()
     }
 }
 

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use super::watch::board::views;
 use super::{MANY, all, first_of, fleet, home, listed, listing, named, print, reading, which};
 use crate::cli::StatusArgs;
-use crate::clients::LineFor;
+use crate::clients::StatusLineInput;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::end::complete;
 use crate::drive::find::{elsewhere, owner_is_gone};
@@ -126,8 +126,8 @@ fn show_task(home: &Home, named: Named, json: bool) -> Result<Exit> {
 fn show_line(home: &Home, name: Option<&str>) {
     let session = match name {
         // Only a client hands over a session; a shell's input is left to what reads it next.
-        None if inside_an_agent(&env::raw) => LineFor::read(&terminal::offered_input()),
-        _ => LineFor::default(),
+        None if inside_an_agent(&env::raw) => StatusLineInput::parse(&terminal::offered_input()),
+        _ => StatusLineInput::default(),
     };
     let folder = session.folder.or_else(|| env::current_folder().ok()).unwrap_or_default();
     let of_the_session = session.session_id.and_then(|id| {

@@ -169,7 +169,7 @@ impl NewOwner {
 
 /// The environment of a session that takes over a loop at `place`.
 pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
-    let client = clients::of(owner);
+    let client = clients::client_of(owner);
     recorded_environment::of_session(place, client.settings, client.set_by)
 }
 

@@ -135,7 +135,7 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
     let mut shared = Vec::new();
     if ours {
         let said = client::ask(&client.program, &["plugin", "list", "--json"], &client.here)?;
-        let plugins = plugin::plugins(&said).map_err(anyhow::Error::msg)?;
+        let plugins = plugin::parse_plugins(&said).map_err(anyhow::Error::msg)?;
         for plugin in plugins.iter().filter(|plugin| plugin.id == PLUGIN) {
             let folder = plugin.project.as_deref().unwrap_or(&client.here);
             // What a repository's settings ask for belongs to others too: it is left, and reported.

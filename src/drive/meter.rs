@@ -68,7 +68,9 @@ pub fn begin(hook: &Hook<'_>) -> SessionMemory {
 pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool) -> MeterReading {
     let memory = &before.state.session;
     let file = hook.transcript.as_deref().or(memory.transcript.as_deref());
-    if it_counts && let (Some(file), Some(words), Some(reader)) = (file, words, hook.reader()) {
+    if it_counts
+        && let (Some(file), Some(words), Some(reader)) = (file, words, hook.transcript_reader())
+    {
         await_words(reader, file, memory.transcript_bytes, words);
     }
     let unread = file.map_or(0, disk::size).saturating_sub(memory.metered.main.bytes);
@@ -81,14 +83,14 @@ pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool
     } else {
         BYTES
     };
-    look(hook.reader(), file, &memory.metered, budget)
+    look(hook.transcript_reader(), file, &memory.metered, budget)
 }
 
 /// Counts into a record what its session used since the last boundary, when something other than a
 /// boundary stops the loop.
 pub fn catch_up(record: &mut Loop) {
     let state = &record.state;
-    let reader = clients::of(&state.owner).transcript.as_ref();
+    let reader = clients::client_of(&state.owner).transcript.as_ref();
     let file = state.session.transcript.as_deref();
     let MeterReading { usage, metered, .. } =
         look(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);

@@ -7,7 +7,7 @@ use super::end::result;
 use super::find::{life, owner_is_gone, spent_ms};
 use super::session::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
-use crate::clients::spelling::{going_on, stopping};
+use crate::clients::spelling::{going_on, spell_stop};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::{Story, What};
 use crate::engine::journal::{COMMITTED, REBASED};
@@ -59,7 +59,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
         commits: &commits,
         tests: &store::read_tests(home, &record.id),
         resume: &going_on(record),
-        stop: &stopping(record),
+        stop: &spell_stop(record),
     });
     let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);
     let handoff = has_handoff.then(|| store::view::newest_handoff(record)).flatten();

@@ -32,7 +32,7 @@ pub fn assemble(
     let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
     let checkout = &subject.place.checkout;
     let files = |path: &Path, named_by: &Path| read_fragment(checkout, path, named_by);
-    let parts = Parts::read(&recipe.unwrap_or_default(), &files)?;
+    let parts = Parts::read_recipe(&recipe.unwrap_or_default(), &files)?;
     let wants = |variable| parts.wanted.contains(variable);
     let status = wants("git_status").then(|| git::status_text(checkout)).flatten();
     let diff = wants("git_diff").then(|| git::diff_text(checkout)).flatten();
@@ -49,7 +49,7 @@ pub fn assemble(
         git_diff: diff.as_deref(),
         git_log: log.as_deref(),
     };
-    let text = assembly::prompt(subject, &parts, &known)?;
+    let text = assembly::build_prompt(subject, &parts, &known)?;
     let budget = subject.contract.run.as_ref().map_or(0, |run| run.token_budget);
     let size = Size::of(&text, budget);
     Ok(Prompt { text, size })

@@ -48,7 +48,10 @@ pub fn account_of(record: &Loop) -> AccountId {
 pub fn account_with(record: &Loop, agent: Option<&Agent>) -> AccountId {
     match (&record.contract.run, agent, record.driver()) {
         (Some(run), Some(agent), Driver::Process) => AccountId::of(run, agent),
-        _ => AccountId { name: clients::of(&record.state.owner).program.to_owned(), model: None },
+        _ => AccountId {
+            name: clients::client_of(&record.state.owner).program.to_owned(),
+            model: None,
+        },
     }
 }
 

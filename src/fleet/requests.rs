@@ -11,7 +11,7 @@ use super::record::{FleetSetup, Landed, TaskRecord};
 use crate::engine::fleet::Refusal;
 use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::text::{clean, one_line, tail_of, words_of};
-use crate::parse::gh::{RequestState, requests, unreached};
+use crate::parse::gh::{RequestState, find_unreached, parse_requests};
 use crate::world::clock::{self, RetryPolicy};
 use crate::world::git::refs::with_remote;
 use crate::world::process::{Call, ExitCause, Stop};
@@ -83,7 +83,7 @@ fn request(
     let base = setup.base.as_str();
     let own = ["pr", "list", "--head", branch, "--base", base, "--jq", ASKED];
     let list: Vec<&str> = own.into_iter().chain(words_of(LISTED)).collect();
-    let found = requests(&gh.run(&list)?);
+    let found = parse_requests(&gh.run(&list)?);
     if let Some(open) = found.iter().find(|it| it.state == RequestState::Open) {
         return Ok(Landed::Request(address(&open.address)));
     }
@@ -127,7 +127,7 @@ impl Gh<'_> {
         let away = match &ended.cause {
             ExitCause::Exit(0) => return Ok(text),
             ExitCause::TimedOut | ExitCause::Stopped => Some(ended.cause.to_string()),
-            _ => unreached(&text).map(clean),
+            _ => find_unreached(&text).map(clean),
         };
         let what = format!("gh {}", arguments[..2].join(" "));
         let Some(why) = away else {

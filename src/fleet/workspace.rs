@@ -17,7 +17,7 @@ use crate::engine::fleet::{INCLUDE, TaskId};
 use crate::engine::git::{GitFault, GitStep};
 use crate::engine::record::Check;
 use crate::engine::text::{named, one_line, tail_of, with_reason};
-use crate::parse::git::{names, zero_list};
+use crate::parse::git::{zero_ended_names, zero_list};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::git::clone::{self, CloneSource, CloneTerms};
@@ -103,7 +103,7 @@ pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> R
     let path = disk::real_path(clone)?;
     set_up(&Preparation::of_attempt(spec), &path, false, commands)?;
     let conflicts = disk::read(&path.join(".git").join(CONFLICTS), MARK_BYTES)?;
-    let conflicts = names(&conflicts.unwrap_or_default()).collect();
+    let conflicts = zero_ended_names(&conflicts.unwrap_or_default()).collect();
     Ok(Workspace { path, is_new, conflicts })
 }
 

@@ -49,28 +49,29 @@ impl Unit {
     ///
     /// # Errors
     /// What should have been written instead.
-    pub fn read(self, text: &str) -> Result<u64, String> {
+    pub fn parse_text(self, text: &str) -> Result<u64, String> {
         let (number, wanted) = match self {
-            Self::Seconds => return duration(text).map(whole_seconds).map_err(str::to_owned),
-            Self::Count => match digits(text) {
+            Self::Seconds => return parse_duration(text).map(whole_seconds).map_err(str::to_owned),
+            Self::Count => match all_digits(text) {
                 None => (None, "a whole number, such as 15"),
                 Some(digits) => {
                     (digits.parse().map(u32::into).ok(), "a whole number up to 4294967295")
                 }
             },
-            Self::Dollars => (dollars(text), "US dollars, such as 5.00"),
+            Self::Dollars => (parse_dollars(text), "US dollars, such as 5.00"),
             Self::Tokens => {
-                (marked(text, &TOKENS), "a whole number, perhaps with k or M, such as 500k")
+                (parse_suffixed(text, &TOKENS), "a whole number, perhaps with k or M, such as 500k")
             }
             Self::Percent => {
-                let percent = marked(text, &[("%", 1), ("", 1)]).filter(|percent| *percent <= 100);
+                let percent =
+                    parse_suffixed(text, &[("%", 1), ("", 1)]).filter(|percent| *percent <= 100);
                 (percent, "a part of the context, from 0 (never) to 100%")
             }
             Self::Bytes => {
                 // A blank may stand before the unit.
                 let end = text.trim_start_matches(|c: char| c.is_ascii_digit());
                 let bare = text[..text.len() - end.len()].to_owned() + end.trim_start();
-                let bytes = if text == "0" { Some(0) } else { marked(&bare, &BYTES) };
+                let bytes = if text == "0" { Some(0) } else { parse_suffixed(&bare, &BYTES) };
                 (bytes, "a size with its unit, such as 500MiB or 2GiB")
             }
         };
@@ -81,12 +82,12 @@ impl Unit {
     ///
     /// # Errors
     /// What should have been written instead.
-    pub fn of(self, value: &Value) -> Result<u64, String> {
-        self.read(&text_of(value))
+    pub fn parse_value(self, value: &Value) -> Result<u64, String> {
+        self.parse_text(&text_of(value))
     }
 
     /// A number as a person writes it: `12h`, `2.50`, `500k`.
-    pub fn written(self, number: u64) -> String {
+    pub fn format_number(self, number: u64) -> String {
         const SIZES: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         const THOUSANDS: [(u64, &str); 2] = [(1_000_000, "M"), (1_000, "k")];
         let in_units = |units: &[(u64, &str)], least: &str| {
@@ -111,32 +112,32 @@ impl Unit {
 }
 
 /// A whole number with one of these marks behind it.
-fn marked(text: &str, marks: &[(&str, u64)]) -> Option<u64> {
+fn parse_suffixed(text: &str, marks: &[(&str, u64)]) -> Option<u64> {
     let one = |(mark, factor): &(&str, u64)| Some((text.strip_suffix(mark)?, *factor));
     let (number, factor) = marks.iter().find_map(one)?;
-    digits(number)?.parse::<u64>().ok()?.checked_mul(factor)
+    all_digits(number)?.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// US dollars, with or without the sign, in millionths: `5`, `2.50`, `$2.50`. An amount below one
 /// millionth becomes one, because 0 would mean no limit.
-fn dollars(text: &str) -> Option<u64> {
+fn parse_dollars(text: &str) -> Option<u64> {
     let text = text.strip_prefix('$').unwrap_or(text);
     let is_decimal = text.starts_with(|c: char| c.is_ascii_digit())
         && text.ends_with(|c: char| c.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let dollars: f64 = text.parse().ok()?;
-    let micros = whole((dollars * 1e6).round()).max(u64::from(dollars > 0.0));
+    let micros = to_count((dollars * 1e6).round()).max(u64::from(dollars > 0.0));
     (is_decimal && dollars.is_finite()).then_some(micros)
 }
 
 /// A number without its fraction, never below zero.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut to what fits")]
-pub fn whole(number: f64) -> u64 {
+pub fn to_count(number: f64) -> u64 {
     number as u64
 }
 
 /// The text, if it consists of digits only.
-pub fn digits(text: &str) -> Option<&str> {
+pub fn all_digits(text: &str) -> Option<&str> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
 }
 
@@ -146,7 +147,7 @@ const MAX_DURATION_BYTES: usize = 64;
 const MAX_DURATION: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 /// Reads a duration of one second to ten years, or 0. The error says what is expected instead.
-pub fn duration(text: &str) -> Result<Duration, &'static str> {
+pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     let wanted = "a time with its unit, such as 90m, 12h or \"1h 30m\"";
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte == b'0') {
@@ -199,20 +200,20 @@ impl<const UNIT: usize> FromStr for Amount<UNIT> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        UNITS[UNIT].read(text).map(Self)
+        UNITS[UNIT].parse_text(text).map(Self)
     }
 }
 
 impl<'de, const UNIT: usize> Deserialize<'de> for Amount<UNIT> {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        let number = UNITS[UNIT].of(&Value::deserialize(source)?);
+        let number = UNITS[UNIT].parse_value(&Value::deserialize(source)?);
         number.map(Self).map_err(|wanted| D::Error::custom(format!("expected {wanted}")))
     }
 }
 
 impl<const UNIT: usize> fmt::Display for Amount<UNIT> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&UNITS[UNIT].written(self.0))
+        out.write_str(&UNITS[UNIT].format_number(self.0))
     }
 }
 
@@ -282,7 +283,7 @@ impl<T: Serialize> Serialize for OrOff<T> {
 ///
 /// # Errors
 /// Where it is neither.
-pub fn texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
+pub fn deserialize_texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
     let list = match Value::deserialize(source)? {
         Value::Array(list) => list,
         one => vec![one],
@@ -316,7 +317,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in table {
-            assert_eq!(Unit::Dollars.read(text).ok(), expected, "{text}");
+            assert_eq!(Unit::Dollars.parse_text(text).ok(), expected, "{text}");
         }
     }
 
@@ -334,7 +335,7 @@ mod tests {
             ("99999999999TiB", None),
         ];
         for (text, expected) in table {
-            assert_eq!(Unit::Bytes.read(text).ok(), expected, "{text}");
+            assert_eq!(Unit::Bytes.parse_text(text).ok(), expected, "{text}");
         }
     }
 }

@@ -19,7 +19,7 @@ pub type IsThere<'a> = &'a dyn Fn(&Path) -> bool;
 ///
 /// # Errors
 /// What should have been written instead of a path that cannot be followed.
-pub fn fragment(
+pub fn parse_fragment(
     text: &str,
     folder: &Path,
     is_there: IsThere<'_>,
@@ -39,7 +39,7 @@ pub fn fragment(
     if text.starts_with("~/") && (is_surely_one || is_one_word) {
         return Err("a path without ~");
     }
-    match plain(&folder.join(text)) {
+    match normalize_path(&folder.join(text)) {
         Some(path) if is_surely_one || is_there(&path) => Ok(Fragment::File(path)),
         None if is_surely_one => Err("a path within the file system"),
         Some(_) | None => words(),
@@ -47,7 +47,7 @@ pub fn fragment(
 }
 
 /// A path without `.` and `..`; `None` if it leads above its start.
-pub fn plain(path: &Path) -> Option<PathBuf> {
+pub fn normalize_path(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -96,7 +96,7 @@ mod tests {
         let folder = Path::new("/repo/.claude");
         let is_there = |path: &Path| there.iter().any(|name| folder.join(name) == path);
         for (written, expected) in table {
-            assert_eq!(fragment(written, folder, &is_there), expected, "{written}");
+            assert_eq!(parse_fragment(written, folder, &is_there), expected, "{written}");
         }
     }
 }

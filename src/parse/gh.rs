@@ -32,7 +32,7 @@ fn request_state(text: &str) -> Option<RequestState> {
 }
 
 /// A request on each line: its address, its head and its state. Any other line is left out.
-pub fn requests(text: &str) -> Vec<ListedRequest> {
+pub fn parse_requests(text: &str) -> Vec<ListedRequest> {
     let listed = |line: &str| {
         let (address, rest) = line.split_once(' ').filter(|(it, _)| it.starts_with("http"))?;
         let (head, state) = rest.split_once(' ')?;
@@ -43,7 +43,7 @@ pub fn requests(text: &str) -> Vec<ListedRequest> {
 }
 
 /// The line of a failed command that says that its host was not reached, or is too busy.
-pub fn unreached(text: &str) -> Option<&str> {
+pub fn find_unreached(text: &str) -> Option<&str> {
     text.lines().find(|line| contains_any(line, UNREACHED))
 }
 
@@ -55,7 +55,7 @@ mod tests {
     fn requests_are_read_with_their_state_and_a_line_that_is_none_is_left_out() {
         let text = "https://h/1 aaa CLOSED \nhttps://h/2 bbb MERGED 0123abc\nhttps://h/3 ccc OPEN\n\
                     https://h/4 ddd DRAFT\nno request\n\n";
-        let found = requests(text).into_iter().map(|it| (it.address, it.head, it.state));
+        let found = parse_requests(text).into_iter().map(|it| (it.address, it.head, it.state));
         let listed =
             |number: u8, head: &str, state| (format!("https://h/{number}"), head.to_owned(), state);
         assert_eq!(
@@ -88,7 +88,7 @@ mod tests {
             ("", false),
         ];
         for (text, expected) in table {
-            assert_eq!(unreached(text), text.lines().next().filter(|_| expected), "{text}");
+            assert_eq!(find_unreached(text), text.lines().next().filter(|_| expected), "{text}");
         }
     }
 }

@@ -21,12 +21,12 @@ pub fn zero_ended(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The same, as paths.
-pub fn paths(list: &[u8]) -> impl Iterator<Item = &Path> {
+pub fn zero_ended_paths(list: &[u8]) -> impl Iterator<Item = &Path> {
     zero_ended(list).map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
 /// The same, as text for a person or a comparison with such text.
-pub fn names(list: &[u8]) -> impl Iterator<Item = String> {
+pub fn zero_ended_names(list: &[u8]) -> impl Iterator<Item = String> {
     zero_ended(list).map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
@@ -41,7 +41,7 @@ pub fn zero_list(entries: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Vec<u8
 }
 
 /// Reads `git config --list --show-scope -z`: the settings made by the repository itself.
-pub fn scoped(text: &str) -> Vec<GitSetting> {
+pub fn parse_repository_settings(text: &str) -> Vec<GitSetting> {
     let mut records = text.split('\0');
     let mut settings = Vec::new();
     while let (Some(scope), Some(record)) = (records.next(), records.next()) {
@@ -55,7 +55,7 @@ pub fn scoped(text: &str) -> Vec<GitSetting> {
 
 /// What is checked out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stand {
+pub struct HeadState {
     /// `None` on a detached head.
     pub branch: Option<String>,
     /// The commit; `None` before the first one.
@@ -65,27 +65,27 @@ pub struct Stand {
 }
 
 /// Reads `git rev-parse HEAD HEAD^{tree} --symbolic-full-name HEAD`.
-pub fn stand<'a>(mut lines: impl Iterator<Item = &'a str>) -> Stand {
+pub fn parse_head<'a>(mut lines: impl Iterator<Item = &'a str>) -> HeadState {
     let mut line = || lines.next().map(str::to_owned);
     let (head, tree) = (line(), line());
     let branch = line().and_then(|name| Some(name.strip_prefix("refs/heads/")?.to_owned()));
-    Stand { branch, head, tree }
+    HeadState { branch, head, tree }
 }
 
 /// A working tree of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tree {
+pub struct WorkingTree {
     pub path: PathBuf,
     /// `None` on a detached head.
     pub branch: Option<String>,
 }
 
 /// Reads `git worktree list --porcelain`. The main working tree comes first.
-pub fn worktrees(text: &str) -> Vec<Tree> {
-    let mut trees: Vec<Tree> = Vec::new();
+pub fn parse_worktrees(text: &str) -> Vec<WorkingTree> {
+    let mut trees: Vec<WorkingTree> = Vec::new();
     for line in text.lines() {
         if let Some(path) = line.strip_prefix("worktree ") {
-            trees.push(Tree { path: path.into(), ..Tree::default() });
+            trees.push(WorkingTree { path: path.into(), ..WorkingTree::default() });
         } else if let Some(tree) = trees.last_mut() {
             let branch = line.strip_prefix("branch refs/heads/").map(str::to_owned);
             tree.branch = branch.or_else(|| tree.branch.take());
@@ -98,11 +98,11 @@ pub fn worktrees(text: &str) -> Vec<Tree> {
 const COMPLAINT_CHARS: usize = 300;
 
 /// The line that best says what went wrong.
-pub fn complaint(text: &str) -> String {
+pub fn find_error(text: &str) -> String {
     let marked = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
     let any = |line: &&str| !line.trim().is_empty();
     let line = text.lines().find(marked).or_else(|| text.lines().find(any));
-    start(plain(line.unwrap_or("git said nothing")), COMPLAINT_CHARS).to_owned()
+    start(strip_severity(line.unwrap_or("git said nothing")), COMPLAINT_CHARS).to_owned()
 }
 
 /// The lock of an index that git found taken. That of a linked working tree is not in it.
@@ -118,7 +118,7 @@ pub fn is_id(text: &str) -> bool {
 }
 
 /// A line without a prefix such as `fatal: `.
-pub fn plain(line: &str) -> &str {
+pub fn strip_severity(line: &str) -> &str {
     let mut line = line.trim();
     for prefix in ["remote: ", "fatal: ", "error: ", "ERROR: "] {
         line = line.strip_prefix(prefix).unwrap_or(line).trim();
@@ -166,21 +166,21 @@ pub const STATUS: [&str; 6] =
     ["status", "--porcelain=v2", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty"];
 
 /// Reads what [`STATUS`] prints, except what crew itself writes.
-pub fn changes(text: &[u8]) -> Vec<FileChange> {
-    let changes = text.split(|byte| *byte == 0).filter_map(change);
+pub fn parse_status(text: &[u8]) -> Vec<FileChange> {
+    let changes = text.split(|byte| *byte == 0).filter_map(parse_change);
     changes.filter(|change| !change.path.starts_with(BRANCHES)).collect()
 }
 
 /// Reads the ignored paths from the same with `--ignored=matching`: "! path"; a folder ends with a
 /// slash.
-pub fn ignored(text: &[u8]) -> Vec<PathBuf> {
+pub fn parse_ignored(text: &[u8]) -> Vec<PathBuf> {
     let records = text.split(|byte| *byte == 0);
     let paths = records.filter_map(|record| record.strip_prefix(b"! "));
     paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect()
 }
 
 /// "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
-fn change(record: &[u8]) -> Option<FileChange> {
+fn parse_change(record: &[u8]) -> Option<FileChange> {
     let before_the_path = match record.first()? {
         b'1' => 8,
         b'u' => 10,
@@ -239,14 +239,14 @@ impl IndexEntry {
     }
 
     /// The entry in the format of `git update-index -z --index-info`.
-    pub fn line(&self) -> Vec<u8> {
+    pub fn index_info(&self) -> Vec<u8> {
         [&*self.what, b"\t", &self.path, b"\0"].concat()
     }
 }
 
 /// Reads `git diff-index` or `git diff-tree` with `--raw -z --no-renames --no-abbrev`: ":mode mode
 /// id id status" and the path, alternating.
-pub fn entries(text: &[u8]) -> Vec<IndexEntry> {
+pub fn parse_raw_diff(text: &[u8]) -> Vec<IndexEntry> {
     let mut parts = text.split(|byte| *byte == 0);
     let mut entries = Vec::new();
     while let (Some(header), Some(path)) = (parts.next(), parts.next()) {
@@ -286,7 +286,9 @@ pub fn tree_changes(text: &[u8]) -> Changes {
         let mut fields = record.splitn(3, |byte| *byte == b'\t');
         let [added, removed, path] = [(); 3].map(|()| fields.next().unwrap_or_default());
         let path = if path.is_empty() { part().and_then(|_| part()) } else { Some(path) };
-        if let (Some(path), Some(added), Some(removed)) = (path, number(added), number(removed)) {
+        if let (Some(path), Some(added), Some(removed)) =
+            (path, parse_number(added), parse_number(removed))
+        {
             lines.insert(path, (added, removed));
         }
     }
@@ -300,7 +302,7 @@ fn text_of(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-fn number(text: &[u8]) -> Option<u64> {
+fn parse_number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
@@ -338,7 +340,7 @@ pub fn changes_white_space_alone(patch: &[u8]) -> bool {
 
 /// Reads `git cat-file --batch`: the kind and the content of each object, in order; `None` for one
 /// that is missing. Where the output ends or is not understood, the list ends.
-pub fn objects(mut output: &[u8]) -> Vec<Option<(String, &[u8])>> {
+pub fn parse_objects(mut output: &[u8]) -> Vec<Option<(String, &[u8])>> {
     let mut objects = Vec::new();
     while let Some(end) = output.iter().position(|byte| *byte == b'\n') {
         let (header, rest) = (String::from_utf8_lossy(&output[..end]), &output[end + 1..]);
@@ -374,7 +376,7 @@ mod tests {
                     local\0branch.main.merge\nrefs/heads/main\0local\0push.followtags\ntrue\0\
                     local\0url.file:///evil.insteadof\nfile:///r\0local\0http.proxy\nevil\0\
                     local\0http.https://a.b/.sslverify\nfalse\0local\0remote.o.proxy\nevil\0";
-        let mut settings = scoped(text);
+        let mut settings = parse_repository_settings(text);
         settings.retain(GitSetting::names_a_program);
         let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
         let expected = [
@@ -386,7 +388,7 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(settings[0].value, "sh -c x");
-        let mut settings = scoped(text);
+        let mut settings = parse_repository_settings(text);
         settings.retain(GitSetting::names_a_place);
         assert_eq!(settings[0].value, "file:///r");
         let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
@@ -413,14 +415,14 @@ mod tests {
         let text = "worktree /r a\nHEAD 12\nbranch refs/heads/main\n\nworktree /w\nHEAD 12\ndetached\n\n\
                     worktree /x\nHEAD 12\nbranch refs/heads/feat/x\nprunable gone\n\n\
                     worktree /y\nHEAD 12\nbranch refs/heads/y\nlocked initializing\n";
-        let tree = |path: &str, branch: Option<&str>| Tree {
+        let tree = |path: &str, branch: Option<&str>| WorkingTree {
             path: path.into(),
             branch: branch.map(str::to_owned),
         };
         let known =
             [("/r a", Some("main")), ("/w", None), ("/x", Some("feat/x")), ("/y", Some("y"))];
         let expected = known.map(|(path, branch)| tree(path, branch));
-        assert_eq!(worktrees(text), expected);
+        assert_eq!(parse_worktrees(text), expected);
     }
 
     #[test]
@@ -434,7 +436,7 @@ mod tests {
             ("", "git said nothing"),
         ];
         for (text, expected) in table {
-            assert_eq!(complaint(text), expected, "{text}");
+            assert_eq!(find_error(text), expected, "{text}");
         }
         let text = "error: The following untracked working tree files would be overwritten by checkout:\n\
                     \tu\n\ta file\nPlease move or remove them before you switch branches.\nAborting\n";
@@ -461,7 +463,7 @@ mod git_changes_tests {
             1 A. S... 000000 160000 160000 00 cc module\0\
             1 .M SC.. 160000 160000 160000 aa aa old module\0\
             u UU N... 100644 100644 100644 100644 aa bb cc both\0";
-        let told: Vec<String> = changes(text)
+        let told: Vec<String> = parse_status(text)
             .iter()
             .map(|change| {
                 format!("{:?} {}", change.kind, change.path.as_os_str().as_bytes().escape_ascii())

@@ -2,7 +2,7 @@
 //! the result for the branch, or why the push failed. Where git has no code, its wording decides
 //! (`LC_ALL=C`).
 
-use super::git::{complaint, is_id, objects, plain};
+use super::git::{find_error, is_id, parse_objects, strip_severity};
 use crate::engine::git::{GitTrouble, RemoteRef};
 use crate::engine::text::start;
 
@@ -45,7 +45,7 @@ pub fn lfs_pointers(batch: &[u8]) -> Vec<LfsFile> {
         is_id(id).then(|| LfsFile { id: id.to_owned(), bytes })
     };
     let mut files: Vec<LfsFile> =
-        objects(batch).into_iter().flatten().filter_map(pointed).collect();
+        parse_objects(batch).into_iter().flatten().filter_map(pointed).collect();
     files.sort_unstable();
     files.dedup();
     files
@@ -53,16 +53,16 @@ pub fn lfs_pointers(batch: &[u8]) -> Vec<LfsFile> {
 
 /// Why a push or a fetch failed, and the message about it. Of refs that were refused only because
 /// another one was, nothing can be learned.
-pub fn trouble(text: &str) -> (GitTrouble, String) {
+pub fn classify_failure(text: &str) -> (GitTrouble, String) {
     let follows = |line: &&str| line.starts_with("!\t") && line.contains("(atomic push fail");
     let lines: Vec<&str> = text.lines().filter(|line| !follows(line)).collect();
     let text = lines.join("\n");
-    let (trouble, cause) = rejection(&text).unwrap_or_else(|| transport(&text));
+    let (trouble, cause) = find_rejection(&text).unwrap_or_else(|| classify_transport(&text));
     (trouble, start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
 }
 
 /// Git's own line about the branch: `!`, from and to, and `[rejected] (fetch first)`.
-fn rejection(text: &str) -> Option<(GitTrouble, String)> {
+fn find_rejection(text: &str) -> Option<(GitTrouble, String)> {
     let line = text.lines().find(|line| line.starts_with("!\t"))?;
     let summary = line.splitn(3, '\t').nth(2).unwrap_or_default();
     let behind = ["(fetch first)", "(non-fast-forward)", "(stale info)", "but expected"];
@@ -87,13 +87,13 @@ fn rejection(text: &str) -> Option<(GitTrouble, String)> {
 
 /// A message of the remote's hooks and rules, without its error prefix.
 fn of_the_remote(line: &str) -> Option<&str> {
-    let said = plain(line.strip_prefix("remote: ")?);
+    let said = strip_severity(line.strip_prefix("remote: ")?);
     let is_counting = said.contains("objects:") || said.contains("deltas:");
     (!said.is_empty() && !is_counting).then_some(said)
 }
 
 /// No line mentions a branch: the remote was not reached, or refused access.
-fn transport(text: &str) -> (GitTrouble, String) {
+fn classify_transport(text: &str) -> (GitTrouble, String) {
     if text.contains("does not support --atomic") {
         let cause = "the remote does not take several refs in one atomic push: \
                      receive.advertiseAtomic is off there, or its git is older than 2.4";
@@ -106,10 +106,10 @@ fn transport(text: &str) -> (GitTrouble, String) {
     ];
     for (trouble, words) in kinds {
         if let Some(line) = text.lines().find(|line| contains_any(line, words)) {
-            return (trouble, plain(line).to_owned());
+            return (trouble, strip_severity(line).to_owned());
         }
     }
-    (GitTrouble::Other, complaint(text))
+    (GitTrouble::Other, find_error(text))
 }
 
 /// In lower case: the user is unknown to the remote, or not allowed.
@@ -159,7 +159,7 @@ pub fn is_ref_name(name: &str) -> bool {
 
 /// Reads `git ls-remote`: the refs that one of the patterns names, each a full name, or the
 /// beginning of one with `*` after it. git itself also finds them at the end of longer names.
-pub fn refs(text: &str, patterns: &[&str]) -> Vec<RemoteRef> {
+pub fn parse_refs(text: &str, patterns: &[&str]) -> Vec<RemoteRef> {
     let is_named = |name: &str| {
         let fits = |pattern: &&str| match pattern.split_once('*') {
             Some((begins, ends)) => {
@@ -179,34 +179,34 @@ pub fn refs(text: &str, patterns: &[&str]) -> Vec<RemoteRef> {
 
 /// The message of each object of `git cat-file --batch`, in order; `None` for one that is missing,
 /// is not a commit or has a message longer than [`MESSAGE_BYTES`].
-pub fn messages(output: &[u8]) -> Vec<Option<String>> {
+pub fn parse_messages(output: &[u8]) -> Vec<Option<String>> {
     let of = |(kind, content): (String, &[u8])| {
-        if kind == "commit" { message(content) } else { None }
+        if kind == "commit" { commit_message(content) } else { None }
     };
-    objects(output).into_iter().map(|object| object.and_then(of)).collect()
+    parse_objects(output).into_iter().map(|object| object.and_then(of)).collect()
 }
 
 /// The message of a commit, byte for byte: all that follows the first empty line.
-fn message(commit: &[u8]) -> Option<String> {
+fn commit_message(commit: &[u8]) -> Option<String> {
     let start = commit.windows(2).position(|two| two == b"\n\n")? + 2;
     let message = &commit[start..];
     (message.len() <= MESSAGE_BYTES).then(|| String::from_utf8_lossy(message).into_owned())
 }
 
 /// The summaries of the refs that were not moved.
-fn refusals(push: &str) -> impl Iterator<Item = &str> {
+fn refused_summaries(push: &str) -> impl Iterator<Item = &str> {
     let refused = push.lines().filter(|line| line.starts_with("!\t"));
     refused.map(|line| line.splitn(3, '\t').nth(2).unwrap_or_default())
 }
 
 /// Whether a ref was found elsewhere than expected when the push began.
 pub fn is_stale(push: &str) -> bool {
-    refusals(push).any(|summary| summary.starts_with("[rejected] (stale info)"))
+    refused_summaries(push).any(|summary| summary.starts_with("[rejected] (stale info)"))
 }
 
 /// Whether the remote was reached and did not take a ref.
 pub fn is_rejected(push: &str) -> bool {
-    refusals(push).any(|summary| summary.starts_with("[remote rejected]"))
+    refused_summaries(push).any(|summary| summary.starts_with("[remote rejected]"))
 }
 
 /// Whether the remote failed to lock a ref or to move several at once, as it does while somebody
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn each_failed_push_is_told_apart_by_what_git_printed() {
         for (text, expected, cause) in TABLE {
-            assert_eq!(trouble(text), (*expected, (*cause).to_owned()), "{text}");
+            assert_eq!(classify_failure(text), (*expected, (*cause).to_owned()), "{text}");
         }
     }
 
@@ -409,7 +409,7 @@ mod git_refs_tests {
 
     /// Reads a list and shows the names.
     fn names(text: &str, patterns: &[&str]) -> String {
-        let refs = refs(text, patterns);
+        let refs = parse_refs(text, patterns);
         refs.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
@@ -455,11 +455,11 @@ mod git_refs_tests {
              {ONE} commit 9\ntree 1\n\n\u{1}\n{ONE} commit 6\ntree 1\n{ONE} commit 90\ntree 1\n\nwo"
         );
         let expected = [Some("words\n\nand \u{e9}\n"), None, None, Some("\u{1}"), None];
-        assert_eq!(messages(text.as_bytes()), expected.map(|it| it.map(str::to_owned)));
+        assert_eq!(parse_messages(text.as_bytes()), expected.map(|it| it.map(str::to_owned)));
         let long = format!("\n\n{}", "x".repeat(MESSAGE_BYTES));
         for (more, is_read) in [("", true), ("x", false)] {
             let text = format!("{ONE} commit {}\n{long}{more}\n", long.len() + more.len());
-            let read = messages(text.as_bytes());
+            let read = parse_messages(text.as_bytes());
             assert_eq!(read.iter().map(Option::is_some).collect::<Vec<_>>(), [is_read]);
         }
     }
@@ -492,8 +492,8 @@ mod git_refs_tests {
             assert_eq!(sorted, expected, "stale, rejected, contended: {text}");
         }
         let declined = "[remote rejected] (hook declined): no branches today";
-        assert_eq!(trouble(hook), (GitTrouble::Rejected, declined.to_owned()));
-        assert_eq!(trouble(cut).0, GitTrouble::Network);
+        assert_eq!(classify_failure(hook), (GitTrouble::Rejected, declined.to_owned()));
+        assert_eq!(classify_failure(cut).0, GitTrouble::Network);
     }
 
     proptest! {
@@ -503,12 +503,12 @@ mod git_refs_tests {
             bytes in prop::collection::vec(any::<u8>(), 0..80),
             size in any::<u64>(),
         ) {
-            refs(&text, &["*", ""]);
+            parse_refs(&text, &["*", ""]);
             is_stale(&text);
             is_contended(&text);
-            trouble(&text);
+            classify_failure(&text);
             let header = format!("{ONE} commit {size}\n").into_bytes();
-            prop_assert!(messages(&[header, bytes].concat()).len() < 80);
+            prop_assert!(parse_messages(&[header, bytes].concat()).len() < 80);
         }
     }
 }

@@ -18,13 +18,13 @@ struct Placeholder<'text> {
 ///
 /// # Errors
 /// What is wrong with it and what to write instead.
-pub fn check(command: &str, known: &[&str]) -> Result<(), String> {
+pub fn check_placeholders(command: &str, known: &[&str]) -> Result<(), String> {
     let listed = known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(" and ");
     let mut has_first = false;
     if command.contains('\0') {
         return Err("it holds a NUL character".to_owned());
     }
-    for Placeholder { name, is_quoted, .. } in placeholders(command) {
+    for Placeholder { name, is_quoted, .. } in find_placeholders(command) {
         match (known.contains(&name), is_quoted) {
             (true, true) => {
                 return Err(format!("take {{{name}}} out of the quotes: crew quotes it itself"));
@@ -47,10 +47,10 @@ pub fn check(command: &str, known: &[&str]) -> Result<(), String> {
 
 /// The command with each placeholder replaced by its value, as one word of the shell. One without a
 /// value stays.
-pub fn fill(command: &str, values: &[(&str, &str)]) -> String {
+pub fn fill_placeholders(command: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(command.len());
     let mut from = 0;
-    for Placeholder { at, name, is_quoted } in placeholders(command) {
+    for Placeholder { at, name, is_quoted } in find_placeholders(command) {
         let value = values.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         if let (Some(value), false) = (value, is_quoted) {
             filled.push_str(&command[from..at.start]);
@@ -62,7 +62,7 @@ pub fn fill(command: &str, values: &[(&str, &str)]) -> String {
 }
 
 /// The placeholders of a command, in their order.
-fn placeholders(command: &str) -> Vec<Placeholder<'_>> {
+fn find_placeholders(command: &str) -> Vec<Placeholder<'_>> {
     let mut found = Vec::new();
     let mut quote = None;
     let mut before = ' ';
@@ -121,29 +121,35 @@ mod tests {
             ),
             ("qstat ${job}", "expected a command with {job} in it"),
         ] {
-            assert_eq!(check(command, &known).err().unwrap_or_default(), fault, "{command}");
+            assert_eq!(
+                check_placeholders(command, &known).err().unwrap_or_default(),
+                fault,
+                "{command}"
+            );
         }
     }
 
     #[test]
     fn what_is_filled_in_is_not_filled_in_again() {
-        let filled =
-            fill("a {job} '{job}' {name}{job} {other}", &[("job", "{name} $x"), ("name", "it's")]);
+        let filled = fill_placeholders(
+            "a {job} '{job}' {name}{job} {other}",
+            &[("job", "{name} $x"), ("name", "it's")],
+        );
         assert_eq!(filled, r"a '{name} $x' '{job}' 'it'\''s''{name} $x' {other}");
     }
 
     proptest! {
         #[test]
         fn the_shell_gets_the_very_word(value in "[^\\x00]{0,20}") {
-            let command = fill("qstat {job} end", &[("job", &value)]);
+            let command = fill_placeholders("qstat {job} end", &[("job", &value)]);
             let split = shell_words::split(&command).unwrap();
             prop_assert_eq!(split, ["qstat", &value, "end"]);
         }
 
         #[test]
         fn no_text_panics(command in "[{}a-c'\"\\\\$# \\n\u{e9}]{0,40}") {
-            let _ = check(&command, &["a", "b"]);
-            fill(&command, &[("a", "1"), ("b", "2")]);
+            let _ = check_placeholders(&command, &["a", "b"]);
+            fill_placeholders(&command, &[("a", "1"), ("b", "2")]);
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn proc_stat(text: &str) -> Option<ProcessRow> {
 
 /// Other systems: the output of `ps -o ppid=,sess=,lstart= -p PID`.
 #[cfg(any(test, not(target_os = "linux")))]
-pub fn ps(text: &str) -> Option<ProcessRow> {
+pub fn parse_ps(text: &str) -> Option<ProcessRow> {
     let mut words = text.split_whitespace();
     let parent = words.next()?.parse().ok()?;
     let session = words.next()?.parse().unwrap_or(0);
@@ -65,7 +65,7 @@ mod tests {
         let started = "Sat Nov 21 22:15:00 2026".to_owned();
         let expected =
             ProcessRow { parent: 17, session: 9, has_ended: false, has_terminal: false, started };
-        assert_eq!(ps("   17      9 Sat Nov 21 22:15:00 2026\n"), Some(expected));
-        assert_eq!(ps(""), None);
+        assert_eq!(parse_ps("   17      9 Sat Nov 21 22:15:00 2026\n"), Some(expected));
+        assert_eq!(parse_ps(""), None);
     }
 }

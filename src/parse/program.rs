@@ -27,7 +27,7 @@ pub const INTERPRETERS: [&str; 13] = [
 
 /// Reads the beginning of a command. Quotes, variables, lists and pipes can change any word, so a
 /// command that contains one is not understood.
-pub fn named(run: &str) -> Option<ProgramNames<'_>> {
+pub fn parse_program(run: &str) -> Option<ProgramNames<'_>> {
     let is_plain = |letter: char| letter.is_alphanumeric() || " \t-_./+:,@=".contains(letter);
     let mut words = run.split([' ', '\t']).filter(|word| !word.is_empty());
     let first = words.next().filter(|word| !word.contains(['=', ',', '@', ':']))?;
@@ -106,7 +106,7 @@ mod tests {
             ("(nosuchcmd)", None),
             ("", None),
         ] {
-            assert_eq!(named(run), expected, "{run}");
+            assert_eq!(parse_program(run), expected, "{run}");
         }
     }
 

@@ -31,7 +31,7 @@ type Files = BTreeMap<String, String>;
 
 /// A command that tests the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Detected {
+pub struct DetectedCommand {
     pub run: String,
     /// The file it was found in.
     pub because: String,
@@ -41,9 +41,9 @@ pub struct Detected {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detection {
     /// The checks to use.
-    pub checks: Vec<Detected>,
+    pub checks: Vec<DetectedCommand>,
     /// Commands that a recipe of the project most likely runs already.
-    pub others: Vec<Detected>,
+    pub others: Vec<DetectedCommand>,
 }
 
 /// The files that are looked for, except those of which only a part of the name is known.
@@ -57,44 +57,46 @@ pub fn is_read(path: &str) -> bool {
 }
 
 /// Finds the commands. `files` holds the names in `FOLDERS`, with the text of each that is read.
-pub fn detect(files: &Files) -> Detection {
-    let mut tools = TOOLS.split("\n\n").map(|rows| tool(files, rows));
-    let own = [tools.next().flatten(), node(files), python(files)].into_iter();
-    let languages: Vec<Detected> = own.chain(tools).flatten().collect();
-    let mut own = [just(files), make(files, "test")].into_iter().flatten();
+pub fn detect_commands(files: &Files) -> Detection {
+    let mut tools = TOOLS.split("\n\n").map(|rows| detect_tool(files, rows));
+    let own = [tools.next().flatten(), detect_node(files), detect_python(files)].into_iter();
+    let languages: Vec<DetectedCommand> = own.chain(tools).flatten().collect();
+    let mut own = [detect_just(files), detect_make(files, "test")].into_iter().flatten();
     match own.next() {
         Some(first) => Detection { checks: vec![first], others: own.chain(languages).collect() },
-        None if languages.is_empty() => {
-            Detection { checks: make(files, "check").into_iter().collect(), others: Vec::new() }
-        }
+        None if languages.is_empty() => Detection {
+            checks: detect_make(files, "check").into_iter().collect(),
+            others: Vec::new(),
+        },
         None => Detection { checks: languages, others: Vec::new() },
     }
 }
 
-fn found(run: impl Into<String>, because: &str) -> Detected {
-    Detected { run: run.into(), because: because.to_owned() }
+fn found(run: impl Into<String>, because: &str) -> DetectedCommand {
+    DetectedCommand { run: run.into(), because: because.to_owned() }
 }
 
-fn tool(files: &Files, rows: &str) -> Option<Detected> {
+fn detect_tool(files: &Files, rows: &str) -> Option<DetectedCommand> {
     rows.lines().filter_map(|row| row.split_once(" = ")).find_map(|(marks, run)| {
-        let marks: Option<Vec<_>> = words_of(marks).map(|mark| marked(files, mark)).collect();
+        let marks: Option<Vec<_>> = words_of(marks).map(|mark| find_marked(files, mark)).collect();
         Some(found(run, marks?.first()?))
     })
 }
 
 /// The file that has one of the marks.
-fn marked<'a>(files: &'a Files, marks: &str) -> Option<&'a String> {
+fn find_marked<'a>(files: &'a Files, marks: &str) -> Option<&'a String> {
     marks.split('|').find_map(|mark| {
         let (name, text) = mark.split_once(':').unwrap_or((mark, ""));
         let ending = name.strip_prefix('*');
         let ends = |path: &str| ending.is_some_and(|it| path.ends_with(it) && !path.contains('/'));
-        let is_it = |path: &str, all: &str| (path == name || ends(path)) && has(all, text);
+        let is_it =
+            |path: &str, all: &str| (path == name || ends(path)) && contains_part(all, text);
         files.iter().find(|(path, all)| is_it(path, all)).map(|(path, _)| path)
     })
 }
 
 /// Whether a text contains a part: a table, a word of its own, a task, or any text.
-fn has(text: &str, part: &str) -> bool {
+fn contains_part(text: &str, part: &str) -> bool {
     match part {
         "[workspace]" => CARGO_WORKSPACE.is_match(text),
         "pytest" => PYTEST.is_match(text),
@@ -112,31 +114,31 @@ fn has_script(package: &str) -> bool {
 }
 
 /// The word of the first lock file that is there, in a list of `file:word`.
-fn locked<'a>(files: &Files, locks: &'a str) -> Option<&'a str> {
+fn find_lock<'a>(files: &Files, locks: &'a str) -> Option<&'a str> {
     let mut locks = words_of(locks).filter_map(|lock| lock.split_once(':'));
     locks.find(|(lock, _)| files.contains_key(*lock)).map(|(_, word)| word)
 }
 
-fn just(files: &Files) -> Option<Detected> {
-    let name = marked(files, "justfile|Justfile|.justfile")?;
+fn detect_just(files: &Files) -> Option<DetectedCommand> {
+    let name = find_marked(files, "justfile|Justfile|.justfile")?;
     let text = &files[name];
     let recipe = JUST_TEST.find(text)?;
-    works(text, recipe.end().saturating_sub(1)).then(|| found("just test", name))
+    recipe_does_something(text, recipe.end().saturating_sub(1)).then(|| found("just test", name))
 }
 
-fn make(files: &Files, target: &str) -> Option<Detected> {
-    let name = marked(files, "GNUmakefile|makefile|Makefile")?;
+fn detect_make(files: &Files, target: &str) -> Option<DetectedCommand> {
+    let name = find_marked(files, "GNUmakefile|makefile|Makefile")?;
     let text = &files[name];
     let mut rules = MAKE_RULE.captures_iter(text);
     let has_rule = rules.any(|rule| {
         let is_it = rule[1].split(' ').any(|name| name == target);
-        is_it && rule.get(1).is_some_and(|targets| works(text, targets.end()))
+        is_it && rule.get(1).is_some_and(|targets| recipe_does_something(text, targets.end()))
     });
     has_rule.then(|| found(format!("make {target}"), name))
 }
 
 /// Whether a recipe has prerequisites, or lines that do something; `from` is in its first line.
-fn works(text: &str, from: usize) -> bool {
+fn recipe_does_something(text: &str, from: usize) -> bool {
     let mut lines = text[from..].lines();
     let head = lines.next().unwrap_or_default();
     let needs = head.rsplit_once(':').map_or(head, |(_, needs)| needs);
@@ -162,12 +164,12 @@ fn does_something(script: &str) -> bool {
     })
 }
 
-fn node(files: &Files) -> Option<Detected> {
+fn detect_node(files: &Files) -> Option<DetectedCommand> {
     let package = files.get("package.json").filter(|package| has_script(package))?;
     let package: Value = serde_json::from_str(package).ok()?;
     let named = package["packageManager"].as_str().and_then(|named| named.split('@').next());
     let manager = ["npm", "pnpm", "bun", "yarn"].into_iter().find(|name| Some(*name) == named);
-    let locked = locked(files, "pnpm-lock.yaml:pnpm bun.lock:bun bun.lockb:bun yarn.lock:yarn");
+    let locked = find_lock(files, "pnpm-lock.yaml:pnpm bun.lock:bun bun.lockb:bun yarn.lock:yarn");
     // `bun test` is bun's own runner, not the script.
     let manager = manager.or(locked).unwrap_or("npm").replace("bun", "bun run");
     Some(found(format!("{manager} test"), "package.json"))
@@ -179,13 +181,13 @@ fn is_python_test(path: &str) -> bool {
     folder != "spec" && name.strip_suffix(".py").is_some_and(|name| name.starts_with("test_"))
 }
 
-fn python(files: &Files) -> Option<Detected> {
-    let runner = locked(files, "uv.lock:uv poetry.lock:poetry pdm.lock:pdm Pipfile.lock:pipenv");
+fn detect_python(files: &Files) -> Option<DetectedCommand> {
+    let runner = find_lock(files, "uv.lock:uv poetry.lock:poetry pdm.lock:pdm Pipfile.lock:pipenv");
     let runner = runner.map_or_else(String::new, |runner| format!("{runner} run "));
-    if let Some(because) = marked(files, PYTEST_MARKS) {
+    if let Some(because) = find_marked(files, PYTEST_MARKS) {
         return Some(found(format!("{runner}pytest"), because));
     }
-    if let Some(because) = marked(files, "manage.py:django") {
+    if let Some(because) = find_marked(files, "manage.py:django") {
         return Some(found(format!("{runner}python3 manage.py test"), because));
     }
     let (test, _) = files.iter().find(|(path, _)| is_python_test(path))?;
@@ -209,7 +211,7 @@ mod tests {
     fn runs(files: &[(&str, &str)]) -> Vec<String> {
         let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let files = files.collect();
-        detect(&files).checks.into_iter().map(|check| check.run).collect()
+        detect_commands(&files).checks.into_iter().map(|check| check.run).collect()
     }
 
     type Row<'a> = (&'a [(&'static str, &'a str)], &'a [&'a str]);

@@ -11,8 +11,8 @@ use crate::engine::text::{start, word};
 
 /// A message for crew to obey.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Typed {
-    pub order: Order,
+pub struct TypedRequest {
+    pub request: SessionRequest,
     /// The first word after it, if a loop may have it for an id. Where none has, the word is part
     /// of a reason, and a pause or a status is meant for the agent.
     pub named: Option<LoopId>,
@@ -22,13 +22,13 @@ pub struct Typed {
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum SessionRequest {
     Pause,
     Status,
     Cancel,
 }
 
-impl Order {
+impl SessionRequest {
     const ALL: [Self; 3] = [Self::Pause, Self::Status, Self::Cancel];
 
     /// The word for it in a message and in a terminal.
@@ -37,16 +37,16 @@ impl Order {
     }
 }
 
-impl Typed {
+impl TypedRequest {
     /// The reason of a cancel; `has_id` says that its first word is a loop's id.
-    pub fn reason(&self, has_id: bool) -> Option<String> {
+    pub fn cancel_reason(&self, has_id: bool) -> Option<String> {
         let words = &self.words[usize::from(has_id && self.named.is_some())..];
         (!words.is_empty()).then(|| words.join(" "))
     }
 }
 
 /// Reads a message; `None` for everything that is meant for the agent.
-pub fn typed(message: &str) -> Option<Typed> {
+pub fn parse_request(message: &str) -> Option<TypedRequest> {
     let message = message.trim();
     if message.lines().count() != 1 {
         return None;
@@ -56,17 +56,21 @@ pub fn typed(message: &str) -> Option<Typed> {
         return None;
     }
     let verb = words.next()?;
-    let order = Order::ALL.into_iter().find(|order| order.label() == verb)?;
+    let order = SessionRequest::ALL.into_iter().find(|order| order.label() == verb)?;
     let words: Vec<String> = words.map(str::to_owned).collect();
     let named = words.first().and_then(|word| word.parse().ok());
-    let is_whole = words.is_empty() || order == Order::Cancel;
-    (is_whole || (words.len() == 1 && named.is_some())).then_some(Typed { order, named, words })
+    let is_whole = words.is_empty() || order == SessionRequest::Cancel;
+    (is_whole || (words.len() == 1 && named.is_some())).then_some(TypedRequest {
+        request: order,
+        named,
+        words,
+    })
 }
 
 /// What follows an order, and perhaps an id, at the front of a message; `None` without one.
-pub fn after_an_order(message: &str) -> Option<&str> {
+pub fn after_request(message: &str) -> Option<&str> {
     let rest = message.strip_prefix("crew ")?;
-    let rest = Order::ALL.iter().find_map(|order| rest.strip_prefix(order.label()))?;
+    let rest = SessionRequest::ALL.iter().find_map(|order| rest.strip_prefix(order.label()))?;
     let id = rest.strip_prefix(' ').and_then(|rest| rest.split_at_checked(ID_BYTES));
     let behind_an_id = id.filter(|(id, _)| id.parse::<LoopId>().is_ok()).map(|(_, rest)| rest);
     Some(behind_an_id.unwrap_or(rest))
@@ -149,7 +153,7 @@ pub enum Iterations {
 }
 
 /// Reads the word; `None` if it is not about iterations.
-pub fn iterations(word: &str) -> Option<Iterations> {
+pub fn parse_iterations(word: &str) -> Option<Iterations> {
     match word.split_once("..") {
         None => word.parse().ok().map(Iterations::One),
         Some((from, to)) => Some(Iterations::Between(from.parse().ok()?, to.parse().ok()?)),
@@ -162,10 +166,10 @@ mod tests {
 
     /// An order, the id it may name, and its reason if a loop has that id and if none has.
     fn read(message: &str) -> Option<[String; 4]> {
-        let typed = typed(message)?;
-        let reason = |has_id| typed.reason(has_id).unwrap_or_default();
+        let typed = parse_request(message)?;
+        let reason = |has_id| typed.cancel_reason(has_id).unwrap_or_default();
         let named = typed.named.as_ref().map(ToString::to_string).unwrap_or_default();
-        Some([typed.order.label().to_owned(), named, reason(true), reason(false)])
+        Some([typed.request.label().to_owned(), named, reason(true), reason(false)])
     }
 
     #[test]
@@ -266,7 +270,7 @@ mod tests {
             ("", None),
         ];
         for (word, expected) in table {
-            assert_eq!(iterations(word), expected, "{word:?}");
+            assert_eq!(parse_iterations(word), expected, "{word:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use chrono::{
 };
 use regex::Match;
 
-use super::amounts::digits;
+use super::amounts::all_digits;
 use super::patterns::{
     RESET_CLOCK, RESET_SECONDS, RESET_STAMP, RESET_WAIT, SERVICE_LIMIT, TIME_PART,
 };
@@ -24,7 +24,7 @@ const MESSAGE_CHARS: usize = 300;
 
 /// Sorts an error. An unknown kind counts as temporary. `now` is on the user's clock, because the
 /// service's message names a reset on it.
-pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
+pub fn classify_error(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
     let message = start(plain(message).trim(), MESSAGE_CHARS).to_owned();
     let message = if message.is_empty() { plain(kind) } else { message };
     let fatal = |cure: &str| ApiError::Fatal { cause: message.clone(), cure: cure.to_owned() };
@@ -35,7 +35,7 @@ pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiErr
         "model_not_found" => fatal("choose a model this account has"),
         "invalid_request" | "max_output_tokens" => ApiError::Request { message },
         _ => ApiError::Transient {
-            reset: reset(&message, now),
+            reset: parse_reset(&message, now),
             is_limit: kind == "rate_limit",
             message,
         },
@@ -47,18 +47,18 @@ const LINES: usize = 5;
 
 /// The service's failure reported at the end of `errors`. `now` is on the user's clock, because the
 /// report names a reset on it.
-pub fn limit(errors: &str, now: DateTime<FixedOffset>) -> Option<ApiError> {
+pub fn find_limit(errors: &str, now: DateTime<FixedOffset>) -> Option<ApiError> {
     let lines: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     let told = last.iter().rposition(|line| SERVICE_LIMIT.is_match(line) && !is_of_code(line))?;
     // The reset may be on a separate line after the limit.
-    Some(classify("rate_limit", &last[told..].join(" "), now))
+    Some(classify_error("rate_limit", &last[told..].join(" "), now))
 }
 
 /// Whether a line is a message of a compiler or a test: `src/a.cc:3:7: …`, `FAILED …`.
 fn is_of_code(line: &str) -> bool {
     let place = line.split_whitespace().next().and_then(|word| word.split(':').nth(1));
-    place.is_some_and(|it| digits(it).is_some()) || line.contains("FAILED")
+    place.is_some_and(|it| all_digits(it).is_some()) || line.contains("FAILED")
 }
 
 /// The furthest reset that is believed: a weekly limit ends within eight days.
@@ -69,16 +69,16 @@ const JUST_PAST: TimeDelta = TimeDelta::minutes(5);
 /// Reads "resets 3:45pm", "resets Feb 16, 11am", "try again tomorrow at 15:00", "retry after 30 s",
 /// "reset at 2026-02-16T11:00:00Z" or "…|1795000000". `now` is on the user's clock. A time that is
 /// now or past is returned as it is.
-pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
-    named(message, now).filter(|at| is_believed(*at, now))
+pub fn parse_reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
+    parse_named_time(message, now).filter(|at| is_believed(*at, now))
 }
 
 /// Whether the words name a time, past or not.
 pub fn names_a_time(message: &str) -> bool {
-    named(message, DateTime::UNIX_EPOCH.fixed_offset()).is_some()
+    parse_named_time(message, DateTime::UNIX_EPOCH.fixed_offset()).is_some()
 }
 
-fn named(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
+fn parse_named_time(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     since_1970(message)
         .or_else(|| as_a_stamp(message, now))
         .or_else(|| by_the_calendar(message, now))
@@ -101,11 +101,11 @@ fn as_a_stamp(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>
     let words = RESET_STAMP.captures(message)?;
     let seconds = words.get(3).map_or(":00", |it| it.as_str());
     let at = format!("{}T{}{seconds}", &words[1], &words[2]).parse::<NaiveDateTime>().ok()?;
-    Some(at.and_local_timezone(offset(words.get(4), now)).single()?.to_utc())
+    Some(at.and_local_timezone(zone_offset(words.get(4), now)).single()?.to_utc())
 }
 
 /// The offset that a time zone's name gives; the user's own where it gives none.
-fn offset(zone: Option<Match<'_>>, now: DateTime<FixedOffset>) -> FixedOffset {
+fn zone_offset(zone: Option<Match<'_>>, now: DateTime<FixedOffset>) -> FixedOffset {
     let zone = zone.map_or("", |it| it.as_str());
     let is_utc = ["Z", "UTC", "GMT"].iter().any(|name| zone.eq_ignore_ascii_case(name));
     let zone = if is_utc { "+00:00" } else { zone };
@@ -150,7 +150,7 @@ fn by_the_calendar(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime
         _ => return None,
     };
     let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), 0)?;
-    let zone = offset(words.name("zone"), now);
+    let zone = zone_offset(words.name("zone"), now);
     let now = now.with_timezone(&zone);
     let on = |date: NaiveDate| date.and_time(time).and_local_timezone(zone).single();
     let today = now.date_naive();
@@ -182,11 +182,7 @@ mod tests {
     use super::*;
 
     fn classify(kind: &str, message: &str) -> ApiError {
-        super::classify(
-            kind,
-            message,
-            DateTime::parse_from_rfc3339("2026-11-21T22:15:00Z").unwrap(),
-        )
+        classify_error(kind, message, DateTime::parse_from_rfc3339("2026-11-21T22:15:00Z").unwrap())
     }
 
     #[test]
@@ -264,7 +260,7 @@ mod tests {
             ("", None),
         ];
         for (errors, expected) in table {
-            let found = limit(errors, now).map(|error| match error {
+            let found = find_limit(errors, now).map(|error| match error {
                 ApiError::Transient { reset, .. } => reset.map(|at| at.format("%T").to_string()),
                 other => panic!("{other:?}"),
             });
@@ -283,7 +279,7 @@ mod tests {
             ("2026-01-01T00:00:30Z", "resets Dec 31 at 23:59"),
         ] {
             let now = DateTime::parse_from_rfc3339(now).unwrap();
-            let at = reset(message, now).unwrap();
+            let at = parse_reset(message, now).unwrap();
             assert!(at <= now && at + JUST_PAST > now, "{message}: {at}");
         }
     }
@@ -348,8 +344,8 @@ mod tests {
             ("limit reached|9999999999", None),
         ];
         for (message, expected) in table {
-            let found =
-                reset(message, now).map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
+            let found = parse_reset(message, now)
+                .map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
             assert_eq!(found.as_deref(), expected, "{message}");
         }
     }

@@ -7,7 +7,7 @@ use crate::engine::text::start;
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
 /// What was written, on one line and short.
-pub fn shown(written: &str) -> String {
+pub fn shorten_text(written: &str) -> String {
     let start = start(written, MAX_SHOWN_CHARACTERS);
     let mut shown =
         start.replace(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'), " ");
@@ -19,7 +19,7 @@ pub fn shown(written: &str) -> String {
 }
 
 /// What a reader of TOML expected, in a person's words.
-pub fn expected(error: &toml::de::Error) -> String {
+pub fn describe_expected(error: &toml::de::Error) -> String {
     const WORDS: [(&str, &str); 4] = [
         ("a string", "a text"),
         ("a sequence", "a list, such as [\"a\", \"b\"]"),
@@ -33,13 +33,13 @@ pub fn expected(error: &toml::de::Error) -> String {
 
 /// The name that was probably meant: one contains the other, or they differ by a few letters. Case,
 /// leading hyphens and the choice between `-` and `_` do not matter.
-pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {
-    let written = plain(written);
+pub fn find_nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {
+    let written = normalize_name(written);
     // No name is this long, and computing a distance takes the product of both lengths.
     if !(3..=40).contains(&written.len()) {
         return None;
     }
-    let names = || names.iter().map(|name| (plain(name), *name));
+    let names = || names.iter().map(|name| (normalize_name(name), *name));
     let same = names().find(|(plain, _)| *plain == written);
     let within = same.or_else(|| {
         names().find(|(plain, _)| plain.contains(&written) || written.contains(plain.as_str()))
@@ -53,7 +53,7 @@ pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str>
     within.map(|(_, name)| name).or_else(|| near().map(|(.., name)| name))
 }
 
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.trim_start_matches('-').to_lowercase().replace('_', "-")
 }
 
@@ -76,7 +76,7 @@ mod tests {
             ("ve", None),
             (&"x".repeat(1000), None),
         ] {
-            assert_eq!(nearest(written, &names), expected, "{written}");
+            assert_eq!(find_nearest(written, &names), expected, "{written}");
         }
     }
 }

@@ -8,7 +8,7 @@
 use minijinja::context;
 
 use super::fragments::Parts;
-use super::variables::{PromptInputs, bounded, progress, values, words};
+use super::variables::{PromptInputs, bound_text, fill_values, render_progress, user_words};
 
 use crate::engine::record::{Loop, Phase};
 use crate::engine::text::{one_line, quoted};
@@ -25,15 +25,19 @@ const SEEN_UNITS_MAX: usize = 200_000;
 ///
 /// # Errors
 /// When a template cannot be filled in; the error has its name. crew's own and checked ones can be.
-pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result<String, String> {
-    let data = values(subject, known, &parts.wanted);
-    let (task, words) = (subject.contract.task.as_str(), words(subject));
+pub fn build_prompt(
+    subject: &Loop,
+    parts: &Parts,
+    known: &PromptInputs<'_>,
+) -> Result<String, String> {
+    let data = fill_values(subject, known, &parts.wanted);
+    let (task, words) = (subject.contract.task.as_str(), user_words(subject));
     let mut phases = Vec::new();
     for phase in Phase::ALL {
-        if phase == Phase::Act && !(parts.has(phase) && subject.procedure().is_some()) {
+        if phase == Phase::Act && !(parts.has_phase(phase) && subject.procedure().is_some()) {
             phases.push(("TASK".to_owned(), task.to_owned()));
         }
-        phases.push((phase.label().to_uppercase(), parts.fill(phase, &data)?));
+        phases.push((phase.label().to_uppercase(), parts.fill_phase(phase, &data)?));
     }
     let last = subject.state.evidence.as_ref();
     let earlier =
@@ -44,11 +48,11 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
     let handoff = known.handoff.map(|(path, page)| {
         // Somebody may have written a page without crew's facts, or before the checks ran.
         let is_whole = page.contains("\n## Checks\n") && last.is_some();
-        let body = bounded(&body_of(&without_words(page, &words)));
+        let body = bound_text(&body_of(&without_words(page, &words)));
         context! { path => path.display().to_string(), body, is_whole }
     });
     let values = context! {
-        is_ooda => [Phase::Observe, Phase::Orient, Phase::Decide].into_iter().any(|it| parts.has(it)),
+        is_ooda => [Phase::Observe, Phase::Orient, Phase::Decide].into_iter().any(|it| parts.has_phase(it)),
         iteration => subject.iteration(),
         max_iterations => subject.contract.limits.max_iterations,
         procedure => subject.procedure(),
@@ -58,7 +62,7 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
         handoff,
         past_redline => subject.past_redline(),
         seen => last.map(|last| seen(last, SEEN_UNITS_MAX, PromptReader::Next)),
-        before_that => progress(earlier),
+        before_that => render_progress(earlier),
         checks_before => checks.collect::<Vec<_>>(),
         words,
         crew => if task.to_lowercase().contains("handoff") { known.crew } else { None },

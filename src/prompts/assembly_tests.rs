@@ -11,7 +11,7 @@ use crate::engine::record::{
     Agent, CheckMemory, Dialect, Fragment, GitSteps, IterationTimes, Permissions, Phase, PromptVia,
     Recipe, Role, Run,
 };
-use crate::parse::settings::merge::{Layers, merge};
+use crate::parse::settings::merge::{Layers, merge_layers};
 use crate::prompts::procedures;
 use crate::prompts::variables::VALUE_BYTES_MAX;
 
@@ -40,7 +40,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
 
 fn of(procedure: &str) -> Loop {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
-    let recipe = merge(&Layers::default(), Some(procedure)).unwrap().recipe;
+    let recipe = merge_layers(&Layers::default(), Some(procedure)).unwrap().recipe;
     subject.contract.run = Some(a_run(Some(procedure), recipe));
     subject.contract.limits.max_iterations = 5;
     subject
@@ -55,7 +55,8 @@ fn of_task(task: &str, recipe: Recipe) -> Loop {
 
 fn made(subject: &Loop, known: &PromptInputs<'_>, files: &str) -> String {
     let recipe = &subject.contract.run.as_ref().unwrap().recipe;
-    prompt(subject, &Parts::read(recipe, &|_, _| Ok(files.to_owned())).unwrap(), known).unwrap()
+    build_prompt(subject, &Parts::read_recipe(recipe, &|_, _| Ok(files.to_owned())).unwrap(), known)
+        .unwrap()
 }
 
 #[test]
@@ -179,8 +180,8 @@ fn the_blocks_of_a_template_do_what_jinja_says() {
             "engine ran out of fuel",
         ),
     ] {
-        let parts = Parts::read(&run.recipe, &|_, _| Ok(template.to_owned())).unwrap();
-        let told = prompt(&subject, &parts, &PromptInputs::default()).unwrap_err();
+        let parts = Parts::read_recipe(&run.recipe, &|_, _| Ok(template.to_owned())).unwrap();
+        let told = build_prompt(&subject, &parts, &PromptInputs::default()).unwrap_err();
         assert!(told.starts_with(expected), "{told}");
     }
 }

@@ -9,11 +9,11 @@ use std::path::Path;
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
 use serde_json::Value;
 
-use super::variables::{Values, named};
+use super::variables::{Values, find_variable};
 use crate::engine::record::{Fragment, Phase, Recipe};
-use crate::parse::fragment::plain;
+use crate::parse::fragment::normalize_path;
 use crate::parse::patterns::TEMPLATE_TAG;
-use crate::parse::spelling::nearest;
+use crate::parse::spelling::find_nearest;
 
 /// How deep includes may go.
 const DEPTH_MAX: usize = 16;
@@ -47,10 +47,10 @@ const TEMPLATES: [(&str, &str); 24] = templates![
 ///
 /// # Errors
 /// When it does not exist; the error suggests the name that was probably meant.
-pub fn template(name: &str) -> Result<&'static str, String> {
+pub fn find_template(name: &str) -> Result<&'static str, String> {
     let found = TEMPLATES.iter().find(|(own, _)| *own == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
-        let near = nearest(name, &TEMPLATES.map(|(own, _)| own));
+        let near = find_nearest(name, &TEMPLATES.map(|(own, _)| own));
         let near = near.map_or_else(String::new, |near| format!("; did you mean crew/{near}.j2?"));
         format!("crew has no template crew/{name}.j2{near}")
     })
@@ -63,7 +63,7 @@ pub type ReadFile<'a> = &'a dyn Fn(&Path, &Path) -> Result<String, String>;
 // A text is called by its file's path, and one of crew's own templates `crew/NAME.j2`.
 
 /// The name of one of crew's own templates; `None` for a file.
-fn own(source: &str) -> Option<&str> {
+fn built_in_name(source: &str) -> Option<&str> {
     source.strip_prefix("crew/")?.strip_suffix(".j2")
 }
 
@@ -74,21 +74,21 @@ fn is_template(source: &str) -> bool {
 
 /// What `name` means when a template includes it: one of crew's own, else a file, relative to the
 /// folder of the including file.
-fn included(name: &str, includer: &str) -> Result<String, String> {
-    if own(name).is_some() {
+fn resolve_include(name: &str, includer: &str) -> Result<String, String> {
+    if built_in_name(name).is_some() {
         return Ok(name.to_owned());
     }
-    if own(includer).is_some() {
+    if built_in_name(includer).is_some() {
         return Err(format!("`{name}` is none of crew's own templates"));
     }
     let path = Path::new(includer).with_file_name(name);
-    Ok(plain(&path).unwrap_or(path).display().to_string())
+    Ok(normalize_path(&path).unwrap_or(path).display().to_string())
 }
 
 /// A text, if `includer` may read it; a fragment is named by itself.
 fn text_of(source: &str, includer: &str, files: ReadFile<'_>) -> Result<String, String> {
-    match own(source) {
-        Some(name) => template(name).map(str::to_owned),
+    match built_in_name(source) {
+        Some(name) => find_template(name).map(str::to_owned),
         None => files(Path::new(source), Path::new(includer)),
     }
 }
@@ -121,14 +121,16 @@ impl Parts {
     /// # Errors
     /// The first fault, with its file and line: an unreadable file, a template's syntax, an unknown
     /// name, a circle of includes.
-    pub fn read(recipe: &Recipe, files: ReadFile<'_>) -> Result<Self, String> {
-        let mut parts = Self { environment: environment(), ..Self::default() };
+    pub fn read_recipe(recipe: &Recipe, files: ReadFile<'_>) -> Result<Self, String> {
+        let mut parts = Self { environment: build_environment(), ..Self::default() };
         for phase in Phase::ALL {
             for fragment in recipe.of(phase) {
                 let piece = match fragment {
                     Fragment::Text(text) => PromptPiece::Literal(text.clone()),
-                    Fragment::File(path) => parts.piece(path.display().to_string(), files)?,
-                    Fragment::BuiltIn(name) => parts.piece(format!("crew/{name}.j2"), files)?,
+                    Fragment::File(path) => parts.read_piece(path.display().to_string(), files)?,
+                    Fragment::BuiltIn(name) => {
+                        parts.read_piece(format!("crew/{name}.j2"), files)?
+                    }
                 };
                 parts.phases.entry(phase).or_default().push(piece);
             }
@@ -136,16 +138,16 @@ impl Parts {
         Ok(parts)
     }
 
-    fn piece(&mut self, source: String, files: ReadFile<'_>) -> Result<PromptPiece, String> {
+    fn read_piece(&mut self, source: String, files: ReadFile<'_>) -> Result<PromptPiece, String> {
         if is_template(&source) {
-            self.add(&source, files, &mut Vec::new())?;
+            self.add_source(&source, files, &mut Vec::new())?;
             return Ok(PromptPiece::Template(source));
         }
         text_of(&source, &source, files).map(PromptPiece::Literal)
     }
 
     /// Whether a phase has a fragment.
-    pub fn has(&self, phase: Phase) -> bool {
+    pub fn has_phase(&self, phase: Phase) -> bool {
         self.phases.contains_key(&phase)
     }
 
@@ -153,7 +155,7 @@ impl Parts {
     ///
     /// # Errors
     /// When a template cannot be filled in; the error has its name and line.
-    pub fn fill(&self, phase: Phase, values: &Values) -> Result<String, String> {
+    pub fn fill_phase(&self, phase: Phase, values: &Values) -> Result<String, String> {
         let mut all = String::new();
         for piece in self.phases.get(&phase).into_iter().flatten() {
             if !all.is_empty() {
@@ -164,7 +166,7 @@ impl Parts {
                 PromptPiece::Template(name) => {
                     let template = self.environment.get_template(name);
                     let filled = template.and_then(|template| template.render(values));
-                    all.push_str(filled.map_err(explain)?.trim_end());
+                    all.push_str(filled.map_err(explain_error)?.trim_end());
                 }
             }
         }
@@ -173,7 +175,7 @@ impl Parts {
 
     /// Reads one text with everything it includes. `open` are the templates being read, each
     /// included by the one before.
-    fn add(
+    fn add_source(
         &mut self,
         source: &str,
         files: ReadFile<'_>,
@@ -186,11 +188,11 @@ impl Parts {
             return Err(format!("too many includes: at most {DEPTH_MAX} deep"));
         }
         if let Some(size) = self.sizes.get(source) {
-            return self.count(*size);
+            return self.count_bytes(*size);
         }
         let before = self.bytes;
         let mut text = text_of(source, open.last().map_or(source, String::as_str), files)?;
-        self.count(text.len())?;
+        self.count_bytes(text.len())?;
         if is_template(source) {
             open.push(source.to_owned());
             self.check_tags(source, &text, files, open)?;
@@ -198,18 +200,21 @@ impl Parts {
         } else {
             text = format!("{{{{ {} }}}}", Value::from(text));
         }
-        self.environment.add_template_owned(source.to_owned(), text.clone()).map_err(explain)?;
-        let template = self.environment.get_template(source).map_err(explain)?;
+        self.environment
+            .add_template_owned(source.to_owned(), text.clone())
+            .map_err(explain_error)?;
+        let template = self.environment.get_template(source).map_err(explain_error)?;
         for name in template.undeclared_variables(false).into_iter().collect::<BTreeSet<_>>() {
             let before = text.split(name.as_str()).next().unwrap_or_default();
-            self.wanted.insert(named(&name).map_err(|why| at(source, before, why))?);
+            self.wanted
+                .insert(find_variable(&name).map_err(|why| render_fault(source, before, why))?);
         }
         self.sizes.insert(source.to_owned(), self.bytes - before);
         Ok(())
     }
 
     /// Counts what a file adds to the prompt, each time that it is included.
-    fn count(&mut self, bytes: usize) -> Result<(), String> {
+    fn count_bytes(&mut self, bytes: usize) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes <= BYTES_MAX {
             return Ok(());
@@ -228,7 +233,7 @@ impl Parts {
         let mut elifs = 0;
         for found in TEMPLATE_TAG.captures_iter(text) {
             let Some(tag) = found.name("tag") else { continue };
-            let wrong = |why: String| at(source, &text[..tag.start()], why);
+            let wrong = |why: String| render_fault(source, &text[..tag.start()], why);
             elifs += usize::from(tag.as_str().contains("elif"));
             if tag.len() > TAG_BYTES_MAX || elifs > ELIFS_MAX {
                 let most = format!("a tag over {TAG_BYTES_MAX} bytes, or over {ELIFS_MAX} `elif`");
@@ -240,7 +245,8 @@ impl Parts {
                 if file.is_empty() || file.len() + 2 != quoted.len() {
                     return Err(wrong("an include is {% include \"FILE\" %}".to_owned()));
                 }
-                self.add(&included(file, source).map_err(wrong)?, files, open).map_err(wrong)?;
+                self.add_source(&resolve_include(file, source).map_err(wrong)?, files, open)
+                    .map_err(wrong)?;
             }
         }
         Ok(())
@@ -248,16 +254,16 @@ impl Parts {
 }
 
 /// What is wrong, and where: behind the text `before` it.
-fn at(source: &str, before: &str, why: impl Display) -> String {
+fn render_fault(source: &str, before: &str, why: impl Display) -> String {
     format!("{why} (in {source}:{})", before.matches('\n').count() + 1)
 }
 
 /// The error of a template, with its causes; each names its file and line.
-fn explain(error: Error) -> String {
+fn explain_error(error: Error) -> String {
     format!("{:#}", anyhow::Error::from(error))
 }
 
-fn environment() -> Environment<'static> {
+fn build_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
@@ -266,7 +272,7 @@ fn environment() -> Environment<'static> {
     environment.set_lstrip_blocks(true);
     environment.set_fuel(Some(STEPS_MAX));
     environment.set_path_join_callback(|name, includer| {
-        included(name, includer).unwrap_or_else(|_| name.to_owned()).into()
+        resolve_include(name, includer).unwrap_or_else(|_| name.to_owned()).into()
     });
     environment
 }

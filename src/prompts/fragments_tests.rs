@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn read(path: &str, files: &[(&str, &str)]) -> Result<Parts, String> {
-    Parts::read(&of(path), &|path, _| {
+    Parts::read_recipe(&of(path), &|path, _| {
         let found = files.iter().find(|(known, _)| Path::new(known) == path);
         let found = found.map(|(_, text)| (*text).to_owned());
         found.ok_or_else(|| format!("cannot read {}: no such file", path.display()))

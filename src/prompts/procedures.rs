@@ -9,37 +9,38 @@ use super::{fragments, variables};
 use crate::engine::record::{Fragment, Phase};
 use crate::parse::amounts::Unit;
 use crate::parse::settings::merge::{ProcedureSettings, Settings};
-use crate::parse::spelling::nearest;
+use crate::parse::spelling::find_nearest;
 
 /// The names of the procedures that crew brings, in display order.
 pub const NAMES: [&str; 5] = ["build", "plan", "fix", "audit", "bootstrap"];
 
 /// The names of all procedures, crew's own first.
-fn names(settings: &Settings) -> Vec<&str> {
+fn list_names(settings: &Settings) -> Vec<&str> {
     let own = settings.layer.procedures.keys().map(String::as_str);
     NAMES.into_iter().chain(own.filter(|name| !NAMES.contains(name))).collect()
 }
 
 /// The procedure that was probably meant by a word.
 pub fn nearest_to<'settings>(word: &str, settings: &'settings Settings) -> Option<&'settings str> {
-    nearest(word, &names(settings))
+    find_nearest(word, &list_names(settings))
 }
 
 /// The page of `crew run --list`.
-pub fn list(settings: &Settings) -> String {
-    let names = names(settings);
+pub fn render_list(settings: &Settings) -> String {
+    let names = list_names(settings);
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
     let procedures = &settings.layer.procedures;
     let named = names.into_iter().filter_map(|name| Some((name, &procedures.get(name)?.value)));
     named.fold(String::new(), |mut text, (name, one)| {
         let about = one.description.as_deref().unwrap_or_default();
-        let _ = writeln!(text, "{name:<width$}  {about} ({})", iterations(one));
+        let _ = writeln!(text, "{name:<width$}  {about} ({})", render_iterations(one));
         text
     })
 }
 
-fn iterations(procedure: &ProcedureSettings) -> String {
-    let most = procedure.terms.value("max-iterations").and_then(|it| Unit::Count.of(it).ok());
+fn render_iterations(procedure: &ProcedureSettings) -> String {
+    let most =
+        procedure.terms.value("max-iterations").and_then(|it| Unit::Count.parse_value(it).ok());
     match most {
         None => "the loop's own limit".to_owned(),
         Some(0) => "no limit of iterations".to_owned(),
@@ -50,7 +51,7 @@ fn iterations(procedure: &ProcedureSettings) -> String {
 
 /// The page of `crew run --list NAME`: what it is, when it ends, and its phases before they are
 /// filled in. `None` where there is no such procedure.
-pub fn page(settings: &Settings, name: &str) -> Option<String> {
+pub fn render_page(settings: &Settings, name: &str) -> Option<String> {
     let procedure = &settings.layer.procedures.get(name)?.value;
     let end = if procedure.terms.value("completion-promise") == Some(&Value::Boolean(false)) {
         "done after its last iteration; no claim is asked for"
@@ -58,14 +59,14 @@ pub fn page(settings: &Settings, name: &str) -> Option<String> {
         "done when the agent's claim is believed"
     };
     let about = procedure.description.as_deref().unwrap_or_default();
-    let mut text = format!("{name}: {about}\n{}, {end}\n", iterations(procedure));
+    let mut text = format!("{name}: {about}\n{}, {end}\n", render_iterations(procedure));
     for phase in Phase::ALL {
         for fragment in procedure.recipe.of(phase) {
             let (from, body) = match fragment {
                 Fragment::Text(words) => ("text".to_owned(), words.as_str()),
                 Fragment::File(path) => (path.display().to_string(), ""),
                 Fragment::BuiltIn(name) => {
-                    (format!("crew/{name}.j2"), fragments::template(name).unwrap_or_default())
+                    (format!("crew/{name}.j2"), fragments::find_template(name).unwrap_or_default())
                 }
             };
             let _ = write!(text, "\n## {} ({from})\n", phase.label().to_uppercase());
@@ -74,7 +75,7 @@ pub fn page(settings: &Settings, name: &str) -> Option<String> {
             }
         }
     }
-    let _ = write!(text, "\nThe variables of a template:\n\n{}", variables::table());
+    let _ = write!(text, "\nThe variables of a template:\n\n{}", variables::render_table());
     Some(text)
 }
 
@@ -85,16 +86,16 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::parse::settings::merge::{Layers, merge};
-    use crate::parse::settings::{Whose, parse};
+    use crate::parse::settings::merge::{Layers, merge_layers};
+    use crate::parse::settings::{SettingsOwner, parse_settings};
 
     fn settings(procedure: &str, user: &str, project: &str) -> Settings {
         let read = |text: &str, path: &str, whose| {
-            parse(text, Path::new(path), whose, &["text"], &|_| true).unwrap().layer
+            parse_settings(text, Path::new(path), whose, &["text"], &|_| true).unwrap().layer
         };
-        let user = read(user, "/home/config.toml", Whose::Users);
-        let project = read(project, "/repo/.claude/crew.toml", Whose::Projects);
-        merge(&Layers { user, project, ..Layers::default() }, Some(procedure)).unwrap()
+        let user = read(user, "/home/config.toml", SettingsOwner::Users);
+        let project = read(project, "/repo/.claude/crew.toml", SettingsOwner::Projects);
+        merge_layers(&Layers { user, project, ..Layers::default() }, Some(procedure)).unwrap()
     }
 
     const RELEASE: &str =
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_list_has_a_line_for_every_procedure() {
-        assert_snapshot!(list(&settings("release", "", RELEASE)), @"
+        assert_snapshot!(render_list(&settings("release", "", RELEASE)), @"
         build      take the next task of the plan, build it whole, run the checks (5 iterations)
         plan       compare what is wanted with what is there and write PLAN.md; no code (5 iterations)
         fix        make failing checks pass, one cause at a time (10 iterations)
@@ -111,15 +112,15 @@ mod tests {
         release    cut a release (the loop's own limit)
         ");
         let changed = "[procedures.fix]\ndescription = 'mend'\nmax-iterations = 2";
-        let changed = list(&settings("fix", changed, ""));
+        let changed = render_list(&settings("fix", changed, ""));
         assert_eq!(changed.lines().count(), 5, "{changed}");
         assert!(changed.contains("\nfix        mend (2 iterations)\n"), "{changed}");
     }
 
     #[test]
     fn a_page_says_what_a_procedure_is_and_shows_its_phases() {
-        let page = |name: &str| page(&settings("release", "", RELEASE), name);
-        assert_snapshot!(page("release").unwrap().replace(&variables::table(), ""), @"
+        let page = |name: &str| render_page(&settings("release", "", RELEASE), name);
+        assert_snapshot!(page("release").unwrap().replace(&variables::render_table(), ""), @"
         release: cut a release
         the loop's own limit, done when the agent's claim is believed
 
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_procedure_can_ask_for_no_claim() {
-        let promise = |user: &str| settings("bootstrap", user, "").promise();
+        let promise = |user: &str| settings("bootstrap", user, "").default_promise();
         assert_eq!(promise(""), None);
         let asked = promise("[procedures.bootstrap]\ncompletion-promise = \"DONE\"").unwrap();
         assert_eq!(asked.as_str(), "DONE");

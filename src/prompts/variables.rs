@@ -12,7 +12,7 @@ use crate::engine::evidence::Verdict;
 use crate::engine::journal::story::Account;
 use crate::engine::record::{Check, Loop};
 use crate::engine::text::{clip, distinct, rows, start_bytes};
-use crate::parse::spelling::nearest;
+use crate::parse::spelling::find_nearest;
 
 /// The most bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
@@ -42,17 +42,17 @@ pub type Values = BTreeMap<&'static str, Value>;
 ///
 /// # Errors
 /// When it does not exist; the error suggests the name that was probably meant.
-pub fn named(name: &str) -> Result<&'static str, String> {
+pub fn find_variable(name: &str) -> Result<&'static str, String> {
     let names: Vec<&str> = rows(VARIABLES).map(|(name, _)| name).collect();
     let known = rows(VARIABLES).map(|(known, _)| known).find(|known| *known == name);
-    known.ok_or_else(|| match nearest(name, &names) {
+    known.ok_or_else(|| match find_nearest(name, &names) {
         Some(near) => format!("there is no variable `{name}`; did you mean `{near}`?"),
         None => format!("there is no variable `{name}`; there are {}", names.join(", ")),
     })
 }
 
 /// All variables with their contents, one per line, for people.
-pub fn table() -> String {
+pub fn render_table() -> String {
     rows(VARIABLES).fold(String::new(), |mut text, (name, what)| {
         let _ = writeln!(text, "  {:<22} {what}", format!("{{{{ {name} }}}}"));
         text
@@ -60,11 +60,15 @@ pub fn table() -> String {
 }
 
 /// The values of the wanted variables.
-pub fn values(subject: &Loop, known: &PromptInputs<'_>, wanted: &BTreeSet<&'static str>) -> Values {
-    wanted.iter().map(|name| (*name, value(name, subject, known))).collect()
+pub fn fill_values(
+    subject: &Loop,
+    known: &PromptInputs<'_>,
+    wanted: &BTreeSet<&'static str>,
+) -> Values {
+    wanted.iter().map(|name| (*name, fill_value(name, subject, known))).collect()
 }
 
-fn value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
+fn fill_value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
     let contract = &subject.contract;
     let run = contract.run.as_ref();
     let looked = |text: Option<&str>| text.unwrap_or_default().trim_end().to_owned();
@@ -73,12 +77,12 @@ fn value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
         "iteration" => return subject.iteration().into(),
         "max_iterations" => return contract.limits.max_iterations.into(),
         "crew_commits" => return run.is_some_and(|run| run.git.commit).into(),
-        "failing" => return failing(subject).iter().map(|run| bounded(run)).collect(),
-        "words" => return words(subject).iter().map(|words| bounded(words)).collect(),
+        "failing" => return failing_checks(subject).iter().map(|run| bound_text(run)).collect(),
+        "words" => return user_words(subject).iter().map(|words| bound_text(words)).collect(),
         "procedure" => run.and_then(|run| run.procedure.clone()).unwrap_or_default(),
         "promise" => contract.promise.as_ref().map(ToString::to_string).unwrap_or_default(),
-        "checks" => checks(subject).join("\n"),
-        "progress" => progress(known.accounts.iter()),
+        "checks" => render_checks(subject).join("\n"),
+        "progress" => render_progress(known.accounts.iter()),
         "handoff" => known.handoff.map(|(_, text)| text.clone()).unwrap_or_default(),
         "branch" => subject.place.branch.clone().unwrap_or_default(),
         "folder" => subject.place.folder.display().to_string(),
@@ -87,12 +91,12 @@ fn value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
         "git_log" => looked(known.git_log),
         _ => return Value::UNDEFINED,
     };
-    bounded(&text).into()
+    bound_text(&text).into()
 }
 
 /// At most [`VALUE_BYTES_MAX`] from the beginning of `text`, with a line that says how much was
 /// left out.
-pub fn bounded(text: &str) -> String {
+pub fn bound_text(text: &str) -> String {
     if text.len() <= VALUE_BYTES_MAX {
         return text.to_owned();
     }
@@ -107,19 +111,19 @@ pub fn bounded(text: &str) -> String {
 }
 
 /// What the user said since the last prompt: passed at the last boundary, and later.
-pub fn words(subject: &Loop) -> Vec<String> {
+pub fn user_words(subject: &Loop) -> Vec<String> {
     let told = subject.state.evidence.iter().flat_map(|last| &last.words);
     told.chain(&subject.state.messages).cloned().collect()
 }
 
 /// One line for each account.
-pub fn progress<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
+pub fn render_progress<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
     let lines = accounts.map(|it| format!("- Iteration {}: {}.", it.iteration, it.words));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Each check with its role and its last result.
-fn checks(subject: &Loop) -> Vec<String> {
+fn render_checks(subject: &Loop) -> Vec<String> {
     let line = |check: &Check| {
         let last = subject.last_of(&check.run).unwrap_or_else(|| "not run yet".to_owned());
         format!("- `{}` ({}): {last}", clip(&check.run, 200), check.role.label())
@@ -128,7 +132,7 @@ fn checks(subject: &Loop) -> Vec<String> {
 }
 
 /// The checks that did not pass in their last run, each command once.
-fn failing(subject: &Loop) -> Vec<String> {
+fn failing_checks(subject: &Loop) -> Vec<String> {
     let is_red = |run: &String| {
         subject.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
     };
@@ -143,14 +147,17 @@ mod tests {
     #[test]
     fn every_variable_has_a_value_and_is_found_by_its_name() {
         for (name, _) in rows(VARIABLES) {
-            assert_eq!(named(name), Ok(name));
-            assert!(!value(name, &a_loop(), &PromptInputs::default()).is_undefined(), "{name}");
+            assert_eq!(find_variable(name), Ok(name));
+            assert!(
+                !fill_value(name, &a_loop(), &PromptInputs::default()).is_undefined(),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn a_name_that_is_none_is_told_the_nearest() {
-        let told = |name| named(name).unwrap_err();
+        let told = |name| find_variable(name).unwrap_err();
         assert_eq!(told("git_stat"), "there is no variable `git_stat`; did you mean `git_status`?");
         assert_eq!(
             told("itteration"),
@@ -161,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_table_shows_what_each_holds() {
-        insta::assert_snapshot!(table(), @"
+        insta::assert_snapshot!(render_table(), @"
         {{ task }}             the task, byte for byte and whole
         {{ procedure }}        the procedure's name; empty for a task
         {{ iteration }}        this iteration, from 1

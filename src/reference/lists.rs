@@ -23,7 +23,7 @@ pub fn settings() -> Vec<Block> {
     }
     let mut tables: BTreeMap<&str, Vec<Part>> = BTreeMap::new();
     for key in &KEYS {
-        let (table, name) = key.parts();
+        let (table, name) = key.split_name();
         tables.entry(table).or_default().push(entry(
             name,
             &note(key),
@@ -161,7 +161,7 @@ pub fn reactions() -> Vec<Block> {
 
 /// The agents that crew knows by name.
 pub fn agents() -> Vec<Block> {
-    let known = agents::known().into_iter();
+    let known = agents::known_names().into_iter();
     let tried = known.map(|name| {
         let note = if agents::is_tried(&name) { "" } else { " (from its documentation)" };
         entry(&name, note, "")

@@ -5,14 +5,14 @@ use std::path::Path;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::agents::outputs;
+use crate::agents::output_formats;
 use crate::fleet::tasks::schema_tests as fleet;
 use crate::parse::settings::schema_tests as settings;
 use crate::report::help::{FLEET_SCHEMA, SETTINGS_SCHEMA};
 
 fn schemas() -> [(&'static str, &'static str, Value); 2] {
     [
-        ("crew.schema.json", SETTINGS_SCHEMA, settings::schema(&outputs())),
+        ("crew.schema.json", SETTINGS_SCHEMA, settings::schema(&output_formats())),
         ("fleet.schema.json", FLEET_SCHEMA, fleet::schema()),
     ]
 }
@@ -74,7 +74,7 @@ fn every_file_that_the_pages_and_the_examples_show_can_be_read_and_fits_its_sche
         if is_task(text) {
             return vec![fleet::task_verdicts(&fleet_schema, text)];
         }
-        let of_settings = settings::verdicts(&settings_schema, text, &outputs());
+        let of_settings = settings::verdicts(&settings_schema, text, &output_formats());
         vec![of_settings, fleet::verdicts(&fleet_schema, text)]
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

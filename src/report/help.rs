@@ -57,7 +57,8 @@ Example:
 /// The text of a new project file. `checks` are active, `others` are comments. Each is a command
 /// and the file that named it.
 pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
-    let keys = KEYS.iter().map(|key| (key.parts().0, key.is_of_processes(), key.line()));
+    let keys =
+        KEYS.iter().map(|key| (key.split_name().0, key.is_of_processes(), key.project_file_line()));
     let keys: Vec<_> = keys.collect();
     let schema = SETTINGS_SCHEMA_ADDRESS;
     templates::text("project.toml.j2", &context! { schema, keys, checks, others })

@@ -115,8 +115,8 @@ impl ConfigRow {
 /// All rows except the checks, in display order.
 fn rows(settings: &Settings) -> Vec<ConfigRow> {
     let layer = &settings.layer;
-    let values = layer.in_order().map(|(key, value)| {
-        let (table, name) = key.parts();
+    let values = layer.values_as_listed().map(|(key, value)| {
+        let (table, name) = key.split_name();
         row_of_value(&format!("{table}.{name}"), key, value)
     });
     let mut rows: Vec<ConfigRow> = values.collect();
@@ -156,7 +156,9 @@ fn row(key: &str, text: &str, origin: &ValueOrigin) -> ConfigRow {
 
 fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>) -> ConfigRow {
     let of = row(name, value.as_str().unwrap_or(NONE), origin);
-    let Some((unit, number)) = key.unit.and_then(|unit| Some((unit, unit.of(value).ok()?))) else {
+    let Some((unit, number)) =
+        key.unit.and_then(|unit| Some((unit, unit.parse_value(value).ok()?)))
+    else {
         return match value {
             Toml::Boolean(false) if ["rebase", "completion-promise"].contains(&key.name) => {
                 ConfigRow { value: Value::Null, ..of }
@@ -165,7 +167,7 @@ fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>
             value => ConfigRow { shown: value.to_string(), value: json!(value), ..of },
         };
     };
-    let shown = if number == 0 { "0 (none)".to_owned() } else { unit.written(number) };
+    let shown = if number == 0 { "0 (none)".to_owned() } else { unit.format_number(number) };
     let dollars = Money::from_micros(number).dollars();
     let value = if unit == Unit::Dollars { json!(dollars) } else { json!(number) };
     let unit = Some(key.counts).filter(|it| !it.is_empty());
@@ -188,8 +190,8 @@ fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<Proced
         }));
     }
     let named = |name: &str| format!("{key}.{name}");
-    let values = terms.in_order();
-    rows.extend(values.map(|(key, value)| row_of_value(&named(key.parts().1), key, value)));
+    let values = terms.values_as_listed();
+    rows.extend(values.map(|(key, value)| row_of_value(&named(key.split_name().1), key, value)));
     rows.extend(terms.protect.iter().map(|it| row(&named("protect"), &it.value, &it.origin)));
     rows.extend(
         terms

@@ -28,7 +28,10 @@ pub fn of_session(
 }
 
 fn foreign() -> Foreign {
-    Foreign { own: variables::own().collect(), shifting: variables::shifting().collect() }
+    Foreign {
+        own: variables::client_variables().collect(),
+        shifting: variables::shifting_variables().collect(),
+    }
 }
 
 /// How the environment for a loop's checks and git commands differs from this process's

@@ -1,8 +1,8 @@
 //! The closing event, the work its client still waits for, and its cost.
 
 use super::tests::{claim, read};
-use crate::agents::find;
-use crate::agents::reader;
+use crate::agents::create_reader;
+use crate::agents::find_agent;
 use crate::engine::boundary::facts::AgentClosing;
 use crate::engine::claim::Claim;
 use crate::engine::usage::{Money, Tokens, Usage};
@@ -58,16 +58,16 @@ fn a_client_is_closed_once_it_told_of_nothing_it_will_come_back_for() {
         (&[CLAIM, QUEUED], false, false),
     ];
     for (lines, is_closed, is_work) in table {
-        let mut reader = reader(&find("claude").unwrap());
+        let mut reader = create_reader(&find_agent("claude").unwrap());
         for line in lines {
-            reader.line(line);
+            reader.render_line(line);
         }
         assert_eq!((reader.is_closed(), reader.tool_is_open()), (is_closed, is_work), "{lines:?}");
     }
     for stream in both!("background") {
-        let mut reader = reader(&find("claude").unwrap());
+        let mut reader = create_reader(&find_agent("claude").unwrap());
         let mut results = stream.lines().filter_map(|line| {
-            reader.line(line);
+            reader.render_line(line);
             line.contains(r#""type":"result""#).then(|| reader.is_closed())
         });
         assert_eq!((results.next(), results.last()), (Some(false), Some(true)));

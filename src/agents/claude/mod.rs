@@ -9,7 +9,7 @@ use crate::clients::FieldsByPointer;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::activity::{Activity, ToolCall, printed, says_error, shown};
+use super::activity::{Activity, ToolCall, parse_printed, sanitize_text, says_error};
 use super::events::AgentEvents;
 use super::service::{Service, ServiceFailure, UNKNOWN};
 use super::turn::AgentTurn;
@@ -19,7 +19,7 @@ use crate::clients::claude::transcript;
 use crate::clients::claude::usage::is_priced;
 use crate::engine::text::start;
 use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
-use crate::parse::amounts::whole;
+use crate::parse::amounts::to_count;
 
 #[cfg(test)]
 #[macro_use]
@@ -67,23 +67,23 @@ pub(super) struct Claude {
 }
 
 impl AgentEvents for Claude {
-    fn event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str) {
+    fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str) {
         let is_own = event["parent_tool_use_id"].is_null();
         match event.word("/type") {
             "assistant" => {
-                if let Some((message, _)) = transcript::message(line) {
-                    self.counts(turn, &message, is_own);
+                if let Some((message, _)) = transcript::parse_message(line) {
+                    self.count_message(turn, &message, is_own);
                 }
-                self.said(turn, event, is_own);
+                self.take_answer(turn, event, is_own);
             }
-            "user" => heard(turn, event, is_own),
-            "system" => self.system(turn, event),
+            "user" => take_results(turn, event, is_own),
+            "system" => self.take_system(turn, event),
             "rate_limit_event" => {
                 let info = &event["rate_limit_info"];
                 self.reset = resets_at(info).filter(|_| info.is("/status", "rejected"));
             }
-            "result" => self.result(turn, event),
-            _ => turn.see(printed(line)),
+            "result" => self.take_result(turn, event),
+            _ => turn.show_steps(parse_printed(line)),
         }
     }
 
@@ -106,7 +106,7 @@ impl AgentEvents for Claude {
 impl Claude {
     /// Counts a part of a message, until the client sums up: an unfinished answer reports only the
     /// use at its beginning. A subagent has a context of its own.
-    fn counts(&mut self, turn: &mut AgentTurn, message: &Message, is_own: bool) {
+    fn count_message(&mut self, turn: &mut AgentTurn, message: &Message, is_own: bool) {
         let used = turn.usage.get_or_insert_default();
         let before = used.tokens;
         used.count(message, &mut self.recent, RECENT);
@@ -115,7 +115,7 @@ impl Claude {
         let tokens = message.tokens.total();
         if is_own && self.fullest.as_ref().is_none_or(|(_, most)| tokens > *most) {
             self.fullest = Some((message.model.clone(), tokens));
-            turn.fills(message.tokens);
+            turn.count_message(message.tokens);
         }
     }
 
@@ -135,7 +135,7 @@ impl Claude {
             turn.usage = Some(sum);
         } else if let Some(dollars) = result.dollars("/total_cost_usd") {
             // Only the messages report tokens.
-            turn.usage.get_or_insert_default().cost = money(dollars);
+            turn.usage.get_or_insert_default().cost = convert_dollars(dollars);
         } else {
             self.sums_up.get_or_insert(false);
             return;
@@ -144,18 +144,18 @@ impl Claude {
     }
 
     /// What the model said; what the client itself says where `error` names a kind.
-    pub(super) fn said(&mut self, turn: &mut AgentTurn, said: &Value, is_own: bool) {
+    pub(super) fn take_answer(&mut self, turn: &mut AgentTurn, said: &Value, is_own: bool) {
         let blocks = said.list("/message/content");
         match said.text("/error") {
             Some(kind) if is_own => {
-                turn.works();
+                turn.clear_failure();
                 let texts: Vec<&str> = blocks.iter().filter_map(|it| it.text("/text")).collect();
-                return turn.fails(ServiceFailure::of_kind(kind, &texts.join("\n")));
+                return turn.set_failure(ServiceFailure::of_kind(kind, &texts.join("\n")));
             }
             // The service answered: earlier failures no longer count, and every earlier tool call
             // has its result. Words after a result replace it.
             None if is_own => {
-                turn.works();
+                turn.clear_failure();
                 let message = said.text("/message/id").map(|id| start(id, NAME_CHARS).to_owned());
                 if self.message != message {
                     self.message = message;
@@ -163,23 +163,26 @@ impl Claude {
                 }
             }
             // An answer, even to a subagent, clears an error after which the client tries again.
-            None if turn.is_retrying() => turn.works(),
+            None if turn.is_retrying() => turn.clear_failure(),
             _ => {}
         }
         for block in blocks {
             let id = block.word("/id");
             match block.word("/type") {
                 "tool_use" if is_own => {
-                    turn.calls(id, ToolCall::of(block, "/name", "/input", &self.folder));
+                    turn.show_call(
+                        id,
+                        ToolCall::from_event(block, "/name", "/input", &self.folder),
+                    );
                 }
                 "tool_use" => turn.open.begin(Tool, id, None),
-                "text" if is_own => turn.says(block.word("/text")),
+                "text" if is_own => turn.add_words(block.word("/text")),
                 _ => {}
             }
         }
     }
 
-    fn system(&mut self, turn: &mut AgentTurn, system: &Value) {
+    fn take_system(&mut self, turn: &mut AgentTurn, system: &Value) {
         match system.word("/subtype") {
             "init" => {
                 start(system.word("/cwd"), FOLDER_CHARS).clone_into(&mut self.folder);
@@ -197,24 +200,25 @@ impl Claude {
             "hook_started" => turn.open.begin(Hook, system.word("/hook_id"), None),
             "hook_response" => turn.open.end(Hook, system.word("/hook_id")),
             "permission_denied" if system["tool_name"].is_string() => {
-                turn.denies(system.word("/tool_name"));
-                turn.notes(&format!("denied: {}", system.word("/tool_name")));
+                turn.note_denial(system.word("/tool_name"));
+                turn.show_note(&format!("denied: {}", system.word("/tool_name")));
             }
             "api_retry" => {
                 // If the client ends while it retries, the service was what failed.
                 let kind = system.text("/error").unwrap_or(UNKNOWN);
-                let pause = system.number("/retry_delay_ms").map(whole).map(Duration::from_millis);
+                let pause =
+                    system.number("/retry_delay_ms").map(to_count).map(Duration::from_millis);
                 let failure = ServiceFailure::of_kind(kind, &retry_line(system));
-                turn.retries(failure.pausing(pause), None);
+                turn.begin_retry(failure.with_pause(pause), None);
             }
             _ => {}
         }
     }
 
     /// The end of a turn. A client that waits for its background work sends one for each turn.
-    fn result(&mut self, turn: &mut AgentTurn, result: &Value) {
+    fn take_result(&mut self, turn: &mut AgentTurn, result: &Value) {
         for denial in result.list("/permission_denials") {
-            turn.denies(denial.word("/tool_name"));
+            turn.note_denial(denial.word("/tool_name"));
         }
         let turns = u32::try_from(result.count("/num_turns")).unwrap_or(u32::MAX);
         turn.turns = turn.turns.saturating_add(turns);
@@ -231,27 +235,27 @@ impl Claude {
                 failure.takes_status(status);
             }
             let reason = if words.trim().is_empty() { kind } else { words.trim() };
-            turn.closes(if turn.end.out_of_turns { Ok(()) } else { Err(says_error(reason)) });
+            turn.close_turn(if turn.end.out_of_turns { Ok(()) } else { Err(says_error(reason)) });
         } else {
-            turn.works();
+            turn.clear_failure();
             // The closing event repeats the last words, unless they came in no other event. An
             // overruled stop hook leaves it empty.
             if !words.trim().is_empty() && !turn.has_said(words) {
-                turn.see([Activity::Said(shown(words.trim()))]);
+                turn.show_steps([Activity::Said(sanitize_text(words.trim()))]);
             }
             if !words.trim().is_empty() {
-                turn.keeps(words);
+                turn.keep_words(words);
             }
-            turn.closes(Ok(()));
+            turn.close_turn(Ok(()));
         }
         turn.is_queued = result.count("/queued_turn_count") > 0;
         self.sums_up(turn, result);
-        turn.end.context_percent = turn.end.context_percent.max(self.percent(result));
+        turn.end.context_percent = turn.end.context_percent.max(self.context_percent(result));
     }
 
     /// How full the context was: the fullest message against the window that the client reports for
     /// the model. A client that names no window says nothing of it.
-    fn percent(&self, result: &Value) -> Option<u8> {
+    fn context_percent(&self, result: &Value) -> Option<u8> {
         let ((model, tokens), models) = (self.fullest.as_ref()?, result.members("/modelUsage")?);
         // "opus[1m]" is the model `opus` with a larger window.
         let is_its = |name: &str| name.split('[').next() == Some(model) || models.len() == 1;
@@ -263,10 +267,10 @@ impl Claude {
 }
 
 /// What the model received: the results of its tools.
-fn heard(turn: &mut AgentTurn, heard: &Value, is_own: bool) {
+fn take_results(turn: &mut AgentTurn, heard: &Value, is_own: bool) {
     for block in heard.list("/message/content") {
         match block.text("/tool_use_id") {
-            Some(id) if is_own => ended(turn, id, block),
+            Some(id) if is_own => end_call(turn, id, block),
             Some(id) => turn.open.end(Tool, id),
             None => {}
         }
@@ -274,14 +278,14 @@ fn heard(turn: &mut AgentTurn, heard: &Value, is_own: bool) {
 }
 
 /// A call is over. Its output is a text, or the texts of a list of parts.
-fn ended(turn: &mut AgentTurn, id: &str, block: &Value) {
+fn end_call(turn: &mut AgentTurn, id: &str, block: &Value) {
     let parts = || block.list("/content").iter().filter_map(|part| part.text("/text"));
     let output = block.text("/content").map(str::to_owned);
     let output = output.unwrap_or_else(|| parts().collect::<Vec<_>>().join("\n"));
     let is_failure = block["is_error"] == true;
     let exit = output.strip_prefix("Exit code ").and_then(|rest| rest.lines().next());
     let exit = exit.and_then(|exit| exit.trim().parse().ok()).filter(|_| is_failure);
-    turn.ends(id, &output, exit, is_failure);
+    turn.end_call(id, &output, exit, is_failure);
 }
 
 /// "the service did not answer (overloaded, 529): retry 1 of 2".
@@ -291,12 +295,14 @@ fn retry_line(retry: &Value) -> String {
     let status = status.unwrap_or_default();
     let [attempt, most] =
         ["/attempt", "/max_retries"].map(|at| retry.number(at).unwrap_or_default());
-    shown(&format!("the service did not answer ({error}{status}): retry {attempt} of {most}"))
+    sanitize_text(&format!(
+        "the service did not answer ({error}{status}): retry {attempt} of {most}"
+    ))
 }
 
 /// When a limit resets.
 fn resets_at(limit: &Value) -> Option<DateTime<Utc>> {
-    let seconds = whole(limit.number("/resetsAt")?);
+    let seconds = to_count(limit.number("/resetsAt")?);
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)
 }
 
@@ -309,7 +315,7 @@ fn of_model(name: &str, used: &Value, hour_seen: &mut u64) -> Option<Usage> {
     let written = used.count("/cacheCreationInputTokens");
     // 2.1.330 and later report it.
     let hour = match used.number("/cacheCreationEphemeral1hInputTokens") {
-        Some(hour) => whole(hour).min(written),
+        Some(hour) => to_count(hour).min(written),
         None => written.min(*hour_seen),
     };
     *hour_seen -= hour.min(*hour_seen);
@@ -327,13 +333,13 @@ fn of_model(name: &str, used: &Value, hour_seen: &mut u64) -> Option<Usage> {
         None => is_priced(&model),
     };
     if is_priced {
-        Some(Usage { tokens, cost: money(used.dollars("/costUSD")?), ..Usage::default() })
+        Some(Usage { tokens, cost: convert_dollars(used.dollars("/costUSD")?), ..Usage::default() })
     } else {
         Some(Usage { tokens, unpriced: tokens, unpriced_models: vec![model], ..Usage::default() })
     }
 }
 
 /// Converts dollars, which the client sums as floats.
-fn money(dollars: f64) -> Money {
-    Money(whole((dollars * 1e12).round()))
+fn convert_dollars(dollars: f64) -> Money {
+    Money(to_count((dollars * 1e12).round()))
 }

@@ -2,8 +2,8 @@ use super::*;
 use chrono::FixedOffset;
 
 use crate::agents::activity::KEPT_BYTES;
-use crate::agents::find;
-use crate::agents::{Report, reader};
+use crate::agents::find_agent;
+use crate::agents::{Report, create_reader};
 use crate::engine::boundary::facts::ApiError;
 use crate::engine::claim::Claim;
 use crate::engine::claim::promise::Promise;
@@ -20,8 +20,8 @@ macro_rules! both {
 }
 
 pub(super) fn read(stream: &str) -> (Report, Vec<String>) {
-    let mut reader = reader(&find("claude").unwrap());
-    let seen = stream.lines().filter_map(|line| reader.line(line)).collect();
+    let mut reader = create_reader(&find_agent("claude").unwrap());
+    let seen = stream.lines().filter_map(|line| reader.render_line(line)).collect();
     (reader.report(now()), seen)
 }
 
@@ -118,10 +118,10 @@ fn subagents_use_tokens_and_never_say_anything() {
 fn tools_are_open_until_their_results_and_background_work_until_it_ends() {
     for (name, streams) in [("subagent", both!("subagent")), ("background", both!("background"))] {
         for stream in streams {
-            let mut reader = reader(&find("claude").unwrap());
+            let mut reader = create_reader(&find_agent("claude").unwrap());
             let mut open = Vec::new();
             for line in stream.lines() {
-                reader.line(line);
+                reader.render_line(line);
                 open.push(reader.tool_is_open());
             }
             let changes = open.windows(2).filter(|pair| pair[0] != pair[1]).count();
@@ -237,17 +237,17 @@ fn a_retry_was_got_over_when_anybody_is_answered() {
 
 #[test]
 fn a_tool_whose_result_was_lost_is_closed_by_the_next_message() {
-    let mut reader = reader(&find("claude").unwrap());
+    let mut reader = create_reader(&find_agent("claude").unwrap());
     let call = |message: &str, id: &str| {
         format!(
             r#"{{"type":"assistant","message":{{"id":"{message}","content":[{{"type":"tool_use","id":"{id}"}}]}}}}"#
         )
     };
-    reader.line(&call("m1", "one"));
-    reader.line(&call("m1", "two"));
-    reader.line(r#"{"type":"user","message":{"content":[{"tool_use_id":"two"}]}}"#);
+    reader.render_line(&call("m1", "one"));
+    reader.render_line(&call("m1", "two"));
+    reader.render_line(r#"{"type":"user","message":{"content":[{"tool_use_id":"two"}]}}"#);
     assert!(reader.tool_is_open());
-    reader.line(r#"{"type":"assistant","message":{"id":"m2","content":[]}}"#);
+    reader.render_line(r#"{"type":"assistant","message":{"id":"m2","content":[]}}"#);
     assert!(!reader.tool_is_open());
 }
 
@@ -369,22 +369,22 @@ fn no_event_is_lost_for_one_of_its_fields() {
 
 #[test]
 fn what_is_kept_is_bounded_whatever_is_said() {
-    let mut reader = reader(&find("claude").unwrap());
+    let mut reader = create_reader(&find_agent("claude").unwrap());
     for number in 0..20_000 {
         let line = format!(
             r#"{{"type":"assistant","message":{{"id":"m{number}","model":"x","usage":{{"input_tokens":1}},"content":[{{"type":"tool_use","id":"t{number}","name":"T{number}"}}]}}}}"#
         );
-        reader.line(&line);
+        reader.render_line(&line);
         let denied =
             format!(r#"{{"type":"system","subtype":"permission_denied","tool_name":"T{number}"}}"#);
-        reader.line(&denied);
+        reader.render_line(&denied);
     }
     let long = "é".repeat(KEPT_BYTES);
     let line = format!(
         r#"{{"type":"assistant","message":{{"content":[{{"type":"text","text":"{long}\n<promise>COMPLETE</promise>"}}]}}}}"#
     );
-    assert!(reader.line(&line).unwrap().len() < 10_000);
-    reader.line(r#"{"type":"result","result":""}"#);
+    assert!(reader.render_line(&line).unwrap().len() < 10_000);
+    reader.render_line(r#"{"type":"result","result":""}"#);
     let report = reader.report(now());
     assert_eq!(report.agent.denied.len(), 50);
     assert!(report.final_message.as_ref().unwrap().len() <= KEPT_BYTES);

@@ -4,27 +4,27 @@
 use serde_json::{Value, json};
 
 use super::{CLAUDE_CODE, COMMANDS};
-use crate::clients::spelling::split;
+use crate::clients::spelling::split_command;
 use crate::clients::{AskedQuestion, FieldsByPointer, HookEvent, Output, Reply, Stopped, Task};
 use crate::engine::record::{Obeyed, Queue};
 use crate::engine::text::{clean, clean_around};
 use crate::parse::patterns::PASTED_ELEMENT;
-use crate::parse::requests::{after_an_order, typed};
+use crate::parse::requests::{after_request, parse_request};
 
 /// Reads what happened.
 pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
     let owned = |pointer| payload.owned(pointer);
     match name {
         // A subagent's question stops the session, too.
-        "PreToolUse" => asked(payload),
+        "PreToolUse" => parse_question(payload),
         _ if payload.text("/agent_id").is_some() => HookEvent::NotOurs,
-        "PostToolUse" => match asked(payload) {
+        "PostToolUse" => match parse_question(payload) {
             HookEvent::Asked(_) => HookEvent::Answered,
             _ => HookEvent::NotOurs,
         },
         "Stop" => HookEvent::Stopped(Stopped {
             last_message: owned("/last_assistant_message"),
-            background: tasks(payload.list("/background_tasks")),
+            background: parse_tasks(payload.list("/background_tasks")),
         }),
         "StopFailure" => HookEvent::ServiceFailed {
             kind: owned("/error").unwrap_or_else(|| "unknown".to_owned()),
@@ -68,7 +68,7 @@ fn asking_tool(message: &str) -> Option<String> {
 }
 
 /// A call of the tool that asks the user.
-fn asked(payload: &Value) -> HookEvent {
+fn parse_question(payload: &Value) -> HookEvent {
     if payload.text("/tool_name") != CLAUDE_CODE.question_tool {
         return HookEvent::NotOurs;
     }
@@ -80,7 +80,7 @@ fn asked(payload: &Value) -> HookEvent {
     HookEvent::Asked(payload.list("/tool_input/questions").iter().map(asked).collect())
 }
 
-fn tasks(listed: &[Value]) -> Vec<Task> {
+fn parse_tasks(listed: &[Value]) -> Vec<Task> {
     let running =
         listed.iter().filter(|task| task.text("/status").is_none_or(|status| status == "running"));
     let task = |task: &Value| Task {
@@ -100,11 +100,11 @@ fn read_prompt(prompt: &str, is_anothers: bool) -> HookEvent {
         None if prompt.trim_start().starts_with(COMMANDS) => return HookEvent::NotOurs,
         None => {}
     }
-    let words = without_old_orders(prompt);
-    if let Some(order) = typed(words) {
-        return HookEvent::Order(order);
+    let words = without_old_requests(prompt);
+    if let Some(order) = parse_request(words) {
+        return HookEvent::Request(order);
     }
-    match split(&CLAUDE_CODE, words).filter(|_| words != prompt) {
+    match split_command(&CLAUDE_CODE, words).filter(|_| words != prompt) {
         Some((name, raw)) => {
             HookEvent::Command { name: name.to_owned(), raw: raw.to_owned(), sure: false }
         }
@@ -132,10 +132,10 @@ fn pasted_command(prompt: &str) -> Option<(String, String)> {
 
 /// A message without the orders glued to its front. The client puts an obeyed message back into its
 /// input line, and the next text typed is glued to it.
-fn without_old_orders(message: &str) -> &str {
+fn without_old_requests(message: &str) -> &str {
     let mut left = message.trim();
     while let Some(rest) =
-        after_an_order(left).filter(|rest| rest.starts_with(COMMANDS) || rest.starts_with("crew "))
+        after_request(left).filter(|rest| rest.starts_with(COMMANDS) || rest.starts_with("crew "))
     {
         left = rest;
     }
@@ -156,7 +156,7 @@ const COMMAND_BYTES: usize = 8 << 10;
 
 /// Updates the queue with a line of the transcript. An obeyed command that is taken back counts as
 /// typed again if it comes back.
-pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
+pub fn update_queue(queue: &mut Queue, line: &str, session_id: &str) {
     if !line.contains("\"queue-operation\"") {
         return;
     }
@@ -169,7 +169,7 @@ pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
     if text.is_some_and(|text| text.starts_with("<task-notification>")) {
         return;
     }
-    let text = text.map(kept);
+    let text = text.map(kept_text);
     let Queue { waiting: queue, obeyed, .. } = queue;
     let first = |of: &str, queue: &[String]| queue.iter().position(|text| text == of);
     let gone = match (line.word("/operation"), text) {
@@ -199,7 +199,7 @@ pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
     }
 }
 
-fn kept(text: &str) -> &str {
+fn kept_text(text: &str) -> &str {
     let text = text.trim();
     if text.len() <= COMMAND_BYTES && queued_command(text).is_some() { text } else { OTHER }
 }
@@ -207,7 +207,7 @@ fn kept(text: &str) -> &str {
 /// The command that a queued text is, and the text behind it. The pasted part of a text is not in
 /// the queue, so such a text waits for its delivery.
 pub fn queued_command(text: &str) -> Option<(&str, &str)> {
-    let (name, raw) = split(&CLAUDE_CODE, text)?;
+    let (name, raw) = split_command(&CLAUDE_CODE, text)?;
     let is_obeyed = matches!(name, "pause" | "cancel-loop" | "status" | "handoff");
     (is_obeyed && !raw.contains("[Pasted text #")).then_some((name, raw))
 }
@@ -233,7 +233,7 @@ pub(super) fn write_reply(name: &str, reply: &Reply) -> Output {
         }),
         Reply::Say(text) => json!({ "systemMessage": clean(text.trim_end()) }),
         Reply::Instead(text) => json!({ "decision": "block", "reason": clean(text.trim_end()) }),
-        Reply::Obeyed(text) => obeyed(text),
+        Reply::Obeyed(text) => acknowledge_request(text),
         Reply::Decide(words) => json!({
             "hookSpecificOutput": {
                 "hookEventName": name,
@@ -247,7 +247,7 @@ pub(super) fn write_reply(name: &str, reply: &Reply) -> Output {
 
 /// The client puts an order that was typed as a message back into its input line. It shows one line
 /// of the reason, and only with `suppressOriginalPrompt` (2.1.330).
-fn obeyed(text: &str) -> Value {
+fn acknowledge_request(text: &str) -> Value {
     const CLEAR: &str = "(Ctrl-U clears the line)";
     let room = LINE_CHARS - CLEAR.chars().count() - "crew:  ".len();
     let shown: String = clean(text).chars().take(room).collect();
@@ -313,7 +313,7 @@ mod prompt_tests {
             ("please crew pausecrew status", "please crew pausecrew status"),
         ];
         for (message, expected) in table {
-            assert_eq!(without_old_orders(message), expected, "{message:?}");
+            assert_eq!(without_old_requests(message), expected, "{message:?}");
         }
     }
 
@@ -351,7 +351,7 @@ mod queue_tests {
     fn queue(lines: &[String]) -> Vec<String> {
         let mut queue = Queue::default();
         for line in lines {
-            follow(&mut queue, line, "s-1");
+            update_queue(&mut queue, line, "s-1");
         }
         queue.waiting
     }
@@ -420,8 +420,8 @@ mod queue_tests {
         fn no_line_makes_the_reader_panic(line: String, operation: String, content: Option<String>) {
             let waiting = vec!["/crew:pause".to_owned()];
             let mut queue = Queue { waiting, ..Queue::default() };
-            follow(&mut queue, &line, "s-1");
-            follow(&mut queue, &op(&operation, content.as_deref()), "s-1");
+            update_queue(&mut queue, &line, "s-1");
+            update_queue(&mut queue, &op(&operation, content.as_deref()), "s-1");
         }
     }
 }
@@ -433,7 +433,7 @@ mod reply_tests {
     #[test]
     fn a_typed_order_is_answered_in_one_line_of_at_most_a_hundred_characters() {
         for text in ["pauses after iteration 4".to_owned(), "x".repeat(300)] {
-            let value = obeyed(&text);
+            let value = acknowledge_request(&text);
             let reason = value["reason"].as_str().unwrap();
             assert!(reason.chars().count() <= LINE_CHARS, "{reason}");
             assert!(reason.ends_with("(Ctrl-U clears the line)"), "{reason}");

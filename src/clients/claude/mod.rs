@@ -34,12 +34,12 @@ pub static CLAUDE_CODE: Client = Client {
         used_a_tool: transcript::used_a_tool,
         pending_calls: transcript::pending_calls,
         has_result: transcript::has_result,
-        interrupted: transcript::interrupted,
-        message: transcript::message,
+        interrupted: transcript::was_interrupted,
+        message: transcript::parse_message,
         may_hold_a_message: transcript::may_be_a_models,
         agents: |transcript| transcript.with_extension("").join("subagents"),
         is_an_agents: transcript::is_an_agents,
-        follow: event::follow,
+        follow: event::update_queue,
         queued: event::queued_command,
     }),
     turn: "/prompt_id",
@@ -69,13 +69,13 @@ pub static CLAUDE_CODE: Client = Client {
     },
     // The client gives each hook its own session, so shells between it and the hook do not count.
     is_owner: |hook, above| above.session != hook.session,
-    caution,
+    caution: find_caution,
     is_attended,
 };
 
 /// In `claude -p` there are no dialogs: what is not allowed is denied. In plan mode nothing can be
 /// edited there either.
-fn caution(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str> {
+fn find_caution(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str> {
     match payload.text("/permission_mode")? {
         "plan" => Some("plan mode: claude cannot edit; leave it with shift+tab"),
         _ if !is_attended(variable) => None,

@@ -35,18 +35,18 @@ pub fn manifest_version(text: &str) -> Option<String> {
 }
 
 /// The plugins the client has installed; an error if the text is not such a list.
-pub fn plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
-    Ok(list(text, "plugins")?.iter().filter_map(plugin).collect())
+pub fn parse_plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
+    Ok(parse_list(text, "plugins")?.iter().filter_map(parse_plugin).collect())
 }
 
 /// The objects of a list that the client prints.
-fn list(text: &str, what: &str) -> Result<Vec<Value>, String> {
+fn parse_list(text: &str, what: &str) -> Result<Vec<Value>, String> {
     let objects: Vec<Map<String, Value>> = serde_json::from_slice(text.as_bytes())
         .map_err(|error| format!("its list of {what} cannot be read ({error})"))?;
     Ok(objects.into_iter().map(Value::Object).collect())
 }
 
-fn plugin(fields: &Value) -> Option<PluginCheck> {
+fn parse_plugin(fields: &Value) -> Option<PluginCheck> {
     let errors = fields.list("/errors").iter().filter_map(Value::as_str);
     Some(PluginCheck {
         id: fields.owned("/id")?,
@@ -61,13 +61,13 @@ fn plugin(fields: &Value) -> Option<PluginCheck> {
 /// The folder of this machine that the client reads crew's marketplace from, in place, if it is
 /// one; an error if the text is not a list of marketplaces.
 pub fn marketplace_folder(text: &str) -> Result<Option<PathBuf>, String> {
-    let all = list(text, "marketplaces")?;
+    let all = parse_list(text, "marketplaces")?;
     let is_ours = |fields: &&Value| fields.is("/name", NAME) && fields.is("/source", "directory");
     Ok(all.iter().find(is_ours).and_then(|fields| fields.text("/path")).map(PathBuf::from))
 }
 
 /// What a settings file says about crew and its hooks; `None` if it is not such a file.
-pub fn settings(path: PathBuf, text: &str, managed: bool) -> Option<ClientSettings> {
+pub fn parse_client_settings(path: PathBuf, text: &str, managed: bool) -> Option<ClientSettings> {
     let fields = parse_object(text.as_bytes()).ok()?;
     Some(ClientSettings {
         path,
@@ -132,7 +132,7 @@ pub fn status_line_entry(command: &str) -> Value {
 }
 
 /// Whether an entry runs this command; the person may have added keys to it.
-fn runs(entry: &Value, command: &str) -> bool {
+fn runs_command(entry: &Value, command: &str) -> bool {
     entry["command"].as_str().is_some_and(|theirs| theirs.trim() == command)
 }
 
@@ -158,7 +158,7 @@ pub fn with_line(text: &str, command: &str) -> Result<Option<String>, NoRoom> {
         return Err(NoRoom::Broken("not an object".to_owned()));
     };
     match settings.get(KEY) {
-        Some(there) if runs(there, command) => return Ok(None),
+        Some(there) if runs_command(there, command) => return Ok(None),
         Some(there) => {
             let command = there["command"].as_str();
             return Err(NoRoom::Taken(command.map_or_else(|| there.to_string(), str::to_owned)));
@@ -184,7 +184,7 @@ struct Entry<'a> {
 /// The settings without crew's line for `command`; `None` if they do not have it.
 pub fn without_line(text: &str, command: &str) -> Option<String> {
     let there = serde_json::from_slice::<Entry<'_>>(text.as_bytes()).ok()?.line.get();
-    if !runs(&serde_json::from_slice(there.as_bytes()).ok()?, command) {
+    if !runs_command(&serde_json::from_slice(there.as_bytes()).ok()?, command) {
         return None;
     }
     // The value is a part of the text, so its address tells where it stands.
@@ -223,12 +223,12 @@ mod plugin_tests {
             {"id":"crew@crew","version":"0.1.0","scope":"local","enabled":false,
              "installPath":"/c","projectPath":"/repo","projectEnabled":false},
             {"id":"crew@zed","errors":["cache-miss"]}, {"what":1}]"#;
-        let found = plugins(list).unwrap();
+        let found = parse_plugins(list).unwrap();
         assert_eq!(found.len(), 2);
         assert_eq!((found[0].enabled, found[0].scope.as_str()), (false, "local"));
         assert_eq!(found[0].project, Some("/repo".into()));
         assert_eq!(found[1].errors, ["cache-miss"]);
-        assert!(plugins("Installed plugins:").is_err());
+        assert!(parse_plugins("Installed plugins:").is_err());
     }
 
     #[test]
@@ -248,13 +248,13 @@ mod plugin_tests {
         let text = r#"{"disableAllHooks":true,"allowManagedHooksOnly":true,
             "enabledPlugins":{"crew@crew":false},
             "env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"30"}}"#;
-        let user = settings("/s".into(), text, false).unwrap();
+        let user = parse_client_settings("/s".into(), text, false).unwrap();
         assert!(user.disables_hooks && !user.managed_hooks_only);
         assert_eq!(user.enables, Some(false));
-        assert!(settings("/s".into(), text, true).unwrap().managed_hooks_only);
-        let silent = settings("/s".into(), "{}", true).unwrap();
+        assert!(parse_client_settings("/s".into(), text, true).unwrap().managed_hooks_only);
+        let silent = parse_client_settings("/s".into(), "{}", true).unwrap();
         assert_eq!((silent.disables_hooks, silent.enables), (false, None));
-        assert_eq!(settings("/s".into(), "{,", true), None);
+        assert_eq!(parse_client_settings("/s".into(), "{,", true), None);
         let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let text = r#"{"env":{"A":"x","N":3,"B":true,"EMPTY":""},"other":{"C":"y"}}"#;
         let expected = [("A", "x"), ("B", "true"), ("EMPTY", ""), ("N", "3")].map(pair);

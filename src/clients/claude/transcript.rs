@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::usage::cost;
-use crate::clients::{Dated, FieldsByPointer, PendingCall};
+use super::usage::message_cost;
+use crate::clients::{DatedMessage, FieldsByPointer, PendingCall};
 use crate::engine::text::start;
 use crate::engine::usage::{Message, Tokens};
 
@@ -25,7 +25,7 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     // The standard library searches for a short text many bytes at a time, for a long one byte by
     // byte.
     let short = marker.get(..SHORT).unwrap_or(marker);
-    let is_marked = |line: &str| line.contains(short) && names(line, marker);
+    let is_marked = |line: &str| line.contains(short) && contains_number(line, marker);
     let begin = lines.iter().rposition(|line| is_marked(line) || is_a_prompt(line));
     let turn = match begin {
         Some(begin) => &lines[begin + 1..],
@@ -39,7 +39,7 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
 
 /// Whether the line holds the number that `marker` ends with, and not only as the start of a longer
 /// number.
-fn names(line: &str, marker: &str) -> bool {
+fn contains_number(line: &str, marker: &str) -> bool {
     let mut rest = line.split(marker).skip(1);
     rest.any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
@@ -81,7 +81,7 @@ pub fn is_an_agents(name: &str) -> bool {
 /// Whether the user interrupted the agent (Esc), and it has not worked since: the client's own
 /// mark, as a user's line that holds nothing else. The same words in a file or a tool's output do
 /// not count, nor does an answer that the client makes up.
-pub fn interrupted(tail: &str) -> bool {
+pub fn was_interrupted(tail: &str) -> bool {
     tail.lines().fold(false, |is_marked, line| {
         let has_worked = || !line.contains(MADE_UP) && of_assistant(line).is_some();
         is_mark(line) || (is_marked && !has_worked())
@@ -194,7 +194,7 @@ const NAME_CHARS: usize = 80;
 /// The model's message a line reports, with what it used, and when it was written; `None` for every
 /// other line. The client writes one line for each block of a message, each with the message's id
 /// and its usage.
-pub fn message(line: &str) -> Option<Dated> {
+pub fn parse_message(line: &str) -> Option<DatedMessage> {
     if !may_be_a_models(line) {
         return None;
     }
@@ -221,7 +221,7 @@ pub fn message(line: &str) -> Option<Dated> {
         in_the_us: usage.is("/inference_geo", "us"),
         cost: None,
     };
-    message.cost = cost(&message);
+    message.cost = message_cost(&message);
     let used = message.tokens.total() > 0 || message.web_searches > 0;
     let at = timestamp.as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
     used.then(|| (message, at.map(|at| at.to_utc())))
@@ -276,10 +276,10 @@ mod tests {
         let told = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
         let made_up = TEXT.replace("\"content\"", "\"model\":\"<synthetic>\",\"content\"");
         let aside = mark.replace("\"message\"", "\"isSidechain\":true,\"message\"");
-        assert!(interrupted(mark) && interrupted(in_tool) && interrupted(&aside));
-        assert!(interrupted(&format!("{TEXT}\n{mark}\n{ASKED}\n{made_up}\n{SIDE}")));
-        assert!(!interrupted(&format!("{mark}\n{ASKED}\n{TEXT}")));
-        assert!(!interrupted(result) && !interrupted(told) && !interrupted(TEXT));
+        assert!(was_interrupted(mark) && was_interrupted(in_tool) && was_interrupted(&aside));
+        assert!(was_interrupted(&format!("{TEXT}\n{mark}\n{ASKED}\n{made_up}\n{SIDE}")));
+        assert!(!was_interrupted(&format!("{mark}\n{ASKED}\n{TEXT}")));
+        assert!(!was_interrupted(result) && !was_interrupted(told) && !was_interrupted(TEXT));
     }
 
     #[test]
@@ -343,7 +343,7 @@ mod usage_tests {
 
     #[test]
     fn a_models_line_tells_what_its_message_used_and_every_other_line_nothing() {
-        let (told, at) = message(&line(&json!({
+        let (told, at) = parse_message(&line(&json!({
             "input_tokens": 1, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300,
             "output_tokens": 4000, "cache_creation": {"ephemeral_1h_input_tokens": 5,
             "ephemeral_5m_input_tokens": 15}, "server_tool_use": {"web_search_requests": 2},
@@ -379,7 +379,7 @@ mod usage_tests {
             line(&json!([])),
         ];
         for other in others {
-            assert_eq!(message(&other), None, "{other}");
+            assert_eq!(parse_message(&other), None, "{other}");
         }
     }
 
@@ -396,7 +396,7 @@ mod usage_tests {
             (json!({"input_tokens": 1e30, "cache_creation": {}}), (0, 0)),
         ];
         for (usage, expected) in table {
-            let tokens = message(&line(&usage)).unwrap().0.tokens;
+            let tokens = parse_message(&line(&usage)).unwrap().0.tokens;
             assert_eq!((tokens.cache_write, tokens.cache_write_hour), expected, "{usage}");
         }
     }

@@ -2,13 +2,13 @@
 //! price.
 
 use crate::engine::usage::{Message, Money, Price, rates};
-use crate::parse::amounts::digits;
+use crate::parse::amounts::all_digits;
 
 /// The prices; the file says what its columns are.
 const PRICES: &str = include_str!("prices.txt");
 
 /// What a message cost; `None` where its model has no known price.
-pub(super) fn cost(message: &Message) -> Option<Money> {
+pub(super) fn message_cost(message: &Message) -> Option<Money> {
     Some(find_price(&message.model)?.of(message))
 }
 
@@ -18,7 +18,7 @@ pub fn is_priced(model: &str) -> bool {
 }
 
 fn find_price(model: &str) -> Option<Price> {
-    let model = bare(model);
+    let model = bare_model(model);
     let mut rows = PRICES.lines().map(|row| row.split_whitespace());
     let row = rows.find_map(|mut row| row.next().filter(|name| *name == model).map(|_| row))?;
     let columns: Vec<u64> = row.map_while(|column| column.parse().ok()).collect();
@@ -35,17 +35,19 @@ fn find_price(model: &str) -> Option<Price> {
 /// A model's name without its date, its place and its version there.
 /// `us.anthropic.claude-opus-4-8-v1:0`, `claude-haiku-4-5@20251001` and `claude-opus-4-8[1m]` get
 /// the same name as elsewhere.
-fn bare(model: &str) -> &str {
+fn bare_model(model: &str) -> &str {
     let from = model.find("claude-").unwrap_or(0);
     let name = &model[from..];
     let name = name.split(['@', '[', ':']).next().unwrap_or(name);
-    let name = cut(name, |end| end.strip_prefix('v').is_some_and(|it| digits(it).is_some()));
-    let name = cut(name, |end| end.len() == 8 && digits(end).is_some());
+    let name = drop_last_part(name, |end| {
+        end.strip_prefix('v').is_some_and(|it| all_digits(it).is_some())
+    });
+    let name = drop_last_part(name, |end| end.len() == 8 && all_digits(end).is_some());
     if name.ends_with("-4-0") { &name[..name.len() - 2] } else { name }
 }
 
 /// The name without its last part, if `is_so` accepts that part.
-fn cut(name: &str, is_so: impl Fn(&str) -> bool) -> &str {
+fn drop_last_part(name: &str, is_so: impl Fn(&str) -> bool) -> &str {
     name.rsplit_once('-').filter(|(_, end)| is_so(end)).map_or(name, |(name, _)| name)
 }
 
@@ -107,7 +109,7 @@ mod prices_tests {
         };
         let opus = message("claude-opus-4-8", tokens);
         assert_eq!(
-            cost(&opus),
+            message_cost(&opus),
             Some(Money(
                 5_000_000_000_000
                     + 625_000_000_000
@@ -117,15 +119,18 @@ mod prices_tests {
             ))
         );
         let fast = Message { is_fast: true, ..opus.clone() };
-        assert_eq!(cost(&fast).unwrap().0, cost(&opus).unwrap().0 * 2);
+        assert_eq!(message_cost(&fast).unwrap().0, message_cost(&opus).unwrap().0 * 2);
         let here = Message { in_the_us: true, web_searches: 3, ..opus.clone() };
-        assert_eq!(cost(&here).unwrap().0, cost(&opus).unwrap().0 / 10 * 11 + 30_000_000_000);
+        assert_eq!(
+            message_cost(&here).unwrap().0,
+            message_cost(&opus).unwrap().0 / 10 * 11 + 30_000_000_000
+        );
         let haiku = |input| message("claude-haiku-5-5", Tokens { input, ..Tokens::default() });
-        assert_eq!(cost(&haiku(100_000)), Some(Money::from_micros(10_000)));
-        assert_eq!(cost(&haiku(100_002)), Some(Money::from_micros(50_001)));
-        assert_eq!(cost(&message("claude-strange-9", tokens)), None);
+        assert_eq!(message_cost(&haiku(100_000)), Some(Money::from_micros(10_000)));
+        assert_eq!(message_cost(&haiku(100_002)), Some(Money::from_micros(50_001)));
+        assert_eq!(message_cost(&message("claude-strange-9", tokens)), None);
         let all = Tokens { input: u64::MAX, ..tokens };
-        assert_eq!(cost(&message("claude-opus-4-8", all)), Some(Money(u64::MAX)));
-        assert!(HIGHEST.of(&tokens) >= cost(&fast).unwrap());
+        assert_eq!(message_cost(&message("claude-opus-4-8", all)), Some(Money(u64::MAX)));
+        assert!(HIGHEST.of(&tokens) >= message_cost(&fast).unwrap());
     }
 }

@@ -13,14 +13,14 @@ pub use self::gemini::GEMINI;
 pub use self::qwen::QWEN;
 
 use super::HookEvent;
-use crate::parse::requests::typed;
+use crate::parse::requests::parse_request;
 
 /// A message to a client that has no commands: `crew loop "task"` starts a loop. crew's own prompts
 /// arrive as messages, too.
 fn message(prompt: &str) -> HookEvent {
     let prompt = prompt.trim();
-    if let Some(order) = typed(prompt) {
-        return HookEvent::Order(order);
+    if let Some(order) = parse_request(prompt) {
+        return HookEvent::Request(order);
     }
     let is_crews = prompt.lines().next().is_some_and(|line| line.contains(": iteration "));
     match prompt.strip_prefix("crew ").and_then(|rest| rest.split_once(' ')) {

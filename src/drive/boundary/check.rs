@@ -11,7 +11,7 @@ use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop, Place};
 use crate::engine::text::{period, plain};
-use crate::parse::program::{ProgramNames, finds_no_program, named, not_found};
+use crate::parse::program::{ProgramNames, finds_no_program, not_found, parse_program};
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
@@ -83,7 +83,7 @@ pub fn run_check(
     variables.extend(search_path(home, subject, folder).map(|path| ("PATH", path)));
     let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
     let mut tests = TestOutput::new();
-    let mut each = |line: &str| tests.line(line);
+    let mut each = |line: &str| tests.take_line(line);
     let call = Call::shell(&check.run, folder)
         .without(&plan.dropped)
         .envs(variables)
@@ -143,7 +143,7 @@ fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
 pub fn missing_at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
     let mut absent: Vec<&str> = Vec::new();
     for check in checks {
-        let Some(ProgramNames { program, file }) = named(&check.run) else { continue };
+        let Some(ProgramNames { program, file }) = parse_program(&check.run) else { continue };
         if let Some(name) = program.filter(|name| client::on_path(name).is_empty()) {
             if !may_come_to_be(place) {
                 bail!(

@@ -5,7 +5,7 @@ use crate::parse::test_output::TestOutput;
 
 fn read(text: &str) -> Option<TestRun> {
     let mut output = TestOutput::new();
-    text.lines().for_each(|line| output.line(line));
+    text.lines().for_each(|line| output.take_line(line));
     output.report()
 }
 

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::{Findings, TEXT_BYTES, VERSION, first_line};
 use crate::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
 use crate::clients::claude::plugin::{
-    client_version, crew_version, manifest_version, marketplace_folder, plugins, settings,
+    client_version, crew_version, manifest_version, marketplace_folder, parse_client_settings,
+    parse_plugins,
 };
 use crate::drive::plugin_files::{HOOKS, MANIFEST, PROGRAMS};
 use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
@@ -39,7 +40,7 @@ pub(super) fn examine(
     let answered = the_client(here, named, other, found);
     let program = answered.as_ref().ok().map(|(program, _)| program);
     let ask = |words: &[&str]| client::ask(program?, words, here).ok();
-    let all = ask(&["plugin", "list", "--json"]).and_then(|text| plugins(&text).ok());
+    let all = ask(&["plugin", "list", "--json"]).and_then(|text| parse_plugins(&text).ok());
     let source = ask(&["plugin", "marketplace", "list", "--json"]);
     let folder = source.and_then(|text| marketplace_folder(&text).ok().flatten());
     let files = the_settings(here);
@@ -181,7 +182,7 @@ fn the_settings(here: &Path) -> Vec<ClientSettings> {
     let mut found = Vec::new();
     for (path, managed) in settings_files(config_folder(env::path).as_deref(), &folders) {
         let text = disk::read_text(&path, TEXT_BYTES).ok().flatten();
-        found.extend(text.and_then(|text| settings(path, &text, managed)));
+        found.extend(text.and_then(|text| parse_client_settings(path, &text, managed)));
     }
     found
 }

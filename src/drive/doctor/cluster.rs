@@ -10,7 +10,7 @@ use minijinja::context;
 use serde_json::json;
 
 use super::{Findings, VERSION, first_line};
-use crate::agents::service::{Service, route};
+use crate::agents::service::{Service, resolve_route};
 use crate::agents::service_of;
 use crate::drive::slurm::on_a_node;
 use crate::drive::start::{agent, place, terms};
@@ -19,7 +19,7 @@ use crate::engine::git::GitFault;
 use crate::engine::record::Agent;
 use crate::parse::git_push::without_secrets;
 use crate::parse::settings::merge::Sourced;
-use crate::parse::settings::merge::merge;
+use crate::parse::settings::merge::merge_layers;
 use crate::world::files::disk;
 use crate::world::git::refs;
 use crate::world::process::Stop;
@@ -107,9 +107,9 @@ fn find_agent(home: &Home, here: &Path, named: Option<&str>) -> Result<Agent> {
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
     let mut layers = terms::look(home, checkout, true)?.layers;
     if let Some(name) = named {
-        layers.typed.values.insert("agent", Sourced::typed(name.to_owned().into()));
+        layers.typed.values.insert("agent", Sourced::from_options(name.to_owned().into()));
     }
-    agent::resolve(&merge(&layers, None).map_err(Error::msg)?, None)
+    agent::resolve(&merge_layers(&layers, None).map_err(Error::msg)?, None)
 }
 
 /// Looks on this node for what a job with this agent and this remote needs.
@@ -185,7 +185,7 @@ fn try_service(
         return None;
     }
     let url = variable(set_by).unwrap_or_else(|| (*usual).to_owned());
-    let (address, connected) = match route(&url, &variable) {
+    let (address, connected) = match resolve_route(&url, &variable) {
         Some((host, port)) => {
             let tried = host::connects(&host, port, CONNECTS);
             (format!("{host}:{port}"), tried.map_err(|error| error.to_string()))

@@ -26,9 +26,9 @@ use crate::engine::record::Loop;
 use crate::engine::test_changes::trial::passed;
 use crate::engine::text::named;
 use crate::engine::words::templates;
-use crate::parse::settings::merge::merge;
-use crate::parse::settings::trust::needs;
-use crate::parse::settings::{Read, Whose};
+use crate::parse::settings::merge::merge_layers;
+use crate::parse::settings::trust::list_trust_requests;
+use crate::parse::settings::{ParsedSettings, SettingsOwner};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::store::settings::{environment, project_file, read, user_file};
@@ -178,27 +178,27 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
         }
     };
     let mut file = |path: &Path, whose| {
-        let read = read(path, whose, &agents::outputs());
+        let read = read(path, whose, &agents::output_formats());
         read.unwrap_or_else(|faults| {
             unreadable(&faults, "correct that line");
             None
         })
     };
-    let project = file(&project_file(checkout), Whose::Projects).unwrap_or_default();
-    let user = user_file().and_then(|path| file(&path, Whose::Users)).unwrap_or_default();
+    let project = file(&project_file(checkout), SettingsOwner::Projects).unwrap_or_default();
+    let user = user_file().and_then(|path| file(&path, SettingsOwner::Users)).unwrap_or_default();
     if let Err(faults) = environment() {
         unreadable(&faults, "correct or unset the variable");
     }
-    let needs = needs(&project.layer, &user.layer);
+    let needs = list_trust_requests(&project.layer, &user.layer);
     let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
     if !untrusted.is_empty() {
         let untrusted: Vec<String> = untrusted.iter().map(ToString::to_string).collect();
         found.add("settings-untrusted", &context! { untrusted });
     }
-    for key in [user, project].iter().flat_map(|file: &Read| &file.warnings) {
+    for key in [user, project].iter().flat_map(|file: &ParsedSettings| &file.warnings) {
         found.add("settings-unknown-key", &context! { key });
     }
-    let in_force = merge(&terms::look(home, checkout, true).ok()?.layers, None).ok()?;
+    let in_force = merge_layers(&terms::look(home, checkout, true).ok()?.layers, None).ok()?;
     let other = match agent::resolve(&in_force, None) {
         Ok(agent) => {
             let program = agent.command.first().map_or("", String::as_str);

@@ -73,7 +73,7 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
     let agent = [own].into_iter().chain(fallback).find(|known| known.name == agent)?;
     // A record that is finished by now has the same number.
     let iteration = record.state.completed + 1;
-    let mut reader = agents::reader(agent);
+    let mut reader = agents::create_reader(agent);
     let mut is_cut = false;
     for (number, file) in logs::files(home, &record.id, iteration).into_iter().enumerate() {
         // What was before the first of two files is dropped, and the line between them is in two.
@@ -81,9 +81,9 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
         let read = disk::read_lines(&file, 0, LOG_BYTES, |line, cut| {
             if logs::begun_by(line).is_some() {
                 // What an earlier agent used in this iteration was counted before.
-                (reader, is_cut) = (agents::reader(agent), false);
+                (reader, is_cut) = (agents::create_reader(agent), false);
             } else {
-                reader.read(line);
+                reader.take_line(line);
                 is_cut |= cut;
             }
         });
@@ -123,7 +123,7 @@ mod tests {
             let home = Home::at(folder.path());
             let mut record = a_run(None);
             disk::make_private_folder(&home.loop_folder(&record.id)).unwrap();
-            record.contract.run.as_mut().unwrap().agent = agents::find("claude").unwrap();
+            record.contract.run.as_mut().unwrap().agent = agents::find_agent("claude").unwrap();
             Self { home, record, _folder: folder }
         }
 

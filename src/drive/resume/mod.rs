@@ -90,7 +90,7 @@ pub fn resume(
     let command = if is_run {
         "crew resume".to_owned()
     } else {
-        spelling::command(clients::of(&new_owner.owner), "resume")
+        spelling::spell_command(clients::client_of(&new_owner.owner), "resume")
     };
     refuse_the_spent(&record, &command)?;
     let messages = record.state.messages.len();
@@ -385,7 +385,7 @@ fn run_here(
         let known = terms::look(home, &record.place.checkout, !arguments.no_project)?;
         let process = options.process.clone();
         let typed = LoopOptions { process, ..LoopOptions::default() };
-        let typed = Layer::typed(&typed).map_err(Error::msg)?;
+        let typed = Layer::from_options(&typed).map_err(Error::msg)?;
         let (settings, told) = terms::in_force(home, known, typed, procedure)?;
         *notes = told;
         Ok(settings)

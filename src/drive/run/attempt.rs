@@ -93,7 +93,7 @@ impl Runner<'_> {
         }
         let checks = &self.ledger.record.contract.checks;
         let usage_file = self.usage_file();
-        let launch = agents::launch(run, &asked.text, checks, &usage_file.to_string_lossy())?;
+        let launch = agents::build_launch(run, &asked.text, checks, &usage_file.to_string_lossy())?;
         self.mark_as_delivered();
         Ok((asked.text, launch))
     }
@@ -140,7 +140,7 @@ impl Runner<'_> {
         }
         let mut watcher = Watcher {
             runner: self,
-            reader: agents::reader(&run.agent),
+            reader: agents::create_reader(&run.agent),
             was_told: false,
             time: Watched::start(),
             wait: None,
@@ -210,7 +210,7 @@ impl Runner<'_> {
             ExitCause::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
             ExitCause::Stopped => ProcessEnd::BrokenOff(self.signals.why()),
         };
-        let usage = report.used(&process);
+        let usage = report.usage_after(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
         let told = agents::reported_limit(&run.agent, report, &process, &errors, clock::local());
         // A claim contradicts it: an agent that says that all is done was not kept from its work.
@@ -254,7 +254,7 @@ impl Watcher<'_, '_> {
     /// Notes whether the agent waits, as its last line said.
     fn note_a_wait(&mut self) {
         let (now, known) = (self.time.look(), self.wait);
-        self.wait = self.reader.waits(clock::local()).map(|told| {
+        self.wait = self.reader.service_wait(clock::local()).map(|told| {
             let before = known.filter(|before| before.told.tries <= told.tries);
             let same = before.filter(|before| before.told.tries == told.tries);
             let since = before.map_or(now, |before| before.since);
@@ -279,7 +279,7 @@ impl Watcher<'_, '_> {
 impl Watch for Watcher<'_, '_> {
     fn line(&mut self, stream: Stream, line: &str) {
         let words = match stream {
-            Stream::Out => self.reader.line(line),
+            Stream::Out => self.reader.render_line(line),
             Stream::Errors => {
                 self.reader.read_error(line);
                 Some(plain(line))

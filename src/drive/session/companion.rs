@@ -202,7 +202,7 @@ fn wait_longer(
 /// Records the failure, and waits if waiting helps, to wake the agent.
 pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<EventResult> {
     let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
-    let error = service::classify(kind, message, clock::local());
+    let error = service::classify_error(kind, message, clock::local());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
     let seen = Seen { agent, ..Seen::default() };
     let reading = meter::read(&open.before, hook, None, false);

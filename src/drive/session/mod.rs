@@ -25,7 +25,7 @@ use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume};
 use super::start::establish::{Started, start};
 use crate::clients::{Hook, HookEvent};
 use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Outcome, Status};
-use crate::parse::requests::Order;
+use crate::parse::requests::SessionRequest;
 use crate::parse::{arguments, requests};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
@@ -54,7 +54,7 @@ pub enum EventResult {
     Already(Obeyed, Box<Loop>),
     /// A request typed as a message, which is not passed on; or the loop for which it could not be
     /// done at once.
-    Ordered(Order, Result<(Box<Loop>, LoopIs), LoopId>),
+    Ordered(SessionRequest, Result<(Box<Loop>, LoopIs), LoopId>),
     /// The user interrupted the agent and typed something else: the loop is paused.
     BrokenOff(Box<Loop>),
     /// The context was compacted: the agent gets the task, the rules and the evidence again.
@@ -103,7 +103,7 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
             Ok(EventResult::Silent)
         }
         HookEvent::Command { name, raw, .. } => Ok(command(home, hook, name, raw)),
-        HookEvent::Order(order) => obey(home, hook, order),
+        HookEvent::Request(order) => obey(home, hook, order),
         HookEvent::Notified | HookEvent::Prompted => prompted(home, hook),
         HookEvent::SessionBegan { compacted } => session_start(home, hook, *compacted),
         HookEvent::SessionEnded { why } => session_end(home, hook, why),
@@ -122,7 +122,7 @@ fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
             | HookEvent::Prompted
             | HookEvent::SessionBegan { .. }
             | HookEvent::Command { .. }
-            | HookEvent::Order(_)
+            | HookEvent::Request(_)
     );
     let session_id = hook.session_id.as_ref().filter(|_| is_answered)?;
     let id = read_pointer(&home.last_pointer(session_id)).ok()??;
@@ -192,7 +192,7 @@ fn about(
 }
 
 fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
-    let Some(arguments) = arguments::parse(raw)?.filter(|_| !raw.trim().is_empty()) else {
+    let Some(arguments) = arguments::parse_loop(raw)?.filter(|_| !raw.trim().is_empty()) else {
         return Ok(EventResult::Help);
     };
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
@@ -215,7 +215,7 @@ fn pause(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
 }
 
 fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
-    let typed = arguments::resume(raw)?;
+    let typed = arguments::parse_resume(raw)?;
     let folder = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     let record = match (&typed.set.name, of_session(home, hook)?) {
         (None, Some(record)) => record,
@@ -231,7 +231,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     refuse_a_task(home, &record)?;
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
-    let changes = typed.set.limits.changes();
+    let changes = typed.set.limits.limit_changes();
     let adapt = |record: &mut Loop| adapt(home, record, &typed.answer);
     let resumed = resume(home, &record.id, &changes, new_owner, adapt)?;
     Ok(EventResult::Resumed(Box::new(resumed)))

@@ -100,7 +100,7 @@ pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventR
 /// those where `tool` waits, or else any, the one that was written to last. If none says so, the
 /// session's.
 fn pending(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<PendingCall>)> {
-    let (main, reader) = hook.readable()?;
+    let (main, reader) = hook.readable_transcript()?;
     let folder = (reader.agents)(main);
     let names = disk::names(&folder, AGENTS_MAX).into_iter();
     let agents = names.filter(|name| (reader.is_an_agents)(name)).map(|name| folder.join(name));

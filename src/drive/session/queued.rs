@@ -7,12 +7,12 @@ use anyhow::{Error, Result};
 
 use super::{EventResult, about, owned_or_last, prompted, refused};
 use crate::clients::Hook;
-use crate::clients::spelling::split;
+use crate::clients::spelling::split_command;
 use crate::drive::end;
 use crate::drive::find::owner_is_gone;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Queue};
-use crate::parse::requests::{Order, Typed};
+use crate::parse::requests::{SessionRequest, TypedRequest};
 use crate::world::files::disk;
 use crate::world::store::{self, Home};
 
@@ -27,7 +27,7 @@ pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> R
     }
     let (id, by) = (&before.id, Actor::User);
     for text in &queue.waiting {
-        match (hook.queued(text), store::order(home, id)) {
+        match (hook.parse_queued(text), store::order(home, id)) {
             (Some(("cancel-loop", raw)), None | Some(ControlRequest::Pause)) => {
                 store::order_cancel(home, id, by, reason(raw))?;
             }
@@ -41,7 +41,7 @@ pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> R
 /// Updates the queue from the transcript, if a person types there and the queue can be known.
 fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
     let (Some((file, reader)), Some(session_id), true) =
-        (hook.readable(), &hook.session_id, hook.is_attended())
+        (hook.readable_transcript(), &hook.session_id, hook.is_attended())
     else {
         return false;
     };
@@ -67,7 +67,7 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
 
 /// Takes the queued commands, for the boundary after `iteration` to remember.
 pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
-    let is_ours = |text: &&mut String| hook.queued(text).is_some();
+    let is_ours = |text: &&mut String| hook.parse_queued(text).is_some();
     let waiting = queue.waiting.iter_mut().filter(is_ours);
     let taken: Vec<String> = waiting.map(std::mem::take).collect();
     let obeyed = taken.iter().cloned().map(|command| Obeyed { command, iteration });
@@ -78,7 +78,7 @@ pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
 /// Does what remains of the commands that were taken, after the boundary is recorded.
 pub fn answer(home: &Home, hook: &Hook<'_>, id: &LoopId, taken: &[String]) -> Vec<EventResult> {
     let answers = taken.iter().filter_map(|text| {
-        let (name @ ("status" | "handoff"), raw) = hook.queued(text)? else { return None };
+        let (name @ ("status" | "handoff"), raw) = hook.parse_queued(text)? else { return None };
         let record = store::load(home, id).map_err(Error::from);
         let done = record.and_then(|record| about(home, hook, &record, name, raw));
         Some(done.unwrap_or_else(|error| refused(&error)))
@@ -102,7 +102,8 @@ pub fn was_obeyed(
     name: &str,
     raw: &str,
 ) -> Result<Option<Obeyed>> {
-    let is_it = |obeyed: &Obeyed| split(hook.client, &obeyed.command) == Some((name, raw.trim()));
+    let is_it =
+        |obeyed: &Obeyed| split_command(hook.client, &obeyed.command) == Some((name, raw.trim()));
     let mut queue = record.state.session.queue.clone();
     if !queue.obeyed.is_empty() {
         read_on(record, hook, &mut queue);
@@ -137,11 +138,11 @@ pub enum LoopIs {
 
 /// Obeys an order. In a session that never had a loop it is the user's own text, unless it names a
 /// loop.
-pub fn obey(home: &Home, hook: &Hook<'_>, typed: &Typed) -> Result<EventResult> {
+pub fn obey(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Result<EventResult> {
     let own = owned_or_last(home, hook)?.map(|own| own.id);
     let is_there = |id: &&LoopId| own.as_ref() == Some(*id) || store::is_there(home, id);
     let named = typed.named.as_ref().filter(is_there);
-    if named.is_none() && typed.named.is_some() && typed.order != Order::Cancel {
+    if named.is_none() && typed.named.is_some() && typed.request != SessionRequest::Cancel {
         // A word for the agent.
         return prompted(home, hook);
     }
@@ -149,7 +150,7 @@ pub fn obey(home: &Home, hook: &Hook<'_>, typed: &Typed) -> Result<EventResult> 
     match obeyed(home, hook, id, typed, named.is_some()) {
         Err(error) if own.as_ref() == Some(id) => Err(error),
         // The message must not become the agent's.
-        done => Ok(EventResult::Ordered(typed.order, done.map_err(|_| id.clone()))),
+        done => Ok(EventResult::Ordered(typed.request, done.map_err(|_| id.clone()))),
     }
 }
 
@@ -157,16 +158,16 @@ fn obeyed(
     home: &Home,
     hook: &Hook<'_>,
     id: &LoopId,
-    typed: &Typed,
+    typed: &TypedRequest,
     is_named: bool,
 ) -> Result<(Box<Loop>, LoopIs)> {
     let before = store::load(home, id)?;
-    let name = match typed.order {
-        Order::Pause => "pause",
-        Order::Cancel => "cancel-loop",
-        Order::Status => "status",
+    let name = match typed.request {
+        SessionRequest::Pause => "pause",
+        SessionRequest::Cancel => "cancel-loop",
+        SessionRequest::Status => "status",
     };
-    let reason = typed.reason(is_named).unwrap_or_default();
+    let reason = typed.cancel_reason(is_named).unwrap_or_default();
     about(home, hook, &before, name, &reason)?;
     let record = Box::new(store::load(home, id)?);
     let is = match is_named {

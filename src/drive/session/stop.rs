@@ -239,7 +239,7 @@ fn look(
 ) -> Seen {
     let Loop { contract, state, .. } = &open.before;
     let words = stopped.last_message.clone().or_else(|| {
-        let (file, reader) = hook.readable()?;
+        let (file, reader) = hook.readable_transcript()?;
         Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(20), || {
             let start = state.session.transcript_bytes;
             let (tail, _) = disk::read_end(file, start, TRANSCRIPT_BYTES).ok()?;
@@ -357,13 +357,13 @@ fn companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
 
 /// Whether the client would honour one more continuation.
 fn allows(hook: &Hook<'_>, row: u32) -> bool {
-    hook.cap().is_none_or(|cap| i64::from(row) < cap)
+    hook.continuation_cap().is_none_or(|cap| i64::from(row) < cap)
 }
 
 /// Whether one more continuation would use the reserve below the cap.
 fn is_near(hook: &Hook<'_>, row: u32) -> bool {
     let usual = hook.client.cap.as_ref().map_or(0, |cap| cap.usual);
-    hook.cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
+    hook.continuation_cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
 }
 
 /// The end of a loop that the client does not let continue.
@@ -380,7 +380,7 @@ fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
 fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
     let memory = &before.state.session;
     let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
-    let Some((file, reader)) = hook.readable() else { return (row, false) };
+    let Some((file, reader)) = hook.readable_transcript() else { return (row, false) };
     let marker = prompt::marker(before);
     let words = stopped.last_message.as_deref();
     let matters = is_near(hook, row) || !stopped.background.is_empty();

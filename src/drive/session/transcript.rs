@@ -25,7 +25,7 @@ pub fn still_waits(record: &Loop, dialog: &Dialog) -> bool {
     if disk::size(file) == known {
         return true;
     }
-    let reader = clients::of(&record.state.owner).transcript.as_ref();
+    let reader = clients::client_of(&record.state.owner).transcript.as_ref();
     let Some((reader, call)) = reader.zip(dialog.call.as_deref()) else { return false };
     let since = disk::read_end(file, known, SINCE_BYTES);
     since.is_ok_and(|(since, is_cut)| !is_cut && !(reader.has_result)(&since, call))
@@ -54,7 +54,7 @@ pub fn broke_off(record: &Loop, hook: &Hook<'_>) -> bool {
 
 /// Whether the transcript holds the client's mark since the last boundary.
 pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
-    let reader = clients::of(&record.state.owner).transcript.as_ref();
+    let reader = clients::client_of(&record.state.owner).transcript.as_ref();
     file.zip(reader).is_some_and(|(file, reader)| {
         let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
         tail.is_ok_and(|(tail, _)| (reader.interrupted)(&tail))
@@ -80,7 +80,7 @@ pub fn came_to_nothing(record: &Loop, hook: &Hook<'_>) -> bool {
 }
 
 fn has_no_answer(record: &Loop, hook: &Hook<'_>) -> Option<bool> {
-    let (file, reader) = hook.readable()?;
+    let (file, reader) = hook.readable_transcript()?;
     let mut answers = 0;
     let each = |line: &str, cut: bool| {
         let is_one =

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Error, Result, bail};
 
 use crate::agents;
-use crate::agents::{command, find, unknown};
+use crate::agents::{describe_unknown, find_agent, parse_agent_command};
 use crate::engine::record::{AccountId, Agent, Dialect, Limits, Run};
 use crate::engine::text::{one_line, plain};
 use crate::parse::arguments::UsageError;
@@ -20,7 +20,7 @@ use crate::world::process::{Call, ExitCause, Stop};
 /// The agent in force; a typed `--agent-cmd` overrides every name.
 pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
     if let Some(text) = typed_command {
-        return command(text).map_err(|line| UsageError::of_line(&line).into());
+        return parse_agent_command(text).map_err(|line| UsageError::of_line(&line).into());
     }
     let process = &settings.options.process;
     let origin = settings.layer.values.get("agent").map(|agent| &agent.origin);
@@ -56,11 +56,11 @@ pub fn missing_program(agent: &Agent, folder: &Path) -> Option<String> {
 /// `above` lists the entries that led here, so that entries that refer to each other do not recurse
 /// for ever.
 fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) -> Result<Agent> {
-    let known = find(name);
+    let known = find_agent(name);
     let agents = &settings.layer.agents;
     let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
         let own: Vec<&str> = agents.keys().map(String::as_str).collect();
-        let told = unknown(name, &own);
+        let told = describe_unknown(name, &own);
         return known.ok_or_else(|| match from {
             ValueOrigin::Typed => UsageError::of_line(&told).into(),
             from => Error::msg(at(from, &told)),
@@ -216,16 +216,22 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::outputs;
-    use crate::parse::settings::merge::{Layers, merge};
-    use crate::parse::settings::{Whose, parse};
+    use crate::agents::output_formats;
+    use crate::parse::settings::merge::{Layers, merge_layers};
+    use crate::parse::settings::{SettingsOwner, parse_settings};
 
     fn resolved(file: &str) -> String {
-        let user = parse(file, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
-            .unwrap()
-            .layer;
+        let user = parse_settings(
+            file,
+            Path::new("config.toml"),
+            SettingsOwner::Users,
+            &output_formats(),
+            &|_| true,
+        )
+        .unwrap()
+        .layer;
         let layers = Layers { user, ..Layers::default() };
-        match resolve(&merge(&layers, None).unwrap(), None) {
+        match resolve(&merge_layers(&layers, None).unwrap(), None) {
             Ok(agent) => {
                 let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
                 let (prompt, dialect) = (format!("{prompt:?}").to_lowercase(), &*dialect.0);
@@ -239,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_agent_is_known_or_written_or_like_another() {
-        let claude = find("claude").unwrap();
+        let claude = find_agent("claude").unwrap();
         let begins = |file: &str, start: &str| {
             let found = resolved(file);
             assert!(found.starts_with(start), "{file}: {found}");
@@ -290,10 +296,16 @@ mod tests {
     #[test]
     fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
         let user = "[loop]\nagent = \"nobody\"\nargs = [\"--x\"]";
-        let user = parse(user, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
-            .unwrap()
-            .layer;
-        let settings = merge(&Layers { user, ..Layers::default() }, None).unwrap();
+        let user = parse_settings(
+            user,
+            Path::new("config.toml"),
+            SettingsOwner::Users,
+            &output_formats(),
+            &|_| true,
+        )
+        .unwrap()
+        .layer;
+        let settings = merge_layers(&Layers { user, ..Layers::default() }, None).unwrap();
         let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
         assert_eq!(
             (agent.name.as_str(), agent.command),

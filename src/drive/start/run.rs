@@ -25,8 +25,10 @@ use crate::engine::record::{
 use crate::engine::text::clip;
 use crate::parse::amounts::OrOff;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
-use crate::parse::fragment::fragment as read_fragment;
-use crate::parse::settings::merge::{Settings, ValueOrigin, amount, merge, small};
+use crate::parse::fragment::parse_fragment as read_fragment;
+use crate::parse::settings::merge::{
+    Settings, ValueOrigin, amount_or_zero, clamp_to_u32, merge_layers,
+};
 use crate::parse::settings::options::ProcessOptions;
 use crate::prompts::procedures::nearest_to;
 use crate::world::files::disk;
@@ -79,7 +81,7 @@ pub fn prepare_at(
     }
     notes.extend(missing_at_the_start(&place, &contract.checks)?);
     notes.extend(without_git);
-    let (keep, replace) = (settings.keep(), start.replace);
+    let (keep, replace) = (settings.log_retention(), start.replace);
     Ok(Prepared { keep, replace, ..Prepared::new(place, contract, notes) })
 }
 
@@ -112,7 +114,7 @@ fn procedure(arguments: &mut LoopArgs, known: &terms::LoadedSettings) -> Result<
     if !word.is_ascii() {
         return Ok(None);
     }
-    let settings = merge(&known.layers, None).map_err(Error::msg)?;
+    let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
     bail!(UsageError::no_procedure(&word, nearest_to(&word, &settings)))
 }
 
@@ -133,9 +135,9 @@ pub fn run(
         account: process.account.clone(),
         words: options.agent_words().unwrap_or_default(),
         recipe: recipe(typed, settings.recipe.clone(), folder)?,
-        max_turns: small(amount(process.max_turns)),
-        token_budget: amount(process.token_budget),
-        redline: u8::try_from(amount(process.redline)).unwrap_or_default(),
+        max_turns: clamp_to_u32(amount_or_zero(process.max_turns)),
+        token_budget: amount_or_zero(process.token_budget),
+        redline: u8::try_from(amount_or_zero(process.redline)).unwrap_or_default(),
         reactions: settings.layer.reactions.iter().map(|it| it.value.clone()).collect(),
         may_sleep: process.awake == Some(false),
         ..renewed(Run::default(), process)
@@ -267,7 +269,8 @@ pub fn try_launch(
     let usage_file = logs::usage_file(home, &subject.id, subject.iteration());
     let launch = |agent| {
         let as_it = run.by(agent);
-        let launch = agents::launch(&as_it, &prompt.text, checks, &usage_file.to_string_lossy());
+        let launch =
+            agents::build_launch(&as_it, &prompt.text, checks, &usage_file.to_string_lossy());
         let is_own = agent.name == run.agent.name;
         launch.map_err(|line| {
             let line = if is_own { line } else { line.replacen("agent", "fallback", 1) };

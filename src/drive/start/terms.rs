@@ -17,11 +17,11 @@ use crate::engine::record::{Contract, Fragment, Recipe, Run};
 use crate::engine::test_changes::trial::TrialTerms;
 use crate::engine::text::Shown;
 use crate::parse::arguments::LoopArgs;
-use crate::parse::project::{Detection, FOLDERS, detect, fixed_names, is_read};
-use crate::parse::settings::Whose;
-use crate::parse::settings::merge::{Layer, Layers, Settings, amount, merge};
+use crate::parse::project::{Detection, FOLDERS, detect_commands, fixed_names, is_read};
+use crate::parse::settings::SettingsOwner;
+use crate::parse::settings::merge::{Layer, Layers, Settings, amount_or_zero, merge_layers};
 use crate::parse::settings::options::LoopOptions;
-use crate::parse::settings::trust::{TrustRequest, needs};
+use crate::parse::settings::trust::{TrustRequest, list_trust_requests};
 use crate::prompts::procedures::NAMES;
 use crate::world::env;
 use crate::world::files::{disk, tree};
@@ -77,15 +77,16 @@ impl LoadedSettings {
 pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
     let (user_file, project_file) = (settings::user_file(), settings::project_file(checkout));
     let read = |file: Option<&Path>, whose| match file {
-        Some(file) => settings::read(file, whose, &agents::outputs()),
+        Some(file) => settings::read(file, whose, &agents::output_formats()),
         None => Ok(None),
     };
-    let user = read(user_file.as_deref(), Whose::Users).map_err(Error::msg)?.unwrap_or_default();
-    let project = read(with_project.then_some(&project_file), Whose::Projects);
+    let user =
+        read(user_file.as_deref(), SettingsOwner::Users).map_err(Error::msg)?.unwrap_or_default();
+    let project = read(with_project.then_some(&project_file), SettingsOwner::Projects);
     let project = project.map_err(|faults| anyhow!("{faults}\nhint: {WITHOUT_PROJECT}"))?;
     let project = project.unwrap_or_default();
     let environment = settings::environment().map_err(Error::msg)?;
-    let needs = needs(&project.layer, &user.layer);
+    let needs = list_trust_requests(&project.layer, &user.layer);
     let untrusted = trust::untrusted(home, checkout, needs.clone())?;
     let (user_layer, project_layer, typed) = (user.layer, project.layer, Layer::default());
     let known = LoadedSettings {
@@ -117,7 +118,8 @@ pub fn in_force(
         let file = known.project_file.display();
         notes.push(format!("settings of {file} apply; crew config shows them"));
     }
-    let settings = merge(&Layers { typed, ..known.layers }, procedure).map_err(Error::msg)?;
+    let settings =
+        merge_layers(&Layers { typed, ..known.layers }, procedure).map_err(Error::msg)?;
     notes.extend(settings.notes.iter().cloned());
     look_at_files(&known.checkout, &settings.recipe)?;
     Ok((settings, notes))
@@ -190,7 +192,7 @@ pub fn typed(mut options: LoopOptions, folder: &Path) -> Result<Layer> {
         }
     }
     options.terms.verify = verify(&options.terms.verify, folder)?;
-    Layer::typed(&options).map_err(Error::msg)
+    Layer::from_options(&options).map_err(Error::msg)
 }
 
 fn verify(typed: &[String], folder: &Path) -> Result<Vec<String>> {
@@ -251,7 +253,7 @@ pub fn contract(
         silent: terms.notices == Some(false),
         trial: TrialTerms {
             prove: terms.prove.unwrap_or_default(),
-            timeout_s: amount(terms.prove_timeout),
+            timeout_s: amount_or_zero(terms.prove_timeout),
             setup: terms.setup.clone(),
             tests: terms.tests.clone(),
             may_change: terms.may_change.clone(),
@@ -275,9 +277,9 @@ fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Opti
         return Ok(None);
     }
     if arguments.terms.completion_promise.is_some() {
-        return Ok(settings.promise());
+        return Ok(settings.default_promise());
     }
-    Ok(Promise::in_task(task)?.or(settings.promise()))
+    Ok(Promise::in_task(task)?.or(settings.default_promise()))
 }
 
 /// The task; `start` is the command that the error names if it is missing.
@@ -345,7 +347,7 @@ pub fn detected(folder: &Path) -> Detection {
             files.insert(path, text);
         }
     }
-    detect(&files)
+    detect_commands(&files)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{FoundJobs, JobSystem, SeenJob, script};
 use crate::engine::fleet::TaskId;
 use crate::engine::text::{is_word_of, start};
 use crate::fleet::spec::AttemptSpec;
-use crate::parse::placeholders::fill;
+use crate::parse::placeholders::fill_placeholders;
 use crate::parse::settings::merge::ExecutorEntry;
 use crate::world::clock::Deadline;
 use crate::world::env;
@@ -110,7 +110,8 @@ impl JobSystem for CommandSystem<'_> {
             .context("cannot write the script of a job")?;
         let path = file.display().to_string();
         let name = job_name(spec, env::random());
-        let command = fill(&self.commands.submit, &[("script", &path), ("name", &name)]);
+        let command =
+            fill_placeholders(&self.commands.submit, &[("script", &path), ("name", &name)]);
         let printed = self.run("submit", &command, self.submit_within, self.stop)?;
         id_of(&printed).map(str::to_owned)
     }
@@ -130,7 +131,7 @@ impl JobSystem for CommandSystem<'_> {
                 break;
             }
             self.last_asked.clone_from(&job.id);
-            let command = fill(&self.commands.status, &[("job", &job.id)]);
+            let command = fill_placeholders(&self.commands.status, &[("job", &job.id)]);
             let within = self.status_within.min(deadline.left());
             let place = match self.run("status", &command, within, self.stop) {
                 Ok(line) => {
@@ -157,7 +158,7 @@ impl JobSystem for CommandSystem<'_> {
     }
 
     fn cancel(&mut self, id: &str) -> Result<()> {
-        let command = fill(&self.commands.cancel, &[("job", id)]);
+        let command = fill_placeholders(&self.commands.cancel, &[("job", id)]);
         // A person who ends the fleet is why it is called: that must not end it.
         self.run("cancel", &command, self.submit_within, &|| false).map(drop)
     }

@@ -335,7 +335,7 @@ proptest! {
     fn no_output_panics_and_an_id_survives_the_shell(line in "\\PC{0,20}|[!-~]{1,12}") {
         let _ = place_of(&line);
         if let Ok(id) = id_of(&line) {
-            let words = shell_words::split(&fill("qstat {job}", &[("job", id)])).unwrap();
+            let words = shell_words::split(&fill_placeholders("qstat {job}", &[("job", id)])).unwrap();
             prop_assert_eq!(words, ["qstat", id]);
         }
     }

@@ -20,7 +20,7 @@ use crate::agents;
 use crate::drive::slurm::quoted;
 use crate::engine::fleet::TaskId;
 use crate::parse::arguments::UsageError;
-use crate::parse::settings::Whose;
+use crate::parse::settings::SettingsOwner;
 use crate::parse::settings::merge::{ExecutorEntry, Sourced};
 use crate::world::process::Stop;
 use crate::world::store::{Home, settings};
@@ -42,7 +42,7 @@ pub type ExecutorEntries = BTreeMap<String, Sourced<ExecutorEntry>>;
 /// When the file cannot be used; all of its faults are listed.
 pub fn executors_of_user() -> Result<ExecutorEntries> {
     let Some(file) = settings::user_file() else { return Ok(ExecutorEntries::new()) };
-    let read = settings::read(&file, Whose::Users, &agents::outputs());
+    let read = settings::read(&file, SettingsOwner::Users, &agents::output_formats());
     let read = read.map_err(anyhow::Error::msg)?.unwrap_or_default();
     Ok(read.layer.executors)
 }

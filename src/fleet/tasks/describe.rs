@@ -27,7 +27,7 @@ use crate::fleet::step::DescribedTask;
 use crate::fleet::store;
 use crate::parse::amounts::Unit;
 use crate::parse::arguments::{FleetRunArgs, UsageError};
-use crate::parse::settings::merge::{amount, small};
+use crate::parse::settings::merge::{amount_or_zero, clamp_to_u32};
 use crate::world::files::disk;
 use crate::world::git::include::INCLUDE_BYTES;
 use crate::world::git::{self, remotes, steps};
@@ -172,8 +172,8 @@ fn set_up(
         repository: top.to_owned(),
         folder: below,
         base: base(top, file, arguments.base.as_deref())?,
-        slots: arguments.slots.unwrap_or_else(|| small(amount(file.slots))),
-        max_cost_micros: arguments.max_cost_micros.unwrap_or_else(|| amount(file.max_cost)),
+        slots: arguments.slots.unwrap_or_else(|| clamp_to_u32(amount_or_zero(file.slots))),
+        max_cost_micros: arguments.max_cost_micros.unwrap_or_else(|| amount_or_zero(file.max_cost)),
         typed_slots: arguments.slots,
         typed_max_cost_micros: arguments.max_cost_micros,
         setup: file.setup.clone(),
@@ -208,7 +208,7 @@ impl FleetSetup {
             command.extend([" --slots ", &slots.to_string()]);
         }
         if let Some(micros) = self.typed_max_cost_micros {
-            command.extend([" --max-cost ", &Unit::Dollars.written(micros)]);
+            command.extend([" --max-cost ", &Unit::Dollars.format_number(micros)]);
         }
         command
     }

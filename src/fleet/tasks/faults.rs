@@ -1,7 +1,7 @@
 //! What is wrong in the files of a fleet, collected so that all of it is reported together.
 
 use crate::engine::text::named;
-use crate::parse::spelling::shown;
+use crate::parse::spelling::shorten_text;
 
 /// The name of the file that holds for all tasks.
 pub const FLEET_FILE: &str = "fleet.toml";
@@ -38,7 +38,7 @@ impl Faults {
     /// A fault of what a line says: "LINE: WHY".
     pub(super) fn refuse(&mut self, line: usize, why: &str) {
         let written = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        self.at(line, format!("{}: {why}", shown(written.trim().trim_end_matches(':'))));
+        self.at(line, format!("{}: {why}", shorten_text(written.trim().trim_end_matches(':'))));
     }
 
     /// Nothing was found.
@@ -53,7 +53,7 @@ impl Faults {
         let mut rows: Vec<(Vec<String>, String)> = Vec::new();
         for Fault { file, line, what, .. } in self.found {
             // A name may have a line break in it.
-            let file = shown(&file);
+            let file = shorten_text(&file);
             if let Some(line) = line {
                 rows.push((vec![format!("{file}:{line}")], what));
             } else if let Some((files, _)) = rows.iter_mut().find(|(_, known)| *known == what) {

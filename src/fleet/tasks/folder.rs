@@ -16,7 +16,7 @@ use super::options::{
 };
 use crate::engine::fleet::task::USUAL_PRIORITY;
 use crate::engine::fleet::{FleetTask, TaskId};
-use crate::parse::spelling::nearest;
+use crate::parse::spelling::find_nearest;
 use crate::world::store::hash;
 
 /// The end of a task file's name.
@@ -166,7 +166,7 @@ fn refuse_unknown_tasks(known: &[&str], tasks: &[TaskFile], faults: &mut Faults)
     let names: Vec<&str> = known.iter().copied().filter(|name| name.len() > 2).collect();
     for task in tasks {
         for id in task.task.after.iter().filter(|id| !known.contains(&id.as_str())) {
-            let guess = match nearest(id.as_str(), &names) {
+            let guess = match find_nearest(id.as_str(), &names) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "after names files of this folder, without .md".to_owned(),
             };

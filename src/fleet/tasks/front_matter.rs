@@ -7,7 +7,7 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use crate::parse::settings::{broken, in_order, line};
+use crate::parse::settings::{items_as_written, line_number, locate_syntax_error};
 
 /// A line, counted from 1, and what is wrong there.
 pub(super) type Broken = (usize, String);
@@ -78,21 +78,21 @@ fn misplaced(text: &str) -> Option<Broken> {
 /// The keys and values of a TOML text, with those in the `tables`.
 pub(super) fn toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Broken> {
     let root = DeTable::parse(text).map_err(|error| {
-        let (at, what) = broken(text, &error);
-        (line(text, &at), what)
+        let (at, what) = locate_syntax_error(text, &error);
+        (line_number(text, &at), what)
     })?;
     let mut entries = Vec::new();
-    for (key, value) in in_order(root.get_ref()) {
+    for (key, value) in items_as_written(root.get_ref()) {
         let (table, items) = match value.get_ref() {
             DeValue::Table(table) if tables.contains(&&**key.get_ref()) => {
-                (key.get_ref().to_string(), in_order(table))
+                (key.get_ref().to_string(), items_as_written(table))
             }
             _ => (String::new(), vec![(key, value)]),
         };
         entries.extend(items.into_iter().map(|(key, value)| KeyValue {
             table: table.clone(),
             key: key.get_ref().to_string(),
-            line: line(text, &key.span()),
+            line: line_number(text, &key.span()),
             value: Some(written(text, value)),
         }));
     }

@@ -16,11 +16,11 @@ use crate::engine::boundary::protect;
 use crate::engine::fleet::TaskId;
 use crate::engine::fleet::task::MAX_PRIORITY;
 use crate::engine::text::{is_word_of, words_of};
-use crate::parse::amounts::{Amount, Unit, texts};
+use crate::parse::amounts::{Amount, Unit, deserialize_texts};
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, run_options};
 use crate::parse::settings::is_branch;
 use crate::parse::settings::options::{Key, LoopOptions};
-use crate::parse::spelling::{expected, nearest, shown};
+use crate::parse::spelling::{describe_expected, find_nearest, shorten_text};
 
 /// What YAML makes of a value that was left out, or whose quotes were.
 const NO_VALUE: &str = "expected a value; one that begins with `*`, `&` or `!` needs quotes";
@@ -105,21 +105,21 @@ pub struct FleetFile {
     pub setup_timeout: Option<Amount<{ Unit::Seconds as usize }>>,
     pub keep_branches: bool,
     /// Under `[land]`: commands for `sh -c` that must pass on the base before a task's work lands.
-    #[serde(deserialize_with = "texts")]
+    #[serde(deserialize_with = "deserialize_texts")]
     pub check: Vec<String>,
     /// Under `[land]`: ignored files that the clean checkout of a landing keeps, as patterns of
     /// git.
-    #[serde(deserialize_with = "texts")]
+    #[serde(deserialize_with = "deserialize_texts")]
     pub keep: Vec<String>,
 }
 
 fn after<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<TaskId>, D::Error> {
     let wanted = |_| D::Error::custom("expected the name of a task or a list such as [a, b]");
-    texts(source)?.iter().map(|name| name.parse().map_err(wanted)).collect()
+    deserialize_texts(source)?.iter().map(|name| name.parse().map_err(wanted)).collect()
 }
 
 fn touches<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
-    let globs = texts(source)?;
+    let globs = deserialize_texts(source)?;
     let wanted = |wanted: String| D::Error::custom(format!("expected {wanted}"));
     globs.iter().try_for_each(|glob| protect::glob(glob).map(drop).map_err(wanted))?;
     Ok(globs)
@@ -162,7 +162,7 @@ pub(super) fn read<'entry, T: DeserializeOwned>(
 ) -> Table {
     let (mut taken, mut lines) = (Table::new(), BTreeMap::new());
     for KeyValue { key, line, value, .. } in entries {
-        let (key, name) = (shown(key), key_name(key));
+        let (key, name) = (shorten_text(key), key_name(key));
         if let Some(before) = lines.insert(name.clone(), *line) {
             faults.at(*line, format!("{key} is given twice, also in line {before}: keep one"));
         }
@@ -210,7 +210,7 @@ pub(super) fn usable<T: DeserializeOwned>(
     // `true` is a command, too.
     let is_bare = parts.iter().any(Value::is_bool);
     let quotes = if is_bare { " (as a text it needs quotes)" } else { "" };
-    let expected = expected(&error);
+    let expected = describe_expected(&error);
     // The line is shown already.
     Err(expected.split(", not ").next().unwrap_or_default().to_owned() + quotes)
 }
@@ -225,9 +225,9 @@ fn unknown(key: &str, name: &str, keys: &'static str) -> String {
         format!("`{name}` belongs {HOME_OF_OPTIONS}")
     } else if let Some((_, home)) = HOMES.iter().find(|(keys, _)| is_word_of(keys, name)) {
         format!("`{name}` belongs {home}")
-    } else if Key::find("loop", name).is_some() {
+    } else if Key::find_in_table("loop", name).is_some() {
         format!("`{name}` belongs {HOME_OF_SETTINGS}")
-    } else if let Some(meant) = nearest(name, &known) {
+    } else if let Some(meant) = find_nearest(name, &known) {
         format!("unknown key `{key}`: did you mean `{meant}`?")
     } else {
         let more = if takes_options { ", and the options that crew run --help lists" } else { "" };

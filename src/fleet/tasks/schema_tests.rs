@@ -33,7 +33,7 @@ fn loose(mut part: Value) -> Value {
 /// What an option of `crew run` may hold, found by trying where it is not a setting.
 fn option(name: &str) -> Value {
     let takes = |value: toml::Value| usable::<TaskOptions>(name, Some(&value)).is_ok();
-    let part = match Key::find("loop", name) {
+    let part = match Key::find_in_table("loop", name) {
         Some(setting) => key(setting),
         None if takes(true.into()) => json!({ "type": "boolean" }),
         None if takes(vec!["a"].into()) => texts(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::values::{self, cluster};
+use super::values::{self, parse_cluster};
 use crate::engine::fleet::LandingMode;
 use crate::parse::settings::is_branch;
 
@@ -70,10 +70,10 @@ pub struct FleetRunArgs {
     /// N iterations at once (half the cores, at most 4)
     ///
     /// On this machine at most one for each 2 GB.
-    #[arg(long, value_name = "N", value_parser = values::some)]
+    #[arg(long, value_name = "N", value_parser = values::parse_nonzero)]
     pub slots: Option<u32>,
     /// A limit in dollars for all tasks (0 = no limit)
-    #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars)]
+    #[arg(long = "max-cost", value_name = "USD", value_parser = values::parse_dollars)]
     pub max_cost_micros: Option<u64>,
     /// Push each task's branch after every iteration
     #[arg(long)]
@@ -82,12 +82,12 @@ pub struct FleetRunArgs {
     ///
     /// Each is checked there before it is pushed.
     #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
-    #[arg(value_parser = landing)]
+    #[arg(value_parser = parse_landing)]
     pub land: Option<LandingMode>,
     /// What runs them: local, slurm, slurm:HOST, or NAME
     ///
     /// slurm:HOST by ssh to its login node; NAME is that of an [executor.NAME] in your settings.
-    #[arg(long, value_name = "EXECUTOR", value_parser = executor)]
+    #[arg(long, value_name = "EXECUTOR", value_parser = parse_executor)]
     pub on: Option<String>,
     /// Take the fleet from a coordinator that is gone
     ///
@@ -126,8 +126,8 @@ pub struct FleetStatusArgs {
 
 /// What runs the jobs of a fleet. Whether the user's settings have an executor of this name is
 /// found out at the start.
-fn executor(text: &str) -> Result<String, &'static str> {
-    if cluster(text).is_ok() || (is_branch(text) && !text.contains(':')) {
+fn parse_executor(text: &str) -> Result<String, &'static str> {
+    if parse_cluster(text).is_ok() || (is_branch(text) && !text.contains(':')) {
         Ok(text.to_owned())
     } else {
         Err("local, slurm, slurm:HOST, or the NAME of an [executor.NAME] in your settings")
@@ -135,7 +135,7 @@ fn executor(text: &str) -> Result<String, &'static str> {
 }
 
 /// How completed tasks land. A folder behind the option is easily typed.
-fn landing(text: &str) -> Result<LandingMode, &'static str> {
+fn parse_landing(text: &str) -> Result<LandingMode, &'static str> {
     match text {
         "main" => Ok(LandingMode::Main),
         "pr" => Ok(LandingMode::Pr),

@@ -10,12 +10,12 @@ use clap::{Arg, ArgAction, ArgMatches, ColorChoice, Command, FromArgMatches};
 
 pub use self::fleet::{FleetArgs, FleetCleanArgs, FleetCommand, FleetRunArgs, FleetStatusArgs};
 pub use self::options::*;
-use self::options::{LOOP, RESUME, RESUME_HERE, RUN, find, first_word};
+use self::options::{LOOP, RESUME, RESUME_HERE, RUN, find_option, first_word};
 pub use self::usage::{UsageError, unknown_command};
 use self::values::MARK;
-pub use self::values::{cluster, iteration, text, whole};
+pub use self::values::{parse_cluster, parse_count, parse_iteration, parse_text};
 use crate::engine::text::is_word_of;
-use crate::parse::spelling::shown;
+use crate::parse::spelling::shorten_text;
 
 mod fleet;
 mod options;
@@ -37,7 +37,7 @@ const END_OF_OPTIONS: &str = "--";
 ///
 /// # Errors
 /// When a part of the text is neither an option with its value nor the one task.
-pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
+pub fn parse_loop(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
     let (mut rest, mut words, mut has_task) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
         if first_word(rest) == END_OF_OPTIONS {
@@ -50,22 +50,22 @@ pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
             rest = tokens::take_option(&LOOP, rest, &mut words)?;
         } else {
             if has_task {
-                return Err(tokens::apart(rest));
+                return Err(tokens::apart_from_task(rest));
             }
-            let (task, left) = tokens::task(rest)?;
+            let (task, left) = tokens::take_task(rest)?;
             if !task.trim().is_empty() {
                 words.push(format!("{MARK}{task}"));
             }
             (rest, has_task) = (left.trim_start(), true);
         }
     }
-    match read::<LoopArgs>(&LOOP, words) {
+    match parse_words::<LoopArgs>(&LOOP, words) {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(None),
         read => Ok(Some(read.map_err(|error| in_a_session(&error))?)),
     }
 }
 
-fn read<A: FromArgMatches>(command: &Command, words: Vec<String>) -> Result<A, clap::Error> {
+fn parse_words<A: FromArgMatches>(command: &Command, words: Vec<String>) -> Result<A, clap::Error> {
     A::from_arg_matches(&command.clone().try_get_matches_from(words)?)
 }
 
@@ -74,14 +74,14 @@ const OPTIONS_HINT: &str =
     "/crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
 
 fn in_a_session(error: &clap::Error) -> UsageError {
-    UsageError::of(error, OPTIONS_HINT)
+    UsageError::from_clap(error, OPTIONS_HINT)
 }
 
 /// Reads the raw text after `/crew:resume`.
 ///
 /// # Errors
 /// When a part of the text is neither an option with its value nor the one name.
-pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
+pub fn parse_resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
     let (mut rest, mut words, mut is_bare) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
         let word = first_word(rest);
@@ -93,7 +93,7 @@ pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
         } else if is_bare || word == END_OF_OPTIONS {
             // The rest of a message without quotes would name a loop.
             return Err(UsageError::new(
-                format!("unexpected word `{}`", shown(word)),
+                format!("unexpected word `{}`", shorten_text(word)),
                 "put a whole message in double quotes: --tell \"use the old parser\"",
             ));
         } else {
@@ -101,7 +101,7 @@ pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
             rest = rest[word.len()..].trim_start();
         }
     }
-    read(&RESUME_HERE, words).map_err(|error| in_a_session(&error))
+    parse_words(&RESUME_HERE, words).map_err(|error| in_a_session(&error))
 }
 
 /// The arguments of `crew resume LOOP`, with no option.
@@ -109,8 +109,8 @@ pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
 /// # Errors
 /// Where clap does not take the name.
 pub fn resume_of(name: &str) -> Result<ResumeArgs, UsageError> {
-    read(&RESUME, vec![name.to_owned()])
-        .map_err(|error| UsageError::of(&error, "crew resume --help"))
+    parse_words(&RESUME, vec![name.to_owned()])
+        .map_err(|error| UsageError::from_clap(&error, "crew resume --help"))
 }
 
 /// The options of `crew run` that have a long name.
@@ -158,7 +158,7 @@ pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
 /// `=`, so a person has quoted it, and it does not start with an existing option.
 fn is_text(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
-    name.contains(char::is_whitespace) && find(&RUN, first_word(word)).is_none()
+    name.contains(char::is_whitespace) && find_option(&RUN, first_word(word)).is_none()
 }
 
 /// Refuses words that stand apart from the task: a value that lost its quotes would become a part
@@ -174,7 +174,7 @@ pub fn refuse_words_apart(matches: &ArgMatches) -> Result<(), UsageError> {
     };
     let places: Vec<usize> = places.collect();
     let apart = places.windows(2).zip(task.skip(1)).find(|(two, _)| two[1] != two[0] + 1);
-    apart.map_or(Ok(()), |(_, word)| Err(tokens::apart(word)))
+    apart.map_or(Ok(()), |(_, word)| Err(tokens::apart_from_task(word)))
 }
 
 /// The options of `/crew:loop` that people use.

@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use clap::{Arg, Args, Command};
 use serde::Deserialize;
 
-use super::text;
+use super::parse_text;
 use super::values::MARK;
-use crate::parse::amounts::texts;
+use crate::parse::amounts::deserialize_texts;
 use crate::parse::settings::options::{
     AGENT, CLAIMS, GIT, LimitOptions, LoopOptions, ProcessOptions, START, THIS_RUN, TermOptions,
 };
@@ -21,7 +21,7 @@ pub struct LoopArgs {
     /// What to do; or a procedure: build, plan, fix, audit, bootstrap
     ///
     /// A task has two words or more. A procedure may be one from your settings.
-    #[arg(value_name = "TASK", help_heading = None, value_parser = text)]
+    #[arg(value_name = "TASK", help_heading = None, value_parser = parse_text)]
     #[arg(num_args = 0.., allow_negative_numbers = true)]
     pub task: Vec<String>,
     /// Read the task from FILE
@@ -47,24 +47,24 @@ pub struct RecipeArgs {
     /// Put TEXT before the task; may be repeated
     ///
     /// So may the phases below, which replace the procedure's.
-    #[arg(long, short, value_name = "TEXT", value_parser = text)]
-    #[serde(deserialize_with = "texts")]
+    #[arg(long, short, value_name = "TEXT", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts")]
     pub context: Vec<String>,
     /// Phase 1: what to look at
-    #[arg(long, value_name = "TEXT", value_parser = text)]
-    #[serde(deserialize_with = "texts")]
+    #[arg(long, value_name = "TEXT", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts")]
     pub observe: Vec<String>,
     /// Phase 2: what to conclude from it
-    #[arg(long, value_name = "TEXT", value_parser = text)]
-    #[serde(deserialize_with = "texts")]
+    #[arg(long, value_name = "TEXT", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts")]
     pub orient: Vec<String>,
     /// Phase 3: how to choose what to do
-    #[arg(long, value_name = "TEXT", value_parser = text)]
-    #[serde(deserialize_with = "texts")]
+    #[arg(long, value_name = "TEXT", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts")]
     pub decide: Vec<String>,
     /// Phase 4: what to do
-    #[arg(long, value_name = "TEXT", value_parser = text)]
-    #[serde(deserialize_with = "texts")]
+    #[arg(long, value_name = "TEXT", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts")]
     pub act: Vec<String>,
 }
 
@@ -100,7 +100,7 @@ pub struct RunOptions {
     #[command(flatten)]
     pub process: ProcessOptions,
     /// Any command that reads a prompt on its input
-    #[arg(long, value_name = "CMD", conflicts_with = "agent", value_parser = text)]
+    #[arg(long, value_name = "CMD", conflicts_with = "agent", value_parser = parse_text)]
     pub agent_cmd: Option<String>,
     /// Options of the agent itself, after everything else
     #[arg(last = true, value_name = "WORDS", help_heading = None)]
@@ -206,13 +206,15 @@ impl RunArgs {
     }
 }
 
-pub(super) static LOOP: LazyLock<Command> = LazyLock::new(|| built::<LoopArgs>("/crew:loop"));
-pub(super) static RUN: LazyLock<Command> = LazyLock::new(|| built::<RunArgs>("crew run"));
-pub(super) static RESUME: LazyLock<Command> = LazyLock::new(|| built::<ResumeArgs>("crew resume"));
+pub(super) static LOOP: LazyLock<Command> =
+    LazyLock::new(|| build_command::<LoopArgs>("/crew:loop"));
+pub(super) static RUN: LazyLock<Command> = LazyLock::new(|| build_command::<RunArgs>("crew run"));
+pub(super) static RESUME: LazyLock<Command> =
+    LazyLock::new(|| build_command::<ResumeArgs>("crew resume"));
 pub(super) static RESUME_HERE: LazyLock<Command> =
-    LazyLock::new(|| built::<ResumeHereArgs>("/crew:resume"));
+    LazyLock::new(|| build_command::<ResumeHereArgs>("/crew:resume"));
 
-fn built<A: Args>(name: &'static str) -> Command {
+fn build_command<A: Args>(name: &'static str) -> Command {
     let mut command = A::augment_args(Command::new(name)).no_binary_name(true);
     command.build();
     command
@@ -224,7 +226,7 @@ pub(super) fn first_word(text: &str) -> &str {
 }
 
 /// The option of a command that a token names, and the offset of a value that is attached to it.
-pub(super) fn find(
+pub(super) fn find_option(
     command: &'static Command,
     token: &str,
 ) -> Option<(&'static Arg, Option<usize>)> {

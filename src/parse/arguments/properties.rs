@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn parse(raw: &str) -> Result<LoopArgs, UsageError> {
-    super::parse(raw).map(Option::unwrap_or_default)
+    parse_loop(raw).map(Option::unwrap_or_default)
 }
 
 /// Texts made of pieces of the grammar, in any order.
@@ -110,7 +110,7 @@ proptest! {
     ) {
         let option = format!("{hyphens}{name}");
         let unknown = parse(&format!("{before} {option} {after}"));
-        let is_known = find(&LOOP, &option).is_some();
+        let is_known = find_option(&LOOP, &option).is_some();
         prop_assert!(unknown.is_err() || is_known, "{:?}", unknown);
         if let Ok(read) = parse(&format!("{before} --replace {after}")) {
             prop_assert!(read.replace);

@@ -16,7 +16,7 @@ fn typed<A: Args + FromArgMatches>(verb: &'static str, words: &[&str]) -> Result
     let given = [&["crew", verb], words].concat();
     let read = of_shell(given.into_iter().map(OsString::from).collect())?;
     let verb = A::augment_args(Command::new(verb));
-    let told = |error| UsageError::of(&error, "crew run --help");
+    let told = |error| UsageError::from_clap(&error, "crew run --help");
     let matches = Command::new("crew").subcommand(verb).try_get_matches_from(read);
     let matches = matches.map_err(told)?;
     refuse_words_apart(&matches)?;
@@ -181,7 +181,7 @@ fn resume_takes_a_name_limits_and_the_options_of_a_run() {
         resumed(&["k3v9", "-n", "+10", "--agent", "codex", "--detach", "--max-cost=+5"]).unwrap();
     assert_eq!(typed.set.name.as_deref(), Some("k3v9"));
     let limits = typed.set.limits;
-    let changes: Vec<LimitChange> = limits.changes().into_values().collect();
+    let changes: Vec<LimitChange> = limits.limit_changes().into_values().collect();
     assert_eq!(changes, [LimitChange::By(10), LimitChange::By(5_000_000)]);
     assert_eq!(typed.options.process.agent.as_deref(), Some("codex"));
     assert!(typed.options.detach);
@@ -205,8 +205,8 @@ fn what_only_a_start_can_do_is_refused_after_resume() {
 fn moved(limits: &Limits, typed: &str) -> Result<Limits, String> {
     let mut subject = a_loop();
     subject.contract.limits = limits.clone();
-    let set = resume(typed).map_err(|error| error.to_string())?;
-    Ok(changed(&set.set.limits.changes(), &subject, 0))
+    let set = parse_resume(typed).map_err(|error| error.to_string())?;
+    Ok(changed(&set.set.limits.limit_changes(), &subject, 0))
 }
 
 const NO_VALUE: &str = "`--max-iterations <N>` needs a value\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
@@ -252,7 +252,7 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
         });
         assert_eq!(all, expected.map_err(str::to_owned), "{typed}");
     }
-    assert_eq!(resume("k3v9 -n 5").unwrap().set.name.as_deref(), Some("k3v9"));
+    assert_eq!(parse_resume("k3v9 -n 5").unwrap().set.name.as_deref(), Some("k3v9"));
 }
 
 #[test]

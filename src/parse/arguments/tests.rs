@@ -6,7 +6,7 @@ use crate::parse::amounts::{Amount, Limit};
 use crate::parse::settings::options::{LimitOptions, TermOptions};
 
 fn parse(raw: &str) -> Result<LoopArgs, UsageError> {
-    super::parse(raw).map(|read| read.expect("it does not ask for help"))
+    parse_loop(raw).map(|read| read.expect("it does not ask for help"))
 }
 
 fn task(text: &str) -> LoopArgs {
@@ -56,7 +56,7 @@ fn no_task_is_help() {
         reads(raw, none());
     }
     for raw in ["--help", "fix it -h"] {
-        assert_eq!(super::parse(raw), Ok(None));
+        assert_eq!(parse_loop(raw), Ok(None));
     }
     reads("-n 5", iterations(5, none()));
 }
@@ -344,7 +344,7 @@ fn durations_money_and_tokens_have_a_few_spellings() {
         ("--max-tokens 3M", 3_000_000),
     ] {
         let limits = parse(raw).unwrap().limits;
-        let typed: Vec<LimitChange> = limits.changes().into_values().collect();
+        let typed: Vec<LimitChange> = limits.limit_changes().into_values().collect();
         assert_eq!(typed, [LimitChange::To(expected)], "{raw}");
     }
 }
@@ -375,8 +375,8 @@ fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is
 #[test]
 fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
     let read = |raw: &str| {
-        let it = resume(raw).map_err(|error| error.to_string())?;
-        let limits = it.set.limits.changes().into_values();
+        let it = parse_resume(raw).map_err(|error| error.to_string())?;
+        let limits = it.set.limits.limit_changes().into_values();
         let iterations = limits.last().map(|change| format!("{change:?}"));
         Ok::<_, String>([it.set.name, it.answer.tell, iterations].map(Option::unwrap_or_default))
     };

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use clap::Command;
 
 use super::options::{
-    RUN, behind_typographic_dash, find, first_word, is_typographic_dash, takes_value,
+    RUN, behind_typographic_dash, find_option, first_word, is_typographic_dash, takes_value,
 };
 use super::usage::UsageError;
 use super::{OPTIONS_HINT, in_a_session};
-use crate::parse::spelling::shown;
+use crate::parse::spelling::shorten_text;
 
 /// The name of the command these arguments follow.
 const COMMAND: &str = "/crew:loop";
@@ -29,17 +29,17 @@ pub(super) fn is_option(text: &str) -> bool {
 }
 
 /// Reads a task, without its quotes, or plain words up to the next option; and what follows.
-pub(super) fn task(text: &str) -> Result<(String, &str), UsageError> {
+pub(super) fn take_task(text: &str) -> Result<(String, &str), UsageError> {
     match text.chars().next() {
-        Some(quote @ ('"' | '\'')) => quoted(text, quote),
-        _ => words(text),
+        Some(quote @ ('"' | '\'')) => take_quoted(text, quote),
+        _ => take_plain_words(text),
     }
 }
 
-fn quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
+fn take_quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
     let task = |end: usize| {
         is_whole(&text[1..end], quote)?;
-        Ok((unescaped(&text[1..end], quote), &text[end + 1..]))
+        Ok((unescape_quotes(&text[1..end], quote), &text[end + 1..]))
     };
     let (mut escaped, mut partners, mut last) = (0, 0, 0);
     for (offset, _) in text.match_indices(quote).skip(1) {
@@ -63,7 +63,7 @@ fn quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
             "add a double quote where the task ends, or take the first one away",
         ));
     }
-    words(text)
+    take_plain_words(text)
 }
 
 /// Refuses a task that seems to have swallowed an option because its quote was not closed: it
@@ -81,7 +81,7 @@ pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
         open = if opens { open + 1 } else { open.saturating_sub(1) };
     }
     let mut words = task.split_whitespace().filter(|word| open > 0 && word.starts_with("--"));
-    match words.find(|word| find(&RUN, word).is_some()) {
+    match words.find(|word| find_option(&RUN, word).is_some()) {
         Some(word) => {
             let option = word.split('=').next().unwrap_or(word);
             Err(UsageError::new(
@@ -94,9 +94,9 @@ pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
 }
 
 /// The error for text that is apart from the task.
-pub(super) fn apart(text: &str) -> UsageError {
+pub(super) fn apart_from_task(text: &str) -> UsageError {
     UsageError::new(
-        format!("`{}` stands apart from the task", shown(text)),
+        format!("`{}` stands apart from the task", shorten_text(text)),
         "put the whole task in double quotes, and values of several words too",
     )
 }
@@ -107,7 +107,7 @@ fn ends_task(after: &str) -> bool {
     next.is_empty() || (next.len() < after.len() && is_option(next))
 }
 
-fn words(text: &str) -> Result<(String, &str), UsageError> {
+fn take_plain_words(text: &str) -> Result<(String, &str), UsageError> {
     let (task, rest) = text.split_at(words_end(text));
     if first_word(task) == COMMAND {
         return Err(UsageError::new(
@@ -149,7 +149,7 @@ fn quote_end(text: &str) -> Option<usize> {
     let inner = &text[1..];
     let length = inner.find('"')?;
     let is_closed = !inner[length + 1..].starts_with(char::is_alphanumeric);
-    (is_closed && touches(&inner[..length])).then_some(length + 2)
+    (is_closed && quotes_touch(&inner[..length])).then_some(length + 2)
 }
 
 /// The length of the code a text at this offset begins with: up to the next run of as many
@@ -160,12 +160,12 @@ fn code_end(text: &str, offset: usize, last_runs: &HashMap<usize, usize>) -> Opt
     // Without this check a text of unmatched runs would be searched to its end for each of them.
     last_runs.get(&opening).filter(|last| **last > offset)?;
     let (start, length) = runs.find(|(_, length)| *length == opening)?;
-    (opening > 1 || touches(&text[1..start])).then_some(start + length)
+    (opening > 1 || quotes_touch(&text[1..start])).then_some(start + length)
 }
 
 /// Whether quotes would touch what they enclose. A stray one must not pair with the opening quote
 /// of a later option's value and so turn the option into text.
-fn touches(inner: &str) -> bool {
+fn quotes_touch(inner: &str) -> bool {
     !inner.starts_with(char::is_whitespace) && !inner.ends_with(char::is_whitespace)
 }
 
@@ -190,7 +190,7 @@ pub(super) fn take_option<'text>(
     let token = first_word(text);
     refuse_typographic_dash(token)?;
     let after = text[token.len()..].trim_start();
-    let (arg, value) = match find(command, token) {
+    let (arg, value) = match find_option(command, token) {
         Some((arg, Some(start))) => (arg, &text[start..]),
         Some((arg, None)) if takes_value(arg) => (arg, after),
         Some(_) => {
@@ -198,17 +198,17 @@ pub(super) fn take_option<'text>(
             return Ok(after);
         }
         None if !token.starts_with("--") && token.chars().count() > 2 => {
-            let meant =
-                find(command, &format!("-{token}")).map(|_| format!("did you mean -{token}?"));
+            let meant = find_option(command, &format!("-{token}"))
+                .map(|_| format!("did you mean -{token}?"));
             return Err(UsageError::new(
-                format!("unknown option `{}`", shown(token)),
+                format!("unknown option `{}`", shorten_text(token)),
                 meant.unwrap_or_else(|| OPTIONS_HINT.to_owned()),
             ));
         }
         None => {
             let refused = command.clone().try_get_matches_from([token]);
             refused.map_err(|error| in_a_session(&error))?;
-            return Err(apart(token));
+            return Err(apart_from_task(token));
         }
     };
     let name = format!("--{}", arg.get_long().unwrap_or_default());
@@ -220,7 +220,7 @@ pub(super) fn take_option<'text>(
                 format!("add {quote} where the value ends"),
             )
         })?;
-        words.push(format!("{name}={}", unescaped(&value[1..end], quote)));
+        words.push(format!("{name}={}", unescape_quotes(&value[1..end], quote)));
         return Ok(value[end + 1..].trim_start());
     }
     let word = first_word(value);
@@ -242,14 +242,14 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
 }
 
 /// A backslash is literal, except before the quote that encloses the text.
-fn unescaped(text: &str, quote: char) -> String {
+fn unescape_quotes(text: &str, quote: char) -> String {
     text.replace(&format!("\\{quote}"), quote.encode_utf8(&mut [0; 4]))
 }
 
 /// Refuses a typographic dash before the name of an option: clap would take it for text.
 pub(super) fn refuse_typographic_dash(word: &str) -> Result<(), UsageError> {
     let Some(meant) = behind_typographic_dash(first_word(word)) else { return Ok(()) };
-    let name = shown(word.split('=').next().unwrap_or(word));
+    let name = shorten_text(word.split('=').next().unwrap_or(word));
     let cure = if meant.starts_with("--") { "two hyphens" } else { "a hyphen" };
     Err(UsageError::new(
         format!("`{name}` begins with a typographic dash"),

@@ -8,9 +8,9 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::options::{RUN, find};
+use super::options::{RUN, find_option};
 use crate::engine::doctor::shell_word;
-use crate::parse::spelling::shown;
+use crate::parse::spelling::shorten_text;
 
 /// Why the words cannot be obeyed, and what to type instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,17 +36,17 @@ impl UsageError {
     pub fn no_procedure(word: &str, meant: Option<&str>) -> Self {
         let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
         Self::new(
-            format!("there is no procedure `{}`{meant}", shown(word)),
+            format!("there is no procedure `{}`{meant}", shorten_text(word)),
             "crew run --list names them; a task needs at least two words",
         )
     }
 
     /// The error of clap. `help` names the page to read where nothing better can be said.
-    pub fn of(error: &clap::Error, help: &str) -> Self {
-        let typed = |kind| error.get(kind).map(words).unwrap_or_default();
-        let [argument, value] =
-            [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| shown(&typed(kind)));
-        let is_of_run = find(&RUN, &argument).is_some();
+    pub fn from_clap(error: &clap::Error, help: &str) -> Self {
+        let typed = |kind| error.get(kind).map(render_context).unwrap_or_default();
+        let [argument, value] = [ContextKind::InvalidArg, ContextKind::InvalidValue]
+            .map(|kind| shorten_text(&typed(kind)));
+        let is_of_run = find_option(&RUN, &argument).is_some();
         let fault = match error.kind() {
             ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
                 format!("`{argument}` needs a value")
@@ -88,7 +88,7 @@ impl UsageError {
     }
 }
 
-fn words(value: &ContextValue) -> String {
+fn render_context(value: &ContextValue) -> String {
     match value {
         ContextValue::String(word) => word.clone(),
         ContextValue::Strings(words) => words.join(", "),
@@ -122,7 +122,7 @@ pub fn unknown_command(
     };
     let words: Vec<_> = words.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     if word.contains(char::is_whitespace) {
-        let fault = format!("`{}` is a task, not a command", shown(word));
+        let fault = format!("`{}` is a task, not a command", shorten_text(word));
         return Some(UsageError::new(fault, format!("crew run {}", shell_line(&words))));
     }
     let path = if words[0] == "fleet" && word != "fleet" { "fleet " } else { "" };
@@ -141,7 +141,7 @@ pub fn unknown_command(
         }
         (None, _) => format!("crew {path}--help names the commands"),
     };
-    Some(UsageError::new(format!("there is no command `{path}{}`", shown(word)), hint))
+    Some(UsageError::new(format!("there is no command `{path}{}`", shorten_text(word)), hint))
 }
 
 /// The command that was probably meant: one that does the same, or one spelt alike.

@@ -2,44 +2,44 @@
 //! instead.
 
 use crate::parse::amounts::Unit;
-use crate::parse::settings::merge::small;
+use crate::parse::settings::merge::clamp_to_u32;
 
 /// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
 /// pass this character.
 pub(super) const MARK: &str = "\0";
 
 /// A whole number of things.
-pub fn whole(text: &str) -> Result<u32, String> {
-    Unit::Count.read(text).map(small)
+pub fn parse_count(text: &str) -> Result<u32, String> {
+    Unit::Count.parse_text(text).map(clamp_to_u32)
 }
 
 /// At least one.
-pub(super) fn some(text: &str) -> Result<u32, String> {
-    let number = whole(text)?;
+pub(super) fn parse_nonzero(text: &str) -> Result<u32, String> {
+    let number = parse_count(text)?;
     if number == 0 { Err("at least 1".to_owned()) } else { Ok(number) }
 }
 
 /// US dollars, in millionths.
-pub(super) fn dollars(text: &str) -> Result<u64, String> {
-    Unit::Dollars.read(text)
+pub(super) fn parse_dollars(text: &str) -> Result<u64, String> {
+    Unit::Dollars.parse_text(text)
 }
 
 /// A text that is not blank, without its mark.
 ///
 /// # Errors
 /// Where nothing is left to read.
-pub fn text(marked: &str) -> Result<String, String> {
+pub fn parse_text(marked: &str) -> Result<String, String> {
     let text = marked.strip_prefix(MARK).unwrap_or(marked);
     if text.trim().is_empty() { Err("a text".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// An iteration by its number.
-pub fn iteration(text: &str) -> Result<u32, &'static str> {
+pub fn parse_iteration(text: &str) -> Result<u32, &'static str> {
     text.parse().map_err(|_| "the number of an iteration, such as 3")
 }
 
 /// Slurm, by its commands here or on a login node.
-pub fn cluster(text: &str) -> Result<String, &'static str> {
+pub fn parse_cluster(text: &str) -> Result<String, &'static str> {
     let is_host = |host: &str| !host.is_empty() && !host.starts_with('-');
     let is_known = text == "slurm" || text.strip_prefix("slurm:").is_some_and(is_host);
     if is_known { Ok(text.to_owned()) } else { Err("slurm, or slurm:HOST") }
@@ -60,7 +60,7 @@ mod tests {
             ("slurmy", false),
             ("manual", false),
         ] {
-            assert_eq!(cluster(text).is_ok(), is_known, "{text}");
+            assert_eq!(parse_cluster(text).is_ok(), is_known, "{text}");
         }
     }
 }

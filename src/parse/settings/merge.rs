@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use super::options::{KEYS, Key, LoopOptions};
-use super::{CHECK_KEYS, Whose, check_of, parse};
+use super::{CHECK_KEYS, SettingsOwner, check_of, parse_settings};
 use crate::engine::boundary::limits::{LimitChange, LimitName};
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::{
@@ -22,7 +22,7 @@ use crate::engine::record::{
 };
 use crate::engine::text::word;
 use crate::parse::amounts::{Amount, OrOff, Unit, text_of};
-use crate::parse::spelling::shown;
+use crate::parse::spelling::shorten_text;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,7 +58,7 @@ pub struct Sourced<T> {
 
 impl<T> Sourced<T> {
     /// A value of the command that starts the loop.
-    pub fn typed(value: T) -> Self {
+    pub fn from_options(value: T) -> Self {
         Self { value, origin: ValueOrigin::Typed }
     }
 }
@@ -186,26 +186,26 @@ pub struct LogRetention {
 impl Settings {
     /// The limits of a contract.
     pub fn limits(&self) -> Limits {
-        let set = self.options.limits.changes();
+        let set = self.options.limits.limit_changes();
         Limits::of(|limit| match (limit, set.get(&limit)) {
-            (LimitName::MaxWait, _) => amount(self.options.terms.max_wait),
+            (LimitName::MaxWait, _) => amount_or_zero(self.options.terms.max_wait),
             (_, Some(LimitChange::To(number) | LimitChange::By(number))) => *number,
             (_, None) => 0,
         })
     }
 
     /// How much of the logs and snapshots is kept.
-    pub fn keep(&self) -> LogRetention {
+    pub fn log_retention(&self) -> LogRetention {
         let terms = &self.options.terms;
         LogRetention {
-            bytes: amount(terms.keep_logs),
-            snapshots: amount(terms.keep_snapshots),
-            days: amount(terms.keep_days),
+            bytes: amount_or_zero(terms.keep_logs),
+            snapshots: amount_or_zero(terms.keep_snapshots),
+            days: amount_or_zero(terms.keep_days),
         }
     }
 
     /// The promise of a task that names none; `None` if no claim is asked for.
-    pub fn promise(&self) -> Option<Promise> {
+    pub fn default_promise(&self) -> Option<Promise> {
         match &self.options.terms.completion_promise {
             Some(OrOff::On(promise)) => Some(promise.clone()),
             _ => None,
@@ -219,12 +219,12 @@ impl Settings {
 }
 
 /// The number of an amount; 0 if there is none.
-pub fn amount<const UNIT: usize>(amount: Option<Amount<UNIT>>) -> u64 {
+pub fn amount_or_zero<const UNIT: usize>(amount: Option<Amount<UNIT>>) -> u64 {
     amount.map_or(0, |amount| amount.0)
 }
 
 /// A small count.
-pub fn small(number: u64) -> u32 {
+pub fn clamp_to_u32(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -234,24 +234,25 @@ pub fn small(number: u64) -> u32 {
 /// Where crew's own file is broken.
 pub fn built_in() -> Result<Layer, String> {
     let values = KEYS.iter().filter(|key| !key.built_in.is_empty()).map(|key| {
-        let (table, name) = key.parts();
+        let (table, name) = key.split_name();
         format!("{table}.{name} = {}\n", key.built_in)
     });
     let text = values.collect::<String>() + include_str!("built_in.toml");
-    Ok(parse(&text, Path::new("built_in.toml"), Whose::BuiltIn, &[], &|_| true)?.layer)
+    Ok(parse_settings(&text, Path::new("built_in.toml"), SettingsOwner::BuiltIn, &[], &|_| true)?
+        .layer)
 }
 
 /// Reads the variables that are settings; `get` returns the text of one that is set.
 ///
 /// # Errors
 /// One line, with a value that works.
-pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> {
+pub fn parse_variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> {
     let mut layer = Layer::default();
     for (key, variable) in [("account", "CREW_ACCOUNT"), ("max-cost", "CREW_MAX_COST")] {
         let Some(text) = get(variable).map(|text| text.trim().to_owned()) else { continue };
         if key == "max-cost" {
-            let read = Unit::Dollars.read(&text);
-            let found = shown(&text);
+            let read = Unit::Dollars.parse_text(&text);
+            let found = shorten_text(&text);
             read.map_err(|wanted| format!("{variable} takes {wanted}, not `{found}`"))?;
         }
         let origin = ValueOrigin::Environment { variable };
@@ -264,13 +265,13 @@ pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> 
 ///
 /// # Errors
 /// Where values that were taken one by one cannot be read together.
-pub fn merge(layers: &Layers, procedure: Option<&str>) -> Result<Settings, String> {
+pub fn merge_layers(layers: &Layers, procedure: Option<&str>) -> Result<Settings, String> {
     let mut laid = Layer::default();
     // A model, an account or arguments for one agent are an error for another: they are meant for
     // the agent in force in the tier that gives them.
     let mut meant_for = BTreeMap::new();
     let mut lay = |laid: &mut Layer, tier: &Layer| {
-        *laid = tier.over(laid);
+        *laid = tier.lay_over(laid);
         for key in ["model", "account", "args"] {
             if tier.values.contains_key(&key) {
                 meant_for.insert(key, laid.value("agent").cloned());
@@ -288,10 +289,10 @@ pub fn merge(layers: &Layers, procedure: Option<&str>) -> Result<Settings, Strin
     lay(&mut laid, &environment);
     let of_files = std::mem::take(&mut laid.checks);
     lay(&mut laid, &layers.typed);
-    laid.checks = added(&layers.typed.checks, of_files);
+    laid.checks = merge_checks(&layers.typed.checks, of_files);
     let mut notes = Vec::new();
     if let Some(ceiling) = ceiling
-        && laid.value("max-cost").is_some_and(|it| exceeds(it, &ceiling.value))
+        && laid.value("max-cost").is_some_and(|it| exceeds_ceiling(it, &ceiling.value))
     {
         if let Some(typed) = layers.typed.value("max-cost") {
             let [typed, most] = [typed, &ceiling.value].map(text_of);
@@ -312,8 +313,9 @@ pub fn merge(layers: &Layers, procedure: Option<&str>) -> Result<Settings, Strin
 }
 
 /// Whether a cost is above a ceiling; 0 is none.
-fn exceeds(cost: &Value, ceiling: &Value) -> bool {
-    let [cost, ceiling] = [cost, ceiling].map(|it| Unit::Dollars.of(it).unwrap_or_default());
+fn exceeds_ceiling(cost: &Value, ceiling: &Value) -> bool {
+    let [cost, ceiling] =
+        [cost, ceiling].map(|it| Unit::Dollars.parse_value(it).unwrap_or_default());
     ceiling != 0 && (cost == 0 || cost > ceiling)
 }
 
@@ -322,8 +324,8 @@ impl Layer {
     ///
     /// # Errors
     /// Where a limit adds to what a loop does not have yet.
-    pub fn typed(options: &LoopOptions) -> Result<Self, String> {
-        let changes = options.limits.changes();
+    pub fn from_options(options: &LoopOptions) -> Result<Self, String> {
+        let changes = options.limits.limit_changes();
         let added = changes.iter().find(|(_, change)| matches!(change, LimitChange::By(_)));
         if let Some((limit, _)) = added {
             let limit = word(limit);
@@ -332,16 +334,16 @@ impl Layer {
             ));
         }
         let all = toml::Table::try_from(options).map_err(|error| error.to_string())?;
-        let typed = |key: &Key| Some((key.name, Sourced::typed(all.get(key.name)?.clone())));
+        let typed = |key: &Key| Some((key.name, Sourced::from_options(all.get(key.name)?.clone())));
         let values = KEYS.iter().filter_map(typed).collect();
         let mut layer = Self { values, ..Self::default() };
         if options.terms.no_promise {
-            layer.values.insert("completion-promise", Sourced::typed(Value::Boolean(false)));
+            layer.values.insert("completion-promise", Sourced::from_options(Value::Boolean(false)));
         }
         for key in CHECK_KEYS {
             let commands = all.get(key).and_then(Value::as_array).into_iter().flatten();
             let checks = commands.filter_map(Value::as_str).map(|run| check_of(key, run));
-            layer.checks.extend(checks.map(Sourced::typed));
+            layer.checks.extend(checks.map(Sourced::from_options));
         }
         Ok(layer)
     }
@@ -352,45 +354,48 @@ impl Layer {
     }
 
     /// Its values in the order of display.
-    pub fn in_order(&self) -> impl Iterator<Item = (&'static Key, &Sourced<Value>)> {
+    pub fn values_as_listed(&self) -> impl Iterator<Item = (&'static Key, &Sourced<Value>)> {
         KEYS.iter().filter_map(|key| Some((key, self.values.get(key.name)?)))
     }
 
     /// Lays this tier over all lower ones.
-    fn over(&self, lower: &Self) -> Self {
+    fn lay_over(&self, lower: &Self) -> Self {
         let is_new = |glob: &&Sourced<_>| self.protect.iter().all(|own| own.value != glob.value);
         let kept = lower.protect.iter().filter(is_new);
-        let mut procedures = with(&lower.procedures, &self.procedures);
+        let mut procedures = merge_maps(&lower.procedures, &self.procedures);
         for (name, own) in &self.procedures {
             if let Some(theirs) = lower.procedures.get(name) {
-                procedures.insert(name.clone(), own.over(theirs));
+                procedures.insert(name.clone(), own.lay_over(theirs));
             }
         }
         Self {
-            values: with(&lower.values, &self.values),
+            values: merge_maps(&lower.values, &self.values),
             checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |check| check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
             reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |it| it.on),
-            agents: with(&lower.agents, &self.agents),
+            agents: merge_maps(&lower.agents, &self.agents),
             procedures,
-            executors: with(&lower.executors, &self.executors),
+            executors: merge_maps(&lower.executors, &self.executors),
         }
     }
 }
 
 impl Sourced<ProcedureSettings> {
     /// Lays a procedure over that of a lower tier, which is never dropped whole.
-    fn over(&self, lower: &Self) -> Self {
+    fn lay_over(&self, lower: &Self) -> Self {
         let (own, theirs) = (&self.value, &lower.value);
-        let recipe = Recipe(with(&theirs.recipe.0, &own.recipe.0));
+        let recipe = Recipe(merge_maps(&theirs.recipe.0, &own.recipe.0));
         let description = own.description.clone().or_else(|| theirs.description.clone());
-        let terms = own.terms.over(&theirs.terms);
+        let terms = own.terms.lay_over(&theirs.terms);
         let value = ProcedureSettings { description, recipe, terms };
         Self { value, origin: self.origin.clone() }
     }
 }
 
-fn with<K: Ord + Clone, V: Clone>(base: &BTreeMap<K, V>, upper: &BTreeMap<K, V>) -> BTreeMap<K, V> {
+fn merge_maps<K: Ord + Clone, V: Clone>(
+    base: &BTreeMap<K, V>,
+    upper: &BTreeMap<K, V>,
+) -> BTreeMap<K, V> {
     let both = base.iter().chain(upper);
     both.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
@@ -413,7 +418,7 @@ fn by_kind<K: PartialEq, V: Clone>(
 }
 
 /// Typed checks and those of the files, in the order of roles; one that both name is kept as typed.
-fn added(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
+fn merge_checks(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
     let key = |check: &Sourced<Check>| (check.value.role, check.value.run.clone());
     let more = of_files.into_iter().filter(|it| typed.iter().all(|own| key(own) != key(it)));
     let mut all: Vec<_> = typed.iter().cloned().chain(more).collect();

@@ -28,17 +28,17 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 pub use self::merge::LogRetention;
 use self::merge::{AgentEntry, ExecutorEntry, Layer, ProcedureSettings, Sourced, ValueOrigin};
 use self::options::{KEYS, Key, LoopOptions};
-use super::fragment::{IsThere, fragment};
-use super::spelling::{expected, nearest, shown};
+use super::fragment::{IsThere, parse_fragment};
+use super::spelling::{describe_expected, find_nearest, shorten_text};
 use crate::engine::boundary::protect;
 use crate::engine::record::{Check, Fragment, LoopMoment, Phase, Reaction, Role};
 use crate::engine::text::{is_word_of, words_of};
-use crate::parse::amounts::{Seconds, texts};
+use crate::parse::amounts::{Seconds, deserialize_texts};
 use crate::parse::placeholders;
 
 /// The content of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Read {
+pub struct ParsedSettings {
     pub layer: Layer,
     /// Keys that were ignored: one sentence each.
     pub warnings: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Read {
 
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum SettingsOwner {
     /// crew's own.
     BuiltIn,
     /// The user's own.
@@ -58,20 +58,20 @@ pub enum Whose {
 
 /// Parses the settings file at `path`. `outputs` are the formats of an agent's output that can be
 /// read; `is_there` says whether a path is an existing file. The error has one line for each fault.
-pub fn parse(
+pub fn parse_settings(
     text: &str,
     path: &Path,
-    whose: Whose,
+    whose: SettingsOwner,
     outputs: &[&'static str],
     is_there: IsThere<'_>,
-) -> Result<Read, String> {
-    let read = Read::default();
+) -> Result<ParsedSettings, String> {
+    let read = ParsedSettings::default();
     let mut reader = Reader { text, path, whose, outputs, is_there, read, faults: Vec::new() };
     match DeTable::parse(text) {
-        Ok(table) => reader.root(table.get_ref()),
+        Ok(table) => reader.read_root(table.get_ref()),
         Err(error) => {
-            let (at, what) = broken(text, &error);
-            reader.fault(&at, what);
+            let (at, what) = locate_syntax_error(text, &error);
+            reader.report_fault(&at, what);
         }
     }
     let Reader { read, faults, .. } = reader;
@@ -79,12 +79,12 @@ pub fn parse(
 }
 
 /// Where a text stops being TOML, and why.
-pub fn broken(text: &str, error: &toml::de::Error) -> (Range<usize>, String) {
+pub fn locate_syntax_error(text: &str, error: &toml::de::Error) -> (Range<usize>, String) {
     let at = error.span().unwrap_or_default();
     let why: Vec<&str> = error.message().lines().map(str::trim).collect();
     let what = match why.join("; ").as_str() {
         "duplicate key" => {
-            let key = shown(text.get(at.clone()).unwrap_or_default());
+            let key = shorten_text(text.get(at.clone()).unwrap_or_default());
             format!("{key} is given twice: keep one of them")
         }
         why => format!("this is not TOML: {why}"),
@@ -93,7 +93,7 @@ pub fn broken(text: &str, error: &toml::de::Error) -> (Range<usize>, String) {
 }
 
 /// The number of the line at which a part of a text begins, counted from 1.
-pub fn line(text: &str, at: &Range<usize>) -> usize {
+pub fn line_number(text: &str, at: &Range<usize>) -> usize {
     text.get(..at.start).unwrap_or(text).matches('\n').count() + 1
 }
 
@@ -104,7 +104,7 @@ type Value<'text> = Spanned<DeValue<'text>>;
 pub type Item<'text> = (&'text KeyText<'text>, &'text Value<'text>);
 
 /// The items of a table in the order of the file; the crate returns them sorted by key.
-pub fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
+pub fn items_as_written<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
@@ -142,44 +142,44 @@ struct CommandEntry {
 }
 
 #[derive(Deserialize)]
-struct Texts(#[serde(deserialize_with = "texts")] Vec<String>);
+struct Texts(#[serde(deserialize_with = "deserialize_texts")] Vec<String>);
 
 struct Reader<'text> {
     text: &'text str,
     path: &'text Path,
-    whose: Whose,
+    whose: SettingsOwner,
     outputs: &'text [&'static str],
     is_there: IsThere<'text>,
-    read: Read,
+    read: ParsedSettings,
     faults: Vec<String>,
 }
 
 impl Reader<'_> {
-    fn origin(&self, at: &Range<usize>) -> ValueOrigin {
+    fn origin_at(&self, at: &Range<usize>) -> ValueOrigin {
         match self.whose {
-            Whose::BuiltIn => ValueOrigin::BuiltIn,
-            _ => ValueOrigin::File { path: self.path.to_owned(), line: line(self.text, at) },
+            SettingsOwner::BuiltIn => ValueOrigin::BuiltIn,
+            _ => ValueOrigin::File { path: self.path.to_owned(), line: line_number(self.text, at) },
         }
     }
 
-    fn sourced<T>(&self, at: &Range<usize>, value: T) -> Sourced<T> {
-        Sourced { value, origin: self.origin(at) }
+    fn with_origin<T>(&self, at: &Range<usize>, value: T) -> Sourced<T> {
+        Sourced { value, origin: self.origin_at(at) }
     }
 
-    fn fault(&mut self, at: &Range<usize>, what: impl Display) {
-        self.faults.push(format!("{}: {what}", self.origin(at)));
+    fn report_fault(&mut self, at: &Range<usize>, what: impl Display) {
+        self.faults.push(format!("{}: {what}", self.origin_at(at)));
     }
 
-    fn warn(&mut self, at: &Range<usize>, what: &str) {
-        self.read.warnings.push(format!("{}: {what}", self.origin(at)));
+    fn warn_at(&mut self, at: &Range<usize>, what: &str) {
+        self.read.warnings.push(format!("{}: {what}", self.origin_at(at)));
     }
 
     /// "LINE: WHY", with the line that a value stands in.
-    fn refuse(&mut self, at: &Range<usize>, why: &str) {
+    fn refuse_value(&mut self, at: &Range<usize>, why: &str) {
         let begin = self.text.get(..at.start).and_then(|before| before.rfind('\n'));
         let rest = self.text.get(begin.map_or(0, |end| end + 1)..).unwrap_or_default();
-        let line = shown(rest.lines().next().unwrap_or_default().trim());
-        self.fault(at, format!("{line}: {why}"));
+        let line = shorten_text(rest.lines().next().unwrap_or_default().trim());
+        self.report_fault(at, format!("{line}: {why}"));
     }
 
     /// A value; a wrong type is a fault, and keys that it does not take are warnings: `place` is
@@ -196,52 +196,59 @@ impl Reader<'_> {
             let table = value.get_ref().as_table();
             let named = table.and_then(|table| table.get_key_value(name.as_str()));
             let at = named.map_or(value.span(), |(key, _)| key.span());
-            self.unknown(&at, &name, place, &words_of(known).collect::<Vec<_>>());
+            self.warn_unknown(&at, &name, place, &words_of(known).collect::<Vec<_>>());
         }
         let refused = |error: toml::de::Error| {
-            self.refuse(&error.span().unwrap_or_else(|| value.span()), &expected(&error));
+            self.refuse_value(
+                &error.span().unwrap_or_else(|| value.span()),
+                &describe_expected(&error),
+            );
         };
         read.map_err(refused).ok()
     }
 
     /// A value that is not a table with keys of its own.
-    fn value<T: DeserializeOwned>(&mut self, value: &Value<'_>) -> Option<T> {
+    fn read_value<T: DeserializeOwned>(&mut self, value: &Value<'_>) -> Option<T> {
         self.table_of(value, ("", ""))
     }
 
     /// Warns of a key that is not one of `known`, and says where it may belong. A check that is
     /// passed over would let a loop end unchecked, so that is a fault.
-    fn unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
-        let (key, name) = (shown(key), key.replace('_', "-"));
+    fn warn_unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
+        let (key, name) = (shorten_text(key), key.replace('_', "-"));
         let is_check = CHECK_KEYS.contains(&&*name);
         let home = match &*name {
-            name if is_check || Key::find("loop", name).is_some() => "[loop]",
+            name if is_check || Key::find_in_table("loop", name).is_some() => "[loop]",
             name if is_word_of(CHECK, name) => "[[check]]",
             _ => table,
         };
-        let guess = match nearest(&key, known) {
+        let guess = match find_nearest(&key, known) {
             _ if home != table => format!(": it belongs under {home}"),
             Some(meant) => format!(": did you mean `{meant}`?"),
             None => ", ignored".to_owned(),
         };
         let place = if table.is_empty() { String::new() } else { format!(" in {table}") };
         let what = format!("unknown key `{key}`{place}{guess}");
-        if is_check && home != table { self.fault(at, what) } else { self.warn(at, &what) }
+        if is_check && home != table {
+            self.report_fault(at, what);
+        } else {
+            self.warn_at(at, &what);
+        }
     }
 
-    fn root(&mut self, root: &DeTable<'_>) {
+    fn read_root(&mut self, root: &DeTable<'_>) {
         let mut layer = Layer::default();
-        for (key, value) in in_order(root) {
+        for (key, value) in items_as_written(root) {
             match (key.get_ref().as_ref(), value.get_ref()) {
                 ("check", DeValue::Array(checks)) => {
-                    checks.iter().for_each(|it| self.check(&mut layer, it));
+                    checks.iter().for_each(|it| self.read_check(&mut layer, it));
                 }
-                ("check", _) => self.fault(&key.span(), NO_CHECKS),
+                ("check", _) => self.report_fault(&key.span(), NO_CHECKS),
                 (name, DeValue::Table(table)) if TABLES.contains(&name) => {
-                    self.table(&mut layer, name, table);
+                    self.read_table(&mut layer, name, table);
                 }
                 (name, _) if TABLES.contains(&name) => self.no_table(key, name),
-                (name, _) => self.unknown(&key.span(), name, "", &TABLES),
+                (name, _) => self.warn_unknown(&key.span(), name, "", &TABLES),
             }
         }
         self.read.layer = layer;
@@ -250,27 +257,27 @@ impl Reader<'_> {
     /// "NAME is a table".
     fn no_table(&mut self, key: &KeyText<'_>, name: &str) {
         let what = format!("{name} is a table: write its keys under a line [{name}]");
-        self.fault(&key.span(), what);
+        self.report_fault(&key.span(), what);
     }
 
-    fn table(&mut self, layer: &mut Layer, name: &str, table: &DeTable<'_>) {
-        for (key, value) in in_order(table) {
+    fn read_table(&mut self, layer: &mut Layer, name: &str, table: &DeTable<'_>) {
+        for (key, value) in items_as_written(table) {
             match name {
                 // A project must not prune the logs of every loop on this machine, and not say
                 // where jobs run.
-                "keep" | "executor" if self.whose == Whose::Projects => {
+                "keep" | "executor" if self.whose == SettingsOwner::Projects => {
                     let what =
                         format!("[{name}] counts only in your own settings file; ignored here");
-                    return self.warn(&key.span(), &what);
+                    return self.warn_at(&key.span(), &what);
                 }
-                "executor" => self.executor(layer, key, value),
-                "agents" => self.agent(layer, key, value),
-                "procedures" => self.procedure(layer, key, value),
-                "on" => self.reactions(layer, key, value),
-                _ if self.term(layer, name, (key, value)) => {}
+                "executor" => self.read_executor(layer, key, value),
+                "agents" => self.read_agent(layer, key, value),
+                "procedures" => self.read_procedure(layer, key, value),
+                "on" => self.read_reactions(layer, key, value),
+                _ if self.read_term(layer, name, (key, value)) => {}
                 _ => {
                     let known = names_in(name);
-                    self.unknown(&key.span(), key.get_ref(), &format!("[{name}]"), &known);
+                    self.warn_unknown(&key.span(), key.get_ref(), &format!("[{name}]"), &known);
                 }
             }
         }
@@ -278,43 +285,43 @@ impl Reader<'_> {
 
     /// Reads a key of `table`; `false` if the table has no key of this name. A procedure holds what
     /// `[loop]` holds.
-    fn term(&mut self, layer: &mut Layer, table: &str, (name, value): Item<'_>) -> bool {
+    fn read_term(&mut self, layer: &mut Layer, table: &str, (name, value): Item<'_>) -> bool {
         let (name, at) = (name.get_ref().replace('_', "-"), value.span());
         if table == "loop" && CHECK_KEYS.contains(&&*name) {
-            for run in self.texts(value) {
+            for run in self.read_texts(value) {
                 if self.is_command(value, &run) {
-                    layer.checks.push(self.sourced(&at, check_of(&name, &run)));
+                    layer.checks.push(self.with_origin(&at, check_of(&name, &run)));
                 }
             }
             return true;
         }
-        let Some(key) = Key::find(table, &name) else { return false };
+        let Some(key) = Key::find_in_table(table, &name) else { return false };
         if key.name == "protect" {
-            for glob in self.texts(value) {
+            for glob in self.read_texts(value) {
                 match protect::glob(&glob) {
-                    Ok(_) => layer.protect.push(self.sourced(&at, glob)),
-                    Err(wanted) => self.refuse(&value.span(), &format!("expected {wanted}")),
+                    Ok(_) => layer.protect.push(self.with_origin(&at, glob)),
+                    Err(wanted) => self.refuse_value(&value.span(), &format!("expected {wanted}")),
                 }
             }
             return true;
         }
-        let Some(read) = self.value::<toml::Value>(value) else { return true };
+        let Some(read) = self.read_value::<toml::Value>(value) else { return true };
         if let toml::Value::String(text) = &read
             && (text.trim().is_empty() || text.contains('\0') || text.starts_with('-'))
         {
-            self.refuse(&value.span(), "expected a text that is not blank and no option");
+            self.refuse_value(&value.span(), "expected a text that is not blank and no option");
             return true;
         }
         let alone = toml::Table::from_iter([(key.name.to_owned(), read.clone())]);
         match LoopOptions::deserialize(alone) {
-            Ok(_) => drop(layer.values.insert(key.name, self.sourced(&at, read))),
-            Err(error) => self.refuse(&at, &expected(&error)),
+            Ok(_) => drop(layer.values.insert(key.name, self.with_origin(&at, read))),
+            Err(error) => self.refuse_value(&at, &describe_expected(&error)),
         }
         true
     }
 
-    fn texts(&mut self, value: &Value<'_>) -> Vec<String> {
-        self.value(value).map(|Texts(texts)| texts).unwrap_or_default()
+    fn read_texts(&mut self, value: &Value<'_>) -> Vec<String> {
+        self.read_value(value).map(|Texts(texts)| texts).unwrap_or_default()
     }
 
     /// Whether a text can be run; if not, that is a fault. Detection at every start would run
@@ -325,70 +332,70 @@ impl Reader<'_> {
             run if run.trim().is_empty() || run.contains('\0') => "expected a command",
             _ => return true,
         };
-        self.refuse(&value.span(), why);
+        self.refuse_value(&value.span(), why);
         false
     }
 
-    fn check(&mut self, layer: &mut Layer, value: &Value<'_>) {
+    fn read_check(&mut self, layer: &mut Layer, value: &Value<'_>) {
         let at = value.span();
         if value.get_ref().as_table().is_none() {
-            return self.fault(&at, NO_CHECKS);
+            return self.report_fault(&at, NO_CHECKS);
         }
         let Some(entry) = self.table_of::<CommandEntry>(value, ("[[check]]", CHECK)) else {
             return;
         };
         let role = entry.role.unwrap_or(Role::Verify);
         if entry.no_worse && role != Role::Verify {
-            return self.fault(&at, "only a `verify` can be no-worse");
+            return self.report_fault(&at, "only a `verify` can be no-worse");
         }
         let mut check = Check::new(entry.run, role);
         check.timeout_s = entry.timeout.map_or(check.timeout_s, |time| time.0);
         if check.timeout_s == 0 || !(0..=255).contains(&entry.success_exit_code) {
             let what = "a timeout is at least a second, and an exit code is from 0 to 255";
-            return self.fault(&at, what);
+            return self.report_fault(&at, what);
         }
         if self.is_command(value, &check.run) {
             check.success_exit_code = entry.success_exit_code;
             check.no_worse = entry.no_worse;
-            layer.checks.push(self.sourced(&at, check));
+            layer.checks.push(self.with_origin(&at, check));
         }
     }
 
-    fn reactions(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
+    fn read_reactions(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let Some(on) = LoopMoment::ALL.into_iter().find(|on| on.label() == name) else {
             let known = LoopMoment::ALL.map(LoopMoment::label);
-            return self.unknown(&key.span(), name, "[on]", &known);
+            return self.warn_unknown(&key.span(), name, "[on]", &known);
         };
         match value.get_ref().as_array() {
-            Some(list) => list.iter().for_each(|it| self.reaction(layer, on, it)),
-            None => self.reaction(layer, on, value),
+            Some(list) => list.iter().for_each(|it| self.read_reaction(layer, on, it)),
+            None => self.read_reaction(layer, on, value),
         }
     }
 
     /// A command, or a table with a command and its timeout.
-    fn reaction(&mut self, layer: &mut Layer, on: LoopMoment, value: &Value<'_>) {
+    fn read_reaction(&mut self, layer: &mut Layer, on: LoopMoment, value: &Value<'_>) {
         let entry = if value.get_ref().is_table() {
             self.table_of(value, (&format!("[on] {}", on.label()), REACTION))
         } else {
-            self.value(value).map(|run| CommandEntry { run, ..CommandEntry::default() })
+            self.read_value(value).map(|run| CommandEntry { run, ..CommandEntry::default() })
         };
         let Some(CommandEntry { run, timeout, .. }) = entry else { return };
         let timeout_s = timeout.map_or(REACTION_TIMEOUT_S, |time| time.0);
         if timeout_s == 0 {
-            return self.refuse(&value.span(), "expected a timeout of at least a second");
+            return self.refuse_value(&value.span(), "expected a timeout of at least a second");
         }
         if self.is_command(value, &run) {
-            layer.reactions.push(self.sourced(&value.span(), Reaction { on, run, timeout_s }));
+            layer.reactions.push(self.with_origin(&value.span(), Reaction { on, run, timeout_s }));
         }
     }
 
-    fn agent(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
+    fn read_agent(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let place = format!("agents.{name}");
         if !is_one_word(name) {
             let what = "the name of an agent is one word: [agents.mine]";
-            return self.fault(&key.span(), what);
+            return self.report_fault(&key.span(), what);
         }
         if !value.get_ref().is_table() {
             return self.no_table(key, &place);
@@ -408,20 +415,20 @@ impl Reader<'_> {
         } else if entry.to_string().contains("\\u0000") {
             "a value holds a NUL character"
         } else {
-            layer.agents.insert(name.to_owned(), self.sourced(&key.span(), entry));
+            layer.agents.insert(name.to_owned(), self.with_origin(&key.span(), entry));
             return;
         };
-        self.fault(&key.span(), format!("{place}: {why}"));
+        self.report_fault(&key.span(), format!("{place}: {why}"));
     }
 
-    fn executor(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
+    fn read_executor(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let place = format!("executor.{name}");
         // The other names mean what crew knows by itself.
         if !is_branch(name) || name == "local" || name.starts_with("slurm") || name.contains(':') {
             let what =
                 "the name of an executor is one word, and not local or slurm: [executor.k8s]";
-            return self.fault(&key.span(), what);
+            return self.report_fault(&key.span(), what);
         }
         let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
         let shown = format!("[{place}]");
@@ -434,61 +441,61 @@ impl Reader<'_> {
             ("status", &entry.status, &["job"]),
             ("cancel", &entry.cancel, &["job"]),
         ] {
-            if let Err(why) = placeholders::check(command, known) {
+            if let Err(why) = placeholders::check_placeholders(command, known) {
                 let at = table.get(key).map_or(value.span(), Spanned::span);
-                self.refuse(&at, &why);
+                self.refuse_value(&at, &why);
             }
         }
         if self.faults.len() == before {
-            layer.executors.insert(name.to_owned(), self.sourced(&key.span(), entry));
+            layer.executors.insert(name.to_owned(), self.with_origin(&key.span(), entry));
         }
     }
 
-    fn procedure(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
+    fn read_procedure(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let place = format!("procedures.{name}");
         if !is_one_word(name) {
             let what = "the name of a procedure is one word: [procedures.nightly]";
-            return self.fault(&key.span(), what);
+            return self.report_fault(&key.span(), what);
         }
         let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
         let mut procedure = ProcedureSettings::default();
-        for (key, value) in in_order(table) {
+        for (key, value) in items_as_written(table) {
             let name = key.get_ref().as_ref();
             if let Some(phase) = Phase::ALL.into_iter().find(|phase| phase.label() == name) {
-                for text in self.texts(value) {
-                    let fragment = self.fragment(value, &text);
+                for text in self.read_texts(value) {
+                    let fragment = self.read_fragment(value, &text);
                     procedure.recipe.0.entry(phase).or_default().extend(fragment);
                 }
             } else if name == "description" {
-                procedure.description = self.value(value);
-            } else if !self.term(&mut procedure.terms, "loop", (key, value)) {
+                procedure.description = self.read_value(value);
+            } else if !self.read_term(&mut procedure.terms, "loop", (key, value)) {
                 let phases = Phase::ALL.map(Phase::label);
                 let known = [&["description"], &phases[..], &names_in("loop")].concat();
-                self.unknown(&key.span(), name, &format!("[{place}]"), &known);
+                self.warn_unknown(&key.span(), name, &format!("[{place}]"), &known);
             }
         }
-        layer.procedures.insert(name.to_owned(), self.sourced(&key.span(), procedure));
+        layer.procedures.insert(name.to_owned(), self.with_origin(&key.span(), procedure));
     }
 
-    fn fragment(&mut self, value: &Value<'_>, text: &str) -> Option<Fragment> {
+    fn read_fragment(&mut self, value: &Value<'_>, text: &str) -> Option<Fragment> {
         // Paths are relative to the file's folder. A project's is `.claude` in its checkout.
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let checkout = folder.parent().unwrap_or(Path::new(""));
-        let is_projects = self.whose == Whose::Projects;
-        let found = match fragment(text, folder, self.is_there) {
+        let is_projects = self.whose == SettingsOwner::Projects;
+        let found = match parse_fragment(text, folder, self.is_there) {
             Ok(Fragment::File(file)) if is_projects && !file.starts_with(checkout) => {
                 Err("a file of this checkout")
             }
             found => found,
         };
-        found.map_err(|wanted| self.refuse(&value.span(), &format!("expected {wanted}"))).ok()
+        found.map_err(|wanted| self.refuse_value(&value.span(), &format!("expected {wanted}"))).ok()
     }
 }
 
 /// The names of the keys that a table may hold.
 fn names_in(table: &str) -> Vec<&'static str> {
-    let names = KEYS.iter().map(Key::parts).filter(|(of, _)| *of == table);
+    let names = KEYS.iter().map(Key::split_name).filter(|(of, _)| *of == table);
     let checks = CHECK_KEYS.into_iter().filter(|_| table == "loop");
     names.map(|(_, name)| name).chain(checks).collect()
 }

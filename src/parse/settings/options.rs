@@ -14,9 +14,9 @@ use crate::engine::test_changes::TestChanges;
 use crate::engine::test_changes::trial::Prove;
 use crate::engine::text::word;
 use crate::parse::amounts::{
-    Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, texts,
+    Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, deserialize_texts,
 };
-use crate::parse::arguments::text;
+use crate::parse::arguments::parse_text;
 
 /// The headings of the options in a page of help.
 pub const START: &str = "Start";
@@ -94,29 +94,29 @@ pub struct TermOptions {
     /// Must pass before a claim counts (auto finds a command)
     ///
     /// May be repeated. auto is the test command found here.
-    #[arg(long, value_name = "CMD", value_parser = text)]
-    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[arg(long, value_name = "CMD", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<String>,
     /// Like --verify, and also runs after every iteration
-    #[arg(long, value_name = "CMD", value_parser = text)]
-    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[arg(long, value_name = "CMD", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub gate: Vec<String>,
     /// Ends the loop when it passes; no claim needed
-    #[arg(long, value_name = "CMD", value_parser = text)]
-    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[arg(long, value_name = "CMD", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub until: Vec<String>,
     /// Like --verify; tests that failed before may still fail
     ///
     /// Passes also when no test fails that passed at the start. May be repeated.
-    #[arg(long, value_name = "CMD", value_parser = text)]
-    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[arg(long, value_name = "CMD", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub no_worse: Vec<String>,
     /// The lowest proof that completes it: checked or proven
     ///
     /// checked: a check had failed and now passes.
     #[arg(long, value_name = "PROOF", hide_possible_values = true)]
     #[arg(value_parser = one_of(Proof::REQUIRED))]
-    #[serde(deserialize_with = "required")]
+    #[serde(deserialize_with = "deserialize_required")]
     pub require: Option<Proof>,
     /// Before it completes, run the checks without the work
     ///
@@ -143,8 +143,8 @@ pub struct TermOptions {
     /// Tests or settings that are the task: a glob
     ///
     /// Changes to these tests and check settings count as work.
-    #[arg(long, value_name = "GLOB", help_heading = CLAIMS, value_parser = text)]
-    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[arg(long, value_name = "GLOB", help_heading = CLAIMS, value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub may_change: Vec<String>,
     /// The time limit of all that runs in the scratch folder; 0 = no limit.
     #[arg(skip)]
@@ -154,11 +154,11 @@ pub struct TermOptions {
     pub setup: Option<String>,
     /// Globs of paths that are tests, in addition to those known by their names.
     #[arg(skip)]
-    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
     /// Globs of paths that the agent must not change.
     #[arg(skip)]
-    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
     /// Whether your terminal shows notices.
     #[arg(skip)]
@@ -187,14 +187,14 @@ pub struct TermOptions {
 #[serde(rename_all = "kebab-case", default)]
 pub struct ProcessOptions {
     /// The agent's name: one that crew knows, or yours
-    #[arg(long, value_name = "NAME", value_parser = text)]
+    #[arg(long, value_name = "NAME", value_parser = parse_text)]
     pub agent: Option<String>,
     /// Who takes over at a limit of its account
-    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', value_parser = text)]
-    #[serde(deserialize_with = "texts", skip_serializing_if = "Vec::is_empty")]
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
     /// The agent's model
-    #[arg(long, value_name = "MODEL", value_parser = text)]
+    #[arg(long, value_name = "MODEL", value_parser = parse_text)]
     pub model: Option<String>,
     /// Permissions: accept-edits, default, auto, bypass
     ///
@@ -248,7 +248,7 @@ pub struct ProcessOptions {
 }
 
 /// A proof that a loop may require.
-fn required<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Proof>, D::Error> {
+fn deserialize_required<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Proof>, D::Error> {
     let proof = Proof::deserialize(source)?;
     let is_one = Proof::REQUIRED.contains(&proof);
     is_one.then_some(Some(proof)).ok_or_else(|| D::Error::custom("expected checked or proven"))
@@ -266,8 +266,8 @@ pub fn one_of<T: Serialize + Copy + Send + Sync + 'static, const N: usize>(
 
 impl LimitOptions {
     /// What was typed, by the limit.
-    pub fn changes(&self) -> LimitChanges {
-        fn change<const UNIT: usize>(limit: Option<Limit<UNIT>>) -> Option<LimitChange> {
+    pub fn limit_changes(&self) -> LimitChanges {
+        fn limit_change<const UNIT: usize>(limit: Option<Limit<UNIT>>) -> Option<LimitChange> {
             let Limit { amount, adds } = limit?;
             Some(if adds { LimitChange::By(amount.0) } else { LimitChange::To(amount.0) })
         }
@@ -275,12 +275,12 @@ impl LimitOptions {
         let Self { max_iterations, max_duration, max_cost, max_tokens, failure_threshold, stall } =
             *self;
         let all = [
-            (LimitName::MaxIterations, change(max_iterations)),
-            (LimitName::FailureThreshold, change(failure_threshold)),
-            (LimitName::Stall, change(stall)),
-            (LimitName::MaxDuration, change(max_duration)),
-            (LimitName::MaxCost, change(max_cost)),
-            (LimitName::MaxTokens, change(max_tokens)),
+            (LimitName::MaxIterations, limit_change(max_iterations)),
+            (LimitName::FailureThreshold, limit_change(failure_threshold)),
+            (LimitName::Stall, limit_change(stall)),
+            (LimitName::MaxDuration, limit_change(max_duration)),
+            (LimitName::MaxCost, limit_change(max_cost)),
+            (LimitName::MaxTokens, limit_change(max_tokens)),
         ];
         all.into_iter().filter_map(|(limit, change)| Some((limit, change?))).collect()
     }
@@ -381,26 +381,27 @@ pub const KEYS: [Key; 37] = {
 
 impl Key {
     /// The key of `table` with this name; people also write `_` for `-`.
-    pub fn find(table: &str, name: &str) -> Option<&'static Self> {
+    pub fn find_in_table(table: &str, name: &str) -> Option<&'static Self> {
         let name = name.replace('_', "-");
-        KEYS.iter().find(|key| key.parts() == (table, &name))
+        KEYS.iter().find(|key| key.split_name() == (table, &name))
     }
 
     /// The table, and the name in it.
-    pub fn parts(&self) -> (&'static str, &'static str) {
+    pub fn split_name(&self) -> (&'static str, &'static str) {
         self.name.split_once('.').unwrap_or(("loop", self.name))
     }
 
     /// Its line in a new project file.
-    pub fn line(&self) -> String {
+    pub fn project_file_line(&self) -> String {
         let value = if self.example.is_empty() { self.built_in } else { self.example };
-        let line = format!("# {} = {}", self.parts().1, value.replace('\'', "\""));
+        let line = format!("# {} = {}", self.split_name().1, value.replace('\'', "\""));
         if self.comment.is_empty() { line } else { format!("{line:31}  # {}", self.comment) }
     }
 
     /// Whether it is one of the options of fresh processes.
     pub fn is_of_processes(&self) -> bool {
-        let read = toml::from_str::<ProcessOptions>(self.line().trim_start_matches("# "));
+        let read =
+            toml::from_str::<ProcessOptions>(self.project_file_line().trim_start_matches("# "));
         read.is_ok_and(|options| options != ProcessOptions::default())
     }
 }

@@ -2,9 +2,9 @@
 
 use insta::assert_snapshot;
 
-use super::merge::{Layers, merge};
+use super::merge::{Layers, merge_layers};
 use super::tests::{parsed, told, told_of};
-use super::trust::needs;
+use super::trust::list_trust_requests;
 use super::*;
 
 const WHOLE: &str = r#"
@@ -53,11 +53,11 @@ days = 0
 
 #[test]
 fn every_key_of_a_run_becomes_a_value() {
-    let read = parsed(WHOLE, "/home/crew/config.toml", Whose::Users).unwrap();
+    let read = parsed(WHOLE, "/home/crew/config.toml", SettingsOwner::Users).unwrap();
     assert_eq!(read.warnings, [""; 0]);
     let layers = Layers { user: read.layer, ..Layers::default() };
-    let settings = merge(&layers, Some("nightly")).unwrap();
-    let keep = settings.keep();
+    let settings = merge_layers(&layers, Some("nightly")).unwrap();
+    let keep = settings.log_retention();
     let reactions: Vec<String> = settings
         .layer
         .reactions
@@ -103,11 +103,11 @@ fn every_key_of_a_run_becomes_a_value() {
 #[test]
 fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
     let layers = |user: &str, project: &str, typed: Option<&str>| {
-        let read = |text: &str| parsed(text, "crew.toml", Whose::Users).unwrap().layer;
+        let read = |text: &str| parsed(text, "crew.toml", SettingsOwner::Users).unwrap().layer;
         let mut layers = Layers { user: read(user), project: read(project), ..Layers::default() };
         let typed = typed.map(|name| format!("[loop]\nagent = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
-        let settings = merge(&layers, None).unwrap();
+        let settings = merge_layers(&layers, None).unwrap();
         settings.layer.value("args").map(|_| settings.options.process.args.join(" "))
     };
     let args = "[loop]\nargs = [\"--x\"]";
@@ -310,7 +310,7 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
             "[executor.k8s]\nsubmit = \"id\"",
         ],
         "/repo/.claude/crew.toml",
-        Whose::Projects,
+        SettingsOwner::Projects,
     ), @r#"
     [procedures.nightly]
     act = "../../act.md"
@@ -326,7 +326,7 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
     submit = "id"
       warning: /repo/.claude/crew.toml:1: [executor] counts only in your own settings file; ignored here
     "#);
-    let read = |text| parsed(text, "/repo/.claude/crew.toml", Whose::Projects);
+    let read = |text| parsed(text, "/repo/.claude/crew.toml", SettingsOwner::Projects);
     let executor =
         "[executor.k8s]\nsubmit = \"x {script}\"\nstatus = \"x {job}\"\ncancel = \"x {job}\"";
     assert_eq!(read(executor).unwrap().layer, Layer::default());
@@ -339,9 +339,10 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
 fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_prompt_none() {
     let project = WHOLE.replace("gate", "permissions = \"bypass\"\ndelay = \"1s\"\ngate");
     let told = |user: &str| {
-        let user = parsed(user, "config.toml", Whose::Users).unwrap().layer;
-        let project = parsed(&project, "/repo/.claude/crew.toml", Whose::Projects).unwrap().layer;
-        let needs = needs(&project, &user);
+        let user = parsed(user, "config.toml", SettingsOwner::Users).unwrap().layer;
+        let project =
+            parsed(&project, "/repo/.claude/crew.toml", SettingsOwner::Projects).unwrap().layer;
+        let needs = list_trust_requests(&project, &user);
         let needs: Vec<String> = needs.iter().map(ToString::to_string).collect();
         needs.join("\n")
     };
@@ -385,7 +386,7 @@ fn an_executor_has_three_commands_and_each_takes_its_placeholders() {
              cancel = \"qdel {{job}}\""
         )
     };
-    let users = |text: &str| parsed(text, "config.toml", Whose::Users);
+    let users = |text: &str| parsed(text, "config.toml", SettingsOwner::Users);
     let found = users(&of("pbs", "qsub -N {name} {script}", "qstat {job}")).unwrap();
     let entry = &found.layer.executors["pbs"].value;
     let commands = [&entry.submit, &entry.status, &entry.cancel];
@@ -425,7 +426,7 @@ fn every_executor_of_its_page_is_one_that_crew_reads() {
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let names: Vec<String> = blocks
         .flat_map(|text| {
-            let found = parsed(text, "config.toml", Whose::Users).unwrap();
+            let found = parsed(text, "config.toml", SettingsOwner::Users).unwrap();
             assert_eq!(found.warnings, [""; 0], "{text}");
             found.layer.executors.into_keys()
         })

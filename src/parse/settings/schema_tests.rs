@@ -107,8 +107,8 @@ pub fn key(key: &Key) -> Value {
 }
 
 fn keys_of(name: &str) -> Value {
-    let keys = KEYS.iter().filter(|key| key.parts().0 == name);
-    table(keys.map(|key_of| (key_of.parts().1.to_owned(), key(key_of))), &[])
+    let keys = KEYS.iter().filter(|key| key.split_name().0 == name);
+    table(keys.map(|key_of| (key_of.split_name().1.to_owned(), key(key_of))), &[])
 }
 
 /// A table with these keys: the list of the reader, and what each holds.
@@ -250,7 +250,7 @@ fn executors() -> Value {
 pub fn schema(outputs: &[&str]) -> Value {
     let of_loop: Vec<&str> = names_in("loop");
     let define = |name: &&str| {
-        let part = Key::find("loop", name);
+        let part = Key::find_in_table("loop", name);
         let part = part.map_or_else(|| described(commands(), &description(name)), key);
         ((*name).to_owned(), part)
     };
@@ -293,7 +293,8 @@ pub fn schema(outputs: &[&str]) -> Value {
 
 /// Why a text is not a settings file: for its reader, and for the schema.
 pub fn verdicts(schema: &Value, text: &str, outputs: &[&'static str]) -> [Result<(), String>; 2] {
-    let read = parse(text, Path::new("crew.toml"), Whose::Users, outputs, &|_| true);
+    let read =
+        parse_settings(text, Path::new("crew.toml"), SettingsOwner::Users, outputs, &|_| true);
     let read = read.and_then(|read| {
         if read.warnings.is_empty() { Ok(()) } else { Err(read.warnings.join("\n")) }
     });

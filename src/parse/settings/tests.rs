@@ -3,23 +3,27 @@ use std::path::Path;
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
-use super::merge::{Layers, merge};
+use super::merge::{Layers, merge_layers};
 use super::*;
 
-pub(super) fn parsed(text: &str, path: &str, whose: Whose) -> Result<Read, String> {
-    parse(text, Path::new(path), whose, &["text", "claude", "codex"], &|_| true)
+pub(super) fn parsed(
+    text: &str,
+    path: &str,
+    whose: SettingsOwner,
+) -> Result<ParsedSettings, String> {
+    parse_settings(text, Path::new(path), whose, &["text", "claude", "codex"], &|_| true)
 }
 
-pub(super) fn read(text: &str) -> Result<Read, String> {
-    parsed(text, "crew.toml", Whose::Users)
+pub(super) fn read(text: &str) -> Result<ParsedSettings, String> {
+    parsed(text, "crew.toml", SettingsOwner::Users)
 }
 
 /// The result of each text, in the given order: `text` ⇒ error or warnings.
 pub(super) fn told(texts: &[&str]) -> String {
-    told_of(texts, "crew.toml", Whose::Users)
+    told_of(texts, "crew.toml", SettingsOwner::Users)
 }
 
-pub(super) fn told_of(texts: &[&str], path: &str, whose: Whose) -> String {
+pub(super) fn told_of(texts: &[&str], path: &str, whose: SettingsOwner) -> String {
     let told = texts.iter().map(|text| {
         let (kind, lines) = match parsed(text, path, whose) {
             Ok(read) => ("warning", read.warnings.join("\n")),
@@ -61,7 +65,7 @@ run = "b"
 "#;
     let read = read(text).unwrap();
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
-    let values = read.layer.in_order().filter(|(key, _)| key.unit.is_some());
+    let values = read.layer.values_as_listed().filter(|(key, _)| key.unit.is_some());
     let limits: Vec<String> =
         values.map(|(key, it)| format!("{} {} {}", key.name, it.value, it.origin)).collect();
     assert_snapshot!(limits.join("\n"), @r#"
@@ -216,9 +220,9 @@ fn a_bad_value_names_line_key_and_fix() {
 fn money_and_tokens_are_written_with_or_without_quotes_and_read_back_to_the_last_digit() {
     let value = |text: &str, name: &str| {
         let layer = read(text).unwrap().layer;
-        let key = Key::find("loop", name).unwrap();
-        let number = key.unit.unwrap().of(layer.value(name).unwrap()).unwrap();
-        (number, key.unit.unwrap().written(number))
+        let key = Key::find_in_table("loop", name).unwrap();
+        let number = key.unit.unwrap().parse_value(layer.value(name).unwrap()).unwrap();
+        (number, key.unit.unwrap().format_number(number))
     };
     for (name, text, expected) in [
         ("max-cost", "5", 5_000_000),
@@ -369,9 +373,9 @@ fn each_option_that_settings_may_hold_has_its_key() {
 
 #[test]
 fn what_is_built_in_is_usable_and_what_a_loop_without_settings_has() {
-    let settings = merge(&Layers::default(), None).unwrap();
+    let settings = merge_layers(&Layers::default(), None).unwrap();
     assert_eq!(settings.limits(), crate::engine::fixture::USUAL_LIMITS);
-    assert_eq!(merge::amount(settings.options.process.timeout), 3600);
+    assert_eq!(merge::amount_or_zero(settings.options.process.timeout), 3600);
 }
 
 #[test]
@@ -380,11 +384,11 @@ fn what_is_typed_is_the_highest_tier_and_a_limit_that_adds_is_refused_at_a_start
         let command = <options::LimitOptions as clap::Args>::augment_args(clap::Command::new("x"));
         let matches = command.no_binary_name(true).try_get_matches_from(words).unwrap();
         let limits = clap::FromArgMatches::from_arg_matches(&matches).unwrap();
-        Layer::typed(&LoopOptions { limits, ..LoopOptions::default() })
+        Layer::from_options(&LoopOptions { limits, ..LoopOptions::default() })
     };
     let layer = typed(&["-n", "4", "--max-duration", "90m", "--max-cost=2.5"]).unwrap();
     let shown: Vec<String> =
-        layer.in_order().map(|(key, it)| format!("{} {}", key.name, it.value)).collect();
+        layer.values_as_listed().map(|(key, it)| format!("{} {}", key.name, it.value)).collect();
     assert_eq!(shown, ["max-iterations 4", "max-duration \"1h 30m\"", "max-cost \"2.50\""]);
     let refused = typed(&["-n", "+4"]).unwrap_err();
     assert!(
@@ -395,13 +399,13 @@ fn what_is_typed_is_the_highest_tier_and_a_limit_that_adds_is_refused_at_a_start
 
 fn layer(key: &'static str, value: &str) -> Layer {
     let mut layer = Layer::default();
-    layer.values.insert(key, Sourced::typed(toml::Value::String(value.to_owned())));
+    layer.values.insert(key, Sourced::from_options(toml::Value::String(value.to_owned())));
     layer
 }
 
 fn checks(checks: &[(&str, Role)]) -> Layer {
     let checks = checks.iter().map(|(run, role)| Check::new(*run, *role));
-    let checks = checks.map(Sourced::typed).collect();
+    let checks = checks.map(Sourced::from_options).collect();
     Layer { checks, ..Layer::default() }
 }
 
@@ -423,7 +427,7 @@ fn a_higher_tier_wins_and_a_variable_is_a_ceiling() {
     for (given, expected, noted) in table {
         let [user, project, environment, typed] = given
             .map(|value| value.map(|it| layer("max-cost", &it.to_string())).unwrap_or_default());
-        let settings = merge(&Layers { user, project, environment, typed }, None).unwrap();
+        let settings = merge_layers(&Layers { user, project, environment, typed }, None).unwrap();
         let found = settings.limits().max_cost_micros / 1_000_000;
         assert_eq!((found, settings.notes.len()), (expected, usize::from(noted)), "{given:?}");
     }
@@ -436,7 +440,7 @@ fn checks_of_files_replace_each_other_role_by_role_and_typed_ones_are_added() {
     let typed = checks(&[("typed", Role::Verify)]);
     let layers = Layers { user, project, ..Layers::default() };
     let runs = |layers: &Layers| -> Vec<String> {
-        merge(layers, None).unwrap().checks().into_iter().map(|check| check.run).collect()
+        merge_layers(layers, None).unwrap().checks().into_iter().map(|check| check.run).collect()
     };
     assert_eq!(runs(&layers), ["a", "b", "lint"]);
     assert_eq!(runs(&Layers { typed, ..layers.clone() }), ["typed", "a", "b", "lint"]);
@@ -449,13 +453,13 @@ fn checks_of_files_replace_each_other_role_by_role_and_typed_ones_are_added() {
 fn a_procedures_own_limit_wins_over_one_for_all_loops_and_a_typed_one_over_both() {
     let procedure =
         ProcedureSettings { terms: layer("max-iterations", "7"), ..ProcedureSettings::default() };
-    let procedures = [("p".to_owned(), Sourced::typed(procedure))].into();
+    let procedures = [("p".to_owned(), Sourced::from_options(procedure))].into();
     let mut layers = Layers {
         user: Layer { procedures, ..layer("max-iterations", "20") },
         project: layer("max-iterations", "30"),
         ..Layers::default()
     };
-    let max = |layers: &Layers, name| merge(layers, name).unwrap().limits().max_iterations;
+    let max = |layers: &Layers, name| merge_layers(layers, name).unwrap().limits().max_iterations;
     assert_eq!((max(&layers, None), max(&layers, Some("p"))), (30, 7));
     layers.typed = layer("max-iterations", "9");
     assert_eq!(max(&layers, Some("p")), 9);
@@ -466,13 +470,14 @@ fn a_typed_cost_above_the_ceiling_is_reported() {
     let environment = layer("max-cost", "5.00");
     let typed = layer("max-cost", "7.50");
     let layers = Layers { environment, typed, ..Layers::default() };
-    insta::assert_snapshot!(merge(&layers, None).unwrap().notes.join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the most a loop may cost here");
+    insta::assert_snapshot!(merge_layers(&layers, None).unwrap().notes.join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the most a loop may cost here");
 }
 
 /// The entry as the file would write it, or what is wrong.
 fn agent(lines: &str) -> String {
     let file = format!("[agents.mine]\n{lines}");
-    let read = parse(&file, Path::new("crew.toml"), Whose::Users, &["text"], &|_| true);
+    let read =
+        parse_settings(&file, Path::new("crew.toml"), SettingsOwner::Users, &["text"], &|_| true);
     read.map_or_else(
         |faults| format!("{faults:?}"),
         |read| read.layer.agents["mine"].value.to_string(),

@@ -33,7 +33,7 @@ impl fmt::Display for TrustRequest {
 /// reaction or an agent; every value wider than the user's own setting or, without one, than crew's
 /// default; and a promise that differs from the user's. Prompts need none: they are words, and the
 /// agent reads the checkout anyway.
-pub fn needs(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
+pub fn list_trust_requests(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
     // Without crew's own values everything would need trust.
     let built_in = &built_in().unwrap_or_default();
     let mut needs = Vec::new();
@@ -71,7 +71,7 @@ fn needs_of_terms(
     others: &[&Layer],
     built_in: &Layer,
 ) {
-    for (key, Sourced { value, origin }) in terms.in_order() {
+    for (key, Sourced { value, origin }) in terms.values_as_listed() {
         let nearest = own.iter().find_map(|own| own.value(key.name));
         let others = others.iter().filter(|_| key.widens == Widens::OtherOrOff);
         let others = others.filter_map(|other| other.value(key.name));
@@ -80,14 +80,14 @@ fn needs_of_terms(
             mine.push(None);
         }
         if mine.iter().any(|mine| key.is_wider(value, *mine, built_in)) {
-            let (of, name) = key.parts();
+            let (of, name) = key.split_name();
             let table = if of == "loop" { table } else { of };
             let text = format!("[{table}] {name} = {value}");
             needs.push(TrustRequest { text, origin: origin.clone() });
         }
     }
     for Sourced { value, origin } in &terms.checks {
-        needs.push(TrustRequest { text: command(value), origin: origin.clone() });
+        needs.push(TrustRequest { text: describe_check(value), origin: origin.clone() });
     }
 }
 
@@ -95,7 +95,7 @@ impl Key {
     /// Whether `value` is wider than what the user allowed; `None` if the user says nothing.
     fn is_wider(&self, value: &Value, own: Option<&Value>, built_in: &Layer) -> bool {
         let allowed = own.or_else(|| built_in.value(self.name));
-        let rank = |value: Option<&Value>| value.map(|value| self.rank(value));
+        let rank = |value: Option<&Value>| value.map(|value| self.rank_value(value));
         match self.widens {
             Widens::Nothing => false,
             Widens::Every => true,
@@ -108,20 +108,20 @@ impl Key {
     }
 
     /// How wide a value is: its number, where 0 is no limit, or the place of its word in a list.
-    fn rank(&self, value: &Value) -> u64 {
+    fn rank_value(&self, value: &Value) -> u64 {
         let Some(unit) = self.unit else {
             let proofs = Prove::ALL.each_ref().map(word).into_iter();
             let words = proofs.chain(Permissions::ALL.map(Permissions::label));
             return words.take_while(|word| Some(*word) != value.as_str()).count() as u64;
         };
-        match unit.of(value).unwrap_or(u64::MAX) {
+        match unit.parse_value(value).unwrap_or(u64::MAX) {
             0 if self.widens == Widens::More => u64::MAX,
             number => number,
         }
     }
 }
 
-pub(super) fn command(check: &Check) -> String {
+pub(super) fn describe_check(check: &Check) -> String {
     let Check { role, run, timeout_s, success_exit_code, no_worse } = check;
     let role = role.label();
     let or_no_worse = if *no_worse { " or no worse" } else { "" };

@@ -51,8 +51,8 @@ pub fn named_paths(
     checkout: &str,
     is_file: &dyn Fn(&str) -> bool,
 ) -> NamedPaths {
-    let commands = commands(run);
-    let comparing = commands.iter().filter(|it| is_word_of(COMPARERS, base(&it.words[0])));
+    let commands = find_commands(run);
+    let comparing = commands.iter().filter(|it| is_word_of(COMPARERS, base_name(&it.words[0])));
     let mut reader = Reader {
         checkout,
         is_file,
@@ -63,22 +63,22 @@ pub fn named_paths(
     };
     reader.add_folder(folder);
     for command in &commands {
-        reader.follow(&command.words);
+        reader.follow_folders(&command.words);
     }
     for command in &commands {
-        reader.read(command);
+        reader.read_command(command);
     }
     reader.found.folders.extend(reader.folders);
     reader.found
 }
 
 /// The commands of a text, with those in the words of shells.
-pub(super) fn commands(run: &str) -> Vec<SimpleCommand> {
+pub(super) fn find_commands(run: &str) -> Vec<SimpleCommand> {
     let mut all = Vec::new();
     let mut waiting = split_commands(run);
     waiting.reverse();
     while let Some(command) = waiting.pop() {
-        let is_shell = command.words.iter().any(|word| is_word_of(SHELLS, base(word)));
+        let is_shell = command.words.iter().any(|word| is_word_of(SHELLS, base_name(word)));
         for text in command.words.iter().filter(|word| is_shell && word.contains([' ', ';', '|'])) {
             let inner = split_commands(text).into_iter().map(|inner| SimpleCommand {
                 is_substituted: inner.is_substituted || command.is_substituted,
@@ -94,7 +94,7 @@ pub(super) fn commands(run: &str) -> Vec<SimpleCommand> {
 }
 
 /// The last part of a path.
-pub(super) fn base(word: &str) -> &str {
+pub(super) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
@@ -113,13 +113,13 @@ fn is_interpreter(program: &str) -> bool {
 }
 
 /// The modules of Python that a command runs.
-fn modules<'w>(words: &[&'w str]) -> Vec<&'w str> {
+fn python_modules<'w>(words: &[&'w str]) -> Vec<&'w str> {
     words.windows(2).filter(|pair| pair[0] == "-m").map(|pair| pair[1]).collect()
 }
 
 /// Whether a command runs a runner of tests.
 fn runs_tests(words: &[String]) -> bool {
-    words.iter().any(|word| word == "--test" || is_word_of(TEST_RUNNERS, base(word)))
+    words.iter().any(|word| word == "--test" || is_word_of(TEST_RUNNERS, base_name(word)))
 }
 
 struct Reader<'a> {
@@ -136,7 +136,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn add_folder(&mut self, folder: &str) {
-        let folder = self.stripped(folder).to_owned();
+        let folder = self.strip_checkout(folder).to_owned();
         let joined: Vec<String> =
             self.folders.iter().filter_map(|above| path_below(above, &folder)).collect();
         for folder in joined {
@@ -147,7 +147,7 @@ impl Reader<'_> {
     }
 
     /// Notes the folders that a command changes to.
-    fn follow(&mut self, words: &[String]) {
+    fn follow_folders(&mut self, words: &[String]) {
         for (at, word) in words.iter().enumerate() {
             let next = words.get(at + 1).map(String::as_str);
             let by_option = words_of(FOLDERS).find_map(|option| {
@@ -170,7 +170,7 @@ impl Reader<'_> {
 
     /// A word as a path from a folder of the checkout: without the checkout, and without a variable
     /// or a substitution before it.
-    fn stripped<'w>(&self, word: &'w str) -> &'w str {
+    fn strip_checkout<'w>(&self, word: &'w str) -> &'w str {
         let inside =
             word.strip_prefix(self.checkout).filter(|it| it.is_empty() || it.starts_with('/'));
         let word = inside.unwrap_or(word);
@@ -182,12 +182,12 @@ impl Reader<'_> {
     }
 
     /// The files that a word may name; one outside the checkout by its absolute path.
-    fn files(&self, word: &str) -> Vec<String> {
+    fn candidate_files(&self, word: &str) -> Vec<String> {
         let is_foreign = word.starts_with('/') && !word.starts_with(self.checkout);
         if is_foreign && !words_of(SYSTEM).any(|it| word.starts_with(it)) && (self.is_file)(word) {
             return vec![word.to_owned()];
         }
-        let word = self.stripped(word.split("::").next().unwrap_or_default());
+        let word = self.strip_checkout(word.split("::").next().unwrap_or_default());
         if word.is_empty() {
             return Vec::new();
         }
@@ -195,22 +195,22 @@ impl Reader<'_> {
         paths.filter(|path| !path.is_empty() && (self.is_file)(path)).collect()
     }
 
-    fn read(&mut self, command: &SimpleCommand) {
+    fn read_command(&mut self, command: &SimpleCommand) {
         let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
         let mut run = Vec::new();
-        let at = self.unwrap(&words, &mut run);
+        let at = self.skip_wrappers(&words, &mut run);
         let program = words.get(at).copied().unwrap_or_default();
         if !program.contains('/') && !program.is_empty() {
             self.found.programs.insert(program.to_owned());
         }
-        run.extend(self.files(program));
+        run.extend(self.candidate_files(program));
         let rest = words.get(at + 1..).unwrap_or_default();
-        let name = base(program);
+        let name = base_name(program);
         let is_script_host = is_word_of(SHELLS, name) || is_interpreter(name);
         let feeds_a_shell = command
             .pipes_into
             .iter()
-            .map(|into| base(into))
+            .map(|into| base_name(into))
             .any(|into| is_word_of(SHELLS, into) || into == "xargs" || is_interpreter(into));
         self.note_globs(&words);
         self.note_written(&words);
@@ -218,12 +218,16 @@ impl Reader<'_> {
         let is_runner = is_word_of(TEST_RUNNERS, name);
         if is_runner || is_script_host {
             run.extend(self.obeyed_files(rest));
-            run.extend(modules(rest).into_iter().flat_map(|name| self.files(&module_path(name))));
+            run.extend(
+                python_modules(rest)
+                    .into_iter()
+                    .flat_map(|name| self.candidate_files(&module_path(name))),
+            );
         }
         if is_runner || is_script_host && runs_tests(&command.words) {
             self.read_given(rest);
         } else if is_script_host {
-            run.extend(self.script(rest));
+            run.extend(self.find_script(rest));
             // Beside a runner of tests it is the product that runs, but for a project's scripts.
             let lies_among_scripts = |path: &String| {
                 path.split('/').rev().skip(1).any(|folder| is_word_of(SCRIPT_FOLDERS, folder))
@@ -231,10 +235,10 @@ impl Reader<'_> {
             let is_product = !is_word_of(SHELLS, name) && !run.iter().any(lies_among_scripts);
             is_tested |= self.has_runner && is_product;
         } else if [".", "source"].contains(&program) {
-            run.extend(rest.iter().take(1).flat_map(|word| self.files(word)));
+            run.extend(rest.iter().take(1).flat_map(|word| self.candidate_files(word)));
             is_tested = true;
         } else if feeds_a_shell {
-            run.extend(rest.iter().flat_map(|word| self.files(word)));
+            run.extend(rest.iter().flat_map(|word| self.candidate_files(word)));
         } else if is_word_of(MAKERS, name) || is_word_of(STATIC_PROGRAMS, name) {
             run.extend(self.obeyed_files(rest));
         }
@@ -246,7 +250,7 @@ impl Reader<'_> {
 
     /// Notes the scripts that a shell is given by a pattern, or runs over in a loop.
     fn note_globs(&mut self, words: &[&str]) {
-        let is_shell = words.iter().take(1).any(|word| is_word_of(SHELLS, base(word)));
+        let is_shell = words.iter().take(1).any(|word| is_word_of(SHELLS, base_name(word)));
         let script = words.iter().skip(1).find(|word| !word.starts_with('-'));
         let given = script.filter(|word| is_shell && word.contains('*'));
         let is_of_scripts =
@@ -262,7 +266,7 @@ impl Reader<'_> {
     fn note_written(&mut self, words: &[&str]) {
         let written = words.windows(2).filter(|pair| [">", "tee"].contains(&pair[0]));
         let paths = written.flat_map(|pair| {
-            let file = self.stripped(pair[1]);
+            let file = self.strip_checkout(pair[1]);
             self.folders.iter().filter_map(move |folder| path_below(folder, file))
         });
         let paths: Vec<String> = paths.collect();
@@ -274,33 +278,38 @@ impl Reader<'_> {
         let into = command.words.windows(2).filter(|pair| pair[0] == ">");
         command.is_substituted
             || command.is_in_background
-            || command.pipes_into.iter().any(|program| is_word_of(COMPARERS, base(program)))
+            || command.pipes_into.iter().any(|program| is_word_of(COMPARERS, base_name(program)))
             || into.into_iter().any(|pair| self.compared.contains(&pair[1].as_str()))
     }
 
     /// The files that options name, and that a program obeys.
     fn obeyed_files(&self, words: &[&str]) -> Vec<String> {
-        let named = |word: &str| [self.files(word), self.files(&module_path(word))].concat();
-        obeyed(words).into_iter().flat_map(named).collect()
+        let named = |word: &str| {
+            [self.candidate_files(word), self.candidate_files(&module_path(word))].concat()
+        };
+        option_files(words).into_iter().flat_map(named).collect()
     }
 
     /// The script that a shell or an interpreter runs.
-    fn script(&self, words: &[&str]) -> Vec<String> {
-        let modules = modules(words);
+    fn find_script(&self, words: &[&str]) -> Vec<String> {
+        let modules = python_modules(words);
         let runs_no_file = words.iter().any(|word| is_word_of(RUNS_NO_FILE, word))
             || !modules.is_empty() && !modules.iter().any(|it| is_word_of(SCRIPT_RUNNERS, it));
         if runs_no_file {
             return Vec::new();
         }
         let plain = words.iter().filter(|word| !word.starts_with('-'));
-        plain.map(|word| self.files(word)).find(|files| !files.is_empty()).unwrap_or_default()
+        plain
+            .map(|word| self.candidate_files(word))
+            .find(|files| !files.is_empty())
+            .unwrap_or_default()
     }
 
     /// Notes the files that a runner of tests is given. Beside one that has a test's name the
     /// others are what is tested.
     fn read_given(&mut self, words: &[&str]) {
-        let obeyed = obeyed(words);
-        let modules = modules(words);
+        let obeyed = option_files(words);
+        let modules = python_modules(words);
         let given = words.iter().filter(|word| {
             !word.starts_with('-') && !obeyed.contains(word) && !modules.contains(word)
         });
@@ -313,7 +322,8 @@ impl Reader<'_> {
         self.found.globs.extend(patterns.filter(|it| it.contains('*') && it.contains('.')));
         let given = given.into_iter().filter(|word| !are_sources || is_named(word));
         for word in given {
-            let files = [self.files(word), self.files(&module_path(word))].concat();
+            let files =
+                [self.candidate_files(word), self.candidate_files(&module_path(word))].concat();
             self.found.tests.extend(files);
             let globs = self.folders.iter().filter(|_| word.contains('*'));
             self.found.globs.extend(globs.filter_map(|folder| path_below(folder, word)));
@@ -322,28 +332,31 @@ impl Reader<'_> {
 
     /// Where the program of a command is: after assignments, and after programs that only run
     /// another one. Files on the way there may be run.
-    fn unwrap(&self, words: &[&str], run: &mut Vec<String>) -> usize {
+    fn skip_wrappers(&self, words: &[&str], run: &mut Vec<String>) -> usize {
         let mut at = 0;
         let mut is_wrapped = false;
         let is_host = |name: &str| is_word_of(SHELLS, name) || is_interpreter(name);
         let is_known = |name: &str| is_host(name) || is_word_of(TEST_RUNNERS, name);
         // Before a known program a file outside the checkout is the wrapper's, such as a lock.
-        let is_last = |at: usize| !words[at + 1..].iter().any(|word| is_known(base(word)));
+        let is_last = |at: usize| !words[at + 1..].iter().any(|word| is_known(base_name(word)));
         while let Some(word) = words.get(at) {
             let assigned = word.split_once('=').filter(|(name, _)| {
                 !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
             });
             if let Some((name, value)) = assigned {
                 let is_obeyed = is_word_of(OBEYED_VARIABLES, name);
-                let files = value.split([' ', '=']).flat_map(|word| self.files(word));
+                let files = value.split([' ', '=']).flat_map(|word| self.candidate_files(word));
                 run.extend(files.filter(|path| is_obeyed || is_script(path)));
             } else if is_word_of(KEYWORDS, word) {
                 is_wrapped = false;
             } else if is_word_of(WRAPPERS, word) {
                 is_wrapped = true;
             } else if !is_wrapped
-                || is_known(base(word))
-                || self.files(word).iter().any(|path| !path.starts_with('/') || is_last(at))
+                || is_known(base_name(word))
+                || self
+                    .candidate_files(word)
+                    .iter()
+                    .any(|path| !path.starts_with('/') || is_last(at))
             {
                 break;
             }
@@ -358,7 +371,7 @@ impl Reader<'_> {
 
 /// The values of options that a runner or an interpreter obeys as files: `--config=F`, `-c F`,
 /// `-cF`, `-sf F`.
-fn obeyed<'a>(words: &[&'a str]) -> Vec<&'a str> {
+fn option_files<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut values = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let next = words.get(at + 1).copied();
@@ -421,11 +434,11 @@ pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
         }
         match (frame.quote, letter) {
             (_, '\\') => frame.text.extend([Some(letter), letters.next()].into_iter().flatten()),
-            (None, _) if frame.end == Some(letter) => splitter.close(),
-            (_, '`') => splitter.open('`'),
+            (None, _) if frame.end == Some(letter) => splitter.close_frame(),
+            (_, '`') => splitter.open_frame('`'),
             (_, '$') | (None, '<' | '>') if next == Some('(') => {
                 letters.next();
-                splitter.open(')');
+                splitter.open_frame(')');
             }
             (_, '$') if next == Some('{') => while letters.next_if(|it| *it != '}').is_some() {},
             (None, '<' | '>') => {
@@ -454,17 +467,17 @@ pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
         }
     }
     while !splitter.frames.is_empty() {
-        splitter.close();
+        splitter.close_frame();
     }
     splitter.commands
 }
 
 impl Splitter {
-    fn open(&mut self, end: char) {
+    fn open_frame(&mut self, end: char) {
         self.frames.push(Frame { end: Some(end), ..Frame::default() });
     }
 
-    fn close(&mut self) {
+    fn close_frame(&mut self) {
         self.end_pipeline();
         self.frames.pop();
     }

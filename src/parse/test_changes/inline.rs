@@ -48,7 +48,7 @@ pub fn inline_tests(path: &str, text: &str) -> String {
     for line in text.lines() {
         let bare = line.trim();
         is_inside |= marks.iter().any(|mark| bare.starts_with(mark));
-        if doc.holds(bare) || is_inside {
+        if doc.takes_line(bare) || is_inside {
             found.push(line);
         }
     }
@@ -63,7 +63,7 @@ struct DocTests {
 }
 
 impl DocTests {
-    fn holds(&mut self, line: &str) -> bool {
+    fn takes_line(&mut self, line: &str) -> bool {
         let is_end = line.is_empty() || line.starts_with("\"\"\"") || line.starts_with("'''");
         self.is_prompted = line.starts_with(">>>") || self.is_prompted && !is_end;
         let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));

@@ -78,14 +78,14 @@ pub fn same_running_parts(path: &str, one: &str, other: &str) -> bool {
 pub fn put_running_parts_back(path: &str, now: &str, then: &str) -> Option<String> {
     let format = format_of(path)?;
     if format == Format::Sections {
-        let (rest, _) = sections(now);
-        return Some([rest, sections(then).1].join("\n"));
+        let (rest, _) = split_sections(now);
+        return Some([rest, split_sections(then).1].join("\n"));
     }
-    let (mut now, then) = (read(format, now)?, read(format, then)?);
+    let (mut now, then) = (parse_manifest(format, now)?, parse_manifest(format, then)?);
     let mut keys = keys_of(path, &now);
     keys.extend(keys_of(path, &then));
     for key in keys {
-        set(&mut now, &key, get(&then, &key).cloned());
+        set_member(&mut now, &key, get_member(&then, &key).cloned());
     }
     match format {
         Format::Json => serde_json::to_string_pretty(&now).ok(),
@@ -96,10 +96,10 @@ pub fn put_running_parts_back(path: &str, now: &str, then: &str) -> Option<Strin
 fn running_parts(path: &str, text: &str) -> Option<Value> {
     let format = format_of(path)?;
     if format == Format::Sections {
-        return Some(Value::String(sections(text).1));
+        return Some(Value::String(split_sections(text).1));
     }
-    let manifest = read(format, text)?;
-    let part = |key: String| Some((key.clone(), get(&manifest, &key)?.clone()));
+    let manifest = parse_manifest(format, text)?;
+    let part = |key: String| Some((key.clone(), get_member(&manifest, &key)?.clone()));
     Some(Value::Object(keys_of(path, &manifest).into_iter().filter_map(part).collect()))
 }
 
@@ -116,7 +116,7 @@ fn format_of(path: &str) -> Option<Format> {
     })
 }
 
-fn read(format: Format, text: &str) -> Option<Value> {
+fn parse_manifest(format: Format, text: &str) -> Option<Value> {
     let value: Value = match format {
         Format::Json => serde_json::from_slice(text.as_bytes()).ok()?,
         _ => toml::from_str(text).ok()?,
@@ -142,11 +142,11 @@ fn keys_of(path: &str, manifest: &Value) -> Vec<String> {
     }
 }
 
-fn get<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+fn get_member<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
     key.split('.').try_fold(value, |value, name| value.get(name))
 }
 
-fn set(value: &mut Value, key: &str, to: Option<Value>) {
+fn set_member(value: &mut Value, key: &str, to: Option<Value>) {
     let (tables, name) = key.rsplit_once('.').unwrap_or(("", key));
     let mut table = value;
     for name in tables.split('.').filter(|name| !name.is_empty()) {
@@ -164,7 +164,7 @@ fn set(value: &mut Value, key: &str, to: Option<Value>) {
 }
 
 /// A setup.cfg without the sections that configure a tool, and these.
-fn sections(text: &str) -> (String, String) {
+fn split_sections(text: &str) -> (String, String) {
     let (mut rest, mut tools, mut is_tool) = (Vec::new(), Vec::new(), false);
     for line in text.lines() {
         if line.starts_with('[') {

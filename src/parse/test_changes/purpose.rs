@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::command::{FOLDERS, STATIC_PROGRAMS, TEST_RUNNERS, base, commands};
+use super::command::{FOLDERS, STATIC_PROGRAMS, TEST_RUNNERS, base_name, find_commands};
 use crate::engine::text::is_word_of;
 
 /// Tools of which a goal by its name alone runs no test. Others build and test in one step.
@@ -19,15 +19,16 @@ const STATIC_GOALS: &str = "fmt format lint clippy vet typecheck type-check type
 /// Whether a command only formats, lints, checks types or builds, by its name: to it tests are
 /// nothing but source files.
 pub fn is_static(run: &str) -> bool {
-    let is_set_up =
-        |words: &[String]| ["cd", "set", "export", "echo", "true", "."].contains(&base(&words[0]));
-    let commands = commands(run);
+    let is_set_up = |words: &[String]| {
+        ["cd", "set", "export", "echo", "true", "."].contains(&base_name(&words[0]))
+    };
+    let commands = find_commands(run);
     let mut rest = commands.iter().filter(|it| !is_set_up(&it.words)).peekable();
     rest.peek().is_some()
         && rest.all(|command| {
             let words = &command.words;
             let is_path = |at: &usize| *at > 0 && is_word_of(BEFORE_PATHS, &words[at - 1]);
-            let words = (0..words.len()).filter(|at| !is_path(at)).map(|at| base(&words[at]));
+            let words = (0..words.len()).filter(|at| !is_path(at)).map(|at| base_name(&words[at]));
             let plain: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
             let is_test =
                 plain.iter().any(|word| is_word_of(TEST_RUNNERS, word) || *word == "test");
@@ -48,7 +49,7 @@ pub fn only_what_changed(run: &str) -> Option<String> {
     const OPTIONS: &str = "--changed --changedSince --onlyChanged --only-changed --last-failed --lf \
         --testmon --affected --findRelatedTests";
     let is_such = |word: &String| is_word_of(OPTIONS, word.split('=').next().unwrap_or_default());
-    commands(run).into_iter().find_map(|command| {
+    find_commands(run).into_iter().find_map(|command| {
         let words = command.words;
         let is_nx = words.iter().any(|word| word == "nx");
         let affected = words.iter().find(|word| is_nx && word.starts_with("affected"));
@@ -71,7 +72,7 @@ pub fn way_to(
         .find_map(|word| {
             let changes_to = is_word_of(FOLDERS, before) || ["cd", "pushd"].contains(&before);
             before = word;
-            let path = expanded(word, value).filter(|path| path.starts_with('/'))?;
+            let path = expand_word(word, value).filter(|path| path.starts_with('/'))?;
             let real = real(&path);
             let is_above = checkout.starts_with(&real) && (changes_to || real.parent().is_some());
             (is_above || real.starts_with(checkout)).then_some(path)
@@ -80,7 +81,7 @@ pub fn way_to(
 
 /// A word with the home or the variable that it begins with; `None` where that is not known, or is
 /// that of the present folder.
-fn expanded(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+fn expand_word(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let (name, rest) = match (named, word.strip_prefix('$')) {
         (Some(rest), _) => ("HOME", rest),

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::table::status_of;
-use super::{Line, milliseconds};
+use super::{Line, parse_milliseconds};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -16,22 +16,22 @@ pub(super) struct Go {
 }
 
 impl Go {
-    pub(super) fn line(&mut self, Line { whole: line, text }: Line<'_>) {
+    pub(super) fn take_line(&mut self, Line { whole: line, text }: Line<'_>) {
         if line.starts_with("{\"") {
             if line.contains("\"Action\":")
                 && let Ok(event) = serde_json::from_slice::<Value>(line.as_bytes())
             {
-                self.event(&event);
+                self.take_event(&event);
             }
         } else if text.ends_with("s)")
             && let Some((_, rest)) = text.split_once("--- ")
         {
             // What a test prints without a line's end comes before it.
-            self.test(rest);
+            self.take_test(rest);
         } else if let Some(rest) = line.strip_prefix("ok  \t") {
-            self.package(rest, true);
+            self.take_package(rest, true);
         } else if let Some(rest) = line.strip_prefix("FAIL\t") {
-            self.package(rest, false);
+            self.take_package(rest, false);
         } else if line.starts_with("?   \t") && line.ends_with("[no test files]") {
             self.is_known = true;
         }
@@ -42,19 +42,19 @@ impl Go {
     }
 
     /// "FAIL: TestWrong/one (0.00s)"
-    fn test(&mut self, rest: &str) {
+    fn take_test(&mut self, rest: &str) {
         let Some((word, rest)) = rest.split_once(": ") else { return };
         let Some((name, time)) = rest.rsplit_once(" (") else { return };
         if let Some(status) = status_of(&word.to_ascii_lowercase(), usize::MAX)
             && self.open.len() < TESTS_NAMED
         {
-            let took = milliseconds(time.trim_end_matches(')'));
+            let took = parse_milliseconds(time.trim_end_matches(')'));
             self.open.push((name.to_owned(), status, took));
         }
     }
 
     /// "shop\t0.003s", "shop\t(cached) [no tests to run]", "shop [build failed]"
-    fn package(&mut self, rest: &str, passed: bool) {
+    fn take_package(&mut self, rest: &str, passed: bool) {
         self.is_known = true;
         let package = rest.split(['\t', ' ']).next().unwrap_or(rest);
         let tests = std::mem::take(&mut self.open);
@@ -66,18 +66,19 @@ impl Go {
             add(&mut self.run.errors, 1);
         }
         for (name, status, took) in tests {
-            self.count(package, &name, status, took);
+            self.count_test(package, &name, status, took);
         }
     }
 
-    fn event(&mut self, event: &Value) {
+    fn take_event(&mut self, event: &Value) {
         let text = |name: &str| event[name].as_str().unwrap_or_default();
         let output = text("Output");
         match (event["Test"].as_str(), status_of(text("Action"), usize::MAX)) {
             (Some(test), Some(status)) => {
                 self.is_known = true;
-                let took = event["Elapsed"].as_f64().and_then(|it| milliseconds(&format!("{it}s")));
-                self.count(text("Package"), test, status, took);
+                let took =
+                    event["Elapsed"].as_f64().and_then(|it| parse_milliseconds(&format!("{it}s")));
+                self.count_test(text("Package"), test, status, took);
             }
             // A package that could not be built has an output instead of tests.
             (None, _) if output.starts_with("FAIL\t") && output.contains(" failed]") => {
@@ -89,7 +90,7 @@ impl Go {
         }
     }
 
-    fn count(&mut self, package: &str, test: &str, status: TestStatus, took: Option<u32>) {
+    fn count_test(&mut self, package: &str, test: &str, status: TestStatus, took: Option<u32>) {
         self.run.count(status);
         if self.run.takes(status) {
             let name = format!("{package}.{test}");

@@ -3,7 +3,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::{Line, milliseconds};
+use super::{Line, parse_milliseconds};
 use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 /// The largest report that is read, in bytes.
@@ -30,7 +30,7 @@ struct Case {
 
 impl JUnit {
     /// Takes a line, if a report has begun.
-    pub(super) fn line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
+    pub(super) fn take_line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
         let begins = |mark: &str| text.starts_with(mark);
         if !self.is_open && !begins("<?xml") && !begins("<testsuite") {
             return;
@@ -59,8 +59,8 @@ impl JUnit {
             match reader.read_event().ok()? {
                 Event::Start(tag) => match (tag.name().as_ref(), &mut open) {
                     (b"testsuites" | b"testsuite", _) => depth += 1,
-                    (b"testcase", _) => open = Some(Case::of(&tag)),
-                    (_, Some(case)) => case.mark(&tag),
+                    (b"testcase", _) => open = Some(Case::from_tag(&tag)),
+                    (_, Some(case)) => case.mark_status(&tag),
                     _ => {}
                 },
                 Event::End(tag) => match tag.name().as_ref() {
@@ -68,7 +68,7 @@ impl JUnit {
                         is_known = true;
                         depth = depth.saturating_sub(1);
                     }
-                    b"testcase" => open.take().into_iter().for_each(|case| case.count(&mut run)),
+                    b"testcase" => open.take().into_iter().for_each(|case| case.count_in(&mut run)),
                     _ => {}
                 },
                 Event::Eof => return (is_known && depth == 0).then_some(run),
@@ -79,27 +79,28 @@ impl JUnit {
 }
 
 impl Case {
-    fn of(tag: &BytesStart<'_>) -> Self {
-        let [class, name, time] = ["classname", "name", "time"].map(|name| attribute(tag, name));
+    fn from_tag(tag: &BytesStart<'_>) -> Self {
+        let [class, name, time] =
+            ["classname", "name", "time"].map(|name| read_attribute(tag, name));
         let class = class.filter(|class| !class.is_empty()).map(|class| class + ".");
-        let took = time.and_then(|seconds| milliseconds(&format!("{seconds}s")));
+        let took = time.and_then(|seconds| parse_milliseconds(&format!("{seconds}s")));
         let name = class.unwrap_or_default() + &name.unwrap_or_default();
         let status = TestStatus::Passed;
         Self { name, took, status, is_error: false, message: String::new() }
     }
 
     /// By an element within it.
-    fn mark(&mut self, tag: &BytesStart<'_>) {
+    fn mark_status(&mut self, tag: &BytesStart<'_>) {
         match tag.name().as_ref() {
             b"failure" => self.status = TestStatus::Failed,
             b"error" => (self.status, self.is_error) = (TestStatus::Failed, true),
             b"skipped" if !self.is_error => self.status = TestStatus::Skipped,
             _ => return,
         }
-        self.message = attribute(tag, "message").unwrap_or_default();
+        self.message = read_attribute(tag, "message").unwrap_or_default();
     }
 
-    fn count(self, run: &mut TestRun) {
+    fn count_in(self, run: &mut TestRun) {
         if self.is_error {
             add(&mut run.errors, 1);
         } else {
@@ -113,7 +114,7 @@ impl Case {
     }
 }
 
-fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+fn read_attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let found = tag.try_get_attribute(name).ok()??;
     Some(found.unescape_value().ok()?.into_owned())
 }

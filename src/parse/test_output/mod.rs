@@ -15,10 +15,10 @@ mod unittest;
 use memchr::memchr;
 
 use self::nothing::is_action;
-use self::table::{Reported, TABLE};
+use self::table::{ReportedTests, TABLE};
 use crate::engine::evidence::test_run::{TestRun, add};
 use crate::engine::text::plain;
-use crate::parse::amounts::whole;
+use crate::parse::amounts::to_count;
 
 /// A line without its break, its terminal codes and the blanks at its end.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ struct Line<'a> {
 /// Reads the output of a check.
 pub struct TestOutput {
     /// What each runner of the table reported.
-    reported: Vec<Reported>,
+    reported: Vec<ReportedTests>,
     /// The runner whose list of failures is open.
     lists: Option<usize>,
     /// The runner whose next line that is not blank says why a test failed.
@@ -40,26 +40,26 @@ pub struct TestOutput {
     tap: tap::Tap,
     go: go::Go,
     junit: junit::JUnit,
-    nothing: nothing::Nothing,
+    nothing: nothing::NothingRan,
 }
 
 impl TestOutput {
     /// The readers of all runners, before the first line.
     pub fn new() -> Self {
         Self {
-            reported: TABLE.runners.iter().map(|_| Reported::default()).collect(),
+            reported: TABLE.runners.iter().map(|_| ReportedTests::default()).collect(),
             lists: None,
             explains: None,
             unittest: unittest::Unittest::default(),
             tap: tap::Tap::default(),
             go: go::Go::default(),
             junit: junit::JUnit::default(),
-            nothing: nothing::Nothing::default(),
+            nothing: nothing::NothingRan::default(),
         }
     }
 
     /// Takes the next line, without its break.
-    pub fn line(&mut self, line: &str) {
+    pub fn take_line(&mut self, line: &str) {
         if memchr(b'\x1b', line.as_bytes()).is_some() {
             return plain(line).lines().for_each(|line| self.plain_line(line));
         }
@@ -69,8 +69,8 @@ impl TestOutput {
     fn plain_line(&mut self, line: &str) {
         let whole = prefix::without_prefix(line.trim_end());
         let line = Line { whole, text: whole.trim_start() };
-        self.junit.line(line);
-        self.unittest.line(line);
+        self.junit.take_line(line);
+        self.unittest.take_line(line);
         // Every line of a log is asked: the first letter says whose it may be.
         let first = line.text.bytes().next().unwrap_or_default();
         let may_end_so = whole.ends_with(')');
@@ -81,23 +81,23 @@ impl TestOutput {
                 b'0'..=b'9' | b'T' | b'B' | b'o' | b'n' | b'd' | b'#' | b'F' | 0xe2 | 0xef
             )
         {
-            self.tap.line(line);
+            self.tap.take_line(line);
         }
         if may_end_so || matches!(first, b'{' | b'o' | b'F' | b'?') {
-            self.go.line(line);
+            self.go.take_line(line);
         }
         let (mut read, mut is_test) = (0_u64, false);
         for at in &TABLE.by_byte[usize::from(first)] {
             let row = &TABLE.rows[*at];
             if read >> row.runner & 1 == 0
-                && let Some(taken) = row.read(line)
-                && self.reported[row.runner].take(row, line, taken)
+                && let Some(taken) = row.match_line(line)
+                && self.reported[row.runner].take_line(row, line, taken)
             {
                 read |= 1 << row.runner;
                 match row.means {
-                    "nothing" => self.nothing.states(line),
-                    "idle" if is_action(taken.name) => self.nothing.states(line),
-                    "cached" if is_action(taken.name) => self.nothing.replays(line),
+                    "nothing" => self.nothing.note_nothing_ran(line),
+                    "idle" if is_action(taken.name) => self.nothing.note_nothing_ran(line),
+                    "cached" if is_action(taken.name) => self.nothing.note_replay(line),
                     "list" => self.lists = Some(row.runner),
                     "explained" | "panic" => self.explains = Some(row.runner),
                     "test" => {
@@ -111,11 +111,11 @@ impl TestOutput {
             }
         }
         if !is_test {
-            self.nothing.line(line);
+            self.nothing.take_line(line);
         }
         if let Some(runner) = self.explains.take_if(|at| read >> *at & 1 == 0 && !whole.is_empty())
         {
-            self.reported[runner].explain(line.text);
+            self.reported[runner].explain_failure(line.text);
         }
         // Any other line shows that it was not the list of failures.
         if let Some(runner) = self.lists.take_if(|at| read >> *at & 1 == 0 && !whole.is_empty()) {
@@ -133,13 +133,13 @@ impl TestOutput {
             all.add(report);
             all
         });
-        self.nothing.beside(all.or_else(|| self.junit.report()))
+        self.nothing.add_to_run(all.or_else(|| self.junit.report()))
     }
 }
 
 /// "3 passed, 1 failed", with other marks between them, too: each number with its word, and what
 /// follows the word.
-fn counts(text: &str) -> impl Iterator<Item = (u32, &str)> {
+fn parse_counts(text: &str) -> impl Iterator<Item = (u32, &str)> {
     text.split([',', ';', '|']).filter_map(first_number)
 }
 
@@ -150,14 +150,14 @@ fn first_number(part: &str) -> Option<(u32, &str)> {
 }
 
 /// A duration such as "0.005s" or "12 ms".
-fn milliseconds(text: &str) -> Option<u32> {
+fn parse_milliseconds(text: &str) -> Option<u32> {
     let text = text.trim();
     let (number, factor) = match text.strip_suffix("ms") {
         Some(number) => (number, 1.0),
         None => (text.strip_suffix('s')?, 1000.0),
     };
     let number: f64 = number.trim_end().parse().ok()?;
-    u32::try_from(whole(number * factor)).ok()
+    u32::try_from(to_count(number * factor)).ok()
 }
 
 /// Adds a number of a runner's summary by the word behind it. Words of other numbers count nothing.

@@ -15,25 +15,25 @@ const LINE_BYTES: usize = 300;
 const SHOWN_CHARS: usize = 100;
 
 #[derive(Default)]
-pub(super) struct Nothing {
+pub(super) struct NothingRan {
     stated: Option<String>,
     zero: Option<String>,
     replayed: Option<String>,
     ran: bool,
 }
 
-impl Nothing {
+impl NothingRan {
     /// Takes a line that a row of the table reads as "nothing ran".
-    pub(super) fn states(&mut self, Line { text, .. }: Line<'_>) {
-        keep(&mut self.stated, text);
+    pub(super) fn note_nothing_ran(&mut self, Line { text, .. }: Line<'_>) {
+        keep_first(&mut self.stated, text);
     }
 
     /// Takes a line that a row of the table reads as "a cached result was repeated".
-    pub(super) fn replays(&mut self, Line { text, .. }: Line<'_>) {
-        keep(&mut self.replayed, text);
+    pub(super) fn note_replay(&mut self, Line { text, .. }: Line<'_>) {
+        keep_first(&mut self.replayed, text);
     }
 
-    pub(super) fn line(&mut self, Line { text, .. }: Line<'_>) {
+    pub(super) fn take_line(&mut self, Line { text, .. }: Line<'_>) {
         if text.is_empty() || text.len() > LINE_BYTES {
             return;
         }
@@ -42,10 +42,10 @@ impl Nothing {
         if memchr_iter(b'h', bytes).any(|at| bytes[..at].ends_with(b"cac"))
             && (is_replayed(text) || is_all_cached(text))
         {
-            keep(&mut self.replayed, text);
+            keep_first(&mut self.replayed, text);
         }
         match tests_in(text) {
-            Some(0) => keep(&mut self.zero, text),
+            Some(0) => keep_first(&mut self.zero, text),
             Some(_) => self.ran = true,
             None => {}
         }
@@ -53,7 +53,7 @@ impl Nothing {
 
     /// The run with what was found here. A sentence counts only where nothing reports a test that
     /// ran.
-    pub(super) fn beside(self, run: Option<TestRun>) -> Option<TestRun> {
+    pub(super) fn add_to_run(self, run: Option<TestRun>) -> Option<TestRun> {
         let is_new = run.is_none();
         let mut run = run.unwrap_or_default();
         let ran = self.ran || run.ran() || run.skipped > 0 || self.replayed.is_some();
@@ -68,7 +68,7 @@ impl Nothing {
 }
 
 /// Keeps the first such line; a longer one is no sentence.
-fn keep(kept: &mut Option<String>, text: &str) {
+fn keep_first(kept: &mut Option<String>, text: &str) {
     if text.len() <= LINE_BYTES {
         kept.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
     }
@@ -137,7 +137,7 @@ mod tests {
 
     fn read(text: &str) -> Option<TestRun> {
         let mut output = TestOutput::new();
-        text.lines().for_each(|line| output.line(line));
+        text.lines().for_each(|line| output.take_line(line));
         output.report()
     }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use memchr::memrchr;
 
-use super::{Line, add_total, counts, first_number, milliseconds};
+use super::{Line, add_total, first_number, parse_counts, parse_milliseconds};
 use crate::engine::evidence::test_run::{NAME_CHARS, TESTS_NAMED, TestRun, TestStatus, add};
 use crate::engine::text::{is_word_of, start};
 
@@ -19,7 +19,7 @@ pub(super) const NUMBERS: [&str; 5] = ["total", "passed", "failed", "skipped", "
 
 /// What is taken from a line.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Taken<'l> {
+pub(super) struct LineMatch<'l> {
     pub(super) name: &'l str,
     word: &'l str,
     counts: &'l str,
@@ -108,15 +108,15 @@ impl Row {
     }
 
     /// What is taken from a line of this form.
-    pub(super) fn read<'l>(&self, line: Line<'l>) -> Option<Taken<'l>> {
+    pub(super) fn match_line<'l>(&self, line: Line<'l>) -> Option<LineMatch<'l>> {
         let text = if self.is_indented { line.text } else { line.whole };
         let mut rest = text.strip_prefix(self.head)?;
         if self.fields.is_empty() {
-            return (self.means == "nothing" || rest.is_empty()).then(Taken::default);
+            return (self.means == "nothing" || rest.is_empty()).then(LineMatch::default);
         }
         let (_, tail) = self.fields.last()?;
         rest = rest.strip_suffix(tail)?;
-        let mut taken = Taken::default();
+        let mut taken = LineMatch::default();
         for (index, (field, behind)) in self.fields.iter().enumerate() {
             let (value, after) = match *field {
                 _ if index + 1 == self.fields.len() => (rest, ""),
@@ -130,7 +130,7 @@ impl Row {
                 "word" => taken.word = value,
                 "counts" => taken.counts = value,
                 "suite" => taken.suite = value,
-                "time" => taken.milliseconds = Some(milliseconds(value)?),
+                "time" => taken.milliseconds = Some(parse_milliseconds(value)?),
                 field => {
                     if let Some(at) = NUMBERS.iter().position(|name| *name == field) {
                         // A form without a head is not indented.
@@ -160,7 +160,7 @@ pub(super) fn split_last<'l>(text: &'l str, mark: &str) -> Option<(&'l str, &'l 
 
 /// What one runner of the table reported.
 #[derive(Debug, Default)]
-pub(super) struct Reported {
+pub(super) struct ReportedTests {
     run: TestRun,
     is_known: bool,
     suite: String,
@@ -176,21 +176,21 @@ pub(super) struct Reported {
     tried: BTreeSet<String>,
 }
 
-impl Reported {
+impl ReportedTests {
     /// Takes a line of this runner; `false` where it is not such a line after all.
-    pub(super) fn take(&mut self, row: &Row, line: Line<'_>, taken: Taken<'_>) -> bool {
+    pub(super) fn take_line(&mut self, row: &Row, line: Line<'_>, taken: LineMatch<'_>) -> bool {
         match row.means {
-            "test" => return self.test(row.runner, taken),
-            "failed" | "explained" => return self.failed(row.runner, taken),
-            "panic" => self.unexplained = self.joined(row.runner, taken.name),
-            "heading" | "took" => return self.below(row, line, taken),
+            "test" => return self.take_test(row.runner, taken),
+            "failed" | "explained" => return self.take_failure(row.runner, taken),
+            "panic" => self.unexplained = self.full_test_name(row.runner, taken.name),
+            "heading" | "took" => return self.take_heading(row, line, taken),
             "verbose" => {
-                let Some((name, word)) = verbose(line.whole) else { return false };
-                return self.test(row.runner, Taken { name, word, ..taken });
+                let Some((name, word)) = parse_verbose(line.whole) else { return false };
+                return self.take_test(row.runner, LineMatch { name, word, ..taken });
             }
             "time" => self.run.took(taken.name.trim(), taken.milliseconds),
             "tally" if !taken.counts.split(", ").all(is_a_number_of_tests) => return false,
-            "totals" | "tally" => self.totals(row.runner, taken),
+            "totals" | "tally" => self.take_totals(row.runner, taken),
             "begins" => add(&mut self.open, 1),
             "ends" => self.open = self.open.saturating_sub(1),
             "suite" => {
@@ -219,7 +219,7 @@ impl Reported {
         true
     }
 
-    fn totals(&mut self, runner: usize, taken: Taken<'_>) {
+    fn take_totals(&mut self, runner: usize, taken: LineMatch<'_>) {
         let [total, numbers @ ..] = taken.numbers;
         // Where it is said how many passed, the rest is of other ends.
         if numbers[0].is_none() && taken.counts.is_empty() {
@@ -228,19 +228,19 @@ impl Reported {
         }
         let named = numbers.into_iter().zip(NUMBERS.into_iter().skip(1));
         let named = named.filter_map(|(number, word)| Some((number?, word)));
-        for (number, word) in named.chain(counts(taken.counts)) {
+        for (number, word) in named.chain(parse_counts(taken.counts)) {
             add_total(&mut self.run, number, word);
         }
         self.is_known = true;
         self.open = self.open.saturating_sub(1);
         for listed in self.list.take().unwrap_or_default() {
             if let Some(name) = name_of(&listed, runner) {
-                self.name(runner, name, TestStatus::Failed, None);
+                self.record_test(runner, name, TestStatus::Failed, None);
             }
         }
     }
 
-    fn test(&mut self, runner: usize, taken: Taken<'_>) -> bool {
+    fn take_test(&mut self, runner: usize, taken: LineMatch<'_>) -> bool {
         // "TRY 1 FAIL": another try may follow.
         let word = taken.word.strip_prefix("TRY ").and_then(|rest| rest.split_once(' '));
         let is_try = word.is_some();
@@ -256,14 +256,19 @@ impl Reported {
         }
         self.tried.remove(name);
         let behind = word.split_once(' ').map(|(_, rest)| rest.trim_matches(['<', '>', '(', ')']));
-        self.name(runner, name, status, taken.milliseconds.or(behind.and_then(milliseconds)));
+        self.record_test(
+            runner,
+            name,
+            status,
+            taken.milliseconds.or(behind.and_then(parse_milliseconds)),
+        );
         true
     }
 
-    fn failed(&mut self, runner: usize, taken: Taken<'_>) -> bool {
+    fn take_failure(&mut self, runner: usize, taken: LineMatch<'_>) -> bool {
         let Some(name) = name_of(taken.name, runner) else { return false };
-        self.name(runner, name, TestStatus::Failed, None);
-        self.unexplained = self.joined(runner, name);
+        self.record_test(runner, name, TestStatus::Failed, None);
+        self.unexplained = self.full_test_name(runner, name);
         let error = taken.name.strip_prefix(name).and_then(|rest| rest.strip_prefix(" - "));
         if let Some(error) = error {
             self.run.failed_for(name, error);
@@ -271,24 +276,24 @@ impl Reported {
         true
     }
 
-    fn name(&mut self, runner: usize, name: &str, status: TestStatus, took: Option<u32>) {
+    fn record_test(&mut self, runner: usize, name: &str, status: TestStatus, took: Option<u32>) {
         if !self.run.takes(status) {
             return;
         }
-        let name = self.joined(runner, name);
+        let name = self.full_test_name(runner, name);
         self.run.name(&name, status);
         self.run.took(&name, took);
     }
 
     /// The name of a test behind that of its suite.
-    fn joined(&self, runner: usize, name: &str) -> String {
+    fn full_test_name(&self, runner: usize, name: &str) -> String {
         let (_, joint) = TABLE.runners[runner];
         let suite = if joint.is_empty() { "" } else { &self.suite };
         if suite.is_empty() { name.to_owned() } else { format!("{suite}{joint}{name}") }
     }
 
     /// A heading in the tree of a suite, or the time of a test below its headings.
-    fn below(&mut self, row: &Row, line: Line<'_>, taken: Taken<'_>) -> bool {
+    fn take_heading(&mut self, row: &Row, line: Line<'_>, taken: LineMatch<'_>) -> bool {
         let depth = line.whole.len() - line.text.len();
         if self.suite.is_empty() || depth == 0 || !self.unexplained.is_empty() {
             return false;
@@ -300,13 +305,13 @@ impl Reported {
         }
         let (_, joint) = TABLE.runners[row.runner];
         let headings: String = self.headings.iter().flat_map(|(_, it)| [it, joint]).collect();
-        let name = self.joined(row.runner, &(headings + taken.name));
+        let name = self.full_test_name(row.runner, &(headings + taken.name));
         self.run.took(&name, taken.milliseconds);
         true
     }
 
     /// Takes what the runner says of the test that it has just named.
-    pub(super) fn explain(&mut self, why: &str) {
+    pub(super) fn explain_failure(&mut self, why: &str) {
         let name = std::mem::take(&mut self.unexplained);
         self.run.failed_for(&name, why);
     }
@@ -338,7 +343,7 @@ fn is_a_number_of_tests(part: &str) -> bool {
 }
 
 /// The name and the word of `test_a.py::test_b[1] PASSED     [ 33%]`: either may hold blanks.
-fn verbose(line: &str) -> Option<(&str, &str)> {
+fn parse_verbose(line: &str) -> Option<(&str, &str)> {
     let words = [" PASSED", " FAILED", " ERROR", " SKIPPED", " XFAIL", " XPASS"];
     words.iter().find_map(|word| {
         let (name, behind) = line.split_once(word)?;
@@ -445,12 +450,15 @@ mod number_tests {
         ];
         for (form, text, expected) in table {
             let (row, line) = (Row::new(0, "totals", form), Line { whole: text, text });
-            let mut reported = Reported::default();
-            assert!(reported.take(&row, line, row.read(line).unwrap()), "{text}");
+            let mut reported = ReportedTests::default();
+            assert!(reported.take_line(&row, line, row.match_line(line).unwrap()), "{text}");
             let run = reported.report(0).unwrap();
             assert_eq!([run.passed, run.failed, run.skipped, run.errors], expected, "{text}");
             let no_number = text.replace(|c: char| c.is_ascii_digit(), "x");
-            assert!(row.read(Line { whole: &no_number, text: &no_number }).is_none(), "{text}");
+            assert!(
+                row.match_line(Line { whole: &no_number, text: &no_number }).is_none(),
+                "{text}"
+            );
         }
     }
 }

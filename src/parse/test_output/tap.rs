@@ -2,7 +2,7 @@
 //! prove. Where totals are printed they count, else the lines of the outermost tests.
 
 use super::table::status_of;
-use super::{Line, add_total, milliseconds};
+use super::{Line, add_total, parse_milliseconds};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 use crate::engine::text::one_line;
 
@@ -27,8 +27,8 @@ pub(super) struct Tap {
 }
 
 impl Tap {
-    pub(super) fn line(&mut self, Line { whole: line, text }: Line<'_>) {
-        if let Some(number) = plan(line) {
+    pub(super) fn take_line(&mut self, Line { whole: line, text }: Line<'_>) {
+        if let Some(number) = parse_plan(line) {
             self.is_known = true;
             add(self.planned.get_or_insert_default(), number);
         } else if line.starts_with("TAP version ") {
@@ -39,11 +39,11 @@ impl Tap {
         } else if line == "ok" || line == "not ok" {
             self.is_loose = true;
         } else if let Some(test) = line.strip_prefix("ok ") {
-            self.test(test, TestStatus::Passed);
+            self.take_test(test, TestStatus::Passed);
         } else if let Some(test) = line.strip_prefix("not ok ") {
-            self.test(test, TestStatus::Failed);
+            self.take_test(test, TestStatus::Failed);
         } else if let Some(number) = line.strip_prefix("  duration_ms: ") {
-            self.counted.took(&self.last, milliseconds(&format!("{number}ms")));
+            self.counted.took(&self.last, parse_milliseconds(&format!("{number}ms")));
         } else if let Some(total) = line.strip_prefix("# ").or(line.strip_prefix("ℹ ")) {
             self.node_total(total);
         } else if line.ends_with(')')
@@ -60,7 +60,7 @@ impl Tap {
         {
             self.prove_failures(numbers);
         } else if text.starts_with(['✖', '✔', '﹣']) {
-            self.spec(text);
+            self.take_spec_line(text);
         }
     }
 
@@ -85,7 +85,7 @@ impl Tap {
     }
 
     /// "2 - is empty # SKIP later"
-    fn test(&mut self, test: &str, status: TestStatus) {
+    fn take_test(&mut self, test: &str, status: TestStatus) {
         let (number, name) = test.split_once(' ').unwrap_or((test, ""));
         if !number.bytes().all(|byte| byte.is_ascii_digit()) {
             self.is_loose = true;
@@ -118,7 +118,7 @@ impl Tap {
     }
 
     /// "✖ is wrong (3.640153ms)" of node's reporter "spec".
-    fn spec(&mut self, text: &str) {
+    fn take_spec_line(&mut self, text: &str) {
         let Some((sign, name)) = text.split_once(' ') else { return };
         let name = name.split(" # ").next().unwrap_or(name);
         if let Some(status) = status_of(sign, usize::MAX)
@@ -126,7 +126,7 @@ impl Tap {
             && let Some(time) = time.strip_suffix("ms)")
         {
             self.counted.name(name, status);
-            self.counted.took(name, milliseconds(&format!("{time}ms")));
+            self.counted.took(name, parse_milliseconds(&format!("{time}ms")));
         }
     }
 
@@ -159,6 +159,6 @@ impl Tap {
 }
 
 /// The number of "1..4", also with a reason behind it.
-fn plan(line: &str) -> Option<u32> {
+fn parse_plan(line: &str) -> Option<u32> {
     line.strip_prefix("1..")?.split(' ').next()?.parse().ok()
 }

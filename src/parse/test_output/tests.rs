@@ -5,7 +5,7 @@ use crate::engine::evidence::test_run::{NAME_CHARS, TESTS_NAMED, TestStatus};
 
 fn read(text: &str) -> Option<TestRun> {
     let mut output = TestOutput::new();
-    text.lines().for_each(|line| output.line(line));
+    text.lines().for_each(|line| output.take_line(line));
     output.report()
 }
 
@@ -76,10 +76,10 @@ fn lines_that_look_like_results_of_a_runner_are_read_as_what_they_are() {
 fn of_very_many_tests_the_totals_are_right_and_a_bounded_number_is_named() {
     let mut output = TestOutput::new();
     for number in 0..TESTS_NAMED + 10 {
-        output.line(&format!("test case_{number} ... ok"));
+        output.take_line(&format!("test case_{number} ... ok"));
     }
-    output.line(&format!("test {} ... FAILED", "long".repeat(1000)));
-    output.line("test result: FAILED. 20010 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s");
+    output.take_line(&format!("test {} ... FAILED", "long".repeat(1000)));
+    output.take_line("test result: FAILED. 20010 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s");
     let run = output.report().unwrap();
     assert_eq!((run.passed, run.failed, run.tests.len()), (20_010, 1, TESTS_NAMED));
     assert!(run.tests.keys().all(|name| name.chars().count() <= NAME_CHARS));
@@ -157,7 +157,7 @@ fn an_indented_total_is_no_line_of_a_runner_that_does_not_indent_it() {
         [("3 tests collected in 0.01s", false), ("   3 tests collected in 0.01s", true)]
     {
         let mut output = TestOutput::new();
-        text.lines().chain([end]).for_each(|line| output.line(line));
+        text.lines().chain([end]).for_each(|line| output.take_line(line));
         let run = output.report();
         assert_eq!(run.is_some_and(|run| run.unfinished.is_some()), is_unfinished, "{end:?}");
     }
@@ -173,19 +173,19 @@ fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
             let whole = prefix::without_prefix(example);
             let line = Line { whole, text: whole.trim_start() };
             let is_replay = row.means == "replayed";
-            assert!(is_replay || row.read(line).is_some(), "{example}");
+            assert!(is_replay || row.match_line(line).is_some(), "{example}");
             let first = line.text.bytes().next().unwrap();
             let mut read = TABLE.by_byte[usize::from(first)].iter();
             let fits = read.find_map(|at| {
                 let other = &TABLE.rows[*at];
-                let taken = other.read(line).filter(|_| other.runner == row.runner)?;
-                let mut reported = Reported::default();
+                let taken = other.match_line(line).filter(|_| other.runner == row.runner)?;
+                let mut reported = ReportedTests::default();
                 reported.list = (row.means == "listed").then(Vec::new);
                 // A heading stands below its suite.
                 let suite = Line { whole: "PASS ./a.test.js", text: "PASS ./a.test.js" };
                 let mut rows = TABLE.rows.iter().filter(|it| it.runner == row.runner);
-                rows.find_map(|it| Some(reported.take(it, suite, it.read(suite)?)));
-                reported.take(other, line, taken).then_some(other)
+                rows.find_map(|it| Some(reported.take_line(it, suite, it.match_line(suite)?)));
+                reported.take_line(other, line, taken).then_some(other)
             });
             assert!(is_replay || fits.is_some_and(|it| std::ptr::eq(it, row)), "{example}");
             is_new = true;

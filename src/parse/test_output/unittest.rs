@@ -23,18 +23,18 @@ pub(super) struct Unittest {
 const FAILURES: [&str; 3] = ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "];
 
 impl Unittest {
-    pub(super) fn line(&mut self, Line { whole: line, .. }: Line<'_>) {
+    pub(super) fn take_line(&mut self, Line { whole: line, .. }: Line<'_>) {
         if let Some(ran) = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test")) {
             self.ran = ran.0.parse().ok().filter(|_| ran.1.contains(" in "));
         } else if let (Some(ran), false) = (self.ran, line.is_empty()) {
             self.ran = None;
-            self.totals(ran, line);
+            self.take_totals(ran, line);
         } else if line.starts_with(['F', 'E', 'U'])
             && let Some(rest) = FAILURES.iter().find_map(|word| line.strip_prefix(word))
         {
-            self.failure(rest);
+            self.take_failure(rest);
         } else {
-            self.verbose(line);
+            self.take_verbose(line);
         }
     }
 
@@ -43,7 +43,7 @@ impl Unittest {
     }
 
     /// "FAILED (failures=1, errors=1, skipped=1)", "OK", "NO TESTS RAN"
-    fn totals(&mut self, ran: u32, line: &str) {
+    fn take_totals(&mut self, ran: u32, line: &str) {
         if !["OK", "FAILED", "NO TESTS RAN"].iter().any(|word| line.starts_with(word)) {
             return;
         }
@@ -74,7 +74,7 @@ impl Unittest {
 
     /// `test_c (test_a.Shop.test_c)`, with the values of a subtest behind; of a module that could
     /// not be loaded, or a class that could not be set up, `test_a (unittest.loader._FailedTest…)`.
-    fn failure(&mut self, rest: &str) {
+    fn take_failure(&mut self, rest: &str) {
         match name_of(rest) {
             Some(name) if is_a_test(rest) => {
                 if self.failed.len() < TESTS_NAMED {
@@ -88,7 +88,7 @@ impl Unittest {
     }
 
     /// `test_a (test_a.Shop.test_a) ... ok`; with a docstring, its words are on a second line.
-    fn verbose(&mut self, line: &str) {
+    fn take_verbose(&mut self, line: &str) {
         let begun = self.begun.take();
         // Every line of a log is asked: a name ends in a parenthesis.
         if begun.is_none() && memchr(b')', line.as_bytes()).is_none() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::Git;
 use crate::engine::git::GitTrouble::{self, Other};
 use crate::engine::git::{GitFault, GitStep};
-use crate::parse::git::{complaint, taken_lock, zero_list};
+use crate::parse::git::{find_error, taken_lock, zero_list};
 use crate::world::clock::Deadline;
 use crate::world::files::disk;
 use crate::world::process::{Call, Capture, ExitCause, FinishedProcess};
@@ -255,10 +255,10 @@ impl Said {
             return locked(step, lock);
         } else if has("fsck error") {
             let cure = "take it out of the commits; git fsck names it".to_owned();
-            (GitTrouble::Rejected, complaint(&self.text), cure)
+            (GitTrouble::Rejected, find_error(&self.text), cure)
         } else {
             let cure = "run the same with git by hand to see all of it".to_owned();
-            (Other, complaint(&self.text), cure)
+            (Other, find_error(&self.text), cure)
         };
         GitFault::new(step, trouble, cause, cure)
     }

@@ -13,7 +13,9 @@ use super::snapshots::Snapshots;
 use super::steps::{Steps, Underway, conflicting};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::{Loop, LoopId};
-use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read, paths, zero_list};
+use crate::parse::git::{
+    FileChange, FileChangeKind, STATUS, parse_status as read, zero_ended_paths, zero_list,
+};
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::identity;
 use crate::world::store::Home;
@@ -244,7 +246,7 @@ pub fn name_paths(paths: &[PathBuf]) -> String {
 
 fn read_drafts(home: &Home, id: &LoopId) -> io::Result<Option<BTreeSet<PathBuf>>> {
     let bytes = disk::read(&home.loop_file(id, DRAFTS_FILE), DRAFTS_BYTES)?;
-    Ok(bytes.map(|bytes| paths(&bytes).map(Path::to_owned).collect()))
+    Ok(bytes.map(|bytes| zero_ended_paths(&bytes).map(Path::to_owned).collect()))
 }
 
 fn save_drafts(home: &Home, id: &LoopId, paths: &BTreeSet<PathBuf>) -> io::Result<()> {
@@ -303,7 +305,7 @@ impl Drafts {
             None => vec!["ls-files", "-z"],
         };
         let since = steps.printed(GitStep::Commit, &arguments, &[])?;
-        let since: BTreeSet<&Path> = paths(&since).collect();
+        let since: BTreeSet<&Path> = zero_ended_paths(&since).collect();
         let (committed, mut gone): (Vec<PathBuf>, Vec<PathBuf>) =
             left.into_iter().partition(|path| since.contains(&**path));
         // What is only ignored now is still there.

@@ -10,7 +10,7 @@ use crate::engine::evidence::changes::Commits;
 use crate::engine::evidence::changes::HeadMove;
 use crate::engine::record::{CheckedOut, Loop};
 use crate::engine::text::one_line;
-use crate::parse::git::{Tree, is_id, worktrees};
+use crate::parse::git::{WorkingTree, is_id, parse_worktrees};
 use crate::world::files::{disk, tree};
 
 /// The most bytes of a file with one reference.
@@ -124,14 +124,14 @@ pub(super) fn folder(checkout: &Path) -> Option<PathBuf> {
 /// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
 /// without git.
 pub fn roots(folder: &Path) -> Vec<PathBuf> {
-    let real = |tree: Tree| disk::real_path(&tree.path).unwrap_or(tree.path);
+    let real = |tree: WorkingTree| disk::real_path(&tree.path).unwrap_or(tree.path);
     trees(folder).into_iter().map(real).collect()
 }
 
 /// The same as git lists them.
-pub(super) fn trees(folder: &Path) -> Vec<Tree> {
+pub(super) fn trees(folder: &Path) -> Vec<WorkingTree> {
     let list = ["worktree", "list", "--porcelain"];
-    worktrees(&Git::climbing(folder).run(&list).unwrap_or_default())
+    parse_worktrees(&Git::climbing(folder).run(&list).unwrap_or_default())
 }
 
 fn line(file: &Path) -> Option<String> {

@@ -13,7 +13,9 @@ use super::Git;
 use super::head::checked_out;
 use super::steps::repository;
 use crate::engine::record::{Loop, RepositoryInside};
-use crate::parse::git::{FileChangeKind, entries, names, paths, zero_list};
+use crate::parse::git::{
+    FileChangeKind, parse_raw_diff, zero_ended_names, zero_ended_paths, zero_list,
+};
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::hash;
 
@@ -76,7 +78,8 @@ impl Behind {
     pub fn read(checkout: &Path) -> Self {
         let listed =
             disk::read(&list_file(checkout), LIST_BYTES).ok().flatten().unwrap_or_default();
-        let (paths, commits) = (paths(&listed).step_by(2), names(&listed).skip(1).step_by(2));
+        let (paths, commits) =
+            (zero_ended_paths(&listed).step_by(2), zero_ended_names(&listed).skip(1).step_by(2));
         let mut behind = Self(paths.map(Path::to_owned).zip(commits).collect());
         let listed = behind.0.len();
         behind.0.retain(|path, commit| is_at(checkout, path, commit));
@@ -110,7 +113,7 @@ pub(super) fn note_submodules(checkout: &Path, before: &str) {
     let arguments = [&form[..], &["--ignore-submodules=dirty", before]].concat();
     let Some(moved) = Git::here(checkout).printed(&arguments) else { return };
     let mut behind = Behind::read(checkout);
-    for entry in entries(&moved).into_iter().filter(|entry| !entry.is_new()) {
+    for entry in parse_raw_diff(&moved).into_iter().filter(|entry| !entry.is_new()) {
         let path = PathBuf::from(OsString::from_vec(entry.path));
         // What an earlier one left behind stays so: this one started from what it recorded.
         if let Some(commit) = entry.what.strip_prefix(b"160000 ")

@@ -14,7 +14,7 @@ use super::steps::{is_unfinished, stays_inside};
 use super::{Git, commit, git, head, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep};
 use crate::engine::text::distinct;
-use crate::parse::git::names;
+use crate::parse::git::zero_ended_names;
 use crate::world::files::tree;
 use crate::world::process::{ExitCause, Stop};
 
@@ -253,7 +253,7 @@ impl LandTree<'_> {
         match ended {
             Ok(ended) if ended.cause == ExitCause::Exit(0) => false,
             Ok(ended) if ended.cause == ExitCause::Exit(1) && !ended.cut => {
-                names(&ended.output).skip(1).any(|name| name == file)
+                zero_ended_names(&ended.output).skip(1).any(|name| name == file)
             }
             _ => true,
         }

@@ -37,7 +37,9 @@ use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::git::{GitFault, GitStep, RemoteRef};
 use crate::engine::record::Loop;
 use crate::engine::text::distinct;
-use crate::parse::git::{BRANCHES, FileChange, STATUS, changes, complaint, is_id, tree_changes};
+use crate::parse::git::{
+    BRANCHES, FileChange, STATUS, find_error, is_id, parse_status, tree_changes,
+};
 use crate::world::process::{ExitCause, Stop};
 
 /// Whether git can be run.
@@ -66,7 +68,7 @@ pub fn refusal(folder: &Path) -> Option<(String, String)> {
     let top = folder.ancestors().find(is_there)?.display().to_string();
     let cause = match Git::climbing(folder).start(&["rev-parse", "--show-toplevel"]) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return None,
-        Ok(ended) => format!("git refuses {top}: {}", complaint(&words(&ended))),
+        Ok(ended) => format!("git refuses {top}: {}", find_error(&words(&ended))),
         Err(error) => format!("git cannot be started: {error}"),
     };
     let cures = [
@@ -307,7 +309,7 @@ impl<'a> Git<'a> {
     }
 
     fn look(self) -> Option<Vec<FileChange>> {
-        Some(changes(self.run_on_files(&STATUS)?.as_bytes()))
+        Some(parse_status(self.run_on_files(&STATUS)?.as_bytes()))
     }
 
     /// Runs a command that reads the files of the working tree, with every content filter of the

@@ -13,8 +13,8 @@ use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
 use crate::engine::record::Sent;
 use crate::engine::text::words_of;
-use crate::parse::git::Stand;
-use crate::parse::git_push::{submodules_on_no_remote, trouble, was_up_to_date};
+use crate::parse::git::HeadState;
+use crate::parse::git_push::{classify_failure, submodules_on_no_remote, was_up_to_date};
 use crate::world::env;
 
 /// The longest a push may take. What is missing is sent by the next push.
@@ -140,7 +140,7 @@ pub(super) fn ssh(folder: &Path) -> Vec<(&'static str, String)> {
 
 /// The branch of the same name at the remote. A branch made from `origin/main` has that as its
 /// upstream and must not be pushed there.
-fn way(steps: &Steps<'_>, stand: &Stand) -> Result<Way, GitFault> {
+fn way(steps: &Steps<'_>, stand: &HeadState) -> Result<Way, GitFault> {
     let Some(branch) = stand.branch.clone() else {
         let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
         return Err(fault(GitTrouble::Other, "no branch is checked out".to_owned(), cure));
@@ -195,7 +195,7 @@ fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
         return fault(GitTrouble::Incomplete, cause, cure);
     }
     let (trouble, cause) = match said.exit {
-        Some(_) => trouble(&said.text),
+        Some(_) => classify_failure(&said.text),
         None => (GitTrouble::Network, said.text.clone()),
     };
     let cure = match trouble {

@@ -11,7 +11,7 @@ use super::steps::{Steps, Underway, another, conflicting, held_lock, undo_rebase
 use super::{Git, git, lacking, unmerged};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::engine::text::words_of;
-use crate::parse::git::{IndexEntry, entries, in_the_way};
+use crate::parse::git::{IndexEntry, in_the_way, parse_raw_diff};
 use crate::world::clock::Deadline;
 
 const REBASE: &str =
@@ -186,7 +186,7 @@ fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
 /// The entries in which the index differs from a commit.
 fn staged(steps: &Steps<'_>, head: &str) -> Result<Vec<IndexEntry>, GitFault> {
     let form = ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
-    Ok(entries(&steps.printed(GitStep::Rebase, &form, &[])?))
+    Ok(parse_raw_diff(&steps.printed(GitStep::Rebase, &form, &[])?))
 }
 
 /// Stages them again, except paths that differ between `before` and the commit that is checked out
@@ -202,9 +202,9 @@ fn stage_again(
     // This must run to its end: nothing else remembers what was staged.
     let steps = &steps.to_the_end();
     let form = ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];
-    let moved = entries(&steps.printed(GitStep::Rebase, &form, &[])?);
+    let moved = parse_raw_diff(&steps.printed(GitStep::Rebase, &form, &[])?);
     let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
     staged.retain(|entry| !moved.contains(&entry.path));
-    let input: Vec<u8> = staged.iter().flat_map(IndexEntry::line).collect();
+    let input: Vec<u8> = staged.iter().flat_map(IndexEntry::index_info).collect();
     steps.printed(GitStep::Rebase, &["update-index", "-z", "--index-info"], &input).map(drop)
 }

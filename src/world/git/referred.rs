@@ -15,7 +15,7 @@ use super::refs::{Refs, in_a_new_repository};
 use super::remotes::FETCH;
 use crate::engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult, named};
 use crate::engine::text::words_of;
-use crate::parse::git::entries;
+use crate::parse::git::parse_raw_diff;
 use crate::parse::git_push::without_secrets;
 use crate::world::process::Stop;
 
@@ -48,7 +48,7 @@ impl Referred<'_> {
         let form = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", main, commit];
         let listed = self.tree.git().printed(&form).unwrap_or_default();
         let mut lacking: Vec<(String, String, String)> = Vec::new();
-        for entry in entries(&listed) {
+        for entry in parse_raw_diff(&listed) {
             let Some(id) = entry.what.strip_prefix(b"160000 ") else { continue };
             let id = String::from_utf8_lossy(id).into_owned();
             let path = entry.path().display().to_string();

@@ -20,7 +20,7 @@ use crate::engine::git::{
 };
 use crate::engine::text::words_of;
 use crate::parse::git::is_id;
-use crate::parse::git_push::{self, MESSAGE_BYTES, is_ref_name, trouble, without_secrets};
+use crate::parse::git_push::{self, MESSAGE_BYTES, classify_failure, is_ref_name, without_secrets};
 use crate::world::clock::{self, Deadline, RetryPolicy};
 use crate::world::env;
 use crate::world::files::{disk, tree};
@@ -80,7 +80,7 @@ impl Refs<'_> {
             let cure = "use a remote of the fleets' own";
             return Err(fault("the remote has more refs than crew reads", cure));
         }
-        Ok(git_push::refs(&ended.text(), patterns))
+        Ok(git_push::parse_refs(&ended.text(), patterns))
     }
 
     /// Brings the objects of these refs here, with all that they rest on, but no ref. One that the
@@ -121,7 +121,7 @@ impl Refs<'_> {
             self.talk(&arguments, &[]).map(drop)
         };
         if let Err(said) = bring(&["--depth=1", "--", self.remote, id]) {
-            if trouble(&said.text).0 != GitTrouble::Other {
+            if classify_failure(&said.text).0 != GitTrouble::Other {
                 return Err(failed(self.remote, &said));
             }
             let all = ["+refs/heads/*:refs/found/heads/*", "+refs/tags/*:refs/found/tags/*"];
@@ -153,7 +153,7 @@ impl Refs<'_> {
             let input = input.as_bytes();
             let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
             let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Refs))?;
-            let read = git_push::messages(&read.output);
+            let read = git_push::parse_messages(&read.output);
             if read.is_empty() {
                 // The next one alone is longer than all that is read.
                 messages.push(None);
@@ -292,7 +292,7 @@ impl Refs<'_> {
 /// Why a talk with a remote failed.
 pub(super) fn failed(remote: &str, said: &Said) -> GitFault {
     let (trouble, cause) = match said.exit {
-        Some(_) => trouble(&said.text),
+        Some(_) => classify_failure(&said.text),
         None => (GitTrouble::Network, said.text.clone()),
     };
     let remote = without_secrets(remote);
@@ -315,7 +315,7 @@ pub(super) fn failed(remote: &str, said: &Said) -> GitFault {
 
 /// Whether an answer says that the remote was not reached, or took too long.
 fn is_out_of_reach(said: &Said) -> bool {
-    said.exit.is_none() || trouble(&said.text).0 == GitTrouble::Network
+    said.exit.is_none() || classify_failure(&said.text).0 == GitTrouble::Network
 }
 
 /// The one push that moves these refs. No `+` stands before a refspec, and nothing is forced: git

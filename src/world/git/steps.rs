@@ -14,7 +14,9 @@ use crate::engine::git::GitTrouble::{self, Other, Repository};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use crate::engine::record::Place;
 use crate::engine::text::word;
-use crate::parse::git::{Stand, complaint, is_id, scoped, stand as read};
+use crate::parse::git::{
+    HeadState, find_error, is_id, parse_head as read, parse_repository_settings,
+};
 use crate::parse::git_push::without_secrets;
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability};
@@ -30,7 +32,7 @@ use crate::world::store::hash;
 /// with a git older than 2.26. git-lfs and git-crypt depend on them, so steps must allow them.
 pub fn trusted(checkout: &Path) -> Option<GitBaseline> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
-    let mut found = scoped(&listed);
+    let mut found = parse_repository_settings(&listed);
     found.retain(|setting| setting.names_a_program() || setting.names_a_place());
     Some(GitBaseline(found.into_iter().map(without_value).collect()))
 }
@@ -85,12 +87,12 @@ impl<'a> Steps<'a> {
     }
 
     /// What is checked out, if this is still the repository the loop began in.
-    pub fn stand(&self, step: GitStep) -> Result<Stand, GitFault> {
+    pub fn stand(&self, step: GitStep) -> Result<HeadState, GitFault> {
         stand(self.place, step)
     }
 
     /// Checks that no operation is in progress and no program was planted.
-    pub(super) fn begin(&self, step: GitStep) -> Result<Stand, GitFault> {
+    pub(super) fn begin(&self, step: GitStep) -> Result<HeadState, GitFault> {
         let stand = self.stand(step)?;
         self.unchanged(step, &stand)?;
         let Some(what) = unfinished(&self.folder()) else { return Ok(stand) };
@@ -105,7 +107,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Fails if a setting changed since the run began. Where a push goes only matters to a push.
-    pub(super) fn unchanged(&self, step: GitStep, stand: &Stand) -> Result<(), GitFault> {
+    pub(super) fn unchanged(&self, step: GitStep, stand: &HeadState) -> Result<(), GitFault> {
         let branch = stand.branch.as_deref().unwrap_or_default();
         let pushed = (step == GitStep::Push).then_some(branch);
         unplanted(self.checkout(), self.trusted, step, pushed)
@@ -247,7 +249,7 @@ pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
 }
 
 /// What is checked out, if the repository is the one in which the loop started.
-pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
+pub fn stand(place: &Place, step: GitStep) -> Result<HeadState, GitFault> {
     if place.is_clone {
         stays_inside(&place.checkout, step)?;
     }
@@ -283,7 +285,7 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     }
     let branch = head(&place.checkout).0;
     if place.head.is_none() {
-        return Ok(Stand { branch, ..Stand::default() });
+        return Ok(HeadState { branch, ..HeadState::default() });
     }
     let branch = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("the branch {branch}"));
     Err(lost(format!("{branch} no longer has a commit")))
@@ -317,7 +319,7 @@ fn other(place: &Place, found: &str) -> String {
         return format!("git finds another repository here, {found}, not {}", named(place));
     }
     let said = Git::here(&place.checkout).start(&["rev-parse", "--git-dir"]);
-    let said = said.map_or_else(|error| error.to_string(), |ended| complaint(&words(&ended)));
+    let said = said.map_or_else(|error| error.to_string(), |ended| find_error(&words(&ended)));
     format!("{} cannot be read: {said}", named(place))
 }
 

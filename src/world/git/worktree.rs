@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::head::trees;
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
-use crate::parse::git::Tree;
+use crate::parse::git::WorkingTree;
 use crate::world::files::disk;
 
 /// The working tree of that name of the repository that `checkout` belongs to. It is created if
@@ -36,7 +36,7 @@ pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, Gi
     Ok(Worktree { path, is_new: true })
 }
 
-fn again(known: &Tree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {
+fn again(known: &WorkingTree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {
     if known.branch.as_deref() == Some(name) {
         let path = disk::real_path(&path).unwrap_or(path);
         return Ok(Worktree { path, is_new: false });

@@ -125,7 +125,7 @@ impl<'a> Call<'a> {
     /// A program in a folder, without the variables of a client's session or of a git around crew.
     pub fn of(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let mut call = Self::with_all(program, folder);
-        for name in variables::own() {
+        for name in variables::client_variables() {
             call.command.env_remove(name);
         }
         // While none is held, one that this process was started with is passed on as it is.

@@ -72,7 +72,7 @@ pub(super) fn row(pid: i32) -> Option<ProcessRow> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn row(pid: i32) -> Option<ProcessRow> {
     let text = super::output_of("ps", &["-o", "ppid=,sess=,lstart=", "-p", &pid.to_string()])?;
-    process_table::ps(&text)
+    process_table::parse_ps(&text)
 }
 
 /// This process's id.

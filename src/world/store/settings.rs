@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::parse::settings::merge::{Layer, variables};
-use crate::parse::settings::{Read, Whose, parse};
+use crate::parse::settings::merge::{Layer, parse_variables};
+use crate::parse::settings::{ParsedSettings, SettingsOwner, parse_settings};
 use crate::world::env;
 use crate::world::files::disk;
 
@@ -24,16 +24,20 @@ pub fn project_file(checkout: &Path) -> PathBuf {
 
 /// Reads a settings file; `outputs` are the formats of an agent's output that can be read. `None`
 /// when it does not exist; an error lists every fault.
-pub fn read(path: &Path, whose: Whose, outputs: &[&'static str]) -> Result<Option<Read>, String> {
+pub fn read(
+    path: &Path,
+    whose: SettingsOwner,
+    outputs: &[&'static str],
+) -> Result<Option<ParsedSettings>, String> {
     let bytes = disk::read(path, FILE_BYTES).map_err(|error| error.to_string())?;
     let Some(bytes) = bytes else { return Ok(None) };
     let text = String::from_utf8(bytes);
     let text =
         text.map_err(|_| format!("{} is not UTF-8 text: save it as such", path.display()))?;
-    parse(&text, path, whose, outputs, &disk::is_file).map(Some)
+    parse_settings(&text, path, whose, outputs, &disk::is_file).map(Some)
 }
 
 /// The settings from the environment. The error has one line for each variable that cannot be used.
 pub fn environment() -> Result<Layer, String> {
-    variables(&env::text)
+    parse_variables(&env::text)
 }

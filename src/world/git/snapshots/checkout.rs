@@ -85,7 +85,7 @@ impl Snapshots {
         });
         // Deletions come first: a folder may take the place of a file.
         entries.sort_by_key(|entry| !entry.is_gone());
-        let entries: Vec<u8> = entries.iter().flat_map(IndexEntry::line).collect();
+        let entries: Vec<u8> = entries.iter().flat_map(IndexEntry::index_info).collect();
         self.updated(commit, &["update-index", "--replace", "-z", "--index-info"], &entries)
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::{FILE_BYTES, LINKS, LOCK_WAIT, Snapshots, make_folder, remove, write};
 use crate::engine::record::{Driver, Loop};
-use crate::parse::git::{BRANCHES, paths, zero_ended, zero_list};
+use crate::parse::git::{BRANCHES, zero_ended, zero_ended_paths, zero_list};
 use crate::world::clock::{self, Deadline, Stopwatch};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
@@ -175,7 +175,7 @@ impl Snapshots {
             .map_err(|error| error.to_string())?;
         let converted = if theirs.converts_all { Some(Vec::new()) } else { converted(subject) };
         let converted = converted.ok_or("git does not say what it converts")?;
-        let converted: BTreeSet<&Path> = paths(&converted).collect();
+        let converted: BTreeSet<&Path> = zero_ended_paths(&converted).collect();
         let listed = self.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
         let (mut anew, mut links) = (IndexPaths::default(), Vec::new());
         for record in zero_ended(&listed) {

@@ -11,8 +11,8 @@ use crate::engine::evidence::changes::Changes;
 use crate::engine::record::LoopId;
 use crate::engine::test_changes::kind::ChangedPath;
 use crate::parse::git::{
-    IndexEntry, STATUS, changes_white_space_alone, entries, ignored as all_ignored, is_id, names,
-    objects, tree_changes, zero_list,
+    IndexEntry, STATUS, changes_white_space_alone, is_id, parse_ignored as all_ignored,
+    parse_objects, parse_raw_diff, tree_changes, zero_ended_names, zero_list,
 };
 use crate::world::files::disk;
 use crate::world::store::removal::LISTS;
@@ -195,7 +195,7 @@ impl Snapshots {
 
     pub(super) fn differing(&self, from: &str, to: &str) -> Result<Vec<IndexEntry>, String> {
         let form = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", from, to];
-        Ok(entries(&self.printed(&form, &[])?))
+        Ok(parse_raw_diff(&self.printed(&form, &[])?))
     }
 
     /// Mode and path of everything in a snapshot.
@@ -205,7 +205,7 @@ impl Snapshots {
             let (about, path) = entry.split_once('\t')?;
             Some((about.split(' ').next()?.to_owned(), path.to_owned()))
         };
-        Ok(names(&listed).filter_map(mode_and_path).collect())
+        Ok(zero_ended_names(&listed).filter_map(mode_and_path).collect())
     }
 
     /// The files that ignore rules keep out of every snapshot, at these places: patterns of git. A
@@ -214,7 +214,7 @@ impl Snapshots {
         let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--"];
         let places = places.iter().map(String::as_str).chain([NO_PLACE]);
         let listed = self.printed(&list.into_iter().chain(places).collect::<Vec<_>>(), &[])?;
-        Ok(names(&listed).collect())
+        Ok(zero_ended_names(&listed).collect())
     }
 
     /// Whether ignore rules keep a file out of every snapshot, also in a folder that is ignored as
@@ -222,7 +222,7 @@ impl Snapshots {
     pub fn ignores(&self, file: &str) -> Result<bool, String> {
         let literal = format!(":(top,literal){file}");
         let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--", &literal, NO_PLACE];
-        Ok(names(&self.printed(&list, &[])?).any(|path| path == file))
+        Ok(zero_ended_names(&self.printed(&list, &[])?).any(|path| path == file))
     }
 
     /// All files, and folders as a whole, that ignore rules keep out of every snapshot. A folder
@@ -283,7 +283,7 @@ impl Snapshots {
         let named: Vec<String> = paths.iter().map(|path| format!("{commit}:{path}\n")).collect();
         let arguments = [&["cat-file", "--batch"], how].concat();
         let printed = self.printed(&arguments, named.concat().as_bytes())?;
-        let objects = objects(&printed);
+        let objects = parse_objects(&printed);
         if objects.len() != paths.len() {
             return Err("git printed other files".to_owned());
         }

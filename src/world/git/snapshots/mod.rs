@@ -20,7 +20,9 @@ use super::Git;
 use super::command::{IndexPaths, WRITE_TREE, whole};
 use super::head::checked_out;
 use crate::engine::record::Loop;
-use crate::parse::git::{FileChange, FileChangeKind, STATUS, changes as read, is_id, paths};
+use crate::parse::git::{
+    FileChange, FileChangeKind, STATUS, is_id, parse_status as read, zero_ended_paths,
+};
 use crate::world::clock::Deadline;
 use crate::world::files::disk::{self, Durability, Lock};
 use crate::world::files::tree;
@@ -153,7 +155,7 @@ impl Snapshots {
     /// The repositories that the user's index named when this git dir was filled.
     fn links(&self) -> Vec<PathBuf> {
         let listed = disk::read(&self.folder.join(LINKS), LINKS_BYTES).ok().flatten();
-        paths(&listed.unwrap_or_default()).map(Path::to_owned).collect()
+        zero_ended_paths(&listed.unwrap_or_default()).map(Path::to_owned).collect()
     }
 
     /// What a snapshot takes, and what it leaves out.
