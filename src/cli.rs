@@ -6,18 +6,18 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ColorChoice, Command, CommandFactory as _, Parser, Subcommand};
 
-use crate::agents;
 use crate::demo::DemoArgs;
 use crate::drive::install::InstallScope;
-use crate::engine::record::Outcome;
-use crate::engine::text::is_word_of;
-use crate::parse::amounts;
-use crate::parse::arguments::{
+use crate::report::help;
+use engine::record::Outcome;
+use engine::text::is_word_of;
+use readers::agents;
+use readers::parse::amounts;
+use readers::parse::arguments::{
     FleetArgs, OutputArgs, ResumeArgs, RunArgs, SetArgs, parse_cluster, parse_count,
     parse_iteration,
 };
-use crate::parse::settings::options::one_of;
-use crate::report::help;
+use readers::parse::settings::options::one_of;
 
 /// What the page of help of a verb has below its options, behind `== VERB`.
 const BELOW: &str = include_str!("report/help/verbs.txt");

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use crate::drive::error_text::error_text;
 use crate::drive::start::agent::Interrupted;
-use crate::engine::claim::promise::PromiseError;
-use crate::engine::record::Outcome;
-use crate::parse::arguments::UsageError;
+use engine::claim::promise::PromiseError;
+use engine::record::Outcome;
+use readers::parse::arguments::UsageError;
 
 /// The codes a person's script may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

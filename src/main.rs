@@ -1,21 +1,15 @@
 //! crew keeps a coding agent working until the job is proved done.
 
-mod agents;
 mod cli;
-mod clients;
 mod cmd;
 mod demo;
 mod drive;
-mod engine;
 mod exit;
 mod fleet;
-mod parse;
 mod pow;
-mod prompts;
 #[cfg(test)]
 mod reference;
 mod report;
-mod world;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -24,7 +18,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
 use crate::exit::Exit;
-use crate::parse::arguments::{self, UsageError};
+use readers::parse::arguments::{self, UsageError};
 
 fn main() -> ExitCode {
     // A hook is recognised by its program's name, because older clients drop its arguments; and
@@ -92,7 +86,7 @@ fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let command = command(cli::Cli::command(), words);
     let help = command.get_bin_name().unwrap_or("crew");
     let help = example.unwrap_or_else(|| format!("{help} --help"));
-    let unknown = arguments::unknown_command(error, words, &prompts::procedures::NAMES);
+    let unknown = arguments::unknown_command(error, words, &readers::prompts::procedures::NAMES);
     unknown.unwrap_or_else(|| UsageError::from_clap(error, &help))
 }
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The variables that a release build ignores (`src/world/fault.rs`).
+/// The variables that a release build ignores (`crates/world/src/fault.rs`).
 const FAULTS: [&str; 8] = [
     "CREW_FAULT",
     "CREW_PANIC",

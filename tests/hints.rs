@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::child::{Ran, Running};
 use crate::run::{CLAIM, HANG, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox};
-use crate::tidy::{pattern, source};
+use crate::tidy::{pattern, product_source};
 
 /// Types a line in a shell.
 fn typed(sandbox: &Sandbox, line: &str) -> Ran {
@@ -171,7 +171,7 @@ fn every_option_that_crews_own_texts_name_exists() {
     let option = pattern(r"(?:^| )(--[a-z][a-z-]+)");
     let verbs = verbs();
     let mut all = BTreeSet::new();
-    for file in source("src/") {
+    for file in product_source() {
         for found in named.captures_iter(&file.text) {
             let verb = found.get(1).unwrap().as_str();
             let first = verb.split(' ').next().unwrap();

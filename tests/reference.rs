@@ -20,29 +20,29 @@ const ADDED: [[&str; 5]; 9] = [
         "- `--upward`: From the last row to the first.",
     ],
     [
-        "src/parse/settings/options.rs",
+        "crates/readers/src/parse/settings/options.rs",
         "    /// Whether the machine is kept awake",
         "    /// The tint of a page.\n    #[arg(skip)]\n    pub tint: Option<String>,\n    /// Whether the machine is kept awake",
         "settings.md",
         "- `tint` (default `\"red\"`; needs trust): The tint of a page.",
     ],
-    ["src/parse/settings/options.rs", "[Key; 37]", "[Key; 38]", "", ""],
+    ["crates/readers/src/parse/settings/options.rs", "[Key; 37]", "[Key; 38]", "", ""],
     [
-        "src/parse/settings/options.rs",
+        "crates/readers/src/parse/settings/options.rs",
         "        key(\"awake\",",
         "        key(\"tint\", None, \"\", Every, [\"'red'\", \"\"], \"\"),\n        key(\"awake\",",
         "",
         "",
     ],
     [
-        "src/engine/record/outcome.rs",
+        "crates/engine/src/record/outcome.rs",
         "    Error,\n}",
         "    Error,\n    Postponed,\n}",
         "outcomes.md",
         "- `postponed` (exit code 15)",
     ],
     [
-        "src/engine/record/outcome.rs",
+        "crates/engine/src/record/outcome.rs",
         "[Self; 8] = [",
         "[Self; 9] = [\n        Self::Postponed,",
         "",
@@ -56,14 +56,14 @@ const ADDED: [[&str; 5]; 9] = [
         "",
     ],
     [
-        "src/engine/words/reaction.rs",
+        "crates/engine/src/words/reaction.rs",
         "        (\"CREW_ON\",",
         "        (\"CREW_MOOD\", String::new()),\n        (\"CREW_ON\",",
         "reactions.md",
         "- `CREW_MOOD`",
     ],
     [
-        "src/engine/view/columns.rs",
+        "crates/engine/src/view/columns.rs",
         "        map.serialize_entry(\"branch\",",
         "        map.serialize_entry(\"mood\", &1)?;\n        map.serialize_entry(\"branch\",",
         "json.md",
@@ -111,12 +111,17 @@ fn copied() -> PathBuf {
         fs::copy(checkout().join(file), to).unwrap();
     }
     // Under the checkout's own version cargo would take one of the two programs for the other.
-    let version = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
-    let package = format!("name = \"crew-loop\"\n{version}");
-    for file in ["Cargo.toml", "Cargo.lock"] {
-        let of_copy = package.replace(&version, "version = \"0.0.0\"");
-        replace(&copy.join(file), &package, &of_copy);
+    let version = env!("CARGO_PKG_VERSION");
+    let manifest = copy.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap().replace(version, "0.0.0");
+    fs::write(manifest, text).unwrap();
+    let lock = copy.join("Cargo.lock");
+    let mut text = fs::read_to_string(&lock).unwrap();
+    for krate in ["crew-loop", "crew-loop-engine", "crew-loop-readers", "crew-loop-world"] {
+        let package = |version| format!("name = \"{krate}\"\nversion = \"{version}\"");
+        text = text.replace(&package(version), &package("0.0.0"));
     }
+    fs::write(lock, text).unwrap();
     copy
 }
 

@@ -10,17 +10,17 @@ use crate::drive::find::needs_hooks;
 use crate::drive::install::{self, InstallScope, Laid, LineEntry};
 use crate::drive::shell_files;
 use crate::drive::slurm::STEP_WITHIN;
-use crate::engine::doctor::Examination;
-use crate::engine::record::Loop;
 use crate::exit::Exit;
-use crate::parse::arguments::UsageError;
 use crate::report::setup as words;
-use crate::world::files::disk;
-use crate::world::process::signals::Signals;
-use crate::world::{env, terminal};
 use anyhow::{Result, bail};
 use clap::CommandFactory;
+use engine::doctor::Examination;
+use engine::record::Loop;
+use readers::parse::arguments::UsageError;
 use std::path::Path;
+use world::files::disk;
+use world::process::signals::Signals;
+use world::{env, terminal};
 
 // `crew man`: the pages for man(1), made from the text of `--help`. It installs nothing.
 
@@ -202,7 +202,7 @@ fn diagnose(examined: &Examination, as_json: bool) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::window::APART;
+    use engine::window::APART;
 
     #[test]
     fn the_demo_names_the_time_between_two_returns() {

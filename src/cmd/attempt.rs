@@ -8,16 +8,16 @@ use anyhow::{Context as _, Result, bail};
 use clap::ColorChoice;
 
 use super::{home, print};
-use crate::clients::variables::inside_an_agent;
 use crate::cmd::reporter::Reporter;
-use crate::engine::record::Outcome;
 use crate::exit::Exit;
 use crate::fleet::attempt::{self, AttemptResult};
 use crate::fleet::spec::{AttemptEnd, AttemptSpec};
-use crate::parse::arguments::OutputArgs;
-use crate::world::env;
-use crate::world::files::disk;
-use crate::world::process::signals::Signals;
+use engine::record::Outcome;
+use readers::clients::variables::inside_an_agent;
+use readers::parse::arguments::OutputArgs;
+use world::env;
+use world::files::disk;
+use world::process::signals::Signals;
 
 /// The largest spec that is read, in bytes: a prompt of 256 KiB and as many checks.
 const SPEC_BYTES: u64 = 8 << 20;

@@ -12,19 +12,19 @@ use clap_complete::env::{CompleteEnv, Shells};
 use toml::Table;
 
 use super::print;
-use crate::agents;
 use crate::cli::Cli;
-use crate::engine::doctor::shell_word;
-use crate::engine::record::Loop;
-use crate::engine::text::{clean, distinct};
 use crate::exit::Exit;
 use crate::fleet::store as fleets;
-use crate::parse::requests::KINDS;
-use crate::prompts::procedures;
 use crate::report::list;
-use crate::world::env;
-use crate::world::files::disk;
-use crate::world::store::{self, Home, settings};
+use engine::doctor::shell_word;
+use engine::record::Loop;
+use engine::text::{clean, distinct};
+use readers::agents;
+use readers::parse::requests::KINDS;
+use readers::prompts::procedures;
+use world::env;
+use world::files::disk;
+use world::store::{self, Home, settings};
 
 /// The variable in which a shell's script names the shell that asks.
 const ASKED: &str = "CREW_COMPLETE";

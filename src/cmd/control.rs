@@ -1,26 +1,26 @@
 //! The verbs that control a loop from any terminal, and `crew tell`, a message for its agent.
 
 use super::{actor, home, meant, named, ordered, print, reading, refuse_an_agent, requested};
-use crate::clients;
-use crate::clients::spelling::{going_on, split_command};
 use crate::drive::control;
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::{self, EndAttempt, handoff};
 use crate::drive::find::owner_is_gone;
-use crate::engine::boundary::limits::{self, LimitChange, LimitChanges};
-use crate::engine::record::{Actor, Loop, Obeyed, Status};
-use crate::engine::text::clean;
-use crate::engine::view::Fact;
 use crate::exit::Exit;
 use crate::fleet::events::FleetRequest;
 use crate::fleet::record::TaskRequest;
-use crate::parse::arguments::{SetArgs, UsageError};
-use crate::parse::requests::handoff_of_shell;
 use crate::report::page::Reading;
 use crate::report::{line, page};
-use crate::world::{clock, env, store};
 use anyhow::{Result, bail};
+use engine::boundary::limits::{self, LimitChange, LimitChanges};
+use engine::record::{Actor, Loop, Obeyed, Status};
+use engine::text::clean;
+use engine::view::Fact;
+use readers::clients;
+use readers::clients::spelling::{going_on, split_command};
+use readers::parse::arguments::{SetArgs, UsageError};
+use readers::parse::requests::handoff_of_shell;
 use std::path::Path;
+use world::{clock, env, store};
 
 // `crew cancel`: ends a loop from any terminal. The order is a separate file, so it needs no
 // model, and a hook in flight cannot undo it.

@@ -9,9 +9,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::record::{Loop, Outcome};
-use crate::world::process::own_process::alone;
-use crate::world::store;
+use engine::record::{Loop, Outcome};
+use world::process::fixture::alone;
+use world::store;
 
 const CODEX: &str = include_str!("../../tests/fixtures/clients/codex.jsonl");
 

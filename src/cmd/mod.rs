@@ -16,24 +16,24 @@ mod status;
 mod watch;
 
 use crate::cli::Verb;
-use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{find, is_here};
 use crate::drive::page::view;
-use crate::engine::record::{Actor, Loop, LoopId};
-use crate::engine::text::{Shown, clean, distinct};
-use crate::engine::view::LoopView;
 use crate::exit::Exit;
 use crate::fleet::verbs::{self, Named};
-use crate::parse::arguments::{FleetArgs, UsageError};
 use crate::report::help;
 use crate::report::list::{self, ListReading};
 use crate::report::page::Reading;
-use crate::world::files::disk;
-use crate::world::store::{self, Home, StoreError};
-use crate::world::{clock, env, git, terminal};
 use anyhow::{Result, anyhow, bail};
+use engine::record::{Actor, Loop, LoopId};
+use engine::text::{Shown, clean, distinct};
+use engine::view::LoopView;
+use readers::clients::variables::inside_an_agent;
+use readers::parse::arguments::{FleetArgs, UsageError};
 use std::io;
 use std::path::{Path, PathBuf};
+use world::files::disk;
+use world::store::{self, Home, StoreError};
+use world::{clock, env, git, terminal};
 
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {

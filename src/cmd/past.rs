@@ -10,21 +10,21 @@ use crate::drive;
 use crate::drive::back::{self, difference, unseen};
 use crate::drive::clean;
 use crate::drive::find::is_here;
-use crate::engine::record::{Loop, Totals};
-use crate::engine::test_changes::trial::Trial;
-use crate::engine::text::{Shown, brief, count, named, size};
-use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
 use crate::fleet::store as fleets;
-use crate::parse::arguments::UsageError;
-use crate::parse::requests::parse_iterations;
 use crate::report::list;
-use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home, removal};
-use crate::world::{clock, env, git, terminal};
 use anyhow::{Error, Result, bail};
+use engine::record::{Loop, Totals};
+use engine::test_changes::trial::Trial;
+use engine::text::{Shown, brief, count, named, size};
+use engine::view::LoopView;
+use readers::parse::arguments::UsageError;
+use readers::parse::requests::parse_iterations;
 use std::path::PathBuf;
 use std::time::Duration;
+use world::process::signals::Signals;
+use world::store::{self, Home, removal};
+use world::{clock, env, git, terminal};
 
 // `crew diff`: what a loop changed in its working tree, or some of its iterations. It only reads.
 

@@ -12,15 +12,15 @@ use clap::ColorChoice as Typed;
 use ratatui::crossterm::style::force_color_output;
 use serde_json::Value;
 
-use crate::engine::text;
-use crate::parse::arguments::UsageError;
 use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
 use crate::report::page::folded as fold_at;
 use crate::report::progress::STAMP;
-use crate::world::git::command;
-use crate::world::process::Call;
-use crate::world::process::signals::Signals;
-use crate::world::{clock, terminal};
+use engine::text;
+use readers::parse::arguments::UsageError;
+use world::git::command;
+use world::process::Call;
+use world::process::signals::Signals;
+use world::{clock, terminal};
 
 /// Decides whether words have a colour, from now on: `--color`. With `auto` they have it on a
 /// terminal, as `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` want it.

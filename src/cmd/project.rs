@@ -5,19 +5,19 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::{checkout, home, print, refuse_an_agent};
-use crate::clients::variables::inside_an_agent;
 use crate::drive::start::terms::{detected, look};
 use crate::exit::Exit;
-use crate::parse::project::DetectedCommand;
-use crate::parse::settings::merge::merge_layers;
-use crate::parse::settings::trust::TrustRequest;
 use crate::report::settings::{File, Told, json, page};
 use crate::report::{help, words};
-use crate::world::env;
-use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree;
-use crate::world::store::settings::{project_file, user_file};
-use crate::world::store::{Home, trust};
+use readers::clients::variables::inside_an_agent;
+use readers::parse::project::DetectedCommand;
+use readers::parse::settings::merge::merge_layers;
+use readers::parse::settings::trust::TrustRequest;
+use world::env;
+use world::files::disk::{self, Durability};
+use world::files::tree;
+use world::store::settings::{project_file, user_file};
+use world::store::{Home, trust};
 
 // `crew init`: writes a project's settings file with the checks that were found, and trusts what
 // it has written. It never overwrites a file, and trusts nothing inside an agent.

@@ -2,19 +2,19 @@
 //! events for programs; next to nothing with `-q`. The text comes from `report`.
 
 use super::{print, reading};
-use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::record::{Loop, Proof};
-use crate::engine::text::clean;
-use crate::parse::arguments::OutputArgs;
 use crate::report::attention::{notice, of_event};
 use crate::report::events::Events;
 use crate::report::progress::{Live, ProgressLine, Tone, lines, terms};
 use crate::report::table::fitting;
 use crate::report::{colour, page};
-use crate::world::{clock, env, terminal};
+use engine::events::{EventSink, RunEvent};
+use engine::record::{Loop, Proof};
+use engine::text::clean;
 use indicatif::{ProgressBar, ProgressStyle};
+use readers::parse::arguments::OutputArgs;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, stderr, stdout};
+use world::{clock, env, terminal};
 
 /// The most lines of the block above the live line, and the rows of the terminal that it leaves to
 /// others.

@@ -5,9 +5,7 @@ use anyhow::{Error, Result, bail};
 
 use super::reporter::Reporter;
 use super::{checkout, home, meant, print, refuse_an_agent, requested};
-use crate::agents::Launch;
 use crate::cli::DriveArgs;
-use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{self, owner_is_gone, resumable};
 use crate::drive::prompt::Prompt;
 use crate::drive::resume::{preview, refuse_a_task, resume_here};
@@ -17,18 +15,22 @@ use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{begin, first_prompt, prepare};
 use crate::drive::start::terms;
 use crate::drive::{control, prove, tree};
-use crate::engine::record::{Loop, LoopId, Outcome};
-use crate::engine::text::{clip, count};
 use crate::exit::Exit;
 use crate::fleet::verbs::Named;
-use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of};
-use crate::parse::settings::merge::merge_layers;
-use crate::prompts::procedures;
 use crate::report::run as dry_run;
-use crate::world::git::snapshots::{Snapshots, prune};
-use crate::world::process::signals::Signals;
-use crate::world::store::{Home, logs};
-use crate::world::{env, terminal};
+use engine::record::{Loop, LoopId, Outcome};
+use engine::text::{clip, count};
+use readers::agents::Launch;
+use readers::clients::variables::inside_an_agent;
+use readers::parse::arguments::{
+    OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of,
+};
+use readers::parse::settings::merge::merge_layers;
+use readers::prompts::procedures;
+use world::git::snapshots::{Snapshots, prune};
+use world::process::signals::Signals;
+use world::store::{Home, logs};
+use world::{env, terminal};
 
 /// The most characters of a task that a question shows.
 const TASK_CHARS: usize = 60;

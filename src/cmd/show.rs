@@ -1,30 +1,30 @@
 //! `crew show`: the whole story of a loop, from its record and its journal; both are only read.
 
 use super::{fleet, home, named, print, reading, requested};
-use crate::agents::activity::{self, Activity};
-use crate::agents::{self, OutputReader};
 use crate::cli::ShowArgs;
 use crate::drive::find::{gone_why, owner_is_gone};
 use crate::drive::page;
 use crate::drive::run::waits::who_worked;
-use crate::engine::doctor::shell_word;
-use crate::engine::evidence::Progress;
-use crate::engine::journal::story::{Chapter, Iteration, Story, What};
-use crate::engine::record::{Agent, Driver, Loop};
-use crate::engine::text::word;
-use crate::engine::view::{Page, lines};
 use crate::exit::Exit;
-use crate::parse::arguments::UsageError;
 use crate::report::show as words;
 use crate::report::show::StoryPage;
-use crate::world::clock;
-use crate::world::files::disk::{self, Durability};
-use crate::world::process::{ERRORS_MARK, LineCutter, LinePiece, text_of};
-use crate::world::store::logs::Tail;
-use crate::world::store::{self, Home, logs};
 use anyhow::{Result, bail};
+use engine::doctor::shell_word;
+use engine::evidence::Progress;
+use engine::journal::story::{Chapter, Iteration, Story, What};
+use engine::record::{Agent, Driver, Loop};
+use engine::text::word;
+use engine::view::{Page, lines};
+use readers::agents::activity::{self, Activity};
+use readers::agents::{self, OutputReader};
+use readers::parse::arguments::UsageError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use world::clock;
+use world::files::disk::{self, Durability};
+use world::process::{ERRORS_MARK, LineCutter, LinePiece, text_of};
+use world::store::logs::Tail;
+use world::store::{self, Home, logs};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
@@ -303,7 +303,7 @@ impl Lines {
     /// The next complete lines, and the rest if no more will come; and whether that is all that was
     /// written so far.
     fn next(&mut self, is_whole: bool) -> Result<(String, bool)> {
-        let bytes = self.tail.next()?;
+        let bytes = self.tail.read_next()?;
         let is_end = bytes.is_empty();
         let (mut printed, rendering) = (Vec::new(), &mut self.rendering);
         let mut take = |piece: LinePiece<'_>| match (rendering.as_mut(), piece) {

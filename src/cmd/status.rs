@@ -9,20 +9,20 @@ use chrono::TimeDelta;
 use super::watch::board::views;
 use super::{MANY, all, first_of, fleet, home, listed, listing, named, print, reading, which};
 use crate::cli::StatusArgs;
-use crate::clients::StatusLineInput;
-use crate::clients::variables::inside_an_agent;
 use crate::drive::end::complete;
 use crate::drive::find::{elsewhere, owner_is_gone};
 use crate::drive::find::{find, named_by, of_other_trees, of_working_tree};
 use crate::drive::page::{read, view};
-use crate::engine::record::{Loop, Status};
-use crate::engine::view::LoopView;
 use crate::exit::Exit;
 use crate::fleet::verbs::{Named, newest_here};
 use crate::report::list::WindowRow;
 use crate::report::{events, help, line, list, morning, page};
-use crate::world::store::{self, Home};
-use crate::world::{clock, env, terminal};
+use engine::record::{Loop, Status};
+use engine::view::LoopView;
+use readers::clients::StatusLineInput;
+use readers::clients::variables::inside_an_agent;
+use world::store::{self, Home};
+use world::{clock, env, terminal};
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &StatusArgs) -> Result<Exit> {

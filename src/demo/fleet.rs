@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::scratch::{Scratch, text};
 use super::{LIBRARY, SCRIPT, fixed};
-use crate::world::files::disk::{self, Durability};
-use crate::world::process::ExitCause;
+use world::files::disk::{self, Durability};
+use world::process::ExitCause;
 
 /// What is shown around the lines of the run.
 #[derive(Debug, Default, Deserialize)]

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::scratch::Scratch;
-use crate::world::{fault, terminal};
+use world::{fault, terminal};
 
 /// The name of the library.
 pub const LIBRARY: &str = "numbers.sh";

@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::{LIBRARY, SCRIPT, Turn};
-use crate::world::env;
-use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree;
-use crate::world::process::{Call, ExitCause, descendants, signals};
+use world::env;
+use world::files::disk::{self, Durability};
+use world::files::tree;
+use world::process::{Call, ExitCause, descendants, signals};
 
 /// The longest a child of the demo may take; each needs some milliseconds.
 const WITHIN: Duration = Duration::from_secs(60);

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::find::{named_by, works};
 use super::start::place;
 use super::tree::is_at_rest;
-use crate::engine::journal::BROUGHT_BACK;
-use crate::engine::record::{Loop, Status};
-use crate::parse::requests::Iterations;
-use crate::world::git::snapshots::{Restored, Snapshots};
-use crate::world::store::{self, Home, LOCK_WAIT};
+use engine::journal::BROUGHT_BACK;
+use engine::record::{Loop, Status};
+use readers::parse::requests::Iterations;
+use world::git::snapshots::{Restored, Snapshots};
+use world::store::{self, Home, LOCK_WAIT};
 
 /// The difference that a loop, or some of its iterations, made; `None` is the whole loop. `stat`:
 /// the columns of a summary of it.

@@ -10,11 +10,11 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::end::between_starts_in;
 use super::find::life;
-use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome};
-use crate::world::clock;
-use crate::world::git::snapshots::Snapshots;
-use crate::world::store::removal;
-use crate::world::store::{self, Home};
+use engine::record::{Driver, Life, Loop, LoopId, Outcome};
+use world::clock;
+use world::git::snapshots::Snapshots;
+use world::store::removal;
+use world::store::{self, Home};
 
 /// The loops that ended longer ago than this, and how many others did that an open client could
 /// still resume.

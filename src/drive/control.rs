@@ -7,13 +7,13 @@ use anyhow::{Result, bail};
 use super::find::{life, owner_is_gone, spent_ms};
 use super::session::transcript::is_marked;
 use super::{end, meter, tree};
-use crate::clients::spelling::way_on;
-use crate::engine::boundary::limits::{LimitChanges, changed, named};
-use crate::engine::journal::TOLD;
-use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
-use crate::parse::arguments::UsageError;
-use crate::world::clock;
-use crate::world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
+use engine::boundary::limits::{LimitChanges, changed, named};
+use engine::journal::TOLD;
+use engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
+use readers::clients::spelling::way_on;
+use readers::parse::arguments::UsageError;
+use world::clock;
+use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 
 /// The most messages to the agent that may be queued.
 const WORDS_MAX: usize = 5;

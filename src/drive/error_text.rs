@@ -3,9 +3,9 @@
 
 use std::io::{self, ErrorKind};
 
-use crate::engine::git::{GitFault, GitTrouble};
-use crate::world::files::disk::Refused;
-use crate::world::store::StoreError;
+use engine::git::{GitFault, GitTrouble};
+use world::files::disk::Refused;
+use world::store::StoreError;
 
 /// The text of an error.
 pub fn error_text(error: &anyhow::Error) -> String {

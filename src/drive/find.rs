@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::meter;
-use crate::clients::{self, Hook};
-use crate::engine::record::{
+use engine::record::{
     Driver, Environment, Life, Loop, LoopId, Outcome, Owner, Place, ProcessIdentity, SessionMemory,
     Status,
 };
-use crate::world::files::disk;
-use crate::world::process::identity;
-use crate::world::store::{self, Home, StoreError, read_pointer};
-use crate::world::{clock, env, git, host, recorded_environment};
+use readers::clients::{self, Hook};
+use world::files::disk;
+use world::process::identity;
+use world::store::{self, Home, StoreError, read_pointer};
+use world::{clock, env, git, host, recorded_environment};
 
 /// Finds the loops that `name` may mean, the newest first. Without a name: the loop of this working
 /// tree, else those of the repository's others (the live ones before those that are over), else the

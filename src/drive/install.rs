@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
-use crate::clients::claude::plugin::{
+use crate::drive::plugin_files::{self, MANIFEST, PROGRAMS};
+use engine::doctor::{NAME, PLUGIN, shell_word};
+use engine::text::word;
+use readers::clients::claude::plugin::{
     self, NoRoom, PRODUCT, config_folder, manifest_version, status_line_entry, with_line,
     without_line,
 };
-use crate::clients::{Hook, HookEvent};
-use crate::drive::plugin_files::{self, MANIFEST, PROGRAMS};
-use crate::engine::doctor::{NAME, PLUGIN, shell_word};
-use crate::engine::text::word;
-use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree;
-use crate::world::{client, env};
+use readers::clients::{Hook, HookEvent};
+use world::files::disk::{self, Durability};
+use world::files::tree;
+use world::{client, env};
 
 /// The error where nothing says in which home to write.
 pub const NO_HOME: &str = "HOME is not set\nhint: set HOME to a folder";

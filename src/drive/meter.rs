@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::clients::{self, Hook, Transcript};
-use crate::engine::record::{Loop, Mark, Metered, SessionMemory};
-use crate::engine::usage::Usage;
-use crate::world::clock::{self, Deadline};
-use crate::world::files::disk;
-use crate::world::store::hash;
+use engine::record::{Loop, Mark, Metered, SessionMemory};
+use engine::usage::Usage;
+use readers::clients::{self, Hook, Transcript};
+use world::clock::{self, Deadline};
+use world::files::disk;
+use world::store::hash;
 
 /// How much of a transcript's end is read.
 pub const TRANSCRIPT_BYTES: u64 = 512 << 10;

@@ -7,16 +7,16 @@ use super::end::result;
 use super::find::{life, owner_is_gone, spent_ms};
 use super::session::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
-use crate::clients::spelling::{going_on, spell_stop};
-use crate::engine::evidence::changes::Changes;
-use crate::engine::journal::story::{Story, What};
-use crate::engine::journal::{COMMITTED, REBASED};
-use crate::engine::record::{Life, Loop, Outcome, Status};
-use crate::engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, lines};
-use crate::world::git::OwnCommit;
-use crate::world::git::snapshots::Snapshots;
-use crate::world::store::{self, Home, journal};
-use crate::world::{clock, git};
+use engine::evidence::changes::Changes;
+use engine::journal::story::{Story, What};
+use engine::journal::{COMMITTED, REBASED};
+use engine::record::{Life, Loop, Outcome, Status};
+use engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, lines};
+use readers::clients::spelling::{going_on, spell_stop};
+use world::git::OwnCommit;
+use world::git::snapshots::Snapshots;
+use world::store::{self, Home, journal};
+use world::{clock, git};
 
 /// How a loop stands, as far as that is known without the other loops of this machine.
 pub fn view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {

@@ -58,7 +58,7 @@ fn hooks(repository: &str) -> String {
 #[cfg(test)]
 mod contents_tests {
     use super::*;
-    use crate::clients::claude::plugin::manifest_version;
+    use readers::clients::claude::plugin::manifest_version;
     use serde_json::{Value, json};
 
     fn handlers(text: &str) -> Vec<Value> {

@@ -3,15 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::doctor::shell_word;
-use crate::engine::evidence::said::Size;
-use crate::engine::record::Loop;
-use crate::prompts::assembly;
-use crate::prompts::fragments::Parts;
-use crate::prompts::variables::PromptInputs;
-use crate::world::files::{disk, tree};
-use crate::world::store::{Home, journal};
-use crate::world::{env, git};
+use engine::doctor::shell_word;
+use engine::evidence::said::Size;
+use engine::record::Loop;
+use readers::prompts::assembly;
+use readers::prompts::fragments::Parts;
+use readers::prompts::variables::PromptInputs;
+use world::files::{disk, tree};
+use world::store::{Home, journal};
+use world::{env, git};
 
 /// The largest fragment that is read, in bytes.
 const FRAGMENT_BYTES: u64 = 16 << 20;

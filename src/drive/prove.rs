@@ -10,13 +10,13 @@ use super::scratch::ScratchTerms;
 use super::start::place;
 use super::trial::{look_as_found, run_trial};
 use super::{end, test_changes};
-use crate::engine::boundary::belief::{ProofRuns, end_after_runs};
-use crate::engine::record::{Loop, LoopId, Outcome, Proof, Status};
-use crate::engine::test_changes::trial::{AsFound, Trial};
-use crate::world::clock::{self, Deadline};
-use crate::world::git::snapshots::Snapshots;
-use crate::world::process::{Call, Stop};
-use crate::world::store::{self, Home, view};
+use engine::boundary::belief::{ProofRuns, end_after_runs};
+use engine::record::{Loop, LoopId, Outcome, Proof, Status};
+use engine::test_changes::trial::{AsFound, Trial};
+use world::clock::{self, Deadline};
+use world::git::snapshots::Snapshots;
+use world::process::{Call, Stop};
+use world::store::{self, Home, view};
 
 /// How long the process in the background waits for the record to name it.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);

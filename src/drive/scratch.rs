@@ -6,20 +6,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::boundary::check::{Within, run_check};
-use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Loop, Role};
-use crate::engine::test_changes::trial::{TriedCheck, failing_tests, passed};
-use crate::engine::text::period;
-use crate::parse::test_changes::way_to;
-use crate::world::clock::{self, Deadline, Stopwatch};
-use crate::world::env;
-use crate::world::files::disk::{self, Lock};
-use crate::world::git::snapshots::Snapshots;
-use crate::world::git::snapshots::checkout::{
-    is_linked, is_set_up, left_out, link_ignored, mark_set_up,
-};
-use crate::world::process::Stop;
-use crate::world::store::Home;
+use engine::evidence::{CheckResult, Verdict};
+use engine::record::{Check, Loop, Role};
+use engine::test_changes::trial::{TriedCheck, failing_tests, passed};
+use engine::text::period;
+use readers::parse::test_changes::way_to;
+use world::clock::{self, Deadline, Stopwatch};
+use world::env;
+use world::files::disk::{self, Lock};
+use world::git::snapshots::Snapshots;
+use world::git::snapshots::checkout::{is_linked, is_set_up, left_out, link_ignored, mark_set_up};
+use world::process::Stop;
+use world::store::Home;
 
 /// The longest that one process waits for another that works in the same folder.
 const LOCK_WAIT: Duration = Duration::from_secs(5);

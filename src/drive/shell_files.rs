@@ -11,8 +11,8 @@ use clap::Command;
 use clap_mangen::Man;
 
 use super::install::NO_HOME;
-use crate::world::env;
-use crate::world::files::disk::{self, Durability};
+use world::env;
+use world::files::disk::{self, Durability};
 
 /// What marks a file as crew's own.
 const MARK: &str = "written by crew install, removed by crew uninstall";

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use crate::engine::text::start;
-use crate::world::process::{Call, ExitCause, FinishedProcess, Stop};
+use engine::text::start;
+use world::process::{Call, ExitCause, FinishedProcess, Stop};
 
 /// The longest that a place in the cluster and the run itself may take together.
 pub const STEP_WITHIN: Duration = Duration::from_secs(10 * 60);

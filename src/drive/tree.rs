@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-use crate::engine::boundary::decide::{Decision, Hold};
-use crate::engine::boundary::protect as protect_rules;
-use crate::engine::evidence::changes::Changes;
-use crate::engine::record::{Loop, Status, TreeSeen};
-use crate::world::git::head::{checked_out, moved, new_elsewhere, tips};
-use crate::world::git::snapshots::history::{CHECKED, ENDED};
-use crate::world::git::snapshots::{Snapshot, Snapshots, protect};
-use crate::world::git::{self, inside};
-use crate::world::store::{Home, hash};
+use engine::boundary::decide::{Decision, Hold};
+use engine::boundary::protect as protect_rules;
+use engine::evidence::changes::Changes;
+use engine::record::{Loop, Status, TreeSeen};
+use world::git::head::{checked_out, moved, new_elsewhere, tips};
+use world::git::snapshots::history::{CHECKED, ENDED};
+use world::git::snapshots::{Snapshot, Snapshots, protect};
+use world::git::{self, inside};
+use world::store::{Home, hash};
 
 /// The tree that a loop begins with.
 #[derive(Debug, Default)]

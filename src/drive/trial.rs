@@ -4,15 +4,15 @@
 
 use super::scratch::{ScratchFolder, ScratchTerms};
 use super::test_changes::{self, Changes};
-use crate::engine::evidence::test_run::{TestMemories, TestMemory, TestRun};
-use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Loop, Role};
-use crate::engine::test_changes::Baseline;
-use crate::engine::test_changes::trial::{
+use engine::evidence::test_run::{TestMemories, TestMemory, TestRun};
+use engine::evidence::{CheckResult, Verdict};
+use engine::record::{Check, Loop, Role};
+use engine::test_changes::Baseline;
+use engine::test_changes::trial::{
     AsFound, Trial, TriedCheck, cannot_be_told_apart, judge, passed,
 };
-use crate::parse::test_changes::inline::inline_tests;
-use crate::world::git::snapshots::Snapshots;
+use readers::parse::test_changes::inline::inline_tests;
+use world::git::snapshots::Snapshots;
 
 /// Tries the work of a loop. What ends a check early leaves it unproven.
 pub fn run_trial(terms: ScratchTerms<'_>) -> Trial {

@@ -4,12 +4,12 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::clients;
-use crate::engine::boundary::facts::Seen;
-use crate::engine::record::{AccountId, Agent, Driver, Loop, LoopId, Status};
-use crate::engine::window::{MetLimit, RateWindow, was_answered};
-use crate::world::clock;
-use crate::world::store::{Home, windows};
+use engine::boundary::facts::Seen;
+use engine::record::{AccountId, Agent, Driver, Loop, LoopId, Status};
+use engine::window::{MetLimit, RateWindow, was_answered};
+use readers::clients;
+use world::clock;
+use world::store::{Home, windows};
 
 /// When a loop may start that may not start now.
 #[derive(Debug, Clone, PartialEq, Eq)]

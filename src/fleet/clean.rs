@@ -14,13 +14,13 @@ use super::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
 use super::shared::RemoteAccess;
 use super::workspace::{self, KEPT};
 use super::{store, verbs};
-use crate::engine::fleet::TaskId;
-use crate::engine::git::{RefUpdate, RemoteRef, SwapResult};
-use crate::engine::text::count;
-use crate::world::files::{disk, tree};
-use crate::world::git::{self, readiness};
-use crate::world::process::signals::Signals;
-use crate::world::store::Home;
+use engine::fleet::TaskId;
+use engine::git::{RefUpdate, RemoteRef, SwapResult};
+use engine::text::count;
+use world::files::{disk, tree};
+use world::git::{self, readiness};
+use world::process::signals::Signals;
+use world::store::Home;
 
 /// Longer than somebody holds the lock who only looks whether it is held.
 const LOCK_LOOK: Duration = Duration::from_millis(50);

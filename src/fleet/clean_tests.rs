@@ -1,12 +1,12 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::fleet::LandingMode;
-use crate::engine::record::Outcome;
 use crate::fleet::fixture::{a_record, an_ended_task, id};
-use crate::world::files::disk::Durability;
-use crate::world::process::{Call, ExitCause};
-use crate::world::store::write_json;
+use engine::fleet::LandingMode;
+use engine::record::Outcome;
+use world::files::disk::Durability;
+use world::process::{Call, ExitCause};
+use world::store::write_json;
 
 /// A fleet without a remote of a repository with one commit, whose task `vat` was cancelled.
 struct Yard {

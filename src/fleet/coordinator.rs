@@ -25,14 +25,14 @@ use super::step::{Effect, FleetEvent, FleetLine, step};
 use super::store::{FleetStore, PushTime, RecordStore, StoreFault, WaitingRequests};
 use super::tasks::DescribedFleet;
 use super::worker::Worker;
-use crate::engine::fleet::{Pace, TaskId};
-use crate::parse::arguments::FleetRunArgs;
-use crate::world::clock::{self, Deadline, Stopwatch};
-use crate::world::env;
-use crate::world::files::disk;
-use crate::world::process::descendants;
-use crate::world::process::signals::Signals;
-use crate::world::store::Home;
+use engine::fleet::{Pace, TaskId};
+use readers::parse::arguments::FleetRunArgs;
+use world::clock::{self, Deadline, Stopwatch};
+use world::env;
+use world::files::disk;
+use world::process::descendants;
+use world::process::signals::Signals;
+use world::store::Home;
 
 /// Between two looks at everything of this machine, at first and once nothing has changed for a
 /// while; what a child or a signal changes is seen sooner.

@@ -7,17 +7,17 @@ use std::rc::Rc;
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::fixture::a_loop;
-use crate::engine::fleet::{Carried, FleetTask};
-use crate::engine::git::RefUpdate;
-use crate::engine::record::{LoopId, Outcome, Proof};
 use crate::fleet::executors::{FoundJobs, JobSystem};
 use crate::fleet::landing::PreparedLanding;
 use crate::fleet::record::{EndReason, Landed, TaskEnding, TaskRequest};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase, AttemptSpec};
 use crate::fleet::step::FleetRequest;
 use crate::fleet::store::{Push, StoreFault};
-use crate::world::store::write_json;
+use engine::fixture::a_loop;
+use engine::fleet::{Carried, FleetTask};
+use engine::git::RefUpdate;
+use engine::record::{LoopId, Outcome, Proof};
+use world::store::write_json;
 
 /// A record in memory, which is lost or cannot be written when a test says so.
 #[derive(Clone, Default)]

@@ -19,16 +19,16 @@ use super::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step};
 use super::store::StoreFault;
 use super::workspace;
 use crate::drive::error_text::git_trouble;
-use crate::engine::fleet::{Refusal, TaskId};
-use crate::engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
-use crate::engine::record::Contract;
-use crate::engine::text::clean;
-use crate::world::files::disk::{self, Durability};
-use crate::world::git;
-use crate::world::process::signals::ask_to_end;
-use crate::world::store::logs::Log;
-use crate::world::store::write_json;
-use crate::world::{clock, env};
+use engine::fleet::{Refusal, TaskId};
+use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
+use engine::record::Contract;
+use engine::text::clean;
+use world::files::disk::{self, Durability};
+use world::git;
+use world::process::signals::ask_to_end;
+use world::store::logs::Log;
+use world::store::write_json;
+use world::{clock, env};
 
 /// How often a landing begins again because the base has moved.
 const LANDING_TRIES: u32 = 8;

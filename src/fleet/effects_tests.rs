@@ -3,11 +3,11 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::fleet::{LandingMode, Remote};
 use crate::fleet::fixture::{a_setup, id};
 use crate::fleet::record::FleetSetup;
-use crate::world::process::signals::Signals;
-use crate::world::process::{Call, ExitCause};
+use engine::fleet::{LandingMode, Remote};
+use world::process::signals::Signals;
+use world::process::{Call, ExitCause};
 
 const BRANCH: &str = "fleet/shop/vat/1";
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Landed, TaskRequest};
 use super::spec::{AttemptReport, DescribedTask};
-use crate::engine::fleet::{Refusal, TaskId};
+use engine::fleet::{Refusal, TaskId};
 
 /// Something that happened.
 #[expect(clippy::large_enum_variant, reason = "only a few live at a time")]

@@ -4,9 +4,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::engine::fleet::TaskId;
-use crate::world::files::{disk, tree};
-use crate::world::store::{Home, hash};
+use engine::fleet::TaskId;
+use world::files::{disk, tree};
+use world::store::{Home, hash};
 
 /// The most names that are read in a folder here.
 const NAMES_MAX: usize = 60_000;

@@ -5,10 +5,10 @@ use super::record::EndReason;
 use super::record::{FleetRecord, FleetSetup, Holder, LOCAL, TaskEnding, TaskRecord, TaskState};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, Coordination, DescribedTask};
 use super::step::{Effect, FleetEvent, step};
-use crate::engine::fixture::{a_run, at};
-use crate::engine::fleet::{Carried, FleetTask, LandingMode, TaskId};
-use crate::engine::record::{LoopId, Outcome, Proof};
-use crate::engine::usage::{Money, Usage};
+use engine::fixture::{a_run, at};
+use engine::fleet::{Carried, FleetTask, LandingMode, TaskId};
+use engine::record::{LoopId, Outcome, Proof};
+use engine::usage::{Money, Usage};
 
 /// A name.
 pub fn id(name: &str) -> TaskId {

@@ -9,12 +9,12 @@ use super::record::FleetSetup;
 use super::spec::DescribedTask;
 use super::tasks::{DescribedFleet, describe};
 use crate::drive::error_text::error_text;
-use crate::engine::text::count;
-use crate::parse::arguments::FleetRunArgs;
-use crate::world::clock::Deadline;
-use crate::world::env;
-use crate::world::files::disk;
-use crate::world::store::Home;
+use engine::text::count;
+use readers::parse::arguments::FleetRunArgs;
+use world::clock::Deadline;
+use world::env;
+use world::files::disk;
+use world::store::Home;
 
 /// Between two looks.
 const FOLDER_LOOK: Duration = Duration::from_secs(5);

@@ -6,12 +6,12 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::fixture::a_loop;
-use crate::engine::fleet::{LandingMode, Remote};
-use crate::engine::record::Role;
-use crate::world::files::disk::{self, Durability};
-use crate::world::git::steps::trusted;
-use crate::world::process::{Call, ExitCause};
+use engine::fixture::a_loop;
+use engine::fleet::{LandingMode, Remote};
+use engine::record::Role;
+use world::files::disk::{self, Durability};
+use world::git::steps::trusted;
+use world::process::{Call, ExitCause};
 
 /// A repository with a remote, and the clone of an attempt whose branch is fetched into it.
 struct Yard {

@@ -6,8 +6,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::record::{EndReason, FleetRecord, Landed, TaskEnding};
 use super::step::FleetLine;
-use crate::engine::record::Outcome;
-use crate::engine::text::{clean, clock_time, one_line, quoted, start, with_reason};
+use engine::record::Outcome;
+use engine::text::{clean, clock_time, one_line, quoted, start, with_reason};
 
 /// The most characters of foreign text in a line.
 const TEXT_CHARS: usize = 200;
@@ -94,10 +94,10 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::fixture::at;
-    use crate::engine::fleet::TaskId;
-    use crate::engine::record::Proof;
     use crate::fleet::record::{TaskRecord, TaskState};
+    use engine::fixture::at;
+    use engine::fleet::TaskId;
+    use engine::record::Proof;
 
     fn vat() -> TaskId {
         "vat-rounding".parse().unwrap()

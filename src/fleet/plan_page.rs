@@ -12,16 +12,16 @@ use super::record::{FleetRecord, FleetSetup, LOCAL, TaskEnding, TaskRecord};
 use super::step::DescribedTask;
 use super::tasks::DescribedFleet;
 use super::tasks::trust::planted;
-use crate::engine::fleet::{LandingMode, TaskId};
-use crate::engine::record::{Check, Permissions};
-use crate::engine::text::{Shown, clean, is_word_of, named, one_line};
-use crate::engine::usage::Money;
-use crate::engine::words::templates;
-use crate::parse::settings::trust::TrustRequest;
 use crate::report::colour;
 use crate::report::page::{value, wrapped};
 use crate::report::table::{self, ALWAYS, Column};
-use crate::world::slots;
+use engine::fleet::{LandingMode, TaskId};
+use engine::record::{Check, Permissions};
+use engine::text::{Shown, clean, is_word_of, named, one_line};
+use engine::usage::Money;
+use engine::words::templates;
+use readers::parse::settings::trust::TrustRequest;
+use world::slots;
 
 /// The words of the page.
 const TEMPLATE: &str = include_str!("plan_page.j2");

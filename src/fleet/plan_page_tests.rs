@@ -1,12 +1,12 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::fixture::a_run;
-use crate::engine::fleet::{FleetTask, Remote};
-use crate::engine::record::{Agent, Outcome, Role};
 use crate::fleet::record::TaskState;
-use crate::parse::settings::merge::ValueOrigin;
 use crate::report::colour::painted;
+use engine::fixture::a_run;
+use engine::fleet::{FleetTask, Remote};
+use engine::record::{Agent, Outcome, Role};
+use readers::parse::settings::merge::ValueOrigin;
 
 /// The page without colours.
 fn page(described: &DescribedFleet, record: Option<&FleetRecord>, is_dry: bool) -> String {
@@ -142,8 +142,7 @@ fn what_ended_stays_ended_and_what_runs_is_said() {
             landed: None,
         })
     };
-    let running =
-        TaskState::Running { job: "1".to_owned(), since: crate::engine::fixture::at(0).wall };
+    let running = TaskState::Running { job: "1".to_owned(), since: engine::fixture::at(0).wall };
     for (name, state) in [
         ("vat-rounding", ending(Outcome::Completed)),
         ("notes", ending(Outcome::Blocked)),

@@ -1,14 +1,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::fixture::at;
-use crate::engine::fleet::LandingMode;
-use crate::engine::record::Outcome;
 use crate::fleet::fixture::{
     Bench, a_report, a_running_task, a_task, an_ended_task, carried, commit, id,
 };
 use crate::fleet::record::{Landed, TaskRequest, TaskState};
 use crate::fleet::spec::{AttemptPhase, Backoff};
+use engine::fixture::at;
+use engine::fleet::LandingMode;
+use engine::record::Outcome;
 
 /// What starts, and what each other task waits for, a line each.
 fn told(bench: &Bench) -> Vec<String> {

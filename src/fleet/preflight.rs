@@ -11,17 +11,17 @@ use super::files::FleetFiles;
 use super::record::FleetSetup;
 use super::step::DescribedTask;
 use super::store;
-use crate::engine::fleet::task::LOCAL;
-use crate::engine::fleet::{LandingMode, Remote, TaskId};
-use crate::engine::git::{GitFault, GitTrouble};
-use crate::engine::text::{count, named};
-use crate::world::client::on_path;
-use crate::world::files::disk;
-use crate::world::git;
-use crate::world::git::readiness::{self, AbsentSubmodule, in_the_way};
-use crate::world::git::refs::Refs;
-use crate::world::slots;
-use crate::world::store::Home;
+use engine::fleet::task::LOCAL;
+use engine::fleet::{LandingMode, Remote, TaskId};
+use engine::git::{GitFault, GitTrouble};
+use engine::text::{count, named};
+use world::client::on_path;
+use world::files::disk;
+use world::git;
+use world::git::readiness::{self, AbsentSubmodule, in_the_way};
+use world::git::refs::Refs;
+use world::slots;
+use world::store::Home;
 
 /// What has to be free on the disk beside the clones, in bytes.
 const SPARE_BYTES: u64 = 100 << 20;

@@ -10,14 +10,14 @@ use anyhow::{Result, anyhow, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use crate::engine::fleet::task::LOCAL;
-use crate::engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
-use crate::engine::git::GitBaseline;
-use crate::engine::record::{Actor, Check, CheckMemory, Ending, LoopId, Outcome, Proof};
-use crate::engine::text::distinct;
-use crate::engine::usage::Usage;
-use crate::parse::git::is_id;
-use crate::parse::git_push::{MESSAGE_BYTES, is_ref_name};
+pub use engine::fleet::task::LOCAL;
+use engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
+use engine::git::GitBaseline;
+use engine::record::{Actor, Check, CheckMemory, Ending, LoopId, Outcome, Proof};
+use engine::text::distinct;
+use engine::usage::Usage;
+use readers::parse::git::is_id;
+use readers::parse::git_push::{MESSAGE_BYTES, is_ref_name};
 
 /// The format that this crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;

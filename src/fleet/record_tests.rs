@@ -1,10 +1,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::fixture::at;
 use crate::fleet::fixture::{
     a_record, a_running_task, a_task, an_ended_task, an_ending, commit, id,
 };
+use engine::fixture::at;
 
 fn a_full_record() -> FleetRecord {
     let mut record = a_record(LandingMode::Main);

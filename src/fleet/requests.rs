@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 
 use super::record::{FleetSetup, Landed, TaskRecord};
-use crate::engine::fleet::Refusal;
-use crate::engine::git::{GitFault, GitStep, GitTrouble};
-use crate::engine::text::{clean, one_line, tail_of, words_of};
-use crate::parse::gh::{RequestState, find_unreached, parse_requests};
-use crate::world::clock::{self, RetryPolicy};
-use crate::world::git::refs::with_remote;
-use crate::world::process::{Call, ExitCause, Stop};
+use engine::fleet::Refusal;
+use engine::git::{GitFault, GitStep, GitTrouble};
+use engine::text::{clean, one_line, tail_of, words_of};
+use readers::parse::gh::{RequestState, find_unreached, parse_requests};
+use world::clock::{self, RetryPolicy};
+use world::git::refs::with_remote;
+use world::process::{Call, ExitCause, Stop};
 
 /// The command line of the host.
 pub const GH: &str = "gh";

@@ -1,9 +1,9 @@
 //! Pull requests by a scripted `gh`: opened, found, merged, refused, and a host that is away.
 
 use super::*;
-use crate::engine::fleet::Remote;
-use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree;
+use engine::fleet::Remote;
+use world::files::disk::{self, Durability};
+use world::files::tree;
 
 /// The result for a branch `fleet/shop/vat/1` at the commit `c0ffee`, of a command line that runs
 /// this script, and the words that it got.

@@ -10,13 +10,13 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use super::record::FleetSetup;
-use crate::engine::fleet::Remote;
-use crate::engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, RemoteRef, SwapResult};
-use crate::world::git::referred;
-use crate::world::git::refs::{Patience, Refs, make_aside};
-use crate::world::git::steps;
-use crate::world::process::descendants;
-use crate::world::process::signals::Signals;
+use engine::fleet::Remote;
+use engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, RemoteRef, SwapResult};
+use world::git::referred;
+use world::git::refs::{Patience, Refs, make_aside};
+use world::git::steps;
+use world::process::descendants;
+use world::process::signals::Signals;
 
 /// The longest that one talk with the remote may take.
 const TALK: Duration = Duration::from_secs(30);

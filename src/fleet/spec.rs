@@ -9,11 +9,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::record::{EndReason, FleetRecord, TaskEnding, TaskRecord};
-use crate::engine::boundary::limits::LimitName;
-use crate::engine::fleet::{Carried, FleetTask, Refusal, TaskId};
-use crate::engine::git::GitBaseline;
-use crate::engine::record::{Check, Contract, Limits, LoopId, ProcessIdentity, TaskOfFleet};
-use crate::engine::text::word;
+use engine::boundary::limits::LimitName;
+use engine::fleet::{Carried, FleetTask, Refusal, TaskId};
+use engine::git::GitBaseline;
+use engine::record::{Check, Contract, Limits, LoopId, ProcessIdentity, TaskOfFleet};
+use engine::text::word;
 
 /// Between a failure and the next try, in seconds, and how often that is doubled.
 const BACKOFF_S: i64 = 5;

@@ -1,8 +1,8 @@
 use super::*;
-use crate::engine::fleet::LandingMode;
-use crate::engine::record::{Check, Outcome, Role};
 use crate::fleet::fixture::{Bench, a_running_task, an_ended_task, commit, id};
 use crate::fleet::record::{Landed, TaskState};
+use engine::fleet::LandingMode;
+use engine::record::{Check, Outcome, Role};
 
 fn source() -> Source {
     Source::Remote { url: "/hub.git".to_owned() }

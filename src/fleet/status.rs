@@ -19,19 +19,19 @@ use super::record::{
 };
 use super::spec::{AttemptPhase, AttemptReport};
 use super::{attempt, store};
-use crate::engine::fleet::TaskId;
-use crate::engine::record::{LoopId, Outcome, Proof};
-use crate::engine::text::{ago, brief, clock_time, named, start, with_reason, word};
-use crate::engine::usage::{Money, Usage};
-use crate::engine::view::columns::{ALWAYS, CellColour, Column};
-use crate::engine::view::usage;
-use crate::engine::words::templates;
 use crate::report::colour::{STRONG, marked, quiet, words};
 use crate::report::events::SCHEMA;
 use crate::report::page::{Reading, wrapped};
 use crate::report::table::{self, fitting};
-use crate::world::clock;
-use crate::world::store::Home;
+use engine::fleet::TaskId;
+use engine::record::{LoopId, Outcome, Proof};
+use engine::text::{ago, brief, clock_time, named, start, with_reason, word};
+use engine::usage::{Money, Usage};
+use engine::view::columns::{ALWAYS, CellColour, Column};
+use engine::view::usage;
+use engine::words::templates;
+use world::clock;
+use world::store::Home;
 
 /// The fewest ended tasks from which the time of the others is estimated.
 const ESTIMATE_LEAST: usize = 2;

@@ -5,12 +5,12 @@ use insta::assert_snapshot;
 use serde_json::Value as Json;
 
 use super::*;
-use crate::engine::fixture::at;
-use crate::engine::fleet::{Carried, LandingMode};
-use crate::engine::record::Check;
 use crate::fleet::fixture::an_ending;
 use crate::fleet::record::{FleetSetup, Holder, TaskRequest};
 use crate::report::colour;
+use engine::fixture::at;
+use engine::fleet::{Carried, LandingMode};
+use engine::record::Check;
 
 fn id(name: &str) -> TaskId {
     name.parse().unwrap()
@@ -174,7 +174,7 @@ fn a_fleet_of_two_thousand_tasks_fits_any_screen_and_names_what_it_leaves_out() 
 fn every_task_has_the_same_keys_and_the_remote_no_password() {
     let (mut record, reports, plan) = a_fleet();
     let url = "https://me:secret@host/x.git".to_owned();
-    record.terms.remote = Some(crate::engine::fleet::Remote { name: "origin".to_owned(), url });
+    record.terms.remote = Some(engine::fleet::Remote { name: "origin".to_owned(), url });
     let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
     let value = serde_json::to_value(&status).unwrap();
     assert!(!value.to_string().contains("secret"));
@@ -211,7 +211,7 @@ fn work_that_was_reported_and_is_not_fetched_or_pushed_yet_is_named() {
     };
     let here = lines(&record);
     let (name, url) = ("origin".to_owned(), "https://host/x.git".to_owned());
-    record.terms.remote = Some(crate::engine::fleet::Remote { name, url });
+    record.terms.remote = Some(engine::fleet::Remote { name, url });
     assert_snapshot!(format!("{here}\n{}", lines(&record)), @"
     runs  runs  4/10  5m  $1.10  2 of 5 tests fail · its newest commit is not fetched yet
     lands  waits  for its work to be fetched from its clone

@@ -10,8 +10,8 @@ use super::record::{
 };
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport};
 pub use super::spec::{Backoff, Coordination, DescribedTask};
-use crate::engine::fleet::{LandingMode, Refusal, TaskId};
-use crate::engine::record::Outcome;
+use engine::fleet::{LandingMode, Refusal, TaskId};
+use engine::record::Outcome;
 
 /// How often in a row a task's process may be gone without an iteration to show for it.
 const GONE_MAX: u32 = 3;

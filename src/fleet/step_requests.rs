@@ -10,9 +10,9 @@ use super::record::{
 };
 use super::spec::AttemptReport;
 use super::step::{DescribedTask, Effect, FleetLine, FleetRequest, Turn};
-use crate::engine::fleet::{LandingMode, TaskId};
-use crate::engine::record::Outcome;
-use crate::engine::text::named;
+use engine::fleet::{LandingMode, TaskId};
+use engine::record::Outcome;
+use engine::text::named;
 
 /// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
 const SIGNALLED: [&str; 4] = [

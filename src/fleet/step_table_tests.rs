@@ -1,11 +1,11 @@
 //! What each event does to a task in each state.
 
 use super::*;
-use crate::engine::fleet::Carried;
-use crate::engine::record::Proof;
 use crate::fleet::fixture::{
     Bench, a_described, a_report, a_running_task, a_task, an_ended_task, an_ending, commit, id,
 };
+use engine::fleet::Carried;
+use engine::record::Proof;
 
 /// An effect in a few words.
 pub(super) fn effect(effect: &Effect) -> String {

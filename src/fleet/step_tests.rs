@@ -2,13 +2,13 @@
 
 use super::table_tests::{conflict, effect, state, states};
 use super::*;
-use crate::engine::fixture::at;
-use crate::engine::fleet::{Carried, Remote};
 use crate::fleet::fixture::{
     Bench, a_described, a_report, a_running_task, a_setup, a_task, an_ended_task, an_ending,
     commit, id,
 };
 use crate::fleet::record::{FleetSetup, Holder};
+use engine::fixture::at;
+use engine::fleet::{Carried, Remote};
 
 /// The notes of a step, in full.
 pub(super) fn notes(effects: &[Effect]) -> Vec<String> {

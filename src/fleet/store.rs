@@ -18,17 +18,17 @@ use super::record::{FleetRecord, FleetSetup, Holder, Landed, RECORD_BYTES_MAX};
 use super::shared::{OwnRefs, RemoteAccess};
 use super::step::FleetRequest;
 use super::tasks::{refuse_other_fleet, refuse_other_folder};
-use crate::engine::fleet::TaskId;
-use crate::engine::git::{GitFault, RefUpdate, RemoteRef};
-use crate::engine::text::Shown;
-use crate::parse::git_push::without_secrets;
-use crate::world::clock::{self, Deadline, Stopwatch};
-use crate::world::files::disk::{self, Durability, Lock};
-use crate::world::git;
-use crate::world::process::identity;
-use crate::world::process::signals::Signals;
-use crate::world::store::{Home, LOCK_WAIT, hash, read_json, write_json};
-use crate::world::{env, fault, host};
+use engine::fleet::TaskId;
+use engine::git::{GitFault, RefUpdate, RemoteRef};
+use engine::text::Shown;
+use readers::parse::git_push::without_secrets;
+use world::clock::{self, Deadline, Stopwatch};
+use world::files::disk::{self, Durability, Lock};
+use world::git;
+use world::process::identity;
+use world::process::signals::Signals;
+use world::store::{Home, LOCK_WAIT, hash, read_json, write_json};
+use world::{env, fault, host};
 
 /// The most fleets that are listed.
 const FLEETS_MAX: usize = 1000;

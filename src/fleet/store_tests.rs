@@ -5,12 +5,12 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::fleet::Remote;
-use crate::engine::record::Outcome;
 use crate::fleet::record::{EndReason, TaskEnding, TaskRecord, TaskRequest, TaskState};
-use crate::world::files::tree;
-use crate::world::git::steps;
-use crate::world::process::Call;
+use engine::fleet::Remote;
+use engine::record::Outcome;
+use world::files::tree;
+use world::git::steps;
+use world::process::Call;
 
 /// A bare remote with one commit on `main`, and a clone of it.
 struct Yard {

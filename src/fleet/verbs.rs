@@ -15,14 +15,14 @@ use super::record::{
 use super::step::FleetRequest;
 use super::store;
 use crate::drive::{control, end};
-use crate::engine::fleet::TaskId;
-use crate::engine::record::{Actor, Loop, LoopId, Outcome, TaskOfFleet};
-use crate::engine::text::Shown;
-use crate::engine::words::templates;
-use crate::parse::arguments::UsageError;
-use crate::world::files::disk;
-use crate::world::git::{self, head};
-use crate::world::store::{self as loops, Home};
+use engine::fleet::TaskId;
+use engine::record::{Actor, Loop, LoopId, Outcome, TaskOfFleet};
+use engine::text::Shown;
+use engine::words::templates;
+use readers::parse::arguments::UsageError;
+use world::files::disk;
+use world::git::{self, head};
+use world::store::{self as loops, Home};
 
 /// What is answered to a request.
 const ANSWERS: &str = include_str!("verbs.j2");

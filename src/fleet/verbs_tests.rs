@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::fleet::LandingMode;
 use crate::fleet::fixture::{a_record, a_running_task, a_task, an_ended_task, carried, id};
+use engine::fleet::LandingMode;
 
 fn a_record_of_each_state() -> FleetRecord {
     let mut record = a_record(LandingMode::No);

@@ -13,17 +13,17 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::record::FleetSetup;
 use super::spec::{AttemptSpec, Source};
-use crate::engine::fleet::{INCLUDE, TaskId};
-use crate::engine::git::{GitFault, GitStep};
-use crate::engine::record::Check;
-use crate::engine::text::{named, one_line, tail_of, with_reason};
-use crate::parse::git::{zero_ended_names, zero_list};
-use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree;
-use crate::world::git::clone::{self, CloneSource, CloneTerms};
-use crate::world::git::{self, include, land, steps};
-use crate::world::process::{Call, ExitCause, FinishedProcess, Stop, descendants, groups};
-use crate::world::store::hash;
+use engine::fleet::{INCLUDE, TaskId};
+use engine::git::{GitFault, GitStep};
+use engine::record::Check;
+use engine::text::{named, one_line, tail_of, with_reason};
+use readers::parse::git::{zero_ended_names, zero_list};
+use world::files::disk::{self, Durability};
+use world::files::tree;
+use world::git::clone::{self, CloneSource, CloneTerms};
+use world::git::{self, include, land, steps};
+use world::process::{Call, ExitCause, FinishedProcess, Stop, descendants, groups};
+use world::store::hash;
 
 /// The longest that a setup may take where the fleet does not say.
 const SETUP_WITHIN: Duration = Duration::from_secs(45 * 60);

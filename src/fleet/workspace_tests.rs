@@ -1,10 +1,10 @@
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::fixture::a_loop;
-use crate::engine::fleet::{Carried, Refusal};
-use crate::engine::record::TaskOfFleet;
-use crate::world::process::own_process::alone;
+use engine::fixture::a_loop;
+use engine::fleet::{Carried, Refusal};
+use engine::record::TaskOfFleet;
+use world::process::fixture::alone;
 
 /// A repository `repo` with one commit on `main`, and what a shell line does there.
 struct Yard(TempDir);

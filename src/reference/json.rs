@@ -16,15 +16,15 @@ enum Place {
 
 use Place::{Function, Map, Type};
 
-const VIEW: &str = "src/engine/view/mod.rs";
+const VIEW: &str = "crates/engine/src/view/mod.rs";
 const EVENTS: &str = "src/report/events.rs";
-const STATE: &str = "src/engine/words/view.rs";
+const STATE: &str = "crates/engine/src/words/view.rs";
 const SHOW: &str = "src/report/show/mod.rs";
 
 /// Each object, with the places of its keys.
 const OBJECTS: [(&str, &[Place]); 37] = [
     ("status", &[Function(EVENTS, "status"), Function("src/cmd/status.rs", "show_json")]),
-    ("loop", &[Function("src/engine/view/columns.rs", "serialize")]),
+    ("loop", &[Function("crates/engine/src/view/columns.rs", "serialize")]),
     ("limits", &[Type("Limits")]),
     ("usage", &[Function(VIEW, "usage")]),
     ("check", &[Type("Check")]),
@@ -62,7 +62,7 @@ const OBJECTS: [(&str, &[Place]); 37] = [
     ("event", &[Function(EVENTS, "event")]),
     ("iteration_end", &[Function(EVENTS, "ended")]),
     ("finish", &[Function(EVENTS, "finished")]),
-    ("reaction", &[Function("src/engine/words/reaction.rs", "document")]),
+    ("reaction", &[Function("crates/engine/src/words/reaction.rs", "document")]),
     ("state.json", &[Map(STATE, "merged", "file")]),
     ("loop of state.json", &[Function(STATE, "shown"), Map(STATE, "merged", "ours")]),
     ("result.json", &[Function("src/drive/end/result.rs", "write"), Type("Commits")]),

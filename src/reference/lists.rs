@@ -6,14 +6,14 @@ use super::page::{Block, Part, entry};
 use super::source::{self, FILES, fields};
 use regex::Regex;
 
-use crate::agents;
-use crate::engine::fixture::a_loop;
-use crate::engine::record::{LoopMoment, Outcome, Proof};
-use crate::engine::text::words_of;
-use crate::engine::words::reaction;
 use crate::exit::Exit;
-use crate::parse::settings::options::{KEYS, Key, Widens};
-use crate::parse::settings::{AGENT, CHECK, EXECUTOR, REACTION, TABLES};
+use engine::fixture::a_loop;
+use engine::record::{LoopMoment, Outcome, Proof};
+use engine::text::words_of;
+use engine::words::reaction;
+use readers::agents;
+use readers::parse::settings::options::{KEYS, Key, Widens};
+use readers::parse::settings::{AGENT, CHECK, EXECUTOR, REACTION, TABLES};
 
 /// The keys of settings files, table by table.
 pub fn settings() -> Vec<Block> {
@@ -106,7 +106,7 @@ pub fn outcomes() -> Vec<Block> {
 
 /// The files of a home, of a loop, of a fleet and of a checkout.
 pub fn files() -> Vec<Block> {
-    let in_home = |file: &str| file == "src/world/store/home.rs";
+    let in_home = |file: &str| file == "crates/world/src/store/home.rs";
     let mut of_a_loop: Vec<String> = FILES.values().flat_map(|text| loop_files(text)).collect();
     of_a_loop.sort();
     of_a_loop.dedup();

@@ -5,10 +5,10 @@ use std::path::Path;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::agents::output_formats;
 use crate::fleet::tasks::schema_tests as fleet;
-use crate::parse::settings::schema_tests as settings;
 use crate::report::help::{FLEET_SCHEMA, SETTINGS_SCHEMA};
+use readers::agents::output_formats;
+use readers::parse::settings::schema_fixture as settings;
 
 fn schemas() -> [(&'static str, &'static str, Value); 2] {
     [

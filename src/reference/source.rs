@@ -9,10 +9,14 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::visit::{self, Visit};
 
-/// Every file of `src` that is not a test, by its path, up to the tests that it holds.
+/// Every file of the program and its crates that is not a test, by its path, up to the tests that
+/// it holds.
 pub static FILES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     let mut files = BTreeMap::new();
-    collect(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")), &mut files);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in ["src", "crates/engine/src", "crates/readers/src", "crates/world/src"] {
+        collect(&root.join(folder), &mut files);
+    }
     files
 });
 

@@ -4,10 +4,10 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::line::status_line;
-use crate::engine::events::RunEvent;
-use crate::engine::record::{Loop, Outcome};
-use crate::engine::text::{clean, clip, one_line, quoted};
-use crate::engine::view;
+use engine::events::RunEvent;
+use engine::record::{Loop, Outcome};
+use engine::text::{clean, clip, one_line, quoted};
+use engine::view;
 
 /// The longest notice, in characters.
 const NOTICE_CHARS: usize = 200;
@@ -79,8 +79,8 @@ pub fn of_event(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fixture::{a_loop, at};
-    use crate::engine::record::{Ending, Status};
+    use engine::fixture::{a_loop, at};
+    use engine::record::{Ending, Status};
 
     #[test]
     fn each_terminal_gets_the_code_it_takes_and_none_that_the_text_brings() {

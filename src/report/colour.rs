@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::engine::text::{clean, is_mark};
+use engine::text::{clean, is_mark};
 
 /// What a mark says of the words up to the next [`END`].
 pub const GOOD: char = '\u{fdd0}';

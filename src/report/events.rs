@@ -5,13 +5,13 @@
 //!
 //! docs/reference/json.md says when each event happens.
 
-use crate::clients::spelling::going_on;
-use crate::engine::doing::LoopStep;
-use crate::engine::events::RunEvent;
-use crate::engine::evidence::{CheckResult, Evidence};
-use crate::engine::record::{Loop, Outcome};
-use crate::engine::view::{LoopView, usage};
 use chrono::{DateTime, SecondsFormat, Utc};
+use engine::doing::LoopStep;
+use engine::events::RunEvent;
+use engine::evidence::{CheckResult, Evidence};
+use engine::record::{Loop, Outcome};
+use engine::view::{LoopView, usage};
+use readers::clients::spelling::going_on;
 use serde_json::{Value, json};
 
 /// What every event says about its loop, taken from the events that carry the record.
@@ -173,7 +173,7 @@ mod tests;
 #[cfg(test)]
 mod json_tests {
     use super::*;
-    use crate::engine::fixture::{a_loop, at};
+    use engine::fixture::{a_loop, at};
 
     #[test]
     fn every_object_names_its_schema() {

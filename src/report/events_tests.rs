@@ -1,13 +1,13 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::boundary::facts::ProcessEnd;
-use crate::engine::boundary::judge::judge;
-use crate::engine::claim::Claim;
-use crate::engine::evidence::Verdict;
-use crate::engine::fixture::{a_page, a_run, at, facts, result};
-use crate::engine::journal::story::Story;
-use crate::engine::record::{Ending, LoopMoment, Proof, Status};
+use engine::boundary::facts::ProcessEnd;
+use engine::boundary::judge::judge;
+use engine::claim::Claim;
+use engine::evidence::Verdict;
+use engine::fixture::{a_page, a_run, at, facts, result};
+use engine::journal::story::Story;
+use engine::record::{Ending, LoopMoment, Proof, Status};
 
 #[test]
 fn every_event_names_its_schema_its_loop_and_its_iteration() {

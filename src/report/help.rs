@@ -2,8 +2,8 @@
 //! where there is no loop. The help of a single verb is made from its options.
 
 use super::templates;
-use crate::parse::settings::options::KEYS;
 use minijinja::context;
+use readers::parse::settings::options::KEYS;
 
 /// `crew --help`. A test holds it against the verbs: each stands here once.
 pub const TERMINAL: &str = include_str!("help/terminal.txt");

@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::templates;
 use super::words::commands;
-use crate::clients::spelling::{going_on_at, of_loop};
-use crate::engine::boundary::limits;
-use crate::engine::evidence::words::said;
-use crate::engine::record::{Check, Driver, Loop, Question, Status};
-use crate::engine::text::{clip, clock_time, count, quoted};
-use crate::engine::view::{LoopView, numbered, verdict};
+use engine::boundary::limits;
+use engine::evidence::words::said;
+use engine::record::{Check, Driver, Loop, Question, Status};
+use engine::text::{clip, clock_time, count, quoted};
+use engine::view::{LoopView, numbered, verdict};
+use readers::clients::spelling::{going_on_at, of_loop};
 
 /// A line about a loop.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -166,15 +166,15 @@ fn asked_at_boundary(subject: &Loop) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::record::Role;
+    use engine::record::Role;
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::boundary::judge::judge;
-    use crate::engine::claim::Claim;
-    use crate::engine::evidence::Verdict;
-    use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
-    use crate::engine::usage::{Money, Tokens, Usage};
+    use engine::boundary::judge::judge;
+    use engine::claim::Claim;
+    use engine::evidence::Verdict;
+    use engine::fixture::{a_loop, a_loop_with, at, facts, result};
+    use engine::usage::{Money, Tokens, Usage};
 
     fn start(subject: &Loop) -> String {
         of(LoopLine::Start, subject, at(0).wall.fixed_offset())

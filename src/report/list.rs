@@ -4,13 +4,13 @@
 use super::events::status;
 use super::page::{Reading, folded};
 use super::{colour, table, templates};
-use crate::engine::record::{Loop, LoopId, Status, Totals};
-use crate::engine::text::{clock_time, count, named, one_line};
-pub use crate::engine::view::columns::{ENDED, ENDED_EVERYWHERE, REMOVABLE, STANDING};
-use crate::engine::view::columns::{ListColumn, task_line};
-use crate::engine::view::{LoopView, usage};
-use crate::engine::window::RateWindow;
 use chrono::{DateTime, Utc};
+use engine::record::{Loop, LoopId, Status, Totals};
+use engine::text::{clock_time, count, named, one_line};
+pub use engine::view::columns::{ENDED, ENDED_EVERYWHERE, REMOVABLE, STANDING};
+use engine::view::columns::{ListColumn, task_line};
+use engine::view::{LoopView, usage};
+use engine::window::RateWindow;
 use minijinja::{Value, context};
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
@@ -152,9 +152,9 @@ mod tests {
     use unicode_width::UnicodeWidthStr;
 
     use super::*;
-    use crate::engine::fixture::{a_loop, a_run, at};
-    use crate::engine::record::{Ending, Outcome, Proof, Status};
-    use crate::engine::usage::{Money, Usage};
+    use engine::fixture::{a_loop, a_run, at};
+    use engine::record::{Ending, Outcome, Proof, Status};
+    use engine::usage::{Money, Usage};
 
     fn loops() -> Vec<Loop> {
         let mut done = a_run(None);
@@ -233,10 +233,10 @@ mod history_tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::fixture::{a_loop, a_run, at};
-    use crate::engine::record::{Ending, Loop, Outcome, Proof, Status};
-    use crate::engine::usage::{Money, Tokens, Usage};
     use crate::report::page::Reading;
+    use engine::fixture::{a_loop, a_run, at};
+    use engine::record::{Ending, Loop, Outcome, Proof, Status};
+    use engine::usage::{Money, Tokens, Usage};
 
     #[test]
     fn ended_loops_are_listed_with_their_time_and_cost() {
@@ -279,8 +279,8 @@ mod windows_tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::fixture::{a_run, at};
-    use crate::engine::record::AccountId;
+    use engine::fixture::{a_run, at};
+    use engine::record::AccountId;
 
     #[test]
     fn a_window_says_until_when_who_met_it_and_who_waits() {

@@ -5,10 +5,10 @@ use super::colour::{STRONG, WARN, marked, words};
 use super::list::{self, ListReading, ends};
 use super::page::{Reading, wrapped};
 use super::table::fitting;
-use crate::engine::record::{Loop, Totals};
-use crate::engine::text::{clean, clock_time};
-use crate::engine::view::{BoardGroup, LoopView, Page};
 use chrono::{DateTime, Utc};
+use engine::record::{Loop, Totals};
+use engine::text::{clean, clock_time};
+use engine::view::{BoardGroup, LoopView, Page};
 use std::fmt::Write as _;
 
 /// The rows of the end of the page, and of the shell's prompt below it.

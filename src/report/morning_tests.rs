@@ -7,16 +7,16 @@ use insta::assert_snapshot;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::changes::Commits;
-use crate::engine::fixture::{a_run, at};
-use crate::engine::fleet::fixture::a_task;
-use crate::engine::journal::story::Story;
-use crate::engine::record::Failures;
-use crate::engine::record::{Ending, Outcome, Proof, Status};
-use crate::engine::usage::{Money, Usage};
-use crate::engine::view::{ChangesFrom, LoopView, PageInputs};
 use crate::report::colour::painted;
+use engine::evidence::changes::Changes;
+use engine::evidence::changes::Commits;
+use engine::fixture::{a_run, at};
+use engine::fleet::fixture::a_task;
+use engine::journal::story::Story;
+use engine::record::Failures;
+use engine::record::{Ending, Outcome, Proof, Status};
+use engine::usage::{Money, Usage};
+use engine::view::{ChangesFrom, LoopView, PageInputs};
 
 fn a_loop(id: &str, folder: &str, what: &str) -> Loop {
     let mut record = a_run(None);

@@ -9,8 +9,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::colour::{self, STRONG, marked};
 use super::table::{self, ALWAYS, CellColour, Column, fitting};
-use crate::engine::text::{ago, brief, clean, clock_time, count, quoted};
-use crate::engine::view::{Fact, IterationLine, LastWords, Page, Step};
+use engine::text::{ago, brief, clean, clock_time, count, quoted};
+use engine::view::{Fact, IterationLine, LastWords, Page, Step};
 
 /// Where the values of the rows begin.
 const INDENT: usize = 10;

@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::fixture::{a_loop, a_page, at};
-use crate::engine::journal::story::Story;
+use engine::fixture::{a_loop, a_page, at};
+use engine::journal::story::Story;
 
 fn read_at(width: usize) -> Reading {
     Reading { width, now: at(7200).wall, offset: FixedOffset::east_opt(0).unwrap() }

@@ -10,13 +10,13 @@ use minijinja::{Value, context};
 use super::events::{fields, record as record_of};
 use super::line::done_when;
 use super::templates;
-use crate::engine::boundary::judge::exited;
-use crate::engine::boundary::limits;
-use crate::engine::events::RunEvent;
-use crate::engine::evidence::{Evidence, Verdict};
-use crate::engine::record::Loop;
-use crate::engine::text::{self, clip, clock_time, duration};
-use crate::engine::view::{Fact, LoopView, numbered};
+use engine::boundary::judge::exited;
+use engine::boundary::limits;
+use engine::events::RunEvent;
+use engine::evidence::{Evidence, Verdict};
+use engine::record::Loop;
+use engine::text::{self, clip, clock_time, duration};
+use engine::view::{Fact, LoopView, numbered};
 
 /// The time of day before every line of a run, on a terminal and on a pipe.
 pub const STAMP: &str = "[%H:%M:%S]";

@@ -2,15 +2,15 @@ use chrono::TimeDelta;
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::boundary::decide::{Decision, apply, decide};
-use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd};
-use crate::engine::boundary::judge::judge;
-use crate::engine::claim::Claim;
-use crate::engine::doing::LoopStep;
-use crate::engine::fixture::{a_loop, a_loop_with, a_page, a_run, at, facts, result};
-use crate::engine::journal::story::Story;
-use crate::engine::record::{Ending, LoopMoment, Outcome, Proof, Role, Status};
-use crate::engine::usage::{Money, Tokens, Usage};
+use engine::boundary::decide::{Decision, apply, decide};
+use engine::boundary::facts::{ApiError, Facts, ProcessEnd};
+use engine::boundary::judge::judge;
+use engine::claim::Claim;
+use engine::doing::LoopStep;
+use engine::fixture::{a_loop, a_loop_with, a_page, a_run, at, facts, result};
+use engine::journal::story::Story;
+use engine::record::{Ending, LoopMoment, Outcome, Proof, Role, Status};
+use engine::usage::{Money, Tokens, Usage};
 
 /// A run as a pipe shows it. It starts at ten o'clock local time.
 struct Told {

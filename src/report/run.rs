@@ -2,10 +2,10 @@
 //! byte for byte.
 
 use super::words::grouped;
-use crate::engine::doctor::shell_word;
-use crate::engine::evidence::said::Size;
-use crate::engine::record::Loop;
-use crate::engine::text::clip;
+use engine::doctor::shell_word;
+use engine::evidence::said::Size;
+use engine::record::Loop;
+use engine::text::clip;
 use std::fmt::Write as _;
 
 /// The most characters of a task that its line shows.
@@ -48,7 +48,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::fixture::a_loop;
+    use engine::fixture::a_loop;
 
     #[test]
     fn a_dry_run_shows_to_whom_how_big_and_what() {

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 use toml::Value as Toml;
 
 use super::events::SCHEMA;
-use crate::engine::record::{Check, Fragment, Role};
-use crate::engine::text::{Shown, distinct};
-use crate::engine::usage::Money;
-use crate::parse::amounts::Unit;
-use crate::parse::settings::merge::{
+use engine::record::{Check, Fragment, Role};
+use engine::text::{Shown, distinct};
+use engine::usage::Money;
+use readers::parse::amounts::Unit;
+use readers::parse::settings::merge::{
     ExecutorEntry, ProcedureSettings, Settings, Sourced, ValueOrigin,
 };
-use crate::parse::settings::options::Key;
-use crate::parse::settings::trust::TrustRequest;
+use readers::parse::settings::options::Key;
+use readers::parse::settings::trust::TrustRequest;
 
 /// A settings file and whether it exists.
 #[derive(Debug, Serialize)]

@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::events::SCHEMA;
 use super::templates;
-use crate::engine::doctor::{Examination, Finding, Severity};
-use crate::engine::record::LoopId;
-use crate::engine::text::{count, word};
-use crate::engine::words::templates::Fact;
+use engine::doctor::{Examination, Finding, Severity};
+use engine::record::LoopId;
+use engine::text::{count, word};
+use engine::words::templates::Fact;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

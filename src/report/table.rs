@@ -5,8 +5,8 @@ use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::UnicodeWidthStr;
 
 use super::colour;
-use crate::engine::text::clean;
-pub use crate::engine::view::columns::{ALWAYS, CellColour, Column};
+use engine::text::clean;
+pub use engine::view::columns::{ALWAYS, CellColour, Column};
 
 /// One line for each row, none wider than `width`. Columns without a text are left out.
 pub fn lines<const N: usize>(

@@ -1,6 +1,6 @@
 //! Small values as people read them: numbers, durations, lists.
 
-use crate::engine::text::{clean, clip, distinct};
+use engine::text::{clean, clip, distinct};
 
 /// "4,230": a number with separators.
 pub fn grouped(number: u64) -> String {
@@ -60,7 +60,7 @@ pub fn called(text: &str, program: &str, keeps_quotes: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::text::{duration, size};
+    use engine::text::{duration, size};
 
     #[test]
     fn values_are_spoken_as_people_say_them() {

@@ -13,7 +13,7 @@ use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
 /// Every point a build with faults can be made to fail at, as its own source lists them.
 pub(super) fn points() -> Vec<&'static str> {
-    let source = include_str!("../../src/world/fault.rs");
+    let source = include_str!("../../crates/world/src/fault.rs");
     let (_, list) = source.split_once("pub const POINTS").unwrap();
     let (_, list) = list.split_once("= [").unwrap();
     let points: Vec<&str> =

@@ -3,15 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{File, none, pattern, product_of, source};
+use super::{File, none, pattern, product_of, product_source};
 
 type Module = Vec<String>;
 
-/// The module that a source file is; the root is empty.
+/// The module that a source file is, after the name of its crate, which is empty for the program.
 fn module(file: &File) -> Module {
-    let path = file.path.trim_start_matches("src/").trim_end_matches(".rs");
-    let path = path.trim_end_matches("/mod").trim_end_matches("main");
-    path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+    let path = file.path.trim_start_matches("crates/").trim_end_matches(".rs");
+    let (krate, path) = path.split_once("src/").unwrap_or(("", path));
+    let path = path.trim_end_matches("/mod").trim_end_matches("main").trim_end_matches("lib");
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    std::iter::once(krate.trim_end_matches('/')).chain(parts).map(str::to_owned).collect()
 }
 
 /// The paths of a `use`: `a::{b, c::d}` is `a::b` and `a::c::d`.
@@ -31,7 +33,7 @@ fn paths(tree: &str) -> Vec<String> {
 fn meant(path: &str, place: &Module, modules: &BTreeSet<Module>) -> Option<Module> {
     let mut words = path.split("::").peekable();
     let mut found = match words.next()? {
-        "crate" => Module::new(),
+        "crate" => place[..1].to_vec(),
         "self" => place.clone(),
         "super" => place[..place.len().checked_sub(1)?].to_vec(),
         _ => return None,
@@ -53,7 +55,7 @@ fn is_part_of(one: &Module, other: &Module) -> bool {
 
 /// Every module with those it names, its own folder's parts aside.
 fn graph() -> BTreeMap<Module, BTreeSet<Module>> {
-    let files = source("src/");
+    let files = product_source();
     let files: Vec<&File> = files.iter().filter(|file| !file.path.contains("test")).collect();
     let modules: BTreeSet<Module> = files.iter().map(|file| module(file)).collect();
     let used = pattern(r"(?m)^\s*(?:pub(?:\(\w+\))? )?use ([^;]+);|((?:crate|super)(?:::\w+)+)");
@@ -96,13 +98,13 @@ fn no_circle_leads_from_a_file_back_to_it() {
 
 #[test]
 fn a_path_is_read_as_the_compiler_reads_it() {
-    let modules = [&["a"][..], &["a", "b"], &["a", "c"]];
+    let modules = [&["", "a"][..], &["", "a", "b"], &["", "a", "c"]];
     let modules = modules.map(|module| module.iter().map(|part| (*part).to_owned()).collect());
-    let place = vec!["a".to_owned(), "b".to_owned()];
+    let place = ["", "a", "b"].map(str::to_owned).to_vec();
     let found = |text| {
         let paths = paths(text).into_iter();
         let found = paths.filter_map(|path| meant(&path, &place, &modules.clone().into()));
-        found.map(|module| module.join("::")).collect::<Vec<_>>().join(" ")
+        found.map(|module| module[1..].join("::")).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(found("super::c::Word"), "a::c");
     assert_eq!(found("crate::a::{self, b::Word, c::{Word, other}}"), "a a::b a::c a::c");

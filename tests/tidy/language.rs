@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{none, pattern, source};
+use super::{none, pattern, product_source, source};
 
 /// The widest a line of comment may be, in columns; rustfmt leaves comments alone.
 const COMMENT_COLUMNS_MAX: usize = 100;
@@ -13,7 +13,7 @@ const SHARED_NAMES: [(&str, &str); 0] = [];
 fn every_public_type_has_a_name_of_its_own() {
     let defined = pattern(r"(?m)^\s*pub(?:\(\w+\))? (?:struct|enum|trait|type) (\w+)");
     let mut owners = BTreeMap::<String, Vec<String>>::new();
-    for file in source("src/").iter().filter(|file| !file.path.contains("test")) {
+    for file in product_source().iter().filter(|file| !file.path.contains("test")) {
         for found in defined.captures_iter(&file.text) {
             owners.entry(found[1].to_owned()).or_default().push(file.path.clone());
         }

@@ -3,11 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{none, pattern, product_of, source};
+use super::{File, none, pattern, product_of, source};
 
-/// Who may name the folder of which client beside `src/clients/`, and why.
+/// Who may name the folder of which client beside `crates/readers/src/clients/`, and why.
 const MAY_NAME: [(&str, &str, &str); 5] = [
-    ("claude", "src/agents/claude/", "the agent prints the lines that the transcripts hold"),
+    (
+        "claude",
+        "crates/readers/src/agents/claude/",
+        "the agent prints the lines that the transcripts hold",
+    ),
     ("claude", "src/drive/install.rs", "crew is installed by this client's own commands"),
     ("claude", "src/drive/plugin_files.rs", "these are the files of the plugin for this client"),
     ("claude", "src/drive/doctor/", "crew doctor looks at this client's own files"),
@@ -16,18 +20,18 @@ const MAY_NAME: [(&str, &str, &str); 5] = [
 
 /// The name of each client: that of its folder.
 fn clients() -> BTreeSet<String> {
-    let files = source("src/clients/");
+    let files = source("crates/readers/src/clients/");
     let folders = files.iter().filter_map(|file| {
-        let (folder, _) = file.path["src/clients/".len()..].split_once('/')?;
+        let (folder, _) = file.path["crates/readers/src/clients/".len()..].split_once('/')?;
         (folder != "recorded").then(|| folder.to_owned())
     });
     folders.collect()
 }
 
-fn complaints(folder: &str, regex: &str, may: &[&str]) -> Vec<String> {
+fn complaints(folders: &[&str], regex: &str, may: &[&str]) -> Vec<String> {
     let names = pattern(regex);
-    let files = source(folder);
-    let is_test = |path: &str| path.ends_with("tests.rs") || path.ends_with("/fixture.rs");
+    let files: Vec<File> = folders.iter().flat_map(|folder| source(folder)).collect();
+    let is_test = |path: &str| path.ends_with("tests.rs") || path.ends_with("fixture.rs");
     let is_free = |path: &str| may.iter().any(|it| path.starts_with(it));
     let mut found = Vec::new();
     for file in files.iter().filter(|file| !is_test(&file.path) && !is_free(&file.path)) {
@@ -40,7 +44,8 @@ fn complaints(folder: &str, regex: &str, may: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_engine_holds_no_name_of_a_client() {
-    let found = complaints("src/engine/", r"(?i)claude|codex|gemini|copilot|qwen|/crew:", &[]);
+    let found =
+        complaints(&["crates/engine/src/"], r"(?i)claude|codex|gemini|copilot|qwen|/crew:", &[]);
     none(&found, "the engine gets names as values: let clients/ or report/ spell them");
 }
 
@@ -51,14 +56,15 @@ fn only_a_clients_own_folder_knows_its_variables_and_its_module() {
     for client in clients {
         let regex = format!(r"{}[_A-Z]|clients::(\{{[^}}]*)?{client}", client.to_uppercase());
         let its_own = MAY_NAME.iter().filter(|(name, ..)| *name == client);
-        let may: Vec<&str> = its_own.map(|(_, path, _)| *path).chain(["src/clients/"]).collect();
-        let found = complaints("src/", &regex, &may);
+        let may: Vec<&str> =
+            its_own.map(|(_, path, _)| *path).chain(["crates/readers/src/clients/"]).collect();
+        let found = complaints(&["src/", "crates/"], &regex, &may);
         none(&found, "take it through the Client of the event, or make it a field of Client");
     }
 }
 
 #[test]
 fn the_world_knows_of_clients_only_what_their_variables_are_called() {
-    let found = complaints("src/world/", r"crate::clients(::[^v]|;)", &[]);
+    let found = complaints(&["crates/world/src/"], r"readers::clients(::[^v]|;)", &[]);
     none(&found, "hand the client's fact in as a value");
 }

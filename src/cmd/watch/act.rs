@@ -8,15 +8,15 @@ use crate::cmd::control::NOT_FOR_AN_AGENT;
 use crate::cmd::{actor, control as replies, reading, refuse_an_agent};
 use crate::drive::resume::{refuse_a_task, refuse_the_spent};
 use crate::drive::{control, end};
-use crate::engine::record::{Actor, LoopId, ProcessIdentity};
 use crate::exit;
 use crate::fleet::events::FleetRequest;
 use crate::fleet::record::TaskRequest;
 use crate::fleet::verbs::task_of;
 use crate::report::board::BoardOrder;
-use crate::world::files::disk;
-use crate::world::process::{Call, identity};
-use crate::world::store::{self, Home};
+use engine::record::{Actor, LoopId, ProcessIdentity};
+use world::files::disk;
+use world::process::{Call, identity};
+use world::store::{self, Home};
 
 /// How much of the output of a crew is searched for its last line, in bytes.
 const END: u64 = 4 << 10;

@@ -16,18 +16,18 @@ use crate::cmd::listing;
 use crate::cmd::show::last_steps;
 use crate::drive::back::{difference, unseen};
 use crate::drive::page::{self, view};
-use crate::engine::record::{Loop, LoopId};
-use crate::engine::text::clean;
-use crate::engine::view::LoopView;
 use crate::exit::{self, Exit};
 use crate::report::board::{Board, BoardOrder, BoardRow, TextKind, draw};
 use crate::report::list::ListReading;
 use crate::report::page::{Reading, pieces, text};
-use crate::world::clock::{self, Stopwatch};
-use crate::world::files::disk;
-use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home};
-use crate::world::{env, fault};
+use engine::record::{Loop, LoopId};
+use engine::text::clean;
+use engine::view::LoopView;
+use world::clock::{self, Stopwatch};
+use world::files::disk;
+use world::process::signals::Signals;
+use world::store::{self, Home};
+use world::{env, fault};
 
 /// The time between two looks at the machine, in milliseconds, and the longest wait for a key.
 const LOOK_MS: u64 = 1000;

@@ -12,11 +12,11 @@ use anyhow::Result;
 use super::{home, print, reading, requested};
 use crate::drive::find::{gone_why, owner_is_gone};
 use crate::drive::page::read;
-use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::report::line::{self, LoopLine};
 use crate::report::page;
-use crate::world::{clock, store};
+use engine::record::Loop;
+use world::{clock, store};
 
 const LOOK: Duration = Duration::from_secs(1);
 

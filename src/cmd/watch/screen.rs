@@ -9,7 +9,7 @@ use std::time::Duration;
 use ratatui::crossterm::event::{self, KeyEvent, KeyEventKind};
 use ratatui::{DefaultTerminal, Frame};
 
-use crate::world::env;
+use world::env;
 
 /// A whole terminal and its keys.
 #[derive(Debug)]

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::clients::spelling::of_loop;
-use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
-use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Loop, Place};
-use crate::engine::text::{period, plain};
-use crate::parse::program::{ProgramNames, finds_no_program, not_found, parse_program};
-use crate::parse::test_output::TestOutput;
-use crate::world::clock::{self, Deadline};
-use crate::world::files::disk;
-use crate::world::process::{Call, ExitCause, Stop, descendants};
-use crate::world::store::Home;
-use crate::world::{client, env, recorded_environment};
+use engine::boundary::limits::{overtime_ms, time_left_ms};
+use engine::evidence::{CheckResult, Verdict};
+use engine::record::{Check, Loop, Place};
+use engine::text::{period, plain};
+use readers::clients::spelling::of_loop;
+use readers::parse::program::{ProgramNames, finds_no_program, not_found, parse_program};
+use readers::parse::test_output::TestOutput;
+use world::clock::{self, Deadline};
+use world::files::disk;
+use world::process::{Call, ExitCause, Stop, descendants};
+use world::store::Home;
+use world::{client, env, recorded_environment};
 
 /// The status a shell exits with when it does not find a program.
 const NOT_FOUND: i32 = 127;
@@ -82,7 +82,7 @@ pub fn run_check(
     variables.push(("CREW_ITERATION", subject.iteration().to_string()));
     variables.extend(search_path(home, subject, folder).map(|path| ("PATH", path)));
     let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
-    let mut tests = TestOutput::new();
+    let mut tests = TestOutput::default();
     let mut each = |line: &str| tests.take_line(line);
     let call = Call::shell(&check.run, folder)
         .without(&plan.dropped)
@@ -201,7 +201,7 @@ mod recordings;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fixture::a_run;
+    use engine::fixture::a_run;
 
     #[test]
     fn the_time_for_checks_does_not_pass_while_crew_is_stopped() {

@@ -1,10 +1,10 @@
 //! What real test runners printed is counted as they count it.
 
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
-use crate::parse::test_output::TestOutput;
+use engine::evidence::test_run::{TestRun, TestStatus};
+use readers::parse::test_output::TestOutput;
 
 fn read(text: &str) -> Option<TestRun> {
-    let mut output = TestOutput::new();
+    let mut output = TestOutput::default();
     text.lines().for_each(|line| output.take_line(line));
     output.report()
 }

@@ -8,22 +8,22 @@ use super::check::{Within, run_check};
 use crate::drive::scratch::ScratchTerms;
 use crate::drive::trial::{look_as_found, remember_as_found, run_trial};
 use crate::drive::{test_changes, tree};
-use crate::engine::boundary::belief::proof;
-use crate::engine::boundary::facts::{Facts, Seen};
-use crate::engine::boundary::wants::{
+use engine::boundary::belief::proof;
+use engine::boundary::facts::{Facts, Seen};
+use engine::boundary::wants::{
     AT_ONCE_MS, may_complete, may_prove_later, takes_long, wants, wants_test_changes,
     wants_the_tree_as_found, wants_trial,
 };
-use crate::engine::events::RunEvent;
-use crate::engine::evidence::test_run::{TestMemories, is_no_worse};
-use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Driver, Loop, Proof};
-use crate::engine::usage::Usage;
-use crate::world::clock::{self, Deadline};
-use crate::world::env;
-use crate::world::git::snapshots::protect;
-use crate::world::process::Stop;
-use crate::world::store::{self, Home};
+use engine::events::RunEvent;
+use engine::evidence::test_run::{TestMemories, is_no_worse};
+use engine::evidence::{CheckResult, Verdict};
+use engine::record::{Check, Driver, Loop, Proof};
+use engine::usage::Usage;
+use world::clock::{self, Deadline};
+use world::env;
+use world::git::snapshots::protect;
+use world::process::Stop;
+use world::store::{self, Home};
 
 /// The longest that everything crew runs at one boundary of a session may take: the client ends the
 /// hook after 60 minutes.

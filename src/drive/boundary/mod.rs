@@ -15,17 +15,17 @@ use chrono::{DateTime, Utc};
 use super::find::end_mark;
 use super::windows::{self, LoopTurn};
 use super::{end, tree};
-use crate::engine::boundary::decide::reconciled;
-use crate::engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
-use crate::engine::boundary::facts::{ControlRequest, Facts};
-use crate::engine::boundary::judge::{Judged, judge};
-use crate::engine::evidence::test_run::TestMemories;
-use crate::engine::journal::{Choice, Event};
-use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
-use crate::engine::words::view::ViewState;
-use crate::world::files::disk::{self, Lock};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, view};
-use crate::world::{clock, recorded_environment};
+use engine::boundary::decide::reconciled;
+use engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
+use engine::boundary::facts::{ControlRequest, Facts};
+use engine::boundary::judge::{Judged, judge};
+use engine::evidence::test_run::TestMemories;
+use engine::journal::{Choice, Event};
+use engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
+use engine::words::view::ViewState;
+use world::files::disk::{self, Lock};
+use world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, view};
+use world::{clock, recorded_environment};
 
 /// A boundary whose lock is held.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 
 use std::io;
 
-use crate::engine::record::{Driver, Loop, LoopId};
-use crate::world::files::disk::{self, Durability};
-use crate::world::store::Home;
+use engine::record::{Driver, Loop, LoopId};
+use world::files::disk::{self, Durability};
+use world::store::Home;
 
 /// The largest mark that is read.
 const MARK_BYTES: u64 = 64;

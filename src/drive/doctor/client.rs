@@ -7,15 +7,15 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{Findings, TEXT_BYTES, VERSION, first_line};
-use crate::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
-use crate::clients::claude::plugin::{
+use crate::drive::plugin_files::{HOOKS, MANIFEST, PROGRAMS};
+use engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
+use readers::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
+use readers::clients::claude::plugin::{
     client_version, crew_version, manifest_version, marketplace_folder, parse_client_settings,
     parse_plugins,
 };
-use crate::drive::plugin_files::{HOOKS, MANIFEST, PROGRAMS};
-use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
-use crate::world::files::{disk, tree};
-use crate::world::{client, env, git};
+use world::files::{disk, tree};
+use world::{client, env, git};
 
 /// What is known of the client.
 pub(super) struct SeenClient {

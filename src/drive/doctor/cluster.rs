@@ -10,21 +10,21 @@ use minijinja::context;
 use serde_json::json;
 
 use super::{Findings, VERSION, first_line};
-use crate::agents::service::{Service, resolve_route};
-use crate::agents::service_of;
 use crate::drive::slurm::on_a_node;
 use crate::drive::start::{agent, place, terms};
-use crate::engine::doctor::{Examination, NodeReport};
-use crate::engine::git::GitFault;
-use crate::engine::record::Agent;
-use crate::parse::git_push::without_secrets;
-use crate::parse::settings::merge::Sourced;
-use crate::parse::settings::merge::merge_layers;
-use crate::world::files::disk;
-use crate::world::git::refs;
-use crate::world::process::Stop;
-use crate::world::store::Home;
-use crate::world::{env, git, host};
+use engine::doctor::{Examination, NodeReport};
+use engine::git::GitFault;
+use engine::record::Agent;
+use readers::agents::service::{Service, resolve_route};
+use readers::agents::service_of;
+use readers::parse::git_push::without_secrets;
+use readers::parse::settings::merge::Sourced;
+use readers::parse::settings::merge::merge_layers;
+use world::files::disk;
+use world::git::refs;
+use world::process::Stop;
+use world::store::Home;
+use world::{env, git, host};
 
 /// The longest that a connection to the agent's service may take.
 const CONNECTS: Duration = Duration::from_secs(10);

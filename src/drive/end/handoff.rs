@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 
-use crate::clients::spelling::of_loop;
 use crate::drive::{page, tree};
-use crate::engine::journal::{HANDED_OFF, HANDED_ON};
-use crate::engine::record::{Actor, Loop, Outcome, Status};
-use crate::engine::view::Page;
-use crate::engine::words::handoff::{authors_words, file_name, is_whole, text};
-use crate::parse::requests::{KINDS, is_kind};
-use crate::world::clock;
-use crate::world::files::disk;
-use crate::world::store::{self, Home, view};
+use engine::journal::{HANDED_OFF, HANDED_ON};
+use engine::record::{Actor, Loop, Outcome, Status};
+use engine::view::Page;
+use engine::words::handoff::{authors_words, file_name, is_whole, text};
+use readers::clients::spelling::of_loop;
+use readers::parse::requests::{KINDS, is_kind};
+use world::clock;
+use world::files::disk;
+use world::store::{self, Home, view};
 
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {

@@ -3,12 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents;
-use crate::engine::record::{Loop, Run};
-use crate::engine::usage::Usage;
-use crate::world::files::disk::{self, Durability};
-use crate::world::store::{self, Home, logs};
-use crate::world::{clock, env};
+use engine::record::{Loop, Run};
+use engine::usage::Usage;
+use readers::agents;
+use world::files::disk::{self, Durability};
+use world::store::{self, Home, logs};
+use world::{clock, env};
 
 /// The file of a loop that names the agent that was started last, and the most that is read of it.
 const STARTED: &str = "agent.json";
@@ -103,8 +103,8 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fixture::a_run;
-    use crate::world::store::logs::Log;
+    use engine::fixture::a_run;
+    use world::store::logs::Log;
 
     const MILLION: &str = r#"{"type":"assistant","message":{"id":"m1","model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":1000000,"output_tokens":0}}}"#;
 
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(subject.tokens(), 1_000_000);
         subject.start(&format!("{}\n", MILLION.replace("m1", "m2")));
         assert_eq!(subject.tokens(), 2_000_000);
-        assert!(subject.record.state.usage.cost > crate::engine::usage::Money::default());
+        assert!(subject.record.state.usage.cost > engine::usage::Money::default());
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
     fn the_use_of_an_agent_that_reports_none_is_lost() {
         let mut subject = KilledLoop::new();
         let agent = &mut subject.record.contract.run.as_mut().unwrap().agent;
-        *agent = crate::engine::record::Agent { name: "claude".to_owned(), ..Default::default() };
+        *agent = engine::record::Agent { name: "claude".to_owned(), ..Default::default() };
         subject.start("hello\n");
         assert_eq!(subject.tokens(), 0);
         assert!(subject.record.state.usage.lost);

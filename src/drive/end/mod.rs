@@ -15,16 +15,16 @@ use anyhow::{Error, Result, anyhow};
 
 use super::find::{is_ours, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
-use crate::engine::journal::counted_late;
-use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
-use crate::engine::usage::Usage;
-use crate::engine::view::Page;
-use crate::engine::words::view::ViewState;
-use crate::world::files::disk::{self, Durability};
-use crate::world::git::steps::put_back_in;
-use crate::world::process::{descendants, groups};
-use crate::world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
-use crate::world::{clock, host};
+use engine::journal::counted_late;
+use engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
+use engine::usage::Usage;
+use engine::view::Page;
+use engine::words::view::ViewState;
+use world::files::disk::{self, Durability};
+use world::git::steps::put_back_in;
+use world::process::{descendants, groups};
+use world::store::{self, Home, LOCK_WAIT, StoreError, read_pointer, view, wakes, windows};
+use world::{clock, host};
 
 /// The reason of a loop that a person switched off in its view.
 pub const SWITCHED_OFF: &str = "\"active\": false in state.json";

@@ -4,11 +4,11 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::engine::evidence::changes::{Changes, Commits};
-use crate::engine::record::{Loop, Outcome};
-use crate::world::files::disk::{self, Durability};
-use crate::world::git::{self, OwnCommit};
-use crate::world::store::{Home, read_json};
+use engine::evidence::changes::{Changes, Commits};
+use engine::record::{Loop, Outcome};
+use world::files::disk::{self, Durability};
+use world::git::{self, OwnCommit};
+use world::store::{Home, read_json};
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 8 << 20;

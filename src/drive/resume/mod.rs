@@ -19,20 +19,20 @@ use super::start::place::{
 use super::start::run::{model, of_the_agent, renewed, run, the_agent, try_launch};
 use super::start::{agent, terms};
 use super::{test_changes, tree};
-use crate::agents::Launch;
-use crate::clients;
-use crate::clients::spelling::{self, going_on_at};
-use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
-use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
-use crate::engine::record::{CheckMemory, Driver, Loop, LoopId, Outcome, Owner, Run, Status};
-use crate::parse::arguments::{RecipeArgs, ResumeArgs};
-use crate::parse::settings::merge::{Layer, Settings};
-use crate::parse::settings::options::LoopOptions;
-use crate::world::process::Stop;
-use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
-use crate::world::{clock, git, recorded_environment};
+use engine::boundary::limits::{LimitChanges, changed, raise, reached};
+use engine::events::{EventSink, RunEvent};
+use engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
+use engine::record::{CheckMemory, Driver, Loop, LoopId, Outcome, Owner, Run, Status};
+use readers::agents::Launch;
+use readers::clients;
+use readers::clients::spelling::{self, going_on_at};
+use readers::parse::arguments::{RecipeArgs, ResumeArgs};
+use readers::parse::settings::merge::{Layer, Settings};
+use readers::parse::settings::options::LoopOptions;
+use world::process::Stop;
+use world::process::signals::Signals;
+use world::store::{self, Home, LOCK_WAIT, view, wakes};
+use world::{clock, git, recorded_environment};
 
 /// A resumed loop.
 #[derive(Debug)]

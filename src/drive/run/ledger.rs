@@ -8,9 +8,9 @@ use anyhow::{Error, Result};
 use crate::drive::boundary::{self, Open};
 use crate::drive::find::is_ours;
 use crate::drive::{control, end};
-use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::record::{Ending, Loop, LoopId};
-use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view};
+use engine::events::{EventSink, RunEvent};
+use engine::record::{Ending, Loop, LoopId};
+use world::store::{self, Home, LOCK_WAIT, StoreError, view};
 
 /// The record of a run.
 pub(super) struct Ledger<'a> {

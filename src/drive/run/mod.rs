@@ -20,14 +20,14 @@ use self::round::IterationGate;
 use super::find::{is, myself};
 use super::windows::LoopTurn;
 use super::{page, tree};
-use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::git::GitBaseline;
-use crate::engine::record::{Loop, LoopId, Run, Status};
-use crate::world::clock::Deadline;
-use crate::world::host;
-use crate::world::process::signals::Signals;
-use crate::world::process::{Call, descendants};
-use crate::world::store::{self, Home, LOCK_WAIT, view};
+use engine::events::{EventSink, RunEvent};
+use engine::git::GitBaseline;
+use engine::record::{Loop, LoopId, Run, Status};
+use world::clock::Deadline;
+use world::host;
+use world::process::signals::Signals;
+use world::process::{Call, descendants};
+use world::store::{self, Home, LOCK_WAIT, view};
 
 /// Drives a loop that this process owns until it is over, or paused: then it returns `None`. A
 /// failure on the way does not lose it: what cannot be recorded is remembered. Each iteration waits

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::engine::fixture::a_loop;
-use crate::engine::record::{
+use engine::fixture::a_loop;
+use engine::record::{
     Agent, Dialect, GitSteps, IterationTimes, Permissions, PromptVia, Recipe, Run,
 };
-use crate::world::files::disk;
+use world::files::disk;
 
 /// A loop in a folder, whose reactions may take a minute.
 struct Scene {

@@ -8,20 +8,20 @@ use super::attempt::IterationRun;
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::start::place;
 use crate::drive::{end, test_changes, tree};
-use crate::engine::boundary::decide::{Decision, spent_at_rest};
-use crate::engine::boundary::facts::{Facts, ProcessEnd};
-use crate::engine::boundary::judge::unfit;
-use crate::engine::doing::LoopStep;
-use crate::engine::events::RunEvent;
-use crate::engine::evidence::{TAIL_CHARS, Verdict};
-use crate::engine::journal::{COMMITTED, DELIVERED};
-use crate::engine::record::{Ending, Loop, LoopMoment, Outcome, Reaction, Status};
-use crate::engine::text::{plain, tail_of};
-use crate::engine::usage::Usage;
-use crate::engine::words::reaction::{ReactionEnd, document, variables};
-use crate::world::clock::{self, RetryPolicy};
-use crate::world::process::{Call, ExitCause, Stop};
-use crate::world::store::{self, Home, view};
+use engine::boundary::decide::{Decision, spent_at_rest};
+use engine::boundary::facts::{Facts, ProcessEnd};
+use engine::boundary::judge::unfit;
+use engine::doing::LoopStep;
+use engine::events::RunEvent;
+use engine::evidence::{TAIL_CHARS, Verdict};
+use engine::journal::{COMMITTED, DELIVERED};
+use engine::record::{Ending, Loop, LoopMoment, Outcome, Reaction, Status};
+use engine::text::{plain, tail_of};
+use engine::usage::Usage;
+use engine::words::reaction::{ReactionEnd, document, variables};
+use world::clock::{self, RetryPolicy};
+use world::process::{Call, ExitCause, Stop};
+use world::store::{self, Home, view};
 
 impl Runner<'_> {
     /// Makes one attempt, judges it, and does what was decided.

@@ -12,20 +12,18 @@ use crate::drive::find::myself;
 use crate::drive::start::establish::make_way;
 use crate::drive::start::place::{lost_repository, on_another_branch};
 use crate::drive::{end, tree};
-use crate::engine::doing::LoopStep;
-use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
-use crate::engine::journal::{COMMITTED, REBASED};
-use crate::engine::record::{
-    Ending, Failures, GitMemory, Loop, LoopMoment, Outcome, Pending, Sent,
-};
-use crate::engine::words::news::commit_message;
-use crate::world::git::commit::{CommitResult, Drafts, name_paths};
-use crate::world::git::steps::{Steps, following, put_back_in};
-use crate::world::git::{refusal, steps};
-use crate::world::process::Stop;
-use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home, LOCK_WAIT};
+use engine::doing::LoopStep;
+use engine::events::{EventSink, RunEvent};
+use engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
+use engine::journal::{COMMITTED, REBASED};
+use engine::record::{Ending, Failures, GitMemory, Loop, LoopMoment, Outcome, Pending, Sent};
+use engine::words::news::commit_message;
+use world::git::commit::{CommitResult, Drafts, name_paths};
+use world::git::steps::{Steps, following, put_back_in};
+use world::git::{refusal, steps};
+use world::process::Stop;
+use world::process::signals::Signals;
+use world::store::{self, Home, LOCK_WAIT};
 
 impl Runner<'_> {
     /// How a loop whose repository is lost ends. It is known before the end is recorded, so that no

@@ -11,15 +11,15 @@ use super::Runner;
 use crate::drive::end::handoff;
 use crate::drive::windows::{self, LoopTurn};
 use crate::drive::{control, tree};
-use crate::engine::boundary::decide::{Decision, waiting};
-use crate::engine::boundary::facts::{AgentOutcome, ApiError, ControlRequest};
-use crate::engine::boundary::limits::time_left_ms;
-use crate::engine::events::RunEvent;
-use crate::engine::record::{AccountId, Agent, Ending, Loop, LoopMoment, Outcome, StandIn, Status};
-use crate::engine::text::clock_time;
-use crate::world::clock::{self, Stopwatch};
-use crate::world::store::{self, Home, journal};
-use crate::world::terminal;
+use engine::boundary::decide::{Decision, waiting};
+use engine::boundary::facts::{AgentOutcome, ApiError, ControlRequest};
+use engine::boundary::limits::time_left_ms;
+use engine::events::RunEvent;
+use engine::record::{AccountId, Agent, Ending, Loop, LoopMoment, Outcome, StandIn, Status};
+use engine::text::clock_time;
+use world::clock::{self, Stopwatch};
+use world::store::{self, Home, journal};
+use world::terminal;
 
 /// The time between two checks of signals and the clock.
 const STEP: Duration = Duration::from_millis(100);

@@ -12,23 +12,23 @@ use chrono::TimeDelta;
 use super::stop::{facts, hand_over, is_ours, open_ours, ticket};
 use super::transcript::is_at_work;
 use super::{EventResult, ours, owned_or_last};
-use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded, undelivered};
 use crate::drive::control;
 use crate::drive::end::{self, wind_up};
 use crate::drive::meter;
 use crate::drive::windows::{self, LoopTurn};
-use crate::engine::boundary::decide::{Decision, waiting};
-use crate::engine::boundary::facts::{AgentOutcome, Seen};
-use crate::engine::journal::{Event, WOKEN};
-use crate::engine::record::{Ending, Loop, LoopId, Outcome, Status};
-use crate::engine::words::prompt;
-use crate::parse::service;
-use crate::world::clock::{self, Deadline};
-use crate::world::files::disk;
-use crate::world::process::signals;
-use crate::world::store::wakes::{self, WakeFile};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
+use engine::boundary::decide::{Decision, waiting};
+use engine::boundary::facts::{AgentOutcome, Seen};
+use engine::journal::{Event, WOKEN};
+use engine::record::{Ending, Loop, LoopId, Outcome, Status};
+use engine::words::prompt;
+use readers::clients::Hook;
+use readers::parse::service;
+use world::clock::{self, Deadline};
+use world::files::disk;
+use world::process::signals;
+use world::store::wakes::{self, WakeFile};
+use world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
 
 /// The shortest and the longest step of a sleep: a boundary waits for the companion's answer, a
 /// reset is hours away.

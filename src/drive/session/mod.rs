@@ -23,13 +23,13 @@ use super::error_text::error_text;
 use super::find::{self, NewOwner, end_mark, gone_why, owner_is_gone};
 use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume};
 use super::start::establish::{Started, start};
-use crate::clients::{Hook, HookEvent};
-use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Outcome, Status};
-use crate::parse::requests::SessionRequest;
-use crate::parse::{arguments, requests};
-use crate::world::clock;
-use crate::world::files::disk::{self, Durability};
-use crate::world::store::{self, Home, LOCK_WAIT, read_pointer};
+use engine::record::{Actor, Loop, LoopId, Obeyed, Outcome, Status};
+use readers::clients::{Hook, HookEvent};
+use readers::parse::requests::SessionRequest;
+use readers::parse::{arguments, requests};
+use world::clock;
+use world::files::disk::{self, Durability};
+use world::store::{self, Home, LOCK_WAIT, read_pointer};
 
 /// The longest wait for a lock at a session's end.
 const END_WAIT: Duration = Duration::from_millis(300);

@@ -10,12 +10,12 @@ use anyhow::Result;
 
 use super::transcript::is_at_work;
 use super::{EventResult, ours, owned_id};
-use crate::clients::{AskedQuestion, Hook, PendingCall};
-use crate::engine::record::{Dialog, Loop, LoopId, Question, keep_questions};
-use crate::engine::text::count;
-use crate::world::clock;
-use crate::world::files::disk::{self, Durability};
-use crate::world::store::{self, Home};
+use engine::record::{Dialog, Loop, LoopId, Question, keep_questions};
+use engine::text::count;
+use readers::clients::{AskedQuestion, Hook, PendingCall};
+use world::clock;
+use world::files::disk::{self, Durability};
+use world::store::{self, Home};
 
 /// The longest wait for the loop's lock: the agent waits for the answer.
 const RECORDED_WITHIN: Duration = Duration::from_millis(500);

@@ -6,15 +6,15 @@
 use anyhow::{Error, Result};
 
 use super::{EventResult, about, owned_or_last, prompted, refused};
-use crate::clients::Hook;
-use crate::clients::spelling::split_command;
 use crate::drive::end;
 use crate::drive::find::owner_is_gone;
-use crate::engine::boundary::facts::ControlRequest;
-use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Queue};
-use crate::parse::requests::{SessionRequest, TypedRequest};
-use crate::world::files::disk;
-use crate::world::store::{self, Home};
+use engine::boundary::facts::ControlRequest;
+use engine::record::{Actor, Loop, LoopId, Obeyed, Queue};
+use readers::clients::Hook;
+use readers::clients::spelling::split_command;
+use readers::parse::requests::{SessionRequest, TypedRequest};
+use world::files::disk;
+use world::store::{self, Home};
 
 /// The most that is read of the transcript at once.
 const BYTES: u64 = 32 << 20;

@@ -11,27 +11,27 @@ use chrono::TimeDelta;
 
 use super::transcript::still_waits;
 use super::{EventResult, owned_id, queued};
-use crate::clients::{Hook, Stopped, Task};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::find::is;
 use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
 use crate::drive::windows::{self, LoopTurn};
 use crate::drive::{control, prove, tree};
-use crate::engine::boundary::decide::{Decision, Hold};
-use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
-use crate::engine::claim::{self, Claim};
-use crate::engine::events::RunEvent;
-use crate::engine::evidence::said::said;
-use crate::engine::record::{Dialog, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
-use crate::engine::text::start;
-use crate::engine::usage::Usage;
-use crate::engine::words::prompt;
-use crate::world::clock::{self, Deadline};
-use crate::world::files::disk;
-use crate::world::process::{identity, signals};
-use crate::world::store::wakes::{self, Companion, Ticket, WakeFile};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, hash, view};
+use engine::boundary::decide::{Decision, Hold};
+use engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
+use engine::claim::{self, Claim};
+use engine::events::RunEvent;
+use engine::evidence::said::said;
+use engine::record::{Dialog, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
+use engine::text::start;
+use engine::usage::Usage;
+use engine::words::prompt;
+use readers::clients::{Hook, Stopped, Task};
+use world::clock::{self, Deadline};
+use world::files::disk;
+use world::process::{identity, signals};
+use world::store::wakes::{self, Companion, Ticket, WakeFile};
+use world::store::{self, Held, Home, LOCK_WAIT, hash, view};
 
 /// How long a client under load needs, from the end of a companion, to take its wake. If the hook's
 /// answer arrives at the same time, 2.1.197 takes the answer first and ends its session (3 of 14

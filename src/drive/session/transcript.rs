@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use crate::clients::{self, Hook};
-use crate::engine::record::{Dialog, Loop, Status};
-use crate::world::files::disk;
+use engine::record::{Dialog, Loop, Status};
+use readers::clients::{self, Hook};
+use world::files::disk;
 
 // Whether the client still waits at the dialog that was recorded last. No event says that a dialog
 // was answered, but the transcript then has the result of its call.

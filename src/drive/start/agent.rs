@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
 
-use crate::agents;
-use crate::agents::{describe_unknown, find_agent, parse_agent_command};
-use crate::engine::record::{AccountId, Agent, Dialect, Limits, Run};
-use crate::engine::text::{one_line, plain};
-use crate::parse::arguments::UsageError;
-use crate::parse::settings::merge::{AgentEntry, Settings, Sourced, ValueOrigin};
-use crate::world::client;
-use crate::world::files::disk;
-use crate::world::process::{Call, ExitCause, Stop};
+use engine::record::{AccountId, Agent, Dialect, Limits, Run};
+use engine::text::{one_line, plain};
+use readers::agents;
+use readers::agents::{describe_unknown, find_agent, parse_agent_command};
+use readers::parse::arguments::UsageError;
+use readers::parse::settings::merge::{AgentEntry, Settings, Sourced, ValueOrigin};
+use world::client;
+use world::files::disk;
+use world::process::{Call, ExitCause, Stop};
 
 /// The agent in force; a typed `--agent-cmd` overrides every name.
 pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
@@ -216,9 +216,9 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::output_formats;
-    use crate::parse::settings::merge::{Layers, merge_layers};
-    use crate::parse::settings::{SettingsOwner, parse_settings};
+    use readers::agents::output_formats;
+    use readers::parse::settings::merge::{Layers, merge_layers};
+    use readers::parse::settings::{SettingsOwner, parse_settings};
 
     fn resolved(file: &str) -> String {
         let user = parse_settings(

@@ -6,14 +6,14 @@ use anyhow::Result;
 use crate::drive::boundary::{gather, remember_tests};
 use crate::drive::find::{is_ours, spent_ms};
 use crate::drive::{test_changes, tree};
-use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::evidence::test_run::{TestMemories, as_found, ran_nothing, remembered};
-use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
-use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
-use crate::engine::text::tail_of;
-use crate::world::clock;
-use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home, view};
+use engine::events::{EventSink, RunEvent};
+use engine::evidence::test_run::{TestMemories, as_found, ran_nothing, remembered};
+use engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
+use engine::record::{Check, CheckMemory, Loop, Proof, Status};
+use engine::text::tail_of;
+use world::clock;
+use world::process::signals::Signals;
+use world::store::{self, Home, view};
 
 /// Runs every check except the gates once before the first iteration; at a resume only those
 /// without a known result. Changes that others make to the record are kept. `was_begun`:

@@ -9,27 +9,27 @@ use anyhow::{Context, Result, bail};
 
 use super::place;
 use super::terms::{self, contract, detected, typed};
-use crate::clients::Hook;
-use crate::clients::spelling::{going_on, going_on_at};
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::find::{NewOwner, elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{test_changes, tree};
-use crate::engine::fleet::Carried;
-use crate::engine::journal::Event;
-use crate::engine::record::{
+use engine::fleet::Carried;
+use engine::journal::Event;
+use engine::record::{
     Actor, Check, Contract, Driver, Loop, LoopId, Outcome, Owner, Place, Status, TaskOfFleet,
 };
-use crate::engine::text::count;
-use crate::parse::arguments::{LoopArgs, RunArgs};
-use crate::parse::settings::LogRetention;
-use crate::parse::test_changes::only_what_changed;
-use crate::world::files::disk::{self, Lock};
-use crate::world::files::tree as tree_files;
-use crate::world::git::steps::put_back_in;
-use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
-use crate::world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
-use crate::world::{clock, env, git};
+use engine::text::count;
+use readers::clients::Hook;
+use readers::clients::spelling::{going_on, going_on_at};
+use readers::parse::arguments::{LoopArgs, RunArgs};
+use readers::parse::settings::LogRetention;
+use readers::parse::test_changes::only_what_changed;
+use world::files::disk::{self, Lock};
+use world::files::tree as tree_files;
+use world::git::steps::put_back_in;
+use world::store::StoreError::{self, Absent, Corrupt, Newer};
+use world::store::{self, Held, Home, LOCK_WAIT, read_pointer, view, write_pointer};
+use world::{clock, env, git};
 
 /// A loop that could begin; nothing is written yet.
 #[derive(Debug)]

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, anyhow, bail};
 
-use crate::engine::doctor::shell_word;
-use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
-use crate::engine::record::{GitSteps, Loop, Place};
-use crate::engine::text::start;
-use crate::parse::git::BRANCHES;
-use crate::parse::settings::options::ProcessOptions;
-use crate::world::files::disk;
-use crate::world::git::commit::{ListedDrafts, drafts_are_listed, list_drafts};
-use crate::world::git::steps::Steps;
-use crate::world::git::{self, steps};
-use crate::world::process::Stop;
-use crate::world::store::{Home, hash, view};
+use engine::doctor::shell_word;
+use engine::git::{GitFault, GitStep, GitTrouble, named};
+use engine::record::{GitSteps, Loop, Place};
+use engine::text::start;
+use readers::parse::git::BRANCHES;
+use readers::parse::settings::options::ProcessOptions;
+use world::files::disk;
+use world::git::commit::{ListedDrafts, drafts_are_listed, list_drafts};
+use world::git::steps::Steps;
+use world::git::{self, steps};
+use world::process::Stop;
+use world::store::{Home, hash, view};
 
 /// The longest name of a branch folder, in bytes.
 const NAME_BYTES: usize = 100;

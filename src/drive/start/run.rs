@@ -10,32 +10,32 @@ use super::baseline::baseline;
 use super::establish::{Prepared, establish, suggestion};
 use super::place::{self, NO_BRANCH, drafts_of, needed, refuse_impossible, unlisted, without_git};
 use super::{agent, terms};
-use crate::agents::is_tried;
-use crate::agents::{self, Launch};
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::end;
 use crate::drive::find::{NewOwner, myself};
 use crate::drive::prompt::{self, Prompt};
-use crate::engine::boundary::limits;
-use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::record::{
+use engine::boundary::limits;
+use engine::events::{EventSink, RunEvent};
+use engine::record::{
     Agent, Contract, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome, Phase,
     Place, Recipe, Run, TaskOfFleet,
 };
-use crate::engine::text::clip;
-use crate::parse::amounts::OrOff;
-use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
-use crate::parse::fragment::parse_fragment as read_fragment;
-use crate::parse::settings::merge::{
+use engine::text::clip;
+use readers::agents::is_tried;
+use readers::agents::{self, Launch};
+use readers::parse::amounts::OrOff;
+use readers::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
+use readers::parse::fragment::parse_fragment as read_fragment;
+use readers::parse::settings::merge::{
     Settings, ValueOrigin, amount_or_zero, clamp_to_u32, merge_layers,
 };
-use crate::parse::settings::options::ProcessOptions;
-use crate::prompts::procedures::nearest_to;
-use crate::world::files::disk;
-use crate::world::git::commit::hand_drafts_on;
-use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home, logs, read_pointer};
-use crate::world::{clock, env, git};
+use readers::parse::settings::options::ProcessOptions;
+use readers::prompts::procedures::nearest_to;
+use world::files::disk;
+use world::git::commit::hand_drafts_on;
+use world::process::signals::Signals;
+use world::store::{self, Home, logs, read_pointer};
+use world::{clock, env, git};
 
 /// The most characters of a command that a message names.
 const COMMAND_CHARS: usize = 80;

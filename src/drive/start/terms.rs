@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 
-use crate::agents;
-use crate::clients::ALL;
-use crate::clients::variables::inside_an_agent;
-use crate::engine::boundary::protect::glob;
-use crate::engine::claim::promise::Promise;
-use crate::engine::record::{Contract, Fragment, Recipe, Run};
-use crate::engine::test_changes::trial::TrialTerms;
-use crate::engine::text::Shown;
-use crate::parse::arguments::LoopArgs;
-use crate::parse::project::{Detection, FOLDERS, detect_commands, fixed_names, is_read};
-use crate::parse::settings::SettingsOwner;
-use crate::parse::settings::merge::{Layer, Layers, Settings, amount_or_zero, merge_layers};
-use crate::parse::settings::options::LoopOptions;
-use crate::parse::settings::trust::{TrustRequest, list_trust_requests};
-use crate::prompts::procedures::NAMES;
-use crate::world::env;
-use crate::world::files::{disk, tree};
-use crate::world::store::{Home, settings, trust};
+use engine::boundary::protect::glob;
+use engine::claim::promise::Promise;
+use engine::record::{Contract, Fragment, Recipe, Run};
+use engine::test_changes::trial::TrialTerms;
+use engine::text::Shown;
+use readers::agents;
+use readers::clients::ALL;
+use readers::clients::variables::inside_an_agent;
+use readers::parse::arguments::LoopArgs;
+use readers::parse::project::{Detection, FOLDERS, detect_commands, fixed_names, is_read};
+use readers::parse::settings::SettingsOwner;
+use readers::parse::settings::merge::{Layer, Layers, Settings, amount_or_zero, merge_layers};
+use readers::parse::settings::options::LoopOptions;
+use readers::parse::settings::trust::{TrustRequest, list_trust_requests};
+use readers::prompts::procedures::NAMES;
+use world::env;
+use world::files::{disk, tree};
+use world::store::{Home, settings, trust};
 
 /// The variable that trusts a project's file without a person, for a driver outside a client.
 const TRUST_VARIABLE: &str = "CREW_TRUST";

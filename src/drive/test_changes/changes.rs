@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::boundary::protect::Cover;
-use crate::engine::record::{Check, Loop};
-use crate::engine::test_changes::Baseline;
-use crate::engine::test_changes::kind::{ChangedPath, KindRules, NamedPaths, PathKind};
-use crate::parse::test_changes::inline::{acts_otherwise_in_tests, with_old_test_module};
-use crate::parse::test_changes::is_static;
-use crate::parse::test_changes::manifest::{put_running_parts_back, same_running_parts};
-use crate::world::git::snapshots::Snapshots;
+use engine::boundary::protect::Cover;
+use engine::record::{Check, Loop};
+use engine::test_changes::Baseline;
+use engine::test_changes::kind::{ChangedPath, KindRules, NamedPaths, PathKind};
+use readers::parse::test_changes::inline::{acts_otherwise_in_tests, with_old_test_module};
+use readers::parse::test_changes::is_static;
+use readers::parse::test_changes::manifest::{put_running_parts_back, same_running_parts};
+use world::git::snapshots::Snapshots;
 
 /// The rules for the kinds of paths of a loop.
 fn rules(subject: &Loop, named: NamedPaths) -> KindRules {

@@ -13,22 +13,22 @@ use serde_json::Value;
 
 pub use self::changes::Changes;
 use crate::drive::scratch::ScratchTerms;
-use crate::engine::evidence::CheckResult;
-use crate::engine::evidence::test_run::{TestMemories, TestReport, TestRun, TestStatus};
-use crate::engine::record::{Loop, TreeSeen};
-use crate::engine::test_changes::Baseline;
-use crate::engine::test_changes::finding::TestChangesFinding;
-use crate::engine::test_changes::kind::{NamedPaths, ignored_patterns, is_test, may_be_secret};
-use crate::engine::text::{is_word_of, named};
-use crate::parse::test_changes::manifest::{names_files, words_of_settings};
-use crate::parse::test_changes::{named_paths, path_below};
-use crate::world::files::{disk, tree};
-use crate::world::git::commit::DRAFTS;
-use crate::world::git::snapshots::checkout::is_output;
-use crate::world::git::snapshots::history::FOUND;
-use crate::world::git::snapshots::protect::PROTECTED;
-use crate::world::git::snapshots::{FILE_BYTES, Snapshots};
-use crate::world::store::{Home, hash};
+use engine::evidence::CheckResult;
+use engine::evidence::test_run::{TestMemories, TestReport, TestRun, TestStatus};
+use engine::record::{Loop, TreeSeen};
+use engine::test_changes::Baseline;
+use engine::test_changes::finding::TestChangesFinding;
+use engine::test_changes::kind::{NamedPaths, ignored_patterns, is_test, may_be_secret};
+use engine::text::{is_word_of, named};
+use readers::parse::test_changes::manifest::{names_files, words_of_settings};
+use readers::parse::test_changes::{named_paths, path_below};
+use world::files::{disk, tree};
+use world::git::commit::DRAFTS;
+use world::git::snapshots::checkout::is_output;
+use world::git::snapshots::history::FOUND;
+use world::git::snapshots::protect::PROTECTED;
+use world::git::snapshots::{FILE_BYTES, Snapshots};
+use world::store::{Home, hash};
 
 /// The name among the snapshots of a loop of the tree with the tests as it found them.
 const BASELINE: &str = "test_changes";

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::changes::{Changes, Originals};
 use super::{doubt, is_gone};
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
-use crate::engine::evidence::check::is_failure;
-use crate::engine::evidence::test_run::{TestMemories, TestRun, TestStatus, is_no_worse};
-use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, CheckMemory, Loop};
-use crate::engine::test_changes::finding::{
+use engine::evidence::check::is_failure;
+use engine::evidence::test_run::{TestMemories, TestRun, TestStatus, is_no_worse};
+use engine::evidence::{CheckResult, Verdict};
+use engine::record::{Check, CheckMemory, Loop};
+use engine::test_changes::finding::{
     TestChangesFinding, WithOriginalTests, fails_in_no_other_test, judge_failing_tests, may_hold,
 };
-use crate::engine::test_changes::kind::is_test;
-use crate::engine::test_changes::trial::passed;
-use crate::engine::test_changes::{Baseline, TestChanges};
-use crate::world::git::head::changed_by_others;
+use engine::test_changes::kind::is_test;
+use engine::test_changes::trial::passed;
+use engine::test_changes::{Baseline, TestChanges};
+use world::git::head::changed_by_others;
 
 /// What the runs of one end share.
 struct OriginalRuns<'a> {

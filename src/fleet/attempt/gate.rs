@@ -11,16 +11,16 @@ use super::Attempt;
 use super::remote::RemoteTrouble;
 use crate::drive::run::round::{Admission, IterationGate};
 use crate::drive::start::place::lost_repository;
-use crate::engine::git::{GitFault, GitStep};
-use crate::engine::record::{Contract, Ending, Loop, Outcome};
 use crate::fleet::spec::{AttemptPhase, Source};
-use crate::world::clock;
-use crate::world::git::land::{OwnTip, own_tip};
-use crate::world::git::refs::{Patience, Refs};
-use crate::world::git::steps::Steps;
-use crate::world::git::{self, steps};
-use crate::world::slots::{Slot, SlotQueue};
-use crate::world::store;
+use engine::git::{GitFault, GitStep};
+use engine::record::{Contract, Ending, Loop, Outcome};
+use world::clock;
+use world::git::land::{OwnTip, own_tip};
+use world::git::refs::{Patience, Refs};
+use world::git::steps::Steps;
+use world::git::{self, steps};
+use world::slots::{Slot, SlotQueue};
+use world::store;
 
 /// Between two looks for a slot.
 const SLOT_LOOK: Duration = Duration::from_millis(50);

@@ -32,18 +32,18 @@ use crate::drive::start::establish::Prepared;
 use crate::drive::start::place::{self, drafts_of};
 use crate::drive::start::run::begin;
 use crate::drive::tree;
-use crate::engine::boundary::limits::{LimitChange, LimitName, reached};
-use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::fleet::{Carried, TaskId, evidence, without_markers};
-use crate::engine::git::GitTrouble;
-use crate::engine::record::{Contract, Ending, Fragment, Loop, Outcome, Phase, Place};
-use crate::engine::view::asked_for_help;
-use crate::world::files::disk;
-use crate::world::git::land::OwnTip;
-use crate::world::process::identity;
-use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home, read_pointer};
-use crate::world::{clock, env, git, host};
+use engine::boundary::limits::{LimitChange, LimitName, reached};
+use engine::events::{EventSink, RunEvent};
+use engine::fleet::{Carried, TaskId, evidence, without_markers};
+use engine::git::GitTrouble;
+use engine::record::{Contract, Ending, Fragment, Loop, Outcome, Phase, Place};
+use engine::view::asked_for_help;
+use world::files::disk;
+use world::git::land::OwnTip;
+use world::process::identity;
+use world::process::signals::Signals;
+use world::store::{self, Home, read_pointer};
+use world::{clock, env, git, host};
 
 /// What became of a start of an attempt.
 #[derive(Debug, PartialEq, Eq)]

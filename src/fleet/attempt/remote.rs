@@ -14,21 +14,21 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::drive::control;
-use crate::engine::fleet::TaskId;
-use crate::engine::git::{GitFault, GitTrouble, RemoteRef};
-use crate::engine::record::{Actor, Loop, LoopId};
 use crate::fleet::files::{FleetFiles, attempt_of};
 use crate::fleet::record::TaskRequest;
 use crate::fleet::shared::{OwnRefs, RemoteAccess, document, documents};
 use crate::fleet::spec::{AttemptReport, AttemptSpec, Source};
 use crate::fleet::step::FleetRequest;
-use crate::world::clock::{Deadline, Stopwatch};
-use crate::world::env;
-use crate::world::files::disk::{self, Durability};
-use crate::world::git::refs::{Refs, WITHIN};
-use crate::world::process::descendants;
-use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home};
+use engine::fleet::TaskId;
+use engine::git::{GitFault, GitTrouble, RemoteRef};
+use engine::record::{Actor, Loop, LoopId};
+use world::clock::{Deadline, Stopwatch};
+use world::env;
+use world::files::disk::{self, Durability};
+use world::git::refs::{Refs, WITHIN};
+use world::process::descendants;
+use world::process::signals::Signals;
+use world::store::{self, Home};
 
 /// Between two looks at the remote while an iteration runs.
 const BEAT: Duration = Duration::from_secs(60);

@@ -10,13 +10,13 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::drive::find::myself;
-use crate::engine::fleet::{Carried, TaskId};
-use crate::engine::record::{Loop, Owner, ProcessIdentity};
 use crate::fleet::files::FleetFiles;
 use crate::fleet::spec::{AttemptPhase, AttemptReport, AttemptSpec};
-use crate::world::clock;
-use crate::world::files::disk::{self, Durability, Lock};
-use crate::world::store::{read_json, write_json};
+use engine::fleet::{Carried, TaskId};
+use engine::record::{Loop, Owner, ProcessIdentity};
+use world::clock;
+use world::files::disk::{self, Durability, Lock};
+use world::store::{read_json, write_json};
 
 /// The largest report that is read, in bytes.
 const REPORT_BYTES: u64 = 4 << 20;

@@ -7,16 +7,16 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::drive::run::round::{Admission, IterationGate as _};
-use crate::engine::fixture::{a_run, at};
-use crate::engine::record::{Actor, LoopId, Status, TaskOfFleet};
 use crate::fleet::attempt::gate::AttemptGate;
 use crate::fleet::attempt::remote::{AttemptRequest, reports, result, send_request};
 use crate::fleet::record::TaskRequest;
 use crate::fleet::step::FleetRequest;
-use crate::world::files::disk::Durability;
-use crate::world::git::refs::Refs;
-use crate::world::git::steps;
-use crate::world::process::{Call, ExitCause};
+use engine::fixture::{a_run, at};
+use engine::record::{Actor, LoopId, Status, TaskOfFleet};
+use world::files::disk::Durability;
+use world::git::refs::Refs;
+use world::git::steps;
+use world::process::{Call, ExitCause};
 
 /// A remote `hub.git` with one commit on main, a home, and a clone of the remote where an attempt
 /// has its own.
@@ -405,7 +405,7 @@ fn only_the_newest_attempt_of_a_task_is_heard_and_junk_is_not() {
         yard.on_remote(|refs| {
             let new = Some(refs.commit(&text.to_string(), None).unwrap());
             let name = format!("refs/crew/shop/result/vat/{number}");
-            refs.swap(&[crate::engine::git::RefUpdate { name, old: None, new }]).unwrap()
+            refs.swap(&[engine::git::RefUpdate { name, old: None, new }]).unwrap()
         });
     };
     let heard = || {
@@ -546,7 +546,7 @@ fn a_clone_whose_repository_is_the_persons_now_begins_no_iteration_and_is_not_to
 
 #[test]
 fn what_kind_of_end_it_was_is_read_from_the_record() {
-    use crate::engine::evidence::{ClaimResult, Evidence};
+    use engine::evidence::{ClaimResult, Evidence};
     let end = |outcome, claim, refusals| {
         let mut record = a_record(Some(outcome), 0);
         record.state.evidence = Some(Evidence { claim, ..Evidence::default() });

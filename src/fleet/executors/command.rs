@@ -8,15 +8,15 @@ use std::time::Duration;
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 
 use super::{FoundJobs, JobSystem, SeenJob, script};
-use crate::engine::fleet::TaskId;
-use crate::engine::text::{is_word_of, start};
 use crate::fleet::spec::AttemptSpec;
-use crate::parse::placeholders::fill_placeholders;
-use crate::parse::settings::merge::ExecutorEntry;
-use crate::world::clock::Deadline;
-use crate::world::env;
-use crate::world::files::disk::{self, Durability};
-use crate::world::process::{Call, Capture, ExitCause, Stop};
+use engine::fleet::TaskId;
+use engine::text::{is_word_of, start};
+use readers::parse::placeholders::fill_placeholders;
+use readers::parse::settings::merge::ExecutorEntry;
+use world::clock::Deadline;
+use world::env;
+use world::files::disk::{self, Durability};
+use world::process::{Call, Capture, ExitCause, Stop};
 
 /// The longest that `submit` and `cancel` may take: it may build an image, or start a machine.
 const SUBMIT_WITHIN: Duration = Duration::from_secs(120);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fleet::executors::Executor;
 use crate::fleet::executors::tests::{a_spec, id, shown};
-use crate::world::files::tree;
+use world::files::tree;
 
 /// A batch system made of shell, with the word of each job in a file. Files beside it order faults:
 /// `down`, `hang`, `junk` (what a submission prints) and `slow` (a job whose status hangs).

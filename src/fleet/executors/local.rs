@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 
 use super::{FoundJobs, JobSystem, SeenJob};
-use crate::engine::record::ProcessIdentity;
 use crate::fleet::files::FleetFiles;
 use crate::fleet::record::{FleetSetup, LOCAL};
 use crate::fleet::spec::AttemptSpec;
-use crate::world::process::signals::ask_to_end;
-use crate::world::process::{Call, descendants, identity};
-use crate::world::store::Home;
-use crate::world::store::logs::Log;
+use engine::record::ProcessIdentity;
+use world::process::signals::ask_to_end;
+use world::process::{Call, descendants, identity};
+use world::store::Home;
+use world::store::logs::Log;
 
 /// Where the attempts of one fleet run.
 #[derive(Debug)]

@@ -16,15 +16,15 @@ use self::slurm::Slurm;
 use super::files::FleetFiles;
 use super::record::{FleetSetup, LOCAL};
 use super::spec::AttemptSpec;
-use crate::agents;
 use crate::drive::slurm::quoted;
-use crate::engine::fleet::TaskId;
-use crate::parse::arguments::UsageError;
-use crate::parse::settings::SettingsOwner;
-use crate::parse::settings::merge::{ExecutorEntry, Sourced};
-use crate::world::process::Stop;
-use crate::world::store::{Home, settings};
-use crate::world::{clock, env, slots};
+use engine::fleet::TaskId;
+use readers::agents;
+use readers::parse::arguments::UsageError;
+use readers::parse::settings::SettingsOwner;
+use readers::parse::settings::merge::{ExecutorEntry, Sourced};
+use world::process::Stop;
+use world::store::{Home, settings};
+use world::{clock, env, slots};
 
 /// The name of the executor that uses Slurm's commands here; `slurm:HOST` on a login node.
 const SLURM: &str = "slurm";

@@ -11,12 +11,12 @@ use anyhow::{Result, anyhow, bail};
 
 use super::{FoundJobs, JobSystem, SeenJob, script};
 use crate::drive::slurm::{call, quoted, run};
-use crate::engine::text::is_word_of;
 use crate::fleet::record::FleetSetup;
 use crate::fleet::spec::AttemptSpec;
-use crate::world::env;
-use crate::world::process::Stop;
-use crate::world::store::hash;
+use engine::text::is_word_of;
+use world::env;
+use world::process::Stop;
+use world::store::hash;
 
 /// The longest a command may take. Slurm's own give up after 10 to 20 s without a controller.
 const WITHIN: Duration = Duration::from_secs(60);

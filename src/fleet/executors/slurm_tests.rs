@@ -1,9 +1,9 @@
 use super::*;
 use crate::fleet::executors::Executor;
 use crate::fleet::executors::tests::{a_setup, a_spec, id, shown as line};
-use crate::world::files::disk::{self, Durability};
-use crate::world::files::tree;
-use crate::world::process::{Call, ExitCause};
+use world::files::disk::{self, Durability};
+use world::files::tree;
+use world::process::{Call, ExitCause};
 
 fn slurm() -> Slurm<'static> {
     let (prefix, crew) = ("crew/night/".to_owned(), "crew".to_owned());

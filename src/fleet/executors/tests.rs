@@ -3,13 +3,13 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::fixture::a_run;
-use crate::engine::fleet::{Carried, Remote};
-use crate::engine::record::{ProcessIdentity, TaskOfFleet};
 use crate::fleet::spec::Source;
-use crate::parse::settings::merge::ValueOrigin;
-use crate::world::files::disk::{self, Durability};
-use crate::world::process::{Call, ExitCause, identity};
+use engine::fixture::a_run;
+use engine::fleet::{Carried, Remote};
+use engine::record::{ProcessIdentity, TaskOfFleet};
+use readers::parse::settings::merge::ValueOrigin;
+use world::files::disk::{self, Durability};
+use world::process::{Call, ExitCause, identity};
 
 /// A task's name.
 pub(super) fn id(name: &str) -> TaskId {

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::fixture::{A_TASK, Yard};
 use super::*;
-use crate::engine::fleet::LandingMode;
-use crate::parse::arguments::{FleetRunArgs, UsageError};
-use crate::world::files::disk;
+use engine::fleet::LandingMode;
+use readers::parse::arguments::{FleetRunArgs, UsageError};
+use world::files::disk;
 
 /// What is missing on the machine or in git, as the reason of a refusal.
 fn refused(described: anyhow::Result<DescribedFleet>) -> String {
@@ -162,8 +162,7 @@ fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
     }
     let task = first.iter().find(|it| it.starts_with("task a, fingerprint ")).unwrap();
     assert!(task.ends_with(r#"agent-cmd = "sh -c true", verify = ["test -f done"]"#), "{task}");
-    crate::world::store::trust::trust(&yard.home, &yard.path("shop"), &described.untrusted)
-        .unwrap();
+    world::store::trust::trust(&yard.home, &yard.path("shop"), &described.untrusted).unwrap();
     assert_eq!(asked(&yard.describe(&Yard::arguments()).unwrap()), [""; 0]);
     yard.write("shop/tasks/a.md", &A_TASK.replace("Do it", "Do more"));
     let again = asked(&yard.describe(&Yard::arguments()).unwrap());

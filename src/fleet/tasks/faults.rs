@@ -1,7 +1,7 @@
 //! What is wrong in the files of a fleet, collected so that all of it is reported together.
 
-use crate::engine::text::named;
-use crate::parse::spelling::shorten_text;
+use engine::text::named;
+use readers::parse::spelling::shorten_text;
 
 /// The name of the file that holds for all tasks.
 pub const FLEET_FILE: &str = "fleet.toml";

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::{DescribedFleet, describe};
-use crate::engine::fleet::LandingMode;
-use crate::parse::arguments::FleetRunArgs;
-use crate::world::files::disk::{self, Durability};
-use crate::world::process::{Call, ExitCause};
-use crate::world::store::Home;
+use engine::fleet::LandingMode;
+use readers::parse::arguments::FleetRunArgs;
+use world::files::disk::{self, Durability};
+use world::process::{Call, ExitCause};
+use world::store::Home;
 
 /// A task whose agent is on every machine.
 pub const A_TASK: &str = "---\nagent-cmd: sh -c true\nverify: test -f done\n---\nDo it.\n";

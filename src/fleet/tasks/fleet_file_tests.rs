@@ -2,7 +2,7 @@
 
 use super::options::FleetFile;
 use super::tests::{FLEET, read};
-use crate::parse::amounts::Amount;
+use readers::parse::amounts::Amount;
 
 /// What a fleet.toml says, or all that is wrong in it.
 fn read_fleet_file(text: &str) -> Result<FleetFile, String> {

@@ -14,10 +14,10 @@ use super::front_matter::{split, toml};
 use super::options::{
     FRONT_MATTER, FleetFile, LAND, TASK, TOP, TaskOptions, laid_over, read, words,
 };
-use crate::engine::fleet::task::USUAL_PRIORITY;
-use crate::engine::fleet::{FleetTask, TaskId};
-use crate::parse::spelling::find_nearest;
-use crate::world::store::hash;
+use engine::fleet::task::USUAL_PRIORITY;
+use engine::fleet::{FleetTask, TaskId};
+use readers::parse::spelling::find_nearest;
+use world::store::hash;
 
 /// The end of a task file's name.
 const ENDING: &str = ".md";

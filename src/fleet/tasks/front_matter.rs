@@ -7,7 +7,7 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput, options};
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
-use crate::parse::settings::{items_as_written, line_number, locate_syntax_error};
+use readers::parse::settings::{items_as_written, line_number, locate_syntax_error};
 
 /// A line, counted from 1, and what is wrong there.
 pub(super) type Broken = (usize, String);

@@ -23,7 +23,7 @@ pub mod trust;
 pub use self::describe::{describe, refuse_other_fleet, refuse_other_folder};
 use super::record::FleetSetup;
 use super::step::DescribedTask;
-use crate::parse::settings::trust::TrustRequest;
+use readers::parse::settings::trust::TrustRequest;
 
 /// A fleet as its folder describes it.
 #[derive(Debug)]

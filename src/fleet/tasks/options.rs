@@ -12,15 +12,15 @@ use toml::{Table, Value};
 
 use super::faults::Faults;
 use super::front_matter::KeyValue;
-use crate::engine::boundary::protect;
-use crate::engine::fleet::TaskId;
-use crate::engine::fleet::task::MAX_PRIORITY;
-use crate::engine::text::{is_word_of, words_of};
-use crate::parse::amounts::{Amount, Unit, deserialize_texts};
-use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, run_options};
-use crate::parse::settings::is_branch;
-use crate::parse::settings::options::{Key, LoopOptions};
-use crate::parse::spelling::{describe_expected, find_nearest, shorten_text};
+use engine::boundary::protect;
+use engine::fleet::TaskId;
+use engine::fleet::task::MAX_PRIORITY;
+use engine::text::{is_word_of, words_of};
+use readers::parse::amounts::{Amount, Unit, deserialize_texts};
+use readers::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, run_options};
+use readers::parse::settings::is_branch;
+use readers::parse::settings::options::{Key, LoopOptions};
+use readers::parse::spelling::{describe_expected, find_nearest, shorten_text};
 
 /// What YAML makes of a value that was left out, or whose quotes were.
 const NO_VALUE: &str = "expected a value; one that begins with `*`, `&` or `!` needs quotes";

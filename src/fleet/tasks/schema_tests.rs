@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 use super::front_matter::split;
 use super::options::{FRONT_MATTER, LAND, TASK, TOP, TaskOptions, options, usable};
 use super::tests::read;
-use crate::engine::fleet::task::USUAL_PRIORITY;
-use crate::engine::text::words_of;
-use crate::parse::amounts::Unit;
-use crate::parse::schema_tests::{
+use engine::fleet::task::USUAL_PRIORITY;
+use engine::text::words_of;
+use readers::parse::amounts::Unit;
+use readers::parse::schema_fixture::{
     DIALECT, NO_OPTION, amount, described, references, some, some_time, table, text, texts,
 };
-use crate::parse::settings::options::Key;
-use crate::parse::settings::schema_tests::{
+use readers::parse::settings::options::Key;
+use readers::parse::settings::schema_fixture::{
     by_schema, description, differences, key, keys, listed, words,
 };
 

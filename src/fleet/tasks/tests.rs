@@ -6,10 +6,10 @@ use serde::Deserialize;
 use super::folder::{is_task, read_folder};
 use super::front_matter::split;
 use super::options::{FRONT_MATTER, FleetFile, LAND, TOP, TaskOptions, options};
-use crate::engine::fleet::FleetTask;
-use crate::engine::record::Proof;
-use crate::engine::text::words_of;
-use crate::parse::arguments::run_options;
+use engine::fleet::FleetTask;
+use engine::record::Proof;
+use engine::text::words_of;
+use readers::parse::arguments::run_options;
 
 type Read = Result<(FleetFile, Vec<(FleetTask, TaskOptions)>), String>;
 

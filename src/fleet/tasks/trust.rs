@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::faults::FLEET_FILE;
 use super::options::FleetFile;
-use crate::engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote};
-use crate::engine::git::GitSetting;
-use crate::engine::usage::Money;
 use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;
-use crate::parse::settings::merge::ValueOrigin;
-use crate::parse::settings::trust::TrustRequest;
+use engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote};
+use engine::git::GitSetting;
+use engine::usage::Money;
+use readers::parse::settings::merge::ValueOrigin;
+use readers::parse::settings::trust::TrustRequest;
 
 /// The characters of a hash by which a changed setting is named.
 const HASH_CHARS: usize = 8;

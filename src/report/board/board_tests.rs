@@ -8,14 +8,14 @@ use ratatui::buffer::Cell;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::engine::boundary::judge::judge;
-use crate::engine::claim::Claim;
-use crate::engine::evidence::Verdict;
-use crate::engine::fixture::{a_loop_with, at, facts, result};
-use crate::engine::fleet::fixture::a_task;
-use crate::engine::record::{Ending, Loop, Outcome, Proof, Role, Status};
-use crate::engine::usage::{Money, Usage};
-use crate::engine::view::LoopView;
+use engine::boundary::judge::judge;
+use engine::claim::Claim;
+use engine::evidence::Verdict;
+use engine::fixture::{a_loop_with, at, facts, result};
+use engine::fleet::fixture::a_task;
+use engine::record::{Ending, Loop, Outcome, Proof, Role, Status};
+use engine::usage::{Money, Usage};
+use engine::view::LoopView;
 
 /// A loop with this id, in `~/w/<folder>`, after an iteration whose claim was refused.
 fn a_loop(id: &str, folder: &str) -> Loop {

@@ -11,11 +11,11 @@ use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Board, BoardGroup, BoardRow, OpenText, TextKind, Typing};
-use crate::engine::text::count;
-use crate::engine::usage::Money;
 use crate::report::colour;
 use crate::report::page;
 use crate::report::table::{self, ALWAYS, Column, fitting};
+use engine::text::count;
+use engine::usage::Money;
 
 /// From this height on there is room between the parts, and for the chosen loop.
 const TALL: u16 = 18;

@@ -9,16 +9,16 @@ use chrono::{DateTime, Utc};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub use self::draw::draw;
-use crate::engine::boundary::decide::INCURABLE;
-use crate::engine::doing::{Doing, LoopStep};
-use crate::engine::evidence::words::said;
-use crate::engine::record::{Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
-use crate::engine::text::{ago, brief, clean, clock_time, one_line, quoted, with_reason};
-use crate::engine::view::columns::{folder, task};
-use crate::engine::view::{
+use crate::report::line;
+use engine::boundary::decide::INCURABLE;
+use engine::doing::{Doing, LoopStep};
+use engine::evidence::words::said;
+use engine::record::{Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
+use engine::text::{ago, brief, clean, clock_time, one_line, quoted, with_reason};
+use engine::view::columns::{folder, task};
+use engine::view::{
     BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, state_of_the_checks,
 };
-use crate::report::line;
 
 /// How long an ended loop stays on the board, and one that needs a person, in hours.
 const ENDED_HOURS: i64 = 24;

@@ -8,15 +8,15 @@ use minijinja::{Value, context};
 use serde::Serialize;
 
 use super::{StoryPage, checks, contract, date_and_time, drivers, remarks, told_in_a_line, who};
-use crate::engine::evidence::{ClaimResult, Evidence};
-use crate::engine::journal::story::{Iteration, What};
-use crate::engine::record::Outcome;
-use crate::engine::text::{brief, clean};
-use crate::engine::usage::Money;
-use crate::engine::view::{Fact, IterationLine};
-use crate::engine::words::templates;
 use crate::report::page::{COLUMNS, IterationColumn, time};
 use crate::report::words::grouped;
+use engine::evidence::{ClaimResult, Evidence};
+use engine::journal::story::{Iteration, What};
+use engine::record::Outcome;
+use engine::text::{brief, clean};
+use engine::usage::Money;
+use engine::view::{Fact, IterationLine};
+use engine::words::templates;
 
 /// The page, and its style.
 const TEMPLATE: &str = include_str!("story.html.j2");

@@ -13,16 +13,16 @@ use serde_json::json;
 use super::events::SCHEMA;
 use super::page::{self, Reading, row, value, wrapped};
 use super::{line, templates};
-use crate::engine::boundary::limits;
-use crate::engine::evidence::Evidence;
-use crate::engine::evidence::words::findings;
-use crate::engine::journal::Choice;
-use crate::engine::journal::story::{Iteration, Story, What, Who};
-use crate::engine::journal::story::{Regression, regressions};
-use crate::engine::record::{Driver, Loop};
-use crate::engine::text::{clip, count};
-use crate::engine::view::columns::task;
-use crate::engine::view::{Fact, IterationLine, LoopView, Page};
+use engine::boundary::limits;
+use engine::evidence::Evidence;
+use engine::evidence::words::findings;
+use engine::journal::Choice;
+use engine::journal::story::{Iteration, Story, What, Who};
+use engine::journal::story::{Regression, regressions};
+use engine::record::{Driver, Loop};
+use engine::text::{clip, count};
+use engine::view::columns::task;
+use engine::view::{Fact, IterationLine, LoopView, Page};
 
 /// Below this width what happened stands below its time.
 const NARROW: usize = 60;

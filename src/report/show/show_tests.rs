@@ -2,15 +2,15 @@ use chrono::{Offset, Utc};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::boundary::decide::{Decision, apply, decide};
-use crate::engine::boundary::judge::judge;
-use crate::engine::claim::Claim;
-use crate::engine::evidence::Verdict;
-use crate::engine::evidence::changes::Commits;
-use crate::engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
-use crate::engine::journal::{Event, JournalEntry, SCHEMA};
-use crate::engine::record::{GitSteps, Role};
 use crate::report::colour::painted;
+use engine::boundary::decide::{Decision, apply, decide};
+use engine::boundary::judge::judge;
+use engine::claim::Claim;
+use engine::evidence::Verdict;
+use engine::evidence::changes::Commits;
+use engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
+use engine::journal::{Event, JournalEntry, SCHEMA};
+use engine::record::{GitSteps, Role};
 
 /// A loop that started in a session, was moved into fresh processes and completed there, and its
 /// story.

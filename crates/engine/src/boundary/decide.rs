@@ -1,0 +1,390 @@
+//! The way out of a boundary: fourteen rules, numbered here; the first that matches wins. A refused
+//! claim does not end the loop; it becomes a fact of the next prompt. So a success on the last
+//! iteration is a success, and a third failure on it is `aborted`, not `exhausted`.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::belief::proof_notes;
+use super::facts::{ApiError, ControlRequest, Facts, ProcessEnd};
+use super::judge::{Judged, crashed, denied, unfit, wait_s};
+use super::limits::{
+    TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until, waited_ms,
+};
+use crate::claim::Claim;
+use crate::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status, TaskOfFleet};
+use crate::test_changes::trial::Trial;
+use crate::text::{count, duration};
+
+/// How the reason begins of a loop that was refused twice for what its agent cannot change.
+pub const INCURABLE: &str = "refused for what only a person can change: ";
+
+/// What happens next.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Another iteration, with the next prompt.
+    Continue,
+    /// At `until` the same iteration runs again or, after a crash, the next one.
+    Wait { until: DateTime<Utc>, why: String },
+    /// The agent may stop; nothing is counted and the status stays.
+    Hold(Hold),
+    /// The loop is over.
+    Finish(Ending),
+}
+
+/// Why a loop holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    Paused,
+    /// The named work runs in the background.
+    Background(String),
+}
+
+/// Applies the rules. `judged` is the result of `judge` for the same `facts`.
+pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
+    let subject = &judged.after;
+    ordered(judged, facts)
+        .or_else(|| broken_off(facts))
+        .or_else(|| beyond_the_agent(judged, facts))
+        .or_else(|| service_failed(subject, facts))
+        .or_else(|| said_blocked(facts))
+        .or_else(|| refused_for_good(judged))
+        // 7. proved → finish `completed` with its proof.
+        .or_else(|| {
+            let proof = judged.proved?;
+            let meaning = match &facts.trial {
+                Some(Trial::Proven(how)) if proof == Proof::Proven => how,
+                _ if proof == Proof::Passing && judged.is_lowered => "the checks pass",
+                _ => proof.meaning(),
+            };
+            Some(completed(judged, facts, proof, meaning))
+        })
+        .or_else(|| too_many_failures(subject))
+        .or_else(|| spent(judged, facts))
+        .or_else(|| unmeasured(judged, facts))
+        .or_else(|| stalled(judged))
+        .or_else(|| background(facts))
+        // 13. a pause that found an iteration at its end → hold before the next one.
+        .or_else(|| {
+            matches!(facts.seen.order, Some(ControlRequest::Pause))
+                .then_some(Decision::Hold(Hold::Paused))
+        })
+        // 14. continue, after a crash with a wait before it.
+        .or_else(|| wait_after_crash(subject, facts))
+        .unwrap_or(Decision::Continue)
+}
+
+/// Finishes without a proof.
+fn finish(outcome: Outcome, why: impl Into<String>) -> Decision {
+    Decision::Finish(Ending::new(outcome, why))
+}
+
+/// Finishes `completed`, with what a person should know of the checks and of the proof.
+fn completed(judged: &Judged, facts: &Facts, proof: Proof, why: &str) -> Decision {
+    let why = std::iter::once(why).chain(judged.remark.as_deref()).collect::<Vec<_>>().join("; ");
+    let mut proof_notes = proof_notes(facts.trial.as_ref(), facts.as_found.as_ref());
+    if facts.proves_later {
+        proof_notes.push("a better proof is looked for in the background".to_owned());
+    }
+    Decision::Finish(Ending { proof_notes, ..Ending::completed(proof, why) })
+}
+
+/// 1. cancelled → finish `cancelled`; paused → hold.
+///
+/// A pause that finds the iteration at its end does not prevent another way out.
+fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    Some(match facts.seen.order.as_ref()? {
+        ControlRequest::Cancel { by, reason } => {
+            Decision::Finish(Ending::cancelled(*by, reason.as_deref()))
+        }
+        ControlRequest::Pause if judged.counted => return None,
+        ControlRequest::Pause => Decision::Hold(Hold::Paused),
+    })
+}
+
+/// 2. ended by the person at its keyboard → finish `interrupted`, whatever else happened; by a
+///    pause that was lifted since → the same iteration again.
+fn broken_off(facts: &Facts) -> Option<Decision> {
+    let (Some(ProcessEnd::BrokenOff(how)), None) = (&facts.seen.agent.process, &facts.seen.order)
+    else {
+        return None;
+    };
+    Some(match how {
+        Some(how) => finish(Outcome::Interrupted, how.as_str()),
+        None => Decision::Continue,
+    })
+}
+
+/// 3. auth, billing, unknown model, or tool calls denied with nothing changed (process) →
+///    `blocked`; what takes a stand-in out of the loop → continue without it.
+fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    let agent = &facts.seen.agent;
+    if judged.after.stand_in().is_some() {
+        let why = (!judged.counted).then(|| unfit(&judged.after, facts)).flatten();
+        return why.map(|_| Decision::Continue);
+    }
+    let why = match &agent.error {
+        Some(ApiError::Fatal { cause, cure }) => Some(format!("{cause}; {cure}")),
+        _ => denied(&judged.after, facts, judged.progress),
+    };
+    why.map(|why| finish(Outcome::Blocked, why))
+}
+
+/// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
+///    `blocked`, but not of a stand-in. Where another agent takes over, the wait ends before it
+///    begins.
+fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
+    let Some(ApiError::Transient { message, reset, is_limit }) = &facts.seen.agent.error else {
+        return None;
+    };
+    let (agent, now) = (&facts.seen.agent, facts.now.wall);
+    let attempt = subject.state.transient_errors;
+    let is_relieved = agent.is_relieved_by(now) || subject.stand_in().is_some();
+    if attempt >= TRANSIENT_ERRORS_MAX && !is_relieved {
+        let why = format!("the model's service failed {attempt} times in a row: {message}");
+        return Some(finish(Outcome::Blocked, why));
+    }
+    let until = wait_until(now, *reset, attempt, facts.seen.jitter);
+    let until = if *is_limit { until } else { before_it_is_back(subject, until) };
+    if agent.is_relieved_by(until) {
+        return Some(Decision::Wait { until, why: message.clone() });
+    }
+    Some(waiting(subject, facts.now, until, message))
+}
+
+/// The wait after a failure ends when the agent is back for which another one stands in.
+fn before_it_is_back(subject: &Loop, until: DateTime<Utc>) -> DateTime<Utc> {
+    subject.stand_in().map_or(until, |stand_in| until.min(stand_in.until))
+}
+
+/// A wait, or more of one; past a limit the loop finishes now.
+pub fn waiting(subject: &Loop, now: Moment, until: DateTime<Utc>, why: &str) -> Decision {
+    let Some(limit) = outlasted_by(subject, now, until) else {
+        return Decision::Wait { until, why: why.to_owned() };
+    };
+    let left = (until - now.wall).num_milliseconds().unsigned_abs();
+    let wait = duration(waited_ms(subject, now).saturating_add(left));
+    let why = format!("{why}; a wait of {wait} would outlast {limit}");
+    finish(Outcome::Interrupted, why)
+}
+
+/// 5. claim BLOCKED → finish `blocked`.
+fn said_blocked(facts: &Facts) -> Option<Decision> {
+    let Claim::Blocked { reason } = facts.seen.heard() else { return None };
+    let why = reason.as_ref().map_or_else(
+        || "the agent said BLOCKED and gave no reason".to_owned(),
+        |reason| format!("the agent said BLOCKED: {reason}"),
+    );
+    Some(finish(Outcome::Blocked, why))
+}
+
+/// 6. the second refusal in a row that no agent can change → finish `blocked`.
+fn refused_for_good(judged: &Judged) -> Option<Decision> {
+    let reason = judged.incurable.as_ref()?;
+    let why = format!("{INCURABLE}{reason}");
+    Some(finish(Outcome::Blocked, why))
+}
+
+/// 8. consecutive failures ≥ threshold → finish `aborted`.
+fn too_many_failures(subject: &Loop) -> Option<Decision> {
+    let threshold = subject.contract.limits.failure_threshold;
+    let failures = subject.state.consecutive_failures;
+    (threshold > 0 && failures >= threshold).then(|| {
+        let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
+        let last = last.unwrap_or_default();
+        finish(
+            Outcome::Aborted,
+            format!("{} in a row, the last: {last}", count(failures, "failure")),
+        )
+    })
+}
+
+/// 9. a limit reached → finish `exhausted`.
+///
+/// A loop that nothing else can complete is `completed` here if all its checks pass at this
+/// boundary.
+fn spent(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    let ending = at_its_limit(&judged.after, judged.sound)?;
+    Some(match ending.proof {
+        Some(proof) => completed(judged, facts, proof, &ending.why),
+        None => Decision::Finish(ending),
+    })
+}
+
+/// The end of a loop whose limit is reached between two iterations, where no checks run.
+pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
+    let is_unchecked = subject.contract.checks.is_empty();
+    let last = subject.state.evidence.as_ref().filter(|_| is_unchecked);
+    let is_sound = last.is_some_and(|last| last.failure.is_none() && last.skipped.is_none());
+    at_its_limit(subject, is_sound.then_some(Proof::Claimed))
+}
+
+/// `sound` is the proof that completes a loop which only its limit ends.
+fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
+    let why = reached(subject)?;
+    let contract = &subject.contract;
+    let Some(proof) = sound.filter(|_| !contract.can_complete()) else {
+        return Some(Ending::new(Outcome::Exhausted, why));
+    };
+    let ran = ran(subject)?;
+    let checked = if contract.checks.is_empty() {
+        "; nothing was checked"
+    } else {
+        ", and every check passes"
+    };
+    Some(Ending::completed(proof, format!("{ran}{checked}")))
+}
+
+/// 10. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.
+fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    let limited = judged.after.contract.limits.bound_usage();
+    (limited && judged.counted && facts.usage.is_none()).then(|| {
+        let silent = match judged.after.driver() {
+            Driver::Session => "the client keeps no transcript to count from",
+            Driver::Process => "the agent does not report what it used",
+        };
+        let way_out = judged.after.fleet.as_ref().map_or_else(
+            || "--max-cost 0 --max-tokens 0 continues without it".to_owned(),
+            TaskOfFleet::without_usage_limits,
+        );
+        let why = format!("its limit on cost or tokens cannot be kept: {silent}; {way_out}");
+        finish(Outcome::Blocked, why)
+    })
+}
+
+/// 11. no progress for `stall` iterations → finish `stalled`.
+fn stalled(judged: &Judged) -> Option<Decision> {
+    let stall = judged.after.contract.limits.stall;
+    let still = judged.after.state.iterations_without_progress;
+    (stall > 0 && still >= stall).then(|| {
+        let evidence = judged.after.state.evidence.as_ref();
+        let reason = evidence.map(|it| it.progress_why.as_str()).unwrap_or_default();
+        let why = match still {
+            1 => format!("no progress in the last iteration ({reason})"),
+            _ => format!("no progress in the last {still} iterations (the last: {reason})"),
+        };
+        finish(Outcome::Stalled, why)
+    })
+}
+
+/// 12. the client has background work pending, and no claim was made → hold.
+fn background(facts: &Facts) -> Option<Decision> {
+    facts.seen.waits_for().map(|work| Decision::Hold(Hold::Background(work.to_owned())))
+}
+
+/// 14. a crash → wait before the next iteration.
+fn wait_after_crash(subject: &Loop, facts: &Facts) -> Option<Decision> {
+    let why = crashed(&facts.seen.agent)?;
+    let left = time_left_ms(subject, facts.now.awake_ms).unwrap_or(u64::MAX);
+    let wait = wait_s(subject).saturating_mul(1000).min(left);
+    let wait = TimeDelta::milliseconds(i64::try_from(wait).unwrap_or(i64::MAX / 2));
+    let until = before_it_is_back(subject, facts.now.wall.checked_add_signed(wait)?);
+    Some(Decision::Wait { until, why })
+}
+
+/// The record after the decision; the store sets its generation.
+pub fn apply(judged: Judged, decision: &Decision) -> Loop {
+    let mut subject = judged.after;
+    let state = &mut subject.state;
+    match decision {
+        Decision::Continue | Decision::Hold(Hold::Background(_)) => state.status = Status::Running,
+        Decision::Hold(Hold::Paused) => state.status = Status::Paused,
+        Decision::Wait { until, why } => {
+            state.wait_reason = Some(why.clone());
+            state.window = None;
+            state.status = Status::Waiting;
+            state.due = Some(*until);
+        }
+        Decision::Finish(ending) => {
+            state.status = Status::Finished;
+            state.ending = Some(ending.clone());
+        }
+    }
+    subject
+}
+
+#[cfg(test)]
+#[path = "decide_relief_tests.rs"]
+mod relief_tests;
+
+// After the rules: merges the record that a driver continued in memory with the changes that others
+// made to it on disk since. Counters come from memory; what a person asked for comes from disk.
+
+/// The record to write. `known` is the last common version, `memory` is the driver's, `found` is
+/// the one on disk now.
+pub fn reconciled(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
+    let mut next = memory.clone();
+    if found.state.generation <= known.state.generation {
+        return next;
+    }
+    next.state.generation = memory.state.generation.max(found.state.generation);
+    next.contract.limits = found.contract.limits.clone();
+    let told = &found.state.messages;
+    let since = told.strip_prefix(known.state.messages.as_slice()).unwrap_or(told);
+    let missing = since.iter().filter(|word| !memory.state.messages.contains(word));
+    next.state.messages.extend(missing.cloned());
+    if matches!(found.state.status, Status::Paused | Status::Finished) {
+        next.state.status = found.state.status;
+        next.state.ending.clone_from(&found.state.ending);
+        next.state.due = None;
+    }
+    next
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+mod recovery_tests {
+    use super::*;
+    use crate::fixture::a_loop;
+    use crate::record::{Actor, Ending};
+
+    /// The common version, and the memory two iterations later.
+    fn apart() -> (Loop, Loop) {
+        let mut known = a_loop();
+        known.state.generation = 4;
+        known.state.messages = vec!["be brief".to_owned()];
+        let mut memory = known.clone();
+        memory.state.generation = 6;
+        memory.state.completed = 2;
+        memory.state.messages = Vec::new();
+        (known, memory)
+    }
+
+    #[test]
+    fn a_disk_that_stood_still_takes_the_memory() {
+        let (known, memory) = apart();
+        assert_eq!(reconciled(&known, &memory, &known), memory);
+    }
+
+    #[test]
+    fn what_a_person_asked_for_on_disk_is_kept_and_what_memory_counted_too() {
+        let (known, memory) = apart();
+        let mut found = known.clone();
+        found.state.generation = 7;
+        found.contract.limits.max_iterations = 3;
+        found.state.messages.push("use tabs".to_owned());
+        let next = reconciled(&known, &memory, &found);
+        assert_eq!(next.contract.limits.max_iterations, 3);
+        assert_eq!(next.state.messages, ["use tabs"]);
+        assert_eq!((next.state.generation, next.state.completed), (7, 2));
+        assert_eq!(next.state.status, Status::Running);
+    }
+
+    #[test]
+    fn a_loop_that_was_ended_or_paused_on_disk_stays_so() {
+        let (known, memory) = apart();
+        for status in [Status::Paused, Status::Finished] {
+            let mut found = known.clone();
+            found.state.generation = 5;
+            found.state.status = status;
+            found.state.ending =
+                (status == Status::Finished).then(|| Ending::cancelled(Actor::User, None));
+            let next = reconciled(&known, &memory, &found);
+            assert_eq!((next.state.status, &next.state.ending), (status, &found.state.ending));
+            assert_eq!(next.state.completed, 2);
+        }
+    }
+}

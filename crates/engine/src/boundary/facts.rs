@@ -1,0 +1,274 @@
+//! Everything a boundary may look at. `Seen` is the cheap part; `Facts` adds the costly part. An
+//! absent value means *not looked at*, never zero.
+
+use chrono::{DateTime, Utc};
+
+use crate::claim::Claim;
+use crate::evidence::changes::Changes;
+use crate::evidence::test_run::{TestMemories, ran_nothing, remembered, worse};
+use crate::evidence::{CheckResult, Verdict};
+use crate::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
+use crate::test_changes::finding::TestChangesFinding;
+use crate::test_changes::trial::{AsFound, Trial};
+use crate::text::named;
+use crate::usage::Usage;
+
+/// The most tests that a refusal names.
+const WORSE_NAMED: usize = 5;
+
+/// An order from outside the loop, kept in a separate file until it is obeyed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ControlRequest {
+    /// End the loop.
+    Cancel { by: Actor, reason: Option<String> },
+    /// Hold the loop after this iteration.
+    Pause,
+}
+
+/// Why the model's service did not answer, by the possible remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApiError {
+    /// Rate limit, overload, 5xx, network, unknown: counts neither as an iteration nor as a
+    /// failure. `is_limit` says that a limit of the account was met, which every loop of it shares.
+    Transient { message: String, reset: Option<DateTime<Utc>>, is_limit: bool },
+    /// Auth, billing, model, organisation: only a person can fix it.
+    Fatal { cause: String, cure: String },
+    /// Invalid, too long, output cut, refusal: the iteration failed, and the next prompt says why.
+    Request { message: String },
+}
+
+/// How the process of one iteration ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessEnd {
+    Exit(i32),
+    /// By a signal crew did not send.
+    Signal(i32),
+    /// By crew, at the iteration's timeout of this many seconds.
+    TimedOut(u64),
+    /// By crew, because the loop's own time was used up.
+    OutOfTime,
+    /// By crew, after this many seconds without output while no tool call was open.
+    Silent(u64),
+    /// By crew, because it only waited for the model's service.
+    Waited,
+    /// By crew, because a person asked for it: how, or `None` where a request to the loop did.
+    BrokenOff(Option<String>),
+    /// It could not be started; the text says why.
+    NotStarted(String),
+    /// It was not started, because a reaction of the user's prevented it; the text says why.
+    Skipped(String),
+}
+
+/// What an agent's closing event says about its iteration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum AgentClosing {
+    /// Nothing beyond how its process ended; or the agent has no such event.
+    #[default]
+    Plain,
+    /// That it failed; the text says how.
+    Failed(String),
+    /// The event never came, although the agent has one.
+    Missing,
+}
+
+/// How the agent's iteration ended, as its client or its process reported it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentOutcome {
+    /// `None` for an agent in a session: its process continues to run.
+    pub process: Option<ProcessEnd>,
+    /// What else failed around the iteration, such as a reaction of the user's.
+    pub failed_around: Option<String>,
+    pub error: Option<ApiError>,
+    pub closing: AgentClosing,
+    /// Tools that were denied.
+    pub denied: Vec<String>,
+    /// Work that the client still runs in the background and that is worth waiting for.
+    pub background: Option<String>,
+    /// When another agent of the run may work, where this one met a limit of its account.
+    pub relief: Option<DateTime<Utc>>,
+    /// The token limit cut the answer: its text is not a claim, and its end is not a failure.
+    pub cut: bool,
+    /// The agent's own limit on turns ended it.
+    pub out_of_turns: bool,
+    /// How full its context was at most; `None` where the agent does not report it.
+    pub context_percent: Option<u8>,
+    /// The tokens of its fullest message; `None` where no message is reported.
+    pub context_tokens: Option<u64>,
+    /// Its last words, in one line; nothing is judged by them.
+    pub said: Option<String>,
+    /// The last lines its process wrote to standard error, bounded.
+    pub errors: String,
+    /// Milliseconds from its start to its end; `None` where crew did not start it.
+    pub ran_ms: Option<u64>,
+    /// Milliseconds of the iteration in which crew itself was stopped and could not watch. They
+    /// count neither for the iteration nor for the loop.
+    pub missed_ms: u64,
+}
+
+impl AgentOutcome {
+    /// Whether another agent may work by then in place of this one.
+    pub fn is_relieved_by(&self, time: DateTime<Utc>) -> bool {
+        self.relief.is_some_and(|at| at <= time)
+    }
+}
+
+/// The cheap part: enough to decide which checks and diffs are worth their cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub order: Option<ControlRequest>,
+    /// The claim as read; [`Seen::heard`] returns the one that counts.
+    pub claim: Claim,
+    pub agent: AgentOutcome,
+    /// A number from 0 to 999 that spreads the waits of many loops.
+    pub jitter: u16,
+}
+
+impl Seen {
+    /// The claim that counts: a cut answer makes none.
+    pub fn heard(&self) -> &Claim {
+        if self.agent.cut { &Claim::None } else { &self.claim }
+    }
+
+    /// Whether an order breaks the iteration off: any cancel does, and a pause while the agent
+    /// works. If the process has ended by itself, a pause only prevents the next iteration. An
+    /// order that was lifted since has broken it off all the same.
+    pub fn breaks_off(&self) -> bool {
+        let process = &self.agent.process;
+        let ended =
+            !matches!(process, None | Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_)));
+        match self.order {
+            Some(ControlRequest::Cancel { .. }) => true,
+            Some(ControlRequest::Pause) => !ended,
+            None => matches!(process, Some(ProcessEnd::BrokenOff(None))),
+        }
+    }
+
+    /// Whether an iteration ran. A transient or fatal API error, or background work without a
+    /// claim, means that it did not.
+    pub fn ran_an_iteration(&self) -> bool {
+        let failed_to_run =
+            matches!(self.agent.error, Some(ApiError::Transient { .. } | ApiError::Fatal { .. }));
+        !failed_to_run && self.waits_for().is_none()
+    }
+
+    /// The background work a boundary waits for. A near miss is not a claim: "I will say it when
+    /// the build is done" waits, too.
+    pub fn waits_for(&self) -> Option<&str> {
+        let work = self.agent.background.as_deref()?;
+        matches!(self.heard(), Claim::None | Claim::NearMiss(_)).then_some(work)
+    }
+
+    /// Whether it matters that the iteration changed something.
+    pub fn judges_progress(&self, contract: &Contract) -> bool {
+        let may_time_out = self.agent.process.is_some() && contract.bounds_an_iteration();
+        contract.limits.stall > 0 || may_time_out || !self.agent.denied.is_empty()
+    }
+
+    /// Which looks are worth their cost, before any check has run. What checks proved is told by
+    /// snapshots, too.
+    pub fn looks(&self, contract: &Contract) -> Looks {
+        let tree = self.judges_progress(contract)
+            || !contract.checks.is_empty()
+            || !contract.protect.is_empty();
+        if self.breaks_off() || !self.ran_an_iteration() {
+            return Looks::default();
+        }
+        let process = &self.agent.process;
+        let checks = !matches!(process, Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_)));
+        Looks { tree, protected: checks && !contract.protect.is_empty(), checks }
+    }
+}
+
+/// What is worth looking at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Looks {
+    /// The state of the working tree.
+    pub tree: bool,
+    /// The state of the protected paths.
+    pub protected: bool,
+    /// Whether checks run; `wants` chooses which.
+    pub checks: bool,
+}
+
+/// Everything that was looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub seen: Seen,
+    /// When the looking ended: an iteration's time includes its checks.
+    pub now: Moment,
+    /// In the order they ran; empty if none was worth running.
+    pub checks: Vec<CheckResult>,
+    /// What is remembered of the checks' tests.
+    pub tests_before: TestMemories,
+    /// The working tree as the agent left it; `None` if it is unknown or was not looked at.
+    pub tree: Option<TreeSeen>,
+    /// The same after the checks; files that checks write are not the agent's progress.
+    pub tree_checked: Option<TreeSeen>,
+    /// What the agent changed; `None` if it is unknown or was not looked at.
+    pub changes: Option<Changes>,
+    /// Whether the tree is the one that the loop found; `None` if it is unknown or was not looked
+    /// at.
+    pub unchanged: Option<bool>,
+    /// The protected paths that changed, or why that is not known; `None` if not looked at.
+    pub protected: Option<Result<Vec<String>, String>>,
+    /// What the run with the original tests found; `None` if not looked at.
+    pub test_changes: Option<TestChangesFinding>,
+    /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
+    pub as_found: Option<AsFound>,
+    /// The result of the trial of the work; `None` if there was none.
+    pub trial: Option<Trial>,
+    /// Whether what could raise the proof takes long and is run after the end.
+    pub proves_later: bool,
+    /// Used since the last boundary; `None` where nothing reports it.
+    pub usage: Option<Usage>,
+}
+
+impl Facts {
+    /// The verdict of a command at this boundary; `None` if it did not run.
+    pub fn verdict(&self, run: &str) -> Option<Verdict> {
+        self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
+    }
+
+    /// Whether every check of a role passed at this boundary and ran something; true if the
+    /// contract has none.
+    pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
+        let passed = |run: &str| {
+            let result = self.checks.iter().find(|result| result.run == run);
+            result.is_some_and(|it| it.verdict == Verdict::Passed && self.ran_nothing(it).is_none())
+        };
+        contract.of_role(role).all(|check| passed(&check.run))
+    }
+
+    /// Why a check that passed has shown nothing: "`cargo test x` ran 0 tests (57 filtered out)".
+    pub fn ran_nothing(&self, result: &CheckResult) -> Option<String> {
+        let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
+        // With `--no-worse`, or where another status is success, failing tests may be expected.
+        if run.has_failed() && result.exit != Some(0) {
+            return None;
+        }
+        let ever_ran = self.tests_before.get(&result.run).is_some_and(|memory| memory.ever_ran);
+        ran_nothing(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
+    }
+
+    /// How a check that did not pass ended, with the tests that got worse where only those count.
+    pub fn what_happened(&self, subject: &Loop, result: &CheckResult) -> String {
+        let checks = &subject.contract.checks;
+        let only_worse = checks.iter().any(|check| check.no_worse && check.run == result.run);
+        let worse = if only_worse { worse(&self.tests_before, result) } else { Vec::new() };
+        let happened = result.what_happened();
+        if worse.is_empty() {
+            return happened;
+        }
+        format!("{happened}, worse than before the loop in {}", named(&worse, WORSE_NAMED))
+    }
+
+    /// Whether a command was seen to fail on the tree as the loop found it.
+    pub fn fails_as_found(&self, run: &str) -> bool {
+        matches!(&self.as_found, Some(AsFound::Failed(failing)) if failing == run)
+    }
+
+    /// What will be remembered of the tests; `None` if no check spoke of any.
+    pub fn tests_after(&self) -> Option<TestMemories> {
+        remembered(&self.tests_before, &self.checks)
+    }
+}

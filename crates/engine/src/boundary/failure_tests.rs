@@ -1,0 +1,78 @@
+//! How an agent failed, and how long the next iteration waits for that.
+
+use super::*;
+use crate::fixture::a_run;
+
+#[test]
+fn an_end_by_nobodys_wish_or_a_timeout_is_waited_after_and_a_plain_status_or_an_order_is_not() {
+    let signal = Some("the agent was ended by signal 9");
+    let table = [
+        (ProcessEnd::Signal(9), false, signal),
+        (ProcessEnd::Signal(9), true, signal),
+        (
+            ProcessEnd::NotStarted("no such file".to_owned()),
+            false,
+            Some("the agent could not be started: no such file"),
+        ),
+        (ProcessEnd::Exit(0), true, Some("the agent ended without its closing event")),
+        (ProcessEnd::Exit(1), true, Some("the agent ended without its closing event")),
+        (ProcessEnd::Exit(1), false, None),
+        (ProcessEnd::Exit(0), false, None),
+        (ProcessEnd::TimedOut(60), true, Some("the iteration ran into its timeout of 1m")),
+        (ProcessEnd::Silent(60), true, Some("the agent printed nothing for 1m and was ended")),
+        (ProcessEnd::OutOfTime, true, None),
+        (ProcessEnd::Waited, true, None),
+        (ProcessEnd::BrokenOff(None), true, None),
+    ];
+    for (process, unclosed, expected) in table {
+        let closing = if unclosed { AgentClosing::Missing } else { AgentClosing::Plain };
+        let mut agent = AgentOutcome { process: Some(process), closing, ..AgentOutcome::default() };
+        assert_eq!(crashed(&agent).as_deref(), expected, "{agent:?}");
+        agent.error =
+            Some(ApiError::Transient { message: String::new(), reset: None, is_limit: false });
+        assert_eq!(crashed(&agent), None, "the service's failure has its own wait");
+    }
+    assert_eq!(crashed(&AgentOutcome::default()), None);
+}
+
+#[test]
+fn a_failure_within_two_seconds_of_the_start_is_a_crash_and_a_later_one_is_not() {
+    let failed = Some("the agent exited with status 3 within 2 s of its start");
+    let table = [
+        (3, Some(0), failed),
+        (3, Some(2000), failed),
+        (3, Some(2001), None),
+        (3, None, None),
+        (0, Some(0), None),
+    ];
+    for (code, ran_ms, expected) in table {
+        let process = Some(ProcessEnd::Exit(code));
+        let agent = AgentOutcome { process, ran_ms, ..AgentOutcome::default() };
+        assert_eq!(crashed(&agent).as_deref(), expected, "{agent:?}");
+    }
+}
+
+#[test]
+fn the_wait_grows_with_the_row_is_longer_once_the_agent_worked_and_never_shorter_than_the_delay() {
+    let mut skipped = a_run(None);
+    (skipped.state.completed, skipped.state.tally.skipped, skipped.state.crashes) = (3, 2, 1);
+    assert_eq!(wait_s(&skipped), 5, "an agent that was never started has not worked");
+    let table = [
+        (1, 1, 0, 5),
+        (2, 2, 0, 30),
+        (3, 3, 0, 300),
+        (9, 9, 0, 300),
+        (2, 1, 0, 15),
+        (9, 2, 0, 120),
+        (9, 3, 0, 900),
+        (1, 1, 60, 60),
+        (3, 3, 60, 300),
+    ];
+    for (completed, crashes, delay_s, expected) in table {
+        let mut subject = a_run(None);
+        subject.state.completed = completed;
+        subject.state.crashes = crashes;
+        subject.contract.run.as_mut().unwrap().pace.delay_s = delay_s;
+        assert_eq!(wait_s(&subject), expected, "{completed} {crashes} {delay_s}");
+    }
+}

@@ -1,0 +1,533 @@
+//! Judges and counts a boundary, whatever happens next: the claim and its result, the proof, the
+//! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
+//! here.
+
+use super::belief::{cause, doubts, proof, remark, tampered};
+use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
+use crate::claim::Claim;
+use crate::evidence::changes::Changes;
+use crate::evidence::check::NoCause;
+use crate::evidence::test_run::{TestReport, TestRun};
+use crate::evidence::{
+    CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict, gate_failed,
+};
+use crate::record::{CheckMemory, Driver, Loop, Proof, Role, State};
+use crate::test_changes::trial::Trial;
+use crate::text::{count, period, tail_of, with_reason};
+
+/// A judged boundary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The loop with updated counters; its status is still the old one.
+    pub after: Loop,
+    /// Whether this was an iteration: a hold, an error of the model's service and what takes a
+    /// stand-in out of the loop are not.
+    pub counted: bool,
+    /// The proof of a completion here; `None` if the loop is not proved done.
+    pub proved: Option<Proof>,
+    /// The same for a loop that only its limit ends: the iteration ran and did not fail, and every
+    /// check passes at this boundary.
+    pub sound: Option<Proof>,
+    /// Why an end was refused for the second time in a row, where no agent can change the reason.
+    pub incurable: Option<String>,
+    pub progress: Progress,
+    /// What a person should know of the checks if the loop completes here.
+    pub remark: Option<String>,
+    /// Whether something keeps the proof at `passing`, whatever the checks did; the remark says
+    /// what.
+    pub is_lowered: bool,
+}
+
+/// Judges one boundary.
+pub fn judge(before: &Loop, facts: &Facts) -> Judged {
+    let mut after = before.clone();
+    let is_one = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
+    let counted = is_one && unfit(before, facts).is_none();
+    let proof = proof(before, facts).filter(|_| counted);
+    let unfair = facts.test_changes.as_ref().and_then(|it| it.refusal.clone());
+    let doubts = doubts(before, facts).join("; ");
+    let short = proof.and_then(|proof| {
+        let why_not = why_not(&doubts, facts);
+        unfair.clone().or(proof.falls_short(before.contract.require, why_not))
+    });
+    let proof = proof.filter(|_| short.is_none());
+    let is_asked = counted && asks_for_the_end(before, facts);
+    let proved = proof.filter(|_| is_asked);
+    let can_work = cause(before, facts).err().flatten().is_some_and(NoCause::is_curable);
+    let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some() || can_work;
+    let refusal = (is_asked && proved.is_none())
+        .then(|| short.clone().filter(|_| !is_curable).or_else(|| incurable(facts)));
+    let (progress, progress_why) = progress(before, facts);
+    let failure = failure(before, facts, progress);
+    let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
+    let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
+    let spent = since.saturating_sub(facts.seen.agent.missed_ms);
+
+    after.count_use(u32::from(counted), facts.usage.as_ref());
+    let state = &mut after.state;
+    state.boundaries += 1;
+    state.awake_ms += spent;
+    state.began = facts.now;
+    state.due = None;
+    let again = refusal.clone().flatten().filter(|why| state.incurable.as_ref() == Some(why));
+    if let Some(refusal) = refusal {
+        state.incurable = refusal;
+        state.test_refusals = unfair.as_ref().map_or(0, |_| state.test_refusals + 1);
+    }
+    let refusals = state.test_refusals;
+    let again = again
+        .or_else(|| refused_too_often(before, unfair.as_deref().filter(|_| is_asked)?, refusals));
+    let is_transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
+    state.transient_errors = if is_transient { state.transient_errors + 1 } else { 0 };
+    if counted {
+        let claim = claim_result(before, facts, proved, short);
+        let why = (progress, progress_why);
+        let mut evidence = evidence(before, facts, claim, failure.clone(), why);
+        evidence.words = left_for_next_prompt(state, facts);
+        state.completed += 1;
+        if skipped(facts).is_none() {
+            state.crashes = in_a_row(state.crashes, &facts.seen.agent, progress);
+        }
+        state.last_iteration_at = Some(facts.now.wall);
+        count_in_a_row(state, facts, failure.is_some(), progress);
+        state.tally.count(&evidence);
+        state.evidence = Some(evidence);
+        remember_checks(&mut after, facts);
+        after.state.remember_tree(facts.tree_checked.clone());
+        after.took(spent);
+    }
+    let (remark, is_lowered) = (remark(before, facts), !doubts.is_empty());
+    Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
+}
+
+/// Counts failures and iterations without progress that follow each other.
+fn count_in_a_row(state: &mut State, facts: &Facts, has_failed: bool, progress: Progress) {
+    state.consecutive_failures = match has_failed {
+        true => state.consecutive_failures + 1,
+        // An iteration that did not run to its end says nothing about failures in a row.
+        false if skipped(facts).is_some() => state.consecutive_failures,
+        false => 0,
+    };
+    state.iterations_without_progress = match progress {
+        // It might still have made some.
+        Progress::None if is_broken_off(facts) => state.iterations_without_progress,
+        Progress::None => state.iterations_without_progress + 1,
+        Progress::Made | Progress::Unknown => 0,
+    };
+}
+
+/// The messages left for the next prompt: all except those an agent received, if one was started.
+fn left_for_next_prompt(state: &mut State, facts: &Facts) -> Vec<String> {
+    let messages = std::mem::take(&mut state.messages);
+    let told = std::mem::take(&mut state.told);
+    match facts.seen.agent.process {
+        Some(ProcessEnd::NotStarted(_) | ProcessEnd::Skipped(_)) => {
+            let last = state.evidence.take().map(|last| last.words);
+            last.into_iter().flatten().chain(messages).collect()
+        }
+        _ => messages.into_iter().skip(told).collect(),
+    }
+}
+
+fn remember_checks(after: &mut Loop, facts: &Facts) {
+    // From here on the evidence holds the output of failed checks.
+    after.state.checks.values_mut().for_each(|memory| memory.tail.clear());
+    let counts = |it: &&CheckResult| it.verdict != Verdict::Unknown && !it.ran_no_test();
+    for result in facts.checks.iter().filter(counts) {
+        let before = after.state.checks.get(&result.run);
+        let mut memory = CheckMemory::of(result, after.state.completed, before);
+        if facts.fails_as_found(&result.run) {
+            memory.failed_with = Some(0);
+        }
+        after.state.checks.insert(result.run.clone(), memory);
+    }
+    let is_told = facts.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
+    after.state.checked_as_found |= is_told;
+}
+
+/// Why the proof is not higher.
+fn why_not<'a>(doubts: &'a str, facts: &'a Facts) -> Option<&'a str> {
+    let doubts = Some(doubts).filter(|doubts| !doubts.is_empty());
+    let of_the_trial = || facts.trial.as_ref().and_then(Trial::why_not);
+    doubts.or_else(of_the_trial).or_else(|| facts.as_found.as_ref()?.why_not())
+}
+
+/// The reason with which a loop ends whose claims were refused too often for a change of tests.
+fn refused_too_often(subject: &Loop, why: &str, refusals: u32) -> Option<String> {
+    let threshold = subject.contract.limits.failure_threshold;
+    let accept = subject.accept_test_changes();
+    (threshold > 0 && refusals >= threshold)
+        .then(|| format!("{why}; a person can accept the change: {accept}"))
+}
+
+/// Whether the agent claims that the job is done, or every `until` passes.
+fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
+    let contract = &subject.contract;
+    let reached = contract.has_until() && facts.all_pass(contract, Role::Until);
+    reached || *facts.seen.heard() == Claim::Success
+}
+
+/// The reasons for a refusal that no agent can change.
+fn incurable(facts: &Facts) -> Option<String> {
+    let has_failed = |it: &CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
+    let ran_nothing = |it| facts.ran_nothing(it).filter(|_| !has_failed(it));
+    let why = facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| ran_nothing(it)));
+    let why: Vec<String> = why.collect();
+    (!why.is_empty()).then(|| why.join("; "))
+}
+
+/// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an
+/// error or is missing, a timeout without known changes, FAILURE, a failed gate, a changed
+/// protected path, or a request that the model's service refused for its content. For an answer cut
+/// by the token limit, neither the exit status nor the error it ended with is a failure.
+fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
+    let agent = &facts.seen.agent;
+    if let Claim::Failure { reason } = facts.seen.heard() {
+        return Some(with_reason("the agent said FAILURE", reason.as_deref().unwrap_or_default()));
+    }
+    let refused = match &agent.error {
+        Some(ApiError::Request { message }) => Some(format!("the request was refused: {message}")),
+        _ => match &agent.closing {
+            AgentClosing::Failed(how) => Some(how.clone()),
+            AgentClosing::Plain | AgentClosing::Missing => None,
+        },
+    };
+    let ended_badly = || process_failure(agent, facts.seen.heard(), progress);
+    let was_ended = matches!(agent.process, Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)));
+    let is_excused = agent.cut && !was_ended;
+    let failure = if is_excused { None } else { refused.or_else(ended_badly) };
+    if let Some(failure) = failure.or_else(|| agent.failed_around.clone()) {
+        return Some(failure);
+    }
+    if let Some(complaint) = tampered(subject, facts) {
+        return Some(complaint);
+    }
+    let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
+        matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
+    })?;
+    Some(gate_failed(&failed_gate.run))
+}
+
+fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> Option<String> {
+    let is_success = *claim == Claim::Success;
+    let end = agent.process.as_ref()?;
+    let is_excused = is_success && !matches!(end, ProcessEnd::NotStarted(_));
+    ended_badly(agent).filter(|_| !is_excused).or_else(|| match end {
+        ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exited(*code)),
+        end if progress != Progress::Made => overdue(end),
+        _ => None,
+    })
+}
+
+/// Why an agent did not come to its own end.
+fn ended_early(agent: &AgentOutcome) -> Option<String> {
+    let turns = agent.out_of_turns.then(|| "the agent used up its turns (max_turns)".to_owned());
+    turns.or_else(|| overdue(agent.process.as_ref()?))
+}
+
+fn evidence(
+    before: &Loop,
+    facts: &Facts,
+    claim: ClaimResult,
+    failure: Option<String>,
+    (progress, progress_why): (Progress, String),
+) -> Evidence {
+    let recorded = |result: &CheckResult| {
+        let tail = match result.verdict {
+            Verdict::Passed => String::new(),
+            _ => tail_of(&result.tail, TAIL_CHARS),
+        };
+        let roles = before.contract.roles_of(&result.run);
+        let memory = facts.tests_before.get(&result.run);
+        let tests = result.test_run.as_ref().map(|run| TestReport::of(memory, run));
+        CheckResult { roles, tail, incurable: None, test_run: None, tests, ..result.clone() }
+    };
+    let checks: Vec<CheckResult> = facts.checks.iter().map(recorded).collect();
+    let failed_before = |run: &str| {
+        before.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
+    };
+    let newly_passing = checks
+        .iter()
+        .filter(|check| check.verdict == Verdict::Passed && failed_before(&check.run))
+        .count();
+    Evidence {
+        iteration: before.state.completed + 1,
+        agent: before.one_of_several().map(|agent| agent.name.clone()),
+        claim,
+        checks,
+        status: match &facts.seen.agent.process {
+            Some(ProcessEnd::Skipped(_)) => IterationStatus::Skipped,
+            _ if skipped(facts).is_some() => IterationStatus::Interrupted,
+            Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)) => IterationStatus::TimedOut,
+            _ if failure.is_some() => IterationStatus::Failed,
+            _ => IterationStatus::Completed,
+        },
+        started_at: Some(before.state.began.wall),
+        exit: match facts.seen.agent.process {
+            Some(ProcessEnd::Exit(code)) => Some(code),
+            _ => None,
+        },
+        errors: errors(facts, failure.as_deref(), progress),
+        ended: ended_early(&facts.seen.agent).filter(|_| failure.is_none()),
+        failure,
+        skipped: skipped(facts),
+        progress,
+        progress_why,
+        changes: facts.changes.clone(),
+        newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
+        usage: facts.usage.clone(),
+        context_percent: facts.seen.agent.context_percent,
+        context_tokens: facts.seen.agent.context_tokens,
+        said: facts.seen.agent.said.clone(),
+        cut: facts.seen.agent.cut,
+        ..Evidence::default()
+    }
+}
+
+/// The process's standard error, if the end of the process was the failure.
+fn errors(facts: &Facts, failure: Option<&str>, progress: Progress) -> String {
+    let agent = &facts.seen.agent;
+    let end = process_failure(agent, facts.seen.heard(), progress);
+    let is_told = failure.is_some() && end.as_deref() == failure;
+    if is_told { tail_of(&agent.errors, TAIL_CHARS) } else { String::new() }
+}
+
+fn is_broken_off(facts: &Facts) -> bool {
+    matches!(facts.seen.agent.process, Some(ProcessEnd::BrokenOff(_)))
+}
+
+fn skipped(facts: &Facts) -> Option<String> {
+    match &facts.seen.agent.process {
+        Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
+        Some(ProcessEnd::BrokenOff(_)) => Some("interrupted before its end".to_owned()),
+        Some(ProcessEnd::OutOfTime) => Some("ended when the loop's time was used up".to_owned()),
+        _ => None,
+    }
+}
+
+/// The result of the claim; `short` says why a proof did not suffice.
+fn claim_result(
+    subject: &Loop,
+    facts: &Facts,
+    proved: Option<Proof>,
+    short: Option<String>,
+) -> ClaimResult {
+    match facts.seen.heard() {
+        Claim::Success if proved.is_some() => ClaimResult::Accepted,
+        // Nobody refused it: its checks were cut off.
+        Claim::Success if is_broken_off(facts) => ClaimResult::None,
+        Claim::None => ClaimResult::None,
+        Claim::Success => ClaimResult::Refused(short.unwrap_or_else(|| {
+            let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
+            let against: Vec<String> = failing
+                .map(|check| format!("`{}` {}", check.run, facts.what_happened(subject, check)))
+                .chain(facts.checks.iter().filter_map(|check| facts.ran_nothing(check)))
+                .chain(tampered(subject, facts))
+                .collect();
+            against.join("; ")
+        })),
+        Claim::Failure { reason } => ClaimResult::Failure(reason.clone().unwrap_or_default()),
+        Claim::Blocked { reason } => ClaimResult::Blocked(reason.clone().unwrap_or_default()),
+        Claim::NearMiss(miss) => ClaimResult::NearMiss(miss.to_string()),
+    }
+}
+
+// How an agent's process failed. A crash is an agent that could not start, was ended by a signal
+// crew did not send, ended without its closing event, or failed at once. An immediate retry mostly
+// crashes again, so the next iteration waits, and so it does after a timeout. An agent that fails
+// later has worked; a failure of the model's service has its own wait.
+
+/// Seconds before the next iteration, by crashes in a row; the last value applies to all further
+/// ones.
+const NEVER_WORKED_S: [u64; 3] = [5, 30, 300];
+/// The same for an agent that has worked in this loop: the cause is likely to last longer.
+const WORKED_S: [u64; 3] = [15, 120, 900];
+
+/// An agent that fails within this many milliseconds of its start has done no work.
+const AT_ONCE_MS: u64 = 2000;
+
+/// Why the next iteration waits, in words; `None` if the end was neither a crash nor a timeout.
+pub fn crashed(agent: &AgentOutcome) -> Option<String> {
+    let why = ended_badly(agent).or_else(|| failed_at_once(agent));
+    why.or_else(|| overdue(agent.process.as_ref()?)).filter(|_| agent.error.is_none())
+}
+
+/// Crashes in a row after one more iteration. One that ran into its timeout while it made progress
+/// begins a row: the wait is to let a cause pass, and the agent was able to work.
+fn in_a_row(before: u32, agent: &AgentOutcome, progress: Progress) -> u32 {
+    let was_at_work = agent.process.as_ref().and_then(overdue).is_some();
+    match crashed(agent) {
+        Some(_) if was_at_work && progress == Progress::Made => 1,
+        Some(_) => before + 1,
+        None => 0,
+    }
+}
+
+fn failed_at_once(agent: &AgentOutcome) -> Option<String> {
+    let is_at_once = agent.ran_ms.is_some_and(|ms| ms <= AT_ONCE_MS);
+    match agent.process.as_ref()? {
+        ProcessEnd::Exit(code) if *code != 0 && is_at_once => {
+            Some(format!("{} within {} s of its start", exited(*code), AT_ONCE_MS / 1000))
+        }
+        _ => None,
+    }
+}
+
+/// How an agent crashed, whether or not the model's service failed, too.
+fn ended_badly(agent: &AgentOutcome) -> Option<String> {
+    match agent.process.as_ref()? {
+        ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
+        ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
+        ProcessEnd::Exit(_) if agent.closing == AgentClosing::Missing => {
+            Some("the agent ended without its closing event".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Why crew ended the agent, if its time or its silence was the reason.
+fn overdue(end: &ProcessEnd) -> Option<String> {
+    match end {
+        ProcessEnd::TimedOut(limit) => {
+            Some(format!("the iteration ran into its timeout of {}", period(*limit)))
+        }
+        ProcessEnd::Silent(limit) => {
+            Some(format!("the agent printed nothing for {} and was ended", period(*limit)))
+        }
+        _ => None,
+    }
+}
+
+/// The failure of an agent whose process exited with `code`.
+pub fn exited(code: i32) -> String {
+    format!("the agent exited with status {code}")
+}
+
+/// Seconds that the next iteration waits; `subject` has already counted the crash.
+pub fn wait_s(subject: &Loop) -> u64 {
+    let state = &subject.state;
+    let unended = state.tally.skipped + state.tally.interrupted;
+    let waits = if state.completed > state.crashes.saturating_add(unended) {
+        WORKED_S
+    } else {
+        NEVER_WORKED_S
+    };
+    let index = (state.crashes.max(1) as usize - 1).min(waits.len() - 1);
+    let delay = subject.contract.run.as_ref().map_or(0, |run| run.pace.delay_s);
+    waits[index].max(delay)
+}
+
+// What takes a stand-in out of its loop: only a person can help it, and without it the loop waits
+// for the agent in whose place it works. It takes nothing from a loop's own agent.
+
+/// Why the agent that stands in is out, and what a person can do.
+pub fn unfit(subject: &Loop, facts: &Facts) -> Option<String> {
+    subject.stand_in()?;
+    let agent = &facts.seen.agent;
+    match (&agent.error, &agent.process) {
+        (Some(ApiError::Fatal { cause, cure }), _) => Some(format!("{cause}; {cure}")),
+        (_, Some(ProcessEnd::NotStarted(why))) => Some(format!("it could not be started: {why}")),
+        (Some(ApiError::Transient { .. }), _) => None,
+        (None, Some(ProcessEnd::Exit(0)))
+            if facts.usage.is_none() && subject.contract.limits.bound_usage() =>
+        {
+            Some("it does not report what it used, and the loop limits that".to_owned())
+        }
+        _ => denied(subject, facts, progress(subject, facts).0),
+    }
+}
+
+/// What was denied to an agent in a process that changed nothing.
+pub(super) fn denied(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
+    let tools = &facts.seen.agent.denied;
+    let is_denied = !tools.is_empty()
+        && subject.driver() == Driver::Process
+        && progress == Progress::None
+        && *facts.seen.heard() != Claim::Success;
+    is_denied.then(|| {
+        let tools = tools.join(", ");
+        format!("denied: {tools}, and nothing changed; allow them with --permissions")
+    })
+}
+
+// Whether an iteration changed anything that counts, and why that is the judgement. A state in
+// which the tree was before, and white space, are no progress; a check that passes now is, and so
+// is work that was only committed. Without a look at the tree it does not guess.
+
+/// Judges an iteration by what changed since the boundary before, with the reason in a few words:
+/// "2 files changed, 1 commit", "only white space changed".
+fn progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
+    let [passing, failing] = verdicts(subject, facts);
+    let (progress, tree) = tree(subject, facts);
+    let tree = match progress {
+        Progress::Made => Some(tree),
+        // A check that only turns red brings the work no nearer to its end.
+        Progress::None if passing.is_some() => None,
+        _ => return (progress, tree),
+    };
+    let why: Vec<String> = [passing, failing, tree].into_iter().flatten().collect();
+    (Progress::Made, why.join(", "))
+}
+
+/// "1 check passing now", "1 check failing now".
+fn verdicts(subject: &Loop, facts: &Facts) -> [Option<String>; 2] {
+    let changed = |passed: bool| {
+        facts.checks.iter().filter(move |result| {
+            let before = subject.state.checks.get(&result.run);
+            result.verdict != Verdict::Unknown
+                && (result.verdict == Verdict::Passed) == passed
+                && before.is_some_and(|memory| memory.last != result.verdict)
+        })
+    };
+    [(true, "passing"), (false, "failing")].map(|(passed, word)| {
+        let checks = changed(passed).count() as u64;
+        (checks > 0).then(|| format!("{} {word} now", count(checks, "check")))
+    })
+}
+
+fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
+    if !facts.seen.judges_progress(&subject.contract) {
+        return (Progress::Unknown, String::new());
+    }
+    let Some(tree) = &facts.tree else {
+        return (Progress::Unknown, "the tree could not be looked at".to_owned());
+    };
+    let (state, changes) = (&subject.state, facts.changes.as_ref());
+    let words = || changes.and_then(Changes::words);
+    if changes.is_some_and(|changes| changes.elsewhere > 0) {
+        return (Progress::Made, words().unwrap_or_default());
+    }
+    if state.tree.as_ref() == Some(&tree.identity) {
+        let head = changes.and_then(|changes| changes.head.as_ref());
+        let is_committed = head.is_some_and(|head| head.commits > 0 && head.holds_work);
+        return match words().filter(|_| is_committed) {
+            Some(words) => (Progress::Made, words),
+            None => (Progress::None, "nothing changed".to_owned()),
+        };
+    }
+    if state.tree.is_some() && state.trees.snapshot.is_some() != tree.snapshot.is_some() {
+        return (Progress::Unknown, "the tree was looked at in another way before".to_owned());
+    }
+    match state.trees.seen_after(&tree.identity) {
+        Some(0) => (Progress::None, "the tree is as it was before iteration 1".to_owned()),
+        Some(after) => (Progress::None, format!("the tree is as it was after iteration {after}")),
+        None if changes.is_some_and(|changes| changes.white_space) => {
+            (Progress::None, "only white space changed".to_owned())
+        }
+        None => (Progress::Made, words().unwrap_or_else(|| "files changed".to_owned())),
+    }
+}
+
+#[cfg(test)]
+#[path = "judge_progress_tests.rs"]
+mod progress_tests;
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;
+#[cfg(test)]
+#[path = "judge_of_tests_tests.rs"]
+mod tests_of_tests;
+
+#[cfg(test)]
+#[path = "failure_tests.rs"]
+mod failure_tests;

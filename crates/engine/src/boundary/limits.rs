@@ -1,0 +1,382 @@
+//! The bounds of a loop in iterations, time, tokens and money, and which one is reached; the rules
+//! for failures in a row and for iterations without progress are in `decide.rs`. 0 means "none".
+//!
+//! The defaults are finite, because a runaway loop is the worst outcome; a user who wants no bound
+//! must say 0.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
+
+use crate::evidence::Evidence;
+use crate::record::{Contract, Limits, Loop, Moment, Outcome};
+use crate::text::{count, duration, period, with_reason};
+use crate::usage::{Money, Usage, tokens_text};
+
+type Time = DateTime<Utc>;
+
+/// A limit, in the order of display; its word is the name of its option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitName {
+    MaxIterations,
+    FailureThreshold,
+    Stall,
+    MaxDuration,
+    MaxCost,
+    MaxTokens,
+    /// It has no option.
+    MaxWait,
+}
+
+impl LimitName {
+    /// Those that end a loop when they are used up, whatever came of it.
+    pub const BOUNDS: [Self; 4] =
+        [Self::MaxIterations, Self::MaxDuration, Self::MaxCost, Self::MaxTokens];
+
+    /// "10 iterations", "12h", "$5.00", "2M tokens".
+    fn text(self, limit: u64) -> String {
+        match self {
+            Self::MaxDuration | Self::MaxWait => duration(limit.saturating_mul(1000)),
+            Self::MaxCost => Money::from_micros(limit).to_string(),
+            Self::MaxTokens => format!("{} tokens", tokens_text(limit)),
+            Self::FailureThreshold => count(limit, "failure"),
+            Self::MaxIterations | Self::Stall => count(limit, "iteration"),
+        }
+    }
+}
+
+/// A limit's new value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitChange {
+    To(u64),
+    By(u64),
+}
+
+/// Changes of limits; a limit that is absent stays as it is.
+pub type LimitChanges = BTreeMap<LimitName, LimitChange>;
+
+impl Limits {
+    /// The limits of a contract, each the number that `value` has for its setting.
+    pub fn of(value: impl Fn(LimitName) -> u64) -> Self {
+        let small = |key| u32::try_from(value(key)).unwrap_or(u32::MAX);
+        Self {
+            max_iterations: small(LimitName::MaxIterations),
+            failure_threshold: small(LimitName::FailureThreshold),
+            stall: small(LimitName::Stall),
+            max_duration_s: value(LimitName::MaxDuration),
+            max_wait_s: value(LimitName::MaxWait),
+            max_cost_micros: value(LimitName::MaxCost),
+            max_tokens: value(LimitName::MaxTokens),
+        }
+    }
+
+    /// All of them, by their settings.
+    pub fn by_key(&self) -> BTreeMap<LimitName, u64> {
+        [
+            (LimitName::MaxIterations, self.max_iterations.into()),
+            (LimitName::FailureThreshold, self.failure_threshold.into()),
+            (LimitName::Stall, self.stall.into()),
+            (LimitName::MaxDuration, self.max_duration_s),
+            (LimitName::MaxWait, self.max_wait_s),
+            (LimitName::MaxCost, self.max_cost_micros),
+            (LimitName::MaxTokens, self.max_tokens),
+        ]
+        .into()
+    }
+
+    /// Whether none of these limits allows more than in `other`; 0 allows everything.
+    pub fn are_within(&self, other: &Self) -> bool {
+        let both = self.by_key().into_values().zip(other.by_key().into_values());
+        both.into_iter().all(|(own, other)| other == 0 || (own != 0 && own <= other))
+    }
+
+    /// Whether one of them ends every loop at some time.
+    pub fn end_every_loop(&self) -> bool {
+        self.max_iterations > 0 || self.max_duration_s > 0 || self.bound_usage()
+    }
+
+    /// Whether one of them ends some loops: all, those that fail, or those that change nothing.
+    pub fn end_some_loops(&self) -> bool {
+        self.end_every_loop() || self.failure_threshold > 0 || self.stall > 0
+    }
+
+    /// Whether one of them is reached. A model without a known price counts at the highest rate: if
+    /// the limit may be exceeded, it counts as reached.
+    pub fn is_spent(&self, limit: LimitName, completed: u32, awake_ms: u64, usage: &Usage) -> bool {
+        let (max, used) = match limit {
+            LimitName::MaxIterations => (self.max_iterations.into(), completed.into()),
+            LimitName::MaxDuration => (self.max_duration_s.saturating_mul(1000), awake_ms),
+            LimitName::MaxCost => {
+                (Money::from_micros(self.max_cost_micros).0, usage.cost_at_most().0)
+            }
+            LimitName::MaxTokens => (self.max_tokens, usage.tokens.total()),
+            _ => return false,
+        };
+        max > 0 && used >= max
+    }
+
+    /// Whether a limit depends on what the loop used.
+    pub fn bound_usage(&self) -> bool {
+        self.max_cost_micros > 0 || self.max_tokens > 0
+    }
+}
+
+/// The limits of `subject` after the changes. "By" on a limit of 0 counts from what is used so far:
+/// `spent_ms` are the awake milliseconds of the running iteration.
+pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits {
+    let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
+    let used = |key| match key {
+        LimitName::MaxIterations => state.completed.into(),
+        LimitName::FailureThreshold => state.consecutive_failures.into(),
+        LimitName::Stall => state.iterations_without_progress.into(),
+        LimitName::MaxDuration => state.awake_ms.saturating_add(spent_ms).div_ceil(1000),
+        LimitName::MaxCost => state.usage.cost_at_most().micros(),
+        LimitName::MaxTokens => state.usage.tokens.total(),
+        // The wait limit has no option, so nobody changes it.
+        LimitName::MaxWait => 0_u64,
+    };
+    Limits::of(|key| match (changes.get(&key), limits[&key]) {
+        (None, limit) => limit,
+        (Some(LimitChange::To(value)), _) => *value,
+        (Some(LimitChange::By(value)), 0) => used(key).saturating_add(*value),
+        (Some(LimitChange::By(value)), limit) => limit.saturating_add(*value),
+    })
+}
+
+/// "up to 10 iterations, 12h, $5.00".
+pub fn named(limits: &Limits) -> String {
+    let limits = limits.by_key();
+    let bounds = LimitName::BOUNDS.into_iter().filter(|limit| limits[limit] > 0);
+    let named: Vec<String> = bounds.map(|limit| limit.text(limits[&limit])).collect();
+    if named.is_empty() {
+        return "no limit on iterations or time".to_owned();
+    }
+    format!("up to {}", named.join(", "))
+}
+
+/// The limits as a start names them. Without one on iterations, "unlimited" would promise more than
+/// the others allow, so every one that is on is named.
+pub fn in_force(limits: &Limits) -> String {
+    if limits.max_iterations > 0 {
+        return named(limits);
+    }
+    let [failures, stall] = [limits.failure_threshold, limits.stall].map(u64::from);
+    let bounds = named(limits);
+    let parts = [
+        Some("unlimited iterations".to_owned()),
+        bounds.starts_with("up to").then_some(bounds),
+        (failures > 0).then(|| format!("{} in a row abort", count(failures, "failure"))),
+        (stall > 0).then(|| format!("{} without progress stall", count(stall, "iteration"))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// How a loop ends that has no checks, for its start.
+pub fn without_checks(contract: &Contract) -> String {
+    let (claims, end) = match contract.promise {
+        Some(_) => (": a claim is the agent's word, and without one", "exhausted"),
+        None => (", and no claim ends it:", "completed, claimed"),
+    };
+    let runs = match contract.limits.max_iterations {
+        0 if !contract.limits.end_every_loop() => "it runs without a limit".to_owned(),
+        0 => format!("it runs to its limit and ends {end}"),
+        1 => format!("it runs once and ends {end}"),
+        max => format!("it runs {max} times and ends {end}"),
+    };
+    format!("nothing is checked{claims} {runs}")
+}
+
+/// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
+pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
+    let limits = &subject.contract.limits;
+    let usage = &subject.state.usage;
+    let cost = usage.cost_text(limits.max_cost_micros > 0)?;
+    let cost = match Money::from_micros(limits.max_cost_micros) {
+        Money(0) if limits.max_tokens > 0 && !usage.has_price() => None,
+        Money(0) => Some(cost),
+        max => Some(format!("{cost} of {max}")),
+    };
+    let [used, max] = [usage.tokens.total(), limits.max_tokens].map(tokens_text);
+    let bound = if cost.is_none() && usage.is_lower_bound() { "at least " } else { "" };
+    let tokens = (limits.max_tokens > 0).then(|| format!("{bound}{used} of {max} tokens"));
+    Some(cost.into_iter().chain(tokens).collect::<Vec<_>>().join(", "))
+}
+
+/// Transient errors in a row after which a person is asked.
+pub const TRANSIENT_ERRORS_MAX: u32 = 12;
+
+/// Names the limit that is reached, if one is.
+pub fn reached(subject: &Loop) -> Option<String> {
+    let limit = LimitName::BOUNDS.into_iter().find(|limit| is_spent(subject, *limit))?;
+    let max = match (limit, subject.contract.limits.by_key()[&limit]) {
+        (LimitName::MaxDuration, seconds) => period(seconds),
+        (limit, max) => limit.text(max),
+    };
+    let usage = &subject.state.usage;
+    let (kind, used) = match limit {
+        LimitName::MaxDuration => ("time ", None),
+        LimitName::MaxCost => ("cost ", usage.cost_text(true)),
+        LimitName::MaxTokens => ("", Some(format!("{} used", tokens_text(usage.tokens.total())))),
+        _ => ("", None),
+    };
+    let what = format!("the {kind}limit of {max} is reached");
+    Some(with_reason(&what, used.as_deref().unwrap_or_default()))
+}
+
+/// Says of the iteration that begins that it is the last: by number, or because the money, tokens
+/// or time left is less than an average iteration took so far.
+pub fn last(subject: &Loop) -> Option<String> {
+    let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
+    let most = limits[&LimitName::MaxIterations];
+    if most > 0 && u64::from(subject.iteration()) >= most {
+        return Some("This is the last iteration.".to_owned());
+    }
+    let newest = subject.elapsed_ms.iter().fold(0_u64, |sum, ms| sum.saturating_add(*ms));
+    let worked_s = subject.earlier.sum_ms.saturating_add(newest) / 1000;
+    let (cost, tokens) = (state.usage.cost_at_most().micros(), state.usage.tokens.total());
+    // What the whole loop used, and only its iterations.
+    let uses = [
+        (LimitName::MaxCost, cost, cost),
+        (LimitName::MaxTokens, tokens, tokens),
+        (LimitName::MaxDuration, state.awake_ms / 1000, worked_s),
+    ];
+    let (limit, left) = uses.into_iter().find_map(|(limit, used, worked)| {
+        let left = limits[&limit].saturating_sub(used);
+        let average = worked.checked_div(state.completed.into())?;
+        (limits[&limit] > 0 && left < average).then_some((limit, left))
+    })?;
+    let max = limit.text(limits[&limit]);
+    let left = match limit {
+        LimitName::MaxDuration if left < 60 => format!("{left} s of the loop's time"),
+        LimitName::MaxDuration => format!("{} min of the loop's time", left / 60),
+        LimitName::MaxTokens => format!("{} of {max}", tokens_text(left)),
+        _ => format!("{} of {max}", limit.text(left)),
+    };
+    Some(format!("About {left} is left: treat this as the last iteration."))
+}
+
+/// How a loop that only its limit could end reached it: "ran its 5 iterations".
+pub fn ran(subject: &Loop) -> Option<String> {
+    let max = subject.contract.limits.max_iterations;
+    let is_spent = is_spent(subject, LimitName::MaxIterations);
+    is_spent.then(|| format!("ran its {}", count(max, "iteration"))).or(reached(subject))
+}
+
+/// Milliseconds of the loop's time left at `awake_ms`, in its running iteration; `None` without a
+/// limit.
+pub fn time_left_ms(subject: &Loop, awake_ms: u64) -> Option<u64> {
+    let max = subject.contract.limits.max_duration_s;
+    let iteration = awake_ms.saturating_sub(subject.state.began.awake_ms);
+    let spent = subject.state.awake_ms.saturating_add(iteration);
+    (max > 0).then(|| max.saturating_mul(1000).saturating_sub(spent))
+}
+
+/// How many milliseconds a check may run after the loop's time is over: a tenth of that time, 10
+/// min at most.
+pub fn overtime_ms(limits: &Limits) -> u64 {
+    limits.max_duration_s.saturating_mul(100).min(600_000)
+}
+
+fn is_spent(subject: &Loop, limit: LimitName) -> bool {
+    let (limits, state) = (&subject.contract.limits, &subject.state);
+    limits.is_spent(limit, state.completed, state.awake_ms, &state.usage)
+}
+
+/// Whether the loop was blocked because nothing reported its use, so that a limit on it could not
+/// be kept.
+fn is_unmeasured(subject: &Loop) -> bool {
+    let state = &subject.state;
+    subject.contract.limits.bound_usage()
+        && state.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Blocked)
+        && state.evidence.as_ref().is_some_and(Evidence::hides_its_use)
+}
+
+/// By how much a limit is raised so that there is room again: as much as it was, `most` at most.
+fn more(limit: u64, used: u64, most: u64) -> u64 {
+    let (over, room) = (used.saturating_sub(limit), limit.min(most));
+    if over < room { room } else { over.saturating_add(room) }
+}
+
+/// Such as `+5` and `+0.07`, in dollars.
+fn more_cost(subject: &Loop) -> String {
+    let limit = Money::from_micros(subject.contract.limits.max_cost_micros);
+    let used = subject.state.usage.cost_at_most();
+    let cents = more(limit.0, used.0, Money::from_micros(5_000_000).0).div_ceil(10_000_000_000);
+    match cents % 100 {
+        0 => format!("+{}", cents / 100),
+        rest => format!("+{}.{rest:02}", cents / 100),
+    }
+}
+
+/// Such as `+1M`, `+20k` and `+150`.
+fn more_tokens(subject: &Loop) -> String {
+    let used = subject.state.usage.tokens.total();
+    match more(subject.contract.limits.max_tokens, used, 1_000_000) {
+        few @ 0..1000 => format!("+{few}"),
+        whole if whole % 1_000_000 == 0 => format!("+{}M", whole / 1_000_000),
+        many => format!("+{}k", many.div_ceil(1000)),
+    }
+}
+
+/// The options that raise what is used up and lift what cannot be kept, each with a blank before
+/// it, for the command that resumes the loop.
+pub fn raise(subject: &Loop) -> String {
+    let limits = &subject.contract.limits;
+    let is_unmeasured = is_unmeasured(subject);
+    let is_spent = |key| is_spent(subject, key);
+    let iterations = if is_spent(LimitName::MaxIterations) { " -n +10" } else { "" };
+    let time = if is_spent(LimitName::MaxDuration) { " --max-duration +2h" } else { "" };
+    let cost = match () {
+        () if is_unmeasured && limits.max_cost_micros > 0 => " --max-cost 0".to_owned(),
+        () if is_spent(LimitName::MaxCost) => format!(" --max-cost {}", more_cost(subject)),
+        () => String::new(),
+    };
+    let tokens = match () {
+        () if is_unmeasured && limits.max_tokens > 0 => " --max-tokens 0".to_owned(),
+        () if is_spent(LimitName::MaxTokens) => format!(" --max-tokens {}", more_tokens(subject)),
+        () => String::new(),
+    };
+    format!("{iterations}{time}{cost}{tokens}")
+}
+
+/// Seconds to wait before try `attempt` (1-based) if the service names no reset: 60 s doubling to
+/// 30 min.
+pub fn back_off_s(attempt: u32) -> u64 {
+    (60_u64 << attempt.saturating_sub(1).min(5)).min(1800)
+}
+
+/// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the
+/// wait and at most 30 s, so that many loops with one reset do not all retry in the same second. A
+/// reset that is now or past is tried at once; if that is refused too, it says nothing.
+pub fn wait_until(now: Time, reset: Option<Time>, attempt: u32, jitter: u16) -> Time {
+    let wait = match reset {
+        Some(reset) if reset > now => reset - now,
+        Some(_) if attempt <= 1 => TimeDelta::zero(),
+        _ => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
+    };
+    let spread = (wait.num_milliseconds() / 10).min(30_000) * i64::from(jitter) / 1000;
+    now + wait + TimeDelta::milliseconds(spread)
+}
+
+/// Names the limit that a wait until `due` would exceed, with what the loop has waited since its
+/// iteration or its wait began.
+pub fn outlasted_by(subject: &Loop, now: Moment, due: Time) -> Option<String> {
+    let max = subject.contract.limits.max_wait_s;
+    let left = u64::try_from((due - now.wall).num_milliseconds()).unwrap_or(0);
+    if max > 0 && waited_ms(subject, now).saturating_add(left) / 1000 > max {
+        return Some("the longest wait allowed".to_owned());
+    }
+    let time = time_left_ms(subject, now.awake_ms)?;
+    (left / 1000 > time / 1000).then(|| "the loop's time limit".to_owned())
+}
+
+/// Milliseconds that a loop between two iterations has waited already, without the machine's sleep.
+pub fn waited_ms(subject: &Loop, now: Moment) -> u64 {
+    now.awake_ms.saturating_sub(subject.state.began.awake_ms)
+}
+
+#[cfg(test)]
+#[path = "limits_tests.rs"]
+mod tests;

@@ -1,0 +1,225 @@
+//! Which checks are worth running at this boundary, from what is known so far. It is asked again
+//! after each batch until it wants no more. It runs nothing itself.
+
+use super::belief::{cause, disbelief};
+use super::decide::{Decision, decide};
+use super::facts::{Facts, Seen};
+use super::judge::judge;
+use crate::claim::Claim;
+use crate::evidence::check::NoCause;
+use crate::record::{Check, Driver, Loop, Outcome, Proof, Role};
+
+/// The longest that all checks of a session's end may have taken for it to wait for more runs of
+/// them, in milliseconds.
+pub const AT_ONCE_MS: u64 = 60_000;
+
+/// The checks to run next, in this order, each command once a boundary: every `gate`; every
+/// `verify` if there is a success claim, or a limit ends the loop here; every `until`; and, if all
+/// of those pass, every `verify` that has not run. None if the iteration does not count.
+pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
+    let contract = &subject.contract;
+    if !known.seen.looks(contract).checks {
+        return Vec::new();
+    }
+    let left = |roles: &[Role]| -> Vec<Check> {
+        let checks = contract.commands_of(roles);
+        checks.filter(|check| known.verdict(&check.run).is_none()).cloned().collect()
+    };
+    let claimed = *known.seen.heard() == Claim::Success;
+    let mut next = left(if claimed { &[Role::Gate, Role::Verify] } else { &[Role::Gate] });
+    if next.is_empty() && !left(&[Role::Verify]).is_empty() && ends_at_a_limit(subject, known) {
+        next = left(&[Role::Verify]);
+    }
+    if next.is_empty() {
+        next = left(&[Role::Until]);
+    }
+    if next.is_empty() && contract.has_until() && known.all_pass(contract, Role::Until) {
+        next = left(&[Role::Verify]);
+    }
+    next
+}
+
+/// Whether the loop may end `completed` here, before any check has run.
+pub fn may_complete(subject: &Loop, seen: &Seen) -> bool {
+    let contract = &subject.contract;
+    let may_end =
+        *seen.heard() == Claim::Success || contract.has_until() || contract.promise.is_none();
+    subject.state.baseline.is_some() && may_end && seen.looks(contract).checks
+}
+
+/// Whether changed tests are looked for: the loop would end `completed` on its checks, if their
+/// proof sufficed.
+pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
+    subject.state.baseline.is_some() && proof_so_far(subject, known).is_some()
+}
+
+/// Whether the checks are worth a run on the tree as the loop found it: all that keeps it from an
+/// end `checked` is that none was seen to fail, and they did not run there.
+pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
+    let is_told = subject.state.checked_as_found || known.as_found.is_some();
+    let is_moot = matches!(
+        cause(subject, known),
+        Ok(()) | Err(Some(NoCause::NothingChanged | NoCause::AsManyPass))
+    );
+    if !subject.contract.looks_back() || is_told || is_moot || known.proves_later {
+        return false;
+    }
+    proof_so_far(subject, known) == Some(Proof::Passing) && disbelief(subject, known).is_empty()
+}
+
+/// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and
+/// nothing that was found keeps the proof low anyway.
+pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
+    subject.contract.is_tried()
+        && !known.proves_later
+        && proof_so_far(subject, known).is_some()
+        && disbelief(subject, known).is_empty()
+}
+
+/// Whether runs could raise the proof of a session's end that does not depend on them.
+pub fn may_prove_later(subject: &Loop, known: &Facts) -> bool {
+    let may_wait = subject.driver() == Driver::Session && subject.contract.require.is_none();
+    may_wait && (wants_trial(subject, known) || wants_the_tree_as_found(subject, known))
+}
+
+/// Whether the checks took too long for a person to wait for more runs of them.
+pub fn takes_long(known: &Facts) -> bool {
+    known.checks.iter().map(|check| check.elapsed_ms).sum::<u64>() > AT_ONCE_MS
+}
+
+/// The proof with which the loop ends `completed` here, if it requires none; `None` if it does not
+/// end so.
+fn proof_so_far(subject: &Loop, known: &Facts) -> Option<Proof> {
+    let mut subject = subject.clone();
+    subject.contract.require = None;
+    match decide(&judge(&subject, known), known) {
+        Decision::Finish(ending) if ending.outcome == Outcome::Completed => ending.proof,
+        _ => None,
+    }
+}
+
+/// Whether a limit or a stall ends the loop here, as far as is known. The final report then shows
+/// every check's last result. After a cancel, too many failures or an error nobody would read it.
+fn ends_at_a_limit(subject: &Loop, known: &Facts) -> bool {
+    match decide(&judge(subject, known), known) {
+        Decision::Finish(ending) => matches!(ending.outcome, Outcome::Exhausted | Outcome::Stalled),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boundary::facts::{ApiError, ControlRequest};
+    use crate::evidence::Verdict;
+    use crate::fixture::{a_loop_with, facts, result};
+    use crate::test_changes::Baseline;
+    use crate::test_changes::trial::AsFound;
+
+    const ALL: [(&str, Role); 3] =
+        [("test", Role::Verify), ("lint", Role::Gate), ("deploy", Role::Until)];
+
+    fn wanted_of(subject: &Loop, facts: &Facts, done: &[(&str, Verdict)]) -> Vec<String> {
+        let checks = done.iter().map(|(run, verdict)| result(run, *verdict)).collect();
+        let known = Facts { checks, ..facts.clone() };
+        wants(subject, &known).into_iter().map(|check| check.run).collect()
+    }
+
+    fn wanted(checks: &[(&str, Role)], claim: Claim, done: &[(&str, Verdict)]) -> Vec<String> {
+        wanted_of(&a_loop_with(checks), &facts(claim), done)
+    }
+
+    #[test]
+    fn gates_run_always_verify_on_a_claim_until_in_any_case() {
+        use Verdict::{Failed, Passed};
+        let success = || Claim::Success;
+        let none = || Claim::None;
+        assert_eq!(wanted(&ALL, none(), &[]), ["lint"]);
+        assert_eq!(wanted(&ALL, none(), &[("lint", Passed)]), ["deploy"]);
+        assert_eq!(wanted(&ALL, none(), &[("lint", Passed), ("deploy", Failed)]), [""; 0]);
+        assert_eq!(wanted(&ALL, none(), &[("lint", Passed), ("deploy", Passed)]), ["test"]);
+        assert_eq!(wanted(&ALL, success(), &[]), ["lint", "test"]);
+        assert_eq!(wanted(&ALL, success(), &[("lint", Passed), ("test", Passed)]), ["deploy"]);
+        assert_eq!(wanted(&ALL, success(), &[("lint", Failed), ("test", Passed)]), ["deploy"]);
+    }
+
+    #[test]
+    fn verify_has_the_last_word_where_a_limit_or_a_stall_ends_the_loop_and_nowhere_else() {
+        use Verdict::{Failed, Passed};
+        let mut last = a_loop_with(&ALL);
+        last.state.completed = 9;
+        let none = facts(Claim::None);
+        assert_eq!(wanted_of(&last, &none, &[]), ["lint"]);
+        assert_eq!(wanted_of(&last, &none, &[("lint", Passed)]), ["test"]);
+        assert_eq!(wanted_of(&last, &none, &[("lint", Passed), ("test", Failed)]), ["deploy"]);
+        let mut still = a_loop_with(&ALL);
+        still.state.iterations_without_progress = 4;
+        let idle =
+            Facts { tree: still.state.tree.as_deref().map(Into::into), ..facts(Claim::None) };
+        assert_eq!(wanted_of(&still, &idle, &[("lint", Passed)]), ["test"]);
+        assert_eq!(wanted_of(&still, &none, &[("lint", Passed)]), ["deploy"]);
+        let mut failing = last.clone();
+        failing.state.consecutive_failures = 2;
+        assert_eq!(wanted_of(&failing, &none, &[("lint", Failed)]), ["deploy"]);
+        let blocked = facts(Claim::Blocked { reason: None });
+        assert_eq!(wanted_of(&last, &blocked, &[("lint", Passed)]), ["deploy"]);
+    }
+
+    #[test]
+    fn the_tree_as_found_is_tried_once_where_only_a_check_that_failed_is_missing() {
+        let table = [
+            (Some(Proof::Checked), Claim::Success, Verdict::Passed, true),
+            (Some(Proof::Checked), Claim::Success, Verdict::Failed, false),
+            (Some(Proof::Checked), Claim::None, Verdict::Passed, false),
+            (Some(Proof::Proven), Claim::Success, Verdict::Passed, false),
+            (None, Claim::Success, Verdict::Passed, true),
+        ];
+        for (require, claim, verdict, expected) in table {
+            let mut subject = a_loop_with(&[("test", Role::Verify)]);
+            subject.contract.require = require;
+            let is_claimed = claim == Claim::Success && verdict == Verdict::Passed;
+            let mut known = Facts { checks: vec![result("test", verdict)], ..facts(claim) };
+            assert_eq!(wants_the_tree_as_found(&subject, &known), expected, "{require:?}");
+            subject.state.baseline = Some(Baseline::default());
+            assert_eq!(wants_test_changes(&subject, &known), is_claimed, "{require:?}");
+            for (found, proved, is_known) in [
+                (AsFound::Failed("test".to_owned()), Some(Proof::Checked), true),
+                (AsFound::Passed, None, true),
+                (AsFound::Unknown("`test` is unsteady".to_owned()), None, false),
+            ] {
+                known.as_found = Some(found);
+                assert!(!wants_the_tree_as_found(&subject, &known), "once a boundary");
+                if expected {
+                    let judged = judge(&subject, &known);
+                    let proved = proved.or(Some(Proof::Passing).filter(|_| require.is_none()));
+                    assert_eq!(judged.proved, proved);
+                    let again = Facts { as_found: None, ..known.clone() };
+                    assert_eq!(wants_the_tree_as_found(&judged.after, &again), !is_known);
+                    assert_eq!(judge(&judged.after, &again).proved, proved, "it is remembered");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_command_runs_once_a_boundary() {
+        let twice = [("test", Role::Gate), ("test", Role::Verify), ("test", Role::Gate)];
+        assert_eq!(wanted(&twice, Claim::Success, &[]), ["test"]);
+        assert_eq!(wanted(&twice, Claim::Success, &[("test", Verdict::Failed)]), [""; 0]);
+    }
+
+    #[test]
+    fn nothing_is_looked_at_when_the_loop_is_cancelled_or_the_service_failed() {
+        let subject = a_loop_with(&ALL);
+        let mut cancelled = facts(Claim::Success);
+        cancelled.seen.order = Some(ControlRequest::Pause);
+        assert_eq!(wants(&subject, &cancelled), []);
+        let mut failed = facts(Claim::None);
+        failed.seen.agent.error = Some(ApiError::Transient {
+            message: "overloaded".to_owned(),
+            reset: None,
+            is_limit: false,
+        });
+        assert_eq!(wants(&subject, &failed), []);
+    }
+}

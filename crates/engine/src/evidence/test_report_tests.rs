@@ -1,0 +1,126 @@
+//! A test run beside earlier ones.
+
+use insta::assert_snapshot;
+
+use super::*;
+use crate::evidence::Verdict;
+use crate::fixture::result;
+
+/// A run of these tests: `+` passed, `-` failed, `?` skipped.
+fn run(tests: &str) -> TestRun {
+    let mut run = TestRun::default();
+    for test in tests.split_whitespace() {
+        let (mark, name) = test.split_at(1);
+        let (total, status) = match mark {
+            "+" => (&mut run.passed, TestStatus::Passed),
+            "-" => (&mut run.failed, TestStatus::Failed),
+            _ => (&mut run.skipped, TestStatus::Skipped),
+        };
+        *total += 1;
+        run.name(name, status);
+    }
+    run
+}
+
+/// The same from a runner that names only what fails.
+fn terse(tests: &str) -> TestRun {
+    let mut run = run(tests);
+    run.tests.retain(|_, status| *status == TestStatus::Failed);
+    run
+}
+
+fn told(runs: &[TestRun]) -> String {
+    let (last, earlier) = runs.split_last().unwrap();
+    let memory = earlier.iter().fold(None, |memory: Option<TestMemory>, run| {
+        Some(TestMemory::after(memory.as_ref(), run))
+    });
+    let report = TestReport::of(memory.as_ref(), last);
+    let lines = report.news().into_iter().chain(report.still_failing()).chain(report.stuck());
+    lines.collect::<Vec<_>>().join(" · ")
+}
+
+#[test]
+fn a_run_is_told_beside_the_one_before_and_beside_the_first() {
+    let lines = [
+        told(&[run("+a +b")]),
+        told(&[run("+a -b -c"), run("+a +b -c")]),
+        told(&[run("+a +b"), run("-a -b")]),
+        told(&[run("-a"), run("-a"), run("-a")]),
+        told(&[run("-a -b"), run("-a"), run("-a")]),
+        told(&[run("+a +b +c +d +e +f"), run("+a")]),
+        told(&[run("+a +b +c"), run("+a +c ?b"), run("+a ?b ?c")]),
+        told(&[run("+a +b"), run("+a +renamed")]),
+        told(&[terse("+a -b"), terse("+a +b")]),
+        told(&[terse("+a +b"), terse("+a -b")]),
+        told(&[terse("+a +b"), terse("+a")]),
+        told(&[run("?a"), run("?a"), run("+a")]),
+    ];
+    assert_snapshot!(lines.join("\n"), @"
+
+    1 test fixed · 1 of 3 tests failing: c
+    2 tests newly broken (a, b) · 2 of 2 tests failing: a, b
+    1 of 1 test failing: a · The same tests failed in each of the last 3 runs: what was tried did not help; look for another cause
+    tests 2 → 1 (1 gone: b) · 1 of 1 test failing: a
+    tests 6 → 1 (5 gone: b, c, d and 2 more)
+    tests 3, 2 newly skipped: b, c
+    tests 2 (1 gone: b)
+    1 test fixed
+    1 test newly broken (b) · 1 of 2 tests failing: b
+    tests 2 → 1
+
+    ");
+}
+
+#[test]
+fn a_run_that_could_not_be_loaded_or_was_filtered_takes_no_test_away() {
+    let first = run("+a +b");
+    for now in [TestRun { errors: 1, ..run("+a") }, TestRun { filtered: 1, ..run("+a") }] {
+        assert_eq!(told(&[first.clone(), now]), "");
+    }
+}
+
+#[test]
+fn a_check_that_ran_no_test_ran_nothing_unless_there_never_was_one() {
+    let filtered = TestRun { filtered: 57, ..TestRun::default() };
+    let failed_to_load = TestRun { errors: 1, ..TestRun::default() };
+    let uncounted = TestRun { uncounted: 1, ..TestRun::default() };
+    let fails = Some("reports failing tests, and its exit status hides them");
+    for (run, ever_ran, expected) in [
+        (filtered.clone(), false, Some("ran 0 tests (57 filtered out)")),
+        (filtered, true, Some("ran 0 tests (57 filtered out)")),
+        (run("?a ?b"), false, Some("ran 0 tests (2 skipped)")),
+        (TestRun::default(), true, Some("ran 0 tests (it ran some before)")),
+        (TestRun::default(), false, None),
+        (run("+a"), true, None),
+        (run("-a ?b"), false, fails),
+        (uncounted, false, None),
+        (failed_to_load, true, fails),
+    ] {
+        assert_eq!(ran_nothing(&run, ever_ran).as_deref(), expected, "{run:?} {ever_ran}");
+    }
+}
+
+#[test]
+fn no_worse_is_what_fails_in_nothing_that_passed_as_found() {
+    let found = run("+a -b -c");
+    for (now, expected) in [
+        (run("+a -b -c"), true),
+        (run("+a +b -c"), true),
+        (run("-a -b"), false),
+        (run("+a -b -new"), false),
+        (run("-b"), false),
+        (run("+a -b"), true),
+        (TestRun { errors: 1, ..run("+a -b") }, false),
+        (TestRun { failed: 2, ..run("+a -b") }, false),
+        (TestRun { filtered: 9, ..TestRun::default() }, false),
+    ] {
+        let mut check = result("test", Verdict::Failed);
+        check.test_run = Some(now.clone());
+        let memory = TestMemory { as_found: true, ..TestMemory::after(None, &found) };
+        let mut memories = TestMemories::from([("test".to_owned(), memory)]);
+        assert_eq!(is_no_worse(&memories, &check), expected, "{now:?}");
+        memories.get_mut("test").unwrap().as_found = false;
+        assert!(!is_no_worse(&memories, &check), "the tests as found are unknown");
+    }
+    assert!(!is_no_worse(&TestMemories::new(), &result("test", Verdict::Failed)));
+}

@@ -1,0 +1,165 @@
+//! Why the branch of a completed task may not land, what its loop is told of that, and what no task
+//! may change.
+
+use minijinja::context;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Check, Role};
+use crate::text::named;
+use crate::words::templates::render;
+
+/// The most files that a sentence names.
+const NAMED_MAX: usize = 5;
+/// Names the ignored files that new working trees get: a landing may not change it.
+pub const INCLUDE: &str = ".worktreeinclude";
+
+/// Why a branch may not land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Refusal {
+    /// These files changed on the main branch too.
+    Conflict(Vec<String>),
+    /// A check fails on the main branch as it would be. Where `run` is empty no command did, and
+    /// `output` is a sentence.
+    Red { run: String, output: String },
+    /// It changes this path, which only a person may.
+    Folder(String),
+    /// The main branch moved again and again, or lost commits that this branch still holds.
+    Moved(String),
+    /// What it refers to, a commit of a submodule or a file of git LFS, is not on its remote.
+    Incomplete(String),
+    /// The host of the remote does not open a pull request.
+    Request(String),
+}
+
+impl Refusal {
+    /// Whether the task's own loop may settle it.
+    pub fn can_be_settled(&self) -> bool {
+        matches!(self, Self::Conflict(_) | Self::Red { .. })
+    }
+
+    /// The reason in one line, which begins with its kind.
+    pub fn why(&self) -> String {
+        match self {
+            Self::Conflict(files) => {
+                format!("conflict: {} changed on main too", named(files, NAMED_MAX))
+            }
+            Self::Red { run, output } if run.is_empty() => format!("red: {output}"),
+            Self::Red { run, .. } => format!("red: `{run}` fails on main with this work"),
+            Self::Folder(path) => {
+                format!("tasks folder: it changes {path}, which only a person may land")
+            }
+            Self::Moved(why) => format!("moved: {why}"),
+            Self::Incomplete(why) => format!("incomplete: {why}"),
+            Self::Request(why) => format!("pull request: {why}"),
+        }
+    }
+}
+
+/// The first path that belongs to the fleet itself or to crew: the folder of tasks and what is
+/// above it, the list of files for new working trees, and the folder where crew keeps its own.
+/// Letters that differ only in case are the same, as on the disks of many people.
+pub fn touches_the_fleet<'a>([folder, own]: [&str; 2], changed: &'a [String]) -> Option<&'a str> {
+    let folder = folder.to_lowercase();
+    let is_below = |path: &str, top: &str| {
+        let rest = path.strip_prefix(top).filter(|_| !top.is_empty());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_own = |path: &&String| {
+        let path = path.to_lowercase();
+        let is_on = |top: &str| is_below(&path, top) || is_below(top, &path);
+        is_on(&folder) || is_on(own) || path == INCLUDE
+    };
+    changed.iter().find(is_own).map(String::as_str)
+}
+
+/// What the loop is told of a landing that was refused, once the main branch is merged into its
+/// own, with these files in conflict.
+pub fn evidence(refusal: &Refusal, conflicts: &[String]) -> String {
+    render("sent_back.j2", &context! { refusal, conflicts })
+}
+
+/// The check that the loop of a conflict gets: none of these files may keep a marker.
+pub fn without_markers(files: &[String]) -> Option<Check> {
+    if files.is_empty() {
+        return None;
+    }
+    let files: Vec<String> =
+        files.iter().map(|file| format!("'{}'", file.replace('\'', r"'\''"))).collect();
+    let run = format!("! grep -nEs '^(<{{7,}}|>{{7,}}) ' -- {}", files.join(" "));
+    Some(Check::new(run, Role::Verify))
+}
+
+#[cfg(test)]
+mod landing_tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_the_fleet_itself_is_its_folder_and_the_list_of_files() {
+        let changed = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+        let table: [(&str, &[&str], Option<&str>); 12] = [
+            ("tasks", &["src/a.rs", "tasks/b.md"], Some("tasks/b.md")),
+            ("tasks", &["tasks/deep/b.md"], Some("tasks/deep/b.md")),
+            ("tasks", &["tasks"], Some("tasks")),
+            ("tasks", &["tasks2/b.md", "src/tasks/b.md"], None),
+            ("plans/tasks", &["plans/b.md"], None),
+            ("tasks", &[".worktreeinclude"], Some(".worktreeinclude")),
+            ("", &["a.md"], None),
+            ("tasks", &["TASKS/a.md"], Some("TASKS/a.md")),
+            ("plans/Tasks", &["plans/tasks/b.md"], Some("plans/tasks/b.md")),
+            ("plans/tasks", &["plans"], Some("plans")),
+            ("tasks", &[".WorktreeInclude"], Some(".WorktreeInclude")),
+            ("tasks", &["own/settings.json", "own/branches"], Some("own/branches")),
+        ];
+        for (folder, paths, expected) in table {
+            let paths: Vec<String> = changed(paths);
+            assert_eq!(
+                touches_the_fleet([folder, "own/branches"], &paths),
+                expected,
+                "{folder} {paths:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_loop_of_a_conflict_is_told_its_files_and_gets_a_check_for_their_markers() {
+        let files = vec!["it's.rs".to_owned(), "b.rs".to_owned()];
+        let check = without_markers(&files).unwrap();
+        assert_eq!(check.run, r"! grep -nEs '^(<{7,}|>{7,}) ' -- 'it'\''s.rs' 'b.rs'");
+        insta::assert_snapshot!(evidence(&Refusal::Conflict(files.clone()), &files), @"
+        Your work was complete on its own branch. The main branch has moved since, and is now merged into this branch.
+
+        These files have conflicts: it's.rs, b.rs. The merge is committed with their markers (<<<<<<<, =======, >>>>>>>). A binary file, a link, or a file that one side deleted has no markers: your version of it is in the tree, and git show HEAD^2:FILE shows the other. Resolve each file so that both changes hold, remove every marker, and commit the change on top of the merge. A file that no later commit changes counts as not resolved.
+
+        Fix what no longer holds, and change nothing else.
+        ");
+    }
+
+    #[test]
+    fn a_refusal_says_its_kind_first_and_only_a_conflict_and_a_red_go_back() {
+        let red = Refusal::Red { run: "cargo test".to_owned(), output: "1 failed".to_owned() };
+        let files = ["a", "b", "c", "d", "e", "f"].map(str::to_owned).to_vec();
+        let refusals = [
+            Refusal::Conflict(files),
+            red,
+            Refusal::Folder("tasks/a.md".to_owned()),
+            Refusal::Moved("main moved 8 times".to_owned()),
+            Refusal::Incomplete("a commit of lib is on no remote".to_owned()),
+            Refusal::Request("gh pr create fails".to_owned()),
+        ];
+        let without_a_command =
+            Refusal::Red { run: String::new(), output: "f is another".to_owned() };
+        assert_eq!(without_a_command.why(), "red: f is another");
+        let told_its_loop = "\n\nWith both, it is not accepted: f is another.\n\n";
+        assert!(evidence(&without_a_command, &[]).contains(told_its_loop));
+        let told = refusals.map(|it| format!("{} {}", it.can_be_settled(), it.why()));
+        insta::assert_snapshot!(told.join("\n"), @"
+        true conflict: a, b, c, d, e and 1 more changed on main too
+        true red: `cargo test` fails on main with this work
+        false tasks folder: it changes tasks/a.md, which only a person may land
+        false moved: main moved 8 times
+        false incomplete: a commit of lib is on no remote
+        false pull request: gh pr create fails
+        ");
+    }
+}

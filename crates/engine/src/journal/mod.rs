@@ -1,0 +1,325 @@
+//! The lines of a loop's journal and the one way to read them back: what was decided, in order,
+//! with enough in each line to rebuild the record. A line is written before the state, so after a
+//! crash the journal may be one line ahead. The state is then what counts, and the line's
+//! generation is written again.
+
+pub mod story;
+
+use std::collections::VecDeque;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::boundary::protect::Protected;
+use super::record::{Driver, Environment, Limits, Loop, Run, State};
+
+/// The version of the lines' format.
+pub const SCHEMA: u32 = 1;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalEntry {
+    pub schema: u32,
+    pub at: DateTime<Utc>,
+    /// The generation the record has after this line.
+    pub generation: u64,
+    pub event: Event,
+}
+
+/// A boundary's decision, in one word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    Continue,
+    Wait,
+    Hold,
+    Finish,
+    /// A word of another version, shown as it is.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// What a line reports, below its kind: so a line is read in one pass, without a copy of all that
+/// it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The loop started with this record.
+    Started { record: Box<Loop> },
+    /// A boundary, with its decision and the reason, if there is one. `elapsed_ms` are the awake
+    /// milliseconds of the iteration; `None` if it did not count.
+    Boundary { decision: Choice, why: Option<String>, elapsed_ms: Option<u64>, state: Box<State> },
+    /// The state changed between boundaries: cancelled, interrupted, woken, resumed; also the
+    /// limits, if the user changed them.
+    Changed {
+        what: String,
+        limits: Option<Limits>,
+        /// How iterations run, if a new owner changed it.
+        run: Option<Box<Run>>,
+        /// The environment that checks are held to from here on, if a session took the loop.
+        environment: Option<Box<Environment>>,
+        /// The state that protected paths must keep, if crew itself moved them.
+        protected: Option<Box<Protected>>,
+        state: Box<State>,
+    },
+    /// The whole record: after boundaries that only its driver's memory held, or with what else
+    /// `what` names.
+    Recovered { what: Option<String>, record: Box<Loop> },
+    /// For information; changes nothing.
+    Noted { what: String },
+}
+
+/// How a note begins that says where a person has brought the tree back to.
+pub const BROUGHT_BACK: &str = "the user brought the tree back to ";
+/// How a note begins of a loop whose crew or client was gone before that was recorded.
+pub const COUNTED_LATE: &str = "everything that changed in the tree until now counts as the loop's";
+/// How a change begins by which crew committed, before the commit's id.
+pub const COMMITTED: &str = "committed ";
+/// How a change begins by which crew rebased.
+pub const REBASED: &str = "rebased onto ";
+/// What a change is called by which the user told the agent something.
+pub const TOLD: &str = "told by the user";
+/// What a change is called by which an agent got the messages that waited.
+pub const DELIVERED: &str = "told the agent";
+/// How a change begins by which a wait in a session ended with a prompt.
+pub const WOKEN: &str = "woken for iteration ";
+/// What a change is called by which a session took a loop over, with a prompt.
+pub const RESUMED_IN_A_SESSION: &str = "resumed in a session";
+/// What a change is called by which a run took a loop over.
+pub const RESUMED_IN_A_RUN: &str = "resumed in fresh processes";
+/// How a note begins that says who wrote a handoff page.
+pub const HANDED_OFF: &str = "handoff written by the ";
+/// The note that the next process of a run gets what somebody wrote in one.
+pub const HANDED_ON: &str = "the words of the last handoff are in the next prompt";
+
+/// That note, with who was gone: by the time it is read, another may drive the loop.
+pub fn counted_late(gone: Driver) -> String {
+    format!("{COUNTED_LATE}: its {} was gone", gone.program())
+}
+
+impl Event {
+    /// The state that the loop has after this; `None` for a note.
+    pub fn state(&self) -> Option<&State> {
+        match self {
+            Self::Started { record } | Self::Recovered { record, .. } => Some(&record.state),
+            Self::Boundary { state, .. } | Self::Changed { state, .. } => Some(state),
+            Self::Noted { .. } => None,
+        }
+    }
+
+    /// A change between boundaries: the new state, and what else of the record it changed.
+    pub fn changed(what: impl Into<String>, before: &Loop, next: &Loop) -> Self {
+        fn new<T: Clone + PartialEq>(before: Option<&T>, next: Option<&T>) -> Option<Box<T>> {
+            if before == next { None } else { next.cloned().map(Box::new) }
+        }
+        let (had, has) = (&before.contract, &next.contract);
+        // The environment of another owner is that owner's own, even if it is the same.
+        let is_its_owners = before.state.owner == next.state.owner;
+        let environment = if is_its_owners { before.environment.as_ref() } else { None };
+        Self::Changed {
+            what: what.into(),
+            limits: (had.limits != has.limits).then(|| has.limits.clone()),
+            run: new(had.run.as_ref(), has.run.as_ref()),
+            environment: new(environment, next.environment.as_ref()),
+            protected: new(before.protected.as_ref(), next.protected.as_ref()),
+            state: Box::new(next.state.clone()),
+        }
+    }
+}
+
+impl JournalEntry {
+    /// The generation the record reached by this line; `None` for a note, which changes nothing.
+    pub fn reached(&self) -> Option<u64> {
+        (!matches!(self.event, Event::Noted { .. })).then_some(self.generation)
+    }
+}
+
+/// The valid lines of a journal, taken one at a time. Of several lines with one generation the last
+/// counts, because the earlier ones never reached the record. Only the newest are kept.
+#[derive(Debug, Clone)]
+pub struct Settled<T> {
+    kept: VecDeque<(Option<u64>, T)>,
+    most: usize,
+    /// How many came before the ones that are kept.
+    pub earlier: u64,
+}
+
+impl<T> Settled<T> {
+    /// Empty; keeps at most `most`.
+    pub fn newest(most: usize) -> Self {
+        Self { kept: VecDeque::new(), most, earlier: 0 }
+    }
+
+    /// Announces a line that reaches this generation: kept items of this or a later one are
+    /// dropped. Notes stay.
+    pub fn reach(&mut self, generation: Option<u64>) {
+        let Some(generation) = generation else { return };
+        let is_before = |(at, _): &(Option<u64>, T)| at.is_some_and(|at| at < generation);
+        let stands = self.kept.iter().rposition(is_before).map_or(0, |index| index + 1);
+        let notes = self.kept.split_off(stands).into_iter().filter(|(at, _)| at.is_none());
+        self.kept.extend(notes);
+    }
+
+    /// Takes the item for the line that reaches this generation.
+    pub fn push(&mut self, generation: Option<u64>, it: T) {
+        self.kept.push_back((generation, it));
+        if self.kept.len() > self.most {
+            self.kept.pop_front();
+            self.earlier += 1;
+        }
+    }
+
+    /// Keeps only what is wanted, and of that the newest.
+    pub fn keep(&mut self, is_wanted: impl Fn(&T) -> bool, newest: usize) {
+        self.kept.retain(|(_, it)| is_wanted(it));
+        self.kept.drain(..self.kept.len().saturating_sub(newest));
+    }
+
+    /// What is kept, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
+        self.kept.iter().map(|(_, it)| it)
+    }
+}
+
+/// Rebuilds the record from its journal. `None` without a start.
+pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
+    let mut settled = Settled::newest(usize::MAX);
+    for entry in entries.iter().filter(|entry| entry.reached().is_some()) {
+        settled.reach(entry.reached());
+        settled.push(entry.reached(), entry);
+    }
+    let mut record: Option<Loop> = None;
+    for entry in settled.iter() {
+        match (&entry.event, &mut record) {
+            (Event::Started { record: whole } | Event::Recovered { record: whole, .. }, _) => {
+                record = Some((**whole).clone());
+            }
+            (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
+                if let Some(ms) = elapsed_ms {
+                    record.took(*ms);
+                }
+                record.state = (**state).clone();
+            }
+            (Event::Changed { limits, run, environment, protected, state, .. }, Some(record)) => {
+                // A new owner brings its own environment, or none.
+                if environment.is_some() || record.state.owner != state.owner {
+                    record.environment = environment.as_deref().cloned();
+                }
+                record.state = (**state).clone();
+                if let Some(protected) = protected {
+                    record.protected = Some((**protected).clone());
+                }
+                if let Some(limits) = limits {
+                    record.contract.limits = limits.clone();
+                }
+                if let Some(run) = run {
+                    record.contract.run = Some((**run).clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    record.filter(|record| record.check().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boundary::decide::{apply, decide};
+    use crate::boundary::judge::judge;
+    use crate::claim::Claim;
+    use crate::fixture::{a_loop, at, facts};
+    use crate::record::Foreign;
+
+    fn entry(generation: u64, event: Event) -> JournalEntry {
+        JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }
+    }
+
+    fn boundary(before: &Loop) -> (Loop, JournalEntry) {
+        let facts = facts(Claim::None);
+        let judged = judge(before, &facts);
+        let decision = decide(&judged, &facts);
+        let mut after = apply(judged, &decision);
+        after.state.generation += 1;
+        let event = Event::Boundary {
+            decision: Choice::Continue,
+            why: None,
+            elapsed_ms: after.elapsed_ms.last().copied(),
+            state: Box::new(after.state.clone()),
+        };
+        (after.clone(), entry(after.state.generation, event))
+    }
+
+    #[test]
+    fn a_journal_replays_to_the_record_it_was_written_for() {
+        let started = a_loop();
+        let (first, line_1) = boundary(&started);
+        let (second, line_2) = boundary(&first);
+        let start = entry(0, Event::Started { record: Box::new(started) });
+        let note = entry(2, Event::Noted { what: "the view was altered".to_owned() });
+        assert_eq!(replay(&[start, line_1, line_2, note]), Some(second));
+    }
+
+    #[test]
+    fn a_line_that_never_reached_the_state_is_replaced_by_its_second_try() {
+        let started = a_loop();
+        let (first, line) = boundary(&started);
+        let start = entry(0, Event::Started { record: Box::new(started) });
+        assert_eq!(replay(&[start, line.clone(), line]), Some(first));
+    }
+
+    #[test]
+    fn after_boundaries_that_were_never_journalled_the_record_is_taken_whole() {
+        let started = a_loop();
+        let (lost, _) = boundary(&started);
+        let (mut recovered, _) = boundary(&lost);
+        recovered.state.generation += 1;
+        let (last, line) = boundary(&recovered);
+        let start = entry(0, Event::Started { record: Box::new(started) });
+        assert_eq!(replay(&[start.clone(), line.clone()]), None);
+        let generation = recovered.state.generation;
+        let whole = entry(generation, Event::Recovered { what: None, record: Box::new(recovered) });
+        assert_eq!(replay(&[start, whole, line]), Some(last));
+    }
+
+    #[test]
+    fn a_resume_replays_to_the_environment_of_its_owner() {
+        let kept = |salt: &str| {
+            Environment::of(&[].into(), &Foreign::default(), &[], salt.to_owned(), |_| {
+                unreachable!("nothing to hash")
+            })
+        };
+        let mut record = a_loop();
+        record.environment = Some(kept("of the start"));
+        let mut lines = vec![entry(0, Event::Started { record: Box::new(record.clone()) })];
+        // Resumed by the same session, given a message, resumed in a fresh process.
+        for (pid, environment) in [(42, Some(kept("of the resume"))), (42, None), (43, None)] {
+            let before = record.clone();
+            record.state.generation += 1;
+            record.state.owner.process.pid = pid;
+            if environment.is_some() || pid == 43 {
+                record.environment.clone_from(&environment);
+            }
+            let event = Event::changed("resumed", &before, &record);
+            lines.push(entry(record.state.generation, event));
+            assert_eq!(replay(&lines), Some(record.clone()));
+        }
+    }
+
+    #[test]
+    fn a_decision_keeps_its_word_and_a_word_of_another_version_is_kept() {
+        let words = [Choice::Continue, Choice::Wait, Choice::Hold, Choice::Finish]
+            .map(|choice| serde_json::to_string(&choice).unwrap());
+        assert_eq!(words, ["\"continue\"", "\"wait\"", "\"hold\"", "\"finish\""]);
+        assert_eq!(
+            serde_json::from_str::<Choice>("\"yield\"").unwrap(),
+            Choice::Other("yield".to_owned())
+        );
+    }
+
+    #[test]
+    fn without_a_start_there_is_no_record() {
+        assert_eq!(replay(&[]), None);
+        assert_eq!(replay(&[boundary(&a_loop()).1]), None);
+    }
+}

@@ -1,0 +1,376 @@
+//! The story of a loop, from its journal: who drove it, what every iteration was, what happened
+//! between. Lines come one at a time, and only what a page shows is kept, so a journal of any
+//! length needs little memory.
+
+use super::{
+    Choice, Event, HANDED_OFF, HANDED_ON, JournalEntry, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION,
+    Settled, TOLD,
+};
+use crate::evidence::test_run::TestReport;
+use crate::evidence::words::findings;
+use crate::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
+use crate::record::{Driver, Limits, Owner, Status};
+use crate::text::{named, one_line};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most chapters kept; the newest are.
+pub const CHAPTERS_MAX: usize = 10_000;
+
+/// What a journal reports.
+#[derive(Debug, Clone)]
+pub struct Story {
+    pub chapters: Settled<Chapter>,
+    /// Everyone who drove the loop, in order.
+    pub drivers: Settled<Who>,
+    /// The checks that passed before the first iteration, by command.
+    pub green_before: BTreeSet<String>,
+    /// When it ended; `None` while it lives, or where no line says so.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// Lines that could not be read.
+    pub torn: u64,
+    /// Whether the journal is longer than the part that was read: its beginning is missing then.
+    pub cut: bool,
+    pick: Option<u32>,
+    picked: Settled<Iteration>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Chapter {
+    pub at: DateTime<Utc>,
+    pub generation: u64,
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum What {
+    /// The loop started.
+    Started { by: Who },
+    /// An iteration that was counted.
+    Iteration(Box<Iteration>),
+    /// A boundary that counted no iteration.
+    Boundary { decision: Choice, why: Option<String> },
+    /// A change between boundaries; `by` is the new driver and `limits` the new limits, if those
+    /// changed.
+    Changed { what: String, by: Option<Who>, limits: Option<Limits> },
+    /// The user told the agent something.
+    Told { words: String },
+    /// For information.
+    Noted { what: String },
+}
+
+/// Who drives a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Who {
+    pub driver: Driver,
+    pub session_id: Option<String>,
+    pub pid: i32,
+}
+
+impl Who {
+    fn of(owner: &Owner) -> Self {
+        let session_id = owner.session_id.clone();
+        Self { driver: owner.driver, session_id, pid: owner.process.pid }
+    }
+}
+
+/// An iteration that counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Iteration {
+    /// 1-based.
+    #[serde(rename = "iteration")]
+    pub number: u32,
+    pub elapsed_ms: u64,
+    /// What was decided at its boundary.
+    pub decision: Choice,
+    pub why: Option<String>,
+    /// What was seen. The output of checks and agents is kept only for the picked iteration.
+    pub evidence: Evidence,
+}
+
+impl Story {
+    /// An empty story that will keep all evidence of iteration `pick`.
+    pub fn picking(pick: Option<u32>) -> Self {
+        let (chapters, drivers) = (Settled::newest(CHAPTERS_MAX), Settled::newest(usize::MAX));
+        let (green_before, picked) = (BTreeSet::new(), Settled::newest(1));
+        let ended_at = None;
+        Self { chapters, drivers, green_before, ended_at, torn: 0, cut: false, pick, picked }
+    }
+
+    /// Takes the next line.
+    pub fn add(&mut self, entry: JournalEntry) {
+        let reached = entry.reached();
+        let JournalEntry { at, generation, event, .. } = entry;
+        if let Some(state) = event.state() {
+            let is_over = state.status == Status::Finished;
+            self.ended_at = is_over.then(|| self.ended_at.unwrap_or(at));
+        }
+        self.chapters.reach(reached);
+        self.drivers.reach(reached);
+        self.picked.reach(reached);
+        if let Event::Boundary { state, .. } = &event
+            && self.drivers.iter().len() == 0
+        {
+            // The journal's beginning was not read.
+            self.drivers.push(None, Who::of(&state.owner));
+        }
+        let what = match event {
+            Event::Started { record } => {
+                let by = Who::of(&record.state.owner);
+                self.drivers.push(reached, by.clone());
+                What::Started { by }
+            }
+            Event::Boundary { decision, why, elapsed_ms: Some(elapsed_ms), state } => {
+                let evidence = state.evidence.unwrap_or_default();
+                let number = state.completed;
+                let mut it = Iteration { number, elapsed_ms, decision, why, evidence };
+                if self.pick == Some(number) {
+                    self.picked.push(reached, it.clone());
+                }
+                it.evidence.checks.iter_mut().for_each(|check| check.tail.clear());
+                it.evidence.errors.clear();
+                What::Iteration(Box::new(it))
+            }
+            Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
+            Event::Changed { what, limits, state, .. } => {
+                if state.completed == 0 {
+                    // Of a cut-off attempt's work they say nothing about the time before the loop.
+                    let known = state.checks.iter().filter(|_| !state.checked_after_work);
+                    let passed = known.filter(|(_, it)| it.last == Verdict::Passed);
+                    self.green_before = passed.map(|(run, _)| run.clone()).collect();
+                }
+                let now = Who::of(&state.owner);
+                let by = (self.drivers.iter().last() != Some(&now)).then_some(now);
+                if let Some(by) = &by {
+                    self.drivers.push(reached, by.clone());
+                }
+                match state.messages.last() {
+                    Some(words) if what == TOLD => What::Told { words: words.clone() },
+                    _ => What::Changed { what, by, limits },
+                }
+            }
+            Event::Recovered { what, .. } => {
+                let what = what.unwrap_or_else(|| "recorded after all".to_owned());
+                What::Changed { what, by: None, limits: None }
+            }
+            Event::Noted { what } => What::Noted { what },
+        };
+        self.chapters.push(reached, Chapter { at, generation, what });
+    }
+
+    /// Whether the newest handoff page that somebody wrote has been through no iteration of another
+    /// worker. One that is cut off is repeated, and so is what it was told.
+    pub fn has_unread_handoff(&self) -> bool {
+        let resumed = [RESUMED_IN_A_SESSION, RESUMED_IN_A_RUN];
+        let mut is_counted = false;
+        for chapter in self.chapters.iter().rev() {
+            let is_handed_on = match &chapter.what {
+                What::Noted { what } if what.starts_with(HANDED_OFF) => return true,
+                What::Noted { what } => what == HANDED_ON,
+                What::Changed { what, by, .. } => by.is_some() && resumed.contains(&what.as_str()),
+                _ => false,
+            };
+            if is_handed_on && is_counted {
+                return false;
+            }
+            is_counted |= matches!(chapter.what, What::Iteration(_));
+        }
+        false
+    }
+
+    /// The picked iteration, with all its evidence.
+    pub fn picked(&self) -> Option<&Iteration> {
+        self.picked.iter().last()
+    }
+
+    /// The iterations kept, in order.
+    pub fn iterations(&self) -> impl Iterator<Item = &Iteration> {
+        self.chapters.iter().filter_map(|chapter| match &chapter.what {
+            What::Iteration(iteration) => Some(&**iteration),
+            _ => None,
+        })
+    }
+}
+
+// The result of each iteration, in one line for the next agent: a fresh process knows nothing of
+// earlier iterations. Made only from the journal's evidence, never from what an agent reports
+// about itself.
+
+/// How many earlier iterations a prompt lists.
+pub const ACCOUNTS_SHOWN: usize = 5;
+/// The longest line, in characters.
+pub const ACCOUNT_CHARS: usize = 500;
+
+/// One iteration's line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// 1-based.
+    pub iteration: u32,
+    /// One line of at most [`ACCOUNT_CHARS`] characters, without the iteration's number.
+    pub words: String,
+}
+
+impl Account {
+    /// The line for the evidence of one boundary.
+    pub fn of(evidence: &Evidence) -> Self {
+        let mut parts = findings(evidence);
+        let reports = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
+        parts.extend(reports.filter_map(TestReport::still_failing));
+        if evidence.progress == Progress::None && !parts.iter().any(|it| it.contains("changed")) {
+            parts.push("nothing changed".to_owned());
+        }
+        if let Some(said) = &evidence.said {
+            parts.push(format!("its last words, unchecked: \"{said}\""));
+        }
+        Self { iteration: evidence.iteration, words: one_line(&parts.join("; "), ACCOUNT_CHARS) }
+    }
+}
+
+/// The last iterations in a journal. Lines come one at a time, and only a bounded number is kept.
+#[derive(Debug)]
+pub struct Accounts(Settled<Account>);
+
+impl Default for Accounts {
+    /// Empty. It keeps more than it shows, because some may be taken back.
+    fn default() -> Self {
+        Self(Settled::newest(2 * ACCOUNTS_SHOWN))
+    }
+}
+
+impl Accounts {
+    /// Takes the next line.
+    pub fn add(&mut self, entry: &JournalEntry) {
+        self.0.reach(entry.reached());
+        if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
+            && let Some(evidence) = &state.evidence
+        {
+            self.0.push(entry.reached(), Account::of(evidence));
+        }
+    }
+
+    /// The last [`ACCOUNTS_SHOWN`], oldest first.
+    pub fn last(&self) -> Vec<Account> {
+        let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
+        self.0.iter().skip(earlier).cloned().collect()
+    }
+}
+
+// Where a check turned red, from the story of a loop: "`cargo test` passed after iteration 4 and
+// has failed since iteration 6, which changed src/a.rs, src/b.rs". It goes back to nothing and
+// runs nothing.
+
+/// The most files that are named.
+const FILES_NAMED: usize = 5;
+/// The longest path, in characters.
+const PATH_CHARS: usize = 300;
+/// The most files that are kept.
+const FILES_KEPT: usize = 100;
+
+/// A check that passed once and fails at the end of what is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Regression {
+    pub run: String,
+    /// The last iteration after which it passed; 0 is before the first.
+    pub green_after: u32,
+    /// The first iteration after that at whose end it failed.
+    pub red_since: u32,
+    /// What changed in between; the first of them.
+    pub files: Vec<String>,
+}
+
+impl Regression {
+    /// In one line.
+    pub fn words(&self) -> String {
+        let Self { run, green_after, red_since, files } = self;
+        let green = match green_after {
+            0 => "before iteration 1".to_owned(),
+            after => format!("after iteration {after}"),
+        };
+        let names = named(files, FILES_NAMED);
+        let what = match red_since - green_after {
+            _ if files.is_empty() => String::new(),
+            1 => format!(", which changed {names}"),
+            _ => format!("; changed in between: {names}"),
+        };
+        format!("`{run}` passed {green} and has failed since iteration {red_since}{what}")
+    }
+}
+
+/// What is known of one check while the iterations go by.
+#[derive(Default)]
+struct Known {
+    green_after: Option<u32>,
+    red_since: Option<u32>,
+    /// Changed since it was green, up to the iteration at whose end it failed.
+    files: Vec<String>,
+}
+
+impl Known {
+    fn pass(&mut self, iteration: u32) {
+        *self = Self { green_after: Some(iteration), ..Self::default() };
+    }
+}
+
+/// The checks that turned red and stayed so, by command.
+pub fn regressions(story: &Story) -> Vec<Regression> {
+    let mut checks: BTreeMap<&str, Known> = BTreeMap::new();
+    for run in &story.green_before {
+        checks.entry(run).or_default().pass(0);
+    }
+    for iteration in story.iterations() {
+        let changed = iteration.evidence.changes.iter().flat_map(|changes| &changes.files);
+        for known in checks.values_mut().filter(|known| known.red_since.is_none()) {
+            for file in changed.clone().map(|file| &file.path) {
+                let file = one_line(file, PATH_CHARS);
+                if known.files.len() < FILES_KEPT && !known.files.contains(&file) {
+                    known.files.push(file);
+                }
+            }
+        }
+        // What was refused though all passed may have passed with weakened tests only.
+        let is_refused = matches!(iteration.evidence.claim, ClaimResult::Refused(_));
+        if is_refused && iteration.evidence.failing().next().is_none() {
+            continue;
+        }
+        let is_told = |it: &&CheckResult| it.verdict != Verdict::Unknown && !ran_nothing(it);
+        for check in iteration.evidence.checks.iter().filter(is_told) {
+            let known = checks.entry(&check.run).or_default();
+            if check.verdict == Verdict::Passed {
+                known.pass(iteration.number);
+            } else {
+                known.red_since.get_or_insert(iteration.number);
+            }
+        }
+    }
+    let turned = checks.into_iter().filter_map(|(run, known)| {
+        let Known { green_after: Some(green_after), red_since: Some(red_since), files } = known
+        else {
+            return None;
+        };
+        Some(Regression { run: run.to_owned(), green_after, red_since, files })
+    });
+    turned.collect()
+}
+
+/// Whether it passed without a test, which says nothing.
+fn ran_nothing(check: &CheckResult) -> bool {
+    let ran_none = |it: &TestReport| it.passed == 0 && it.failed == 0;
+    check.verdict == Verdict::Passed && check.tests.as_ref().is_some_and(ran_none)
+}
+
+#[cfg(test)]
+#[path = "story_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "story_account_tests.rs"]
+mod account_tests;
+
+#[cfg(test)]
+#[path = "story_regression_tests.rs"]
+mod regression_tests;

@@ -1,0 +1,156 @@
+use super::*;
+use crate::boundary::decide::{apply, decide};
+use crate::boundary::judge::judge;
+use crate::claim::Claim;
+use crate::evidence::Verdict;
+use crate::fixture::{a_loop_with, at, facts, result};
+use crate::journal::{Choice, SCHEMA};
+use crate::record::{CheckMemory, Loop, Role};
+
+fn entry(generation: u64, event: Event) -> JournalEntry {
+    JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }
+}
+
+fn started() -> (Loop, JournalEntry) {
+    let record = a_loop_with(&[("cargo test", Role::Gate)]);
+    (record.clone(), entry(0, Event::Started { record: Box::new(record) }))
+}
+
+fn iterate(before: &Loop) -> (Loop, JournalEntry) {
+    let mut facts = facts(Claim::None);
+    facts.tree = Some(format!("tree {}", before.state.completed).as_str().into());
+    facts.checks = vec![result("cargo test", Verdict::Failed)];
+    let judged = judge(before, &facts);
+    let decision = decide(&judged, &facts);
+    let mut after = apply(judged, &decision);
+    after.state.generation += 1;
+    let event = Event::Boundary {
+        decision: Choice::Continue,
+        why: None,
+        elapsed_ms: after.elapsed_ms.last().copied(),
+        state: Box::new(after.state.clone()),
+    };
+    let entry = entry(after.state.generation, event);
+    (after, entry)
+}
+
+fn moved(mut record: Loop) -> (Loop, JournalEntry) {
+    record.state.generation += 1;
+    record.state.owner.driver = Driver::Process;
+    record.state.owner.session_id = None;
+    record.state.owner.process.pid = 99;
+    let event = Event::changed(RESUMED_IN_A_RUN, &record, &record);
+    let entry = entry(record.state.generation, event);
+    (record, entry)
+}
+
+#[test]
+fn checks_that_passed_on_the_work_of_a_cut_off_attempt_were_not_green_before() {
+    for checked_after_work in [true, false] {
+        let (mut record, start) = started();
+        let memory = CheckMemory::of(&result("t", Verdict::Passed), 0, None);
+        record.state.checks.insert("t".to_owned(), memory);
+        record.state.checked_after_work = checked_after_work;
+        record.state.generation += 1;
+        let event = Event::changed("checked before the first iteration", &record, &record);
+        let mut story = Story::picking(None);
+        story.add(start);
+        story.add(entry(record.state.generation, event));
+        assert_eq!(story.green_before.contains("t"), !checked_after_work);
+    }
+}
+
+#[test]
+fn a_handoff_is_unread_until_another_worker_has_been_through_an_iteration_with_it() {
+    // Somebody wrote it, an iteration ended, a run took the loop, the next process got it.
+    let table = [
+        ("", false),
+        ("wrote", true),
+        ("wrote ended", true),
+        ("wrote took", true),
+        ("wrote took ended", false),
+        ("wrote got", true),
+        ("wrote ended got ended", false),
+        ("wrote took ended wrote", true),
+    ];
+    for (events, expected) in table {
+        let (mut record, start) = started();
+        let mut story = Story::picking(None);
+        story.add(start);
+        for event in events.split_whitespace() {
+            let noted =
+                |what: &str| entry(record.state.generation, Event::Noted { what: what.to_owned() });
+            let (next, entry) = match event {
+                "wrote" => (record.clone(), noted(&format!("{HANDED_OFF}user"))),
+                "got" => (record.clone(), noted(HANDED_ON)),
+                "took" => moved(record),
+                _ => iterate(&record),
+            };
+            story.add(entry);
+            record = next;
+        }
+        assert_eq!(story.has_unread_handoff(), expected, "{events}");
+    }
+}
+
+#[test]
+fn a_story_tells_every_iteration_and_both_drivers() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (record, change) = moved(record);
+    let (_, second) = iterate(&record);
+    let mut story = Story::picking(Some(1));
+    for entry in [start, first, change, second] {
+        story.add(entry);
+    }
+    let numbers: Vec<u32> = story.iterations().map(|it| it.number).collect();
+    assert_eq!(numbers, [1, 2]);
+    let drivers: Vec<_> = story.drivers.iter().map(|who| (who.driver, who.pid)).collect();
+    assert_eq!(drivers, [(Driver::Session, 42), (Driver::Process, 99)]);
+    let picked = story.picked().unwrap();
+    assert_eq!(picked.evidence.checks[0].tail, "output of cargo test");
+    assert!(story.iterations().all(|it| it.evidence.checks[0].tail.is_empty()));
+}
+
+#[test]
+fn a_line_that_never_reached_the_record_is_told_once() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (_, change) = moved(record);
+    let note = entry(1, Event::Noted { what: "asleep 7h".to_owned() });
+    let mut story = Story::picking(None);
+    for entry in [start, first.clone(), note, first, change.clone(), change] {
+        story.add(entry);
+    }
+    assert_eq!(story.iterations().count(), 1);
+    assert_eq!(story.drivers.iter().len(), 2);
+    assert_eq!(story.chapters.iter().len(), 4, "{:#?}", story.chapters);
+}
+
+#[test]
+fn an_iteration_that_never_reached_the_record_is_not_picked() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (_, lost) = iterate(&record);
+    let (_, change) = moved(record);
+    let picked = |number: u32, entries: &[&JournalEntry]| {
+        let mut story = Story::picking(Some(number));
+        for entry in entries {
+            story.add((*entry).clone());
+        }
+        story.picked().map(|it| it.number)
+    };
+    assert_eq!(picked(2, &[&start, &first, &lost]), Some(2));
+    assert_eq!(picked(2, &[&start, &first, &lost, &change]), None);
+    assert_eq!(picked(1, &[&start, &first, &lost, &change]), Some(1));
+}
+
+#[test]
+fn a_very_long_story_keeps_its_newest_chapters_and_counts_the_others() {
+    let mut story = Story::picking(None);
+    for number in 0..CHAPTERS_MAX as u64 + 7 {
+        story.add(entry(number, Event::Noted { what: number.to_string() }));
+    }
+    assert_eq!((story.chapters.iter().len(), story.chapters.earlier), (CHAPTERS_MAX, 7));
+    assert_eq!(story.chapters.iter().next().unwrap().generation, 7);
+}

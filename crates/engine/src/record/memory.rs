@@ -1,0 +1,508 @@
+//! What a loop remembers from one boundary to the next: who works, its checks, its git steps with
+//! the failed push or commit that a page shows, its working tree. It decides nothing, and runs no
+//! git.
+
+use super::{Agent, Driver, Loop, LoopMoment, Run, State, Status};
+use crate::evidence::check::is_failure;
+use crate::evidence::{CheckResult, Verdict};
+use crate::text::{clock_time, count};
+use crate::usage::{Usage, tokens_text};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Whose share it is what a session used.
+const SESSION: &str = "session";
+/// Whose it is what nobody can be named for.
+const EARLIER: &str = "earlier";
+
+/// The agent that works in place of the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandIn {
+    /// Its name among the fallbacks.
+    pub agent: String,
+    /// When the first one's turn comes.
+    pub until: DateTime<Utc>,
+}
+
+/// What one agent did of a loop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentShare {
+    pub iterations: u32,
+    pub usage: Usage,
+}
+
+/// What a loop with fallbacks remembers of its agents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentMemory {
+    /// `None` while the first one works.
+    pub stand_in: Option<StandIn>,
+    /// The fallbacks that cannot work, because only a person can change why.
+    pub out: Vec<String>,
+    /// Who did all that was done before the first share; `None` if nobody, several, or unknown.
+    pub alone: Option<String>,
+    /// By the agents' names, and of the sessions that took the loop; together they are the loop's.
+    pub shares: BTreeMap<String, AgentShare>,
+}
+
+impl Run {
+    /// All agents, the first of them first.
+    pub fn agents(&self) -> impl Iterator<Item = &Agent> {
+        std::iter::once(&self.agent).chain(&self.fallback)
+    }
+
+    /// The run as this agent does it: model and words are meant for the first one alone.
+    pub fn by(&self, agent: &Agent) -> Self {
+        if agent.name == self.agent.name {
+            return self.clone();
+        }
+        Self { agent: agent.clone(), model: None, words: Vec::new(), ..self.clone() }
+    }
+}
+
+impl Loop {
+    /// The agent whose turn it is in fresh processes: the first one, or who stands in for it.
+    pub fn worker(&self) -> Option<&Agent> {
+        let run = self.contract.run.as_ref().filter(|_| self.driver() == Driver::Process)?;
+        let AgentMemory { stand_in, out, .. } = &self.state.agents;
+        let stand_in = stand_in.as_ref().filter(|it| !out.contains(&it.agent));
+        let stand_in = stand_in.and_then(|it| run.fallback.iter().find(|by| by.name == it.agent));
+        Some(stand_in.unwrap_or(&run.agent))
+    }
+
+    /// Who works in place of the first agent.
+    pub fn stand_in(&self) -> Option<&StandIn> {
+        let stand_in = self.state.agents.stand_in.as_ref()?;
+        self.worker().filter(|agent| agent.name == stand_in.agent).map(|_| stand_in)
+    }
+
+    /// The same while it is at work: whoever waits is at a limit, too.
+    pub fn stand_in_at_work(&self) -> Option<&StandIn> {
+        self.stand_in().filter(|_| self.state.status == Status::Running)
+    }
+
+    /// "B for A, limited until 03:10", on the reader's clock.
+    pub fn stand_in_at(&self, at: DateTime<FixedOffset>) -> Option<String> {
+        let StandIn { agent, until } = self.stand_in_at_work()?;
+        let own = &self.contract.run.as_ref()?.agent.name;
+        Some(format!("{agent} for {own}, limited until {}", clock_time(*until, at)))
+    }
+
+    /// The agents that can work for this loop, its own first.
+    pub fn able_agents(&self) -> impl Iterator<Item = &Agent> {
+        let agents = self.contract.run.iter().flat_map(Run::agents);
+        agents.filter(|agent| !self.state.agents.out.contains(&agent.name))
+    }
+
+    /// The agent whose turn it is, where the loop has several.
+    pub fn one_of_several(&self) -> Option<&Agent> {
+        let has_several = self.contract.run.as_ref().is_some_and(|run| !run.fallback.is_empty());
+        self.worker().filter(|_| has_several)
+    }
+
+    /// Counts what was used, and which of several agents did it, or a session in between.
+    pub fn count_use(&mut self, iterations: u32, usage: Option<&Usage>) {
+        let has_several = self.one_of_several().is_some();
+        let worker = self.worker().map_or_else(|| SESSION.to_owned(), |agent| agent.name.clone());
+        let state = &mut self.state;
+        let before = AgentShare { iterations: state.completed, usage: state.usage.clone() };
+        if let Some(usage) = usage {
+            state.usage.add(usage);
+        }
+        let AgentMemory { alone, shares, .. } = &mut state.agents;
+        let is_first = before == AgentShare::default();
+        if shares.is_empty() && !has_several {
+            *alone = Some(worker).filter(|it| is_first || alone.as_ref() == Some(it));
+            return;
+        }
+        if shares.is_empty() && !is_first {
+            shares.insert(alone.take().unwrap_or_else(|| EARLIER.to_owned()), before);
+        }
+        let share = shares.entry(worker).or_default();
+        share.iterations += iterations;
+        if let Some(usage) = usage {
+            share.usage.add(usage);
+        }
+    }
+
+    /// "A 5 iterations, $1.20 · 300k tokens; B 3 iterations, 90k tokens", where several worked.
+    pub fn shares(&self) -> Option<String> {
+        let shares = &self.state.agents.shares;
+        let share = |(name, share): (&String, &AgentShare)| {
+            let AgentShare { iterations, usage } = share;
+            let tokens = usage.tokens.total();
+            let used = match usage.cost.0 {
+                _ if tokens == 0 => String::new(),
+                0 => format!(", {} tokens", tokens_text(tokens)),
+                _ => format!(", {} · {} tokens", usage.cost, tokens_text(tokens)),
+            };
+            format!("{name} {}{used}", count(*iterations, "iteration"))
+        };
+        let texts: Vec<String> = shares.iter().map(share).collect();
+        (texts.len() > 1).then(|| texts.join("; "))
+    }
+}
+
+// What a loop remembers of a check from one boundary to the next.
+
+/// What a loop remembers of a check: its last result, except unknown ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckMemory {
+    pub last: Verdict,
+    /// The fewest tests that passed in a run that failed, 0 if it spoke of none; `None` if it never
+    /// failed in or before the loop.
+    pub failed_with: Option<u32>,
+    /// Whether a run found no program, which is no failure.
+    pub program_missing: bool,
+    /// The number of completed iterations at that time.
+    pub after: u32,
+    pub exit: Option<i32>,
+    pub elapsed_ms: u64,
+    /// The end of its output before the first iteration, for the first prompt; bounded as in the
+    /// evidence.
+    pub tail: String,
+}
+
+impl CheckMemory {
+    /// The memory of a result, which replaces `before`.
+    pub fn of(result: &CheckResult, after: u32, before: Option<&Self>) -> Self {
+        let passed = || result.test_run.as_ref().map_or(0, |run| run.passed);
+        let failed_with = is_failure(result).then(passed);
+        let known = before.and_then(|before| before.failed_with);
+        Self {
+            last: result.verdict,
+            failed_with: failed_with.into_iter().chain(known).min(),
+            program_missing: result.program_missing
+                || before.is_some_and(|before| before.program_missing),
+            after,
+            exit: result.exit,
+            elapsed_ms: result.elapsed_ms,
+            tail: String::new(),
+        }
+    }
+
+    /// Whether it failed in or before the loop.
+    pub fn ever_failed(&self) -> bool {
+        self.failed_with.is_some()
+    }
+
+    /// Forgets that it failed: what failed was another check.
+    pub fn forget_failures(&mut self) {
+        self.failed_with = None;
+    }
+
+    /// "failed (exit 1)": the result, as far as it was kept.
+    pub fn what_happened(&self) -> String {
+        self.last.what_happened(self.exit, self.elapsed_ms)
+    }
+}
+
+// What a loop remembers of its git steps: its last push, and the failures since a step last
+// worked. It runs no git.
+
+/// The results of its git steps so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitMemory {
+    pub pushed: Option<Sent>,
+    /// Commits that failed since one last worked.
+    pub commits: Failures,
+    /// Pushes that failed since one last worked.
+    pub pushes: Failures,
+    /// What follows the last boundary, or the end, and was not tried yet.
+    pub pending: Pending,
+}
+
+/// What a recorded boundary or end still asks for. Each is crossed out once it was tried, so that
+/// a crew that is killed in between leaves it to the next one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    pub commit: bool,
+    pub push: bool,
+    /// The commands for the end of the loop.
+    pub reaction: bool,
+}
+
+impl Pending {
+    /// What the boundary asks for that leaves a loop like this; `counted` says whether it counted
+    /// an iteration.
+    pub fn after(subject: &Loop, counted: bool) -> Self {
+        let before = subject.state.git.pending;
+        let run = subject.contract.run.as_ref();
+        let Some(run) = run.filter(|_| subject.driver() == Driver::Process) else { return before };
+        let is_here = counted && subject.place.repository.is_some();
+        Self {
+            commit: before.commit || (is_here && run.git.commit),
+            push: before.push || (is_here && run.git.push),
+            reaction: !subject.is_live()
+                && run.reactions.iter().any(|it| it.on == LoopMoment::Finish),
+        }
+    }
+
+    /// Whether everything is done.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// "commit", "push", "reaction": those that are left.
+    pub fn names(self) -> Vec<&'static str> {
+        let all = [(self.commit, "commit"), (self.push, "push"), (self.reaction, "reaction")];
+        all.into_iter().filter(|(is_left, _)| *is_left).map(|(_, name)| name).collect()
+    }
+}
+
+/// What crew itself pushed last in this loop, or found pushed at its first rebase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    pub remote: String,
+    /// The branch on the remote.
+    pub branch: String,
+    pub commit: String,
+    /// What crew's own rebase has since made of that commit. A push may replace the commit only
+    /// with this.
+    pub rebased: Option<String>,
+}
+
+/// Consecutive failed tries.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failures {
+    pub count: u32,
+    /// The last cause, with its remedy.
+    pub why: String,
+}
+
+impl Failures {
+    /// Counts one more.
+    pub fn add(&mut self, why: String) {
+        *self = Self { count: self.count.saturating_add(1), why };
+    }
+}
+
+impl GitMemory {
+    /// What is pending or failed when it was last tried: all that a resume of an ended loop does.
+    pub fn left(&self) -> Pending {
+        Pending {
+            commit: self.pending.commit || self.commits.count > 0,
+            push: self.pending.push || self.pushes.count > 0,
+            reaction: self.pending.reaction,
+        }
+    }
+
+    /// ", not pushed": what is left to do first, for a row in a list; empty if nothing is.
+    pub fn left_in_a_list(&self) -> &'static str {
+        match self.left() {
+            Pending { commit: true, .. } => ", not committed",
+            Pending { push: true, .. } => ", not pushed",
+            Pending { reaction: true, .. } => ", reaction pending",
+            _ => "",
+        }
+    }
+
+    /// "not committed yet · not pushed, 2 tries failed: …"; `None` if nothing is left to do.
+    pub fn undone(&self) -> Option<String> {
+        let one = |is_pending: bool, failures: &Failures, what: &str| {
+            let tries = if failures.count == 1 { "try" } else { "tries" };
+            match failures.count {
+                0 => is_pending.then(|| format!("{what} yet")),
+                count => Some(format!("{what}, {count} {tries} failed: {}", failures.why)),
+            }
+        };
+        let Pending { commit, push, reaction } = self.pending;
+        let undone = [
+            one(commit, &self.commits, "not committed"),
+            one(push, &self.pushes, "not pushed"),
+            reaction.then(|| "its reaction to the end did not run yet".to_owned()),
+        ];
+        let undone: Vec<String> = undone.into_iter().flatten().collect();
+        (!undone.is_empty()).then(|| undone.join(" · "))
+    }
+}
+
+// What a loop remembers of its working tree: the last snapshot, what was checked out, and which
+// states it has already been in.
+
+/// How many states are remembered, the newest.
+const REMEMBERED: usize = 32;
+/// How much of a state's identity is remembered, in hexadecimal digits.
+const DIGITS: usize = 12;
+
+/// What is checked out in a working tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckedOut {
+    /// `None` on a detached head.
+    pub branch: Option<String>,
+    /// `None` before the first commit, and where it is not known.
+    pub commit: Option<String>,
+}
+
+/// A repository inside a working tree: a submodule, or another one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryInside {
+    /// `None` before its first commit.
+    pub commit: Option<String>,
+    /// A hash of what is not committed there; `None` if all is.
+    pub uncommitted: Option<String>,
+}
+
+/// A working tree as it was looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeSeen {
+    /// Equal for equal trees.
+    pub identity: String,
+    /// The snapshot that holds it; `None` where none are taken.
+    pub snapshot: Option<String>,
+    /// `None` outside git.
+    pub head: Option<CheckedOut>,
+    /// What differs from the snapshot and is not in it, by path.
+    pub left_out: Vec<String>,
+    /// The repositories inside it, by path.
+    pub repositories: BTreeMap<String, RepositoryInside>,
+    /// The commits of all branches and working trees; empty where they are too many.
+    pub tips: Vec<String>,
+}
+
+/// The part of a loop's state that is about its tree, besides the identity.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeMemory {
+    /// The snapshot of the tree at the last boundary.
+    pub snapshot: Option<String>,
+    pub head: Option<CheckedOut>,
+    /// The repositories inside the tree at the last boundary, by path.
+    pub repositories: BTreeMap<String, RepositoryInside>,
+    /// The commits of all branches and working trees at the last boundary.
+    pub tips: Vec<String>,
+    /// The beginnings of the identities at the ends of iterations, the newest last; 0 is the state
+    /// before the first.
+    recent: Vec<(u32, String)>,
+}
+
+impl TreeMemory {
+    /// The iteration after which the tree was in this state before, the newest.
+    pub fn seen_after(&self, identity: &str) -> Option<u32> {
+        let found = self.recent.iter().rev().find(|(_, seen)| *seen == beginning(identity));
+        found.map(|(iteration, _)| *iteration)
+    }
+
+    /// Whether the tree was in this state before the first iteration.
+    pub fn began_as(&self, identity: &str) -> bool {
+        self.recent.iter().any(|(after, seen)| *after == 0 && seen == beginning(identity))
+    }
+}
+
+impl State {
+    /// Remembers the tree at the end of the last iteration, or before the first.
+    pub fn remember_tree(&mut self, seen: Option<TreeSeen>) {
+        let Some(TreeSeen { identity, snapshot, head, repositories, tips, .. }) = seen else {
+            (self.tree, self.trees.snapshot) = (None, None);
+            return;
+        };
+        let recent = &mut self.trees.recent;
+        recent.retain(|(iteration, _)| *iteration < self.completed);
+        recent.push((self.completed, beginning(&identity).to_owned()));
+        recent.drain(..recent.len().saturating_sub(REMEMBERED));
+        (self.tree, self.trees.snapshot, self.trees.head) = (Some(identity), snapshot, head);
+        (self.trees.repositories, self.trees.tips) = (repositories, tips);
+    }
+}
+
+fn beginning(identity: &str) -> &str {
+    identity.get(..DIGITS).unwrap_or(identity)
+}
+
+impl From<&str> for TreeSeen {
+    fn from(identity: &str) -> Self {
+        Self { identity: identity.to_owned(), ..Self::default() }
+    }
+}
+
+// A moment on two clocks: wall time and awake time. It reads neither clock.
+
+/// One instant on both clocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// For dates, resets and people.
+    pub wall: DateTime<Utc>,
+    /// Milliseconds this machine has been awake since boot; for durations.
+    pub awake_ms: u64,
+}
+
+impl Moment {
+    /// How long the machine slept since `earlier`: the wall time that passed minus the awake time.
+    /// A clock that was set forward looks the same.
+    pub fn asleep_since(self, earlier: Self) -> TimeDelta {
+        let awake = self.awake_ms.saturating_sub(earlier.awake_ms);
+        let awake = TimeDelta::milliseconds(i64::try_from(awake).unwrap_or(i64::MAX / 2));
+        self.wall - earlier.wall - awake
+    }
+}
+
+#[cfg(test)]
+#[path = "memory_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+mod git_memory_tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_undone_is_one_line_and_what_worked_since_is_forgotten() {
+        let mut memory = GitMemory::default();
+        assert_eq!(memory.undone(), None);
+        memory.pushes.add("no remote; git remote add origin ADDRESS".to_owned());
+        memory.commits.add("locked".to_owned());
+        memory.commits.add("locked again; remove .git/index.lock".to_owned());
+        assert_eq!(
+            memory.undone().as_deref(),
+            Some(
+                "not committed, 2 tries failed: locked again; remove .git/index.lock · \
+                 not pushed, 1 try failed: no remote; git remote add origin ADDRESS"
+            )
+        );
+        memory.commits = Failures::default();
+        memory.pending = Pending { commit: true, push: true, reaction: true };
+        assert_eq!(
+            memory.undone().as_deref(),
+            Some(
+                "not committed yet · not pushed, 1 try failed: no remote; git remote add origin \
+                 ADDRESS · its reaction to the end did not run yet"
+            )
+        );
+        memory.pending = Pending::default();
+        assert!(memory.undone().unwrap().starts_with("not pushed"));
+    }
+}
+
+#[cfg(test)]
+mod tree_memory_tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_states_are_remembered_once_an_iteration() {
+        let mut state = State::default();
+        for iteration in 0..40 {
+            state.completed = iteration;
+            state.remember_tree(Some("replaced before the next iteration".into()));
+            state.remember_tree(Some(format!("{iteration:012} and more").as_str().into()));
+        }
+        let seen = |identity: &str| state.trees.seen_after(identity);
+        assert_eq!(seen("000000000039 or less"), Some(39));
+        assert_eq!(seen("000000000008"), Some(8));
+        assert_eq!(seen("000000000007"), None);
+        assert_eq!(seen("replaced before"), None);
+        state.remember_tree(None);
+        assert_eq!((state.tree, state.trees.recent.len()), (None, REMEMBERED));
+    }
+}
+
+#[cfg(test)]
+mod moment_tests {
+    use super::*;
+    use crate::fixture::at;
+
+    #[test]
+    fn sleep_is_what_the_wall_clock_gained_on_the_time_awake() {
+        let mut woken = at(60);
+        assert_eq!(woken.asleep_since(at(0)), TimeDelta::zero());
+        woken.wall += TimeDelta::hours(7);
+        assert_eq!(woken.asleep_since(at(0)), TimeDelta::hours(7));
+    }
+}

@@ -1,0 +1,358 @@
+//! How a loop ends, in one of eight words, and the proof of a completed one.
+
+use super::Loop;
+use crate::evidence::{Evidence, IterationStatus};
+use crate::text::word;
+use crate::usage::{Earlier, Spread, Usage};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Why a loop is over. Every outcome except `Completed` can be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Completed,
+    /// A limit was reached.
+    Exhausted,
+    /// Too many failures in a row.
+    Aborted,
+    /// No progress for too long.
+    Stalled,
+    /// A person is needed.
+    Blocked,
+    Cancelled,
+    /// The owner is gone, or a wait would have been too long.
+    Interrupted,
+    Error,
+}
+
+impl Outcome {
+    /// All of them, the best first.
+    pub const ALL: [Self; 8] = [
+        Self::Completed,
+        Self::Exhausted,
+        Self::Aborted,
+        Self::Stalled,
+        Self::Blocked,
+        Self::Cancelled,
+        Self::Interrupted,
+        Self::Error,
+    ];
+
+    /// The word used in messages, files and JSON.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+
+    /// Whether a task of a fleet that ended so needs a person: nothing else tries it again.
+    pub fn leaves_a_task_undone(self) -> bool {
+        !matches!(self, Self::Completed | Self::Cancelled)
+    }
+}
+
+/// The proof of a `completed` loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Proof {
+    /// A test also fails when the work is taken away.
+    Proven,
+    /// A check that had failed in or before this loop now passes, and so do all others.
+    Checked,
+    /// The checks pass, and no earlier failure shows that the work made them pass.
+    Passing,
+    /// Nothing was checked; it rests on the agent's word.
+    Claimed,
+}
+
+/// What the reason holds where a proof is less than the loop requires.
+pub const FALLS_SHORT: &str = " and this loop requires ";
+
+impl Proof {
+    /// Those that a loop may require.
+    pub const REQUIRED: [Self; 2] = [Self::Checked, Self::Proven];
+
+    /// Why this proof is too weak for `required`; `None` if it suffices. `why_not` says why no more
+    /// could be shown.
+    pub fn falls_short(self, required: Option<Self>, why_not: Option<&str>) -> Option<String> {
+        let required = required?;
+        let is_enough = match required {
+            Self::Proven => self == Self::Proven,
+            _ => matches!(self, Self::Proven | Self::Checked),
+        };
+        if is_enough {
+            return None;
+        }
+        let remedy = if required == Self::Proven && why_not.is_some() {
+            "with a test that fails without the work"
+        } else {
+            "with a check that fails now"
+        };
+        let (grade, required) = (self.label(), required.label());
+        let why = why_not.unwrap_or(self.meaning());
+        Some(format!(
+            "the proof would be `{grade}`{FALLS_SHORT}`{required}`: {why}; start it without --require, \
+             or {remedy}"
+        ))
+    }
+
+    /// The word used in messages, files and JSON.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+
+    /// The meaning of the word, for the final report to a person.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Proven => "a test fails without the work and passes with it",
+            Self::Checked => "a check that had failed now passes",
+            Self::Passing => "the checks pass; nothing shows that the work made them pass",
+            Self::Claimed => "nothing was checked: this is the agent's word",
+        }
+    }
+}
+
+/// Who gives an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Actor {
+    User,
+    /// An agent may only narrow.
+    Agent,
+}
+
+impl Actor {
+    /// The word used in files and messages.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+impl Ending {
+    /// An end without a proof.
+    pub fn new(outcome: Outcome, why: impl Into<String>) -> Self {
+        Self { outcome, proof: None, why: why.into(), proof_notes: Vec::new() }
+    }
+
+    /// A completed loop.
+    pub fn completed(proof: Proof, why: impl Into<String>) -> Self {
+        Self { proof: Some(proof), ..Self::new(Outcome::Completed, why) }
+    }
+
+    /// The whole reason, with the notes.
+    pub fn reason(&self) -> String {
+        std::iter::once(&self.why).chain(&self.proof_notes).cloned().collect::<Vec<_>>().join("; ")
+    }
+
+    /// Ended by an order.
+    pub fn cancelled(by: Actor, reason: Option<&str>) -> Self {
+        let reason = reason.map_or_else(String::new, |reason| format!(": {}", reason.trim()));
+        Self::new(Outcome::Cancelled, format!("cancelled by the {}{reason}", by.label()))
+    }
+}
+
+/// An outcome with its reason, ready to be recorded and shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    pub outcome: Outcome,
+    /// Only with `Completed`.
+    pub proof: Option<Proof>,
+    /// One sentence fragment: what ended the loop and, if there is one, the remedy.
+    pub why: String,
+    /// What the runs that look for a better proof came to, if they did not find one.
+    pub proof_notes: Vec<String>,
+}
+
+// The results of many loops together: how they ended, how long their iterations took, what they
+// cost.
+
+/// What came of the iterations of a loop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    #[serde(rename = "iterations_completed")]
+    pub completed: u32,
+    #[serde(rename = "iterations_failed")]
+    pub failed: u32,
+    #[serde(rename = "iterations_timed_out")]
+    pub timed_out: u32,
+    #[serde(rename = "iterations_skipped")]
+    pub skipped: u32,
+    #[serde(rename = "iterations_interrupted")]
+    pub interrupted: u32,
+    /// Files that were changed in any way, each once an iteration.
+    pub files_changed: u64,
+    /// Those of them that were new.
+    pub files_created: u64,
+    /// Those of them that had other contents.
+    pub files_modified: u64,
+}
+
+impl Tally {
+    /// Counts an iteration.
+    pub fn count(&mut self, evidence: &Evidence) {
+        *match evidence.status {
+            IterationStatus::Completed => &mut self.completed,
+            IterationStatus::Failed => &mut self.failed,
+            IterationStatus::TimedOut => &mut self.timed_out,
+            IterationStatus::Skipped => &mut self.skipped,
+            IterationStatus::Interrupted => &mut self.interrupted,
+        } += 1;
+        if let Some(changes) = &evidence.changes {
+            self.files_changed += changes.total();
+            self.files_created += changes.created;
+            self.files_modified += changes.modified;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.timed_out += other.timed_out;
+        self.skipped += other.skipped;
+        self.interrupted += other.interrupted;
+        self.files_changed += other.files_changed;
+        self.files_created += other.files_created;
+        self.files_modified += other.files_modified;
+    }
+}
+
+/// The totals of ended loops.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// How many loops ended with which outcome, without those that are zero.
+    pub outcomes: BTreeMap<Outcome, u64>,
+    /// How many of those that completed had which proof.
+    pub proofs: BTreeMap<&'static str, u64>,
+    /// Iterations of all loops.
+    pub iterations: u64,
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Tests that passed after the last iteration of each loop.
+    pub tests_passed: u64,
+    /// Tests that failed after the last iteration of each loop.
+    pub tests_failed: u64,
+    /// The time that all loops worked.
+    pub awake_ms: u64,
+    /// The shortest, the mean and the longest iteration; `None` for fewer than two.
+    pub iteration_ms: Option<Spread>,
+    /// How many of the newest loops in a row did not complete.
+    pub failure_streak: u64,
+    /// The most loops in a row that did not complete.
+    pub longest_failure_streak: u64,
+    #[serde(skip)]
+    pub usage: Usage,
+}
+
+impl Totals {
+    /// Adds up ended loops, the newest first.
+    pub fn of<'a>(loops: impl IntoIterator<Item = &'a Loop>) -> Self {
+        let mut totals = Self::default();
+        let (mut times, mut streak) = (Earlier::default(), 0);
+        for subject in loops {
+            let Some(ending) = &subject.state.ending else { continue };
+            *totals.outcomes.entry(ending.outcome).or_default() += 1;
+            if let Some(proof) = &ending.proof {
+                *totals.proofs.entry(word(proof)).or_default() += 1;
+            }
+            totals.iterations += u64::from(subject.state.completed);
+            totals.tally.add(&subject.state.tally);
+            let checks = subject.state.evidence.iter().flat_map(|seen| &seen.checks);
+            for tests in checks.filter_map(|check| check.tests.as_ref()) {
+                totals.tests_passed += u64::from(tests.passed);
+                totals.tests_failed += u64::from(tests.failed);
+            }
+            totals.awake_ms = totals.awake_ms.saturating_add(subject.state.awake_ms);
+            totals.usage.add(&subject.state.usage);
+            times.merge(&subject.earlier);
+            subject.elapsed_ms.iter().for_each(|ms| times.add(*ms));
+            streak = if ending.outcome == Outcome::Completed { 0 } else { streak + 1 };
+            totals.longest_failure_streak = totals.longest_failure_streak.max(streak);
+            if !totals.outcomes.contains_key(&Outcome::Completed) {
+                totals.failure_streak = streak;
+            }
+        }
+        totals.iteration_ms = times.spread();
+        totals
+    }
+
+    /// How many loops.
+    pub fn loops(&self) -> u64 {
+        self.outcomes.values().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::changes::Changes;
+    use crate::fixture::a_loop;
+    use crate::record::{Ending, Proof, Status};
+
+    fn ended(outcome: Outcome, iterations_ms: &[u64]) -> Loop {
+        let mut subject = a_loop();
+        subject.state.status = Status::Finished;
+        let proof = (outcome == Outcome::Completed).then_some(Proof::Checked);
+        subject.state.ending = Some(Ending { proof, ..Ending::new(outcome, "so") });
+        for ms in iterations_ms {
+            subject.state.completed += 1;
+            subject.state.awake_ms += ms;
+            subject.took(*ms);
+        }
+        subject
+    }
+
+    #[test]
+    fn loops_are_added_up_with_their_ends_their_times_and_their_failures_in_a_row() {
+        use Outcome::{Completed, Exhausted, Stalled};
+        let loops = vec![
+            ended(Exhausted, &[10, 30]),
+            ended(Completed, &[20]),
+            ended(Stalled, &[]),
+            ended(Exhausted, &[4]),
+            ended(Completed, &[6]),
+            a_loop(),
+        ];
+        let totals = Totals::of(&loops);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&totals).unwrap(), @r#"
+        {
+          "outcomes": {
+            "completed": 2,
+            "exhausted": 2,
+            "stalled": 1
+          },
+          "proofs": {
+            "checked": 2
+          },
+          "iterations": 5,
+          "iterations_completed": 0,
+          "iterations_failed": 0,
+          "iterations_timed_out": 0,
+          "iterations_skipped": 0,
+          "iterations_interrupted": 0,
+          "files_changed": 0,
+          "files_created": 0,
+          "files_modified": 0,
+          "tests_passed": 0,
+          "tests_failed": 0,
+          "awake_ms": 70,
+          "iteration_ms": {
+            "min": 4,
+            "mean": 14,
+            "max": 30
+          },
+          "failure_streak": 1,
+          "longest_failure_streak": 2
+        }
+        "#);
+        assert_eq!(totals.loops(), 5);
+        let changes = Changes { created: 1, modified: 2, deleted: 4, ..Changes::default() };
+        let mut worked = ended(Exhausted, &[10]);
+        let evidence = Evidence { changes: Some(changes), ..Evidence::default() };
+        worked.state.tally.count(&evidence);
+        let tally = Totals::of(&[worked.clone(), worked]).tally;
+        let files = [tally.files_changed, tally.files_created, tally.files_modified];
+        assert_eq!(files, [14, 2, 4]);
+        assert_eq!(Totals::of(&loops[2..4]).failure_streak, 2);
+        assert_eq!(Totals::of(&[]), Totals::default());
+    }
+}

@@ -1,0 +1,363 @@
+//! Who drives a loop now, and what the session driver must remember from one client event to the
+//! next. The rules of a boundary read only which driver it is; the rest is stored here because the
+//! record is one file.
+
+use crate::text::one_line;
+use crate::usage::Counted;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The kind of driver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Driver {
+    #[default]
+    Session,
+    Process,
+}
+
+impl Driver {
+    /// The program that drives.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Session => "client",
+            Self::Process => "crew",
+        }
+    }
+}
+
+/// A process, distinguished from a later one with the same id by its start time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    pub pid: i32,
+    /// In the units of the system that started it: only compared for equality.
+    pub started: String,
+}
+
+/// A machine between two boots: on another machine or after another boot its process ids mean other
+/// processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// For people.
+    pub name: String,
+    /// Only compared for equality; empty if the machine has no id.
+    pub machine: String,
+    /// Differs after each boot.
+    pub boot: String,
+}
+
+/// What is known of an owner's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    Alive,
+    Gone,
+    /// On another machine; it may be alive.
+    Elsewhere,
+}
+
+/// The client session or the process that drives the loop.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    pub driver: Driver,
+    /// The client's session; `None` for the process driver.
+    pub session_id: Option<String>,
+    /// The client's name; `None` for the process driver.
+    pub client: Option<String>,
+    pub process: ProcessIdentity,
+    /// `PATH` when it took the loop. A later one may come from the agent, because the project's
+    /// settings can set it. `None` if it was not set.
+    pub search_path: Option<String>,
+    /// Where its process runs; `None` if the system did not report it.
+    pub host: Option<Host>,
+}
+
+impl Owner {
+    /// Judges its process from `here`; `is_up` looks it up. An owner without a recorded host
+    /// counts as one of this machine and boot. If `here` is unknown, an owner with a recorded host
+    /// is not judged.
+    pub fn life(&self, here: Option<&Host>, is_up: impl FnOnce(&ProcessIdentity) -> bool) -> Life {
+        match (&self.host, here) {
+            (Some(_), None) => return Life::Elsewhere,
+            (Some(host), Some(here)) if !self.is_of_this_start(Some(here)) => {
+                let was_here = host.machine == here.machine && !here.machine.is_empty();
+                return if was_here { Life::Gone } else { Life::Elsewhere };
+            }
+            _ => {}
+        }
+        if is_up(&self.process) { Life::Alive } else { Life::Gone }
+    }
+
+    /// Whether the ids of its processes are valid here: another machine, and this one after a
+    /// reboot, gives them to other processes.
+    pub fn is_of_this_start(&self, here: Option<&Host>) -> bool {
+        self.host.as_ref().is_none_or(|host| {
+            here.is_some_and(|here| (&host.machine, &host.boot) == (&here.machine, &here.boot))
+        })
+    }
+}
+
+/// What the session driver remembers between two stops of one session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionMemory {
+    /// The user prompt or wake the stops belong to.
+    pub prompt_id: Option<String>,
+    /// Continuations in a row under `prompt_id` without a tool call, which the client's cap counts.
+    pub without_tools: u32,
+    /// Size in bytes of the transcript at the last boundary.
+    pub transcript_bytes: u64,
+    /// The transcript itself.
+    pub transcript: Option<PathBuf>,
+    /// How far its usage has been counted.
+    pub metered: Metered,
+    /// The stop that the last boundary judged.
+    pub last_stop: Option<StopMark>,
+    /// Background tasks that were running at the last boundary, by the client's ids.
+    pub tasks: Vec<String>,
+    /// Those that crew no longer waits for, because the agent continued to work beside them.
+    pub unawaited: Vec<String>,
+    /// Holds in a row without a tool call between them.
+    pub holds: u32,
+    /// Turns since the last iteration that used tools and ended in a hold.
+    pub worked_holds: u32,
+    /// What the user typed while the agent worked.
+    pub queue: Queue,
+    /// The dialog at which the client last waited.
+    pub dialog: Option<Dialog>,
+}
+
+/// The client's queue of typed texts, as far as the transcript shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// How far the transcript has been read; 0 means up to the last boundary.
+    pub bytes: u64,
+    /// The waiting texts, in order. A text that is not a command, or was obeyed, is empty.
+    pub waiting: Vec<String>,
+    /// Commands that were obeyed before the client delivered them.
+    pub obeyed: Vec<Obeyed>,
+}
+
+/// A queued command that was obeyed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Obeyed {
+    pub command: String,
+    /// The iteration at whose boundary it was obeyed.
+    pub iteration: u32,
+}
+
+/// How far the usage of a session has been counted. Its subagents have separate transcripts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metered {
+    /// Earlier messages do not count; `None` while nothing has been counted.
+    pub since: Option<DateTime<Utc>>,
+    /// When the transcripts were last read.
+    pub last: Option<DateTime<Utc>>,
+    pub main: Mark,
+    /// By file name, those that were written to lately.
+    pub agents: BTreeMap<String, Mark>,
+}
+
+/// A place in a transcript.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    pub bytes: u64,
+    /// A digest of what is just before it; empty if unknown. A file that was written anew has
+    /// another.
+    pub ends: String,
+    /// The last messages before it; further lines of them may follow.
+    pub recent: Vec<Counted>,
+}
+
+/// Distinguishes a second report of one stop from the next stop (the client gives a stop no id).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopMark {
+    /// Hash of the prompt's id and the final message.
+    pub digest: String,
+    /// Milliseconds since boot when the boundary was recorded.
+    pub recorded_ms: u64,
+}
+
+// What the agent asked when nobody was there to answer, and the dialog at which its client waits:
+// kept in the record for people. Both are bounded. No decision about a loop reads them.
+
+/// The most questions that are kept; the newest are.
+pub const ASKED_MAX: usize = 20;
+/// The most of a question that is kept, in characters.
+const QUESTION_CHARS: usize = 300;
+/// The most options of a question that are kept, and the most of each, in characters.
+const OPTIONS_MAX: usize = 8;
+const OPTION_CHARS: usize = 80;
+/// Whoever typed this recently in a session is taken to be there.
+const PRESENT: Duration = Duration::from_secs(600);
+
+/// Who answers a question that the agent asks in a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QuestionMode {
+    /// The user, if there; otherwise the agent itself.
+    #[default]
+    Auto,
+    /// The user, however long that takes.
+    Ask,
+    /// The agent itself.
+    Defer,
+}
+
+impl QuestionMode {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Ask, Self::Defer];
+
+    /// Whether the agent must decide by itself. `typed` is how long ago the user typed something;
+    /// `None` if that was never seen.
+    pub fn defers(self, typed: Option<Duration>) -> bool {
+        match self {
+            Self::Auto => typed.is_none_or(|ago| ago > PRESENT),
+            Self::Ask => false,
+            Self::Defer => true,
+        }
+    }
+}
+
+/// A question that the agent was told to decide by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The iteration in which it was asked, 1-based.
+    pub iteration: u32,
+    /// One line in the agent's words.
+    #[serde(rename = "question")]
+    pub text: String,
+    /// The answers it offered, one line each.
+    pub options: Vec<String>,
+}
+
+impl Question {
+    /// A question, cut to what is kept of it.
+    pub fn new(iteration: u32, text: &str, options: &[String]) -> Self {
+        let options = options.iter().take(OPTIONS_MAX).map(|it| one_line(it, OPTION_CHARS));
+        let text = one_line(text, QUESTION_CHARS);
+        Self { iteration, text, options: options.collect() }
+    }
+
+    /// An answer to type, for example: the first option, if it can stand in double quotes.
+    pub fn answer(&self) -> &str {
+        let first = self.options.first().map(|it| it.trim_end_matches(" (Recommended)"));
+        let is_plain = |it: &&str| !it.is_empty() && !it.contains(['"', '$', '`', '\\', '!']);
+        first.filter(is_plain).unwrap_or("your answer")
+    }
+}
+
+/// Adds questions to those kept; the oldest make room.
+pub fn keep_questions(asked: &mut Vec<Question>, new: impl IntoIterator<Item = Question>) {
+    asked.extend(new);
+    asked.drain(..asked.len().saturating_sub(ASKED_MAX));
+}
+
+/// A dialog of the client that waits for the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dialog {
+    /// When the client reported it.
+    pub since: DateTime<Utc>,
+    /// The tool that waits for permission, by the client's name; `None` if it is not known.
+    pub tool: Option<String>,
+    /// The id of its call, whose result shows that the dialog was answered; `None` if it is not
+    /// known.
+    pub call: Option<String>,
+    /// Whether it is a question of the agent, and not one for permission.
+    pub is_question: bool,
+    /// The transcript of the session, or of its subagent, that waits.
+    pub transcript: PathBuf,
+    /// Its size at that time, in bytes. Without the id of a call, a longer one shows that the
+    /// dialog was answered.
+    pub transcript_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::a_loop;
+
+    #[test]
+    fn only_a_process_of_this_machine_and_this_start_of_it_is_judged_by_its_id() {
+        let host = |machine: &str, boot: &str| {
+            let [name, machine, boot] = ["node", machine, boot].map(str::to_owned);
+            Some(Host { name, machine, boot })
+        };
+        let by_id = [Life::Alive, Life::Gone];
+        let table = [
+            (None, host("m", "b"), by_id),
+            (host("m", "b"), None, [Life::Elsewhere; 2]),
+            (host("m", "b"), host("m", "b"), by_id),
+            (host("m", "earlier"), host("m", "b"), [Life::Gone; 2]),
+            (host("other", "earlier"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("other", "b"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("", "b"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("", "b"), host("", "b"), by_id),
+            (host("", "earlier"), host("", "b"), [Life::Elsewhere; 2]),
+        ];
+        for (theirs, here, expected) in table {
+            let owner = Owner { host: theirs, ..a_loop().state.owner };
+            let found = [true, false].map(|is_there| owner.life(here.as_ref(), |_| is_there));
+            assert_eq!(found, expected, "{:?} seen from {here:?}", owner.host);
+        }
+    }
+
+    #[test]
+    fn an_owner_of_another_name_of_this_machine_is_still_here() {
+        let host = |name: &str| {
+            let [name, machine, boot] = [name, "m", "b"].map(str::to_owned);
+            Host { name, machine, boot }
+        };
+        let owner = Owner { host: Some(host("before")), ..a_loop().state.owner };
+        assert_eq!(owner.life(Some(&host("after")), |_| true), Life::Alive);
+    }
+}
+
+#[cfg(test)]
+mod question_tests {
+    use super::*;
+
+    #[test]
+    fn only_somebody_who_typed_in_the_last_ten_minutes_is_asked() {
+        let minutes = |number: u64| Some(Duration::from_secs(60 * number));
+        let table = [
+            (minutes(2), [false, false, true]),
+            (minutes(10), [false, false, true]),
+            (Some(Duration::from_secs(601)), [true, false, true]),
+            (None, [true, false, true]),
+        ];
+        for (typed, expected) in table {
+            assert_eq!(QuestionMode::ALL.map(|mode| mode.defers(typed)), expected, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn questions_are_bounded_in_number_and_length_and_the_newest_stay() {
+        let long = "which one\nof the two? ".repeat(100);
+        let mut asked = Vec::new();
+        for iteration in 0..30 {
+            keep_questions(&mut asked, [Question::new(iteration, &long, &vec![long.clone(); 30])]);
+        }
+        let iterations: Vec<u32> = asked.iter().map(|it| it.iteration).collect();
+        assert_eq!(iterations, (10..30).collect::<Vec<u32>>());
+        let last = &asked[19];
+        assert!(last.text.chars().count() <= QUESTION_CHARS && !last.text.contains('\n'));
+        assert_eq!(last.options.len(), OPTIONS_MAX);
+        assert!(last.options.iter().all(|it| it.chars().count() <= OPTION_CHARS));
+    }
+
+    #[test]
+    fn the_answer_proposed_can_be_typed_as_it_stands() {
+        let table = [
+            (vec!["SMTP (Recommended)", "SES"], "SMTP"),
+            (vec!["the \"old\" one"], "your answer"),
+            (vec!["$HOME"], "your answer"),
+            (vec![], "your answer"),
+        ];
+        for (options, expected) in table {
+            let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
+            assert_eq!(Question::new(1, "which?", &options).answer(), expected);
+        }
+    }
+}

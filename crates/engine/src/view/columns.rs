@@ -1,0 +1,211 @@
+//! Every column of a loop: its key for programs, and its cell in the lists for people, in columns
+//! of which a narrow terminal leaves out those of least worth. The rows of a page are templates
+//! over the keys.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use unicode_truncate::Alignment;
+
+use super::{LoopView, usage};
+use crate::doing::Doing;
+use crate::record::{Ending, Loop, Status};
+use crate::text::{ago, brief, one_line, size};
+
+/// The longest task, in characters; a terminal cuts it further.
+const TASK_CHARS: usize = 100;
+/// The widest column except the task's.
+const WIDEST: usize = 40;
+
+// What programs read: every key is always there, and null where there is nothing to say.
+impl Serialize for LoopView<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { record, owner_is_gone, dialog, is_pausing, doing, .. } = self;
+        let (state, contract) = (&record.state, &record.contract);
+        let run = contract.run.as_ref();
+        let ending = state.ending.as_ref();
+        // What a waiting loop waits for: an account where it is the end of a limit that its loops
+        // share.
+        let wait = (state.status == Status::Waiting).then(
+            || json!({ "until": state.due, "why": state.wait_reason, "account": state.window }),
+        );
+        let fallback = run.map(|run| run.fallback.iter().map(|it| &it.name).collect::<Vec<_>>());
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &record.id)?;
+        map.serialize_entry("status", &state.status)?;
+        map.serialize_entry("outcome", &record.outcome())?;
+        map.serialize_entry("proof", &ending.and_then(|ending| ending.proof))?;
+        map.serialize_entry("proved_at", &state.proved_at)?;
+        map.serialize_entry("why", &ending.map(Ending::reason))?;
+        map.serialize_entry("iteration", &record.iteration())?;
+        map.serialize_entry("completed_iterations", &state.completed)?;
+        map.serialize_entry("limits", &contract.limits)?;
+        map.serialize_entry("consecutive_failures", &state.consecutive_failures)?;
+        map.serialize_entry("iterations_without_progress", &state.iterations_without_progress)?;
+        map.serialize_entry("awake_ms", &state.awake_ms)?;
+        map.serialize_entry("wait", &wait)?;
+        map.serialize_entry("started_at", &record.started_at)?;
+        map.serialize_entry("last_iteration_at", &state.last_iteration_at)?;
+        map.serialize_entry("driver", &record.driver())?;
+        map.serialize_entry("agent", &run.map(|run| &run.agent.name))?;
+        map.serialize_entry("fallback", &fallback)?;
+        map.serialize_entry("stand_in", &record.stand_in_at_work())?;
+        map.serialize_entry("shares", &state.agents.shares)?;
+        map.serialize_entry("model", &run.and_then(|run| run.model.as_ref()))?;
+        map.serialize_entry("agent_words", &run.map(|run| &run.words))?;
+        map.serialize_entry("permissions", &run.map(|run| run.permissions))?;
+        map.serialize_entry("git", &run.map(|run| &run.git))?;
+        map.serialize_entry("pending", &state.git.left().names())?;
+        map.serialize_entry("git_undone", &state.git.undone())?;
+        map.serialize_entry("procedure", &record.procedure())?;
+        map.serialize_entry("task", &contract.task)?;
+        map.serialize_entry("require", &contract.require)?;
+        map.serialize_entry("promise", &contract.promise)?;
+        map.serialize_entry("checks", &contract.checks)?;
+        map.serialize_entry("usage", &usage(&state.usage))?;
+        map.serialize_entry("iterations_ms", &record.elapsed_ms)?;
+        map.serialize_entry("asked", &state.asked)?;
+        map.serialize_entry("evidence", &state.evidence)?;
+        map.serialize_entry("owner", &state.owner)?;
+        map.serialize_entry("owner_is_gone", owner_is_gone)?;
+        map.serialize_entry("doing", doing)?;
+        map.serialize_entry("pausing", is_pausing)?;
+        map.serialize_entry("dialog", dialog)?;
+        map.serialize_entry("checkout", &record.place.checkout)?;
+        map.serialize_entry("folder", &record.place.folder)?;
+        map.serialize_entry("branch", &record.place.branch)?;
+        map.end()
+    }
+}
+
+/// The worth of a column that is always shown.
+pub const ALWAYS: u8 = u8::MAX;
+
+/// What of a cell has a colour.
+#[derive(Debug, Clone, Copy)]
+pub enum CellColour {
+    Plain,
+    /// All of it, as the least important.
+    Quiet,
+    /// crew's words for how something is.
+    Words,
+}
+
+/// A column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// What it is worth where not all have room.
+    pub worth: u8,
+    pub alignment: Alignment,
+    /// Its widest cell.
+    pub most: usize,
+    /// The least room that it is worth, if it takes what the others leave.
+    pub rest: Option<usize>,
+    pub colour: CellColour,
+}
+
+impl Column {
+    /// As wide as its widest cell, up to `most`.
+    pub const fn text(worth: u8, most: usize) -> Self {
+        Self { worth, alignment: Alignment::Left, most, rest: None, colour: CellColour::Plain }
+    }
+
+    /// The same with its cells at the right.
+    pub const fn number(worth: u8, most: usize) -> Self {
+        Self { alignment: Alignment::Right, ..Self::text(worth, most) }
+    }
+
+    /// One that takes the room that the others leave, if that is at least `least`.
+    pub const fn rest(worth: u8, least: usize) -> Self {
+        Self { rest: Some(least), ..Self::text(worth, usize::MAX) }
+    }
+
+    /// The same in colour.
+    pub const fn coloured(self, colour: CellColour) -> Self {
+        Self { colour, ..self }
+    }
+
+    /// The room that it needs.
+    pub fn needs(self) -> usize {
+        self.rest.unwrap_or(self.most)
+    }
+}
+
+/// A column of a list, and its cell of a loop; the folder is the one that is called `~`.
+pub type ListColumn = (Column, fn(&LoopView<'_>, Option<&Path>) -> String);
+
+const ID: ListColumn = (Column::text(ALWAYS, WIDEST), |view, _| view.record.id.to_string());
+const STARTED: ListColumn = (Column::text(1, WIDEST).coloured(CellColour::Quiet), |view, _| {
+    let started = view.record.started_at.with_timezone(view.now.offset());
+    started.format("%Y-%m-%d %H:%M").to_string()
+});
+const STATE: ListColumn =
+    (Column::text(ALWAYS, WIDEST).coloured(CellColour::Words), |view, _| view.state());
+const DOING: ListColumn =
+    (Column::text(2, WIDEST), |view, _| view.doing.as_ref().map(Doing::words).unwrap_or_default());
+const COUNT: ListColumn = (Column::text(4, WIDEST), |view, _| view.counted());
+const ITERATIONS: ListColumn =
+    (Column::number(4, WIDEST), |view, _| view.record.state.completed.to_string());
+const TIME: ListColumn = (Column::number(0, WIDEST), |view, _| brief(view.record.state.awake_ms));
+const COST: ListColumn = (Column::number(4, WIDEST), |view, _| {
+    view.record.state.usage.cost_text(false).unwrap_or_default()
+});
+const AGE: ListColumn = (Column::text(4, WIDEST), |view, _| {
+    ago((view.now.to_utc() - view.record.last_at()).num_milliseconds())
+});
+const BYTES: ListColumn = (Column::number(1, WIDEST), |view, _| size(view.bytes));
+const PLACE: ListColumn = (Column::text(3, WIDEST), |view, home| {
+    let branch = view.record.branch().map(|branch| format!(" ({branch})"));
+    folder(view.record, home) + &branch.unwrap_or_default()
+});
+const TASK: ListColumn = (Column::rest(ALWAYS, 10), |view, _| task_line(view.record));
+
+/// The columns of loops that may live, of ended ones here and everywhere, and of those whose
+/// records may be removed.
+pub const STANDING: [ListColumn; 7] = [ID, STARTED, STATE, DOING, COUNT, PLACE, TASK];
+pub const ENDED: [ListColumn; 7] = [ID, STARTED, STATE, ITERATIONS, TIME, COST, TASK];
+pub const ENDED_EVERYWHERE: [ListColumn; 8] =
+    [ID, STARTED, STATE, ITERATIONS, TIME, COST, PLACE, TASK];
+pub const REMOVABLE: [ListColumn; 6] = [ID, AGE, STATE, BYTES, PLACE, TASK];
+
+/// The task, or the procedure that replaces it.
+pub fn task(subject: &Loop) -> Cow<'_, str> {
+    let task = subject.contract.task.as_str();
+    match subject.procedure() {
+        Some(name) if task.is_empty() => Cow::Owned(format!("procedure {name}")),
+        _ => Cow::Borrowed(task),
+    }
+}
+
+/// The same in one line.
+pub fn task_line(subject: &Loop) -> String {
+    one_line(&task(subject), TASK_CHARS)
+}
+
+/// "~/w/api".
+pub fn folder(subject: &Loop, home: Option<&Path>) -> String {
+    let folder = &subject.place.checkout;
+    let below = home.and_then(|home| folder.strip_prefix(home).ok());
+    match below {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => folder.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::a_run;
+
+    #[test]
+    fn only_a_missing_task_is_named_by_its_procedure() {
+        let mut run = a_run(Some("build"));
+        assert_eq!(task(&run), "Build the todo API");
+        run.contract.task.clear();
+        assert_eq!(task(&run), "procedure build");
+    }
+}

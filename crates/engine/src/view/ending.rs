@@ -1,0 +1,233 @@
+//! How a loop stands or ended: the first line of a page, and the rows that explain it.
+
+use super::{Fact, PageInputs};
+use crate::boundary::decide::INCURABLE;
+use crate::boundary::limits;
+use crate::evidence::{ClaimResult, Evidence, Verdict};
+use crate::journal::story::{Regression, regressions};
+use crate::record::{CheckMemory, Dialog, Loop, Outcome, Proof, Run, Status};
+use crate::text::{clip, clock_time, count};
+use crate::words::templates;
+use chrono::{DateTime, FixedOffset, Utc};
+use minijinja::{Value, context};
+
+/// The longest command of a check, in characters.
+const RUN_CHARS: usize = 60;
+
+/// "completed after 4 iterations", "blocked in iteration 3", "running, iteration 4 of 15", seen at
+/// `now`.
+pub fn verdict(record: &Loop, now: DateTime<FixedOffset>) -> String {
+    let (state, word) = (&record.state, record.status_word());
+    let max = record.contract.limits.max_iterations;
+    let of = if max > 0 { format!(" of {max}") } else { String::new() };
+    let done = count(state.completed, "iteration");
+    match state.status {
+        Status::Finished if asked_for_help(record).is_some() => {
+            format!("{word} in iteration {}", record.iteration())
+        }
+        Status::Finished => format!("{word} after {done}"),
+        Status::Waiting => {
+            let again = if state.transient_errors > 0 { " again" } else { "" };
+            let due = state.due.map(|due| format!(" until {}", clock_time(due, now)));
+            let why =
+                state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, RUN_CHARS)));
+            let until = due.unwrap_or_default() + &why.unwrap_or_default();
+            format!("waiting{until}, then iteration {}{of}{again}", record.iteration())
+        }
+        Status::Paused => format!("paused after {done}"),
+        Status::Running => format!("running, iteration {}{of}", record.iteration()),
+    }
+}
+
+/// What the first line says beside the verdict.
+pub fn remark(inputs: &PageInputs<'_>) -> Option<String> {
+    let record = inputs.view.record;
+    let ending = record.state.ending.as_ref();
+    match ending.map(|ending| (ending.outcome, ending.proof)) {
+        Some((Outcome::Completed, Some(Proof::Claimed))) => {
+            Some("proof: claimed, nothing checked it".to_owned())
+        }
+        Some((Outcome::Completed, proof)) => proof.map(|it| format!("proof: {}", it.label())),
+        Some((Outcome::Blocked, _)) => Some("needs you".to_owned()),
+        Some((Outcome::Error, _)) => None,
+        Some(_) => state_of_the_checks(record),
+        None if inputs.view.owner_is_gone => Some("nobody drives it any more".to_owned()),
+        None => inputs.view.dialog.map(|_| "needs you".to_owned()),
+    }
+}
+
+/// "2 of 148 tests fail", "its last claim was refused", or "but `npm test` passes: 148 tests".
+pub fn state_of_the_checks(record: &Loop) -> Option<String> {
+    let evidence = record.state.evidence.as_ref()?;
+    if let Some(failing) = evidence.failing().next() {
+        let tests = failing.tests.as_ref().filter(|tests| tests.failed > 0);
+        return match tests {
+            Some(tests) => {
+                let of = count(tests.total(), "test");
+                Some(format!("{} of {of} {}", tests.failed, tests.verb()))
+            }
+            None if failing.verdict == Verdict::Unknown => None,
+            None => Some(format!("{} fails", named(&failing.run))),
+        };
+    }
+    let ran = |run: &str| evidence.checks.iter().any(|check| check.run == run);
+    let all_ran = record.contract.checks.iter().all(|check| ran(&check.run));
+    // A loop is blocked although its checks pass where that does not count.
+    let all_ran = all_ran && record.outcome() != Some(Outcome::Blocked);
+    if !all_ran || evidence.checks.is_empty() {
+        return None;
+    }
+    // Such as that of an agent that changed the tests: that they pass is then no good news.
+    if matches!(evidence.claim, ClaimResult::Refused(_)) {
+        return Some("its last claim was refused".to_owned());
+    }
+    Some(format!("but {}", passing(evidence)))
+}
+
+/// "`npm test` passes: 148 tests", "`a` and `b` pass", "all 4 checks pass".
+fn passing(evidence: &Evidence) -> String {
+    let reports = evidence.checks.iter().filter_map(|it| it.tests.as_ref());
+    let passed: u64 = reports.map(|tests| u64::from(tests.passed)).sum();
+    let tests = if passed > 0 { format!(": {}", count(passed, "test")) } else { String::new() };
+    match &evidence.checks[..] {
+        [check] => format!("{} passes{tests}", named(&check.run)),
+        [one, other] => format!("{} and {} pass{tests}", named(&one.run), named(&other.run)),
+        all => format!("all {} checks pass{tests}", all.len()),
+    }
+}
+
+fn named(run: &str) -> String {
+    format!("`{}`", clip(run, RUN_CHARS))
+}
+
+/// What the agent needs of a person, in its own words; `None` unless it said so itself.
+pub fn asked_for_help(record: &Loop) -> Option<&str> {
+    record.outcome().filter(|outcome| *outcome == Outcome::Blocked)?;
+    match &record.state.evidence.as_ref()?.claim {
+        ClaimResult::Blocked(needs) => Some(needs),
+        _ => None,
+    }
+}
+
+/// When it ended; `None` while it lives.
+pub fn at(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
+    let told = inputs.story.ended_at;
+    (!inputs.view.record.is_live()).then(|| told.unwrap_or_else(|| inputs.view.record.last_at()))
+}
+
+/// The rows: what is needed, why, what was best; of a live loop what it waits for and who works.
+pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
+    let PageInputs { view, story, .. } = inputs;
+    let (record, state) = (view.record, &view.record.state);
+    let asks = |run: &Run| !run.agent.permissions.is_empty();
+    let doing = view.doing.as_ref();
+    let values = context! {
+        program => record.driver().program(),
+        needs => asked_for_help(record),
+        refusals => refusals(inputs),
+        proved => state.proved_at.map(|at| clock_time(at, view.now)),
+        red => regressions(story).first().map(Regression::words),
+        does => doing.map(|it| format!("{}, since {}", it.words(), clock_time(it.since, view.now))),
+        waits_at => view.dialog.map(|it| at_dialog(it, view.now)),
+        stand_in_until => record.stand_in_at(view.now),
+        asks_permissions => record.contract.run.as_ref().is_some_and(asks),
+        named_limits => limits::named(&record.contract.limits),
+        ..proof(inputs),
+    };
+    templates::rows("ending.j2", &context! { ..values, ..Value::from_serialize(view) })
+}
+
+/// Why claims were refused; empty for a completed loop, and where the reason of its end says so.
+fn refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
+    let ending = inputs.view.record.state.ending.as_ref();
+    if ending.is_some_and(|it| it.outcome == Outcome::Completed || it.why.starts_with(INCURABLE)) {
+        return Vec::new();
+    }
+    let claims = inputs.story.iterations().map(|it| &it.evidence.claim);
+    let refusals = claims.filter_map(|claim| match claim {
+        ClaimResult::Refused(why) => Some(why.as_str()),
+        _ => None,
+    });
+    refusals.collect()
+}
+
+/// What a proof rests on: its checks, and what is known of their past. `rest` is what the reason
+/// says beyond the meaning of the proof; `None` without a proof, or where no check ran.
+fn proof(inputs: &PageInputs<'_>) -> Value {
+    let state = &inputs.view.record.state;
+    let (Some(ending), Some(evidence)) = (&state.ending, &state.evidence) else {
+        return context! { rest => None::<String> };
+    };
+    let reason = ending.reason();
+    let rest = ending.proof.and_then(|proof| reason.strip_prefix(proof.meaning()));
+    let first = evidence.checks.first();
+    let runs = || evidence.checks.iter().map(|check| &check.run);
+    let was_red = runs().find(|run| state.checks.get(*run).is_some_and(CheckMemory::ever_failed));
+    let found = was_red.and_then(|run| inputs.tests.get(run)).filter(|memory| memory.as_found);
+    let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
+    context! {
+        rest => rest.filter(|_| first.is_some()),
+        passing => passing(evidence),
+        was_green => first.is_some_and(|it| inputs.story.green_before.contains(&it.run)),
+        was_red,
+        red_tests => found.map(|run| (run.failed, run.total())),
+    }
+}
+
+/// "waits at a permission dialog since 02:10: Bash", seen at `at`.
+pub fn at_dialog(dialog: &Dialog, at: DateTime<FixedOffset>) -> String {
+    let since = clock_time(dialog.since, at);
+    match &dialog.tool {
+        _ if dialog.is_question => format!("waits since {since} for your answer to a question"),
+        Some(tool) => format!("waits at a permission dialog since {since}: {}", clip(tool, 60)),
+        None => format!("waits at a permission dialog since {since}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::Verdict;
+    use crate::fixture::{a_loop_with, a_run, result};
+    use crate::record::Role;
+
+    #[test]
+    fn that_the_checks_pass_is_no_good_news_where_the_last_claim_was_refused() {
+        let mut record = a_run(None);
+        record.contract.checks = a_loop_with(&[("npm test", Role::Verify)]).contract.checks;
+        record.state.evidence = Some(Evidence {
+            checks: vec![result("npm test", Verdict::Passed)],
+            claim: ClaimResult::Refused("a test was changed".to_owned()),
+            ..Evidence::default()
+        });
+        let state = state_of_the_checks(&record);
+        assert_eq!(state.as_deref(), Some("its last claim was refused"));
+    }
+}
+
+#[cfg(test)]
+mod live_tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixture::at;
+
+    #[test]
+    fn a_dialog_is_told_with_its_time_and_its_tool() {
+        let told = |tool: Option<&str>, is_question| {
+            let tool = tool.map(str::to_owned);
+            let it = Dialog {
+                since: at(0).wall,
+                tool,
+                call: None,
+                is_question,
+                transcript: "/t".into(),
+                transcript_bytes: 0,
+            };
+            at_dialog(&it, at(0).wall.fixed_offset())
+        };
+        assert_snapshot!(told(Some("Bash"), false), @"waits at a permission dialog since 11:06: Bash");
+        assert_snapshot!(told(None, false), @"waits at a permission dialog since 11:06");
+        assert_snapshot!(told(None, true), @"waits since 11:06 for your answer to a question");
+    }
+}

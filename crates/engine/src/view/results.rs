@@ -1,0 +1,313 @@
+//! What became of tests, checks, files, commits, pushes and words: the rows below the iterations,
+//! whose text is in `words/templates/results.j2`.
+
+use super::{ChangesFrom, Fact, LoopView, PageCheck, PageInputs};
+use crate::doing::LoopStep;
+use crate::evidence::Verdict;
+use crate::evidence::changes::{Changes, Commits};
+use crate::evidence::test_run::{TestMemory, TestStatus};
+use crate::journal::story::{Story, What};
+use crate::journal::{BROUGHT_BACK, COUNTED_LATE, Choice, DELIVERED, RESUMED_IN_A_SESSION, WOKEN};
+use crate::record::{Driver, Outcome};
+use crate::test_changes::finding::ACCEPT;
+use crate::text::{clip, one_line, tail_of};
+use crate::words::templates;
+use minijinja::{Value, context};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// The most names of failing tests.
+const NAMED: usize = 5;
+/// The most of a failed check's output, in characters.
+const TAIL_CHARS: usize = 600;
+/// The longest path, in characters.
+const PATH_CHARS: usize = 300;
+/// The longest words of a person, in characters.
+pub const TOLD_CHARS: usize = 200;
+
+/// The rows.
+pub fn facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> {
+    let record = inputs.view.record;
+    let (state, ending) = (&record.state, record.state.ending.as_ref());
+    let errors = state.evidence.as_ref().map_or("", |seen| &seen.errors);
+    let files = inputs.changes.map_or(&[][..], |changes| &changes.files);
+    let [large, inside] = left_out(inputs);
+    let was_fixed = |run: &str| {
+        let memory = state.checks.get(run);
+        memory.is_some_and(|it| it.ever_failed() && it.last == Verdict::Passed)
+    };
+    let checks = checks.iter().map(|check| {
+        context! {
+            run => check.run,
+            role => check.role,
+            happened => happened(&inputs.view, &check.run),
+            was_fixed => was_fixed(&check.run),
+        }
+    });
+    let values = context! {
+        tests => inputs.tests.iter().map(tests).collect::<Vec<_>>(),
+        red => red(&inputs.view),
+        errors => lines(errors),
+        checks => checks.collect::<Vec<_>>(),
+        // Only a check that had failed is refused for a change of its tests.
+        is_refused =>
+            ending.is_some_and(|it| it.outcome == Outcome::Blocked && it.why.contains(ACCEPT)),
+        changed => inputs.changes.and_then(Changes::words),
+        files => files.iter().map(|file| {
+            context! { kind => file.kind.word(), name => file.name(PATH_CHARS), yours => file.yours }
+        }).collect::<Vec<_>>(),
+        all_files => inputs.changes.map_or(0, Changes::total),
+        large,
+        inside,
+        most => Commits::MOST,
+        own_branch => record.branch(),
+        ignored => inputs.commits.ignored.values().sum::<u64>(),
+        notes => notes(inputs),
+        agents => record.shares(),
+        told => messages(inputs.story),
+        ..Value::from_serialize(inputs.commits),
+    };
+    let view = Value::from_serialize(&inputs.view);
+    templates::rows("results.j2", &context! { ..values, ..view })
+}
+
+/// What became of the tests of a check, by name.
+fn tests((run, memory): (&String, &TestMemory)) -> Value {
+    let TestMemory { first, last, .. } = memory;
+    let became = |from: TestStatus, to: TestStatus| {
+        let was = |name: &&str| first.tests.get(*name) == Some(&from);
+        last.named(to).filter(was).collect::<Vec<_>>()
+    };
+    let is_whole = first.names_all() && last.names_all();
+    let new = last.tests.keys().filter(|name| is_whole && !first.tests.contains_key(*name));
+    let gone = first.tests.keys().filter(|name| is_whole && !last.tests.contains_key(*name));
+    context! {
+        run,
+        before => first.total(),
+        now => last.total(),
+        new => new.collect::<Vec<_>>(),
+        fixed => became(TestStatus::Failed, TestStatus::Passed),
+        broken => became(TestStatus::Passed, TestStatus::Failed),
+        gone => gone.collect::<Vec<_>>(),
+        skipped => became(TestStatus::Passed, TestStatus::Skipped),
+    }
+}
+
+/// The first check that does not pass, with its tests by name and the end of what it printed.
+fn red(view: &LoopView<'_>) -> Option<Value> {
+    let state = &view.record.state;
+    let (run, tail, names) = if let Some(seen) = &state.evidence {
+        let check = seen.failing().next()?;
+        let failing = check.tests.as_ref().map(|tests| tests.failing.named(NAMED));
+        (&check.run, &check.tail, failing)
+    } else {
+        let (run, memory) = state.checks.iter().find(|(_, it)| it.last != Verdict::Passed)?;
+        (run, &memory.tail, None)
+    };
+    Some(context! { run, names, happened => happened(view, run), tail => lines(tail) })
+}
+
+/// "`npm test` failed (exit 1)": the last result of a check.
+fn happened(view: &LoopView<'_>, run: &str) -> String {
+    let doing = view.doing.as_ref().filter(|doing| doing.step == LoopStep::Check);
+    let what = match view.record.last_of(run) {
+        _ if doing.is_some_and(|doing| doing.run == run) => "is running".to_owned(),
+        Some(last) => last,
+        None if view.record.is_live() => "has not run yet".to_owned(),
+        None => "never ran".to_owned(),
+    };
+    format!("`{}` {what}", clip(run, 100))
+}
+
+/// The end of a text, line by line.
+fn lines(text: &str) -> Vec<String> {
+    tail_of(text, TAIL_CHARS).lines().map(str::to_owned).collect()
+}
+
+/// The large files and the repositories inside that changed in an iteration, or may have.
+fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
+    let known = &inputs.view.record.state.trees.repositories;
+    let [mut large, mut inside] = [BTreeSet::new(), BTreeSet::new()];
+    for changes in inputs.story.iterations().filter_map(|it| it.evidence.changes.as_ref()) {
+        large.extend(changes.left_out.iter().map(|path| one_line(path, PATH_CHARS)));
+        inside.extend(changes.repositories.iter().map(|path| {
+            let is_left = known.get(path).is_some_and(|it| it.uncommitted.is_some());
+            let left = if is_left { " (not committed there)" } else { "" };
+            one_line(path, PATH_CHARS) + left
+        }));
+    }
+    [large, inside].map(|paths| paths.into_iter().collect())
+}
+
+/// What the journal noted of the tree since the last iteration: that the files above are not what
+/// is there, or that a person's may be among them.
+fn notes<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
+    let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
+    let rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
+    let notes = rest.filter_map(|what| match what {
+        What::Noted { what }
+            if what.starts_with(BROUGHT_BACK) || what.starts_with(COUNTED_LATE) =>
+        {
+            what.split("; undo: ").next()
+        }
+        _ => None,
+    });
+    let mut notes: Vec<&str> = notes.collect();
+    if notes.is_empty() && inputs.changes_from == ChangesFrom::Tree {
+        notes.push("the tree changed since the loop left it");
+    }
+    notes
+}
+
+// The messages that a person sent to the agent, and the prompt that each of them was in.
+
+#[derive(Serialize)]
+struct Message<'a> {
+    words: &'a str,
+    /// The first iteration that had it in its prompt.
+    prompt: Option<u32>,
+}
+
+fn messages(story: &Story) -> Vec<Message<'_>> {
+    let mut messages: Vec<Message<'_>> = Vec::new();
+    let first = story.drivers.iter().next();
+    let (mut driver, mut iteration) = (first.map(|who| who.driver), 1);
+    for chapter in story.chapters.iter() {
+        match &chapter.what {
+            What::Told { words } => messages.push(Message { words, prompt: None }),
+            What::Changed { what, by, .. } => {
+                driver = by.as_ref().map(|by| by.driver).or(driver);
+                if what == DELIVERED || what == RESUMED_IN_A_SESSION || what.starts_with(WOKEN) {
+                    deliver(&mut messages, iteration);
+                }
+            }
+            What::Iteration(it) => {
+                // They wait in line, so those that an iteration left are the last. It had the
+                // others.
+                let left = it.evidence.words.len();
+                let left = messages.len() - left.min(messages.len());
+                let (had, left) = messages.split_at_mut(left);
+                deliver(had, it.number);
+                for message in left.iter_mut() {
+                    message.prompt = None;
+                }
+                iteration = it.number + 1;
+                // A session gets the next prompt as the answer to its stop.
+                if driver == Some(Driver::Session) && it.decision == Choice::Continue {
+                    deliver(left, iteration);
+                }
+            }
+            _ => {}
+        }
+    }
+    messages
+}
+
+fn deliver(messages: &mut [Message<'_>], iteration: u32) {
+    for message in messages {
+        message.prompt.get_or_insert(iteration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::Evidence;
+    use crate::evidence::changes::Changes;
+    use crate::evidence::test_run::TestMemories;
+    use crate::fixture::{a_run, at};
+    use crate::journal::{Event, JournalEntry, SCHEMA, TOLD};
+    use crate::record::{Loop, State, Status};
+    use crate::view::tests::page;
+
+    /// What a page tells of the messages of a loop in words: `tell x`, `begin` an iteration of a
+    /// fresh process, and how it ends. `session` hands it to a session.
+    fn rows(script: &str) -> Vec<String> {
+        let (mut record, mut story) = (a_run(None), Story::picking(None));
+        let add = |record: &Loop, story: &mut Story, event| {
+            let (at, generation) = (at(60).wall, record.state.generation);
+            story.add(JournalEntry { schema: SCHEMA, at, generation, event });
+        };
+        add(&record, &mut story, Event::Started { record: Box::new(record.clone()) });
+        for word in script.split(", ") {
+            let state = &mut record.state;
+            state.generation += 1;
+            let boundary = |state: &mut State, status, decision| {
+                state.status = status;
+                state.completed += 1;
+                let words = std::mem::take(&mut state.messages);
+                let words = words.into_iter().skip(std::mem::take(&mut state.told)).collect();
+                state.evidence = Some(Evidence { words, ..Evidence::default() });
+                let state = Box::new(state.clone());
+                Event::Boundary { decision, why: None, elapsed_ms: Some(1), state }
+            };
+            let event = match word {
+                "begin" => {
+                    let has_words = state.evidence.as_ref().is_some_and(|it| !it.words.is_empty());
+                    if state.told == state.messages.len() && !has_words {
+                        continue;
+                    }
+                    (state.status, state.told) = (Status::Running, state.messages.len());
+                    Event::changed(DELIVERED, &record, &record)
+                }
+                "session" => {
+                    (state.owner.driver, state.told) = (Driver::Session, state.messages.len());
+                    Event::changed(RESUMED_IN_A_SESSION, &record, &record)
+                }
+                "wake" => Event::changed("woken for iteration 2", &record, &record),
+                "continue" => boundary(state, Status::Running, Choice::Continue),
+                "pause" => boundary(state, Status::Paused, Choice::Hold),
+                "finish" => boundary(state, Status::Finished, Choice::Finish),
+                "wait" => {
+                    state.status = Status::Waiting;
+                    let state = Box::new(state.clone());
+                    Event::Boundary { decision: Choice::Wait, why: None, elapsed_ms: None, state }
+                }
+                "cancel" => {
+                    state.status = Status::Finished;
+                    Event::changed("cancelled", &record, &record)
+                }
+                told => {
+                    state.messages.push(told.trim_start_matches("tell ").to_owned());
+                    Event::changed(TOLD, &record, &record)
+                }
+            };
+            add(&record, &mut story, event);
+        }
+        let page = page(&record, &story, &Changes::default(), &TestMemories::new());
+        let told = page.results.into_iter().filter(|fact| fact.name == "told");
+        told.map(|fact| fact.text).collect()
+    }
+
+    #[test]
+    fn a_message_names_the_iteration_whose_prompt_it_was_in() {
+        const WAITS: &str = "\"a\" (waits for the next prompt)";
+        const NEVER: &str = "\"a\" (it reached no prompt before the end)";
+        const IN_1: &str = "\"a\" (in the prompt of iteration 1)";
+        const IN_2: &str = "\"a\" (in the prompt of iteration 2)";
+        let table: [(&str, &[&str]); 16] = [
+            ("tell a", &[WAITS]),
+            ("tell a, begin", &[IN_1]),
+            ("begin, tell a", &[WAITS]),
+            ("begin, tell a, continue", &[WAITS]),
+            ("begin, tell a, continue, begin", &[IN_2]),
+            ("begin, tell a, wait", &[WAITS]),
+            ("begin, tell a, continue, begin, cancel", &[IN_2]),
+            ("begin, tell a, continue, cancel", &[NEVER]),
+            ("begin, tell a, cancel", &[NEVER]),
+            ("begin, tell a, wait, cancel", &[NEVER]),
+            ("begin, tell a, pause, begin, cancel", &[IN_2]),
+            ("begin, tell a, finish, begin, cancel", &[IN_2]),
+            ("begin, tell a, pause, session, cancel", &[IN_2]),
+            ("session, tell a, wait, wake, cancel", &[IN_1]),
+            ("tell a, begin, tell a, continue, begin, finish", &[IN_1, IN_2]),
+            (
+                "session, tell a, continue, tell b, cancel",
+                &[IN_2, "\"b\" (it reached no prompt before the end)"],
+            ),
+        ];
+        for (script, expected) in table {
+            assert_eq!(rows(script), expected, "{script}");
+        }
+    }
+}

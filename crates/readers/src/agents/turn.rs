@@ -1,0 +1,564 @@
+//! What every reader of events keeps of its stream: the words, the open calls, the failure of the
+//! service, the closing event. A reader says what an event of its agent means; what follows from
+//! that for the claim is here, once. Past a fixed number, further names are not remembered.
+
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+
+use super::activity::{Activity, KEPT_BYTES, ToolCall, push_once, sanitize_text};
+use super::service::{ServiceFailure, ServiceWait};
+use engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd};
+use engine::claim::promise::Promise;
+use engine::claim::{self, Claim};
+use engine::evidence::said::said;
+use engine::text::{end_bytes as end, start};
+use engine::usage::{Tokens, Usage};
+
+/// The longest name of a model kept, in characters.
+const NAME_CHARS: usize = 200;
+/// The most open work that is remembered; with so much open, more makes no difference.
+const OPEN_MAX: usize = 1000;
+/// The longest name of open work remembered, in bytes; no agent uses a longer one.
+const ID_BYTES: usize = 200;
+/// After so many tries in a row a failure that time cannot end is believed.
+const TRIES_IN_VAIN: u32 = 3;
+
+/// What may be open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A call whose result was not reported. At the end of a turn every call is over.
+    Tool,
+    /// The agent's own work in the background.
+    Task,
+    /// It belongs to the client.
+    Hook,
+}
+
+/// What was started and not finished: its kind, its id, and the call where it is shown.
+#[derive(Debug, Default)]
+pub(super) struct OpenWork(Vec<(Work, String, Option<ToolCall>)>);
+
+impl OpenWork {
+    fn is_any(&self, kinds: &[Work]) -> bool {
+        self.0.iter().any(|(kind, ..)| kinds.contains(kind))
+    }
+
+    pub(super) fn begin(&mut self, kind: Work, id: &str, call: Option<&ToolCall>) {
+        if !id.is_empty() && id.len() <= ID_BYTES && self.0.len() < OPEN_MAX {
+            self.end(kind, id);
+            self.0.push((kind, id.to_owned(), call.cloned()));
+        }
+    }
+
+    pub(super) fn end(&mut self, kind: Work, id: &str) {
+        self.take_call(kind, id);
+    }
+
+    /// Removes it, and returns the call where it is one.
+    fn take_call(&mut self, kind: Work, id: &str) -> Option<ToolCall> {
+        let at = self.0.iter().position(|(of, open, _)| *of == kind && open == id)?;
+        self.0.remove(at).2
+    }
+
+    pub(super) fn clear(&mut self, kind: Work) {
+        self.0.retain(|(of, ..)| *of != kind);
+    }
+}
+
+/// What the agent does about the service's failure.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Retry {
+    /// Nothing, as far as it has said.
+    #[default]
+    None,
+    /// It pauses before it asks again, at most for so long where that is known.
+    Pauses(Option<Duration>),
+    /// It asks again.
+    Asks,
+}
+
+/// The state of an agent's work.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct AgentTurn {
+    /// The agent's name. It stands for the model in sums where that is not reported.
+    pub(super) name: String,
+    /// What the present line showed.
+    seen: Vec<Activity>,
+    pub(super) words: Option<String>,
+    /// Whether no work followed the words.
+    pub(super) words_are_last: bool,
+    /// Whether the words are the end of plain output, which may echo the prompt.
+    pub(super) may_echo: bool,
+    /// Words that are still arriving.
+    growing: String,
+    pub(super) open: OpenWork,
+    /// The last call, while nothing was shown since.
+    last_call: Option<String>,
+    pub(super) failure: Option<ServiceFailure>,
+    /// How it said that it has no login, after which it ends without an event.
+    no_login: Option<ServiceFailure>,
+    retry: Retry,
+    /// How often in a row it said that it tries again.
+    tries: u32,
+    /// How many of them in a row met what time cannot end.
+    tries_in_vain: u32,
+    /// Whether crew must end the agent: nothing that follows takes that back.
+    pub(super) is_hopeless: bool,
+    /// What the closing event says; `None` until it comes.
+    pub(super) closed: Option<Result<(), String>>,
+    /// Whether the closing event says that turns will follow.
+    pub(super) is_queued: bool,
+    /// Its end, as far as the events say.
+    pub(super) end: AgentOutcome,
+    model: Option<String>,
+    pub(super) turns: u32,
+    /// What was used, as far as it was reported.
+    pub(super) usage: Option<Usage>,
+    /// Whether work began whose use was not reported.
+    pub(super) is_untold: bool,
+}
+
+impl AgentTurn {
+    /// The work of the agent of this name, before its first event.
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// Shows what happened.
+    pub(super) fn show_steps(&mut self, steps: impl IntoIterator<Item = Activity>) {
+        for step in steps {
+            self.last_call = None;
+            self.seen.push(step);
+        }
+    }
+
+    /// Shows what the agent's program reported.
+    pub(super) fn show_note(&mut self, text: &str) {
+        self.show_steps([Activity::Noted(sanitize_text(text))]);
+    }
+
+    /// What was shown since this was last asked.
+    pub(super) fn take_seen(&mut self) -> Vec<Activity> {
+        std::mem::take(&mut self.seen)
+    }
+
+    /// A turn of the model begins.
+    pub(super) fn begins_turn(&mut self) {
+        self.turns = self.turns.saturating_add(1);
+        self.goes_on();
+    }
+
+    /// Takes what one message read and answered.
+    pub(super) fn count_message(&mut self, tokens: Tokens) {
+        self.end.context_tokens = self.end.context_tokens.max(Some(tokens.total()));
+    }
+
+    /// Takes the tokens of all the work so far, which have no known price.
+    pub(super) fn set_tokens(&mut self, tokens: Tokens) {
+        self.usage = Some(Usage::unpriced(Some(tokens), &self.name));
+        self.is_untold = false;
+    }
+
+    /// What was used.
+    pub(super) fn usage(&self) -> Usage {
+        let none = || Usage::unpriced(None, &self.name);
+        let mut usage = self.usage.clone().unwrap_or_else(none);
+        usage.lost |= self.is_untold;
+        usage
+    }
+
+    /// The model's words, whole.
+    pub(super) fn add_words(&mut self, text: &str) {
+        self.finish_words();
+        if !text.trim().is_empty() {
+            self.clear_failure();
+            self.keep_words(text);
+            self.show_steps([Activity::Said(sanitize_text(text.trim()))]);
+        }
+    }
+
+    /// Takes words as the last ones, without showing them.
+    pub(super) fn keep_words(&mut self, text: &str) {
+        self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
+        self.words_are_last = true;
+    }
+
+    /// Whether these are the last words.
+    pub(super) fn has_said(&self, text: &str) -> bool {
+        self.words.as_deref() == Some(end(text.trim(), KEPT_BYTES))
+    }
+
+    /// The next part of the model's words.
+    pub(super) fn says_more(&mut self, part: &str) {
+        self.clear_failure();
+        self.growing.push_str(end(part, KEPT_BYTES));
+        // Cutting moves everything that is kept, so it happens rarely.
+        if self.growing.len() > 2 * KEPT_BYTES {
+            self.growing = end(&self.growing, KEPT_BYTES).to_owned();
+        }
+    }
+
+    /// The words that arrived in parts are whole: something else follows.
+    pub(super) fn finish_words(&mut self) {
+        let text = std::mem::take(&mut self.growing);
+        if !text.trim().is_empty() {
+            self.keep_words(&text);
+            self.show_steps([Activity::Said(sanitize_text(text.trim()))]);
+        }
+    }
+
+    /// A call began that is shown when it is over.
+    pub(super) fn begin_call(&mut self, id: &str, call: Option<&ToolCall>) {
+        self.clear_failure();
+        self.words_are_last = false;
+        self.open.begin(Work::Tool, id, call);
+    }
+
+    /// A call began.
+    pub(super) fn show_call(&mut self, id: &str, call: ToolCall) {
+        self.finish_words();
+        self.begin_call(id, Some(&call));
+        self.show_steps([Activity::Called(call)]);
+        self.last_call = Some(id.to_owned());
+    }
+
+    /// A call is over.
+    pub(super) fn end_call(&mut self, id: &str, output: &str, exit: Option<i64>, is_failure: bool) {
+        if let Some(call) = self.take_call(id)
+            && let Some(result) = call.came_to(output, exit, is_failure)
+        {
+            let is_next = self.last_call.as_deref() == Some(id);
+            self.show_steps([Activity::Ended { call, result, is_next }]);
+        }
+    }
+
+    fn take_call(&mut self, id: &str) -> Option<ToolCall> {
+        self.finish_words();
+        self.words_are_last = false;
+        self.open.take_call(Work::Tool, id)
+    }
+
+    /// A call was not allowed. Names it as the call says, else as `tool`.
+    pub(super) fn is_denied(&mut self, id: &str, tool: &str) {
+        let call = self.take_call(id).map(|call| format!("{} {}", call.verb, call.subject));
+        let what = call.unwrap_or_else(|| tool.to_owned());
+        self.note_denial(&what);
+        self.show_note(&format!("denied: {what}"));
+    }
+
+    /// Remembers what was not allowed.
+    pub(super) fn note_denial(&mut self, what: &str) {
+        push_once(&mut self.end.denied, what);
+    }
+
+    /// Work was done after the words, or will be.
+    pub(super) fn goes_on(&mut self) {
+        self.words_are_last = false;
+        self.closed = None;
+    }
+
+    /// The service answered: what failed before is over.
+    pub(super) fn clear_failure(&mut self) {
+        self.closed = None;
+        self.end.cut = false;
+        if !self.is_hopeless {
+            (self.failure, self.retry) = (None, Retry::None);
+            (self.tries, self.tries_in_vain) = (0, 0);
+        }
+    }
+
+    /// The service failed, and the agent tries again, after `longest` at most where it tells no
+    /// pause. Nothing after the closing event: a line of standard error may be read late.
+    pub(super) fn begin_retry(&mut self, failure: ServiceFailure, longest: Option<Duration>) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.notes_failure(&failure);
+        self.tries = self.tries.saturating_add(1);
+        let in_vain = self.tries_in_vain.saturating_add(1);
+        self.tries_in_vain = if failure.is_for_good() { in_vain } else { 0 };
+        self.is_hopeless |= self.tries_in_vain >= TRIES_IN_VAIN;
+        self.retry = Retry::Pauses(longest);
+        self.failure = Some(failure);
+    }
+
+    /// Whether the agent tries again after a failure.
+    pub(super) fn is_retrying(&self) -> bool {
+        self.retry != Retry::None
+    }
+
+    /// The agent asks the service again: it may be answered, after however long.
+    pub(super) fn ask_again(&mut self) {
+        if self.is_retrying() {
+            self.retry = Retry::Asks;
+        }
+    }
+
+    /// The service failed for good.
+    pub(super) fn set_failure(&mut self, failure: ServiceFailure) {
+        self.finish_words();
+        self.notes_failure(&failure);
+        (self.retry, self.end.cut) = (Retry::None, false);
+        self.failure = Some(failure);
+    }
+
+    fn notes_failure(&mut self, failure: &ServiceFailure) {
+        let is_new = self.failure.as_ref().is_none_or(|told| told.sentence != failure.sentence);
+        if is_new && !failure.sentence.trim().is_empty() {
+            self.show_note(&failure.sentence);
+        }
+    }
+
+    /// Its standard error said that it has no login.
+    pub(super) fn has_no_login(&mut self, words: &str) {
+        self.no_login = Some(ServiceFailure::from_status(Some(401), words));
+    }
+
+    /// The closing event.
+    pub(super) fn close_turn(&mut self, how: Result<(), String>) {
+        self.finish_words();
+        self.open.clear(Work::Tool);
+        self.closed = Some(how);
+    }
+
+    /// The closing event, which reports that the service failed for good.
+    pub(super) fn closes_for(&mut self, failure: ServiceFailure) {
+        self.set_failure(failure);
+        self.close_turn(Ok(()));
+    }
+
+    /// The closing event, which reports that the token limit cut the answer.
+    pub(super) fn closes_cut(&mut self) {
+        self.close_turn(Ok(()));
+        self.end.cut = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        let is_any = self.open.is_any(&[Work::Tool, Work::Task, Work::Hook]);
+        self.closed.is_some() && !self.is_queued && !is_any
+    }
+
+    pub(super) fn tool_is_open(&self) -> bool {
+        self.open.is_any(&[Work::Tool])
+            || (self.closed.is_none() && self.open.is_any(&[Work::Task]))
+    }
+
+    pub(super) fn works_with(&mut self, model: Option<&str>) {
+        self.model = model.map(|it| start(it, NAME_CHARS).to_owned()).or(self.model.take());
+    }
+
+    pub(super) fn service_wait(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+        let is_idle = self.closed.is_none() && !self.tool_is_open();
+        let failure = self.failure.as_ref().filter(|_| is_idle)?;
+        let pause = match self.retry {
+            Retry::None => return None,
+            Retry::Pauses(longest) => failure.pause(now).or(longest),
+            Retry::Asks => Some(Duration::ZERO),
+        };
+        Some(ServiceWait { tries: self.tries, pause, is_hopeless: self.is_hopeless })
+    }
+
+    /// The report. A final message has a closing event after it, and no failure.
+    pub(super) fn report(&mut self, usage: Option<Usage>, now: DateTime<FixedOffset>) -> Report {
+        self.finish_words();
+        let mut agent = self.end.clone();
+        let no_login = self.no_login.as_ref().filter(|_| self.closed.is_none());
+        let failure = self.failure.as_ref().or(no_login).filter(|_| !agent.cut);
+        agent.error = failure.map(|failure| failure.to_api_error(now));
+        agent.closing = match &self.closed {
+            None if !agent.out_of_turns => AgentClosing::Missing,
+            Some(Err(how)) if agent.error.is_none() && !agent.cut => {
+                AgentClosing::Failed(how.clone())
+            }
+            _ => AgentClosing::Plain,
+        };
+        let is_final = self.words_are_last && agent.error.is_none() && !agent.out_of_turns;
+        Report {
+            final_message: self.words.clone().filter(|_| is_final),
+            last_words: self.words.clone(),
+            may_echo: self.may_echo,
+            usage,
+            agent,
+            model: self.model.clone(),
+            turns: (self.turns > 0).then_some(self.turns),
+        }
+    }
+}
+
+// What is read from an agent's output, whichever agent it is. Words before an error, a cut or more
+// work are never taken for a claim.
+
+/// The result of reading an iteration's output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The agent's last words, if no work followed them. At most the last 256 KiB.
+    pub final_message: Option<String>,
+    /// The last words, whatever followed: for people and for the next prompt, never judged.
+    pub last_words: Option<String>,
+    /// Whether the final message is the end of plain output, which may echo the prompt.
+    pub may_echo: bool,
+    /// `None` where the agent does not report it.
+    pub usage: Option<Usage>,
+    /// How it ended, as its events say; text is never taken for an error.
+    pub agent: AgentOutcome,
+    /// The model that worked, where the agent reports it.
+    pub model: Option<String>,
+    /// How many turns it took, where the agent reports it.
+    pub turns: Option<u32>,
+}
+
+impl Report {
+    /// What the agent claims. `Claim::None` if its answer was cut, the service failed, or the
+    /// closing event is missing or reports an error: its last words are not its final message then.
+    /// Also `Claim::None` if they echo the prompt or the task.
+    pub fn claim(&self, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
+        let AgentOutcome { cut, error, closing, .. } = &self.agent;
+        match &self.final_message {
+            Some(_) if *cut || error.is_some() || *closing != AgentClosing::Plain => Claim::None,
+            Some(message) if self.may_echo => claim::read_output(message, prompt, task, promise),
+            Some(message) => claim::read_message(message, task, promise),
+            None => Claim::None,
+        }
+    }
+
+    /// Whether the agent ended before it printed any event of its work.
+    pub fn is_without_events(&self) -> bool {
+        self.agent.closing == AgentClosing::Missing
+            && self.last_words.is_none()
+            && self.model.is_none()
+            && self.turns.is_none()
+    }
+
+    /// The same for an agent that crew ended because the service failed so: what it printed in its
+    /// grace takes that back only with a closing event.
+    pub fn ended_for(mut self, failure: Option<ApiError>) -> Self {
+        if self.agent.closing == AgentClosing::Missing {
+            self.agent.error = self.agent.error.or(failure);
+        }
+        self
+    }
+
+    /// What the iteration used, given how its process ended. An agent that ended well without
+    /// reporting anything never reports: `None`. If it ended otherwise, the use is only lost.
+    pub fn usage_after(&self, process: &ProcessEnd) -> Option<Usage> {
+        let is_well = *process == ProcessEnd::Exit(0);
+        let is_silent = |usage: &Usage| usage.lost && usage.tokens.total() == 0;
+        self.usage.clone().filter(|usage| !(is_well && is_silent(usage)))
+    }
+
+    /// How the iteration ended, given how its process did. An exit only because the turns were used
+    /// up is not a failure.
+    pub fn outcome(&self, process: ProcessEnd) -> AgentOutcome {
+        let process = match process {
+            ProcessEnd::Exit(_) if self.agent.out_of_turns => ProcessEnd::Exit(0),
+            other => other,
+        };
+        let said = self.last_words.as_deref().and_then(said);
+        AgentOutcome { process: Some(process), said, ..self.agent.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Work::{Hook, Task, Tool};
+    use super::*;
+
+    #[test]
+    fn what_is_begun_is_open_until_it_is_ended() {
+        let mut open = OpenWork::default();
+        let is_any = |open: &OpenWork| open.is_any(&[Tool, Task, Hook]);
+        open.begin(Tool, "one", None);
+        open.begin(Tool, "two", None);
+        open.end(Tool, "one");
+        assert!(is_any(&open));
+        open.clear(Tool);
+        assert!(!is_any(&open));
+        open.begin(Task, "dev server", None);
+        open.clear(Tool);
+        assert!(is_any(&open) && !open.is_any(&[Tool]));
+        open.clear(Task);
+        open.begin(Task, "other", None);
+        open.end(Task, "dev server");
+        assert!(is_any(&open));
+        open.clear(Task);
+        assert!(!is_any(&open));
+    }
+
+    #[test]
+    fn no_output_makes_it_grow_without_bound() {
+        let mut open = OpenWork::default();
+        open.begin(Tool, &"x".repeat(ID_BYTES + 1), None);
+        open.begin(Tool, "", None);
+        assert!(!open.is_any(&[Tool]));
+        for id in 0..2 * OPEN_MAX {
+            open.begin(Tool, &id.to_string(), None);
+        }
+        assert_eq!(open.0.len(), OPEN_MAX);
+    }
+}
+
+#[cfg(test)]
+mod report_tests {
+    use super::*;
+    use engine::usage::Tokens;
+
+    #[test]
+    fn what_is_printed_in_the_grace_takes_the_failure_back_only_with_a_closing_event() {
+        let failure = |message: &str| ApiError::Request { message: message.to_owned() };
+        let (then, later) = (Some(failure("then")), Some(failure("later")));
+        let table = [
+            (AgentClosing::Missing, None, then.clone()),
+            (AgentClosing::Missing, later.clone(), later),
+            (AgentClosing::Plain, None, None),
+            (AgentClosing::Failed(String::new()), None, None),
+        ];
+        for (closing, error, expected) in table {
+            let agent = AgentOutcome { error, closing, ..AgentOutcome::default() };
+            let report = Report { agent, ..Report::default() };
+            assert_eq!(report.clone().ended_for(None), report);
+            assert_eq!(report.ended_for(then.clone()).agent.error, expected);
+        }
+    }
+
+    #[test]
+    fn an_exit_that_only_tells_of_used_up_turns_is_no_failure() {
+        let of = |agent| Report { agent, ..Report::default() };
+        let cut = of(AgentOutcome { cut: true, ..AgentOutcome::default() });
+        let out_of_turns = of(AgentOutcome { out_of_turns: true, ..AgentOutcome::default() });
+        let denied = vec!["Bash".to_owned()];
+        let denied = of(AgentOutcome { denied, ..AgentOutcome::default() });
+        let table = [
+            (&out_of_turns, ProcessEnd::Exit(1), ProcessEnd::Exit(0)),
+            (&out_of_turns, ProcessEnd::TimedOut(60), ProcessEnd::TimedOut(60)),
+            (&cut, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
+            (&denied, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
+        ];
+        for (report, process, expected) in table {
+            let end = report.outcome(process);
+            assert_eq!((end.process, end.cut), (Some(expected), report.agent.cut));
+            assert_eq!(end.denied, report.agent.denied);
+        }
+    }
+
+    #[test]
+    fn an_agent_that_ends_well_without_a_word_of_its_use_never_tells() {
+        let of = |lost, input| {
+            let tokens = Tokens { input, ..Tokens::default() };
+            Some(Usage { tokens, lost, ..Usage::default() })
+        };
+        let table = [
+            (of(true, 0), ProcessEnd::Exit(0), None),
+            (of(true, 0), ProcessEnd::Exit(1), of(true, 0)),
+            (of(true, 0), ProcessEnd::TimedOut(60), of(true, 0)),
+            (of(true, 9), ProcessEnd::Exit(0), of(true, 9)),
+            (of(false, 0), ProcessEnd::Exit(0), of(false, 0)),
+            (None, ProcessEnd::Exit(1), None),
+        ];
+        for (usage, process, expected) in table {
+            let report = Report { usage, ..Report::default() };
+            assert_eq!(report.usage_after(&process), expected, "{report:?} {process:?}");
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The client's transcript, one JSON object a line. The format is the client's own and changes: a
+//! line that cannot be read is skipped, and what is not found is absent.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use chrono::DateTime;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::usage::message_cost;
+use crate::clients::{DatedMessage, FieldsByPointer, PendingCall};
+use engine::text::start;
+use engine::usage::{Message, Tokens};
+
+/// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
+/// holds `marker`, the beginning of crew's first line of the prompt up to its number, or with the
+/// user's last prompt. If neither is in `tail`, every line counts if `cut` says that the tail
+/// begins in the middle of this iteration; otherwise none does, because a tool call that cannot be
+/// placed must not hide a reply without one from the client's cap. `None` if only earlier text can
+/// decide.
+pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
+    let lines: Vec<&str> = tail.lines().collect();
+    // The standard library searches for a short text many bytes at a time, for a long one byte by
+    // byte.
+    let short = marker.get(..SHORT).unwrap_or(marker);
+    let is_marked = |line: &str| line.contains(short) && contains_number(line, marker);
+    let begin = lines.iter().rposition(|line| is_marked(line) || is_a_prompt(line));
+    let turn = match begin {
+        Some(begin) => &lines[begin + 1..],
+        None if cut => &lines[..],
+        None => return Some(false),
+    };
+    let mut blocks = turn.iter().filter_map(|line| of_assistant(line)).flatten();
+    let used = blocks.any(|block| block.kind == "tool_use");
+    (used || begin.is_some()).then_some(used)
+}
+
+/// Whether the line holds the number that `marker` ends with, and not only as the start of a longer
+/// number.
+fn contains_number(line: &str, marker: &str) -> bool {
+    let mut rest = line.split(marker).skip(1);
+    rest.any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+}
+
+/// How much of a marker is searched for first, in bytes.
+const SHORT: usize = 16;
+
+/// A line of the user's that does not answer a tool.
+fn is_a_prompt(line: &str) -> bool {
+    // Inside a text the quotes would be escaped. Tool output is most of a transcript and not worth
+    // parsing for this.
+    if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
+        return false;
+    }
+    let blocks = own_blocks("user", line);
+    blocks.is_some_and(|blocks| blocks.iter().all(|block| block.kind != "tool_result"))
+}
+
+/// The agent's final text: the last text block after the last line from the user's side. `None`
+/// while that text has not been written.
+pub fn final_text(tail: &str) -> Option<String> {
+    let mut text = None;
+    for line in tail.lines() {
+        if let Some(blocks) = of_assistant(line) {
+            let written = blocks.into_iter().filter(|block| block.kind != PLAIN);
+            text = written.filter_map(|block| block.text).next_back().or(text);
+        } else if line.contains("\"type\":\"user\"") {
+            text = None;
+        }
+    }
+    text
+}
+
+/// Whether a file beside a session's transcript is the transcript of one of its subagents.
+pub fn is_an_agents(name: &str) -> bool {
+    name.starts_with("agent-") && Path::new(name).extension().is_some_and(|end| end == "jsonl")
+}
+
+/// Whether the user interrupted the agent (Esc), and it has not worked since: the client's own
+/// mark, as a user's line that holds nothing else. The same words in a file or a tool's output do
+/// not count, nor does an answer that the client makes up.
+pub fn was_interrupted(tail: &str) -> bool {
+    tail.lines().fold(false, |is_marked, line| {
+        let has_worked = || !line.contains(MADE_UP) && of_assistant(line).is_some();
+        is_mark(line) || (is_marked && !has_worked())
+    })
+}
+
+fn is_mark(line: &str) -> bool {
+    if !line.contains(INTERRUPTED) {
+        return false;
+    }
+    let blocks = line_of("user", line).as_ref().and_then(blocks_of).unwrap_or_default();
+    let [Block { text: Some(text), .. }] = blocks.as_slice() else { return false };
+    text.trim().starts_with(INTERRUPTED)
+}
+
+/// The calls of tools that have no result yet, in their order.
+pub fn pending_calls(tail: &str) -> Vec<PendingCall> {
+    let mut pending: Vec<PendingCall> = Vec::new();
+    // Inside a text the quotes would be escaped.
+    let is_of_a_tool = |line: &&str| line.contains("\"tool_use") || line.contains("\"tool_result");
+    for line in tail.lines().filter(is_of_a_tool) {
+        let Ok(line) = serde_json::from_slice::<Value>(line.as_bytes()) else { continue };
+        for block in line.list("/message/content") {
+            match (block.word("/type"), block.owned("/name")) {
+                ("tool_use", Some(tool)) => {
+                    pending.push(PendingCall { id: block.word("/id").to_owned(), tool });
+                }
+                ("tool_result", _) => pending.retain(|it| !block.is("/tool_use_id", &it.id)),
+                _ => {}
+            }
+        }
+    }
+    pending
+}
+
+/// Whether the text holds the result of the call with that id.
+pub fn has_result(text: &str, call: &str) -> bool {
+    text.contains(&format!("\"tool_use_id\":\"{call}\""))
+}
+
+/// How the client's mark of an interruption begins; "]" or " for tool use]" follows.
+const INTERRUPTED: &str = "[Request interrupted by user";
+/// How the client names the model of an answer that it made up.
+const MADE_UP: &str = r#""model":"<synthetic>""#;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(rename = "isSidechain")]
+    is_sidechain: Option<bool>,
+    #[serde(default)]
+    timestamp: Value,
+    #[serde(borrow)]
+    message: Said<'a>,
+}
+
+#[derive(Deserialize)]
+struct Said<'a> {
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    model: Value,
+    #[serde(default)]
+    usage: Value,
+    /// A text or the blocks of the message, of which only a part is kept: a line may hold very many
+    /// values, and in memory each is many times as large as its text.
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    text: Option<String>,
+}
+
+fn line_of<'line>(kind: &str, line: &'line str) -> Option<Line<'line>> {
+    serde_json::from_slice(line.as_bytes()).ok().filter(|line: &Line<'_>| line.kind == kind)
+}
+
+/// The kind of a content that is one text, which the client writes only for the user.
+const PLAIN: &str = "plain";
+
+/// The blocks of a line; a text alone is one block.
+fn blocks_of<'line>(line: &Line<'line>) -> Option<Vec<Block<'line>>> {
+    let content = line.message.content?.get().as_bytes();
+    let text = || Some(Block { kind: PLAIN.into(), text: serde_json::from_slice(content).ok()? });
+    serde_json::from_slice(content).ok().or_else(|| Some(vec![text()?]))
+}
+
+/// The blocks of a line of this kind; `None` for every other line, and for a subagent's.
+fn own_blocks<'line>(kind: &str, line: &'line str) -> Option<Vec<Block<'line>>> {
+    line_of(kind, line).filter(|line| line.is_sidechain != Some(true)).as_ref().and_then(blocks_of)
+}
+
+fn of_assistant(line: &str) -> Option<Vec<Block<'_>>> {
+    if may_be_a_models(line) { own_blocks("assistant", line) } else { None }
+}
+
+/// A cheap test: whether a line, or the beginning of one, can be a model's.
+pub fn may_be_a_models(line: &str) -> bool {
+    line.contains("\"assistant\"")
+}
+
+/// The longest id or model kept, in characters.
+const NAME_CHARS: usize = 80;
+
+/// The model's message a line reports, with what it used, and when it was written; `None` for every
+/// other line. The client writes one line for each block of a message, each with the message's id
+/// and its usage.
+pub fn parse_message(line: &str) -> Option<DatedMessage> {
+    if !may_be_a_models(line) {
+        return None;
+    }
+    let Line { timestamp, message, .. } = line_of("assistant", line)?;
+    let Said { id: Value::String(id), model: Value::String(model), usage, .. } = message else {
+        return None;
+    };
+    // The one-hour part never exceeds what was written in all.
+    let written = usage.count("/cache_creation_input_tokens");
+    let hour = usage.count("/cache_creation/ephemeral_1h_input_tokens").min(written);
+    let tokens = Tokens {
+        input: usage.count("/input_tokens"),
+        cache_write: written - hour,
+        cache_write_hour: hour,
+        cache_read: usage.count("/cache_read_input_tokens"),
+        output: usage.count("/output_tokens"),
+    };
+    let mut message = Message {
+        id: start(&id, NAME_CHARS).to_owned(),
+        model: start(&model, NAME_CHARS).to_owned(),
+        tokens,
+        web_searches: usage.count("/server_tool_use/web_search_requests"),
+        is_fast: usage.is("/speed", "fast"),
+        in_the_us: usage.is("/inference_geo", "us"),
+        cost: None,
+    };
+    message.cost = message_cost(&message);
+    let used = message.tokens.total() > 0 || message.web_searches > 0;
+    let at = timestamp.as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+    used.then(|| (message, at.map(|at| at.to_utc())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMPT: &str =
+        r#"{"type":"attachment","content":"crew loop k3v9abcd: iteration 2 of 5.\nGo"}"#;
+    const LATER: &str =
+        r#"{"type":"attachment","content":"crew loop k3v9abcd: iteration 20 of 50.\nGo"}"#;
+    const TOOL: &str =
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash"}]}}"#;
+    const TEXT: &str =
+        r#"{"type":"assistant","message":{"content":[{"type":"text","text":"hm"}]}}"#;
+    const ASKED: &str = r#"{"type":"user","message":{"content":"how far are you?"}}"#;
+    const QUOTING: &str = r#"{"type":"user","message":{"content":"what is a \"tool_result\"?"}}"#;
+    const RESULT: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result"}]}}"#;
+    const SIDE: &str =
+        r#"{"type":"assistant","isSidechain":true,"message":{"content":[{"type":"tool_use"}]}}"#;
+    const ODD: &str = r#"{"type":"assistant","timestamp":1,"message":{"id":2,"model":[],"content":[{"type":"tool_use"}]}}"#;
+
+    #[test]
+    fn only_a_tool_used_after_this_iterations_prompt_counts() {
+        let marker = "crew loop k3v9abcd: iteration 2";
+        let table = [
+            (vec![PROMPT, TOOL, RESULT, TEXT], false, Some(true)),
+            (vec![TOOL, RESULT, PROMPT, TEXT], false, Some(false)),
+            (vec![LATER, TOOL, RESULT, TEXT], false, Some(false)),
+            (vec![PROMPT, SIDE, TEXT], false, Some(false)),
+            (vec![TOOL, RESULT, TEXT], false, Some(false)),
+            (vec![TOOL, RESULT, TEXT], true, Some(true)),
+            (vec![TOOL, RESULT, ASKED, TEXT], true, Some(false)),
+            (vec![TOOL, RESULT, QUOTING, TEXT], true, Some(false)),
+            (vec![PROMPT, TEXT, ASKED, TOOL, RESULT, TEXT], false, Some(true)),
+            (vec![PROMPT, ODD, TEXT], false, Some(true)),
+            (vec!["junk", "{\"type\":\"assistant\"}"], true, None),
+        ];
+        for (lines, cut, expected) in table {
+            assert_eq!(used_a_tool(&lines.join("\n"), marker, cut), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_clients_own_mark_is_an_interruption() {
+        let mark = r#"{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+        let in_tool =
+            r#"{"type":"user","message":{"content":"[Request interrupted by user for tool use]"}}"#;
+        let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"[Request interrupted by user]"}]}}"#;
+        let told = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+        let made_up = TEXT.replace("\"content\"", "\"model\":\"<synthetic>\",\"content\"");
+        let aside = mark.replace("\"message\"", "\"isSidechain\":true,\"message\"");
+        assert!(was_interrupted(mark) && was_interrupted(in_tool) && was_interrupted(&aside));
+        assert!(was_interrupted(&format!("{TEXT}\n{mark}\n{ASKED}\n{made_up}\n{SIDE}")));
+        assert!(!was_interrupted(&format!("{mark}\n{ASKED}\n{TEXT}")));
+        assert!(!was_interrupted(result) && !was_interrupted(told) && !was_interrupted(TEXT));
+    }
+
+    #[test]
+    fn the_call_that_waits_is_the_newest_without_a_result() {
+        let call = |id: &str, name: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"{name}"}}]}}}}"#
+            )
+        };
+        let result = |id: &str| {
+            format!(
+                r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}"}}]}}}}"#
+            )
+        };
+        let text = TEXT.to_owned();
+        let table = [
+            (vec![call("1", "Read"), result("1"), call("2", "Bash"), text.clone()], vec!["Bash"]),
+            (vec![call("1", "Read"), call("2", "Bash"), result("2")], vec!["Read"]),
+            (vec![call("1", "Edit"), call("2", "Bash")], vec!["Edit", "Bash"]),
+            (vec![call("1", "Read"), result("1"), text], vec![]),
+            (vec!["{\"tool_use".to_owned()], vec![]),
+        ];
+        for (lines, expected) in table {
+            let pending = pending_calls(&lines.join("\n"));
+            let tools: Vec<&str> = pending.iter().map(|it| it.tool.as_str()).collect();
+            assert_eq!(tools, expected, "{lines:?}");
+        }
+        assert!(has_result(&result("toolu_1"), "toolu_1"));
+        assert!(!has_result(&result("toolu_11"), "toolu_1") && !has_result(TEXT, ""));
+    }
+
+    #[test]
+    fn the_final_text_is_never_an_older_turns() {
+        let table = [
+            (vec![PROMPT, TOOL, RESULT, TEXT], Some("hm")),
+            (vec![TEXT, RESULT], None),
+            (vec![TEXT, RESULT, TOOL], None),
+            (vec!["{", TEXT, "{\"type\":\"system\"}"], Some("hm")),
+            (vec![TEXT, r#"{"type":"assistant","message":{"content":"plain"}}"#], Some("hm")),
+        ];
+        for (lines, expected) in table {
+            assert_eq!(final_text(&lines.join("\n")).as_deref(), expected, "{lines:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod usage_tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn line(usage: &Value) -> String {
+        json!({
+            "type": "assistant", "timestamp": "2026-11-22T00:05:17.250Z", "isSidechain": false,
+            "message": {"id": "msg_1", "model": "claude-opus-5-5", "role": "assistant",
+                "content": [{"type": "text", "text": "a \"quoted\" word"}], "usage": usage},
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn a_models_line_tells_what_its_message_used_and_every_other_line_nothing() {
+        let (told, at) = parse_message(&line(&json!({
+            "input_tokens": 1, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300,
+            "output_tokens": 4000, "cache_creation": {"ephemeral_1h_input_tokens": 5,
+            "ephemeral_5m_input_tokens": 15}, "server_tool_use": {"web_search_requests": 2},
+            "inference_geo": "us", "speed": "fast", "iterations": [], "service_tier": null,
+        })))
+        .unwrap();
+        let tokens = Tokens {
+            input: 1,
+            cache_write: 15,
+            cache_write_hour: 5,
+            cache_read: 300,
+            output: 4000,
+        };
+        let expected = Message {
+            id: "msg_1".to_owned(),
+            model: "claude-opus-5-5".to_owned(),
+            tokens,
+            web_searches: 2,
+            is_fast: true,
+            in_the_us: true,
+            cost: told.cost,
+        };
+        assert_eq!(told, expected);
+        assert_eq!(at.unwrap().timestamp_millis(), 1_795_305_917_250);
+        let others = [
+            String::new(),
+            "{".to_owned(),
+            r#"{"type":"user","message":{"content":"\"assistant\""}}"#.to_owned(),
+            r#"{"type":"assistant","message":{"content":[]}}"#.to_owned(),
+            line(&json!({"input_tokens": 0, "output_tokens": 0})),
+            line(&json!({"input_tokens": -5, "output_tokens": null})),
+            line(&json!({"input_tokens": "many"})),
+            line(&json!([])),
+        ];
+        for other in others {
+            assert_eq!(parse_message(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_for_an_hour_is_a_part_of_what_is_written() {
+        let table = [
+            (json!({"cache_creation_input_tokens": 10}), (10, 0)),
+            (json!({"cache_creation_input_tokens": 10, "cache_creation": null}), (10, 0)),
+            (
+                json!({"cache_creation_input_tokens": 10,
+                    "cache_creation": {"ephemeral_1h_input_tokens": 30}}),
+                (0, 10),
+            ),
+            (json!({"input_tokens": 1e30, "cache_creation": {}}), (0, 0)),
+        ];
+        for (usage, expected) in table {
+            let tokens = parse_message(&line(&usage)).unwrap().0.tokens;
+            assert_eq!((tokens.cache_write, tokens.cache_write_hour), expected, "{usage}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The JSON of clients and agents: the payload that a client writes to a hook's stdin, and the
+//! events that an agent prints. Only what crew needs is read, field by field, so a field with a new
+//! shape elsewhere never loses the event. Unknown events and fields are not errors; a payload that
+//! is not a JSON object is.
+
+use regex::Captures;
+use serde_json::{Map, Value};
+
+use crate::parse::amounts::to_count;
+use crate::parse::patterns::HALF_CHARACTER;
+use engine::usage::Tokens;
+
+/// Reads a JSON object of a client or an agent. The client counts in UTF-16 and may cut a text in
+/// the middle of a character. JSON can hold the remaining half, but text cannot: it is replaced, so
+/// that the whole event is not lost for it.
+pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Value> {
+    let read = serde_json::from_slice(bytes);
+    if read.is_err()
+        && let Ok(text) = std::str::from_utf8(bytes)
+        && text.trim_start().starts_with('{')
+    {
+        let whole = HALF_CHARACTER.replace_all(text, |escape: &Captures<'_>| {
+            if escape.get(1).is_some() { "\\ufffd".to_owned() } else { escape[0].to_owned() }
+        });
+        return serde_json::from_slice(whole.as_bytes()).map(Value::Object);
+    }
+    read.map(Value::Object)
+}
+
+/// A session id names a file, so it may hold nothing that a path could.
+pub fn is_session_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=128).contains(&text.len()) && text.bytes().all(plain) && text != "null"
+}
+
+/// Reads a value by pointers, such as `/message/content`, without trust in its shape: a field of an
+/// unexpected type is absent, so a changed field of a later client does not lose the event.
+pub trait FieldsByPointer {
+    /// The value there.
+    fn at(&self, pointer: &str) -> Option<&Value>;
+
+    /// The text there.
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.at(pointer)?.as_str()
+    }
+
+    /// The same, as a text of its own.
+    fn owned(&self, pointer: &str) -> Option<String> {
+        self.text(pointer).map(str::to_owned)
+    }
+
+    /// The first of these texts that is there.
+    fn first(&self, pointers: &[&str]) -> Option<&str> {
+        pointers.iter().find_map(|pointer| self.text(pointer))
+    }
+
+    /// The truth value there.
+    fn flag(&self, pointer: &str) -> Option<bool> {
+        self.at(pointer)?.as_bool()
+    }
+
+    /// The number there.
+    fn number(&self, pointer: &str) -> Option<f64> {
+        self.at(pointer)?.as_f64()
+    }
+
+    /// The members of the object there.
+    fn members(&self, pointer: &str) -> Option<&Map<String, Value>> {
+        self.at(pointer)?.as_object()
+    }
+
+    /// The items of the list there; empty for anything else.
+    fn list(&self, pointer: &str) -> &[Value] {
+        self.at(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// The text there; empty where there is none.
+    fn word(&self, pointer: &str) -> &str {
+        self.text(pointer).unwrap_or_default()
+    }
+
+    /// Whether this text is there.
+    fn is(&self, pointer: &str, word: &str) -> bool {
+        self.text(pointer) == Some(word)
+    }
+
+    /// The number there as a count: without its fraction, never below zero.
+    fn count(&self, pointer: &str) -> u64 {
+        self.number(pointer).map_or(0, to_count)
+    }
+
+    /// The number there as the exit status of a command.
+    fn exit(&self, pointer: &str) -> Option<i64> {
+        self.number(pointer).and_then(|code| format!("{code:.0}").parse().ok())
+    }
+
+    /// The number there as the status of an HTTP answer.
+    fn status(&self, pointer: &str) -> Option<u16> {
+        self.number(pointer).and_then(|status| u16::try_from(to_count(status)).ok())
+    }
+
+    /// An amount of money of at least 0, as a number or as text.
+    fn dollars(&self, pointer: &str) -> Option<f64> {
+        let text = || self.text(pointer)?.trim().trim_start_matches('$').parse().ok();
+        let amount = self.number(pointer).or_else(text);
+        amount.filter(|amount| amount.is_finite() && *amount >= 0.0)
+    }
+
+    /// What was used, from pointers to the tokens of the input, of the cache read and written
+    /// (which the input includes) and of the output.
+    fn tokens(&self, [input, cache_read, cache_write, output]: [&str; 4]) -> Tokens {
+        let input = self.count(input);
+        let cache_read = self.count(cache_read).min(input);
+        let cache_write = self.count(cache_write).min(input - cache_read);
+        let input = input - cache_read - cache_write;
+        Tokens { input, cache_write, cache_read, output: self.count(output), ..Tokens::default() }
+    }
+}
+
+impl FieldsByPointer for Value {
+    fn at(&self, pointer: &str) -> Option<&Value> {
+        self.pointer(pointer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::clients::{Hook, HookEvent, Stopped};
+
+    fn parse(bytes: &[u8]) -> Result<Hook<'static>, String> {
+        Hook::parse(bytes, &|_| None)
+    }
+
+    #[test]
+    fn what_crew_needs_is_taken_and_a_field_of_another_shape_is_absent() {
+        let stop = parse(
+            br#"{"hook_event_name":"Stop","session_id":"a-1","cwd":"/repo","stop_hook_active":true,
+                 "prompt_id":7,"last_assistant_message":"done","background_tasks":"new shape"}"#,
+        )
+        .unwrap();
+        assert_eq!((&*stop.name, stop.session_id.as_deref()), ("Stop", Some("a-1")));
+        assert_eq!(stop.turn, None);
+        let last_message = Some("done".to_owned());
+        let stopped = Stopped { last_message, background: Vec::new() };
+        assert_eq!(stop.event, HookEvent::Stopped(stopped));
+    }
+
+    #[test]
+    fn a_session_id_that_could_name_another_file_is_no_session() {
+        for id in ["", "null", "../x", "a/b", "a b", &"x".repeat(129)] {
+            let payload = format!(r#"{{"hook_event_name":"Stop","session_id":"{id}"}}"#);
+            assert_eq!(parse(payload.as_bytes()).unwrap().session_id, None, "{id:?}");
+        }
+    }
+
+    #[test]
+    fn junk_is_one_line_that_says_what_is_wrong() {
+        for (junk, expected) in [
+            (&b"{"[..], "not a JSON object"),
+            (b"[1]", "not a JSON object"),
+            (b"{\"session_id\":\"a\"}", "no hook_event_name"),
+            (b"{\"hook_event_name\":\"St\xffop\"}", "not a JSON object"),
+        ] {
+            let complaint = parse(junk).unwrap_err();
+            assert!(complaint.contains(expected) && !complaint.contains('\n'), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn half_a_character_is_replaced_and_a_whole_one_kept() {
+        let table = [
+            (r"cut \ud83d", "cut \u{fffd}"),
+            (r"\uDE00 cut", "\u{fffd} cut"),
+            (r"\ud83d\ud83d\ude00", "\u{fffd}\u{1f600}"),
+            (r"\ud83d\n\\ud83d \u00e9\\", "\u{fffd}\n\\ud83d é\\"),
+        ];
+        for (escaped, expected) in table {
+            let payload = format!(r#"{{"prompt":"{escaped}"}}"#);
+            assert_eq!(object(&payload).text("/prompt"), Some(expected));
+        }
+    }
+
+    fn object(json: &str) -> Value {
+        parse_object(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_field_of_another_kind_is_absent() {
+        for value in ["null", "true", "{\"n\":[1]}", "[[],7,{}]", "-7", "1.5", "\"x\""] {
+            let event = object(&format!("{{\"new\":1, \"it\" : {value} }}"));
+            assert_eq!(event.text("/it").is_some(), value == "\"x\"", "{value}");
+            assert_eq!(event.is("/it", "x"), value == "\"x\"", "{value}");
+            assert_eq!(event.number("/it").is_some(), ["-7", "1.5"].contains(&value), "{value}");
+            assert_eq!(event.flag("/it"), (value == "true").then_some(true), "{value}");
+            assert_eq!(event.list("/it").is_empty(), !value.starts_with('['), "{value}");
+            assert_eq!(event.count("/it/n"), 0, "{value}");
+            assert_eq!(event.members("/it").is_some(), value.starts_with('{'), "{value}");
+        }
+        assert_eq!(object(" {\"n\":-7}").count("/n"), 0);
+        assert_eq!(object(r#"{"n":12.9}"#).count("/n"), 12);
+        assert_eq!(object(r#"{"n":1,"n":2}"#).count("/n"), 2);
+        let of = |json| (object(json).exit("/n"), object(json).status("/n"));
+        assert_eq!(of(r#"{"n":-1}"#), (Some(-1), Some(0)));
+        assert_eq!(of(r#"{"n":429}"#), (Some(429), Some(429)));
+        assert_eq!(of(r#"{"n":1e300}"#), (None, None));
+        assert_eq!(of(r#"{"n":"7"}"#), (None, None));
+    }
+
+    #[test]
+    fn half_a_character_costs_no_event_and_what_is_no_object_is_none() {
+        assert_eq!(object(r#"{"text":"a \ud800","flag":true}"#).flag("/flag"), Some(true));
+        for text in ["", "[]", "[{\"n\":1}]", "7", "{\"n\":1", "{} {}"] {
+            assert!(parse_object(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_payload_makes_a_reader_panic(bytes: Vec<u8>) {
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The seam for clients: what a client's hook reports, in crew's words, what crew answers, and what
+//! each client can do. **To add a client**, write a folder beside `claude` with a [`Client`] in it,
+//! and list it in [`ALL`]. All of this is pure: files and variables are passed in. It refuses to
+//! guess: a fact is a value of [`Client`], and what a client does not report is absent.
+//!
+//! A client also needs its hooks file, which lies where the client looks for it: for Claude Code it
+//! is `hooks/hooks.json`. It calls `crew hook` for each event, with the payload on standard input,
+//! and the client waits for the answer. Where a client can wake the agent ([`Client::wakes`]),
+//! the file also starts asynchronous processes, for which it does not wait: `crew hook --companion`
+//! beside each stop, and `crew hook` itself for a failed service and an idle session. What an
+//! asynchronous process prints is not shown, so after a failed service the client waits for
+//! `crew hook --companion` instead.
+
+pub mod claude;
+mod event;
+mod fields;
+#[cfg(any(test, feature = "fixture"))]
+#[path = "recorded/all_fixture.rs"]
+mod recorded;
+pub mod spelling;
+pub mod variables;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+pub use self::event::{
+    AskedQuestion, Hook, HookEvent, Output, Reply, StatusLineInput, Stopped, Task,
+};
+pub use self::fields::{FieldsByPointer, parse_object};
+use crate::parse::process_table::ProcessRow;
+use engine::record::{Owner, Queue};
+use engine::usage::Message;
+
+/// Every client. The first one takes what none of the others recognises as its own.
+pub static ALL: &[&Client] = &[
+    &claude::CLAUDE_CODE,
+    #[cfg(any(test, feature = "fixture"))]
+    &recorded::CODEX,
+    #[cfg(any(test, feature = "fixture"))]
+    &recorded::GEMINI,
+    #[cfg(any(test, feature = "fixture"))]
+    &recorded::QWEN,
+];
+
+/// The client of a loop.
+pub fn client_of(owner: &Owner) -> &'static Client {
+    let of = owner.client.as_deref();
+    ALL.iter().find(|client| Some(client.name) == of).unwrap_or(&ALL[0])
+}
+
+/// A variable's value; absent when unset or empty.
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// A client whose hooks crew answers, as tried. `None` and `false` mean that it cannot.
+#[derive(Debug)]
+pub struct Client {
+    /// Its name in records.
+    pub name: &'static str,
+    /// The program of its command line: a run that starts it shares the limits of its sessions.
+    pub program: &'static str,
+    /// What its users call it.
+    pub title: &'static str,
+    /// The prefix of a command's name. Without one no command reaches a hook, and crew takes its
+    /// orders from messages: `crew pause`.
+    pub commands: Option<&'static str>,
+    /// How often in a row the client's hooks may continue the agent.
+    pub cap: Option<Cap>,
+    /// Whether a process beside the session can start a turn. Without this no companion sleeps
+    /// there.
+    pub wakes: bool,
+    /// How long it waits when a session ends.
+    pub waits_at_the_end: Duration,
+    /// How its transcript is read for what no event reports, such as the usage.
+    pub transcript: Option<Transcript>,
+    /// The pointer to the field of the payload that stays the same from one prompt to the next.
+    pub turn: &'static str,
+    /// Whether a message typed while the agent works is reported with the turn it steers, so that
+    /// another turn shows the end of that one.
+    pub steers_within_the_turn: bool,
+    /// The variable with the client's own folder for the plugin. crew pins its home in that folder,
+    /// because a project's settings must not move it.
+    pub data: Option<&'static str>,
+    /// The variable with the folder the client was started in.
+    pub project: Option<&'static str>,
+    /// The variable with the folder of crew's plugin for it.
+    pub plugin: Option<&'static str>,
+    /// The tool with which the agent asks the user.
+    pub question_tool: Option<&'static str>,
+    /// The variable that everything started by the client's agent has: there crew
+    /// only narrows settings and limits.
+    pub mark: &'static str,
+    /// The variables the client sets for what it starts, in one text. No child of crew gets them.
+    pub own: &'static str,
+    /// The variables that differ between two hooks of one session although nobody changed them.
+    pub shifting: &'static [&'static str],
+    /// The files of a project that can set variables for its hooks.
+    pub settings: &'static [&'static str],
+    /// The variables that the text of such a file sets, each with its value.
+    pub set_by: fn(&str) -> Vec<(String, String)>,
+    /// Whether this client sent the payload, with these variables around the hook. A client inside
+    /// which it was started may have left its variables there, too. The first client is not asked.
+    pub sent: fn(payload: &Value, variable: EnvLookup<'_>) -> bool,
+    /// What happened, given the client's own name of the event.
+    pub read: fn(name: &str, payload: &Value) -> HookEvent,
+    /// The answer to the client's event `name`, in the client's format.
+    pub write: fn(name: &str, reply: &Reply) -> Output,
+    /// Adds a notice to an answer, as the codes that the user's terminal takes, if the client
+    /// passes them on.
+    pub notify: fn(output: &mut Output, codes: String),
+    /// Whether a process above the hook's is the client itself.
+    pub is_owner: fn(hook: &ProcessRow, above: &ProcessRow) -> bool,
+    /// What the user should know of a session in which a loop begins: that it cannot edit, or will
+    /// stop at dialogs.
+    pub caution: fn(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str>,
+    /// Whether a person is at the client, so that a hook may wait beside the session.
+    pub is_attended: fn(variable: EnvLookup<'_>) -> bool,
+}
+
+/// A message, and when it was written.
+pub type DatedMessage = (Message, Option<DateTime<Utc>>);
+
+/// A call of a tool that has no result yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingCall {
+    pub id: String,
+    /// The tool, by the client's name.
+    pub tool: String,
+}
+
+/// How a client's transcript is read: line by line, or from its end, the `tail`.
+#[derive(Debug)]
+pub struct Transcript {
+    /// The agent's final text.
+    pub final_text: fn(tail: &str) -> Option<String>,
+    /// Whether the agent used a tool since the line with `marker`, or since the user's last prompt.
+    /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
+    /// can decide.
+    pub used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
+    /// The calls that have no result yet, the first one first: it is the one that waits, because
+    /// calls of one message run in order.
+    pub pending_calls: fn(tail: &str) -> Vec<PendingCall>,
+    /// Whether `text` holds the result of the call with that id.
+    pub has_result: fn(text: &str, call: &str) -> bool,
+    /// Whether the user interrupted the agent.
+    pub interrupted: fn(tail: &str) -> bool,
+    /// The model's message that a line reports.
+    pub message: fn(line: &str) -> Option<DatedMessage>,
+    /// Whether a line that is too long to read may hold such a message.
+    pub may_hold_a_message: fn(line: &str) -> bool,
+    /// The folder with the transcripts of a session's subagents.
+    pub agents: fn(transcript: &Path) -> PathBuf,
+    /// Whether a file of this name in that folder is such a transcript.
+    pub is_an_agents: fn(name: &str) -> bool,
+    /// Updates the client's queue with a line.
+    pub follow: fn(queue: &mut Queue, line: &str, session_id: &str),
+    /// The name of the crew command that a queued text is, if crew obeys it before it is delivered,
+    /// and the raw text after it.
+    pub queued: fn(&str) -> Option<(&str, &str)>,
+}
+
+/// The client's limit on hooks in a row that continue the agent without a tool call of it.
+#[derive(Debug)]
+pub struct Cap {
+    /// How many hooks in a row may continue the agent, unless the variable says otherwise.
+    pub usual: i64,
+    /// The variable that sets another limit; 0 in it means no limit.
+    pub variable: Option<&'static str>,
+}

@@ -1,0 +1,77 @@
+//! Gemini 0.61.0: its own events and answers, and a last message that grows from stop to stop.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::clients::{Client, FieldsByPointer, HookEvent, Output, Reply, Stopped, recorded};
+use engine::text::clean;
+
+/// The client.
+pub static GEMINI: Client = Client {
+    name: "gemini",
+    program: "gemini",
+    title: "Gemini CLI",
+    commands: None,
+    // The client honoured 130 of 130 with different answers; after some ten equal ones it makes no
+    // more turns.
+    cap: None,
+    wakes: false,
+    waits_at_the_end: Duration::ZERO,
+    transcript: None,
+    // The user's prompt itself; crew's reasons do not replace it.
+    turn: "/prompt",
+    steers_within_the_turn: false,
+    data: None,
+    project: Some("GEMINI_PROJECT_DIR"),
+    plugin: None,
+    question_tool: None,
+    mark: "GEMINI_SESSION_ID",
+    own: "GEMINI_CWD GEMINI_PLANS_DIR GEMINI_PROJECT_DIR GEMINI_SESSION_ID",
+    shifting: &[],
+    settings: &[],
+    set_by: |_| Vec::new(),
+    sent: |_, variable| variable("GEMINI_SESSION_ID").is_some(),
+    read,
+    write,
+    notify: |_, _| {},
+    // Which session a hook's process has was not recorded: the test's parent process stands for the
+    // client.
+    is_owner: |_, _| true,
+    caution: |_, _| None,
+    is_attended: |_| false,
+};
+
+fn read(name: &str, payload: &Value) -> HookEvent {
+    match name {
+        "AfterAgent" => HookEvent::Stopped(Stopped {
+            last_message: payload.owned("/prompt_response"),
+            background: Vec::new(),
+        }),
+        "BeforeAgent" => recorded::message(payload.word("/prompt")),
+        "SessionStart" => HookEvent::SessionBegan { compacted: false },
+        "SessionEnd" => HookEvent::SessionEnded {
+            why: payload.owned("/reason").unwrap_or_else(|| "other".to_owned()),
+        },
+        _ => HookEvent::NotOurs,
+    }
+}
+
+fn write(name: &str, reply: &Reply) -> Output {
+    let out = match reply {
+        Reply::Nothing | Reply::Wake(_) => return Output::default(),
+        Reply::GoOn { prompt, line, .. } if name == "AfterAgent" => {
+            json!({ "decision": "deny", "reason": prompt, "systemMessage": clean(line) })
+        }
+        Reply::GoOn { prompt, line, .. } => json!({
+            "systemMessage": clean(line),
+            "hookSpecificOutput": { "hookEventName": name, "additionalContext": prompt },
+        }),
+        Reply::Instead(text) | Reply::Obeyed(text) => {
+            json!({ "decision": "deny", "reason": clean(text) })
+        }
+        Reply::Decide(text) => panic!("this client asks through no hook: {text}"),
+        Reply::Say(text) => json!({ "systemMessage": clean(text) }),
+    };
+    Output { out: Some(out), ..Output::default() }
+}

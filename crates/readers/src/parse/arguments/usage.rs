@@ -1,0 +1,165 @@
+//! Errors in what was typed, in one shape: the fault, then the way out as a hint. What was typed is
+//! repeated shortened and without control characters. For a command that crew does not have they
+//! name the one that was probably meant; it is never run, because some commands act.
+
+use std::borrow::Cow;
+use std::error::Error as _;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::options::{RUN, find_option};
+use crate::parse::spelling::shorten_text;
+use engine::doctor::shell_word;
+
+/// Why the words cannot be obeyed, and what to type instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}\nhint: {way_out}")]
+pub struct UsageError {
+    fault: String,
+    way_out: String,
+}
+
+impl UsageError {
+    /// Both are lowercase fragments without a full stop.
+    pub fn new(fault: impl Into<String>, way_out: impl Into<String>) -> Self {
+        Self { fault: fault.into(), way_out: way_out.into() }
+    }
+
+    /// A text of one line in which ": " parts the two.
+    pub fn of_line(line: &str) -> Self {
+        let (fault, way_out) = line.split_once(": ").unwrap_or((line, "crew --help"));
+        Self::new(fault, way_out)
+    }
+
+    /// One word that does not name a procedure: too likely a typing error to be a task.
+    pub fn no_procedure(word: &str, meant: Option<&str>) -> Self {
+        let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
+        Self::new(
+            format!("there is no procedure `{}`{meant}", shorten_text(word)),
+            "crew run --list names them; a task needs at least two words",
+        )
+    }
+
+    /// The error of clap. `help` names the page to read where nothing better can be said.
+    pub fn from_clap(error: &clap::Error, help: &str) -> Self {
+        let typed = |kind| error.get(kind).map(render_context).unwrap_or_default();
+        let [argument, value] = [ContextKind::InvalidArg, ContextKind::InvalidValue]
+            .map(|kind| shorten_text(&typed(kind)));
+        let is_of_run = find_option(&RUN, &argument).is_some();
+        let fault = match error.kind() {
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
+                format!("`{argument}` needs a value")
+            }
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+                format!("invalid value `{value}` for `{argument}`")
+            }
+            ErrorKind::TooManyValues if argument.starts_with('-') => {
+                format!("`{argument}` takes no value, but `{value}` follows it")
+            }
+            ErrorKind::TooManyValues => format!("unexpected word `{value}`"),
+            ErrorKind::UnknownArgument if is_of_run => {
+                format!("`{argument}` is an option of crew run")
+            }
+            ErrorKind::UnknownArgument if argument.starts_with('-') => {
+                format!("unknown option `{argument}`")
+            }
+            ErrorKind::UnknownArgument => format!("unexpected word `{argument}`"),
+            ErrorKind::MissingRequiredArgument => match argument.rsplit_once(", ") {
+                Some((others, last)) => format!("`{others}` and `{last}` are missing"),
+                None => format!("`{argument}` is missing"),
+            },
+            ErrorKind::ArgumentConflict => match typed(ContextKind::PriorArg) {
+                prior if prior == argument => format!("`{argument}` is given twice"),
+                prior => format!("`{argument}` cannot be used with `{prior}`"),
+            },
+            _ => first_part(error),
+        };
+        let [listed, meant] = [ContextKind::ValidValue, ContextKind::SuggestedArg].map(typed);
+        let is_conflict = error.kind() == ErrorKind::ArgumentConflict;
+        let way_out = match error.source() {
+            Some(expected) => expected.to_string(),
+            None if !listed.is_empty() => format!("it can be {listed}"),
+            None if !meant.is_empty() && !is_of_run => format!("did you mean {meant}?"),
+            None if is_conflict && fault.contains(" with ") => "give one of the two".to_owned(),
+            None => help.to_owned(),
+        };
+        Self::new(fault, way_out)
+    }
+}
+
+fn render_context(value: &ContextValue) -> String {
+    match value {
+        ContextValue::String(word) => word.clone(),
+        ContextValue::Strings(words) => words.join(", "),
+        _ => String::new(),
+    }
+}
+
+/// clap's own words, without its summary of the usage.
+fn first_part(error: &clap::Error) -> String {
+    let page = error.render().to_string();
+    let part = page.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = part.split_whitespace().skip_while(|word| *word == "error:").collect();
+    words.join(" ")
+}
+
+/// Words of other tools, with the commands of crew that do the same.
+const OTHER_WORDS: &str = include_str!("other_words.txt");
+
+/// Words for what crew does not do, although clap finds commands that are spelt alike.
+const NOT_OFFERED: [&str; 2] = ["update", "upgrade"];
+
+/// The error for a command that does not exist, if that is what clap reports. A lone word may be
+/// one of crew's `procedures`; several words are rather a task than a misspelt command.
+pub fn unknown_command(
+    error: &clap::Error,
+    words: &[OsString],
+    procedures: &[&str],
+) -> Option<UsageError> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let words: Vec<_> = words.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+    if word.contains(char::is_whitespace) {
+        let fault = format!("`{}` is a task, not a command", shorten_text(word));
+        return Some(UsageError::new(fault, format!("crew run {}", shell_line(&words))));
+    }
+    let path = if words[0] == "fleet" && word != "fleet" { "fleet " } else { "" };
+    let hint = match (probably_meant(error, path, word), words.as_slice()) {
+        (_, [start, task @ ..]) if ["start", "loop"].contains(&&**start) => {
+            let task = if task.is_empty() { "\"TASK\"".to_owned() } else { shell_line(task) };
+            format!("crew run {task}; in Claude Code: /crew:loop \"TASK\"")
+        }
+        (_, [name]) if procedures.contains(&&**name) => {
+            format!("crew run {name} runs that procedure")
+        }
+        (Some(meant), _) => format!("did you mean {meant}? crew {path}--help names all"),
+        (None, [_, next, ..]) if path.is_empty() && !next.starts_with('-') => {
+            let task = shell_line(&words);
+            format!("crew run {task}, if it is a task; crew --help names the commands")
+        }
+        (None, _) => format!("crew {path}--help names the commands"),
+    };
+    Some(UsageError::new(format!("there is no command `{path}{}`", shorten_text(word)), hint))
+}
+
+/// The command that was probably meant: one that does the same, or one spelt alike.
+fn probably_meant(error: &clap::Error, path: &str, word: &str) -> Option<String> {
+    let typed = format!("{path}{word}");
+    let mut others = OTHER_WORDS.lines().filter_map(|row| row.split_once(" = "));
+    if let Some((_, meant)) = others.find(|(words, _)| words.split(", ").any(|it| it == typed)) {
+        return Some(meant.to_owned());
+    }
+    match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) if !NOT_OFFERED.contains(&word) => {
+            names.last().map(|name| format!("crew {path}{name}"))
+        }
+        _ => None,
+    }
+}
+
+/// Words as they are typed in a shell.
+fn shell_line(words: &[Cow<'_, str>]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+}

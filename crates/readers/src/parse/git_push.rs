@@ -1,0 +1,514 @@
+//! Reads what `git push --porcelain` printed, mixed with messages of the remote and the transport:
+//! the result for the branch, or why the push failed. Where git has no code, its wording decides
+//! (`LC_ALL=C`).
+
+use super::git::{find_error, is_id, parse_objects, strip_severity};
+use engine::git::{GitTrouble, RemoteRef};
+use engine::text::start;
+
+/// The most characters of a cause that are kept.
+const CAUSE_CHARS: usize = 300;
+
+/// Whether the remote already had everything; `None` if no line mentions a branch.
+pub fn was_up_to_date(text: &str) -> Option<bool> {
+    let line = text.lines().find(|line| line.contains("\trefs/heads/"))?;
+    Some(line.starts_with('='))
+}
+
+/// The submodules that have a commit which is pushed as theirs and is on no remote, by path.
+pub fn submodules_on_no_remote(text: &str) -> Vec<String> {
+    let heading = |line: &&str| !line.starts_with("The following submodule paths contain changes");
+    let mut lines = text.lines().skip_while(heading);
+    let paths = lines.by_ref().skip(1).map_while(|line| match line {
+        "not be found on any remote:" => Some(None),
+        line => Some(Some(line.strip_prefix("  ")?.to_owned())),
+    });
+    paths.flatten().collect()
+}
+
+/// A file of git LFS as its pointer says: the hash of its content, and its size.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LfsFile {
+    pub id: String,
+    pub bytes: u64,
+}
+
+/// The files of git LFS whose pointers are among what `git cat-file --batch` printed.
+pub fn lfs_pointers(batch: &[u8]) -> Vec<LfsFile> {
+    let pointed = |(kind, content): (String, &[u8])| {
+        let pointer = str::from_utf8(content).ok().filter(|_| kind == "blob")?;
+        let mut lines =
+            pointer.strip_prefix("version https://git-lfs.github.com/spec/v1\n")?.lines();
+        // Lines of extensions may come first.
+        let id = lines.find_map(|line| line.strip_prefix("oid sha256:"))?;
+        let bytes = lines.find_map(|line| line.strip_prefix("size "))?.parse().ok()?;
+        is_id(id).then(|| LfsFile { id: id.to_owned(), bytes })
+    };
+    let mut files: Vec<LfsFile> =
+        parse_objects(batch).into_iter().flatten().filter_map(pointed).collect();
+    files.sort_unstable();
+    files.dedup();
+    files
+}
+
+/// Why a push or a fetch failed, and the message about it. Of refs that were refused only because
+/// another one was, nothing can be learned.
+pub fn classify_failure(text: &str) -> (GitTrouble, String) {
+    let follows = |line: &&str| line.starts_with("!\t") && line.contains("(atomic push fail");
+    let lines: Vec<&str> = text.lines().filter(|line| !follows(line)).collect();
+    let text = lines.join("\n");
+    let (trouble, cause) = find_rejection(&text).unwrap_or_else(|| classify_transport(&text));
+    (trouble, start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
+}
+
+/// Git's own line about the branch: `!`, from and to, and `[rejected] (fetch first)`.
+fn find_rejection(text: &str) -> Option<(GitTrouble, String)> {
+    let line = text.lines().find(|line| line.starts_with("!\t"))?;
+    let summary = line.splitn(3, '\t').nth(2).unwrap_or_default();
+    let behind = ["(fetch first)", "(non-fast-forward)", "(stale info)", "but expected"];
+    if summary.starts_with("[remote rejected] (non-fast-forward)") {
+        let cause =
+            "the remote takes no rewritten branch: receive.denyNonFastForwards is set there";
+        return Some((GitTrouble::Rejected, cause.to_owned()));
+    }
+    if behind.iter().any(|words| summary.contains(words)) {
+        let cause = "the branch on the remote has commits that this one lacks".to_owned();
+        return Some((GitTrouble::NonFastForward, cause));
+    }
+    let said: Vec<&str> = text.lines().filter_map(of_the_remote).collect();
+    let denied = said.iter().find(|line| contains_any(line, DENIED));
+    let trouble = if denied.is_some() { GitTrouble::Auth } else { GitTrouble::Rejected };
+    let cause = match denied.or(said.first()) {
+        Some(said) => format!("{summary}: {said}"),
+        None => summary.to_owned(),
+    };
+    Some((trouble, cause))
+}
+
+/// A message of the remote's hooks and rules, without its error prefix.
+fn of_the_remote(line: &str) -> Option<&str> {
+    let said = strip_severity(line.strip_prefix("remote: ")?);
+    let is_counting = said.contains("objects:") || said.contains("deltas:");
+    (!said.is_empty() && !is_counting).then_some(said)
+}
+
+/// No line mentions a branch: the remote was not reached, or refused access.
+fn classify_transport(text: &str) -> (GitTrouble, String) {
+    if text.contains("does not support --atomic") {
+        let cause = "the remote does not take several refs in one atomic push: \
+                     receive.advertiseAtomic is off there, or its git is older than 2.4";
+        return (GitTrouble::Rejected, cause.to_owned());
+    }
+    let kinds: [(GitTrouble, &str); 3] = [
+        (GitTrouble::Auth, DENIED),
+        (GitTrouble::NoRemote, ABSENT),
+        (GitTrouble::Network, UNREACHED),
+    ];
+    for (trouble, words) in kinds {
+        if let Some(line) = text.lines().find(|line| contains_any(line, words)) {
+            return (trouble, strip_severity(line).to_owned());
+        }
+    }
+    (GitTrouble::Other, find_error(text))
+}
+
+/// In lower case: the user is unknown to the remote, or not allowed.
+const DENIED: &str = include_str!("git_words/denied.txt");
+
+/// Nothing exists at the address.
+const ABSENT: &str = include_str!("git_words/absent.txt");
+
+/// The connection failed, or the host is at fault or too busy: the words of git and of gh.
+pub(super) const UNREACHED: &str = include_str!("git_words/unreached.txt");
+
+pub(super) fn contains_any(line: &str, words: &str) -> bool {
+    let line = line.to_lowercase();
+    words.lines().any(|words| line.contains(words))
+}
+
+/// An address may contain a password: the user part of every address is left out.
+pub fn without_secrets(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        clean.push_str(before);
+        clean.push_str("://");
+        let host = after.find(['/', ' ', '\'', '"']).unwrap_or(after.len());
+        rest = after[..host].rfind('@').map_or(after, |at| &after[at + 1..]);
+    }
+    clean + rest
+}
+
+/// The longest message of a commit that is read, in bytes.
+pub const MESSAGE_BYTES: usize = 8 << 20;
+
+/// Whether git accepts this as the full name of a ref.
+pub fn is_ref_name(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("refs/") else { return false };
+    let is_part = |part: &str| {
+        let is_lock = part.strip_suffix(".lock").is_some();
+        !part.is_empty() && !part.starts_with('.') && !is_lock
+    };
+    let is_wrong = |mark: char| mark.is_ascii_control() || " ~^:?*[\\".contains(mark);
+    rest.split('/').all(is_part)
+        && !name.contains(is_wrong)
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.ends_with('.')
+}
+
+/// Reads `git ls-remote`: the refs that one of the patterns names, each a full name, or the
+/// beginning of one with `*` after it. git itself also finds them at the end of longer names.
+pub fn parse_refs(text: &str, patterns: &[&str]) -> Vec<RemoteRef> {
+    let is_named = |name: &str| {
+        let fits = |pattern: &&str| match pattern.split_once('*') {
+            Some((begins, ends)) => {
+                name.strip_prefix(begins).is_some_and(|rest| rest.ends_with(ends))
+            }
+            None => name == *pattern,
+        };
+        patterns.iter().any(fits)
+    };
+    let one = |line: &str| {
+        let (id, name) = line.split_once('\t')?;
+        let is_good = is_id(id) && is_ref_name(name) && is_named(name);
+        is_good.then(|| RemoteRef { name: name.to_owned(), id: id.to_owned() })
+    };
+    text.lines().filter_map(one).collect()
+}
+
+/// The message of each object of `git cat-file --batch`, in order; `None` for one that is missing,
+/// is not a commit or has a message longer than [`MESSAGE_BYTES`].
+pub fn parse_messages(output: &[u8]) -> Vec<Option<String>> {
+    let of = |(kind, content): (String, &[u8])| {
+        if kind == "commit" { commit_message(content) } else { None }
+    };
+    parse_objects(output).into_iter().map(|object| object.and_then(of)).collect()
+}
+
+/// The message of a commit, byte for byte: all that follows the first empty line.
+fn commit_message(commit: &[u8]) -> Option<String> {
+    let start = commit.windows(2).position(|two| two == b"\n\n")? + 2;
+    let message = &commit[start..];
+    (message.len() <= MESSAGE_BYTES).then(|| String::from_utf8_lossy(message).into_owned())
+}
+
+/// The summaries of the refs that were not moved.
+fn refused_summaries(push: &str) -> impl Iterator<Item = &str> {
+    let refused = push.lines().filter(|line| line.starts_with("!\t"));
+    refused.map(|line| line.splitn(3, '\t').nth(2).unwrap_or_default())
+}
+
+/// Whether a ref was found elsewhere than expected when the push began.
+pub fn is_stale(push: &str) -> bool {
+    refused_summaries(push).any(|summary| summary.starts_with("[rejected] (stale info)"))
+}
+
+/// Whether the remote was reached and did not take a ref.
+pub fn is_rejected(push: &str) -> bool {
+    refused_summaries(push).any(|summary| summary.starts_with("[remote rejected]"))
+}
+
+/// Whether the remote failed to lock a ref or to move several at once, as it does while somebody
+/// else moves one of them.
+pub fn is_contended(push: &str) -> bool {
+    let words = ["cannot lock ref", "failed to update ref", "failed to lock", "transaction"];
+    is_rejected(push) && words.iter().any(|words| push.contains(words))
+}
+
+/// Whether a fetch failed because a ref, or an object that was named as known, is gone.
+pub fn is_gone(fetch: &str) -> bool {
+    fetch.contains("couldn't find remote ref") || fetch.contains("does not exist")
+}
+
+/// Whether a fetch failed because of what another process does here at this moment: it moves the
+/// ref that was to be moved, or makes a working tree, whose head names no commit at first.
+pub fn is_disturbed(fetch: &str) -> bool {
+    let words = ["cannot lock ref", "unable to update local ref", "bad object worktrees/"];
+    words.iter().any(|words| fetch.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Output of git 2.47 and OpenSSH 9.2, and the wording of hosts from their own pages.
+    const TABLE: &[(&str, GitTrouble, &str)] = &[
+        (
+            "error: failed to push some refs to 'file:///r.git'\nhint: Updates were rejected because the remote contains work that you do not\nTo file:///r.git\n!\trefs/heads/main:refs/heads/main\t[rejected] (fetch first)\nDone\n",
+            GitTrouble::NonFastForward,
+            "the branch on the remote has commits that this one lacks",
+        ),
+        (
+            "To file:///r.git\n!\trefs/heads/main:refs/heads/main\t[rejected] (non-fast-forward)\nDone\n",
+            GitTrouble::NonFastForward,
+            "the branch on the remote has commits that this one lacks",
+        ),
+        (
+            "remote: error: denying non-fast-forward refs/heads/a (you should pull first)        \nTo file:///r.git\n!\trefs/heads/a:refs/heads/a\t[remote rejected] (non-fast-forward)\nDone\n",
+            GitTrouble::Rejected,
+            "the remote takes no rewritten branch: receive.denyNonFastForwards is set there",
+        ),
+        (
+            "remote: Resolving deltas: 100% (1/1), done.        \nremote: error: GH006: Protected branch update failed for refs/heads/main.        \nremote: error: Changes must be made through a pull request.        \nTo https://host/r.git\n!\trefs/heads/main:refs/heads/main\t[remote rejected] (protected branch hook declined)\nDone\n",
+            GitTrouble::Rejected,
+            "[remote rejected] (protected branch hook declined): GH006: Protected branch update failed for refs/heads/main.",
+        ),
+        (
+            "remote: GitLab: You are not allowed to push code to protected branches on this project.        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (pre-receive hook declined)\nDone\n",
+            GitTrouble::Auth,
+            "[remote rejected] (pre-receive hook declined): GitLab: You are not allowed to push code to protected branches on this project.",
+        ),
+        (
+            "remote: error: refusing to update checked out branch: refs/heads/main        \nremote: is denied, because it will make the index and work tree inconsistent        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (branch is currently checked out)\nDone\n",
+            GitTrouble::Rejected,
+            "[remote rejected] (branch is currently checked out): refusing to update checked out branch: refs/heads/main",
+        ),
+        (
+            "remote: error: GH008: Your push referenced at least 1 unknown Git LFS object:        \nremote:     0c3f        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (pre-receive hook declined)\nDone\n",
+            GitTrouble::Rejected,
+            "[remote rejected] (pre-receive hook declined): GH008: Your push referenced at least 1 unknown Git LFS object:",
+        ),
+        (
+            "git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
+            GitTrouble::Auth,
+            "git@host: Permission denied (publickey).",
+        ),
+        (
+            "Host key verification failed.\nfatal: Could not read from remote repository.\n",
+            GitTrouble::Auth,
+            "Host key verification failed.",
+        ),
+        (
+            "fatal: Authentication failed for 'http://u:secret@127.0.0.1:20401/x.git/'\n",
+            GitTrouble::Auth,
+            "Authentication failed for 'http://127.0.0.1:20401/x.git/'",
+        ),
+        (
+            "fatal: could not read Username for 'http://127.0.0.1:20501': terminal prompts disabled\n",
+            GitTrouble::Auth,
+            "could not read Username for 'http://127.0.0.1:20501': terminal prompts disabled",
+        ),
+        (
+            "remote: Permission to o/r.git denied to u.\nfatal: unable to access 'https://host/o/r.git/': The requested URL returned error: 403\n",
+            GitTrouble::Auth,
+            "Permission to o/r.git denied to u.",
+        ),
+        (
+            "fatal: '/nonexist/x.git' does not appear to be a git repository\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
+            GitTrouble::NoRemote,
+            "'/nonexist/x.git' does not appear to be a git repository",
+        ),
+        (
+            "ERROR: Repository not found.\nfatal: Could not read from remote repository.\n",
+            GitTrouble::NoRemote,
+            "Repository not found.",
+        ),
+        (
+            "fatal: repository 'http://127.0.0.1:20404/x.git/' not found\n",
+            GitTrouble::NoRemote,
+            "repository 'http://127.0.0.1:20404/x.git/' not found",
+        ),
+        (
+            "fatal: unable to access 'http://127.0.0.1:1/x.git/': Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server\n",
+            GitTrouble::Network,
+            "unable to access 'http://127.0.0.1:1/x.git/': Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server",
+        ),
+        (
+            "ssh: Could not resolve hostname no.such.invalid: Name or service not known\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
+            GitTrouble::Network,
+            "ssh: Could not resolve hostname no.such.invalid: Name or service not known",
+        ),
+        (
+            "ssh: connect to host 127.0.0.1 port 1: Connection refused\nfatal: Could not read from remote repository.\n",
+            GitTrouble::Network,
+            "ssh: connect to host 127.0.0.1 port 1: Connection refused",
+        ),
+        (
+            "fatal: unable to access 'http://127.0.0.1:20500/x.git/': The requested URL returned error: 500\n",
+            GitTrouble::Network,
+            "unable to access 'http://127.0.0.1:20500/x.git/': The requested URL returned error: 500",
+        ),
+        (
+            "error: src refspec x does not match any\n",
+            GitTrouble::Other,
+            "src refspec x does not match any",
+        ),
+        ("", GitTrouble::Other, "git said nothing"),
+    ];
+
+    #[test]
+    fn each_failed_push_is_told_apart_by_what_git_printed() {
+        for (text, expected, cause) in TABLE {
+            assert_eq!(classify_failure(text), (*expected, (*cause).to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn submodules_that_must_be_pushed_first_are_named() {
+        let text = "The following submodule paths contain changes that can\n\
+            not be found on any remote:\n  lib\n  third party/x\n\nPlease try\n\n\
+            \tgit push --recurse-submodules=on-demand\n\nfatal: Aborting.\n";
+        assert_eq!(submodules_on_no_remote(text), ["lib", "third party/x"]);
+        assert_eq!(submodules_on_no_remote("Everything up-to-date\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_pointer_of_git_lfs_is_a_small_file_that_begins_as_one() {
+        let id = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
+        let version = "version https://git-lfs.github.com/spec/v1";
+        let object = |kind: &str, text: &str| format!("1 {kind} {}\n{text}\n", text.len());
+        let batch = [
+            object("commit", "a\n\nsubject\n"),
+            object("blob", &format!("{version}\noid sha256:{id}\nsize 12\n")),
+            object("blob", &format!("{version}\next-0-foo sha256:00\noid sha256:{id}\nsize 1\n")),
+            object("blob", &format!("quoted:\n{version}\noid sha256:{id}\nsize 12\n")),
+        ];
+        let file = |bytes| LfsFile { id: id.to_owned(), bytes };
+        assert_eq!(lfs_pointers(batch[..2].concat().as_bytes()), [file(12)]);
+        assert_eq!(lfs_pointers(batch[2].as_bytes()), [file(1)]);
+        assert_eq!(lfs_pointers(batch[3].as_bytes()), []);
+        assert_eq!(lfs_pointers(b"b3 blob 3\nabc\n"), []);
+        let without_size = object("blob", &format!("{version}\noid sha256:{id}\nsize -1\n"));
+        assert_eq!(lfs_pointers(without_size.as_bytes()), []);
+    }
+
+    #[test]
+    fn a_push_says_whether_anything_was_new() {
+        let table = [
+            ("To r\n*\trefs/heads/a:refs/heads/a\t[new branch]\nDone\n", Some(false)),
+            ("To r\n \trefs/heads/a:refs/heads/a\te5eb5da..8192e1a\nDone\n", Some(false)),
+            ("To r\n=\trefs/heads/a:refs/heads/a\t[up to date]\nDone\n", Some(true)),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(was_up_to_date(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_address_in_a_cause_holds_a_password() {
+        let table = [
+            ("to https://u:p@h/x and https://t@g/y", "to https://h/x and https://g/y"),
+            ("ssh://git@h:22/x@y", "ssh://h:22/x@y"),
+            ("no address", "no address"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(without_secrets(text), expected);
+        }
+    }
+}
+
+#[cfg(test)]
+mod git_refs_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ONE: &str = "1111111111111111111111111111111111111111";
+
+    /// Reads a list and shows the names.
+    fn names(text: &str, patterns: &[&str]) -> String {
+        let refs = parse_refs(text, patterns);
+        refs.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_list_has_the_refs_that_were_asked_for_and_no_other() {
+        let lines = ["refs/crew/a", "refs/crew/ab", "refs/crew/b/c", "refs/heads/refs/crew/a"];
+        let text = lines.map(|name| format!("{ONE}\t{name}\n")).concat();
+        let table: [(&[&str], &str); 6] = [
+            (&["refs/crew/a"], "refs/crew/a"),
+            (&["refs/crew/a*"], "refs/crew/a refs/crew/ab"),
+            (&["refs/crew/b/*", "refs/crew/a"], "refs/crew/a refs/crew/b/c"),
+            (&["refs/*"], "refs/crew/a refs/crew/ab refs/crew/b/c refs/heads/refs/crew/a"),
+            (&["crew/a"], ""),
+            (&[], ""),
+        ];
+        for (patterns, expected) in table {
+            assert_eq!(names(&text, patterns), expected, "{patterns:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_ref_is_left_out_of_a_list() {
+        let junk = [
+            format!("{ONE}\trefs/crew/a:refs/heads/main"),
+            format!("{ONE}\t+refs/crew/a"),
+            format!("{ONE}\tHEAD"),
+            format!("{ONE} refs/crew/a"),
+            "1111\trefs/crew/a".to_owned(),
+            "ref: refs/heads/main\tHEAD".to_owned(),
+            "warning: something\trefs/crew/a".to_owned(),
+        ];
+        for line in junk {
+            assert_eq!(names(&line, &["*"]), "", "{line}");
+        }
+    }
+
+    #[test]
+    fn each_object_gives_the_message_of_its_commit_or_none() {
+        let commit = "tree 1\nauthor a\n\nwords\n\nand \u{e9}\n";
+        let size = commit.len();
+        let text = format!(
+            "{ONE} commit {size}\n{commit}\n{ONE} missing\n{ONE} blob 3\na\n\n\n\
+             {ONE} commit 9\ntree 1\n\n\u{1}\n{ONE} commit 6\ntree 1\n{ONE} commit 90\ntree 1\n\nwo"
+        );
+        let expected = [Some("words\n\nand \u{e9}\n"), None, None, Some("\u{1}"), None];
+        assert_eq!(parse_messages(text.as_bytes()), expected.map(|it| it.map(str::to_owned)));
+        let long = format!("\n\n{}", "x".repeat(MESSAGE_BYTES));
+        for (more, is_read) in [("", true), ("x", false)] {
+            let text = format!("{ONE} commit {}\n{long}{more}\n", long.len() + more.len());
+            let read = parse_messages(text.as_bytes());
+            assert_eq!(read.iter().map(Option::is_some).collect::<Vec<_>>(), [is_read]);
+        }
+    }
+
+    #[test]
+    fn a_push_of_several_refs_is_sorted_by_what_git_printed() {
+        // Output of git 2.47, and the wording of JGit.
+        let stale = "error: atomic push failed for ref refs/crew/a. status: 7\n\
+                     fatal: the remote end hung up unexpectedly\nTo r\n\
+                     !\t1:refs/crew/a\t[rejected] (stale info)\n\
+                     !\t2:refs/heads/b\t[rejected] (atomic push failed)\nDone\n";
+        let locked = "remote: error: cannot lock ref 'refs/crew/a': reference already exists        \n\
+                      To r\n!\t1:refs/crew/a\t[remote rejected] (atomic transaction failed)\nDone\n";
+        let jgit = "To r\n!\t1:refs/crew/a\t[remote rejected] (failed to lock)\nDone\n";
+        let hook = "remote: no branches today        \n\
+                    remote: error: hook declined to update refs/heads/b        \nTo r\n\
+                    !\t1:refs/crew/a\t[remote rejected] (atomic push failure)\n\
+                    !\t2:refs/heads/b\t[remote rejected] (hook declined)\nDone\n";
+        let cut = "fatal: the remote end hung up unexpectedly\n";
+        let table = [
+            (stale, [true, false, false]),
+            (locked, [false, true, true]),
+            (jgit, [false, true, true]),
+            (hook, [false, true, false]),
+            (cut, [false, false, false]),
+            ("", [false, false, false]),
+        ];
+        for (text, expected) in table {
+            let sorted = [is_stale(text), is_rejected(text), is_contended(text)];
+            assert_eq!(sorted, expected, "stale, rejected, contended: {text}");
+        }
+        let declined = "[remote rejected] (hook declined): no branches today";
+        assert_eq!(classify_failure(hook), (GitTrouble::Rejected, declined.to_owned()));
+        assert_eq!(classify_failure(cut).0, GitTrouble::Network);
+    }
+
+    proptest! {
+        #[test]
+        fn no_reader_panics_on_junk(
+            text in "([!\t0-9a-f ]|commit|refs/|missing|\\[remote rejected\\]|\n|.){0,80}",
+            bytes in prop::collection::vec(any::<u8>(), 0..80),
+            size in any::<u64>(),
+        ) {
+            parse_refs(&text, &["*", ""]);
+            is_stale(&text);
+            is_contended(&text);
+            classify_failure(&text);
+            let header = format!("{ONE} commit {size}\n").into_bytes();
+            prop_assert!(parse_messages(&[header, bytes].concat()).len() < 80);
+        }
+    }
+}

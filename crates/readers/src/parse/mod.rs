@@ -1,0 +1,23 @@
+//! Readers of foreign text: git's porcelain, the system's process tables, settings files, the raw
+//! words after a command. Text in, values out: no reader here touches a file, and none panics on
+//! junk. What was not understood is absent or an error.
+
+pub mod amounts;
+pub mod arguments;
+pub mod fragment;
+pub mod gh;
+pub mod git;
+pub mod git_push;
+pub mod patterns;
+pub mod placeholders;
+pub mod process_table;
+pub mod program;
+pub mod project;
+pub mod requests;
+#[cfg(any(test, feature = "fixture"))]
+pub mod schema_fixture;
+pub mod service;
+pub mod settings;
+pub mod spelling;
+pub mod test_changes;
+pub mod test_output;

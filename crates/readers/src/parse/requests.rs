@@ -1,0 +1,276 @@
+//! What a person asks of a loop in few words: a message to crew while the agent works, the line of
+//! a request's file, the words after a handoff, and which iterations are meant. Only a message that
+//! consists of nothing else counts. Whether a word is a loop's id, only the loops of the machine
+//! can tell.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+
+use engine::record::{Actor, LoopId};
+use engine::text::{start, word};
+
+/// A message for crew to obey.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypedRequest {
+    pub request: SessionRequest,
+    /// The first word after it, if a loop may have it for an id. Where none has, the word is part
+    /// of a reason, and a pause or a status is meant for the agent.
+    pub named: Option<LoopId>,
+    words: Vec<String>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionRequest {
+    Pause,
+    Status,
+    Cancel,
+}
+
+impl SessionRequest {
+    const ALL: [Self; 3] = [Self::Pause, Self::Status, Self::Cancel];
+
+    /// The word for it in a message and in a terminal.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+impl TypedRequest {
+    /// The reason of a cancel; `has_id` says that its first word is a loop's id.
+    pub fn cancel_reason(&self, has_id: bool) -> Option<String> {
+        let words = &self.words[usize::from(has_id && self.named.is_some())..];
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+}
+
+/// Reads a message; `None` for everything that is meant for the agent.
+pub fn parse_request(message: &str) -> Option<TypedRequest> {
+    let message = message.trim();
+    if message.lines().count() != 1 {
+        return None;
+    }
+    let mut words = message.split_whitespace();
+    if words.next() != Some("crew") {
+        return None;
+    }
+    let verb = words.next()?;
+    let order = SessionRequest::ALL.into_iter().find(|order| order.label() == verb)?;
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    let named = words.first().and_then(|word| word.parse().ok());
+    let is_whole = words.is_empty() || order == SessionRequest::Cancel;
+    (is_whole || (words.len() == 1 && named.is_some())).then_some(TypedRequest {
+        request: order,
+        named,
+        words,
+    })
+}
+
+/// What follows an order, and perhaps an id, at the front of a message; `None` without one.
+pub fn after_request(message: &str) -> Option<&str> {
+    let rest = message.strip_prefix("crew ")?;
+    let rest = SessionRequest::ALL.iter().find_map(|order| rest.strip_prefix(order.label()))?;
+    let id = rest.strip_prefix(' ').and_then(|rest| rest.split_at_checked(ID_BYTES));
+    let behind_an_id = id.filter(|(id, _)| id.parse::<LoopId>().is_ok()).map(|(_, rest)| rest);
+    Some(behind_an_id.unwrap_or(rest))
+}
+
+/// The length of a loop's id.
+const ID_BYTES: usize = 8;
+
+/// A request as its file holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestLine {
+    pub by: Actor,
+    pub reason: Option<String>,
+}
+
+/// Writes the line.
+pub fn write_request(at: DateTime<Utc>, by: Actor, reason: Option<&str>) -> String {
+    let reason: Vec<&str> = reason.unwrap_or_default().split_whitespace().collect();
+    let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let line = format!("{at} {} {}", by.label(), reason.join(" "));
+    format!("{}\n", line.trim_end())
+}
+
+/// Reads the line. The file's existence is the request: junk is a request by the user without a
+/// reason.
+pub fn read_request(text: &str) -> RequestLine {
+    let mut words = text.lines().next().unwrap_or_default().splitn(3, ' ');
+    let _time = words.next();
+    let is_agent = words.next() == Some(Actor::Agent.label());
+    let by = if is_agent { Actor::Agent } else { Actor::User };
+    let reason = words.next().map(str::trim).filter(|reason| !reason.is_empty());
+    RequestLine { by, reason: reason.map(|reason| start(reason, 500).to_owned()) }
+}
+
+/// The types that are recognized without quotes after them.
+pub const KINDS: [&str; 5] = ["task", "phase", "review", "session", "blocked"];
+/// The type of a page that names none.
+const USUAL: &str = "task";
+
+/// The type and the description. A known type, or any plain word before a quoted description, is
+/// the type; otherwise it is `task`.
+pub fn split_handoff(raw: &str) -> (&str, &str) {
+    let raw = raw.trim();
+    let (kind, told) = match raw.split_once(char::is_whitespace) {
+        Some((kind, rest)) if KINDS.contains(&kind) => (kind, rest),
+        Some((kind, rest)) if is_kind(kind) && rest.trim_start().starts_with('"') => (kind, rest),
+        _ => (USUAL, raw),
+    };
+    let told = told.trim();
+    let quoted = told.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    (kind, quoted.unwrap_or(told).trim())
+}
+
+/// The same for the words of a shell, which has read the quotes. With the type `given` beside them
+/// all of them are the description.
+pub fn handoff_of_shell(given: Option<&str>, words: &[String]) -> (String, String) {
+    let (kind, told) = match (given, words) {
+        (Some(kind), words) => (kind, words),
+        (None, [kind, told @ ..]) if KINDS.contains(&&**kind) && !told.is_empty() => {
+            (&**kind, told)
+        }
+        (None, words) => (USUAL, words),
+    };
+    (kind.to_owned(), told.join(" "))
+}
+
+/// A type is a short plain word, because it becomes part of a file name.
+pub fn is_kind(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=32).contains(&word.len()) && word.bytes().all(plain)
+}
+
+/// Some iterations of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Iterations {
+    /// What this one changed.
+    One(u32),
+    /// From the end of one to the end of another; 0 is the state before the first.
+    Between(u32, u32),
+}
+
+/// Reads the word; `None` if it is not about iterations.
+pub fn parse_iterations(word: &str) -> Option<Iterations> {
+    match word.split_once("..") {
+        None => word.parse().ok().map(Iterations::One),
+        Some((from, to)) => Some(Iterations::Between(from.parse().ok()?, to.parse().ok()?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An order, the id it may name, and its reason if a loop has that id and if none has.
+    fn read(message: &str) -> Option<[String; 4]> {
+        let typed = parse_request(message)?;
+        let reason = |has_id| typed.cancel_reason(has_id).unwrap_or_default();
+        let named = typed.named.as_ref().map(ToString::to_string).unwrap_or_default();
+        Some([typed.request.label().to_owned(), named, reason(true), reason(false)])
+    }
+
+    #[test]
+    fn only_a_message_that_is_an_order_and_nothing_else_is_obeyed() {
+        let table = [
+            ("crew pause", Some(["pause", "", "", ""])),
+            (" crew  status ", Some(["status", "", "", ""])),
+            ("crew cancel", Some(["cancel", "", "", ""])),
+            ("crew cancel wrong branch", Some(["cancel", "", "wrong branch", "wrong branch"])),
+            ("crew pause please", None),
+            ("please crew pause", None),
+            ("crew pause\nand then", None),
+            ("Crew pause", None),
+            ("crew", None),
+            ("crew resume", None),
+            ("the crew cancels", None),
+        ];
+        for (message, expected) in table {
+            assert_eq!(read(message), expected.map(|it| it.map(str::to_owned)), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_word_after_an_order_may_be_a_loops_id() {
+        let id = "k3v9abcd";
+        let table = [
+            ("crew pause k3v9abcd", Some(["pause", id, "", id])),
+            ("crew status k3v9abcd ", Some(["status", id, "", id])),
+            ("crew cancel k3v9abcd", Some(["cancel", id, "", id])),
+            (
+                "crew cancel k3v9abcd wrong branch",
+                Some(["cancel", id, "wrong branch", "k3v9abcd wrong branch"]),
+            ),
+            ("crew cancel the k3v9abcd", Some(["cancel", "", "the k3v9abcd", "the k3v9abcd"])),
+            ("crew cancel k3v9", Some(["cancel", "", "k3v9", "k3v9"])),
+            ("crew pause k3v9", None),
+            ("crew pause k3v9abcd please", None),
+            ("crew pause K3V9ABCD", None),
+        ];
+        for (message, expected) in table {
+            assert_eq!(read(message), expected.map(|it| it.map(str::to_owned)), "{message:?}");
+        }
+    }
+
+    #[test]
+    fn an_order_reads_back_and_junk_is_still_an_order() {
+        let at = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
+        let line = write_request(at, Actor::Agent, Some("wrong\nbranch "));
+        assert_eq!(line, "2026-11-18T11:06:40Z agent wrong branch\n");
+        let expected = RequestLine { by: Actor::Agent, reason: Some("wrong branch".to_owned()) };
+        assert_eq!(read_request(&line), expected);
+        for junk in ["", "\n", "x", "\u{0}\u{0}"] {
+            assert_eq!(read_request(junk), RequestLine { by: Actor::User, reason: None });
+        }
+    }
+
+    #[test]
+    fn a_type_is_told_from_a_description() {
+        let table = [
+            ("the parser is done", ("task", "the parser is done")),
+            ("task the parser is done", ("task", "the parser is done")),
+            ("review \"look at it\"", ("review", "look at it")),
+            ("milestone \"one of three\"", ("milestone", "one of three")),
+            ("\"the parser\"", ("task", "the parser")),
+            ("", ("task", "")),
+        ];
+        for (raw, expected) in table {
+            assert_eq!(split_handoff(raw), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn the_first_word_of_a_shell_is_the_type_where_it_is_one_and_more_follow() {
+        let table: [(Option<&str>, &[&str], _, _); 7] = [
+            (None, &["review", "look at it"], "review", "look at it"),
+            (None, &["blocked", "on", "the", "schema"], "blocked", "on the schema"),
+            (None, &["the", "parser", "is", "done"], "task", "the parser is done"),
+            (None, &["review the parser"], "task", "review the parser"),
+            (None, &["Review", "it"], "task", "Review it"),
+            (None, &["review"], "task", "review"),
+            (Some("milestone"), &["review", "it"], "milestone", "review it"),
+        ];
+        for (given, words, kind, told) in table {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let expected = (kind.to_owned(), told.to_owned());
+            assert_eq!(handoff_of_shell(given, &words), expected, "{given:?} {words:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_of_digits_is_an_iteration_and_any_other_a_loop() {
+        let table = [
+            ("4", Some(Iterations::One(4))),
+            ("0..12", Some(Iterations::Between(0, 12))),
+            ("k3v9", None),
+            ("2..", None),
+            ("..3", None),
+            ("", None),
+        ];
+        for (word, expected) in table {
+            assert_eq!(parse_iterations(word), expected, "{word:?}");
+        }
+    }
+}

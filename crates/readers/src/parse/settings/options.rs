@@ -1,0 +1,407 @@
+//! Every option of a loop, defined once. clap reads them from a command line, for a terminal and
+//! for `/crew:loop`; serde reads them from settings, procedures and what is built in. An option
+//! that is absent says nothing.
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::parse::amounts::{
+    Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, deserialize_texts,
+};
+use crate::parse::arguments::parse_text;
+use engine::boundary::limits::{LimitChange, LimitChanges, LimitName};
+use engine::claim::promise::Promise;
+use engine::record::{Permissions, Proof, QuestionMode};
+use engine::test_changes::TestChanges;
+use engine::test_changes::trial::Prove;
+use engine::text::word;
+
+/// The headings of the options in a page of help.
+pub const START: &str = "Start";
+const DONE_WHEN: &str = "Done when";
+/// Of claims and tests.
+pub const CLAIMS: &str = "Claims and tests";
+const LIMITS: &str = "Limits";
+/// Of the agent.
+pub const AGENT: &str = "Agent";
+/// Of git.
+pub const GIT: &str = "Git";
+/// Of this run alone.
+pub const THIS_RUN: &str = "This run";
+
+/// All options of a loop that settings may hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoopOptions {
+    #[serde(flatten)]
+    pub limits: LimitOptions,
+    #[serde(flatten)]
+    pub terms: TermOptions,
+    #[serde(flatten)]
+    pub process: ProcessOptions,
+}
+
+/// The limits of every loop.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[command(next_help_heading = LIMITS)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct LimitOptions {
+    /// At most N iterations (10; 0 = no limit)
+    ///
+    /// A procedure may have its own number.
+    #[arg(long, short = 'n', value_name = "N")]
+    pub max_iterations: Option<Limit<{ Unit::Count as usize }>>,
+    /// At most D: 90m, 12h (12h; 0 = no limit)
+    ///
+    /// Sleep of the machine does not count.
+    #[arg(long, value_name = "D")]
+    pub max_duration: Option<Limit<{ Unit::Seconds as usize }>>,
+    /// At most this many dollars: 5, 2.50 (0 = no limit)
+    ///
+    /// By the client's prices.
+    #[arg(long, value_name = "USD")]
+    pub max_cost: Option<Limit<{ Unit::Dollars as usize }>>,
+    /// At most N tokens: 500k, 2M (0 = no limit)
+    ///
+    /// Tokens of every kind.
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<Limit<{ Unit::Tokens as usize }>>,
+    /// Abort after N failures in a row (3; 0 = off)
+    ///
+    /// A failure is an iteration that failed.
+    #[arg(long, value_name = "N")]
+    pub failure_threshold: Option<Limit<{ Unit::Count as usize }>>,
+    /// Stop after N without progress (5; 0 = off)
+    ///
+    /// The loop ends as stalled after N iterations in a row without progress.
+    #[arg(long, value_name = "N")]
+    pub stall: Option<Limit<{ Unit::Count as usize }>>,
+}
+
+/// The other terms of every loop.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[command(next_help_heading = DONE_WHEN)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct TermOptions {
+    /// Who answers the agent's questions: auto, ask, defer
+    ///
+    /// In a session, auto is you, if you typed in the last 10 minutes, else the agent itself; ask
+    /// is you; defer is the agent itself.
+    #[arg(long, value_name = "MODE", help_heading = START, hide_possible_values = true)]
+    #[arg(value_parser = one_of(QuestionMode::ALL))]
+    pub questions: Option<QuestionMode>,
+    /// Must pass before a claim counts (auto finds a command)
+    ///
+    /// May be repeated. auto is the test command found here.
+    #[arg(long, value_name = "CMD", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub verify: Vec<String>,
+    /// Like --verify, and also runs after every iteration
+    #[arg(long, value_name = "CMD", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub gate: Vec<String>,
+    /// Ends the loop when it passes; no claim needed
+    #[arg(long, value_name = "CMD", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub until: Vec<String>,
+    /// Like --verify; tests that failed before may still fail
+    ///
+    /// Passes also when no test fails that passed at the start. May be repeated.
+    #[arg(long, value_name = "CMD", value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub no_worse: Vec<String>,
+    /// The lowest proof that completes it: checked or proven
+    ///
+    /// checked: a check had failed and now passes.
+    #[arg(long, value_name = "PROOF", hide_possible_values = true)]
+    #[arg(value_parser = one_of(Proof::REQUIRED))]
+    #[serde(deserialize_with = "deserialize_required")]
+    pub require: Option<Proof>,
+    /// Before it completes, run the checks without the work
+    ///
+    /// A test that then fails proves the work.
+    #[arg(long, num_args = 0, default_missing_value = "proven")]
+    #[arg(value_parser = one_of(Prove::ALL))]
+    pub prove: Option<Prove>,
+    /// What the agent must say (COMPLETE)
+    ///
+    /// Without it, the one tag in the task counts, else COMPLETE.
+    #[arg(long, value_name = "TEXT", help_heading = CLAIMS)]
+    pub completion_promise: Option<OrOff<Promise>>,
+    /// No claim ends the loop
+    #[arg(long, conflicts_with = "completion_promise", help_heading = CLAIMS)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_promise: bool,
+    /// If tests changed: refuse the claim, or report
+    ///
+    /// It is about a test that failed at the start and, unchanged, still fails. report only lowers
+    /// the proof.
+    #[arg(long, value_name = "MODE", help_heading = CLAIMS, hide_possible_values = true)]
+    #[arg(value_parser = one_of(TestChanges::ALL))]
+    pub test_changes: Option<TestChanges>,
+    /// Tests or settings that are the task: a glob
+    ///
+    /// Changes to these tests and check settings count as work.
+    #[arg(long, value_name = "GLOB", help_heading = CLAIMS, value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub may_change: Vec<String>,
+    /// The time limit of all that runs in the scratch folder; 0 = no limit.
+    #[arg(skip)]
+    pub prove_timeout: Option<Seconds>,
+    /// A command that prepares the scratch folder.
+    #[arg(skip)]
+    pub setup: Option<String>,
+    /// Globs of paths that are tests, in addition to those known by their names.
+    #[arg(skip)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
+    /// Globs of paths that the agent must not change.
+    #[arg(skip)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
+    /// Whether your terminal shows notices.
+    #[arg(skip)]
+    pub notices: Option<bool>,
+    /// The longest wait for a rate limit or an outage; 0 = no limit.
+    #[arg(skip)]
+    #[serde(rename = "wait.max")]
+    pub max_wait: Option<Seconds>,
+    /// How much of the logs of all loops is kept; 0 = no limit.
+    #[arg(skip)]
+    #[serde(rename = "keep.logs")]
+    pub keep_logs: Option<Bytes>,
+    /// How much of the snapshots of all working trees is kept; 0 = no limit.
+    #[arg(skip)]
+    #[serde(rename = "keep.snapshots")]
+    pub keep_snapshots: Option<Bytes>,
+    /// For how many days both are kept; 0 = no limit.
+    #[arg(skip)]
+    #[serde(rename = "keep.days")]
+    pub keep_days: Option<Count>,
+}
+
+/// The options of fresh processes, which `crew run` and `crew resume` share.
+#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[command(next_help_heading = AGENT)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct ProcessOptions {
+    /// The agent's name: one that crew knows, or yours
+    #[arg(long, value_name = "NAME", value_parser = parse_text)]
+    pub agent: Option<String>,
+    /// Who takes over at a limit of its account
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', value_parser = parse_text)]
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
+    /// The agent's model
+    #[arg(long, value_name = "MODEL", value_parser = parse_text)]
+    pub model: Option<String>,
+    /// Permissions: accept-edits, default, auto, bypass
+    ///
+    /// What the agent may do without asking (accept-edits; claude may run the checks too).
+    #[arg(long, value_name = "KIND", hide_possible_values = true)]
+    #[arg(value_parser = one_of(Permissions::ALL))]
+    pub permissions: Option<Permissions>,
+    /// The time limit of one iteration (60m; 0 = none)
+    #[arg(long, value_name = "D", help_heading = LIMITS)]
+    pub timeout: Option<Seconds>,
+    /// The longest silence of the agent (15m; 0 = none)
+    ///
+    /// It counts only while no tool call is open.
+    #[arg(long, value_name = "D", help_heading = LIMITS)]
+    pub idle_timeout: Option<Seconds>,
+    /// Wait this long between two iterations (0)
+    #[arg(long, value_name = "D", help_heading = LIMITS)]
+    pub delay: Option<Seconds>,
+    /// Commit what an iteration changed
+    ///
+    /// What you had not committed before stays out until the agent changes it.
+    #[arg(long, help_heading = GIT)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub commit: bool,
+    /// Push after an iteration
+    #[arg(long, help_heading = GIT)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub push: bool,
+    /// Rebase onto BRANCH before an iteration, when it moved
+    #[arg(long, value_name = "BRANCH", help_heading = GIT)]
+    pub rebase: Option<OrOff<String>>,
+    /// The name of the account whose limits all its loops share.
+    #[arg(skip)]
+    pub account: Option<String>,
+    /// More words for the agent, after its own: a list.
+    #[arg(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The most turns of the agent in one iteration; 0 = no limit.
+    #[arg(skip)]
+    pub max_turns: Option<Count>,
+    /// The size of a prompt above which crew warns; 0 = never.
+    #[arg(skip)]
+    pub token_budget: Option<TokenCount>,
+    /// How full a context may be before a handoff page follows it; 0 = never.
+    #[arg(skip)]
+    pub redline: Option<Percent>,
+    /// Whether the machine is kept awake while a run works.
+    #[arg(skip)]
+    pub awake: Option<bool>,
+}
+
+/// A proof that a loop may require.
+fn deserialize_required<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Proof>, D::Error> {
+    let proof = Proof::deserialize(source)?;
+    let is_one = Proof::REQUIRED.contains(&proof);
+    is_one.then_some(Some(proof)).ok_or_else(|| D::Error::custom("expected checked or proven"))
+}
+
+/// One of a few words, each that of its variant.
+pub fn one_of<T: Serialize + Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+) -> impl TypedValueParser<Value = T> {
+    let words = PossibleValuesParser::new(all.each_ref().map(word));
+    words.try_map(move |typed| {
+        all.into_iter().find(|one| word(one) == typed).ok_or("one of the words")
+    })
+}
+
+impl LimitOptions {
+    /// What was typed, by the limit.
+    pub fn limit_changes(&self) -> LimitChanges {
+        fn limit_change<const UNIT: usize>(limit: Option<Limit<UNIT>>) -> Option<LimitChange> {
+            let Limit { amount, adds } = limit?;
+            Some(if adds { LimitChange::By(amount.0) } else { LimitChange::To(amount.0) })
+        }
+        // Taken apart, so that no option can be left out.
+        let Self { max_iterations, max_duration, max_cost, max_tokens, failure_threshold, stall } =
+            *self;
+        let all = [
+            (LimitName::MaxIterations, limit_change(max_iterations)),
+            (LimitName::FailureThreshold, limit_change(failure_threshold)),
+            (LimitName::Stall, limit_change(stall)),
+            (LimitName::MaxDuration, limit_change(max_duration)),
+            (LimitName::MaxCost, limit_change(max_cost)),
+            (LimitName::MaxTokens, limit_change(max_tokens)),
+        ];
+        all.into_iter().filter_map(|(limit, change)| Some((limit, change?))).collect()
+    }
+}
+
+/// Which values are wider than what a person allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Widens {
+    /// Greater values; for an amount 0, "none", is the greatest.
+    More,
+    Less,
+    /// On, or on with another word.
+    On,
+    /// Any other value.
+    Other,
+    /// Any other value, and off if the user says nothing.
+    OtherOrOff,
+    /// Every value, because it is a command or part of one.
+    Every,
+    Nothing,
+}
+
+/// A key of a settings file: its name, with the table before it unless that is `[loop]`; what it
+/// counts; which of its values need a person's trust in a project's file; what is built in; and its
+/// line in a new project file.
+#[derive(Debug)]
+pub struct Key {
+    pub name: &'static str,
+    pub unit: Option<Unit>,
+    /// What its number counts, for programs.
+    pub counts: &'static str,
+    pub widens: Widens,
+    /// Its value if nobody says anything else, as TOML; empty where there is none.
+    pub built_in: &'static str,
+    /// The value in a new project file; empty where that is the built-in one.
+    pub example: &'static str,
+    /// What that says of it.
+    pub comment: &'static str,
+}
+
+const fn key(
+    name: &'static str,
+    unit: Option<Unit>,
+    counts: &'static str,
+    widens: Widens,
+    [built_in, example]: [&'static str; 2],
+    comment: &'static str,
+) -> Key {
+    Key { name, unit, counts, widens, built_in, example, comment }
+}
+
+/// The keys that a settings file may hold, in the order of `crew config`.
+// A line each, however wide: only so the columns can be read.
+#[rustfmt::skip]
+pub const KEYS: [Key; 37] = {
+    use Unit::{Bytes, Count, Dollars, Percent, Seconds, Tokens};
+    use Widens::{Every, Less, More, Nothing, On, Other, OtherOrOff};
+    [
+        key("max-iterations",     Some(Count),   "iterations", More,       ["10",             ""],                     "iterations after which a loop ends; 0 = no limit"),
+        key("failure-threshold",  Some(Count),   "iterations", More,       ["3",              ""],                     "failed iterations in a row after which it is aborted; 0 = off"),
+        key("stall",              Some(Count),   "iterations", More,       ["5",              ""],                     "iterations in a row without progress after which it is stalled; 0 = off"),
+        key("max-duration",       Some(Seconds), "s",          More,       ["'12h'",          ""],                     "time after which it ends, not counting sleep; 0 = no limit"),
+        key("max-cost",           Some(Dollars), "usd",        More,       ["0",              ""],                     "US dollars after which it ends, such as 5.00; 0 = no limit"),
+        key("max-tokens",         Some(Tokens),  "tokens",     More,       ["0",              ""],                     "tokens after which it ends, such as \"500k\"; 0 = no limit"),
+        key("timeout",            Some(Seconds), "s",          More,       ["'1h'",           ""],                     "the longest an iteration may take; 0 = no limit"),
+        key("idle-timeout",       Some(Seconds), "s",          More,       ["'15m'",          ""],                     "the longest the agent may be silent while no tool call is open; 0 = no limit"),
+        key("delay",              Some(Seconds), "s",          Less,       ["0",              "'30s'"],                "the wait between two iterations"),
+        key("max-turns",          Some(Count),   "turns",      More,       ["0",              ""],                     "the most turns of the agent in one iteration; 0 = no limit"),
+        key("token-budget",       Some(Tokens),  "tokens",     Nothing,    ["'100k'",         ""],                     "tokens above which a prompt causes a warning; 0 = no limit"),
+        key("redline",            Some(Percent), "",           Nothing,    ["'80%'",          ""],                     "how full a context may be before a handoff page follows it; 0 = never"),
+        key("wait.max",           Some(Seconds), "s",          More,       ["'12h'",          ""],                     "the longest wait for a rate limit or an outage; 0 = no limit"),
+        key("keep.logs",          Some(Bytes),   "bytes",      More,       ["'2GiB'",         ""],                     ""),
+        key("keep.snapshots",     Some(Bytes),   "bytes",      More,       ["'10GiB'",        ""],                     ""),
+        key("keep.days",          Some(Count),   "days",       More,       ["90",             ""],                     ""),
+        key("completion-promise", None,          "",           OtherOrOff, ["'COMPLETE'",     ""],                     "what the agent says when it is done"),
+        key("require",            None,          "",           Nothing,    ["",               "'checked'"],            "a loop completes only if a check that had failed now passes"),
+        key("test-changes",       None,          "",           Other,      ["'refuse'",       "'report'"],             "a changed test that failed at the start refuses no end, it only lowers the proof"),
+        key("questions",          None,          "",           Other,      ["'auto'",         "'defer'"],              "the agent decides what it would ask; \"ask\": it waits for you"),
+        key("notices",            None,          "",           Nothing,    ["true",           "false"],                "no notices on your terminal"),
+        key("prove",              None,          "",           Less,       ["'checked'",      "'proven'"],             "before a loop completes, run the checks without its work, to see whether a test fails"),
+        key("prove-timeout",      Some(Seconds), "s",          More,       ["'15m'",          ""],                     "the time limit of what runs in the scratch folder; 0 = no limit"),
+        key("setup",              None,          "",           Every,      ["",               "'npm ci'"],             "prepares the scratch folder where checks run on another state of the tree"),
+        key("tests",              None,          "",           Nothing,    ["",               "['checks/**']"],        "paths that are tests, in addition to those known by their names"),
+        key("may-change",         None,          "",           Every,      ["",               "['tests/golden/**']"],  "tests and check settings that are the task, and so count as work"),
+        key("agent",              None,          "",           Other,      ["'claude'",       ""],                     ""),
+        key("fallback",           None,          "",           Other,      ["",               "['codex']"],            "who works while the agent's account is at a limit"),
+        key("model",              None,          "",           Other,      ["",               "'opus'"],               "the agent's model"),
+        key("account",            None,          "",           Other,      ["",               "'work'"],               "the account whose limits these loops share"),
+        key("args",               None,          "",           Every,      ["",               "['--effort', 'high']"], ""),
+        key("permissions",        None,          "",           More,       ["'accept-edits'", ""],                     "or default, auto, bypass"),
+        key("commit",             None,          "",           On,         ["false",          "true"],                 "commit after each iteration what it changed"),
+        key("push",               None,          "",           On,         ["false",          "true"],                 "push after each iteration"),
+        key("rebase",             None,          "",           On,         ["false",          "'main'"],               "before an iteration, rebase onto this branch if it has moved"),
+        key("awake",              None,          "",           Nothing,    ["true",           "false"],                "let this machine sleep while an agent works"),
+        key("protect",            None,          "",           Nothing,    ["",               "['tests/**']"],         "while the agent has changed one, no claim is believed; ignored files do not count"),
+    ]
+};
+
+impl Key {
+    /// The key of `table` with this name; people also write `_` for `-`.
+    pub fn find_in_table(table: &str, name: &str) -> Option<&'static Self> {
+        let name = name.replace('_', "-");
+        KEYS.iter().find(|key| key.split_name() == (table, &name))
+    }
+
+    /// The table, and the name in it.
+    pub fn split_name(&self) -> (&'static str, &'static str) {
+        self.name.split_once('.').unwrap_or(("loop", self.name))
+    }
+
+    /// Its line in a new project file.
+    pub fn project_file_line(&self) -> String {
+        let value = if self.example.is_empty() { self.built_in } else { self.example };
+        let line = format!("# {} = {}", self.split_name().1, value.replace('\'', "\""));
+        if self.comment.is_empty() { line } else { format!("{line:31}  # {}", self.comment) }
+    }
+
+    /// Whether it is one of the options of fresh processes.
+    pub fn is_of_processes(&self) -> bool {
+        let read =
+            toml::from_str::<ProcessOptions>(self.project_file_line().trim_start_matches("# "));
+        read.is_ok_and(|options| options != ProcessOptions::default())
+    }
+}

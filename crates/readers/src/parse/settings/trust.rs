@@ -1,0 +1,129 @@
+//! What a project's own file may not decide alone. A checkout is written by others, and by agents.
+//! A command in it runs, a limit it raises holds, its promise counts against the user's own, and
+//! its git steps are taken only after a person on this machine has trusted that exact text. What
+//! only narrows needs no trust. Which values widen a key is in the table of keys.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use toml::Value;
+
+use super::merge::{Layer, Sourced, ValueOrigin, built_in};
+use super::options::{Key, Widens};
+use engine::record::{Check, Permissions, Reaction};
+use engine::test_changes::trial::Prove;
+use engine::text::{Shown, word};
+
+/// One thing to be trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustRequest {
+    /// All that matters of it, byte for byte; this is hashed. The command comes last, so that no
+    /// command can be written that reads like another one with other terms.
+    pub text: String,
+    pub origin: ValueOrigin,
+}
+
+impl fmt::Display for TrustRequest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Shown(&self.text).fmt(out)
+    }
+}
+
+/// Everything in a project's layer that needs trust, each text once: every command of a check, a
+/// reaction or an agent; every value wider than the user's own setting or, without one, than crew's
+/// default; and a promise that differs from the user's. Prompts need none: they are words, and the
+/// agent reads the checkout anyway.
+pub fn list_trust_requests(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
+    // Without crew's own values everything would need trust.
+    let built_in = &built_in().unwrap_or_default();
+    let mut needs = Vec::new();
+    // The project's own promise takes precedence over that of the user's procedures.
+    let of_procedures = user.procedures.values().map(|own| &own.value.terms);
+    let of_procedures: Vec<&Layer> = of_procedures.collect();
+    needs_of_terms(&mut needs, "loop", project, &[user], &of_procedures, built_in);
+    for (name, agent) in &project.agents {
+        let text = format!("[agents.{name}] {}", agent.value);
+        needs.push(TrustRequest { text, origin: agent.origin.clone() });
+    }
+    for reaction in &project.reactions {
+        let Reaction { on, run, timeout_s } = &reaction.value;
+        let text = format!("on {} (within {timeout_s}s): {run}", on.label());
+        needs.push(TrustRequest { text, origin: reaction.origin.clone() });
+    }
+    for (name, procedure) in &project.procedures {
+        let own = user.procedures.get(name).map(|own| &own.value.terms);
+        let own: Vec<&Layer> = own.into_iter().chain([user]).collect();
+        let table = format!("procedures.{name}");
+        needs_of_terms(&mut needs, &table, &procedure.value.terms, &own, &[], built_in);
+    }
+    let mut known = BTreeSet::new();
+    needs.retain(|need| known.insert(need.text.clone()));
+    needs
+}
+
+/// What needs trust among the terms under `[table]`. `own` are the user's, the nearest first; a
+/// promise is also compared with those of `others`.
+fn needs_of_terms(
+    needs: &mut Vec<TrustRequest>,
+    table: &str,
+    terms: &Layer,
+    own: &[&Layer],
+    others: &[&Layer],
+    built_in: &Layer,
+) {
+    for (key, Sourced { value, origin }) in terms.values_as_listed() {
+        let nearest = own.iter().find_map(|own| own.value(key.name));
+        let others = others.iter().filter(|_| key.widens == Widens::OtherOrOff);
+        let others = others.filter_map(|other| other.value(key.name));
+        let mut mine: Vec<Option<&Value>> = nearest.into_iter().chain(others).map(Some).collect();
+        if mine.is_empty() {
+            mine.push(None);
+        }
+        if mine.iter().any(|mine| key.is_wider(value, *mine, built_in)) {
+            let (of, name) = key.split_name();
+            let table = if of == "loop" { table } else { of };
+            let text = format!("[{table}] {name} = {value}");
+            needs.push(TrustRequest { text, origin: origin.clone() });
+        }
+    }
+    for Sourced { value, origin } in &terms.checks {
+        needs.push(TrustRequest { text: describe_check(value), origin: origin.clone() });
+    }
+}
+
+impl Key {
+    /// Whether `value` is wider than what the user allowed; `None` if the user says nothing.
+    fn is_wider(&self, value: &Value, own: Option<&Value>, built_in: &Layer) -> bool {
+        let allowed = own.or_else(|| built_in.value(self.name));
+        let rank = |value: Option<&Value>| value.map(|value| self.rank_value(value));
+        match self.widens {
+            Widens::Nothing => false,
+            Widens::Every => true,
+            Widens::More => rank(Some(value)) > rank(allowed),
+            Widens::Less => rank(Some(value)) < rank(allowed),
+            Widens::On => *value != Value::Boolean(false) && Some(value) != allowed,
+            Widens::OtherOrOff if own.is_none() => *value == Value::Boolean(false),
+            Widens::Other | Widens::OtherOrOff => Some(value) != allowed,
+        }
+    }
+
+    /// How wide a value is: its number, where 0 is no limit, or the place of its word in a list.
+    fn rank_value(&self, value: &Value) -> u64 {
+        let Some(unit) = self.unit else {
+            let proofs = Prove::ALL.each_ref().map(word).into_iter();
+            let words = proofs.chain(Permissions::ALL.map(Permissions::label));
+            return words.take_while(|word| Some(*word) != value.as_str()).count() as u64;
+        };
+        match unit.parse_value(value).unwrap_or(u64::MAX) {
+            0 if self.widens == Widens::More => u64::MAX,
+            number => number,
+        }
+    }
+}
+
+pub(super) fn describe_check(check: &Check) -> String {
+    let Check { role, run, timeout_s, success_exit_code, no_worse } = check;
+    let role = role.label();
+    let or_no_worse = if *no_worse { " or no worse" } else { "" };
+    format!("{role} (within {timeout_s}s, passes with {success_exit_code}{or_no_worse}): {run}")
+}

@@ -1,0 +1,82 @@
+//! Repeats what a person wrote in a message, shortened and without control characters, or compares
+//! it with existing names to guess which one was meant.
+
+use engine::text::start;
+
+/// The most characters of what was written that a message repeats.
+const MAX_SHOWN_CHARACTERS: usize = 40;
+
+/// What was written, on one line and short.
+pub fn shorten_text(written: &str) -> String {
+    let start = start(written, MAX_SHOWN_CHARACTERS);
+    let mut shown =
+        start.replace(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'), " ");
+    if start.len() < written.len() {
+        shown.truncate(shown.trim_end().len());
+        shown.push('…');
+    }
+    shown
+}
+
+/// What a reader of TOML expected, in a person's words.
+pub fn describe_expected(error: &toml::de::Error) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        ("a string", "a text"),
+        ("a sequence", "a list, such as [\"a\", \"b\"]"),
+        ("a map", "a table, such as { a = \"b\" }"),
+        ("a boolean", "true or false"),
+    ];
+    let message = error.message().lines().next().unwrap_or_default();
+    let expected = message.find("expected ").map_or(message, |at| &message[at..]);
+    WORDS.iter().fold(expected.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
+/// The name that was probably meant: one contains the other, or they differ by a few letters. Case,
+/// leading hyphens and the choice between `-` and `_` do not matter.
+pub fn find_nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {
+    let written = normalize_name(written);
+    // No name is this long, and computing a distance takes the product of both lengths.
+    if !(3..=40).contains(&written.len()) {
+        return None;
+    }
+    let names = || names.iter().map(|name| (normalize_name(name), *name));
+    let same = names().find(|(plain, _)| *plain == written);
+    let within = same.or_else(|| {
+        names().find(|(plain, _)| plain.contains(&written) || written.contains(plain.as_str()))
+    });
+    let near = || {
+        names()
+            .map(|(plain, name)| (strsim::osa_distance(&written, &plain), plain.len(), name))
+            .filter(|(distance, length, _)| *distance <= length / 3)
+            .min_by_key(|(distance, ..)| *distance)
+    };
+    within.map(|(_, name)| name).or_else(|| near().map(|(.., name)| name))
+}
+
+fn normalize_name(name: &str) -> String {
+    name.trim_start_matches('-').to_lowercase().replace('_', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_close_in_letters_or_has_the_other_in_it() {
+        let names = ["max_iterations", "max_duration", "stall", "verify", "max_stall"];
+        for (written, expected) in [
+            ("max-iteration", Some("max_iterations")),
+            ("iterations", Some("max_iterations")),
+            ("max-stall", Some("max_stall")),
+            ("maxduration", Some("max_duration")),
+            ("Stal", Some("stall")),
+            ("verfy", Some("verify")),
+            ("satll", Some("stall")),
+            ("delay", None),
+            ("ve", None),
+            (&"x".repeat(1000), None),
+        ] {
+            assert_eq!(find_nearest(written, &names), expected, "{written}");
+        }
+    }
+}

@@ -1,0 +1,555 @@
+//! What the command of a check names: the scripts and programs it runs, the files it passes to a
+//! runner of tests, and whether it compares what they print. Names are looked for in every folder
+//! that the command changes to, so a name in doubt counts. A text of `sh` is split into its simple
+//! commands; quotes and substitutions are obeyed, and a word with a variable loses it.
+
+use super::purpose::path_below;
+use crate::parse::program::INTERPRETERS;
+use engine::test_changes::kind::{NamedPaths, SCRIPT_FOLDERS, is_test};
+use engine::text::{is_word_of, words_of};
+
+/// Words of the shell before a command.
+const KEYWORDS: &str = "if then do else elif while until ! { time exec command nohup builtin";
+/// Programs that run the command after them; words before it may be their own.
+const WRAPPERS: &str = "env timeout nice setsid stdbuf flock ionice chronic sudo xvfb-run xargs for npx bunx \
+    pnpx uv uvx poetry pipenv pdm hatch rye bundle mise";
+/// Shells, and what runs its words as a text of one.
+const SHELLS: &str = "sh bash dash zsh ksh ash busybox eval su watch script";
+/// Programs that run tests, and modules of Python that do.
+pub(super) const TEST_RUNNERS: &str = "pytest py.test unittest nose2 jest vitest mocha ava tap rspec phpunit bats prove \
+    minitest playwright cypress behave busted ctest";
+/// Programs that compare what they read.
+const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint awk gawk mawk sed";
+/// Tools that run what a file says.
+const MAKERS: &str = "make gmake just task npm npx pnpm yarn bun cargo tox nox invoke inv ninja ctest coverage c8 \
+    nyc go gradle gradlew mvn mvnw rake doit poe hatch";
+/// Options whose value is a file that such a tool, a runner or an interpreter obeys.
+const OBEYED: &str = include_str!("names/obeyed_options.txt");
+/// Options by which an interpreter only reads a file, or runs a text.
+const RUNS_NO_FILE: &str = "-c -n --check -e --eval";
+/// Modules of Python that run a script.
+const SCRIPT_RUNNERS: &str = "coverage trace cProfile profile pdb runpy";
+/// Options and words by which a runner is given sources instead of tests.
+const GIVEN_SOURCES: &str = "--doctest-modules --doctest-glob --findRelatedTests related";
+/// Variables that name a file which a shell or an interpreter runs.
+const OBEYED_VARIABLES: &str = "BASH_ENV ENV NODE_OPTIONS PYTHONSTARTUP RUBYOPT PERL5OPT";
+/// Variables that name the folders of modules and programs.
+const SEARCH_PATHS: &str = "PATH PYTHONPATH NODE_PATH RUBYLIB PERL5LIB";
+/// Options whose value is the folder that a program works in.
+pub(super) const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directory --manifest-path \
+    --start-directory";
+/// Folders of a system's programs.
+const SYSTEM: &str = "/bin/ /sbin/ /usr/ /lib /nix/ /opt/homebrew/ /dev/ /proc/";
+/// Formatters, linters and type checkers.
+pub(super) const STATIC_PROGRAMS: &str = include_str!("names/static_programs.txt");
+/// What the command of a check names. `folder`, from the root of the checkout, is where it runs,
+/// `checkout` the absolute path of that root, and `is_file` whether there is a file at a path from
+/// it.
+pub fn named_paths(
+    run: &str,
+    folder: &str,
+    checkout: &str,
+    is_file: &dyn Fn(&str) -> bool,
+) -> NamedPaths {
+    let commands = find_commands(run);
+    let comparing = commands.iter().filter(|it| is_word_of(COMPARERS, base_name(&it.words[0])));
+    let mut reader = Reader {
+        checkout,
+        is_file,
+        folders: vec![String::new()],
+        compared: comparing.flat_map(|it| it.words.iter().map(String::as_str)).collect(),
+        has_runner: commands.iter().any(|it| runs_tests(&it.words)),
+        found: NamedPaths::default(),
+    };
+    reader.add_folder(folder);
+    for command in &commands {
+        reader.follow_folders(&command.words);
+    }
+    for command in &commands {
+        reader.read_command(command);
+    }
+    reader.found.folders.extend(reader.folders);
+    reader.found
+}
+
+/// The commands of a text, with those in the words of shells.
+pub(super) fn find_commands(run: &str) -> Vec<SimpleCommand> {
+    let mut all = Vec::new();
+    let mut waiting = split_commands(run);
+    waiting.reverse();
+    while let Some(command) = waiting.pop() {
+        let is_shell = command.words.iter().any(|word| is_word_of(SHELLS, base_name(word)));
+        for text in command.words.iter().filter(|word| is_shell && word.contains([' ', ';', '|'])) {
+            let inner = split_commands(text).into_iter().map(|inner| SimpleCommand {
+                is_substituted: inner.is_substituted || command.is_substituted,
+                pipes_into: [inner.pipes_into, command.pipes_into.clone()].concat(),
+                ..inner
+            });
+            // Each is shorter than the text it came from.
+            waiting.extend(inner.filter(|inner| inner.words != command.words));
+        }
+        all.push(command);
+    }
+    all
+}
+
+/// The last part of a path.
+pub(super) fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Whether a file is a script by its name.
+fn is_script(path: &str) -> bool {
+    let (stem, ending) = path.rsplit_once('.').unwrap_or((path, ""));
+    let is_code = ["sh", "bash", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "mk"];
+    is_code.contains(&ending) || stem.contains('/') && ending.is_empty()
+}
+
+fn is_interpreter(program: &str) -> bool {
+    let is_version = |it: &char| it.is_ascii_digit() || *it == '.';
+    let name = program.trim_end_matches(|it| is_version(&it));
+    INTERPRETERS.contains(&program)
+        || ["python", "ts-node", "deno", "bun", "Rscript"].contains(&name)
+}
+
+/// The modules of Python that a command runs.
+fn python_modules<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    words.windows(2).filter(|pair| pair[0] == "-m").map(|pair| pair[1]).collect()
+}
+
+/// Whether a command runs a runner of tests.
+fn runs_tests(words: &[String]) -> bool {
+    words.iter().any(|word| word == "--test" || is_word_of(TEST_RUNNERS, base_name(word)))
+}
+
+struct Reader<'a> {
+    checkout: &'a str,
+    is_file: &'a dyn Fn(&str) -> bool,
+    /// Where words are looked for, from the root of the checkout.
+    folders: Vec<String>,
+    /// The words of commands that compare.
+    compared: Vec<&'a str>,
+    /// Whether one of the commands runs a runner of tests.
+    has_runner: bool,
+    found: NamedPaths,
+}
+
+impl Reader<'_> {
+    fn add_folder(&mut self, folder: &str) {
+        let folder = self.strip_checkout(folder).to_owned();
+        let joined: Vec<String> =
+            self.folders.iter().filter_map(|above| path_below(above, &folder)).collect();
+        for folder in joined {
+            if !self.folders.contains(&folder) && self.folders.len() < 64 {
+                self.folders.push(folder);
+            }
+        }
+    }
+
+    /// Notes the folders that a command changes to.
+    fn follow_folders(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let next = words.get(at + 1).map(String::as_str);
+            let by_option = words_of(FOLDERS).find_map(|option| {
+                let rest = word.strip_prefix(option)?;
+                let rest = rest.strip_prefix('=').unwrap_or(rest);
+                if rest.is_empty() { next } else { Some(rest) }
+            });
+            let is_change = ["cd", "pushd"].contains(&word.as_str());
+            let grouped = word.starts_with('-') && word.ends_with('C') && !word.starts_with("--");
+            let is_start = word == "-s" && words.iter().any(|it| it == "discover");
+            let takes_next = is_change || grouped || is_start;
+            let folder = by_option.or(if takes_next { next } else { None });
+            let searched = word.split_once('=').filter(|(name, _)| is_word_of(SEARCH_PATHS, name));
+            let searched = searched.into_iter().flat_map(|(_, folders)| folders.split(':'));
+            for folder in folder.into_iter().chain(searched) {
+                self.add_folder(folder);
+            }
+        }
+    }
+
+    /// A word as a path from a folder of the checkout: without the checkout, and without a variable
+    /// or a substitution before it.
+    fn strip_checkout<'w>(&self, word: &'w str) -> &'w str {
+        let inside =
+            word.strip_prefix(self.checkout).filter(|it| it.is_empty() || it.starts_with('/'));
+        let word = inside.unwrap_or(word);
+        let word = match word.strip_prefix('$') {
+            Some(named) => named.find('/').map_or("", |at| &named[at..]),
+            None => word,
+        };
+        word.trim_start_matches(['}', '/'])
+    }
+
+    /// The files that a word may name; one outside the checkout by its absolute path.
+    fn candidate_files(&self, word: &str) -> Vec<String> {
+        let is_foreign = word.starts_with('/') && !word.starts_with(self.checkout);
+        if is_foreign && !words_of(SYSTEM).any(|it| word.starts_with(it)) && (self.is_file)(word) {
+            return vec![word.to_owned()];
+        }
+        let word = self.strip_checkout(word.split("::").next().unwrap_or_default());
+        if word.is_empty() {
+            return Vec::new();
+        }
+        let paths = self.folders.iter().filter_map(|folder| path_below(folder, word));
+        paths.filter(|path| !path.is_empty() && (self.is_file)(path)).collect()
+    }
+
+    fn read_command(&mut self, command: &SimpleCommand) {
+        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+        let mut run = Vec::new();
+        let at = self.skip_wrappers(&words, &mut run);
+        let program = words.get(at).copied().unwrap_or_default();
+        if !program.contains('/') && !program.is_empty() {
+            self.found.programs.insert(program.to_owned());
+        }
+        run.extend(self.candidate_files(program));
+        let rest = words.get(at + 1..).unwrap_or_default();
+        let name = base_name(program);
+        let is_script_host = is_word_of(SHELLS, name) || is_interpreter(name);
+        let feeds_a_shell = command
+            .pipes_into
+            .iter()
+            .map(|into| base_name(into))
+            .any(|into| is_word_of(SHELLS, into) || into == "xargs" || is_interpreter(into));
+        self.note_globs(&words);
+        self.note_written(&words);
+        let mut is_tested = self.is_compared(command);
+        let is_runner = is_word_of(TEST_RUNNERS, name);
+        if is_runner || is_script_host {
+            run.extend(self.obeyed_files(rest));
+            run.extend(
+                python_modules(rest)
+                    .into_iter()
+                    .flat_map(|name| self.candidate_files(&module_path(name))),
+            );
+        }
+        if is_runner || is_script_host && runs_tests(&command.words) {
+            self.read_given(rest);
+        } else if is_script_host {
+            run.extend(self.find_script(rest));
+            // Beside a runner of tests it is the product that runs, but for a project's scripts.
+            let lies_among_scripts = |path: &String| {
+                path.split('/').rev().skip(1).any(|folder| is_word_of(SCRIPT_FOLDERS, folder))
+            };
+            let is_product = !is_word_of(SHELLS, name) && !run.iter().any(lies_among_scripts);
+            is_tested |= self.has_runner && is_product;
+        } else if [".", "source"].contains(&program) {
+            run.extend(rest.iter().take(1).flat_map(|word| self.candidate_files(word)));
+            is_tested = true;
+        } else if feeds_a_shell {
+            run.extend(rest.iter().flat_map(|word| self.candidate_files(word)));
+        } else if is_word_of(MAKERS, name) || is_word_of(STATIC_PROGRAMS, name) {
+            run.extend(self.obeyed_files(rest));
+        }
+        if is_tested {
+            self.found.compared.extend(run.iter().cloned());
+        }
+        self.found.run.extend(run);
+    }
+
+    /// Notes the scripts that a shell is given by a pattern, or runs over in a loop.
+    fn note_globs(&mut self, words: &[&str]) {
+        let is_shell = words.iter().take(1).any(|word| is_word_of(SHELLS, base_name(word)));
+        let script = words.iter().skip(1).find(|word| !word.starts_with('-'));
+        let given = script.filter(|word| is_shell && word.contains('*'));
+        let is_of_scripts =
+            |word: &&&str| word.contains('*') && word.rsplit('.').next() == Some("sh");
+        let in_a_loop = words.iter().filter(|_| words.contains(&"for")).filter(is_of_scripts);
+        for word in given.into_iter().chain(in_a_loop) {
+            let globs = self.folders.iter().filter_map(|folder| path_below(folder, word));
+            self.found.globs.extend(globs);
+        }
+    }
+
+    /// Notes the files that output is written to.
+    fn note_written(&mut self, words: &[&str]) {
+        let written = words.windows(2).filter(|pair| [">", "tee"].contains(&pair[0]));
+        let paths = written.flat_map(|pair| {
+            let file = self.strip_checkout(pair[1]);
+            self.folders.iter().filter_map(move |folder| path_below(folder, file))
+        });
+        let paths: Vec<String> = paths.collect();
+        self.found.written.extend(paths);
+    }
+
+    /// Whether the output of a command is what the check looks at.
+    fn is_compared(&self, command: &SimpleCommand) -> bool {
+        let into = command.words.windows(2).filter(|pair| pair[0] == ">");
+        command.is_substituted
+            || command.is_in_background
+            || command.pipes_into.iter().any(|program| is_word_of(COMPARERS, base_name(program)))
+            || into.into_iter().any(|pair| self.compared.contains(&pair[1].as_str()))
+    }
+
+    /// The files that options name, and that a program obeys.
+    fn obeyed_files(&self, words: &[&str]) -> Vec<String> {
+        let named = |word: &str| {
+            [self.candidate_files(word), self.candidate_files(&module_path(word))].concat()
+        };
+        option_files(words).into_iter().flat_map(named).collect()
+    }
+
+    /// The script that a shell or an interpreter runs.
+    fn find_script(&self, words: &[&str]) -> Vec<String> {
+        let modules = python_modules(words);
+        let runs_no_file = words.iter().any(|word| is_word_of(RUNS_NO_FILE, word))
+            || !modules.is_empty() && !modules.iter().any(|it| is_word_of(SCRIPT_RUNNERS, it));
+        if runs_no_file {
+            return Vec::new();
+        }
+        let plain = words.iter().filter(|word| !word.starts_with('-'));
+        plain
+            .map(|word| self.candidate_files(word))
+            .find(|files| !files.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// Notes the files that a runner of tests is given. Beside one that has a test's name the
+    /// others are what is tested.
+    fn read_given(&mut self, words: &[&str]) {
+        let obeyed = option_files(words);
+        let modules = python_modules(words);
+        let given = words.iter().filter(|word| {
+            !word.starts_with('-') && !obeyed.contains(word) && !modules.contains(word)
+        });
+        let given: Vec<&str> = given.copied().collect();
+        let is_named = |word: &str| is_test(word) || is_test(&format!("{word}/it"));
+        let are_sources = words.iter().any(|word| is_word_of(GIVEN_SOURCES, word))
+            || given.iter().any(|word| is_named(word));
+        let pattern = words.windows(2).find(|pair| ["-p", "--pattern"].contains(&pair[0]));
+        let patterns = pattern.map(|pair| format!("**/{}", pair[1]));
+        self.found.globs.extend(patterns.filter(|it| it.contains('*') && it.contains('.')));
+        let given = given.into_iter().filter(|word| !are_sources || is_named(word));
+        for word in given {
+            let files =
+                [self.candidate_files(word), self.candidate_files(&module_path(word))].concat();
+            self.found.tests.extend(files);
+            let globs = self.folders.iter().filter(|_| word.contains('*'));
+            self.found.globs.extend(globs.filter_map(|folder| path_below(folder, word)));
+        }
+    }
+
+    /// Where the program of a command is: after assignments, and after programs that only run
+    /// another one. Files on the way there may be run.
+    fn skip_wrappers(&self, words: &[&str], run: &mut Vec<String>) -> usize {
+        let mut at = 0;
+        let mut is_wrapped = false;
+        let is_host = |name: &str| is_word_of(SHELLS, name) || is_interpreter(name);
+        let is_known = |name: &str| is_host(name) || is_word_of(TEST_RUNNERS, name);
+        // Before a known program a file outside the checkout is the wrapper's, such as a lock.
+        let is_last = |at: usize| !words[at + 1..].iter().any(|word| is_known(base_name(word)));
+        while let Some(word) = words.get(at) {
+            let assigned = word.split_once('=').filter(|(name, _)| {
+                !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+            });
+            if let Some((name, value)) = assigned {
+                let is_obeyed = is_word_of(OBEYED_VARIABLES, name);
+                let files = value.split([' ', '=']).flat_map(|word| self.candidate_files(word));
+                run.extend(files.filter(|path| is_obeyed || is_script(path)));
+            } else if is_word_of(KEYWORDS, word) {
+                is_wrapped = false;
+            } else if is_word_of(WRAPPERS, word) {
+                is_wrapped = true;
+            } else if !is_wrapped
+                || is_known(base_name(word))
+                || self
+                    .candidate_files(word)
+                    .iter()
+                    .any(|path| !path.starts_with('/') || is_last(at))
+            {
+                break;
+            }
+            at += 1;
+        }
+        // Nothing that is known follows: the first word after the wrappers.
+        let is_plain = |it: &&str| !is_word_of(WRAPPERS, it) && !is_word_of(KEYWORDS, it);
+        let first = words.iter().position(is_plain).filter(|_| at == words.len());
+        first.unwrap_or(at)
+    }
+}
+
+/// The values of options that a runner or an interpreter obeys as files: `--config=F`, `-c F`,
+/// `-cF`, `-sf F`.
+fn option_files<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let mut values = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied();
+        if *word == "<" || is_word_of(OBEYED, word) {
+            values.extend(next);
+        }
+        let assigned = word.split_once('=').filter(|(name, _)| is_word_of(OBEYED, name));
+        values.extend(assigned.map(|(_, value)| value));
+        let short = word.strip_prefix('-').filter(|short| !short.starts_with('-'));
+        let glued = short.and_then(|short| short.split_once(['f', 'c', 'r', 'p']));
+        values.extend(glued.and_then(|(_, rest)| if rest.is_empty() { next } else { Some(rest) }));
+    }
+    values
+}
+
+/// The file of a module of Python: `tools.check` is `tools/check.py`.
+fn module_path(name: &str) -> String {
+    format!("{}.py", name.replace('.', "/"))
+}
+
+/// One simple command, without the substitutions in it, which are commands of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SimpleCommand {
+    pub words: Vec<String>,
+    /// Whether its output is a part of another command: `$(…)`, `<(…)`, backticks.
+    pub is_substituted: bool,
+    /// The programs that its output is piped into, in order.
+    pub pipes_into: Vec<String>,
+    /// Whether the commands after it run beside it.
+    pub is_in_background: bool,
+}
+
+/// What is being read: the text itself, or a substitution in it.
+#[derive(Default)]
+struct Frame {
+    text: String,
+    quote: Option<char>,
+    /// What ends the substitution; `None` for the text itself.
+    end: Option<char>,
+    /// The commands of the present pipeline.
+    pipeline: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Splitter {
+    commands: Vec<SimpleCommand>,
+    frames: Vec<Frame>,
+}
+
+/// The commands of a text, in order.
+pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
+    let mut splitter = Splitter { frames: vec![Frame::default()], ..Splitter::default() };
+    let mut letters = run.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let next = letters.peek().copied();
+        let Some(frame) = splitter.frames.last_mut() else { break };
+        if frame.quote == Some('\'') && letter != '\'' {
+            frame.text.push(letter);
+            continue;
+        }
+        match (frame.quote, letter) {
+            (_, '\\') => frame.text.extend([Some(letter), letters.next()].into_iter().flatten()),
+            (None, _) if frame.end == Some(letter) => splitter.close_frame(),
+            (_, '`') => splitter.open_frame('`'),
+            (_, '$') | (None, '<' | '>') if next == Some('(') => {
+                letters.next();
+                splitter.open_frame(')');
+            }
+            (_, '$') if next == Some('{') => while letters.next_if(|it| *it != '}').is_some() {},
+            (None, '<' | '>') => {
+                frame.text.extend([' ', letter, ' ']);
+                while letters.next_if(|it| "<>&".contains(*it)).is_some() {}
+            }
+            (Some(open), _) if open == letter => {
+                frame.quote = None;
+                frame.text.push(letter);
+            }
+            (None, '\'' | '"') => {
+                frame.quote = Some(letter);
+                frame.text.push(letter);
+            }
+            (None, '|') if next != Some('|') => splitter.end_command(),
+            (None, '&') => {
+                let is_and = letters.next_if_eq(&'&').is_some();
+                splitter.end_pipeline();
+                if let Some(last) = splitter.commands.last_mut() {
+                    last.is_in_background = !is_and && next != Some('>');
+                }
+            }
+            (None, ';' | '|' | '\n' | '(' | ')') => splitter.end_pipeline(),
+            (None, '{' | '}') if frame.text.trim_end().is_empty() => splitter.end_pipeline(),
+            _ => frame.text.push(letter),
+        }
+    }
+    while !splitter.frames.is_empty() {
+        splitter.close_frame();
+    }
+    splitter.commands
+}
+
+impl Splitter {
+    fn open_frame(&mut self, end: char) {
+        self.frames.push(Frame { end: Some(end), ..Frame::default() });
+    }
+
+    fn close_frame(&mut self) {
+        self.end_pipeline();
+        self.frames.pop();
+    }
+
+    fn end_command(&mut self) {
+        let is_substituted = self.frames.len() > 1;
+        let Some(frame) = self.frames.last_mut() else { return };
+        let text = std::mem::take(&mut frame.text);
+        // A quote that is not closed is no reason to see nothing.
+        let by_space = || text.split_whitespace().map(str::to_owned).collect();
+        let words: Vec<String> = shell_words::split(&text).unwrap_or_else(|_| by_space());
+        let Some(program) = words.first() else { return };
+        for earlier in &frame.pipeline {
+            self.commands[*earlier].pipes_into.push(program.clone());
+        }
+        frame.pipeline.push(self.commands.len());
+        self.commands.push(SimpleCommand { words, is_substituted, ..SimpleCommand::default() });
+    }
+
+    fn end_pipeline(&mut self) {
+        self.end_command();
+        if let Some(frame) = self.frames.last_mut() {
+            frame.pipeline.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "command_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+mod split_tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_split_at_operators_and_substitutions() {
+        let shown = |run: &str| -> Vec<String> {
+            let show = |it: SimpleCommand| {
+                let inner = if it.is_substituted { "$" } else { "" };
+                let beside = if it.is_in_background { " &" } else { "" };
+                let pipes: Vec<String> =
+                    it.pipes_into.iter().map(|into| format!(" | {into}")).collect();
+                format!("{inner}{}{}{beside}", it.words.join("·"), pipes.concat())
+            };
+            split_commands(run).into_iter().map(show).collect()
+        };
+        for (run, expected) in [
+            ("cd a && sh check.sh; true", &["cd·a", "sh·check.sh", "true"][..]),
+            ("(cd a && x) && (cd b && y)", &["cd·a", "x", "cd·b", "y"]),
+            ("bash -o pipefail -c 'a | b'", &["bash·-o·pipefail·-c·a | b"]),
+            ("[ \"$(sh greet.sh)\" = Hello ]", &["$sh·greet.sh", "[··=·Hello·]"]),
+            (
+                "sh greet.sh | sort | grep -q Hello",
+                &["sh·greet.sh | sort | grep", "sort | grep", "grep·-q·Hello"],
+            ),
+            ("diff <(sh a.sh) b.txt 2>&1", &["$sh·a.sh", "diff·b.txt·2·>·1"]),
+            ("sh < f", &["sh·<·f"]),
+            ("serve 2>&1 & curl x && true", &["serve·2·>·1 &", "curl·x", "true"]),
+            ("a &> log; b", &["a", ">·log", "b"]),
+            ("${X}/a \"`b c`\"", &["$b·c", "/a·"]),
+            ("echo 'a", &["echo·'a"]),
+            ("a\\;b", &["a;b"]),
+        ] {
+            assert_eq!(shown(run), expected, "{run}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_split(run in "[ a-z$(){}`'\"|&;<>\\\\\n]{0,60}") {
+            let _ = split_commands(&run);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The parts of a manifest that run or configure checks: scripts, and the settings of runners and
+//! linters. Dependencies and the rest of it are work.
+
+use serde_json::{Map, Value};
+
+use engine::text::{is_word_of, words_of};
+
+/// Keys of a package.json, from its root.
+const PACKAGE: &str = "scripts jest vitest mocha ava tap nyc c8 xo eslintConfig prettier lint-staged husky \
+    wireit workspaces standard";
+/// Keys of a Cargo.toml, with the tables they are in.
+const CARGO: &str = "test lib.test lib.harness lib.doctest package.autotests profile.test lints \
+    workspace.lints alias";
+/// Tables below `tool` of a pyproject.toml that say how to build and what is needed, not how to
+/// check.
+const BUILD_TOOLS: &str = "poetry uv setuptools setuptools_scm flit maturin hatch pdm rye cibuildwheel bumpversion \
+    commitizen semantic_release scikit-build";
+/// The same of a deno.json and of a composer.json.
+const DENO: &str = "tasks test lint fmt";
+const COMPOSER: &str = "scripts";
+/// How the headings of sections of a setup.cfg begin that configure a tool.
+const SECTIONS: &str = "[tool: [coverage: [flake8 [mypy [tox [isort [pycodestyle [aliases";
+
+/// How the names of settings of runners begin that name files to load.
+const SETTINGS: &str = "jest.config. vitest.config. .mocharc. ava.config. playwright.config. cypress.config. \
+    pytest. .pytest. tox.ini .rspec .taprc bunfig.toml package.json pyproject.toml setup.cfg";
+
+/// How the names of recipes begin, in lower case, and the words by which a line includes a file.
+const RECIPES: &str = "makefile gnumakefile justfile .justfile";
+const INCLUDES: &str = "include -include sinclude import import? mod mod?";
+
+/// Whether a file of that name may name files that a runner loads.
+pub fn names_files(name: &str) -> bool {
+    words_of(SETTINGS).any(|start| name.starts_with(start)) || is_recipe(name)
+}
+
+fn is_recipe(name: &str) -> bool {
+    words_of(RECIPES).any(|start| name.to_lowercase().starts_with(start))
+}
+
+/// The words of such a file that may be files: paths, and modules after `-p`.
+pub fn words_of_settings(name: &str, text: &str) -> Vec<String> {
+    let parts = running_parts(name, text).map(|mut parts| {
+        parts.as_object_mut().map(|parts| parts.remove("scripts"));
+        parts.to_string()
+    });
+    let includes =
+        |line: &&str| line.split_whitespace().next().is_some_and(|it| is_word_of(INCLUDES, it));
+    let text = match parts {
+        Some(parts) => parts,
+        None if is_recipe(name) => text.lines().filter(includes).collect::<Vec<_>>().join("\n"),
+        None => text.to_owned(),
+    };
+    let is_of_a_word = |letter: char| letter.is_alphanumeric() || "_-./".contains(letter);
+    let words: Vec<&str> = text.split(|letter| !is_of_a_word(letter)).collect();
+    let modules = words.windows(2).filter(|pair| pair[0] == "-p").map(|pair| pair[1]);
+    let modules = modules.map(|module| format!("{}.py", module.replace('.', "/")));
+    words.iter().map(|word| word.trim_start_matches('/').to_owned()).chain(modules).collect()
+}
+
+/// How a manifest is written.
+#[derive(Clone, Copy, PartialEq)]
+enum Format {
+    Json,
+    Toml,
+    Sections,
+}
+
+/// Whether the parts that run or configure checks are equal in two texts of one manifest. One that
+/// cannot be read is equal to itself only.
+pub fn same_running_parts(path: &str, one: &str, other: &str) -> bool {
+    one == other
+        || running_parts(path, one).is_some_and(|it| Some(it) == running_parts(path, other))
+}
+
+/// The manifest `now` with the parts of `then` that run or configure checks; `None` if one of them
+/// cannot be read.
+pub fn put_running_parts_back(path: &str, now: &str, then: &str) -> Option<String> {
+    let format = format_of(path)?;
+    if format == Format::Sections {
+        let (rest, _) = split_sections(now);
+        return Some([rest, split_sections(then).1].join("\n"));
+    }
+    let (mut now, then) = (parse_manifest(format, now)?, parse_manifest(format, then)?);
+    let mut keys = keys_of(path, &now);
+    keys.extend(keys_of(path, &then));
+    for key in keys {
+        set_member(&mut now, &key, get_member(&then, &key).cloned());
+    }
+    match format {
+        Format::Json => serde_json::to_string_pretty(&now).ok(),
+        _ => toml::to_string(&now).ok(),
+    }
+}
+
+fn running_parts(path: &str, text: &str) -> Option<Value> {
+    let format = format_of(path)?;
+    if format == Format::Sections {
+        return Some(Value::String(split_sections(text).1));
+    }
+    let manifest = parse_manifest(format, text)?;
+    let part = |key: String| Some((key.clone(), get_member(&manifest, &key)?.clone()));
+    Some(Value::Object(keys_of(path, &manifest).into_iter().filter_map(part).collect()))
+}
+
+fn name_of(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_lowercase()
+}
+
+fn format_of(path: &str) -> Option<Format> {
+    Some(match name_of(path).rsplit_once('.')? {
+        ("setup", "cfg") => Format::Sections,
+        (_, "toml") => Format::Toml,
+        (_, "json" | "jsonc") => Format::Json,
+        _ => return None,
+    })
+}
+
+fn parse_manifest(format: Format, text: &str) -> Option<Value> {
+    let value: Value = match format {
+        Format::Json => serde_json::from_slice(text.as_bytes()).ok()?,
+        _ => toml::from_str(text).ok()?,
+    };
+    value.is_object().then_some(value)
+}
+
+/// The keys of the parts, with the tables they are in before a point.
+fn keys_of(path: &str, manifest: &Value) -> Vec<String> {
+    let fixed = |keys: &str| words_of(keys).map(str::to_owned).collect();
+    match &*name_of(path) {
+        "package.json" => fixed(PACKAGE),
+        "cargo.toml" => fixed(CARGO),
+        "composer.json" => fixed(COMPOSER),
+        "pyproject.toml" => {
+            let tools = manifest.get("tool").and_then(Value::as_object);
+            let names = tools.into_iter().flat_map(Map::keys);
+            let names = names.filter(|name| !is_word_of(BUILD_TOOLS, name));
+            let more = ["tool.hatch.envs", "tool.pdm.scripts", "project.entry-points"];
+            names.map(|name| format!("tool.{name}")).chain(more.map(str::to_owned)).collect()
+        }
+        _ => fixed(DENO),
+    }
+}
+
+fn get_member<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {
+    key.split('.').try_fold(value, |value, name| value.get(name))
+}
+
+fn set_member(value: &mut Value, key: &str, to: Option<Value>) {
+    let (tables, name) = key.rsplit_once('.').unwrap_or(("", key));
+    let mut table = value;
+    for name in tables.split('.').filter(|name| !name.is_empty()) {
+        let Some(map) = table.as_object_mut() else { return };
+        if to.is_none() && !map.contains_key(name) {
+            return;
+        }
+        table = map.entry(name).or_insert_with(|| Value::Object(Map::new()));
+    }
+    let Some(map) = table.as_object_mut() else { return };
+    match to {
+        Some(value) => drop(map.insert(name.to_owned(), value)),
+        None => drop(map.remove(name)),
+    }
+}
+
+/// A setup.cfg without the sections that configure a tool, and these.
+fn split_sections(text: &str) -> (String, String) {
+    let (mut rest, mut tools, mut is_tool) = (Vec::new(), Vec::new(), false);
+    for line in text.lines() {
+        if line.starts_with('[') {
+            is_tool = words_of(SECTIONS).any(|start| line.starts_with(start));
+        }
+        if is_tool { tools.push(line) } else { rest.push(line) }
+    }
+    (rest.join("\n"), tools.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_that_run_checks_are_put_back_and_the_rest_stays() {
+        let now = r#"{"name": "a", "scripts": {"test": "true"}, "dependencies": {"b": "1"}}"#;
+        let then = r#"{"name": "a", "scripts": {"test": "jest"}, "jest": {"bail": true}}"#;
+        let back = put_running_parts_back("web/package.json", now, then).unwrap();
+        insta::assert_snapshot!(back, @r#"
+        {
+          "dependencies": {
+            "b": "1"
+          },
+          "jest": {
+            "bail": true
+          },
+          "name": "a",
+          "scripts": {
+            "test": "jest"
+          }
+        }
+        "#);
+        let now = "[project]\nname = \"a\"\ndependencies = [\"b\"]\n[tool.pytest.ini_options]\naddopts = \"-k nothing\"\n[tool.poetry]\nname = \"c\"\n";
+        let then = "[project]\nname = \"a\"\n[tool.pytest.ini_options]\naddopts = \"\"\n";
+        let back = put_running_parts_back("pyproject.toml", now, then).unwrap();
+        insta::assert_snapshot!(back, @r#"
+        [project]
+        dependencies = ["b"]
+        name = "a"
+
+        [tool.poetry]
+        name = "c"
+
+        [tool.pytest.ini_options]
+        addopts = ""
+        "#);
+        let now = "[package]\nname = \"a\"\nautotests = false\n[dependencies]\nb = \"1\"\n[[test]]\nname = \"x\"\n";
+        let then = "[package]\nname = \"a\"\n";
+        let back = put_running_parts_back("Cargo.toml", now, then).unwrap();
+        insta::assert_snapshot!(back, @r#"
+        [dependencies]
+        b = "1"
+
+        [package]
+        name = "a"
+        "#);
+        let now = "[metadata]\nname = a\n[tool:pytest]\naddopts = -k nothing\n";
+        let then = "[metadata]\nname = b\n[tool:pytest]\naddopts =\n";
+        insta::assert_snapshot!(put_running_parts_back("setup.cfg", now, then).unwrap(), @"
+        [metadata]
+        name = a
+        [tool:pytest]
+        addopts =
+        ");
+    }
+
+    #[test]
+    fn settings_name_the_files_that_a_runner_loads() {
+        for (name, text, expected) in [
+            ("package.json", r#"{"main": "m.js", "jest": {"setupFiles": ["./q.js"]}}"#, "./q.js"),
+            ("jest.config.js", "setupFiles: ['<rootDir>/q.js']", "q.js"),
+            ("pytest.ini", "[pytest]\naddopts = -p q.r", "q/r.py"),
+            ("Makefile", "-include mk/rules.inc\nall:\n\tsh m.js\n", "mk/rules.inc"),
+            ("justfile", "mod more 'tasks/more'\ntest: more::all\n", "tasks/more"),
+        ] {
+            let words = words_of_settings(name, text);
+            assert!(names_files(name) && words.iter().any(|word| word == expected), "{words:?}");
+            assert!(!words.iter().any(|word| word == "m.js"), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_change_of_those_parts_counts() {
+        for (path, one, other, expected) in [
+            ("package.json", r#"{"version": "1"}"#, r#"{"version": "2"}"#, true),
+            ("package.json", r#"{"scripts": {}}"#, r#"{"scripts": {"test": "x"}}"#, false),
+            ("Cargo.toml", "[dependencies]\na = \"1\"", "[dependencies]\nb = \"1\"", true),
+            ("Cargo.toml", "", "[lints.clippy]\nall = \"allow\"", false),
+            ("pyproject.toml", "", "[tool.uv]\nx = 1", true),
+            ("pyproject.toml", "", "[tool.ruff]\nx = 1", false),
+            ("package.json", "{", "{{", false),
+        ] {
+            assert_eq!(same_running_parts(path, one, other), expected, "{path}: {other}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What a command is for, by the names in it: whether tests are anything to it, which tests it
+//! runs, and by which path it may leave the tree that it runs on.
+
+use std::path::{Path, PathBuf};
+
+use super::command::{FOLDERS, STATIC_PROGRAMS, TEST_RUNNERS, base_name, find_commands};
+use engine::text::is_word_of;
+
+/// Tools of which a goal by its name alone runs no test. Others build and test in one step.
+const GOAL_TOOLS: &str = "bun cargo cmake deno dotnet gmake go just make mvn mvnw npm nx pnpm poe rake swift task turbo yarn";
+/// How the name of a goal begins that runs tests.
+const TEST_GOALS: [&str; 6] = ["test", "unit", "e2e", "spec", "check", "verify"];
+/// Options before a path.
+const BEFORE_PATHS: &str = "-C -f -S --cwd --dir --directory --file --prefix";
+/// What such a tool is asked for that runs no test.
+const STATIC_GOALS: &str = "fmt format lint clippy vet typecheck type-check types build doc compile format-check \
+    fmt-check lint-check check-format";
+
+/// Whether a command only formats, lints, checks types or builds, by its name: to it tests are
+/// nothing but source files.
+pub fn is_static(run: &str) -> bool {
+    let is_set_up = |words: &[String]| {
+        ["cd", "set", "export", "echo", "true", "."].contains(&base_name(&words[0]))
+    };
+    let commands = find_commands(run);
+    let mut rest = commands.iter().filter(|it| !is_set_up(&it.words)).peekable();
+    rest.peek().is_some()
+        && rest.all(|command| {
+            let words = &command.words;
+            let is_path = |at: &usize| *at > 0 && is_word_of(BEFORE_PATHS, &words[at - 1]);
+            let words = (0..words.len()).filter(|at| !is_path(at)).map(|at| base_name(&words[at]));
+            let plain: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+            let is_test =
+                plain.iter().any(|word| is_word_of(TEST_RUNNERS, word) || *word == "test");
+            let is_cargo_check = plain.starts_with(&["cargo", "check"]);
+            let mut goals = plain.iter().skip_while(|word| !is_word_of(GOAL_TOOLS, word));
+            let is_static = plain.iter().any(|word| is_word_of(STATIC_PROGRAMS, word))
+                || goals.clone().any(|goal| is_word_of(STATIC_GOALS, goal))
+                    && !goals.any(|goal| {
+                        !is_word_of(STATIC_GOALS, goal)
+                            && TEST_GOALS.iter().any(|begin| goal.starts_with(begin))
+                    });
+            !is_test && (is_cargo_check || is_static)
+        })
+}
+
+/// The word of a command that limits its tests to what changed: `--onlyChanged`, `nx affected`.
+pub fn only_what_changed(run: &str) -> Option<String> {
+    const OPTIONS: &str = "--changed --changedSince --onlyChanged --only-changed --last-failed --lf \
+        --testmon --affected --findRelatedTests";
+    let is_such = |word: &String| is_word_of(OPTIONS, word.split('=').next().unwrap_or_default());
+    find_commands(run).into_iter().find_map(|command| {
+        let words = command.words;
+        let is_nx = words.iter().any(|word| word == "nx");
+        let affected = words.iter().find(|word| is_nx && word.starts_with("affected"));
+        words.iter().find(|word| is_such(word)).or(affected).cloned()
+    })
+}
+
+/// The first path in a command by which it may leave the tree that it runs on for the checkout: it
+/// leads into it or to a folder above it. `checkout` is its absolute path, `value` that of a
+/// variable, and `real` follows links.
+pub fn way_to(
+    checkout: &Path,
+    run: &str,
+    value: &dyn Fn(&str) -> Option<String>,
+    real: &dyn Fn(&str) -> PathBuf,
+) -> Option<String> {
+    let mut before = "";
+    run.split([' ', '\t', '\n', '\'', '"', '`', ';', '&', '|', '<', '>', '(', ')', '=', ',', ':'])
+        .filter(|word| !word.is_empty())
+        .find_map(|word| {
+            let changes_to = is_word_of(FOLDERS, before) || ["cd", "pushd"].contains(&before);
+            before = word;
+            let path = expand_word(word, value).filter(|path| path.starts_with('/'))?;
+            let real = real(&path);
+            let is_above = checkout.starts_with(&real) && (changes_to || real.parent().is_some());
+            (is_above || real.starts_with(checkout)).then_some(path)
+        })
+}
+
+/// A word with the home or the variable that it begins with; `None` where that is not known, or is
+/// that of the present folder.
+fn expand_word(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let (name, rest) = match (named, word.strip_prefix('$')) {
+        (Some(rest), _) => ("HOME", rest),
+        (None, None) => return Some(word.to_owned()),
+        (None, Some(variable)) => match variable.strip_prefix('{') {
+            Some(braced) => braced.split_once('}')?,
+            None => variable.split_at(variable.find('/').unwrap_or(variable.len())),
+        },
+    };
+    let value = value(name).filter(|_| !["PWD", "OLDPWD"].contains(&name))?;
+    Some(value + rest)
+}
+
+/// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
+pub fn path_below(folder: &str, path: &str) -> Option<String> {
+    if path.starts_with('~') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formatters_linters_type_checkers_and_builds_are_known_by_name() {
+        for (run, expected) in [
+            ("cargo fmt --check", true),
+            ("cargo clippy --all-targets -- -D warnings", true),
+            ("cd web && npx tsc --noEmit", true),
+            ("npm run lint", true),
+            ("ruff check . && mypy src", true),
+            ("make lint", true),
+            ("npx turbo run lint", true),
+            ("npx turbo run build test:unit", false),
+            ("nx run-many -t lint e2e", false),
+            ("make build units", false),
+            ("cmake --build build", true),
+            ("make -C build lint", true),
+            ("make -C build units", false),
+            ("cmake --build build --target units", false),
+            ("cargo build && cargo test", false),
+            ("npm test", false),
+            ("make check", false),
+            ("pytest", false),
+            ("./gradlew build", false),
+            ("sh run.sh types", false),
+            ("grep -q x y", false),
+            ("", false),
+        ] {
+            assert_eq!(is_static(run), expected, "{run}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_runs_only_what_changed_is_known() {
+        for (run, expected) in [
+            ("npx jest --onlyChanged", Some("--onlyChanged")),
+            ("sh -c 'nx affected -t test'", Some("affected")),
+            ("pytest --lf", Some("--lf")),
+            ("cargo test", None),
+        ] {
+            assert_eq!(only_what_changed(run).as_deref(), expected, "{run}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod way_out_tests {
+    use super::*;
+
+    #[test]
+    fn a_way_out_of_the_tree_that_a_command_runs_on_is_found() {
+        let value = |name: &str| match name {
+            "HOME" => Some("/w".to_owned()),
+            "PWD" | "HERE" => Some("/w/repo".to_owned()),
+            "PATH" => Some("/bin:/usr/bin".to_owned()),
+            _ => None,
+        };
+        let real = |path: &str| PathBuf::from(if path == "/link" { "/w/repo/a" } else { path });
+        for (run, expected) in [
+            ("cd /w && cd repo && sh check.sh", Some("/w")),
+            ("make -C /w/repo test", Some("/w/repo")),
+            ("D=/w; sh $D/repo/check.sh", Some("/w")),
+            ("sh ~/repo/check.sh", Some("/w/repo/check.sh")),
+            ("cd \"$HOME\" && sh repo/check.sh", Some("/w")),
+            ("sh ${HERE}/check.sh", Some("/w/repo/check.sh")),
+            ("sh /link", Some("/link")),
+            ("cd / && sh w/repo/check.sh", Some("/")),
+            ("sh \"$PWD/check.sh\"", None),
+            ("grep -r / a", None),
+            ("PATH=$HOME/bin:$PATH make test > /w/log", None),
+            ("cd sub && sh ../check.sh $1 ${2}", None),
+        ] {
+            assert_eq!(
+                way_to(Path::new("/w/repo"), run, &value, &real).as_deref(),
+                expected,
+                "{run}"
+            );
+        }
+    }
+}

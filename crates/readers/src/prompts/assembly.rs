@@ -1,0 +1,99 @@
+//! Builds the whole prompt of one fresh process: who it is, the phases, what crew saw, how to
+//! finish. A prompt is passed on standard input and has no length limit: it contains what a person
+//! wrote, byte for byte.
+//!
+//! As in a session, nothing that crew writes satisfies the grammar of a claim, and the last
+//! sentence is crew's own.
+
+use minijinja::context;
+
+use super::fragments::Parts;
+use super::variables::{PromptInputs, bound_text, fill_values, render_progress, user_words};
+
+use engine::record::{Loop, Phase};
+use engine::text::{one_line, quoted};
+use engine::view::TOLD_CHARS;
+use engine::words::PromptReader;
+use engine::words::news::seen;
+use engine::words::prompt::rules;
+use engine::words::templates::render;
+
+/// The most UTF-16 units of what crew saw: enough for the tails of all checks shown.
+const SEEN_UNITS_MAX: usize = 200_000;
+
+/// Builds the prompt of the loop's next iteration.
+///
+/// # Errors
+/// When a template cannot be filled in; the error has its name. crew's own and checked ones can be.
+pub fn build_prompt(
+    subject: &Loop,
+    parts: &Parts,
+    known: &PromptInputs<'_>,
+) -> Result<String, String> {
+    let data = fill_values(subject, known, &parts.wanted);
+    let (task, words) = (subject.contract.task.as_str(), user_words(subject));
+    let mut phases = Vec::new();
+    for phase in Phase::ALL {
+        if phase == Phase::Act && !(parts.has_phase(phase) && subject.procedure().is_some()) {
+            phases.push(("TASK".to_owned(), task.to_owned()));
+        }
+        phases.push((phase.label().to_uppercase(), parts.fill_phase(phase, &data)?));
+    }
+    let last = subject.state.evidence.as_ref();
+    let earlier =
+        known.accounts.iter().filter(|it| last.is_some_and(|last| it.iteration < last.iteration));
+    let checks = subject.state.checks.iter().map(|(run, memory)| {
+        context! { run, happened => memory.what_happened(), tail => memory.tail }
+    });
+    let handoff = known.handoff.map(|(path, page)| {
+        // Somebody may have written a page without crew's facts, or before the checks ran.
+        let is_whole = page.contains("\n## Checks\n") && last.is_some();
+        let body = bound_text(&body_of(&without_words(page, &words)));
+        context! { path => path.display().to_string(), body, is_whole }
+    });
+    let values = context! {
+        is_ooda => [Phase::Observe, Phase::Orient, Phase::Decide].into_iter().any(|it| parts.has_phase(it)),
+        iteration => subject.iteration(),
+        max_iterations => subject.contract.limits.max_iterations,
+        procedure => subject.procedure(),
+        git => subject.contract.run.as_ref().map(|run| &run.git),
+        branch => subject.branch(),
+        phases,
+        handoff,
+        past_redline => subject.past_redline(),
+        seen => last.map(|last| seen(last, SEEN_UNITS_MAX, PromptReader::Next)),
+        before_that => render_progress(earlier),
+        checks_before => checks.collect::<Vec<_>>(),
+        words,
+        crew => if task.to_lowercase().contains("handoff") { known.crew } else { None },
+        ..rules(subject, PromptReader::Next),
+    };
+    Ok(render("run.j2", &values))
+}
+
+/// A handoff without the user's words that the prompt gives itself, so that none looks settled.
+fn without_words(page: &str, words: &[String]) -> String {
+    let rows: Vec<String> =
+        words.iter().map(|words| format!("- {} (", quoted(&one_line(words, TOLD_CHARS)))).collect();
+    let is_given = |line: &&str| rows.iter().any(|row| line.starts_with(row));
+    let kept: Vec<&str> = page.lines().filter(|line| !is_given(line)).collect();
+    kept.join("\n").replace("## From the user\n\n\n", "")
+}
+
+/// A handoff as a part of a prompt: without its front matter, its title and what the prompt says
+/// itself, and one level below the prompt's own headings.
+fn body_of(page: &str) -> String {
+    let page = page.trim_start();
+    let behind = page.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+    let body = behind.map_or(page, |(_, body)| body);
+    let body = body.split("\n## Context for resume\n").next().unwrap_or(body).trim_start();
+    let body = match body.split_once('\n') {
+        Some((title, rest)) if title.starts_with("# ") => rest,
+        _ => body,
+    };
+    body.trim().replace("\n## ", "\n### ")
+}
+
+#[cfg(test)]
+#[path = "assembly_tests.rs"]
+mod tests;

@@ -1,0 +1,190 @@
+//! The variables of a template, and their values from the loop and from what was read for it. A
+//! name that is not in the table is refused. Each text is bounded and otherwise unchanged; only the
+//! task is always whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use minijinja::Value;
+
+use crate::parse::spelling::find_nearest;
+use engine::evidence::Verdict;
+use engine::journal::story::Account;
+use engine::record::{Check, Loop};
+use engine::text::{clip, distinct, rows, start_bytes};
+
+/// The most bytes of one value.
+pub const VALUE_BYTES_MAX: usize = 16 * 1024;
+
+/// Every variable with its meaning, in display order.
+const VARIABLES: &str = include_str!("variables.txt");
+
+/// The inputs in addition to the loop itself. An absent value was not read, or does not exist.
+#[derive(Debug, Clone, Default)]
+pub struct PromptInputs<'a> {
+    /// The results of the last iterations, oldest first.
+    pub accounts: &'a [Account],
+    /// The page of where the loop stands, its file and text: for the first prompt of a new owner
+    /// and past the redline.
+    pub handoff: Option<&'a (PathBuf, String)>,
+    /// The word by which a shell starts crew, for a task that asks for handoffs.
+    pub crew: Option<&'a str>,
+    pub git_status: Option<&'a str>,
+    pub git_diff: Option<&'a str>,
+    pub git_log: Option<&'a str>,
+}
+
+/// The values of variables, by name.
+pub type Values = BTreeMap<&'static str, Value>;
+
+/// The variable with this name.
+///
+/// # Errors
+/// When it does not exist; the error suggests the name that was probably meant.
+pub fn find_variable(name: &str) -> Result<&'static str, String> {
+    let names: Vec<&str> = rows(VARIABLES).map(|(name, _)| name).collect();
+    let known = rows(VARIABLES).map(|(known, _)| known).find(|known| *known == name);
+    known.ok_or_else(|| match find_nearest(name, &names) {
+        Some(near) => format!("there is no variable `{name}`; did you mean `{near}`?"),
+        None => format!("there is no variable `{name}`; there are {}", names.join(", ")),
+    })
+}
+
+/// All variables with their contents, one per line, for people.
+pub fn render_table() -> String {
+    rows(VARIABLES).fold(String::new(), |mut text, (name, what)| {
+        let _ = writeln!(text, "  {:<22} {what}", format!("{{{{ {name} }}}}"));
+        text
+    })
+}
+
+/// The values of the wanted variables.
+pub fn fill_values(
+    subject: &Loop,
+    known: &PromptInputs<'_>,
+    wanted: &BTreeSet<&'static str>,
+) -> Values {
+    wanted.iter().map(|name| (*name, fill_value(name, subject, known))).collect()
+}
+
+fn fill_value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
+    let contract = &subject.contract;
+    let run = contract.run.as_ref();
+    let looked = |text: Option<&str>| text.unwrap_or_default().trim_end().to_owned();
+    let text = match name {
+        "task" => return contract.task.clone().into(),
+        "iteration" => return subject.iteration().into(),
+        "max_iterations" => return contract.limits.max_iterations.into(),
+        "crew_commits" => return run.is_some_and(|run| run.git.commit).into(),
+        "failing" => return failing_checks(subject).iter().map(|run| bound_text(run)).collect(),
+        "words" => return user_words(subject).iter().map(|words| bound_text(words)).collect(),
+        "procedure" => run.and_then(|run| run.procedure.clone()).unwrap_or_default(),
+        "promise" => contract.promise.as_ref().map(ToString::to_string).unwrap_or_default(),
+        "checks" => render_checks(subject).join("\n"),
+        "progress" => render_progress(known.accounts.iter()),
+        "handoff" => known.handoff.map(|(_, text)| text.clone()).unwrap_or_default(),
+        "branch" => subject.place.branch.clone().unwrap_or_default(),
+        "folder" => subject.place.folder.display().to_string(),
+        "git_status" => looked(known.git_status),
+        "git_diff" => looked(known.git_diff),
+        "git_log" => looked(known.git_log),
+        _ => return Value::UNDEFINED,
+    };
+    bound_text(&text).into()
+}
+
+/// At most [`VALUE_BYTES_MAX`] from the beginning of `text`, with a line that says how much was
+/// left out.
+pub fn bound_text(text: &str) -> String {
+    if text.len() <= VALUE_BYTES_MAX {
+        return text.to_owned();
+    }
+    let head = start_bytes(text, VALUE_BYTES_MAX);
+    // Whole lines, unless that would drop about half of the text.
+    let head = match head.rsplit_once('\n') {
+        Some((lines, _)) if lines.len() > VALUE_BYTES_MAX / 2 => lines,
+        _ => head,
+    };
+    let more = text.len() - head.len();
+    format!("{head}\n[crew left out the other {more} bytes of {}]", text.len())
+}
+
+/// What the user said since the last prompt: passed at the last boundary, and later.
+pub fn user_words(subject: &Loop) -> Vec<String> {
+    let told = subject.state.evidence.iter().flat_map(|last| &last.words);
+    told.chain(&subject.state.messages).cloned().collect()
+}
+
+/// One line for each account.
+pub fn render_progress<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
+    let lines = accounts.map(|it| format!("- Iteration {}: {}.", it.iteration, it.words));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Each check with its role and its last result.
+fn render_checks(subject: &Loop) -> Vec<String> {
+    let line = |check: &Check| {
+        let last = subject.last_of(&check.run).unwrap_or_else(|| "not run yet".to_owned());
+        format!("- `{}` ({}): {last}", clip(&check.run, 200), check.role.label())
+    };
+    subject.contract.checks.iter().map(line).collect()
+}
+
+/// The checks that did not pass in their last run, each command once.
+fn failing_checks(subject: &Loop) -> Vec<String> {
+    let is_red = |run: &String| {
+        subject.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
+    };
+    distinct(subject.contract.checks.iter().map(|check| check.run.clone()).filter(is_red))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::fixture::a_loop;
+
+    #[test]
+    fn every_variable_has_a_value_and_is_found_by_its_name() {
+        for (name, _) in rows(VARIABLES) {
+            assert_eq!(find_variable(name), Ok(name));
+            assert!(
+                !fill_value(name, &a_loop(), &PromptInputs::default()).is_undefined(),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_told_the_nearest() {
+        let told = |name| find_variable(name).unwrap_err();
+        assert_eq!(told("git_stat"), "there is no variable `git_stat`; did you mean `git_status`?");
+        assert_eq!(
+            told("itteration"),
+            "there is no variable `itteration`; did you mean `iteration`?"
+        );
+        assert!(told("weather").starts_with("there is no variable `weather`; there are task, "));
+    }
+
+    #[test]
+    fn the_table_shows_what_each_holds() {
+        insta::assert_snapshot!(render_table(), @"
+        {{ task }}             the task, byte for byte and whole
+        {{ procedure }}        the procedure's name; empty for a task
+        {{ iteration }}        this iteration, from 1
+        {{ max_iterations }}   the limit; 0 is none
+        {{ promise }}          what a claim of success must say; empty where none counts
+        {{ checks }}           each check, one a line, and how it last ended
+        {{ failing }}          the commands of the checks that did not pass last (a list, for {% for %})
+        {{ progress }}         what the last 5 iterations came to, one a line
+        {{ words }}            what the user said since the last prompt (a list, for {% for %})
+        {{ handoff }}          the last handoff, in the first prompt of a new owner
+        {{ branch }}           the branch the loop started on; empty without git
+        {{ folder }}           the folder where checks run
+        {{ crew_commits }}     whether crew commits each iteration (--commit)
+        {{ git_status }}       git status --porcelain; empty when clean
+        {{ git_diff }}         git diff HEAD
+        {{ git_log }}          git log --oneline -10
+        ");
+    }
+}

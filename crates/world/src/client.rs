@@ -1,0 +1,80 @@
+//! Runs the client's own commands, each with a deadline: to ask it about plugins and to register
+//! crew. It never writes the client's files and never interprets what the client prints.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+
+use super::env;
+use super::files::tree;
+use super::process::{Call, Capture, ExitCause};
+use engine::text::with_reason;
+
+/// How long a query may take.
+const QUESTION: Duration = Duration::from_secs(30);
+/// How long a change may take: the client may have to fetch a marketplace.
+const CHANGE: Duration = Duration::from_secs(180);
+
+/// The client's program: the named one, else the first `program` on `PATH`.
+pub fn find(named: Option<&Path>, program: &str) -> Option<PathBuf> {
+    match named {
+        Some(named) => Some(named.to_owned()),
+        None => on_path(program).into_iter().next(),
+    }
+}
+
+/// Every program with this name on `PATH`, in the order of `PATH`.
+pub fn on_path(name: &str) -> Vec<PathBuf> {
+    let folders = env::search_path();
+    folders.into_iter().map(|folder| folder.join(name)).filter(|it| tree::is_program(it)).collect()
+}
+
+/// How to call this program from a terminal if `name` is not on `PATH`: its path, with the home as
+/// `~`.
+pub fn off_path(name: &str) -> Option<String> {
+    if !on_path(name).is_empty() {
+        return None;
+    }
+    let program = env::program().ok()?;
+    let below =
+        env::path("HOME").and_then(|home| Some(program.strip_prefix(home).ok()?.to_owned()));
+    Some(match below {
+        Some(below) => format!("~/{}", below.display()),
+        None => program.display().to_string(),
+    })
+}
+
+/// What a program prints for these arguments, if it exits with 0.
+pub fn ask(program: &Path, arguments: &[&str], folder: &Path) -> Result<String> {
+    capture(program, arguments, folder, QUESTION, Capture::ForParsing)
+}
+
+/// Makes the client change something. The error holds what the client printed.
+pub fn change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
+    capture(client, arguments, folder, CHANGE, Capture::ForReading).map(drop)
+}
+
+fn capture(
+    program: &Path,
+    arguments: &[&str],
+    folder: &Path,
+    within: Duration,
+    capture: Capture,
+) -> Result<String> {
+    // A question must not trigger an update of the client.
+    let call = Call::of(program, folder).args(arguments).envs([("DISABLE_AUTOUPDATER", "1")]);
+    let line = format!("`{} {}`", program.display(), arguments.join(" "));
+    let ended = call.within(within).keep(capture).run(|| false).map_err(|error| {
+        anyhow!("{line} cannot be started: {error}\nhint: --client PATH names another program")
+    })?;
+    let said = ended.text().trim().to_owned();
+    match ended.cause {
+        ExitCause::Exit(0) => Ok(said),
+        ExitCause::Exit(code) => {
+            bail!("{line} {}", with_reason(&format!("ended with {code}"), &said))
+        }
+        ExitCause::TimedOut => bail!("{line} gave no answer within {} s", within.as_secs()),
+        _ => bail!("{line} was ended by a signal"),
+    }
+}

@@ -1,0 +1,357 @@
+//! Whole folders and links: listing without following links, exchanging in one step, removing; and
+//! whether a path leads out of a checkout. It does not check whether a folder is crew's own:
+//! callers check that before they remove one.
+#![expect(clippy::disallowed_methods, reason = "this is the one door to folders as wholes")]
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, RenameFlags, mkdirat, openat, renameat, renameat_with, statat,
+    unlinkat,
+};
+use rustix::io::Errno;
+
+use super::disk::{self, SCRATCH, cannot};
+use crate::clock::{self, Deadline, RetryPolicy};
+
+/// Where `path` really is, if that is outside the checkout and the checkout led there, because the
+/// path, or the file that named it, belongs to the checkout. Such a text would be sent or kept only
+/// because the author of the project says so.
+pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBuf> {
+    let top = disk::real_path(checkout).ok()?;
+    let real = disk::real_path(path).ok()?;
+    let is_the_projects = |file: &Path| {
+        file.starts_with(checkout) || disk::real_path(file).is_ok_and(|file| file.starts_with(&top))
+    };
+    let leads = is_the_projects(path) || is_the_projects(named_by);
+    (leads && !real.starts_with(&top)).then_some(real)
+}
+
+/// Every file below a folder, as relative paths, at most `limit` of them. Links count as files.
+pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
+    files_within(folder, limit, |_| true)
+}
+
+/// The same without the folders below it that `enters` does not accept.
+pub fn files_within(folder: &Path, limit: usize, enters: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(below) = open.pop().filter(|_| found.len() < limit) {
+        for name in disk::names(&folder.join(&below), limit) {
+            let path = below.join(name);
+            let is_folder = fs::symlink_metadata(folder.join(&path)).is_ok_and(|it| it.is_dir());
+            if is_folder {
+                open.extend(enters(&path).then_some(path));
+            } else if found.len() < limit {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Fills a folder with links to what is in another one. A link there that is relative is made anew,
+/// so that it leads to the same place beside the new folder; so is each link in the folder of a
+/// scope, such as `node_modules/@shop`. What the new folder has stays, and its own folders are
+/// filled likewise. False if nothing was added.
+pub fn mirror_by_links(from: &Path, to: &Path) -> io::Result<bool> {
+    const NAMES_MAX: usize = 100_000;
+    disk::make_folder(to)?;
+    let mut is_new = false;
+    for name in disk::names(from, NAMES_MAX) {
+        let (source, target) = (from.join(&name), to.join(&name));
+        if is_folder(&source) && (name.starts_with('@') || is_folder(&target)) {
+            is_new |= mirror_by_links(&source, &target)?;
+        } else if fs::symlink_metadata(&target).is_err() {
+            let link = fs::read_link(&source).ok().filter(|link| link.is_relative());
+            symlink(link.unwrap_or(source), target)?;
+            is_new = true;
+        }
+    }
+    Ok(is_new)
+}
+
+/// Whether this path itself is a folder, not a link to one.
+pub fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
+}
+
+/// What is at this path itself, in one word.
+pub fn kind(path: &Path) -> &'static str {
+    let Ok(found) = fs::symlink_metadata(path) else { return "gone" };
+    match (found.is_file(), found.permissions().mode() & 0o100) {
+        (true, 0) => "file",
+        (true, _) => "program",
+        (false, _) if found.is_symlink() => "link",
+        (false, _) if found.is_dir() => "folder",
+        (false, _) => "other",
+    }
+}
+
+/// Whether there is a link to a whole path, which leads to the same place from everywhere.
+pub fn is_absolute_link(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|link| link.is_absolute())
+}
+
+/// The permission bits of what a path leads to; `None` when it does not exist.
+pub fn mode(path: &Path) -> Option<u32> {
+    fs::metadata(path).ok().map(|it| it.permissions().mode() & 0o777)
+}
+
+/// Sets the permission bits of a file.
+pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// Whether a path leads to an executable file.
+pub fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+/// Makes `link` lead to `program`; copies it where the disk does not support links.
+pub fn link_or_copy(program: &Path, link: &Path) -> io::Result<()> {
+    symlink(program, link).or_else(|_| copy_program(program, link))
+}
+
+fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
+    fs::copy(program, copy)?;
+    set_mode(copy, 0o755)
+}
+
+/// The largest part of a file that is copied between two looks at the clock, in bytes.
+const COPIED_AT_ONCE: u64 = 16 << 20;
+
+/// Gives a file that never changes a second name, or copies it where the disk cannot, until the
+/// deadline. One that is there stays.
+pub fn share(file: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
+    match fs::hard_link(file, to) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+        Err(_) => {
+            let (mut from, mut copy) = (File::open(file)?, disk::create_private(to)?);
+            while io::copy(&mut (&mut from).take(COPIED_AT_ONCE), &mut copy)? > 0 {
+                if deadline.passed() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file with the time of its last change.
+pub fn copy_with_time(file: &Path, to: &Path) -> io::Result<()> {
+    let written = fs::metadata(file)?.modified()?;
+    fs::copy(file, to)?;
+    // Its owner may set the time of a file that nobody may write.
+    File::open(to)?.set_modified(written)
+}
+
+/// A folder that is held open: what is done in it stays in it, also where somebody puts a link in
+/// the place of one of its parents.
+#[derive(Debug)]
+pub struct RealFolder(OwnedFd);
+
+impl RealFolder {
+    /// Opens a folder, whose own path may lead through links.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(openat(CWD, path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    /// A folder below this one, which is made where it is missing.
+    ///
+    /// # Errors
+    /// Of the kind `NotADirectory` if a link or a file is in the place of one of the folders, or
+    /// the path does not lead down.
+    pub fn enter(&self, below: &Path) -> io::Result<Self> {
+        let mut folder = Self(self.0.try_clone()?);
+        for part in below.components() {
+            let Component::Normal(name) = part else { return Err(Errno::NOTDIR.into()) };
+            match mkdirat(&folder.0, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let how = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            // A link is either one too many, or no folder: systems differ.
+            let entered = openat(&folder.0, name, how, Mode::empty())
+                .map_err(|error| if error == Errno::LOOP { Errno::NOTDIR } else { error })?;
+            folder = Self(entered);
+        }
+        Ok(folder)
+    }
+
+    /// Like [`disk::stamp`] of what has this name here.
+    pub fn stamp(&self, name: &OsStr) -> Option<(u64, i128)> {
+        let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let size = u64::try_from(found.st_size).unwrap_or_default();
+        let nanoseconds = i128::from(found.st_mtime_nsec);
+        Some((size, i128::from(found.st_mtime) * 1_000_000_000 + nanoseconds))
+    }
+
+    /// Copies a file here as a new one, with its mode and the time of its last change.
+    pub fn copy_in(&self, file: &Path, name: &OsStr) -> io::Result<()> {
+        let mut from = File::open(file)?;
+        let found = from.metadata()?;
+        let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut copy = File::from(openat(&self.0, name, how, Mode::from_raw_mode(0o600))?);
+        io::copy(&mut from, &mut copy)?;
+        copy.set_permissions(found.permissions())?;
+        copy.set_modified(found.modified()?)
+    }
+
+    /// Moves what has this name here to a name in another folder, and replaces what has that name.
+    pub fn move_to(&self, name: &OsStr, other: &Self, new: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.0, name, &other.0, new)?)
+    }
+
+    /// Removes a file; a missing file is not an error.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        match unlinkat(&self.0, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The bytes that only this file holds: none for a file with a second name.
+pub fn own_bytes(file: &Path) -> u64 {
+    fs::symlink_metadata(file).map_or(0, |it| if it.nlink() > 1 { 0 } else { it.len() })
+}
+
+/// Whether a file can be opened; a link can always be read.
+pub fn is_readable(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| !it.is_file() || File::open(path).is_ok())
+}
+
+/// Puts `new` in the place of `current`. What was at `current` is then at `new`. On Linux and macOS
+/// there is a folder at `current` at all times; on a disk that cannot exchange there is a short
+/// gap.
+pub fn exchange(new: &Path, current: &Path) -> io::Result<()> {
+    if !disk::exists(current) {
+        return fs::rename(new, current);
+    }
+    if renameat_with(CWD, new, CWD, current, RenameFlags::EXCHANGE).is_ok() {
+        return Ok(());
+    }
+    let aside = new.with_extension("aside");
+    fs::rename(current, &aside)?;
+    match fs::rename(new, current) {
+        Ok(()) => fs::rename(&aside, new),
+        Err(error) => fs::rename(&aside, current).and(Err(error)),
+    }
+}
+
+/// Removes a folder and its contents; a missing folder is not an error.
+pub fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The most folders whose mode is changed so that they can be removed.
+const FOLDERS_MAX: usize = 1_000_000;
+
+/// The same where somebody has taken the right to write from folders in it, as caches of modules
+/// do.
+pub fn remove_stubborn(folder: &Path) -> io::Result<()> {
+    let Err(error) = remove(folder) else { return Ok(()) };
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return Err(error);
+    }
+    let mut open = vec![folder.to_owned()];
+    let mut left = FOLDERS_MAX;
+    while let Some(next) = open.pop().filter(|_| left > 0) {
+        left -= 1;
+        let _ = set_mode(&next, 0o700);
+        let names = disk::names(&next, FOLDERS_MAX).into_iter().map(|name| next.join(name));
+        open.extend(names.filter(|path| is_folder(path)));
+    }
+    remove(folder)
+}
+
+/// How long processes that still write in a scratch folder are waited for.
+const SCRATCH_WAIT: Duration = Duration::from_secs(2);
+
+/// Removes a scratch folder and its contents, and refuses any other folder. Processes that still
+/// write there get a moment to end.
+pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if !name.starts_with(SCRATCH) {
+        return Err(cannot("remove", folder)(io::Error::other("it is not a scratch folder")));
+    }
+    let policy = RetryPolicy::every(Duration::from_millis(20), SCRATCH_WAIT);
+    clock::retry(policy, || false, || remove(folder)).map_err(cannot("remove", folder))
+}
+
+/// Removes a folder if it is empty.
+pub fn remove_if_empty(folder: &Path) {
+    let _ = fs::remove_dir(folder);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::disk::Durability;
+
+    #[test]
+    fn a_copied_program_can_be_run_and_a_link_leads_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [program, copy, link] = ["crew", "copy", "link"].map(|name| folder.path().join(name));
+        disk::write(&program, b"#!/bin/sh\n", Durability::Process).unwrap();
+        assert!(!is_program(&program));
+        copy_program(&program, &copy).unwrap();
+        link_or_copy(&copy, &link).unwrap();
+        assert!(is_program(&link) && disk::real_path(&link).unwrap().ends_with("copy"));
+    }
+
+    #[test]
+    fn a_checkout_leads_out_by_a_link_and_by_what_its_own_file_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let [checkout, outside, door] =
+            ["repo", "outside", "door"].map(|it| folder.path().join(it));
+        disk::make_folder(&checkout).unwrap();
+        symlink(&checkout, &door).unwrap();
+        for file in [&checkout.join("own.md"), &outside] {
+            disk::write(file, b"", Durability::Process).unwrap();
+        }
+        symlink(&outside, checkout.join("link.md")).unwrap();
+        let [own, link] = ["own.md", "link.md"].map(|name| checkout.join(name));
+        let led = |path: &Path, named_by: &Path| leads_out(&checkout, path, named_by).is_some();
+        // The path, the file that names it, and whether the checkout leads out through it.
+        let table = [
+            (&own, &own, false),
+            (&link, &link, true),
+            (&link, &outside, true),
+            (&outside, &own, true),
+            (&outside, &door.join("own.md"), true),
+            (&outside, &outside, false),
+            (&own, &outside, false),
+            (&checkout.join("missing.md"), &own, false),
+        ];
+        for (path, named_by, expected) in table {
+            assert_eq!(led(path, named_by), expected, "{path:?} by {named_by:?}");
+        }
+    }
+
+    #[test]
+    fn an_exchange_leaves_the_old_folder_where_the_new_one_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let [new, current] = ["new", "current"].map(|name| folder.path().join(name));
+        for (place, name) in [(&new, "b"), (&current, "a")] {
+            disk::make_folder(&place.join("in")).unwrap();
+            disk::write(&place.join("in").join(name), b"", Durability::Process).unwrap();
+        }
+        exchange(&new, &current).unwrap();
+        assert_eq!(files(&current, 9), [Path::new("in/b")]);
+        assert_eq!(files(&new, 9), [Path::new("in/a")]);
+    }
+}

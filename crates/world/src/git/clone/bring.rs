@@ -1,0 +1,253 @@
+//! What comes back from a clone in which an agent has worked: a branch, and commits that would be
+//! lost with it. git reads the clone's configuration and runs nothing of it; only commits are
+//! taken, under the full names that are asked for, and every object is checked.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use super::{OBJECTS_MAX, fault, refused};
+use crate::clock::{self, RetryPolicy};
+use crate::files::{disk, tree};
+use crate::git::command::Said;
+use crate::git::inside::listed_submodules;
+use crate::git::steps::stays_inside;
+use crate::git::{Git, commit, head, lacking, lfs, remotes};
+use engine::git::{GitFault, GitStep};
+use engine::text::{named, words_of};
+use readers::parse::git::{is_id, zero_ended};
+use readers::parse::git_push::is_disturbed;
+
+/// The longest that a fetch may take.
+const WITHIN: Duration = Duration::from_secs(10 * 60);
+/// How long it is tried while another process of this machine is in the way, and between two tries.
+const DISTURBED: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(50);
+/// The program that reads the clone. Its replace refs and grafts would make git show other commits
+/// than there are.
+const UPLOAD: &str = "GIT_GRAFT_FILE=/dev/null git --no-replace-objects \
+    -c advice.graftFileDeprecated=false -c core.fsmonitor=false -c core.hooksPath=/dev/null \
+    -c uploadpack.allowAnySHA1InWant=true upload-pack";
+/// How the objects of the packs that it reads the names of become one pack.
+const COMBINE: &str = "pack-objects -q --stdin-packs --non-empty --delta-base-offset";
+/// What the fetch itself obeys, whatever the person's configuration says.
+const OWN: [&str; 3] =
+    ["fetch.uriProtocols=", "fetch.writeCommitGraph=false", "protocol.version=2"];
+/// The most bytes of a reflog that are read, of its end.
+const REFLOG_BYTES: u64 = 8 << 20;
+/// The most commits that are kept of one clone, and the most names of submodules in a reason.
+const KEPT_MAX: usize = 1000;
+const NAMED_MAX: usize = 5;
+/// How many small packs a repository may have, and the most bytes of one.
+const PACKS_MAX: usize = 16;
+const PACK_BYTES: u64 = 1 << 20;
+/// How many characters of a commit's id name it.
+const ID_CHARS: usize = 16;
+
+/// Brings the newest commit of a clone's branch into a repository as the ref `to`, and returns it;
+/// `None` where the clone has no such branch. The ref may move to any commit.
+pub fn bring(
+    repository: &Path,
+    clone: &Path,
+    branch: &str,
+    to: &str,
+) -> Result<Option<String>, GitFault> {
+    stays_inside(clone, GitStep::Refs)?;
+    match fetch(repository, clone, &[format!("+refs/heads/{branch}:{to}")]) {
+        Ok(()) => {
+            combine_packs(repository);
+            let brought = commit(repository, to);
+            let (tip, without) = (brought.as_deref().unwrap_or(to), format!("--exclude={to}"));
+            let added = [tip, "--not", &without, "--all"];
+            lfs::take_over(repository, clone, &added).map_err(|error| refused(&error))?;
+            Ok(brought)
+        }
+        Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),
+        Err(said) => Err(said.fault(GitStep::Refs)),
+    }
+}
+
+/// Combines small packs once they are many. A fetch that checks objects keeps each of them as a
+/// pack, however small; every git would open all of these, and every new clone would link them.
+/// No object is dropped, whether a ref leads to it or not, and those outside of packs stay where
+/// the person has them. If it fails, the next one tries again.
+fn combine_packs(repository: &Path) {
+    let Some(folder) = head::folder(repository).map(|folder| head::common(&folder)) else { return };
+    let folder = folder.join("objects/pack");
+    let names = disk::names(&folder, OBJECTS_MAX);
+    if names.iter().any(|name| name.ends_with(".promisor")) {
+        // git sorts those of a partial clone by what it can fetch again, and not by size.
+        return;
+    }
+    let stems = names.iter().filter_map(|name| name.strip_suffix(".pack"));
+    let is_small = |stem: &&str| {
+        let file = |ending| folder.join(format!("{stem}.{ending}"));
+        disk::size(&file("pack")) <= PACK_BYTES && !disk::exists(&file("keep"))
+    };
+    let small: Vec<&str> = stems.filter(is_small).collect();
+    if small.len() < PACKS_MAX {
+        return;
+    }
+    let list: String = small.iter().flat_map(|stem| [stem, ".pack\n"]).collect();
+    let git = Git { input: list.as_bytes(), within: Some(WITHIN), ..Git::here(repository) };
+    let target = folder.join("pack");
+    let words: Vec<_> = words_of(COMBINE).chain(target.to_str()).collect();
+    let Some(made) = git.line(&words).map(|hash| format!("pack-{hash}")) else { return };
+    if !["pack", "idx"].iter().all(|ending| disk::is_file(&folder.join(format!("{made}.{ending}"))))
+    {
+        return;
+    }
+    for stem in small.into_iter().filter(|stem| *stem != made) {
+        for ending in ["idx", "rev", "pack"] {
+            // What is left behind is combined the next time.
+            let _ = disk::remove(&folder.join(format!("{stem}.{ending}")));
+        }
+    }
+}
+
+/// Gives a repository the objects of a commit of a clone, and no ref.
+pub fn give(repository: &Path, clone: &Path, commit: &str) -> Result<(), GitFault> {
+    let given = fetch(repository, clone, &[commit.to_owned()]);
+    given.map_err(|said| said.fault(GitStep::Merge))
+}
+
+fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Said> {
+    let from = clone.join(".git");
+    // A file there would name another repository.
+    if !tree::is_folder(&from) {
+        let text = format!("fatal: {} is not a repository any more", clone.display());
+        return Err(Said { exit: None, text });
+    }
+    let (upload, from) = (format!("--upload-pack={UPLOAD}"), from.display().to_string());
+    // The check asks for every object that a new one names, and a partial clone lacks some.
+    let promisors = ["config", "--get-regexp", r"^remote\..*\.promisor$"];
+    let is_partial = Git::here(repository).run(&promisors).is_some();
+    let checks = format!("fetch.fsckObjects={}", !is_partial);
+    let own = OWN.into_iter().chain([&*checks]);
+    let mut arguments: Vec<&str> = own.flat_map(|setting| ["-c", setting]).collect();
+    arguments.extend(words_of(remotes::FETCH));
+    arguments.extend(["--no-prune", "--refmap=", &upload, "--", &from]);
+    arguments.extend(refspecs.iter().map(String::as_str));
+    let variables =
+        [("GIT_ALLOW_PROTOCOL", "file".to_owned()), ("GIT_NO_LAZY_FETCH", "1".to_owned())];
+    let git = Git { variables: &variables, within: Some(WITHIN), ..Git::lazily(repository) };
+    let policy = RetryPolicy::every(PAUSE, DISTURBED);
+    let fetched = clock::retry(
+        policy,
+        || false,
+        || {
+            let said = git.said(&arguments);
+            let is_again = !said.is_good() && is_disturbed(&said.text);
+            if is_again { Err(said) } else { Ok(said) }
+        },
+    );
+    let said = fetched.unwrap_or_else(|disturbed| disturbed);
+    if said.is_good() { Ok(()) } else { Err(said) }
+}
+
+/// Keeps the commits of a clone that a repository does not have, each as a ref below `below`: those
+/// of every ref, what is checked out, each stash, and what was checked out before. Returns the
+/// refs.
+///
+/// # Errors
+/// If git cannot read the clone or the clone leads elsewhere, or a submodule has commits that are
+/// neither at its remote nor in the person's repository.
+pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<String>, GitFault> {
+    stays_inside(clone, GitStep::Refs)?;
+    let mut commits = unknown_to(repository, clone, &tips(clone)?)?;
+    if commits.len() > 1 {
+        // One that another one holds needs no ref.
+        let list = ["merge-base", "--independent"].into_iter();
+        let list: Vec<&str> = list.chain(commits.iter().map(String::as_str)).collect();
+        let independent = Git::here(clone).well(GitStep::Refs, &list)?;
+        commits = independent.lines().map(str::to_owned).collect();
+    }
+    let mut submodules = Vec::new();
+    let mut pending = listed_submodules(clone);
+    while let Some(path) = pending.pop() {
+        let (inside, theirs) = (clone.join(&path), repository.join(&path));
+        let is_new = pending.len() + submodules.len() < KEPT_MAX;
+        if !is_new || disk::is_missing(&inside.join(".git")) {
+            continue;
+        }
+        let ids = unknown_to(&theirs, &inside, &tips(&inside)?)?;
+        if ids.iter().any(|id| lacking(&inside, id, "--remotes") != Some(0)) {
+            submodules.push(path.display().to_string());
+        }
+        pending.extend(listed_submodules(&inside).into_iter().map(|it| path.join(it)));
+    }
+    if !submodules.is_empty() {
+        let names = named(&submodules, NAMED_MAX);
+        let cause = format!("commits of the submodule {names} are at no remote and not here");
+        return Err(fault(cause, "push them there"));
+    }
+    let name = |id: &String| format!("{below}/{}", id.get(..ID_CHARS).unwrap_or(id));
+    let names: Vec<String> = commits.iter().map(name).collect();
+    let refspecs = commits.iter().zip(&names).map(|(id, name)| format!("+{id}:{name}"));
+    if !commits.is_empty() {
+        let fetched = fetch(repository, clone, &refspecs.collect::<Vec<_>>());
+        fetched.map_err(|said| said.fault(GitStep::Refs))?;
+    }
+    Ok(names)
+}
+
+/// The commits that names lead to in a working tree, or have led to lately.
+fn tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
+    let form = "--format=%(objectname)%00%(*objectname)%00";
+    let listed = Git::here(tree).well(GitStep::Refs, &["for-each-ref", form])?;
+    let names = zero_ended(listed.as_bytes()).map(|id| String::from_utf8_lossy(id).into_owned());
+    let mut found: BTreeSet<String> = names.map(|id| id.trim().to_owned()).collect();
+    found.extend(commit(tree, "HEAD"));
+    // A line of HEAD's reflog leaves a commit, one of the stash's adds one.
+    for (name, commit_of) in
+        [("HEAD", left_behind as fn(&str) -> Option<&str>), ("refs/stash", stashed)]
+    {
+        let logs = Git::here(tree).line(&["rev-parse", "--git-path", &format!("logs/{name}")]);
+        let file = tree.join(logs.unwrap_or_default());
+        if !disk::is_file(&file) {
+            continue;
+        }
+        let read = disk::read_end(&file, 0, REFLOG_BYTES).map_err(|error| refused(&error))?;
+        found.extend(read.0.lines().filter_map(commit_of).map(str::to_owned));
+    }
+    found.retain(|id| is_id(id));
+    Ok(found)
+}
+
+/// The commit that a line of a reflog leaves, unless another one was made in its place.
+fn left_behind(line: &str) -> Option<&str> {
+    let (ids, what) = line.split_once('\t')?;
+    let is_replaced = ["commit (amend)", "rebase"].iter().any(|it| what.starts_with(it));
+    ids.split(' ').next().filter(|_| !is_replaced)
+}
+
+fn stashed(line: &str) -> Option<&str> {
+    line.split(' ').nth(1)
+}
+
+/// Those of these commits of a working tree that a repository does not have. One that has them has
+/// had them fetched, or is where they come from.
+fn unknown_to(
+    repository: &Path,
+    tree: &Path,
+    ids: &BTreeSet<String>,
+) -> Result<Vec<String>, GitFault> {
+    let input = ids.iter().map(|id| format!("{id}\n")).collect::<Vec<_>>().concat();
+    let held = |folder: &Path| {
+        let git = Git { input: input.as_bytes(), ..Git::here(folder) };
+        let form = ["cat-file", "--batch-check=%(objecttype) %(objectname)"];
+        let printed = git.run(&form).unwrap_or_default();
+        let commits = printed.lines().filter_map(|line| line.strip_prefix("commit "));
+        commits.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (here, there) = (held(repository), held(tree));
+    let unknown: Vec<String> = there.difference(&here).cloned().collect();
+    if unknown.len() > KEPT_MAX {
+        let cause = format!("{} has more than {KEPT_MAX} commits of its own", tree.display());
+        return Err(fault(cause, "remove it by hand"));
+    }
+    Ok(unknown)
+}

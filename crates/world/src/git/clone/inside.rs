@@ -1,0 +1,172 @@
+//! The submodules of a clone, from the person's own: no network where the commit is here. One that
+//! the person has not initialised is left so. Their names and paths come from the branch, so none
+//! may lead out of the clone, nor through a link.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{Ends, Twin, refused, settings};
+use crate::files::disk::{self, Durability};
+use crate::files::tree::{self, RealFolder};
+use crate::git::head::{common, folder};
+use crate::git::inside::submodules;
+use crate::git::push::ssh;
+use crate::git::{Git, remotes};
+use engine::git::GitFault;
+use readers::parse::git::is_id;
+
+/// How deep submodules are filled inside each other.
+const DEPTH_MAX: usize = 8;
+/// The ref of the commit on which a submodule begins.
+const BEGAN: &str = "refs/remotes/origin/crew-began";
+/// The most submodules of one repository.
+const SUBMODULES_MAX: usize = 500;
+
+/// Fills the submodules of a clone, and those inside them. It is that of a repository of the person
+/// with this working tree, which need not be there, and the folder `shared` by all of its working
+/// trees. Returns which stay empty.
+pub(super) fn fill(
+    checkout: &Path,
+    shared: &Path,
+    twin: Twin,
+    ends: Ends<'_>,
+) -> Result<Vec<String>, GitFault> {
+    let mut notes = Vec::new();
+    let mut pending = vec![(checkout.to_owned(), shared.to_owned(), twin, 1)];
+    while let Some((checkout, shared, outer, depth)) = pending.pop() {
+        let top = &outer.top;
+        for (name, path) in named(top) {
+            ends.check().map_err(|error| refused(&error))?;
+            let Some(commit) = recorded(top, &path) else { continue };
+            let (checkout, name) = (checkout.join(&path), Path::new("modules").join(&name));
+            let in_tree = folder(&checkout).map(|folder| common(&folder));
+            let mut places = in_tree.into_iter().chain([shared.join(&name)]);
+            let Some(theirs) = places.find(|it| disk::is_folder(&it.join("objects"))) else {
+                continue;
+            };
+            let (own, borrows) = (outer.folder.join(&name), outer.borrows);
+            let twin = Twin { folder: own, top: top.join(&path), borrows };
+            let is_filled = begin(&twin, &theirs, &commit, ends)?;
+            let path = text(&path);
+            let _ = Git::here(top).said(&["submodule", "--quiet", "init", "--", &path]);
+            if !is_filled {
+                notes.push(format!("the submodule {path} is empty: its commit is not here"));
+                continue;
+            }
+            twin.share_lfs(&theirs, ends)?;
+            twin.check_out(ends)?;
+            if depth < DEPTH_MAX {
+                pending.push((checkout, theirs, twin, depth + 1));
+            }
+        }
+    }
+    Ok(notes)
+}
+
+/// Makes the repository of a submodule on this commit. False where no repository has the commit.
+fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<bool, GitFault> {
+    let config = theirs.join("config");
+    let format = ["config", "--file", &text(&config), "extensions.objectformat"];
+    let format = Git::climbing(&twin.top).line(&format);
+    Twin::init(&twin.folder, true, format)?;
+    twin.share(theirs, ends).map_err(|error| refused(&error))?;
+    let work = remotes::written("core.worktree", &text(&relative(&twin.folder, &twin.top)));
+    let bare = remotes::written("core.bare", "false");
+    let own = settings::of_submodule(&twin.folder, &config);
+    twin.add_settings(&(bare + &work + &own))?;
+    let link = format!("gitdir: {}\n", text(&relative(&twin.top, &twin.folder)));
+    disk::write(&twin.top.join(".git"), link.as_bytes(), Durability::Process)
+        .map_err(|error| refused(&error))?;
+    let is_here = || Git::here(&twin.top).commit(commit).is_some();
+    if !is_here() {
+        let arguments = [remotes::FETCH, "-- origin", commit].join(" ");
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let variables = ssh(&twin.top);
+        let _ = Git { variables: &variables, ..ends.git(&twin.top) }.said(&arguments);
+    }
+    if !is_here() {
+        let _ = disk::remove(&twin.top.join(".git"));
+        tree::remove(&twin.folder).map_err(|error| refused(&error))?;
+        return Ok(false);
+    }
+    twin.well(&["update-ref", "--no-deref", "HEAD", commit])?;
+    // It was at the remote or in the person's: an agent did not make it.
+    twin.well(&["update-ref", BEGAN, commit])?;
+    Ok(true)
+}
+
+/// The submodules of a working tree by name, with their paths, as far as both stay in it.
+fn named(top: &Path) -> Vec<(String, PathBuf)> {
+    if tree::kind(&top.join(".gitmodules")) == "gone" {
+        return Vec::new();
+    }
+    let mut found = submodules(Git::here(top), &["--file", ".gitmodules"]);
+    found.retain(|(name, path)| stays(Path::new(name)) && stays(path));
+    found.truncate(SUBMODULES_MAX);
+    found
+}
+
+fn stays(path: &Path) -> bool {
+    let is_plain = |part: Component<'_>| match part {
+        Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
+        _ => false,
+    };
+    path.components().next().is_some() && path.components().all(is_plain)
+}
+
+/// The commit that the index records of a submodule whose folder is there and no link.
+fn recorded(top: &Path, path: &Path) -> Option<String> {
+    let spec = format!(":(literal){}", text(path));
+    let listed = Git::here(top).run(&["ls-files", "--stage", "-z", "--", &spec])?;
+    let id = listed.strip_prefix("160000 ")?.split(' ').next().filter(|id| is_id(id))?;
+    if !tree::is_folder(&top.join(path)) {
+        // A sparse checkout leaves it out.
+        return None;
+    }
+    RealFolder::open(top).and_then(|top| top.enter(path)).ok()?;
+    Some(id.to_owned())
+}
+
+/// The path from one folder to another, so that both can be moved together.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other);
+    let shared = shared.count();
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(shared)).collect()
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_between_two_folders_goes_up_and_down() {
+        let table = [
+            ("/c/.git/modules/a/b", "/c/lib/x", "../../../../lib/x"),
+            ("/c/lib/x", "/c/.git/modules/a/b", "../../.git/modules/a/b"),
+            ("/c", "/c/x", "x"),
+        ];
+        for (from, to, expected) in table {
+            assert_eq!(relative(Path::new(from), Path::new(to)), Path::new(expected));
+        }
+    }
+
+    #[test]
+    fn no_name_or_path_of_a_submodule_leads_out() {
+        let table = [
+            ("lib/x", true),
+            ("", false),
+            ("..", false),
+            ("a/../..", false),
+            ("/a", false),
+            (".git/hooks", false),
+            ("a/.GIT", false),
+        ];
+        for (path, expected) in table {
+            assert_eq!(stays(Path::new(path)), expected, "{path}");
+        }
+    }
+}

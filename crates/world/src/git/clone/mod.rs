@@ -1,0 +1,421 @@
+//! Clones for the attempts and landings of fleets: each has its own refs, stash, configuration and
+//! hooks. One that is made of a person's repository takes over the settings that commits and the
+//! remote need. An attempt shares the objects by hard link, also those of submodules and of git
+//! LFS, so neither can take objects from the other. A landing borrows them for as long as it lasts:
+//! on another disk each would copy them all.
+
+mod bring;
+mod inside;
+mod settings;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use self::bring::{bring, give, keep_strays};
+use super::push::ssh;
+use super::steps::repository;
+use super::{Git, commit, lfs, refs, remotes, shared_folder};
+use crate::clock::Deadline;
+use crate::files::disk::{self, Durability};
+use crate::files::tree;
+use crate::process::Stop;
+use engine::git::{GitBaseline, GitFault, GitStep, GitTrouble};
+use engine::text::words_of;
+use readers::parse::git::zero_ended;
+use readers::parse::git_push::LfsFile;
+
+/// The longest that a clone may take.
+const WITHIN: Duration = Duration::from_secs(30 * 60);
+/// The most names of a folder of objects.
+const OBJECTS_MAX: usize = 4_000_000;
+/// How often the objects are listed again, because a repack has just replaced some.
+const OBJECTS_TRIES: u32 = 5;
+/// The kinds of files of a pack.
+const PACKED: &str = "pack idx rev promisor mtimes";
+/// How many repositories may lend objects to each other.
+const LENDERS_MAX: usize = 20;
+/// The most bytes of a small file of git's.
+const SMALL_BYTES: u64 = 16 << 20;
+/// What a push to the remote says.
+const NO_PUSH: &str = "/push-is-disabled/crew-pushes-this-branch-itself";
+
+/// The branch of a clone.
+#[derive(Clone, Copy)]
+pub struct CloneTerms<'a> {
+    pub base: &'a str,
+    pub branch: &'a str,
+    /// The commit where the branch begins; `None`: the newest of the base, as the remote has it now
+    /// if there is one.
+    pub start: Option<&'a str>,
+    /// Ends it early.
+    pub stop: Stop<'a>,
+}
+
+/// A person's repository on this machine.
+#[derive(Clone, Copy)]
+pub struct CloneSource<'a> {
+    pub checkout: &'a Path,
+    /// What becomes the address of `origin`.
+    pub url: Option<&'a str>,
+    /// The settings that a person agreed to. Without them none that names a program is taken over.
+    pub trusted: Option<&'a GitBaseline>,
+}
+
+/// Clones a person's repository into a folder that does not exist, with the branch checked out.
+/// Returns what the person should know.
+pub fn clone_local(
+    source: &CloneSource<'_>,
+    terms: &CloneTerms<'_>,
+    to: &Path,
+) -> Result<Vec<String>, GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
+    let twin = Twin::at(to, false);
+    let common = begin(source, terms, &twin, ends)?;
+    let own = repository(source.checkout).unwrap_or_else(|| common.clone());
+    twin.copy("info/sparse-checkout", &own.join("info/sparse-checkout"))?;
+    twin.share_lfs(&own, ends)?;
+    twin.check_out(ends)?;
+    inside::fill(source.checkout, &common, twin, ends)
+}
+
+/// Makes git's folder of a clone anew, so that no setting, hook, ref, index or lock of an earlier
+/// use is in force. The files stay as they are. It borrows the objects of the person's repository.
+pub fn renew(source: &CloneSource<'_>, terms: &CloneTerms<'_>, at: &Path) -> Result<(), GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
+    let twin = Twin::at(at, true);
+    let cleared = || -> io::Result<()> {
+        if !tree::is_folder(at) {
+            disk::remove(at)?;
+            disk::make_private_folder(at)?;
+        }
+        if tree::is_folder(&twin.folder) {
+            return tree::remove_stubborn(&twin.folder);
+        }
+        disk::remove(&twin.folder)
+    };
+    cleared().map_err(|error| refused(&error))?;
+    begin(source, terms, &twin, ends).map(drop)
+}
+
+/// Fills the submodules of a clone that was [renewed](renew), as its index records them. Returns
+/// which stay empty.
+pub fn fill_submodules(
+    checkout: &Path,
+    at: &Path,
+    stop: Stop<'_>,
+) -> Result<Vec<String>, GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop };
+    let common = shared_folder(checkout).ok_or_else(|| is_lost(checkout))?;
+    inside::fill(checkout, &common, Twin::at(at, true), ends)
+}
+
+/// Makes the clone's repository with its objects, settings and branches, and writes no file of the
+/// working tree. Returns the folder that all working trees of the person's repository share.
+fn begin(
+    source: &CloneSource<'_>,
+    terms: &CloneTerms<'_>,
+    twin: &Twin,
+    ends: Ends<'_>,
+) -> Result<PathBuf, GitFault> {
+    let checkout = source.checkout;
+    let common = shared_folder(checkout).ok_or_else(|| is_lost(checkout))?;
+    let name = source.url.and_then(|url| remotes::remote_at(checkout, url, "origin"));
+    let tracked = name.map(|name| format!("refs/remotes/{name}/{}", terms.base));
+    let base = tracked.and_then(|tracked| commit(checkout, &tracked));
+    let base = base.or_else(|| commit(checkout, &format!("refs/heads/{}", terms.base)));
+    let start = terms.start.map(str::to_owned).or_else(|| base.clone());
+    let start = start.ok_or_else(|| {
+        fault(format!("there is no branch {} here", terms.base), "git branch --all lists them")
+    })?;
+    let format = Git::here(checkout).line(&["rev-parse", "--show-object-format"]);
+    Twin::init(&twin.top, false, format)?;
+    twin.share(&common, ends).map_err(|error| refused(&error))?;
+    twin.add_settings(&settings::taken_over(source, &twin.top))?;
+    twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
+    if source.url.is_some() && terms.start.is_none() {
+        // Here the base may have commits that nobody has pushed, or that the remote has dropped.
+        fetch_origin(&twin.top, &of_base(terms.base), ends)?;
+        twin.point_to_fetched(terms)?;
+    }
+    Ok(common)
+}
+
+fn is_lost(checkout: &Path) -> GitFault {
+    fault(format!("{} is not a repository", checkout.display()), "git status there")
+}
+
+/// Clones a remote into a folder that does not exist, with the branch checked out.
+pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), GitFault> {
+    let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
+    to.parent().map_or(Ok(()), disk::make_folder).map_err(|error| refused(&error))?;
+    let (parent, there) = (to.parent().unwrap_or(to), to.display().to_string());
+    let form = "clone --quiet --no-checkout --no-tags --no-local --template= --origin=origin";
+    let single = ["--single-branch", "--branch", terms.base, "--", url, &there];
+    let arguments: Vec<&str> = words_of(form).chain(single).collect();
+    let mut variables = ssh(parent);
+    variables.push(("GIT_DEFAULT_REF_FORMAT", "files".to_owned()));
+    let git = Git { variables: &variables, climbs: true, ..ends.git(parent) };
+    git.well(GitStep::Worktree, &arguments)?;
+    let twin = Twin::at(to, false);
+    let fetch = "remote.origin.fetch";
+    let all = "+refs/heads/*:refs/remotes/origin/*";
+    twin.well(&["config", "--replace-all", fetch, all])?;
+    twin.add_settings(&remotes::written("remote.origin.pushurl", NO_PUSH))?;
+    // The work of other attempts is on their branches.
+    let fleet: Vec<&str> = terms.branch.split('/').take(2).collect();
+    let fleet = fleet.join("/");
+    fetch_origin(to, &format!("+refs/heads/{fleet}/*:refs/remotes/origin/{fleet}/*"), ends)?;
+    twin.well(&["update-ref", "-d", &format!("refs/heads/{}", terms.base)])?;
+    twin.point_to_fetched(terms)?;
+    twin.check_out(ends)?;
+    if disk::exists(&to.join(".gitmodules")) {
+        let update = ["submodule", "--quiet", "update", "--init", "--recursive"];
+        let variables = ssh(to);
+        Git { variables: &variables, ..ends.git(to) }.well(GitStep::Worktree, &update)?;
+    }
+    Ok(())
+}
+
+/// Fetches the base from the remote of a clone, as `refs/remotes/origin/<base>`.
+pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFault> {
+    let ends = Ends { deadline: Deadline::after(refs::WITHIN), stop };
+    fetch_origin(clone, &of_base(base), ends)
+}
+
+fn of_base(base: &str) -> String {
+    format!("+refs/heads/{base}:refs/remotes/origin/{base}")
+}
+
+fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFault> {
+    // What is missing in a clone cannot be brought from there, so a partial one gets new files,
+    // too.
+    let form = ["--no-filter", "--refmap=", "--", "origin", refspec];
+    let arguments: Vec<&str> = words_of(remotes::FETCH).chain(form).collect();
+    let variables = ssh(clone);
+    let said = Git { variables: &variables, ..ends.git(clone) }.said(&arguments);
+    if said.is_good() { Ok(()) } else { Err(refs::failed("origin", &said)) }
+}
+
+/// What ends a clone.
+#[derive(Clone, Copy)]
+struct Ends<'a> {
+    deadline: Deadline,
+    stop: Stop<'a>,
+}
+
+impl<'a> Ends<'a> {
+    /// A git that may take as long as the clone, and fetches what a partial clone lacks.
+    fn git(self, folder: &'a Path) -> Git<'a> {
+        Git { within: Some(self.deadline.left()), stop: Some(self.stop), ..Git::lazily(folder) }
+    }
+
+    fn check(self) -> io::Result<()> {
+        let is_over = self.deadline.passed() || (self.stop)();
+        if is_over { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+    }
+}
+
+/// A new repository.
+struct Twin {
+    /// git's folder of it.
+    folder: PathBuf,
+    /// The root of its working tree.
+    top: PathBuf,
+    /// Whether it uses the objects where they are, and gets none of its own.
+    borrows: bool,
+}
+
+impl Twin {
+    fn at(top: &Path, borrows: bool) -> Self {
+        Self { folder: top.join(".git"), top: top.to_owned(), borrows }
+    }
+
+    /// Makes the repository. Its refs are files, whatever the person's are.
+    fn init(at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
+        let parent = at.parent().unwrap_or(at);
+        disk::make_folder(parent).map_err(|error| refused(&error))?;
+        let there = at.display().to_string();
+        let mut arguments = vec!["init", "--quiet", "--template="];
+        arguments.extend(is_bare.then_some("--bare"));
+        arguments.extend(["--", &there]);
+        let variables = [
+            ("GIT_DEFAULT_HASH", format.unwrap_or_else(|| "sha1".to_owned())),
+            ("GIT_DEFAULT_REF_FORMAT", "files".to_owned()),
+        ];
+        let git = Git { variables: &variables, ..Git::climbing(parent) };
+        git.well(GitStep::Worktree, &arguments).map(drop)
+    }
+
+    /// Gives it the objects of a repository whose shared folder is `common`, and its ignore rules.
+    fn share(&self, common: &Path, ends: Ends<'_>) -> io::Result<()> {
+        let (theirs, own) = (common.join("objects"), self.folder.join("objects"));
+        if self.borrows {
+            let line = format!("{}\n", theirs.display());
+            disk::write(&own.join("info/alternates"), line.as_bytes(), Durability::Process)?;
+        } else {
+            for lender in lenders(&theirs) {
+                share_objects(&lender, &own, ends)?;
+            }
+        }
+        for name in ["shallow", "info/exclude", "info/attributes"] {
+            let copied = self.copy(name, &common.join(name));
+            copied.map_err(|fault| io::Error::other(fault.cause))?;
+        }
+        Ok(())
+    }
+
+    /// Copies a small file into git's folder, if it is there.
+    fn copy(&self, name: &str, file: &Path) -> Result<(), GitFault> {
+        let copied = disk::read(file, SMALL_BYTES).and_then(|text| {
+            let Some(text) = text else { return Ok(()) };
+            let target = self.folder.join(name);
+            target.parent().map_or(Ok(()), disk::make_folder)?;
+            disk::write(&target, &text, Durability::Process)
+        });
+        copied.map_err(|error| refused(&error))
+    }
+
+    /// Adds to its configuration. Values may be secrets, so they are no words of a command.
+    fn add_settings(&self, text: &str) -> Result<(), GitFault> {
+        let file = self.folder.join("config");
+        let before = disk::read_text(&file, SMALL_BYTES).map_err(|error| refused(&error))?;
+        let text = before.unwrap_or_default() + text;
+        disk::write(&file, text.as_bytes(), Durability::Process).map_err(|error| refused(&error))
+    }
+
+    /// Makes the branch, and those of the base, which an agent may compare with.
+    fn point_to(
+        &self,
+        terms: &CloneTerms<'_>,
+        start: &str,
+        base: Option<&str>,
+        has_remote: bool,
+    ) -> Result<(), GitFault> {
+        let own = format!("refs/heads/{}", terms.branch);
+        self.well(&["update-ref", "--no-deref", &own, start])?;
+        self.well(&["symbolic-ref", "HEAD", &own])?;
+        let tracked = format!("refs/remotes/origin/{}", terms.base);
+        let names = [Some(format!("refs/heads/{}", terms.base)), has_remote.then_some(tracked)];
+        for name in names.into_iter().flatten() {
+            self.well(&["update-ref", &name, base.unwrap_or(start)])?;
+        }
+        Ok(())
+    }
+
+    /// The same with the base as it was fetched.
+    fn point_to_fetched(&self, terms: &CloneTerms<'_>) -> Result<(), GitFault> {
+        let base = commit(&self.top, &format!("refs/remotes/origin/{}", terms.base));
+        let start = terms.start.or(base.as_deref()).ok_or_else(|| {
+            fault(format!("the remote has no branch {}", terms.base), "push it there")
+        })?;
+        self.point_to(terms, start, base.as_deref(), true)
+    }
+
+    /// Gives it a store of git LFS with those files that its commit refers to, so that none is
+    /// downloaded. They come from the repository whose folder is `theirs`.
+    fn share_lfs(&self, theirs: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
+        // A person's own files may name another place for every repository.
+        self.add_settings(&remotes::written("lfs.storage", "lfs"))?;
+        let store = lfs::store(theirs);
+        if !disk::is_folder(&store) {
+            return Ok(());
+        }
+        self.well(&["read-tree", "HEAD"])?;
+        let list = ["--attr-source=HEAD", "ls-files", "-s", "-z", "--", ":(attr:filter=lfs)"];
+        // A git before 2.43 cannot list them: then git LFS downloads what it lacks.
+        let listed = ends.git(&self.top).printed(&list).unwrap_or_default();
+        let id = |entry: &[u8]| {
+            let text = String::from_utf8_lossy(entry).into_owned();
+            text.split(' ').nth(1).map(str::to_owned)
+        };
+        let ids: Vec<String> = zero_ended(&listed).filter_map(id).collect();
+        let objects = ids.join("\n");
+        let files = lfs::pointers(Git::here(&self.top), objects.as_bytes()).unwrap_or_default();
+        let own = self.folder.join("lfs");
+        let share = |file: &LfsFile| -> io::Result<()> {
+            let Some(from) = lfs::found(&store, file) else { return Ok(()) };
+            let to = lfs::place(&own, &file.id);
+            to.parent().map_or(Ok(()), disk::make_folder)?;
+            tree::share(&from, &to, ends.deadline)
+        };
+        files.iter().try_for_each(share).map_err(|error| refused(&error))
+    }
+
+    /// Writes the files of its commit.
+    fn check_out(&self, ends: Ends<'_>) -> Result<(), GitFault> {
+        let variables = ssh(&self.top);
+        let git = Git { variables: &variables, ..ends.git(&self.top) };
+        git.well(GitStep::Worktree, &["reset", "--quiet", "--hard", "HEAD"]).map(drop)
+    }
+
+    fn well(&self, arguments: &[&str]) -> Result<(), GitFault> {
+        Git::here(&self.top).well(GitStep::Worktree, arguments).map(drop)
+    }
+}
+
+/// A folder of objects, and those from which it borrows.
+fn lenders(objects: &Path) -> Vec<PathBuf> {
+    let mut found = vec![objects.to_owned()];
+    let mut next = 0;
+    while let Some(folder) = found.get(next).cloned() {
+        next += 1;
+        let listed = disk::read_text(&folder.join("info/alternates"), SMALL_BYTES).ok().flatten();
+        for line in listed.unwrap_or_default().lines().filter(|line| !line.starts_with('#')) {
+            let lender = folder.join(line);
+            if !line.is_empty() && !found.contains(&lender) && found.len() < LENDERS_MAX {
+                found.push(lender);
+            }
+        }
+    }
+    found
+}
+
+/// Gives all objects of one folder to another one, which gets no file that can change.
+fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
+    let mut tries_left = OBJECTS_TRIES;
+    loop {
+        tries_left -= 1;
+        match share_objects_once(from, to, ends) {
+            // What is gone is in a pack by now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
+            shared => return shared,
+        }
+    }
+}
+
+fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
+    let is_hex = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_of_pack = |name: &str| {
+        let kind = name.strip_prefix("pack-").and_then(|name| name.rsplit_once('.'));
+        kind.is_some_and(|(_, kind)| words_of(PACKED).any(|known| known == kind))
+    };
+    let mut folders = disk::list(from, OBJECTS_MAX)?;
+    folders.retain(|name| name.len() == 2 && is_hex(name));
+    // A repack writes a pack before it removes what the pack replaces, so packs come last.
+    folders.push("pack".to_owned());
+    for folder in folders {
+        ends.check()?;
+        let (theirs, own) = (from.join(&folder), to.join(&folder));
+        let mut names = disk::list(&theirs, OBJECTS_MAX)?;
+        names.retain(|name| if folder == "pack" { is_of_pack(name) } else { is_hex(name) });
+        if !names.is_empty() {
+            disk::make_folder(&own)?;
+        }
+        for name in names {
+            let file = theirs.join(&name);
+            // The second name of a link would lead elsewhere.
+            let file = if tree::kind(&file) == "link" { disk::real_path(&file)? } else { file };
+            tree::share(&file, &own.join(&name), ends.deadline)?;
+        }
+    }
+    Ok(())
+}
+
+fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
+    GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
+}
+
+fn refused(why: &impl ToString) -> GitFault {
+    fault(why.to_string(), "try again")
+}

@@ -1,0 +1,226 @@
+//! The settings of a person's repository that a clone of it takes over: who commits and signs, how
+//! files are written, what a filter or the remote needs. A setting that names a program comes along
+//! only as the person agreed to it, or from the person's own files: an agent may have planted it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{CloneSource, NO_PUSH};
+use crate::files::disk;
+use crate::git::Git;
+use crate::git::remotes::{self, written};
+use crate::git::steps::without_value;
+use engine::git::GitSetting;
+use engine::text::words_of;
+
+/// Settings of the repository that change no more than how commits and files look; a dot ends the
+/// name of a section.
+const PLAIN: &str = "\
+    user. author. committer. commit.gpgsign tag.gpgsign i18n.commitencoding merge. diff. \
+    core.attributesfile core.autocrlf core.bigfilethreshold core.eol core.excludesfile \
+    core.filemode core.ignorecase core.longpaths core.precomposeunicode core.safecrlf \
+    core.sparsecheckout core.sparsecheckoutcone core.symlinks index.sparse";
+/// Settings of the repository that come along as the person agreed to them.
+const AGREED: &str =
+    "core.sshcommand credential. filter. gpg. http. lfs. merge. protocol. ssh. url.";
+/// Endings of settings that run a program and that no baseline knows, or that lead out of a clone.
+const NEVER: &str = ".command .textconv .external .tool .storage .hookspath";
+/// Endings of settings of which every value counts, and which an empty value begins anew.
+const LISTS: &str = ".helper .extraheader";
+
+/// One value, and where it was found.
+struct Seen {
+    is_persons: bool,
+    is_local: bool,
+    name: String,
+    value: String,
+}
+
+/// The text that a new clone's configuration gets, `origin` included.
+pub(super) fn taken_over(source: &CloneSource<'_>, clone: &Path) -> String {
+    let seen = list(source.checkout, source.checkout);
+    let known = list(clone, source.checkout);
+    let (held, mut text) = (of_persons(&known), String::new());
+    // Those of the person's files that hold in the repository and not in the clone: the condition
+    // of an include can name a folder.
+    for (name, values) in of_persons(&seen) {
+        if held.get(name) != Some(&values) {
+            text += &in_place_of_all(name, &values);
+        }
+    }
+    let agreed = |setting: &Seen| {
+        let (name, value) = (setting.name.clone(), setting.value.clone());
+        let kept = without_value(GitSetting { name, value });
+        source.trusted.is_some_and(|trusted| trusted.0.contains(&kept))
+    };
+    for setting in seen.iter().filter(|it| it.is_local && comes_along(it, &agreed)) {
+        text += &written(&setting.name, &setting.value);
+    }
+    text + &origin(source, &seen)
+}
+
+/// Those of a submodule's own configuration file, which no person has agreed to.
+pub(super) fn of_submodule(folder: &Path, config: &Path) -> String {
+    let file = config.display().to_string();
+    let listed = Git::climbing(folder).run(&["config", "--file", &file, "--list", "-z"]);
+    let listed = listed.unwrap_or_default();
+    let settings = listed.split_terminator('\0').map(|record| {
+        let (name, value) = record.split_once('\n').unwrap_or((record, "true"));
+        let (name, value) = (name.to_owned(), value.to_owned());
+        Seen { is_persons: false, is_local: true, name, value }
+    });
+    let mut text = String::new();
+    for setting in settings {
+        let is_origin = ["remote.origin.url", "remote.origin.fetch"].contains(&&*setting.name);
+        if is_origin || comes_along(&setting, &|_| false) {
+            text += &written(&setting.name, &setting.value);
+        }
+    }
+    text + &written("remote.origin.pushurl", NO_PUSH)
+}
+
+fn comes_along(setting: &Seen, is_agreed: &impl Fn(&Seen) -> bool) -> bool {
+    let name = &setting.name;
+    let is_of = |list: &str| {
+        words_of(list).any(|it| if it.ends_with('.') { name.starts_with(it) } else { name == it })
+    };
+    if words_of(NEVER).any(|end| name.ends_with(end)) {
+        return false;
+    }
+    let (as_setting, value) = (name.clone(), String::new());
+    let is_program = GitSetting { name: as_setting, value }.names_a_program();
+    (is_of(PLAIN) && !is_program) || (is_of(AGREED) && is_agreed(setting))
+}
+
+/// The remote, from which nothing is pushed; of a partial clone it also has what is missing.
+fn origin(source: &CloneSource<'_>, seen: &[Seen]) -> String {
+    let of = |end: &str| {
+        let is_it = |it: &&Seen| it.name.starts_with("remote.") && it.name.ends_with(end);
+        seen.iter().find(is_it).map(|it| it.value.clone())
+    };
+    let is_partial = of(".promisor").is_some();
+    let of_partial = || remotes::remote_of(source.checkout).map(|(_, url)| url);
+    let url = source.url.map(str::to_owned).or_else(|| of_partial().filter(|_| is_partial));
+    let mut settings = vec![("gc.auto", "0".to_owned()), ("maintenance.auto", "false".to_owned())];
+    if let Some(url) = url {
+        settings.push(("remote.origin.url", url));
+        settings.push(("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*".to_owned()));
+        settings.push(("remote.origin.pushurl", NO_PUSH.to_owned()));
+        if is_partial {
+            settings.push(("core.repositoryformatversion", "1".to_owned()));
+            settings.push(("extensions.partialclone", "origin".to_owned()));
+            settings.push(("remote.origin.promisor", "true".to_owned()));
+            let filter =
+                of(".partialclonefilter").map(|it| ("remote.origin.partialclonefilter", it));
+            settings.extend(filter);
+        }
+    }
+    settings.iter().map(|(name, value)| written(name, value)).collect()
+}
+
+/// All settings in a folder. No file of `checkout` is a person's own.
+fn list(folder: &Path, checkout: &Path) -> Vec<Seen> {
+    let form = ["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"];
+    let listed = Git::here(folder).run(&form).unwrap_or_default();
+    let parts: Vec<&str> = listed.split('\0').collect();
+    let read = |part: &[&str]| {
+        let file = part[1].strip_prefix("file:").unwrap_or(part[1]);
+        let is_outside =
+            disk::real_path(Path::new(file)).is_ok_and(|file| !file.starts_with(checkout));
+        let (name, value) = part[2].split_once('\n').unwrap_or((part[2], "true"));
+        // Hooks, and what was included, are not taken over by themselves.
+        let is_left_out = ["include.", "includeif.", "hook.", "core.hookspath", "core.worktree"]
+            .iter()
+            .any(|start| name.starts_with(start));
+        Seen {
+            is_persons: ["global", "system"].contains(&part[0]) && is_outside && !is_left_out,
+            is_local: ["local", "worktree"].contains(&part[0]),
+            name: name.to_owned(),
+            value: value.to_owned(),
+        }
+    };
+    parts.chunks_exact(3).map(read).collect()
+}
+
+/// The settings of a person's own files, each with its values.
+fn of_persons(settings: &[Seen]) -> BTreeMap<&str, Vec<&str>> {
+    let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for setting in settings.iter().filter(|it| it.is_persons) {
+        found.entry(&setting.name).or_default().push(&setting.value);
+    }
+    found
+}
+
+/// A setting with these values, whatever values it has already.
+fn in_place_of_all(name: &str, values: &[&str]) -> String {
+    let is_list = words_of(LISTS).any(|end| name.ends_with(end));
+    let reset = if is_list { written(name, "") } else { String::new() };
+    reset + &values.iter().map(|value| written(name, value)).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_means_the_same_whatever_is_there_already() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        let read = |name: &str, kind: &str| {
+            let file = file.display().to_string();
+            let listed = Git::climbing(folder.path()).run(&["config", "--file", &file, kind, name]);
+            listed.unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        for held in [&[][..], &["work"], &["a", "work"], &["work", "a"]] {
+            for name in ["user.email", "http.x.extraheader"] {
+                let before: String = held.iter().map(|value| written(name, value)).collect();
+                let text = before + &in_place_of_all(name, &["a", "work"]);
+                disk::write(&file, text.as_bytes(), disk::Durability::Process).unwrap();
+                assert_eq!(read(name, "--get"), ["work"], "{held:?}");
+                let all = read(name, "--get-all");
+                let begins = all.iter().rposition(String::is_empty).map_or(0, |at| at + 1);
+                if name.ends_with("extraheader") {
+                    // git starts anew at an empty value.
+                    assert_eq!(all[begins..], ["a", "work"], "{held:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_changes_commits_and_files_comes_along_without_an_agreement() {
+        let table = [
+            ("user.email", true, true),
+            ("core.eol", true, true),
+            ("merge.conflictstyle", true, true),
+            ("merge.x.driver", false, true),
+            ("filter.x.smudge", false, true),
+            ("url.x.insteadof", false, true),
+            ("gpg.program", false, true),
+            ("core.sshcommand", false, true),
+            ("core.fsmonitor", false, false),
+            ("core.hookspath", false, false),
+            ("diff.x.textconv", false, false),
+            ("diff.external", false, false),
+            ("alias.x", false, false),
+            ("include.path", false, false),
+            ("remote.origin.uploadpack", false, false),
+            ("core.worktree", false, false),
+        ];
+        for (name, alone, agreed) in table {
+            let (is_persons, is_local) = (false, true);
+            let setting =
+                Seen { is_persons, is_local, name: name.to_owned(), value: "x".to_owned() };
+            assert_eq!(comes_along(&setting, &|_| false), alone, "{name}");
+            assert_eq!(comes_along(&setting, &|_| true), agreed, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_written_so_that_git_reads_the_same() {
+        let header = written("http.https://example.org/.extraheader", "a \"b\\c;# d");
+        let expected = "[http \"https://example.org/\"]\n\textraheader = \"a \\\"b\\\\c;# d\"\n";
+        assert_eq!(header, expected);
+        assert_eq!(written("user.name", "A"), "[user]\n\tname = \"A\"\n");
+    }
+}

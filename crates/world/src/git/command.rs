@@ -1,0 +1,331 @@
+//! The only place where git is started: for a look, or for a step that changes a repository.
+//! Settings that would make it run a program of the repository, or wait for a person, are switched
+//! off.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Git;
+use crate::clock::Deadline;
+use crate::files::disk;
+use crate::process::{Call, Capture, ExitCause, FinishedProcess};
+use crate::{env, recorded_environment};
+use engine::git::GitTrouble::{self, Other};
+use engine::git::{GitFault, GitStep};
+use readers::parse::git::{find_error, taken_lock, zero_list};
+
+/// A git setting for one command: name and value.
+pub type Setting = (String, String);
+
+/// A partial clone lacks what is outside its sparse checkout.
+pub const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
+/// The name of the bare repository beside an agent at work, from which crew talks to a remote.
+pub(super) const ASIDE: &str = "aside.git";
+/// The longest a look at the working tree may take.
+const LOOK: Duration = Duration::from_secs(20);
+/// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
+const STEP: Duration = Duration::from_secs(300);
+/// What is the same for every command. Otherwise a ref below refs/replace could substitute one
+/// object for another.
+const FIXED: [(&str, &str); 3] =
+    [("GIT_TERMINAL_PROMPT", "0"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("LC_ALL", "C")];
+/// Otherwise a missing object would be fetched by a program that the configuration names.
+const OFFLINE: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
+
+/// The commands by which crew only reads. One of them that something else ended, such as the system
+/// for want of memory, is run once more: without its answer a whole loop could end.
+const READS: &str = "cat-file config diff diff-index diff-tree for-each-ref log ls-files ls-remote \
+                     ls-tree merge-base rev-list rev-parse show status";
+/// How long a known version of git is trusted.
+const VERSION_HOLDS: Duration = Duration::from_secs(60);
+
+/// Settings of every step, one a line.
+const SETTINGS: &str = include_str!("steps.conf");
+
+impl<'a> Git<'a> {
+    /// A look from this folder, in this process's environment.
+    pub(super) fn here(folder: &'a Path) -> Self {
+        Self {
+            folder,
+            climbs: false,
+            subject: None,
+            settings: &[],
+            without: &[],
+            variables: &[],
+            input: &[],
+            online: false,
+            within: None,
+            stop: None,
+        }
+    }
+
+    /// Runs a command to its end.
+    pub(super) fn start(self, arguments: &[&str]) -> io::Result<FinishedProcess> {
+        let run = || self.call(arguments).run(|| self.stop.is_some_and(|stop| stop()));
+        let ended = run()?;
+        let is_again = matches!(ended.cause, ExitCause::Signal(_))
+            && arguments
+                .iter()
+                .find(|word| !word.starts_with('-'))
+                .is_some_and(|word| READS.split(' ').any(|command| command == *word));
+        if is_again { run() } else { Ok(ended) }
+    }
+
+    fn call(self, arguments: &[&str]) -> Call<'a> {
+        let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
+        let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
+        let bare: &[&str] = if is_aside(self.folder) { &["--git-dir=."] } else { &[] };
+        let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
+        let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
+        let without: Vec<&OsString> = plan.dropped.iter().chain(self.without).collect();
+        // A look leaves the index as it is, unless its variables say otherwise.
+        let mut variables = vec![("GIT_OPTIONAL_LOCKS", "0".to_owned())];
+        variables.extend(plan.variables());
+        variables.extend(path.map(|path| ("PATH", path)));
+        variables.extend(self.variables.iter().cloned());
+        let theirs = settings_before(&variables, &without);
+        let offline = if self.online { &[] } else { &OFFLINE[..] };
+        let fixed_values = FIXED.iter().chain(offline);
+        variables.extend(fixed_values.map(|(name, value)| (*name, (*value).to_owned())));
+        variables.push(("GIT_CONFIG_COUNT", (theirs + self.settings.len()).to_string()));
+        if let (false, Some(above)) = (self.climbs, self.folder.parent()) {
+            variables.push(("GIT_CEILING_DIRECTORIES", above.display().to_string()));
+        }
+        let named = (theirs..).zip(self.settings).flat_map(|(index, (name, value))| {
+            [
+                (format!("GIT_CONFIG_KEY_{index}"), name),
+                (format!("GIT_CONFIG_VALUE_{index}"), value),
+            ]
+        });
+        Call::of("git", self.folder)
+            .args(fixed.iter().chain(bare).chain(arguments))
+            .without(without)
+            .envs(variables)
+            .envs(named)
+            .input(self.input)
+            .within(self.within.unwrap_or(LOOK))
+            .keep(Capture::ForParsing)
+    }
+
+    /// What a look prints, byte for byte.
+    pub(super) fn printed(self, arguments: &[&str]) -> Option<Vec<u8>> {
+        whole(self.start(arguments).ok()?)
+    }
+
+    /// The same as text.
+    pub(super) fn run(self, arguments: &[&str]) -> Option<String> {
+        self.printed(arguments).map(disk::into_text)
+    }
+
+    /// One line that git prints.
+    pub(super) fn line(self, arguments: &[&str]) -> Option<String> {
+        Some(self.run(arguments)?.trim_end_matches('\n').to_owned())
+    }
+
+    /// Switches off the hooks that the configuration itself names, as it can since git 2.54.
+    fn hooks(self) -> Vec<Setting> {
+        // crew's own configuration names none. One that global settings name is not switched off.
+        // A loop may have another git on its path.
+        if is_aside(self.folder) || (self.subject.is_none() && !may_be_2_54()) {
+            return Vec::new();
+        }
+        let list = ["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"];
+        let named = Git::here(self.folder).run(&list).unwrap_or_default();
+        let names = named.split('\0').filter_map(|name| name.strip_suffix(".command"));
+        names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
+    }
+
+    /// Runs a step with the user's own helpers and filters, and without the hooks of its folder.
+    pub(super) fn step(self, arguments: &[&str]) -> Result<FinishedProcess, Said> {
+        let own = SETTINGS.lines().filter_map(|line| line.split_once(" = "));
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let settings: Vec<Setting> = own.chain(self.hooks()).collect();
+        let within = self.within.unwrap_or(STEP);
+        let git = Git { settings: &settings, within: Some(within), ..self };
+        let text = match git.start(arguments) {
+            Err(error) => format!("git cannot be started: {error}"),
+            Ok(ended) => match ended.cause {
+                ExitCause::Exit(0) => return Ok(ended),
+                ExitCause::Exit(code) => {
+                    return Err(Said { exit: Some(code), text: words(&ended) });
+                }
+                ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
+                _ => "git was ended before it was done".to_owned(),
+            },
+        };
+        Err(Said { exit: None, text })
+    }
+
+    /// The same, whatever its result is.
+    pub(super) fn said(self, arguments: &[&str]) -> Said {
+        let succeeded = |ended| Said { exit: Some(0), text: words(&ended) };
+        self.step(arguments).map_or_else(|said| said, succeeded)
+    }
+
+    /// What a step of that kind printed, if it succeeded.
+    pub(super) fn well(self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
+        self.step(arguments).map(|ended| ended.text()).map_err(|said| said.fault(step))
+    }
+}
+
+/// Whether the git that starts here may be of 2.54 or later: then its configuration can name hooks,
+/// and an address of refs. It is asked from time to time, because it may be updated while this
+/// process lives.
+pub(super) fn may_be_2_54() -> bool {
+    static KNOWN: Mutex<Option<(Deadline, bool)>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match *known {
+        Some((until, may)) if !until.passed() => may,
+        _ => {
+            let version = Git::here(Path::new("/")).run(&["--version"]);
+            let may = version.is_none_or(|version| is_2_54(&version));
+            *known = Some((Deadline::after(VERSION_HOLDS), may));
+            may
+        }
+    }
+}
+
+/// Whether this may be it; a build on the way to 2.54 calls itself 2.53.
+fn is_2_54(version: &str) -> bool {
+    let mut numbers = version.trim_start_matches("git version ").split('.').map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (2, 53),
+        _ => true,
+    }
+}
+
+/// How many settings the environment that git gets already contains.
+fn settings_before(variables: &[(&str, String)], without: &[&OsString]) -> usize {
+    const COUNT: &str = "GIT_CONFIG_COUNT";
+    let given = variables.iter().rfind(|(name, _)| *name == COUNT);
+    let is_passed = without.iter().all(|name| *name != COUNT);
+    let inherited = is_passed.then(|| env::text(COUNT)).flatten();
+    let count = given.map(|(_, count)| count.clone()).or(inherited);
+    count.and_then(|count| count.parse::<u16>().ok()).unwrap_or(0).into()
+}
+
+/// Whether git has to be told that a folder is a repository: where a person has set
+/// `safe.bareRepository`, it takes no bare one that is not named.
+fn is_aside(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| name == ASIDE)
+        && disk::is_file(&folder.join("HEAD"))
+        && disk::is_missing(&folder.join(".git"))
+}
+
+/// The output, if the command exited with 0 and all of its output was kept.
+pub fn whole(ended: FinishedProcess) -> Option<Vec<u8>> {
+    let whole = ended.cause == ExitCause::Exit(0) && !ended.cut;
+    whole.then_some(ended.output)
+}
+
+/// All that git said: its complaints come first.
+pub(super) fn words(ended: &FinishedProcess) -> String {
+    [&*String::from_utf8_lossy(&ended.errors), &ended.text()].concat()
+}
+
+/// What git said in a step, and how it ended.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// `None` where it did not exit by itself.
+    pub exit: Option<i32>,
+    pub text: String,
+}
+
+impl Said {
+    /// Whether the step succeeded.
+    pub fn is_good(&self) -> bool {
+        self.exit == Some(0)
+    }
+
+    /// Whether it succeeded, else what went wrong on this machine.
+    pub fn check(&self, step: GitStep) -> Result<(), GitFault> {
+        if self.is_good() { Ok(()) } else { Err(self.fault(step)) }
+    }
+
+    /// What went wrong on this machine.
+    pub fn fault(&self, step: GitStep) -> GitFault {
+        let has = |words: &str| self.text.contains(words);
+        let (trouble, cause, cure) = if has("Please tell me who you are") || has("empty ident") {
+            let cure = "git config user.name NAME and git config user.email ADDRESS".to_owned();
+            (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
+        } else if let Some(lock) = taken_lock(&self.text) {
+            return locked(step, lock);
+        } else if has("fsck error") {
+            let cure = "take it out of the commits; git fsck names it".to_owned();
+            (GitTrouble::Rejected, find_error(&self.text), cure)
+        } else {
+            let cure = "run the same with git by hand to see all of it".to_owned();
+            (Other, find_error(&self.text), cure)
+        };
+        GitFault::new(step, trouble, cause, cure)
+    }
+}
+
+/// The fault where a lock keeps git from a step.
+pub(super) fn locked(step: GitStep, lock: &str) -> GitFault {
+    let cure = format!("let the other git finish; if there is none, remove {lock}");
+    let cause = "another git is running here, or one crashed";
+    GitFault::new(step, GitTrouble::Unfinished, cause, cure)
+}
+
+/// Paths for an index.
+#[derive(Debug, Default)]
+pub struct IndexPaths {
+    pub gone: Vec<PathBuf>,
+    pub there: Vec<PathBuf>,
+}
+
+impl IndexPaths {
+    /// Whether there is none.
+    pub fn are_none(&self) -> bool {
+        self.gone.is_empty() && self.there.is_empty()
+    }
+
+    /// Makes an index match the working tree at these paths. Deletions come first: a folder, or a
+    /// link to one, may have replaced a file.
+    pub fn update<T, E>(&self, git: impl Fn(&[&str], &[u8]) -> Result<T, E>) -> Result<(), E> {
+        let lists: [(&[PathBuf], &[&str]); 2] = [
+            (&self.gone, &["update-index", "--force-remove", "-z", "--stdin"]),
+            (&self.there, &["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]),
+        ];
+        let mut lists = lists.into_iter().filter(|(list, _)| !list.is_empty());
+        lists.try_for_each(|(list, arguments)| git(arguments, &zero_list(list)).map(drop))
+    }
+}
+
+/// Whether a person wants colours. `outside` is a folder in no repository.
+pub fn has_colour(outside: &Path) -> bool {
+    let asked = ["config", "--get-colorbool", "color.diff", "true"];
+    Git::here(outside).line(&asked).as_deref() != Some("false")
+}
+
+/// The person's pager, "cat" for none. Without `-p` git names none to a program that it has told
+/// to use none.
+pub fn pager(outside: &Path) -> String {
+    Git::here(outside).line(&["-p", "var", "GIT_PAGER"]).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_git_that_is_known_to_be_older_counts_as_older() {
+        let table = [
+            ("git version 2.47.3\n", false),
+            ("git version 2.39.3 (Apple Git-146)\n", false),
+            ("git version 2.9.0.windows.1\n", false),
+            ("git version 2.53.0.217.gabcdef\n", true),
+            ("git version 2.54.0\n", true),
+            ("git version 3.0.0\n", true),
+            ("git version next\n", true),
+            ("", true),
+        ];
+        for (version, expected) in table {
+            assert_eq!(is_2_54(version), expected, "{version}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The commit of an iteration's work, path by path, without the user's *drafts*, that is what was
+//! not committed when the loop began and nobody has changed since: a snapshot has their bytes. It
+//! is made with a separate index; the user's index is touched only at the committed paths.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Git;
+use super::command::{IndexPaths, WRITE_TREE};
+use super::inside::{Behind, listed_submodules};
+use super::snapshots::Snapshots;
+use super::steps::{Steps, Underway, conflicting};
+use crate::files::disk::{self, Durability};
+use crate::process::identity;
+use crate::store::Home;
+use engine::git::{GitFault, GitStep, GitTrouble, named};
+use engine::record::{Loop, LoopId};
+use readers::parse::git::{
+    FileChange, FileChangeKind, STATUS, parse_status as read, zero_ended_paths, zero_list,
+};
+
+/// The result of a commit.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CommitResult {
+    /// `None` where there was nothing to commit.
+    pub commit: Option<String>,
+    /// The branch it is on; `None` on a detached head.
+    pub branch: Option<String>,
+    /// Files that the user had changed before the loop began and the agent has changed since. They
+    /// are committed whole.
+    pub taken: Vec<PathBuf>,
+    /// What was ignored when the loop began and no longer is. It is left out.
+    pub ignored: Vec<PathBuf>,
+    /// The user's drafts that are no longer among the changes.
+    pub left: LeftDrafts,
+    /// Nested repositories in the working tree, which are left out.
+    pub nested: Vec<PathBuf>,
+    /// Submodules that are as they were before a rebase or a merge moved what the head records of
+    /// them, which are left out.
+    pub behind: Vec<PathBuf>,
+}
+
+/// The prefix of the separate index in git's folder; the id of the crew process follows.
+const INDEX: &str = "crew.index.";
+/// The most names in git's folder that are searched for files that a killed crew left.
+const NAMES_MAX: usize = 10_000;
+
+impl Steps<'_> {
+    /// Commits what differs, staged or not, except crew's own files and `drafts`, the user's, that
+    /// are as they were.
+    pub fn commit(&self, message: &str, drafts: &Drafts) -> Result<CommitResult, GitFault> {
+        let stand = self.begin(GitStep::Commit)?;
+        let mut kept = CommitResult { branch: stand.branch.clone(), ..CommitResult::default() };
+        let (mut paths, behind) = (IndexPaths::default(), Behind::read(self.checkout()));
+        let changes = changes(self)?;
+        kept.left = drafts.left(self, &changes)?;
+        for FileChange { path, kind, .. } in changes {
+            let is_draft = drafts.hold(&path);
+            let is_listed = || listed_submodules(self.checkout()).contains(&path);
+            match kind {
+                FileChangeKind::Unmerged => {
+                    return Err(conflicting(GitStep::Commit, &path.display().to_string()));
+                }
+                _ if drafts.were_ignored(&path) => kept.ignored.push(path),
+                _ if is_draft && drafts.are_untouched(&path) => {}
+                _ if behind.holds(&path) => kept.behind.push(path),
+                FileChangeKind::Repository => kept.nested.push(path),
+                FileChangeKind::Added if !is_listed() => kept.nested.push(path),
+                kind => {
+                    let is_gone = kind == FileChangeKind::Gone;
+                    let paths = if is_gone { &mut paths.gone } else { &mut paths.there };
+                    paths.push(path.clone());
+                    if is_draft && !kept.taken.contains(&path) {
+                        kept.taken.push(path);
+                    }
+                }
+            }
+        }
+        if paths.are_none() {
+            return Ok(kept);
+        }
+        let beside = Beside::new(self);
+        beside.fed(&["read-tree", stand.head.as_deref().unwrap_or("--empty")], &[])?;
+        paths.update(|arguments, input| beside.fed(arguments, input))?;
+        let tree = beside.fed(WRITE_TREE, &[])?;
+        if stand.tree.as_deref() == Some(&*tree) {
+            kept.taken.clear();
+            return Ok(kept);
+        }
+        let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
+        arguments.extend(stand.head.iter().flat_map(|head| ["-p", head]));
+        let commit = beside.fed(&arguments, message.as_bytes())?;
+        let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
+        let before = stand.head.as_deref().unwrap_or_default();
+        let underway = Underway::begin(self, GitStep::Commit, before);
+        let moved =
+            self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before]);
+        // A git that was killed may have moved it all the same.
+        if let Err(fault) = moved
+            && Git::here(self.checkout()).commit("HEAD").as_deref() != Some(&*commit)
+        {
+            return Err(fault);
+        }
+        // Then the index, and both or neither: a path that one of them lacks would look staged.
+        let update = |list: &[&str], input: &[u8]| self.printed(GitStep::Commit, list, input);
+        if let Err(fault) = paths.update(update) {
+            underway.clear_locks();
+            let back = match before {
+                "" => vec!["update-ref", "-d", "HEAD", &commit],
+                before => vec!["update-ref", "HEAD", before, &commit],
+            };
+            let _ = self.to_the_end().well(GitStep::Commit, &back);
+            return Err(fault);
+        }
+        kept.commit =
+            Some(self.well(GitStep::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
+        Ok(kept)
+    }
+}
+
+/// Steps with crew's separate index.
+struct Beside<'a> {
+    steps: &'a Steps<'a>,
+    index: PathBuf,
+}
+
+impl<'a> Beside<'a> {
+    fn new(steps: &'a Steps<'a>) -> Self {
+        let folder = steps.folder();
+        clear(&folder, |pid| identity::identity(pid).is_none());
+        let me = std::process::id();
+        let beside = Self { steps, index: folder.join(format!("{INDEX}{me}")) };
+        beside.clear();
+        beside
+    }
+
+    fn clear(&self) {
+        let me = std::process::id().cast_signed();
+        clear(&self.steps.folder(), |pid| pid == me);
+    }
+
+    /// The line that git prints of this input.
+    fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
+        let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
+        let git = Git { variables: &variables, input, ..self.steps.git() };
+        Ok(git.well(GitStep::Commit, arguments)?.trim_end().to_owned())
+    }
+}
+
+/// Removes separate indexes and their locks that a killed crew left. Those of a live crew are never
+/// touched: its commit would lose every file.
+fn clear(folder: &Path, is_left: impl Fn(i32) -> bool) {
+    for name in disk::names(folder, NAMES_MAX) {
+        let whose =
+            name.strip_prefix(INDEX).and_then(|id| id.trim_end_matches(".lock").parse().ok());
+        if whose.is_some_and(&is_left) {
+            let _ = disk::remove(&folder.join(&name));
+        }
+    }
+}
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// The list of their paths in the loop's folder, each followed by a zero byte.
+const DRAFTS_FILE: &str = "drafts";
+/// The most that is read of the list, in bytes.
+const DRAFTS_BYTES: u64 = 256 << 20;
+/// The name of the snapshot that has them as the user left them.
+pub const DRAFTS: &str = "drafts";
+
+/// The drafts of a loop.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Drafts {
+    paths: BTreeSet<PathBuf>,
+    /// What was ignored when the loop began: files, and folders as a whole.
+    ignored: BTreeSet<PathBuf>,
+    /// Every path that was changed since; `None` if no snapshot says so.
+    changed: Option<BTreeSet<PathBuf>>,
+}
+
+/// Drafts that were just listed.
+#[derive(Debug)]
+pub struct ListedDrafts {
+    pub drafts: Vec<String>,
+    /// Nested repositories, which are never committed.
+    pub nested: Vec<String>,
+}
+
+/// Drafts that are gone from where the user left them, with nothing for crew to commit there.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LeftDrafts {
+    /// Committed, but not by crew.
+    pub committed: Vec<PathBuf>,
+    /// Deleted, or equal to the commit.
+    pub gone: Vec<PathBuf>,
+}
+
+/// Whether a loop's drafts were recorded.
+pub fn drafts_are_listed(home: &Home, id: &LoopId) -> bool {
+    disk::exists(&home.loop_file(id, DRAFTS_FILE))
+}
+
+/// Lists what is not committed now.
+pub fn list_drafts(
+    home: &Home,
+    subject: &Loop,
+    steps: &Steps<'_>,
+) -> Result<ListedDrafts, GitFault> {
+    let (mut drafts, mut nested) = (BTreeSet::new(), BTreeSet::new());
+    for FileChange { path, kind, .. } in changes(steps)? {
+        let list = if kind == FileChangeKind::Repository { &mut nested } else { &mut drafts };
+        list.insert(path);
+    }
+    let snapshots = Snapshots::of(home, subject);
+    if let Ok(now) = snapshots.take() {
+        let _ = snapshots.name(&subject.id, DRAFTS, &now.commit);
+    }
+    save_drafts(home, &subject.id, &drafts).map_err(|error| {
+        let cause = format!("the user's uncommitted files cannot be listed: {error}");
+        GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "fix that, then crew resume")
+    })?;
+    let names =
+        |paths: &BTreeSet<PathBuf>| paths.iter().map(|it| it.display().to_string()).collect();
+    Ok(ListedDrafts { drafts: names(&drafts), nested: names(&nested) })
+}
+
+/// Gives a loop the drafts of an earlier one in the same working tree: what has come since is work.
+pub fn hand_drafts_on(home: &Home, from: &LoopId, to: &Loop) -> io::Result<()> {
+    let Some(drafts) = read_drafts(home, from)? else { return Ok(()) };
+    let snapshots = Snapshots::of(home, to);
+    if let Some(state) = snapshots.named(from, DRAFTS) {
+        let _ = snapshots.name(&to.id, DRAFTS, &state);
+    }
+    save_drafts(home, &to.id, &drafts)
+}
+
+/// The names of these files, for a message.
+pub fn name_paths(paths: &[PathBuf]) -> String {
+    named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
+}
+
+fn read_drafts(home: &Home, id: &LoopId) -> io::Result<Option<BTreeSet<PathBuf>>> {
+    let bytes = disk::read(&home.loop_file(id, DRAFTS_FILE), DRAFTS_BYTES)?;
+    Ok(bytes.map(|bytes| zero_ended_paths(&bytes).map(Path::to_owned).collect()))
+}
+
+fn save_drafts(home: &Home, id: &LoopId, paths: &BTreeSet<PathBuf>) -> io::Result<()> {
+    disk::write(&home.loop_file(id, DRAFTS_FILE), &zero_list(paths), Durability::Machine)
+}
+
+impl Drafts {
+    /// Reads a loop's list, and compares the tree as it is now; `None` where there is no list.
+    pub fn read(home: &Home, subject: &Loop) -> io::Result<Option<Self>> {
+        let Some(paths) = read_drafts(home, &subject.id)? else { return Ok(None) };
+        let snapshots = Snapshots::of(home, subject);
+        let changed = || {
+            let before = snapshots.named(&subject.id, DRAFTS)?;
+            let changed = snapshots.paths(&before, &snapshots.take().ok()?.commit).ok()?;
+            Some(changed.into_iter().map(PathBuf::from).collect())
+        };
+        let changed = if paths.is_empty() { None } else { changed() };
+        let ignored = snapshots.ignored_at_the_start(&subject.id);
+        let ignored = ignored.into_iter().map(PathBuf::from).collect();
+        Ok(Some(Self { paths, ignored, changed }))
+    }
+
+    /// Whether a path is one of them.
+    pub fn hold(&self, path: &Path) -> bool {
+        self.paths.contains(path)
+    }
+
+    /// Whether a path was ignored when they were listed.
+    pub fn were_ignored(&self, path: &Path) -> bool {
+        path.ancestors().any(|path| self.ignored.contains(path))
+    }
+
+    /// Whether a path is unchanged, as far as is known.
+    pub fn are_untouched(&self, path: &Path) -> bool {
+        let path = PathBuf::from(path.to_string_lossy().into_owned());
+        self.changed.as_ref().is_none_or(|changed| !changed.contains(&path))
+    }
+
+    /// Those that are no longer among the changes. One that was committed since the loop began is
+    /// no longer a draft; one that is gone may come back, for example from a stash.
+    pub(super) fn left(
+        &self,
+        steps: &Steps<'_>,
+        changes: &[FileChange],
+    ) -> Result<LeftDrafts, GitFault> {
+        let changed: BTreeSet<&Path> = changes.iter().map(|change| &*change.path).collect();
+        let left = self.paths.iter().filter(|path| !changed.contains(&***path));
+        let left: Vec<PathBuf> = left.cloned().collect();
+        if left.is_empty() {
+            return Ok(LeftDrafts::default());
+        }
+        let arguments = match steps.place.head.as_deref() {
+            Some(start) => {
+                vec!["diff-tree", "-r", "--name-only", "--no-renames", "-z", start, "HEAD"]
+            }
+            None => vec!["ls-files", "-z"],
+        };
+        let since = steps.printed(GitStep::Commit, &arguments, &[])?;
+        let since: BTreeSet<&Path> = zero_ended_paths(&since).collect();
+        let (committed, mut gone): (Vec<PathBuf>, Vec<PathBuf>) =
+            left.into_iter().partition(|path| since.contains(&**path));
+        // What is only ignored now is still there.
+        gone.retain(|path| !self.are_untouched(path));
+        Ok(LeftDrafts { committed, gone })
+    }
+
+    /// Drops those that are committed now.
+    pub fn forget(&mut self, home: &Home, id: &LoopId, paths: &[PathBuf]) -> io::Result<()> {
+        self.paths.retain(|path| !paths.contains(path));
+        save_drafts(home, id, &self.paths)
+    }
+}
+
+/// What differs from the commit in a working tree, except what crew itself writes there.
+fn changes(steps: &Steps<'_>) -> Result<Vec<FileChange>, GitFault> {
+    Ok(read(&steps.printed(GitStep::Commit, &STATUS, &[])?))
+}

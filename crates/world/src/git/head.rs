@@ -1,0 +1,258 @@
+//! What is checked out in a working tree, read from git's own files: a look that starts no process
+//! and runs at every boundary. Only when it changed, git is asked what happened, and which commits
+//! the loop made or its branch has lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::Git;
+use crate::files::{disk, tree};
+use engine::evidence::changes::Commits;
+use engine::evidence::changes::HeadMove;
+use engine::record::{CheckedOut, Loop};
+use engine::text::one_line;
+use readers::parse::git::{WorkingTree, is_id, parse_worktrees};
+
+/// The most bytes of a file with one reference.
+const LINE_BYTES: u64 = 4096;
+/// The most bytes of the file with all packed references.
+const PACKED_BYTES: u64 = 32 << 20;
+/// The most commits of branches that are compared, and bytes of the file that is read for them.
+const TIPS_MAX: usize = 256;
+const TIPS_BYTES: u64 = 1 << 20;
+/// How many references may name each other.
+const DEPTH_MAX: usize = 5;
+
+/// Reads it; `None` if the folder is not the root of a working tree.
+pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
+    let folder = folder(checkout)?;
+    let common = common(&folder);
+    let mut named = line(&folder.join("HEAD"))?;
+    let mut branch = None;
+    for _ in 0..DEPTH_MAX {
+        let Some(name) = named.strip_prefix("ref: ") else {
+            // An agent can write this file.
+            return Some(CheckedOut { branch, commit: Some(named).filter(|id| is_id(id)) });
+        };
+        branch = name.strip_prefix("refs/heads/").map(str::to_owned).or(branch);
+        let loose = line(&folder.join(name)).or_else(|| line(&common.join(name)));
+        match loose.or_else(|| packed(&common, PACKED_BYTES)?.remove(name)) {
+            Some(next) => named = next,
+            None => return Some(CheckedOut { branch, commit: None }),
+        }
+    }
+    None
+}
+
+/// The commits of all branches, and of what is checked out in any working tree of the repository;
+/// empty where they are more than crew compares.
+pub fn tips(checkout: &Path) -> Vec<String> {
+    let Some(own) = folder(checkout) else { return Vec::new() };
+    let common = common(&own);
+    let loose = tree::files(&common.join("refs/heads"), TIPS_MAX + 1);
+    let trees = disk::names(&common.join("worktrees"), TIPS_MAX + 1);
+    let packed = packed(&common, TIPS_BYTES);
+    let (true, true, Some(packed)) = (loose.len() <= TIPS_MAX, trees.len() <= TIPS_MAX, packed)
+    else {
+        return Vec::new();
+    };
+    let branch =
+        |(name, id): (String, String)| Some((name.strip_prefix("refs/heads/")?.into(), id));
+    let mut branches: BTreeMap<PathBuf, String> = packed.into_iter().filter_map(branch).collect();
+    for name in loose {
+        branches.extend(line(&common.join("refs/heads").join(&name)).map(|id| (name, id)));
+    }
+    let heads = trees.iter().map(|name| common.join("worktrees").join(name)).chain([own]);
+    let heads = heads.filter_map(|folder| line(&folder.join("HEAD")));
+    let tips: BTreeSet<String> =
+        branches.into_values().chain(heads).filter(|id| is_id(id)).collect();
+    if tips.len() > TIPS_MAX { Vec::new() } else { tips.into_iter().collect() }
+}
+
+/// How many commits that change a file are new on other branches and in other working trees.
+pub fn new_elsewhere(subject: &Loop, old: &[String], new: &[String]) -> u64 {
+    let added: Vec<&str> =
+        new.iter().filter(|tip| !old.contains(tip)).map(String::as_str).collect();
+    if old.is_empty() || added.is_empty() {
+        return 0;
+    }
+    let known = old.iter().map(String::as_str).chain(["HEAD"]);
+    let new = ["--ignore-missing"].into_iter().chain(added).chain(["--not"]).chain(known);
+    let arguments: Vec<&str> = new.chain(["--", "."]).collect();
+    Git::of(subject).count(&arguments).unwrap_or_default()
+}
+
+/// What happened between two looks; `None` if nothing did.
+pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadMove> {
+    if old == new {
+        return None;
+    }
+    let git = Git::of(subject);
+    let named = || new.branch.clone().or_else(|| Some(new.commit.as_ref()?.get(..12)?.to_owned()));
+    let is_another = old.branch != new.branch || (new.branch.is_none() && old.commit != new.commit);
+    let switched_to = is_another.then(named).flatten();
+    let (Some(from), Some(to)) = (&old.commit, &new.commit) else {
+        let count = new.commit.as_ref().and_then(|to| git.count(&[to]));
+        let commits = count.unwrap_or_default();
+        return Some(HeadMove { commits, switched_to, holds_work: commits > 0, gone: 0 });
+    };
+    let counts = git.line(&["rev-list", "--left-right", "--count", &format!("{from}...{to}")]);
+    let counts = counts.unwrap_or_default();
+    let (gone, commits) = counts.split_once('\t').unwrap_or_default();
+    let [gone, commits] = [gone, commits].map(|count| count.parse().unwrap_or_default());
+    let trees = [from, to].map(|commit| format!("{commit}^{{tree}}"));
+    let trees = (commits > 0).then(|| git.line(&["rev-parse", &trees[0], &trees[1]])).flatten();
+    let holds_work = trees
+        .is_some_and(|trees| trees.split_once('\n').is_some_and(|(before, after)| before != after));
+    Some(HeadMove { commits, gone, switched_to, holds_work })
+}
+
+/// The folder that all working trees of a repository share, of git's folder of one.
+pub(super) fn common(folder: &Path) -> PathBuf {
+    line(&folder.join("commondir")).map_or_else(|| folder.to_owned(), |it| folder.join(it))
+}
+
+/// git's folder of a working tree; a linked one and a submodule have a file that names it.
+pub(super) fn folder(checkout: &Path) -> Option<PathBuf> {
+    let git = checkout.join(".git");
+    if disk::is_folder(&git) {
+        return Some(git);
+    }
+    Some(checkout.join(line(&git)?.strip_prefix("gitdir: ")?))
+}
+
+/// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
+/// without git.
+pub fn roots(folder: &Path) -> Vec<PathBuf> {
+    let real = |tree: WorkingTree| disk::real_path(&tree.path).unwrap_or(tree.path);
+    trees(folder).into_iter().map(real).collect()
+}
+
+/// The same as git lists them.
+pub(super) fn trees(folder: &Path) -> Vec<WorkingTree> {
+    let list = ["worktree", "list", "--porcelain"];
+    parse_worktrees(&Git::climbing(folder).run(&list).unwrap_or_default())
+}
+
+fn line(file: &Path) -> Option<String> {
+    let text = disk::read_text(file, LINE_BYTES).ok()??;
+    Some(text.trim_end().to_owned())
+}
+
+/// The packed references by name; `None` if their file is larger.
+fn packed(common: &Path, most: u64) -> Option<BTreeMap<String, String>> {
+    let text = disk::read_text(&common.join("packed-refs"), most).ok()?.unwrap_or_default();
+    let named = |line: &str| line.split_once(' ').map(|(id, name)| (name.into(), id.into()));
+    Some(text.lines().filter_map(named).collect())
+}
+
+/// The longest line of a commit, in characters.
+const SUBJECT_CHARS: usize = 200;
+/// How many of crew's own commits are searched on the branch that is checked out, the newest first.
+const APART_MAX: usize = 30;
+
+/// A commit that crew made.
+#[derive(Debug)]
+pub struct OwnCommit {
+    pub id: String,
+    /// Whether crew rebased later. It may then be on no branch without being lost.
+    pub may_have_copy: bool,
+}
+
+/// The commits since a loop started, and those that its branch has lost; `None` if they are not
+/// known. `by_crew` are those that crew made. What is uncommitted is another look,
+/// [`uncommitted`](super::uncommitted).
+pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
+    let log = |of: &[&str]| {
+        let most = format!("-{}", Commits::MOST);
+        let form = ["log", "--no-show-signature", "--format=%h %s", &most];
+        let text = Git::of(subject).run(&[&form[..], of].concat())?;
+        Some(text.lines().map(|line| one_line(line, SUBJECT_CHARS)).collect::<Vec<_>>())
+    };
+    // One that was only rebased is not lost, nor is a merge, which a rebase leaves out. One that
+    // was rebased with other lines cannot be told from a lost one.
+    let missing = |branch: &str, commit: &str| {
+        let apart = format!("{branch}...{commit}");
+        log(&["--cherry-pick", "--right-only", "--no-merges", &apart])
+    };
+    let (branch, commit) = Git::of(subject).head();
+    let (made, lost) = match &subject.place.head {
+        Some(start) => {
+            let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
+            let lost = own.and_then(|own| missing(&own, start)).or_else(|| missing("HEAD", start));
+            let (since, brought) = (format!("{start}..HEAD"), brought(subject));
+            let since: Vec<&str> = [&*since].into_iter().chain(brought.as_deref()).collect();
+            (log(&since)?, lost.unwrap_or_default())
+        }
+        // The first commit came after the start.
+        None => (log(&[commit.as_ref()?])?, Vec::new()),
+    };
+    let apart =
+        apart(subject, by_crew).into_iter().filter_map(|OwnCommit { id, may_have_copy }| {
+            let line = missing("HEAD", id)?.into_iter().next()?;
+            let there = branch_with(subject, id).map(|branch| format!("on {branch}"));
+            let there = there.or_else(|| (!may_have_copy).then(|| "on no branch".to_owned()))?;
+            line.starts_with(id.get(..7)?).then(|| format!("{line} ({there})"))
+        });
+    let apart: Vec<String> = apart.collect();
+    let is_own = branch.as_deref() == subject.branch();
+    let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
+    let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
+    Some(Commits { made, switched_to, lost, apart, ..Commits::default() })
+}
+
+/// The files of commits since a loop started that came from a remote and that somebody with another
+/// address committed; empty where that is not known.
+pub fn changed_by_others(subject: &Loop) -> Vec<String> {
+    let git = Git::of(subject);
+    let Some(start) = &subject.place.head else { return Vec::new() };
+    let since = format!("{start}..HEAD");
+    let changed = || {
+        let own = git.run(&["config", "user.email"]).unwrap_or_default();
+        let list = |more: &[&str]| {
+            git.run(&[&["log", "--no-show-signature", "--format=%H %ce", &since], more].concat())
+        };
+        let only_here = list(&["--not", "--remotes"])?;
+        let all = list(&[])?;
+        let is_others = |line: &&str| {
+            let address = line.split_once(' ').map_or("", |(_, address)| address);
+            !only_here.lines().any(|here| here == *line) && address != own.trim()
+        };
+        let ids: Vec<&str> =
+            all.lines().filter(is_others).filter_map(|line| line.get(..line.find(' ')?)).collect();
+        if ids.is_empty() {
+            return None;
+        }
+        let show = ["show", "--no-show-signature", "--format=", "--name-only", "-z"];
+        git.run(&[&show[..], &ids].concat())
+    };
+    let changed = changed().unwrap_or_default();
+    changed.split(['\0', '\n']).filter(|path| !path.is_empty()).map(str::to_owned).collect()
+}
+
+/// Leaves out what a rebase has brought to the branch of a task. A run that a person typed may push
+/// its own commits to what it is rebased onto.
+fn brought(subject: &Loop) -> Option<String> {
+    let run = subject.contract.run.as_ref().filter(|_| subject.fleet.is_some())?;
+    Some(format!("^{}", Git::of(subject).commit(run.git.rebase.as_ref()?)?))
+}
+
+/// Those of crew's newest commits that are not among the ones of what is checked out.
+fn apart<'a>(subject: &Loop, by_crew: &'a [OwnCommit]) -> Vec<&'a OwnCommit> {
+    let newest = &by_crew[by_crew.len().saturating_sub(APART_MAX)..];
+    if newest.is_empty() {
+        return Vec::new();
+    }
+    let ids: Vec<&str> = newest.iter().map(|commit| commit.id.as_str()).collect();
+    let list = [&["rev-list", "--ignore-missing"], &ids[..], &["--not", "HEAD"]].concat();
+    let listed = Git::of(subject).run(&list).unwrap_or_default();
+    let is_listed = |it: &&OwnCommit| listed.lines().any(|line| line.starts_with(it.id.as_str()));
+    newest.iter().rev().filter(is_listed).collect()
+}
+
+/// A branch that has the commit.
+fn branch_with(subject: &Loop, id: &str) -> Option<String> {
+    let list = ["branch", "--list", "--format=%(refname:short)", "--contains", id];
+    let named = Git::of(subject).run(&list)?;
+    named.lines().find(|name| !name.starts_with('(')).map(str::to_owned)
+}

@@ -1,0 +1,155 @@
+//! The repositories inside a working tree, submodules and others. Snapshots hold neither their
+//! commits nor their files, so each is looked at by itself. Submodules that a rebase or a merge
+//! left as they were, though it moved what the head records of them, are listed: no commit may take
+//! them. They are not updated here: git would obey a submodule's own configuration.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::Git;
+use super::head::checked_out;
+use super::steps::repository;
+use crate::files::disk::{self, Durability};
+use crate::store::hash;
+use engine::record::{Loop, RepositoryInside};
+use readers::parse::git::{
+    FileChangeKind, parse_raw_diff, zero_ended_names, zero_ended_paths, zero_list,
+};
+
+/// The most of them that are looked at.
+const REPOSITORIES_MAX: usize = 100;
+/// The most files of one of them that are compared by content, and the largest, in bytes.
+const FILES_READ: usize = 1000;
+const FILE_BYTES: u64 = 1 << 20;
+
+/// The state of each, by its path from the root: of those at these paths, of the submodules, and of
+/// all inside them. Where there are none, no process starts.
+pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside> {
+    let top = &subject.place.checkout;
+    let mut found = BTreeMap::new();
+    let mut pending: Vec<PathBuf> = at.iter().cloned().chain(listed_submodules(top)).collect();
+    while let Some(path) = pending.pop() {
+        let (folder, name) = (top.join(&path), path.to_string_lossy().into_owned());
+        let name = name.trim_end_matches('/').to_owned();
+        let is_known = found.contains_key(&name) || found.len() == REPOSITORIES_MAX;
+        if is_known || disk::is_missing(&folder.join(".git")) {
+            continue;
+        }
+        let (state, inside) = of(subject, &folder);
+        pending.extend(inside.into_iter().map(|it| path.join(it)));
+        found.insert(name, state);
+    }
+    found
+}
+
+/// The state of one, and the repositories inside it.
+fn of(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
+    let commit = checked_out(folder).and_then(|head| head.commit);
+    let entries = Git { folder, ..Git::of(subject) }.look().unwrap_or_default();
+    let mut text = String::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let file = folder.join(&entry.path);
+        let content = || disk::read(&file, FILE_BYTES).ok().flatten();
+        let content = if index < FILES_READ { content() } else { None };
+        let mark = content.map_or_else(|| format!("{:?}", disk::stamp(&file)), |it| hash(&it));
+        let _ = write!(text, "{}\0{mark}\0", String::from_utf8_lossy(&entry.record));
+    }
+    let uncommitted = (!text.is_empty()).then(|| hash(text.as_bytes()));
+    let inside = entries.iter().filter(|entry| entry.kind == FileChangeKind::Repository);
+    let inside = inside.map(|entry| entry.path.clone()).chain(listed_submodules(folder)).collect();
+    (RepositoryInside { commit, uncommitted }, inside)
+}
+
+/// Their list in git's folder of a working tree: path and commit, each followed by a zero byte, for
+/// a path need not be UTF-8.
+const LIST: &str = "crew.submodules";
+/// The most that is read of it, in bytes.
+const LIST_BYTES: u64 = 1 << 20;
+
+/// Each by its path, with the commit that was checked out in it.
+#[derive(Debug, Default)]
+pub(super) struct Behind(BTreeMap<PathBuf, String>);
+
+impl Behind {
+    /// What somebody has moved since is taken off the list: that it is there again is meant.
+    pub fn read(checkout: &Path) -> Self {
+        let listed =
+            disk::read(&list_file(checkout), LIST_BYTES).ok().flatten().unwrap_or_default();
+        let (paths, commits) =
+            (zero_ended_paths(&listed).step_by(2), zero_ended_names(&listed).skip(1).step_by(2));
+        let mut behind = Self(paths.map(Path::to_owned).zip(commits).collect());
+        let listed = behind.0.len();
+        behind.0.retain(|path, commit| is_at(checkout, path, commit));
+        if behind.0.len() < listed {
+            behind.keep(checkout);
+        }
+        behind
+    }
+
+    /// Writes the list.
+    fn keep(&self, checkout: &Path) {
+        let pairs = self.0.iter().flat_map(|(path, commit)| [path.as_os_str(), commit.as_ref()]);
+        let text = zero_list(pairs);
+        let file = list_file(checkout);
+        if !text.is_empty() || disk::exists(&file) {
+            let _ = disk::write(&file, &text, Durability::Process);
+        }
+    }
+
+    /// Whether a submodule is one of them.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
+    }
+}
+
+/// Lists the submodules that are as the commit `before` records them, and that the index, which has
+/// come from there by a rebase or a merge, records otherwise. Without a list a commit takes them.
+pub(super) fn note_submodules(checkout: &Path, before: &str) {
+    let form = ["diff-index", "--cached", "-R", "--raw", "-z", "--no-renames", "--no-abbrev"];
+    // It reads no file of the working tree.
+    let arguments = [&form[..], &["--ignore-submodules=dirty", before]].concat();
+    let Some(moved) = Git::here(checkout).printed(&arguments) else { return };
+    let mut behind = Behind::read(checkout);
+    for entry in parse_raw_diff(&moved).into_iter().filter(|entry| !entry.is_new()) {
+        let path = PathBuf::from(OsString::from_vec(entry.path));
+        // What an earlier one left behind stays so: this one started from what it recorded.
+        if let Some(commit) = entry.what.strip_prefix(b"160000 ")
+            && !behind.holds(&path)
+        {
+            behind.0.insert(path, String::from_utf8_lossy(commit).into_owned());
+        }
+    }
+    behind.0.retain(|path, commit| is_at(checkout, path, commit));
+    behind.keep(checkout);
+}
+
+/// The submodules by name, with their paths, of the `.gitmodules` that these words of `git config`
+/// name.
+pub(super) fn submodules(git: Git<'_>, file: &[&str]) -> Vec<(String, PathBuf)> {
+    let form = ["-z", "--get-regexp", r"^submodule\..*\.path$"];
+    let listed = git.run(&[&["config"], file, &form].concat()).unwrap_or_default();
+    let read = |record: &str| {
+        let (key, path) = record.split_once('\n')?;
+        let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
+        Some((name.to_owned(), PathBuf::from(path)))
+    };
+    listed.split_terminator('\0').filter_map(read).collect()
+}
+
+/// The submodules that `.gitmodules` names, by path.
+pub(super) fn listed_submodules(checkout: &Path) -> Vec<PathBuf> {
+    let modules = disk::read_text(&checkout.join(".gitmodules"), LIST_BYTES).ok().flatten();
+    let path = |line: &str| line.trim().strip_prefix("path = ").map(PathBuf::from);
+    modules.unwrap_or_default().lines().filter_map(path).collect()
+}
+
+fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {
+    Git::here(&checkout.join(path)).commit("HEAD").as_deref() == Some(commit)
+}
+
+fn list_file(checkout: &Path) -> PathBuf {
+    repository(checkout).unwrap_or_else(|| checkout.join(".git")).join(LIST)
+}

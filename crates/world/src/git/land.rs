@@ -1,0 +1,331 @@
+//! The git steps of a landing, in a working tree of its own on no branch: the work of a branch as
+//! one commit on the main branch as it will be. Merges into a task's branch, and the newest commit
+//! of that branch, where its agent may have checked out another one or none. They run no hook and
+//! ask nobody.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::inside::note_submodules;
+use super::steps::{is_unfinished, stays_inside};
+use super::{Git, commit, git, head, lacking, unmerged};
+use crate::files::tree;
+use crate::process::{ExitCause, Stop};
+use engine::git::{GitFault, GitStep};
+use engine::text::distinct;
+use readers::parse::git::zero_ended_names;
+
+/// The result of putting a branch's work onto another commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Squashed {
+    /// As this commit.
+    Commit(String),
+    /// All of it is there already.
+    Nothing,
+    /// These files could not be merged.
+    Conflict(Vec<String>),
+}
+
+/// The paths in which two commits differ.
+pub fn changed(repository: &Path, from: &str, to: &str) -> Option<Vec<String>> {
+    differing(repository, &[from, to])
+}
+
+/// The paths that a `git diff` of these names; a renamed file is two.
+fn differing(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
+    let form = ["diff", "--name-only", "--no-renames", "-z"];
+    let listed = git(folder, &[&form[..], what].concat())?;
+    Some(listed.split_terminator('\0').map(str::to_owned).collect())
+}
+
+/// Merges a commit into the branch that is checked out. Returns the files in conflict; the merge is
+/// then under way.
+pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
+    let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
+    let before = Git::here(folder).commit("HEAD").unwrap_or_default();
+    let files = conflicts(Git::lazily(folder), &arguments);
+    note_submodules(folder, &before);
+    files
+}
+
+/// The files in conflict after this merge: git's exit status and its index say which.
+fn conflicts(git: Git<'_>, merge: &[&str]) -> Result<Vec<String>, GitFault> {
+    let merged = git.said(merge);
+    let files = if merged.is_good() { Vec::new() } else { unmerged(git.folder) };
+    if files.is_empty() { merged.check(GitStep::Merge).map(|()| files) } else { Ok(files) }
+}
+
+/// Commits the files in conflict with their markers: this branch alone gets them, and its agent
+/// resolves them.
+pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
+    // Only these: the loop's own commits leave out what a person had not committed.
+    let add: Vec<&str> =
+        ["add", "--all", "--"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    let commit = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"];
+    let steps = [&add[..], &commit];
+    steps.iter().try_for_each(|it| Git::lazily(folder).well(GitStep::Merge, it).map(drop))
+}
+
+/// Merges a branch, or another name of a commit. Returns the files that could not be merged; the
+/// working tree is then as it was.
+pub fn merge(folder: &Path, branch: &str) -> Result<Vec<String>, GitFault> {
+    let files = merge_to_conflicts(folder, branch)?;
+    if !files.is_empty() {
+        git(folder, &["merge", "--abort"]);
+    }
+    Ok(files)
+}
+
+/// What a working tree has of its own branch.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OwnTip {
+    /// The newest commit of the branch; `None` before the first one.
+    pub commit: Option<String>,
+    /// What is checked out instead, where that does not hold all of the branch's commits.
+    pub astray: Option<String>,
+}
+
+/// The newest commit of a working tree's own branch. What is checked out beside it, and continues
+/// it, becomes the branch, which is checked out again.
+pub fn own_tip(checkout: &Path, own: &str) -> OwnTip {
+    let (current, newest) = head(checkout);
+    let name = format!("refs/heads/{own}");
+    if current.as_deref() == Some(own) || come_back(checkout, &name, newest.as_deref()) {
+        return OwnTip { commit: newest, astray: None };
+    }
+    let there = current.map_or("no branch".to_owned(), |branch| format!("the branch {branch}"));
+    let astray = format!("{there} is checked out, without all commits of {own}");
+    OwnTip { commit: commit(checkout, &name), astray: Some(astray) }
+}
+
+/// False where what is checked out does not continue the branch, or git is in the middle of
+/// something.
+fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
+    let Some(newest) = newest.filter(|_| !is_unfinished(checkout)) else { return false };
+    let tip = commit(checkout, own);
+    if tip.as_ref().is_some_and(|tip| lacking(checkout, tip, newest) != Some(0)) {
+        return false;
+    }
+    let before = tip.unwrap_or_default();
+    let back = [vec!["update-ref", own, newest, &before], vec!["symbolic-ref", "HEAD", own]];
+    back.iter().all(|step| Git::here(checkout).said(step).is_good())
+}
+
+/// The clone in which landings are tried.
+#[derive(Clone, Copy)]
+pub struct LandTree<'a> {
+    pub folder: &'a Path,
+    /// Ends a running git early.
+    pub stop: Stop<'a>,
+}
+
+/// The longest that a checkout may take.
+const CHECKOUT_WITHIN: Duration = Duration::from_secs(30 * 60);
+/// The most co-authors that a commit names.
+const CO_AUTHORS_MAX: usize = 50;
+
+impl LandTree<'_> {
+    pub(super) fn git(&self) -> Git<'_> {
+        Git { stop: Some(self.stop), ..Git::lazily(self.folder) }
+    }
+
+    fn well(&self, arguments: &[&str]) -> Result<String, GitFault> {
+        self.git().well(GitStep::Merge, arguments)
+    }
+
+    /// Makes the files those of this commit, on no branch, and removes all else except ignored
+    /// files that `keep`, patterns as in `.gitignore`, names. Every file is compared by content.
+    pub fn lay_out(&self, commit: &str, keep: &[String]) -> Result<(), GitFault> {
+        self.well(&["update-ref", "--no-deref", "HEAD", commit])?;
+        self.well(&["read-tree", commit])?;
+        let listed = self.git().printed(&["ls-files", "--stage", "-z"]).unwrap_or_default();
+        for entry in listed.split(|byte| *byte == 0).filter(|it| it.starts_with(b"160000 ")) {
+            let path = entry.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
+            let _ = tree::remove(&self.folder.join(OsStr::from_bytes(path)));
+        }
+        // It fails where a file differs; the next step writes that.
+        self.git().said(&["update-index", "-q", "--really-refresh"]);
+        self.put_back(commit)?;
+        let keep = keep.iter().flat_map(|glob| ["-e", glob]);
+        let arguments: Vec<&str> = ["clean", "--quiet", "-ffdx"].into_iter().chain(keep).collect();
+        self.well(&arguments).map(drop)
+    }
+
+    /// Makes the tracked files those of this commit again.
+    pub fn put_back(&self, commit: &str) -> Result<(), GitFault> {
+        let git = Git { within: Some(CHECKOUT_WITHIN), ..self.git() };
+        git.well(GitStep::Merge, &["reset", "--quiet", "--hard", commit]).map(drop)
+    }
+
+    /// Commits the work of a branch on top of what is checked out.
+    pub fn squash(&self, tip: &str, message: &str) -> Result<Squashed, GitFault> {
+        let files = conflicts(self.git(), &["merge", "--squash", "--quiet", tip])?;
+        if !files.is_empty() {
+            return Ok(Squashed::Conflict(files));
+        }
+        if self.git().said(&["diff", "--cached", "--quiet", "HEAD"]).is_good() {
+            return Ok(Squashed::Nothing);
+        }
+        let arguments =
+            ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=verbatim", "--file=-"];
+        let git = Git { input: message.as_bytes(), ..self.git() };
+        git.well(GitStep::Commit, &arguments)?;
+        Ok(Squashed::Commit(self.git().commit("HEAD").unwrap_or_default()))
+    }
+
+    /// Whether this commit is what is checked out, on no branch, in a repository that is still that
+    /// of this clone: a check runs what an agent wrote.
+    pub fn is_at(&self, commit: &str) -> bool {
+        stays_inside(self.folder, GitStep::Merge).is_ok()
+            && self.git().head() == (None, Some(commit.to_owned()))
+    }
+
+    /// The tracked files whose content, mode or index entry differs from a commit; `None` where git
+    /// cannot say.
+    pub fn altered(&self, commit: &str) -> Option<Vec<String>> {
+        let staged = differing(self.folder, &["--cached", "--ignore-submodules=dirty", commit])?;
+        let files = differing(self.folder, &["--ignore-submodules=dirty", commit])?;
+        Some(distinct(files.into_iter().chain(staged)))
+    }
+
+    /// The `Co-authored-by` trailers of the commits that main lacks, each once.
+    pub fn co_authors(&self, main: &str, tip: &str) -> Vec<String> {
+        let form = "--format=%(trailers:key=Co-authored-by,unfold)";
+        let listed = self.git().run(&["log", "--reverse", form, tip, "--not", main, "--"]);
+        let listed = listed.unwrap_or_default();
+        let lines = listed.lines().map(str::trim).filter(|line| !line.is_empty());
+        let mut authors = distinct(lines.map(str::to_owned));
+        authors.truncate(CO_AUTHORS_MAX);
+        authors
+    }
+
+    /// Those of the files in conflict that nobody has resolved: since the newest merge of main in
+    /// which it was in conflict no commit of the branch has changed it, or lines that git wrote
+    /// there as markers are still in it. A branch that holds no such merge any more shows nothing,
+    /// except of a file that is as main has it.
+    pub fn unresolved(
+        &self,
+        main: &str,
+        tip: &str,
+        files: &[String],
+    ) -> Result<Vec<String>, GitFault> {
+        // A person may have merged the branch, and settled them there.
+        if files.is_empty() || lacking(self.folder, tip, main) == Some(0) {
+            return Ok(Vec::new());
+        }
+        let own = changed(self.folder, main, tip).unwrap_or_default();
+        let list = ["rev-list", "--merges", "--parents", "--topo-order", tip, "--not", main, "--"];
+        let listed = self.well(&list)?;
+        let merges: Vec<Vec<&str>> = listed.lines().map(|it| it.split(' ').collect()).collect();
+        let takes_main = |merge: &&Vec<&str>| {
+            merge[1..].iter().any(|parent| lacking(self.folder, parent, main) == Some(0))
+        };
+        let merges: Vec<_> = merges.iter().filter(takes_main).collect();
+        let mut left = Vec::new();
+        for file in files {
+            let merge = merges.iter().find(|merge| self.conflicts_in(merge, file));
+            let is_settled = match merge {
+                Some(merge) => {
+                    let path = format!(":(literal,top){file}");
+                    let since = ["--no-merges", tip, "--not", merge[0], main, "--", &path];
+                    self.git().count(&since).is_some_and(|commits| commits > 0)
+                        && !self.keeps_markers(merge, tip, file)
+                }
+                // One that was merged without a conflict, for main had moved.
+                None => !merges.is_empty() || !own.contains(file),
+            };
+            if !is_settled {
+                left.push(file.clone());
+            }
+        }
+        Ok(left)
+    }
+
+    /// Whether a file is in conflict when this merge is done again. A git that cannot say (before
+    /// 2.38) has every file in conflict.
+    fn conflicts_in(&self, merge: &[&str], file: &str) -> bool {
+        let &[_, ours, theirs] = merge else { return true };
+        let form = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"];
+        let ended = self.git().start(&[&form[..], &[ours, theirs]].concat());
+        match ended {
+            Ok(ended) if ended.cause == ExitCause::Exit(0) => false,
+            Ok(ended) if ended.cause == ExitCause::Exit(1) && !ended.cut => {
+                zero_ended_names(&ended.output).skip(1).any(|name| name == file)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a file still holds a line with which git marked a conflict in it, whatever its
+    /// length: a line that neither side of the merge had.
+    fn keeps_markers(&self, merge: &[&str], tip: &str, file: &str) -> bool {
+        let lines = |commit: &str| -> BTreeSet<Vec<u8>> {
+            let blob = self.git().printed(&["cat-file", "blob", &format!("{commit}:{file}")]);
+            let blob = blob.unwrap_or_default();
+            blob.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+        };
+        let sides: BTreeSet<Vec<u8>> = merge[1..].iter().flat_map(|side| lines(side)).collect();
+        let is_marker = |line: &Vec<u8>| {
+            [b"<<", b">>", b"||"].iter().any(|begin| line.starts_with(*begin))
+                && !sides.contains(line)
+        };
+        let left = lines(tip);
+        lines(merge[0]).iter().filter(|line| is_marker(line)).any(|line| left.contains(line))
+    }
+}
+
+#[cfg(test)]
+mod branch_tests {
+    use super::*;
+    use crate::git::git;
+
+    #[test]
+    fn a_branch_takes_in_what_continues_it_and_keeps_what_anything_else_lacks() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path();
+        let run = |arguments: &[&str]| git(top, arguments).unwrap();
+        let commit = |words: &str| {
+            let person = ["-c", "user.name=a", "-c", "user.email=a@b"];
+            run(&[&person[..], &["commit", "-q", "--allow-empty", "-m", words]].concat())
+        };
+        let id = |name: &str| run(&["rev-parse", name]).trim_end().to_owned();
+        run(&["init", "--quiet", "--initial-branch=own"]);
+        commit("one");
+        run(&["checkout", "--quiet", "-b", "feature"]);
+        commit("two");
+        let feature = id("feature");
+        let is_back = OwnTip { commit: Some(feature.clone()), astray: None };
+        assert_eq!((own_tip(top, "own"), head(top).0), (is_back, Some("own".to_owned())));
+        assert_eq!(id("own"), feature);
+
+        run(&["checkout", "--quiet", "HEAD~1"]);
+        commit("three");
+        let at = id("HEAD");
+        let astray = Some("no branch is checked out, without all commits of own".to_owned());
+        let expected = OwnTip { commit: Some(feature.clone()), astray };
+        assert_eq!((own_tip(top, "own"), id("HEAD"), id("own")), (expected, at, feature));
+
+        run(&["checkout", "--quiet", "own"]);
+        run(&["branch", "--quiet", "--move", "renamed"]);
+        commit("four");
+        let renamed = id("renamed");
+        let is_back = OwnTip { commit: Some(renamed.clone()), astray: None };
+        assert_eq!((own_tip(top, "own"), id("own")), (is_back, renamed));
+    }
+
+    #[test]
+    fn a_rebase_that_is_under_way_moves_no_branch() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path();
+        let run = |arguments: &[&str]| git(top, arguments).unwrap();
+        run(&["init", "--quiet", "--initial-branch=own"]);
+        run(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx"]);
+        run(&["checkout", "--quiet", "--detach"]);
+        std::fs::create_dir(top.join(".git/rebase-merge")).unwrap();
+        let astray = Some("no branch is checked out, without all commits of own".to_owned());
+        assert_eq!((own_tip(top, "own").astray, head(top).0), (astray, None));
+    }
+}

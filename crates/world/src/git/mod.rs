@@ -1,0 +1,336 @@
+//! Runs git and returns its output. An agent that can write to the checkout can also write its
+//! configuration, so programs that the configuration names are never run: no file-system monitor,
+//! no hooks, no filters. What changes a repository is in `steps`.
+
+pub mod clone;
+pub mod command;
+pub mod commit;
+pub mod head;
+pub mod include;
+pub mod inside;
+pub mod land;
+mod lfs;
+mod push;
+pub mod readiness;
+mod rebase;
+pub mod referred;
+pub mod refs;
+pub mod remotes;
+pub mod snapshots;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+pub mod worktree;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use shell_words::quote;
+
+use self::command::{Setting, words};
+pub use self::head::{OwnCommit, commits_since};
+use super::env;
+use super::files::disk;
+use crate::process::{ExitCause, Stop};
+use engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
+use engine::git::{GitFault, GitStep, RemoteRef};
+use engine::record::Loop;
+use engine::text::distinct;
+use readers::parse::git::{
+    BRANCHES, FileChange, STATUS, find_error, is_id, parse_status, tree_changes,
+};
+
+/// Whether git can be run.
+pub fn answers(folder: &Path) -> bool {
+    git(folder, &["--version"]).is_some()
+}
+
+/// The root of the working tree, with every link resolved; `None` outside a repository.
+pub fn top(folder: &Path) -> Option<PathBuf> {
+    place(folder, &["rev-parse", "--show-toplevel"])
+}
+
+/// A path that git prints of the repository that holds `folder`, with every link resolved.
+fn place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
+    let path = Git::climbing(folder).line(arguments)?;
+    disk::real_path(Path::new(&path)).ok()
+}
+
+/// Why git refuses a repository that is there, in its own words, and the cure; `None` where there
+/// is none, or git accepts it.
+pub fn refusal(folder: &Path) -> Option<(String, String)> {
+    let is_there = |folder: &&Path| {
+        let git = folder.join(".git");
+        disk::size(&git) > 0 && (disk::is_file(&git) || !disk::names(&git, 1).is_empty())
+    };
+    let top = folder.ancestors().find(is_there)?.display().to_string();
+    let cause = match Git::climbing(folder).start(&["rev-parse", "--show-toplevel"]) {
+        Ok(ended) if ended.cause == ExitCause::Exit(0) => return None,
+        Ok(ended) => format!("git refuses {top}: {}", find_error(&words(&ended))),
+        Err(error) => format!("git cannot be started: {error}"),
+    };
+    let cures = [
+        ("cannot be started", "put git on PATH".to_owned()),
+        ("dubious ownership", format!("git config --global --add safe.directory {}", quote(&top))),
+        ("config", "correct that setting, then start again".to_owned()),
+        ("repo version", "update git".to_owned()),
+        ("repository extension", "update git".to_owned()),
+    ];
+    let known = cures.into_iter().find(|(words, _)| cause.contains(words));
+    let usual = || format!("git status in {top} shows it; put back what is missing");
+    Some((cause, known.map_or_else(usual, |(_, cure)| cure)))
+}
+
+/// The folder in which git keeps the repository that holds `folder`, one for all its working trees.
+pub fn shared_folder(folder: &Path) -> Option<PathBuf> {
+    place(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
+}
+
+/// The branch (`None` when detached) and the commit (`None` before the first one). It does not read
+/// the working tree, so a large or slow tree does not slow it down.
+pub fn head(top: &Path) -> (Option<String>, Option<String>) {
+    Git::here(top).head()
+}
+
+/// The commit that a name denotes at the root of a working tree.
+pub fn commit(top: &Path, name: &str) -> Option<String> {
+    Git::here(top).commit(name)
+}
+
+/// Removes a ref that is still as it was seen. What it pointed to may be lost with it.
+pub fn delete_ref(top: &Path, seen: &RemoteRef) -> Result<(), GitFault> {
+    let arguments = ["update-ref", "--no-deref", "-d", &seen.name, &seen.id];
+    Git::here(top).well(GitStep::Refs, &arguments).map(drop)
+}
+
+/// Whether a name denotes a commit: a branch, a tag, an id.
+pub fn is_a_commit(folder: &Path, name: &str) -> bool {
+    Git::climbing(folder).commit(name).is_some()
+}
+
+/// What the commits changed that lead from what both names have to the second one; `stat`: the
+/// columns of a summary of it. `None` if one of them is not here.
+pub fn difference(top: &Path, from: &str, to: &str, stat: Option<u16>) -> Option<String> {
+    let (range, columns) = (format!("{from}...{to}"), stat.map(|it| format!("--stat={it}")));
+    let form = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"].into_iter();
+    let arguments: Vec<&str> = form.chain(columns.as_deref()).chain([&*range, "--"]).collect();
+    Git::here(top).run(&arguments)
+}
+
+/// How many commits of one name another lacks; `None` if one of them is not here.
+pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
+    Git::here(top).count(&[of, "--not", other, "--"])
+}
+
+/// The commits that a ref names, and has named as far as its reflog says.
+pub fn named_by(top: &Path, name: &str) -> Vec<String> {
+    let logged = Git::here(top).run(&["rev-list", "--walk-reflogs", name, "--"]);
+    let logged = logged.unwrap_or_default();
+    commit(top, name).into_iter().chain(logged.lines().map(str::to_owned)).collect()
+}
+
+/// Whether a commit is one of others, which are here, or is held by them.
+pub fn is_held(top: &Path, id: &str, by: &[String]) -> bool {
+    let by = by.iter().map(String::as_str).chain(["--"]);
+    Git::here(top).count(&[id, "--not"].into_iter().chain(by).collect::<Vec<_>>()) == Some(0)
+}
+
+/// A branch below `below` that has some of the commits of one that another lacks.
+pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<String> {
+    let listed = git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
+    let is_beyond = |branch: &&str| {
+        let common = Git::here(top).line(&["merge-base", of, branch]).unwrap_or_default();
+        // One that was merged by hand holds nothing else.
+        let is_merged = commit(top, branch).as_ref() == Some(&common);
+        !is_merged && lacking(top, &common, other).is_some_and(|some| some > 0)
+    };
+    listed.lines().find(is_beyond).map(str::to_owned)
+}
+
+/// What differs from the commit, with every untracked file; `None` outside a repository, or when
+/// git took too long or printed too much.
+pub fn look(top: &Path) -> Option<Vec<FileChange>> {
+    Git::here(top).look()
+}
+
+/// The files with an unresolved conflict.
+fn unmerged(top: &Path) -> Vec<String> {
+    // It reads the index alone: no untracked file is looked at, and no filter runs.
+    let listed = git(top, &["ls-files", "--unmerged", "-z"]).unwrap_or_default();
+    let paths = listed.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\t')?.1));
+    distinct(paths.map(str::to_owned))
+}
+
+const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
+
+/// How many of these changed files are in no commit; `None` outside a repository, or when git took
+/// too long or printed too much.
+pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
+    let differing = Git::of(subject).look()?.into_iter().map(|change| change.path);
+    let paths: BTreeSet<PathBuf> = differing.collect();
+    let named = changes.files.iter().filter(|file| paths.contains(Path::new(&file.path))).count();
+    // Only the first files of many are known by name: all of them tell of the others, some do not.
+    let (known, all) = (changes.files.len(), changes.total());
+    let is_told = known as u64 == all || (named == known && paths.len() as u64 >= all);
+    is_told.then_some(if named == known { all } else { named as u64 })
+}
+
+/// How many files changed since a loop started that git ignores, by the name at the root that they
+/// have or are below. Empty also when git took too long or printed too much.
+pub fn ignored_since(subject: &Loop) -> BTreeMap<String, u64> {
+    let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+    let listed = Git::of(subject).run_on_theirs(&list).unwrap_or_default();
+    let began = i128::from(subject.started_at.timestamp_micros()) * 1000;
+    let mut found = BTreeMap::new();
+    for path in listed.split_terminator('\0') {
+        let stamp = disk::stamp(&subject.place.checkout.join(path));
+        if stamp.is_some_and(|(_, changed)| changed >= began) {
+            let root = path.split_inclusive('/').next().unwrap_or(path).to_owned();
+            *found.entry(root).or_insert(0) += 1;
+        }
+    }
+    found
+}
+
+/// What differs from the commit at which a loop started, for a loop without snapshots: changes from
+/// before the start and after the end are among them. `None` if it started without a commit.
+pub fn changes_since(subject: &Loop) -> Option<Changes> {
+    let start = subject.place.head.as_ref()?;
+    let git = Git::of(subject);
+    let form = ["diff", "--raw", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv"];
+    let tracked = git.run_on_theirs(&[&form[..], &[NO_SUBMODULES, start]].concat())?;
+    let list = ["ls-files", "-z", "--others", "--exclude-standard"];
+    let untracked = git.run_on_theirs(&list).unwrap_or_default();
+    let created = untracked.split_terminator('\0').map(|path| ChangedFile {
+        path: path.to_owned(),
+        kind: ChangeKind::Created,
+        lines: None,
+        yours: false,
+    });
+    Some(tree_changes(tracked.as_bytes()).with(created))
+}
+
+/// The files of ignore rules that belong to no folder: the user's, then the repository's.
+pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
+    let git = Git::of(subject);
+    let place = |arguments: &[&str]| Some(git.folder.join(git.line(arguments)?));
+    let usual = || Some(env::folder("XDG_CONFIG_HOME", ".config")?.join("git/ignore"));
+    let users = place(&["config", "--type=path", "--get", "core.excludesFile"]).or_else(usual);
+    users.into_iter().chain(place(&["rev-parse", "--git-path", "info/exclude"])).collect()
+}
+
+/// `git status --porcelain`, for a prompt.
+pub fn status_text(top: &Path) -> Option<String> {
+    Git::here(top).run_on_theirs(&["status", "--porcelain", NO_SUBMODULES])
+}
+
+/// `git diff HEAD`, for a prompt.
+pub fn diff_text(top: &Path) -> Option<String> {
+    let plain = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD"];
+    Git::here(top).run_on_theirs(&plain)
+}
+
+/// `git log --oneline -10`, for a prompt.
+pub fn log_text(top: &Path) -> Option<String> {
+    git(top, &["log", "--no-color", "--no-show-signature", "--oneline", "-10"])
+}
+
+/// One start of git. At the root of a working tree it never accepts a repository above it.
+#[derive(Clone, Copy)]
+struct Git<'a> {
+    folder: &'a Path,
+    /// Whether a repository in a parent folder is accepted.
+    climbs: bool,
+    /// The loop whose environment git gets; `None` for this process's environment.
+    subject: Option<&'a Loop>,
+    /// They are passed in variables, because `-c` cannot pass a name that contains `=`.
+    settings: &'a [Setting],
+    /// Variables of this process that git does not get.
+    without: &'a [OsString],
+    variables: &'a [(&'a str, String)],
+    /// The standard input.
+    input: &'a [u8],
+    /// Whether it may reach a remote.
+    online: bool,
+    /// `None` is the usual time of a look or a step.
+    within: Option<Duration>,
+    /// Ends it early.
+    stop: Option<Stop<'a>>,
+}
+
+impl<'a> Git<'a> {
+    /// In the environment the loop started with, like its checks: the agent may have set a hook's.
+    fn of(subject: &'a Loop) -> Self {
+        Self { subject: Some(subject), ..Self::here(&subject.place.checkout) }
+    }
+
+    /// It accepts a folder anywhere within a repository.
+    fn climbing(folder: &'a Path) -> Self {
+        Self { climbs: true, ..Self::here(folder) }
+    }
+
+    /// A step that a partial clone may need its remote for: it fetches the files it lacks.
+    fn lazily(folder: &'a Path) -> Self {
+        Self { online: true, ..Self::here(folder) }
+    }
+
+    /// How many commits these words name.
+    fn count(self, commits: &[&str]) -> Option<u64> {
+        self.line(&[&["rev-list", "--count"], commits].concat())?.parse().ok()
+    }
+
+    fn head(self) -> (Option<String>, Option<String>) {
+        let both = ["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"];
+        if let Some((commit, name)) =
+            self.line(&both).as_deref().and_then(|line| line.split_once('\n'))
+        {
+            let branch = name.strip_prefix("refs/heads/");
+            return (branch.map(str::to_owned), Some(commit.to_owned()));
+        }
+        // Before the first commit, or where a branch or a tag has the name HEAD.
+        let branch = self.line(&["symbolic-ref", "--quiet", "HEAD"]);
+        let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
+        (branch, self.commit("HEAD"))
+    }
+
+    /// The commit that a name denotes: that of a branch, also where a tag has the same name.
+    fn commit(self, name: &str) -> Option<String> {
+        if name.starts_with('-') {
+            return None;
+        }
+        let is_full = name == "HEAD" || name.starts_with("refs/") || is_id(name);
+        let kinds: &[&str] = if is_full { &[""] } else { &["refs/heads/", "refs/remotes/", ""] };
+        kinds.iter().find_map(|kind| {
+            let name = format!("{kind}{name}^{{commit}}");
+            self.line(&["rev-parse", "--verify", "--quiet", &name])
+        })
+    }
+
+    fn look(self) -> Option<Vec<FileChange>> {
+        Some(parse_status(self.run_on_files(&STATUS)?.as_bytes()))
+    }
+
+    /// Runs a command that reads the files of the working tree, with every content filter of the
+    /// configuration emptied.
+    fn run_on_files(self, arguments: &[&str]) -> Option<String> {
+        let pattern = r"^filter\..*\.(clean|process|required)$";
+        let names = self.run(&["config", "-z", "--name-only", "--get-regexp", pattern]);
+        let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
+        let names = names.unwrap_or_default();
+        let emptied = names.split_terminator('\0').map(|name| (name.into(), value(name).into()));
+        Git { settings: &emptied.collect::<Vec<Setting>>(), ..self }.run(arguments)
+    }
+
+    /// The same, on all files but those that crew itself writes.
+    fn run_on_theirs(self, arguments: &[&str]) -> Option<String> {
+        let ours = format!(":(exclude,top){BRANCHES}");
+        self.run_on_files(&[arguments, &["--", ".", &ours]].concat())
+    }
+}
+
+/// Runs git with this process's environment.
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    Git::here(folder).run(arguments)
+}

@@ -1,0 +1,233 @@
+//! The push: its target and its result. It always names one local and one remote branch, whatever
+//! `push.default` says.
+
+use std::path::Path;
+use std::time::Duration;
+
+use shell_words::quote;
+
+use super::command::Said;
+use super::lfs::LfsPush;
+use super::steps::{Steps, Underway, another};
+use super::{Git, git};
+use crate::env;
+use engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
+use engine::record::Sent;
+use engine::text::words_of;
+use readers::parse::git::HeadState;
+use readers::parse::git_push::{classify_failure, submodules_on_no_remote, was_up_to_date};
+
+/// The longest a push may take. What is missing is sent by the next push.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// How crew pushes, whatever it pushes.
+pub(super) const PUSH: &str = "push --porcelain --no-progress --no-verify --no-signed";
+
+/// The target of a push.
+struct Way {
+    remote: String,
+    branch: String,
+    target: String,
+    has_upstream: bool,
+}
+
+impl Steps<'_> {
+    /// Pushes the branch that is checked out, if it is the loop's `own`. Without an upstream it
+    /// goes to the branch of its name at the only remote, or at `origin`, and follows that one from
+    /// now on. What crew `sent` before and has rebased since is replaced there, unless somebody
+    /// else has pushed. Where the loop `rebases`, no cure is a rebase back.
+    pub fn push(
+        &self,
+        own: Option<&str>,
+        sent: Option<&Sent>,
+        rebases: bool,
+    ) -> Result<Pushed, GitFault> {
+        let stand = self.stand(GitStep::Push)?;
+        self.unchanged(GitStep::Push, &stand)?;
+        if let Some(branch) = stand.branch.as_deref().filter(|branch| Some(*branch) != own) {
+            let mut fault = another(GitStep::Push, Some(branch), own);
+            let back = own.map(|_| fault.cure + ", or ").unwrap_or_default();
+            fault.cure = format!("{back}crew resume --push continues on {branch}");
+            return Err(fault);
+        }
+        let way = way(self, &stand)?;
+        let commit = stand.head.clone().unwrap_or_default();
+        self.send_lfs(&way.remote, &way.branch)?;
+        let refspec = format!("refs/heads/{}:refs/heads/{}", way.branch, way.target);
+        let of_submodules = of_submodules(self.checkout());
+        // With it a push would have to send every ref.
+        let no_mirror = format!("remote.{}.mirror=false", way.remote);
+        let mut arguments: Vec<&str> =
+            ["-c", &no_mirror].into_iter().chain(words_of(PUSH)).collect();
+        arguments.push(of_submodules);
+        if !way.has_upstream {
+            arguments.push("--set-upstream");
+        }
+        let lease = lease(self, &way, &commit, sent);
+        arguments.extend(lease.as_deref());
+        arguments.extend(["--", &way.remote, &refspec]);
+        let _underway = Underway::begin(self, GitStep::Push, &commit);
+        let said = self.talk(WITHIN, &arguments);
+        if !said.is_good() {
+            return Err(failed(&said, &way, lease.is_some(), rebases));
+        }
+        Ok(Pushed {
+            was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
+            upstream_was_set: !way.has_upstream,
+            remote: way.remote,
+            branch: way.target,
+            commit,
+        })
+    }
+
+    /// Sends the files of git LFS that a branch has and the remote may lack. Fails if they are not
+    /// all there afterwards, or if that cannot be known.
+    pub fn send_lfs(&self, remote: &str, branch: &str) -> Result<(), GitFault> {
+        let url = |key: &str| setting(self.checkout(), &format!("remote.{remote}.{key}"));
+        let address = url("pushurl").or_else(|| url("url")).unwrap_or_else(|| remote.to_owned());
+        let variables = ssh(self.checkout());
+        let git = Git { variables: &variables, online: true, ..self.git() };
+        let (repository, address) = (self.checkout(), &*address);
+        let push = LfsPush { git, remote, address, repository, clones: &[], branch: Some(branch) };
+        let (own, seen) = (format!("refs/heads/{branch}"), format!("--remotes={remote}"));
+        push.send(&[&own, "--not", &seen])
+    }
+
+    /// Runs a git that talks to the remote.
+    fn talk(&self, within: Duration, arguments: &[&str]) -> Said {
+        let (variables, within) = (ssh(self.checkout()), Some(within));
+        Git { variables: &variables, online: true, within, ..self.git() }.said(arguments)
+    }
+
+    /// What its remote was last seen to have of the branch that is checked out, if nothing of that
+    /// is missing here.
+    pub fn seen_at_remote(&self) -> Option<Sent> {
+        let stand = self.stand(GitStep::Push).ok()?;
+        let Way { remote, target: branch, .. } = way(self, &stand).ok()?;
+        let commit =
+            Git::here(self.checkout()).commit(&format!("refs/remotes/{remote}/{branch}"))?;
+        let is_below = self.holds(&commit, stand.head.as_deref()?);
+        is_below.then_some(Sent { remote, branch, commit, rebased: None })
+    }
+}
+
+/// Allows a push to replace only commits that crew itself pushed and has rebased since.
+fn lease(steps: &Steps<'_>, way: &Way, commit: &str, sent: Option<&Sent>) -> Option<String> {
+    let sent = sent.filter(|sent| (&sent.remote, &sent.branch) == (&way.remote, &way.target))?;
+    let is_ours = steps.holds(sent.rebased.as_ref()?, commit);
+    let is_new = is_ours && !steps.holds(&sent.commit, commit);
+    is_new.then(|| format!("--force-with-lease=refs/heads/{}:{}", way.target, sent.commit))
+}
+
+/// What becomes of the commits of submodules that a push refers to: as the user's setting says, and
+/// without one it is refused where they are on no remote.
+fn of_submodules(folder: &Path) -> &'static str {
+    match setting(folder, "push.recurseSubmodules").as_deref() {
+        Some("no" | "false" | "off" | "0") => "--recurse-submodules=no",
+        Some("on-demand" | "only") => "--recurse-submodules=on-demand",
+        _ => "--recurse-submodules=check",
+    }
+}
+
+/// An ssh command that never prompts, unless the user has chosen one.
+pub(super) fn ssh(folder: &Path) -> Vec<(&'static str, String)> {
+    let theirs = env::text("GIT_SSH_COMMAND").or_else(|| env::text("GIT_SSH"));
+    match theirs.or_else(|| setting(folder, "core.sshCommand")) {
+        Some(_) => Vec::new(),
+        None => vec![("GIT_SSH_COMMAND", "ssh -o BatchMode=yes".to_owned())],
+    }
+}
+
+/// The branch of the same name at the remote. A branch made from `origin/main` has that as its
+/// upstream and must not be pushed there.
+fn way(steps: &Steps<'_>, stand: &HeadState) -> Result<Way, GitFault> {
+    let Some(branch) = stand.branch.clone() else {
+        let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
+        return Err(fault(GitTrouble::Other, "no branch is checked out".to_owned(), cure));
+    };
+    let setting = |name: &str| setting(steps.checkout(), name);
+    let upstream = setting(&format!("branch.{branch}.remote"));
+    let merge = setting(&format!("branch.{branch}.merge"));
+    let has_upstream = upstream.is_some() && merge.is_some();
+    let named = setting(&format!("branch.{branch}.pushRemote"))
+        .or_else(|| setting("remote.pushDefault"))
+        .or_else(|| upstream.clone().filter(|name| name != "."));
+    let remote = named.map_or_else(|| only_remote(steps, &branch), Ok)?;
+    let by_upstream = ["upstream", "tracking"];
+    let to_upstream = setting("push.default").is_some_and(|it| by_upstream.contains(&&*it));
+    let merge = merge.and_then(|merge| merge.strip_prefix("refs/heads/").map(str::to_owned));
+    let target = merge
+        .filter(|_| to_upstream && upstream.as_ref() == Some(&remote))
+        .unwrap_or_else(|| branch.clone());
+    Ok(Way { remote, branch, target, has_upstream })
+}
+
+/// The remote if no setting names one: the only remote, else `origin`.
+fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
+    let remotes = git(steps.checkout(), &["remote"]).unwrap_or_default();
+    let remotes: Vec<&str> = remotes.lines().collect();
+    let (cause, cure) = match remotes[..] {
+        [only] => return Ok(only.to_owned()),
+        _ if remotes.contains(&"origin") => return Ok("origin".to_owned()),
+        [] => {
+            let cause = "this repository has no remote".to_owned();
+            (cause, "git remote add origin ADDRESS".to_owned())
+        }
+        _ => {
+            let cause = format!("none of the remotes {} is this branch's", remotes.join(", "));
+            (cause, format!("git push -u REMOTE {branch}, once"))
+        }
+    };
+    Err(fault(GitTrouble::NoRemote, cause, cure))
+}
+
+pub(super) fn setting(folder: &Path, name: &str) -> Option<String> {
+    let value = Git::here(folder).line(&["config", "--get", name]);
+    value.filter(|value| !value.is_empty())
+}
+
+fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
+    let Way { remote, branch, target, .. } = way;
+    let lacking = submodules_on_no_remote(&said.text);
+    if let Some(first) = lacking.first() {
+        let cause = format!("commits of submodules are on no remote: {}", named(&lacking));
+        let cure = format!("push them first: git -C {} push origin HEAD:BRANCH", quote(first));
+        return fault(GitTrouble::Incomplete, cause, cure);
+    }
+    let (trouble, cause) = match said.exit {
+        Some(_) => classify_failure(&said.text),
+        None => (GitTrouble::Network, said.text.clone()),
+    };
+    let cure = match trouble {
+        GitTrouble::Auth => format!(
+            "make git push {remote} {branch} work without a question here: a key, a credential helper, \
+             the right to push"
+        ),
+        GitTrouble::Network => {
+            format!("the next push brings it; by hand: git push {remote} {branch}")
+        }
+        GitTrouble::NonFastForward if leased => format!(
+            "somebody else pushed to {target}: git fetch {remote}, then git log HEAD..{remote}/{target} shows it"
+        ),
+        GitTrouble::NonFastForward if rebases => format!(
+            "git fetch {remote}, then git log HEAD..{remote}/{target} shows what it has; \
+             git push --force-with-lease {remote} {branch} puts this in its place"
+        ),
+        GitTrouble::NonFastForward => {
+            format!("git pull --rebase {remote} {target}, then git push {remote} {branch}")
+        }
+        GitTrouble::NoRemote => {
+            format!("look at git remote -v, then git remote set-url {remote} ADDRESS")
+        }
+        GitTrouble::Rejected if cause.contains("LFS") => format!("git lfs push {remote} {branch}"),
+        GitTrouble::Rejected => {
+            format!("do what the remote asks for, or push another branch than {target}")
+        }
+        _ => format!("git push {remote} {branch} by hand shows all of it"),
+    };
+    fault(trouble, cause, cure)
+}
+
+pub(super) fn fault(trouble: GitTrouble, cause: String, cure: String) -> GitFault {
+    GitFault { step: GitStep::Push, trouble, cause, cure }
+}

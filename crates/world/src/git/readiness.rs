@@ -1,0 +1,113 @@
+//! What a fleet needs of a repository on this machine, looked at before anything runs there. It
+//! changes nothing and asks no remote.
+
+use std::path::{Path, PathBuf};
+
+use super::inside::submodules;
+use super::{Git, git, shared_folder, steps};
+use crate::files::disk;
+use engine::git::{GitFault, GitStep, RemoteRef};
+
+/// The most names in a folder of refs.
+const NAMES_MAX: usize = 20_000;
+/// The locks of a repository that keep crew from fetching and from deleting refs.
+const LOCKS: [&str; 2] = ["packed-refs.lock", "shallow.lock"];
+
+/// Whether git knows who commits in this repository, by the rules of a commit of crew.
+pub fn identity(top: &Path) -> Result<(), GitFault> {
+    let ask = |who: &&str| Git::here(top).well(GitStep::Commit, &["var", *who]);
+    ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(|who| ask(who).map(drop))
+}
+
+/// The refs of this repository below these.
+pub fn refs_below(top: &Path, below: &[&str]) -> Vec<RemoteRef> {
+    let form = "--format=%(objectname) %(refname)";
+    let listed = git(top, &[&["for-each-ref", form], below].concat()).unwrap_or_default();
+    let parts = listed.lines().filter_map(|line| line.split_once(' '));
+    parts.map(|(id, name)| RemoteRef { name: name.to_owned(), id: id.to_owned() }).collect()
+}
+
+/// Of some refs those that keep git from making one of the `wanted`: of two names where one is a
+/// folder of the other, git takes only one.
+pub fn in_the_way<'a>(refs: &'a [String], wanted: &[String]) -> Vec<&'a str> {
+    let is_below =
+        |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
+    let blocks = |name: &&str| wanted.iter().any(|it| is_below(it, name) || is_below(name, it));
+    refs.iter().map(String::as_str).filter(blocks).collect()
+}
+
+/// The locks that keep crew from fetching into refs below `below`, and that do not go away: a git
+/// that was killed has left them, or one hangs.
+pub fn left_locks(top: &Path, below: &str) -> Vec<PathBuf> {
+    let Some(shared) = shared_folder(top) else { return Vec::new() };
+    let folder = shared.join(below);
+    let mut names = disk::names(&folder, NAMES_MAX);
+    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == "lock"));
+    let refs = names.iter().map(|name| folder.join(name));
+    steps::held_locks(LOCKS.iter().map(|name| shared.join(name)).chain(refs).collect())
+}
+
+/// A submodule whose commit is not here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsentSubmodule {
+    pub path: String,
+    /// Whether it is checked out in this working tree.
+    pub is_initialised: bool,
+}
+
+/// The submodules that a commit names, without those that have the commit that it records of them.
+pub fn absent_submodules(top: &Path, commit: &str) -> Vec<AbsentSubmodule> {
+    let mut absent = Vec::new();
+    for (_, path) in submodules(Git::here(top), &["--blob", &format!("{commit}:.gitmodules")]) {
+        let (folder, path) = (top.join(&path), path.display().to_string());
+        let entry = git(top, &["ls-tree", "-z", commit, "--", &path]).unwrap_or_default();
+        let recorded = entry.strip_prefix("160000 commit ").and_then(|it| it.split('\t').next());
+        let Some(recorded) = recorded else { continue };
+        let is_initialised = disk::exists(&folder.join(".git"));
+        if !is_initialised || super::commit(&folder, recorded).is_none() {
+            absent.push(AbsentSubmodule { path, is_initialised });
+        }
+    }
+    absent
+}
+
+/// Whether a commit's `.gitattributes` gives files to git-lfs.
+pub fn uses_lfs(top: &Path, commit: &str) -> bool {
+    let attributes = git(top, &["cat-file", "blob", &format!("{commit}:.gitattributes")]);
+    attributes.is_some_and(|text| text.contains("filter=lfs"))
+}
+
+/// How many bytes the files of a commit take; `None` where git cannot tell without its remote, or
+/// takes too long.
+pub fn checkout_bytes(top: &Path, commit: &str) -> Option<u64> {
+    let listed = git(top, &["ls-tree", "-r", "-l", "-z", commit])?;
+    let size = |entry: &str| entry.split_whitespace().nth(3)?.parse::<u64>().ok();
+    Some(listed.split_terminator('\0').filter_map(size).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ref_is_in_the_way_of_those_below_it_and_of_its_own_folder() {
+        let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let wanted = names(&["refs/heads/fleet/shop/vat/1", "refs/crew/shop/record"]);
+        for (name, is_blocking) in [
+            ("refs/heads/fleet", true),
+            ("refs/heads/fleet/shop", true),
+            ("refs/heads/fleet/shop/vat", true),
+            ("refs/heads/fleet/shop/vat/1", false),
+            ("refs/heads/fleet/shop/vat/1/x", true),
+            ("refs/heads/fleet/shop/va", false),
+            ("refs/heads/fleets", false),
+            ("refs/tags/fleet", false),
+            ("refs/crew", true),
+            ("refs/crew/shop", true),
+            ("refs/crew/shop/record", false),
+        ] {
+            let found = !in_the_way(&names(&[name]), &wanted).is_empty();
+            assert_eq!(found, is_blocking, "{name}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The remotes of a checkout, by their addresses, and how crew fetches from one.
+
+use std::path::Path;
+
+use super::push::setting;
+use super::{Git, git, head};
+use crate::files::disk;
+
+/// A setting as a configuration file has it: its value may be a secret, so it is no word of a
+/// command.
+pub(super) fn written(name: &str, value: &str) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let (section, rest) = name.split_once('.').unwrap_or((name, ""));
+    let (subsection, key) = match rest.rsplit_once('.') {
+        Some((subsection, key)) => (format!(" \"{}\"", quoted(subsection)), key),
+        None => (String::new(), rest),
+    };
+    format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quoted(value))
+}
+
+/// How crew fetches: no more than the objects and refs that are named.
+pub(super) const FETCH: &str =
+    "fetch --quiet --no-write-fetch-head --no-tags --no-recurse-submodules";
+
+/// The name and the address of the remote that a working tree pushes to: that of its branch, else
+/// `origin`, else the only one. A path becomes absolute.
+pub fn remote_of(top: &Path) -> Option<(String, String)> {
+    let names = remote_names(top);
+    let is_known = |name: &String| names.contains(name);
+    let of_branch = head(top).0.and_then(|branch| setting(top, &format!("branch.{branch}.remote")));
+    let of_branch = of_branch.filter(is_known);
+    let origin = Some("origin".to_owned()).filter(is_known);
+    let only = names.first().filter(|_| names.len() == 1).cloned();
+    let name = of_branch.or(origin).or(only)?;
+    let address = address(top, &name)?;
+    Some((name, address))
+}
+
+/// The name of the remote that pushes to an address, which was called `before`.
+pub fn remote_at(top: &Path, url: &str, before: &str) -> Option<String> {
+    let mut names = remote_names(top);
+    names.sort_by_key(|name| name != before);
+    names.into_iter().find(|name| address(top, name).as_deref() == Some(url))
+}
+
+fn remote_names(top: &Path) -> Vec<String> {
+    git(top, &["remote"]).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn address(top: &Path, name: &str) -> Option<String> {
+    let url = Git::here(top).line(&["remote", "get-url", "--push", name])?;
+    let path = disk::real_path(&top.join(&url));
+    let is_path = !url.contains("://") && (!url.contains(':') || url.starts_with(['/', '.']));
+    Some(path.ok().filter(|_| is_path).map_or(url, |path| path.display().to_string()))
+}

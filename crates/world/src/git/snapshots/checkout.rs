@@ -1,0 +1,361 @@
+//! Writes a snapshot out: back into the working tree, where what is there now is kept as a snapshot
+//! first, or into a scratch folder with a git dir of its own, where the second time only changes
+//! what differs, so that what a build left there is still of use. The repository of the user is not
+//! touched: HEAD, index and branches stay.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::fill::ATTRIBUTES;
+use super::{FILE_BYTES, Snapshots, id, make_folder, remove, write};
+use crate::clock::Deadline;
+use crate::files::{disk, tree};
+use crate::git::command::IndexPaths;
+use crate::git::include::{INCLUDE_BYTES, copy_files, ignored_among};
+use crate::store::hash;
+use engine::fleet::INCLUDE;
+use engine::record::LoopId;
+use readers::parse::git::{BRANCHES, IndexEntry, zero_ended, zero_list};
+
+/// The longest that writing a snapshot may take.
+const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
+/// Folders of builds and tests that are not called a cache.
+const OUTPUTS: [&str; 10] =
+    ["target", "dist", "build", "out", "coverage", "htmlcov", "tmp", ".next", ".tox", ".nox"];
+/// The most files of a folder that are looked at.
+const FILES_MAX: usize = 200_000;
+/// The most bytes of the rules of what git ignores.
+const EXCLUDES_BYTES: u64 = 8 << 20;
+/// The file that says by which command a folder was set up, and its most bytes.
+const SET_UP: &str = ".git/crew-set-up";
+const SETUP_BYTES: u64 = 4096;
+/// The file that says that folders of the working tree were linked in.
+const LINKED: &str = ".git/crew-linked";
+/// Settings of the folder's own repository: a check may run git in it.
+const CONFIG: &str =
+    "[core]\n\trepositoryFormatVersion = 0\n\tbare = false\n\tautocrlf = false\n[gc]\n\tauto = 0";
+
+impl Snapshots {
+    /// Makes a folder hold exactly a snapshot and what its ignore rules name; with `keeps_others`
+    /// other files stay, too. A folder that cannot be brought up to date is made anew.
+    pub fn check_out(&self, commit: &str, folder: &Path, keeps_others: bool) -> Result<(), String> {
+        let scratch = Self {
+            folder: folder.join(".git"),
+            checkout: folder.to_owned(),
+            deadline: Some(Deadline::after(WITHIN)),
+            ..self.clone()
+        };
+        // What a check did to its own git dir must not hide what it left in the folder.
+        let index = folder.with_extension("index");
+        let _ = disk::remove(&folder.with_extension("index.lock"));
+        let reset = || scratch.reset(commit, &index, keeps_others);
+        if self.lay_down(&scratch).and_then(|()| reset()).is_ok() {
+            return Ok(());
+        }
+        remove(folder)?;
+        let _ = disk::remove(&index);
+        self.lay_down(&scratch)?;
+        reset()
+    }
+
+    /// Writes the git dir of a scratch folder, except its objects.
+    pub(super) fn lay_down(&self, scratch: &Self) -> Result<(), String> {
+        make_folder(&scratch.folder.join("refs/heads"))?;
+        let objects = self.folder.join("objects").display().to_string();
+        let excludes = disk::read_text(&self.folder.join("info/exclude"), EXCLUDES_BYTES);
+        let excludes = excludes.ok().flatten().unwrap_or_default();
+        write(&scratch.folder.join("config"), CONFIG)?;
+        write(&scratch.folder.join("info/attributes"), ATTRIBUTES)?;
+        write(&scratch.folder.join("info/exclude"), &excludes)?;
+        write(&scratch.folder.join("objects/info/alternates"), &objects)?;
+        write(&scratch.folder.join("HEAD"), "ref: refs/heads/scratch")
+    }
+
+    /// A snapshot with these files, and what is in folders of these names, as in another one.
+    pub fn mixed(&self, commit: &str, other: &str, files: &[&str]) -> Result<String, String> {
+        if files.is_empty() {
+            return Ok(commit.to_owned());
+        }
+        let names: BTreeSet<&Path> = files.iter().map(Path::new).collect();
+        let mut entries = self.differing(commit, other)?;
+        // A name that is not UTF-8 was read with other characters.
+        entries.retain(|entry| {
+            let path = String::from_utf8_lossy(&entry.path);
+            Path::new(&*path).ancestors().any(|path| names.contains(path))
+        });
+        // Deletions come first: a folder may take the place of a file.
+        entries.sort_by_key(|entry| !entry.is_gone());
+        let entries: Vec<u8> = entries.iter().flat_map(IndexEntry::index_info).collect();
+        self.updated(commit, &["update-index", "--replace", "-z", "--index-info"], &entries)
+    }
+
+    /// A snapshot with other texts in these files of it.
+    pub fn with_contents(&self, commit: &str, files: &[(&str, &str)]) -> Result<String, String> {
+        if files.is_empty() {
+            return Ok(commit.to_owned());
+        }
+        let mut entries = Vec::new();
+        for (path, text) in files {
+            let id = id(self.printed(&["hash-object", "-w", "--stdin"], text.as_bytes())?)?;
+            entries.extend(format!("100644 {id}\t{path}\0").into_bytes());
+        }
+        self.updated(commit, &["update-index", "-z", "--index-info"], &entries)
+    }
+
+    /// Copies the ignored files that .worktreeinclude names from the working tree into a folder, as
+    /// they are now, except those of the snapshot that was laid out there. What it names is read
+    /// from the snapshot `test_changes`, and from the working tree where it has no such file.
+    pub fn include(&self, test_changes: &str, laid_out: &str, folder: &Path) -> Result<(), String> {
+        let present = || disk::read_text(&self.checkout.join(INCLUDE), INCLUDE_BYTES);
+        let patterns = match self.file(test_changes, INCLUDE)? {
+            Some(patterns) => Some(patterns),
+            None => present().map_err(|error| format!("{INCLUDE}: {error}"))?,
+        };
+        let Some(patterns) = patterns else { return Ok(()) };
+        let file = folder.join(".git/info/include");
+        write(&file, &patterns)?;
+        let file = file.display().to_string();
+        let listed = self.printed(&["ls-files", "-z", "--others", "-i", "-X", &file], &[])?;
+        let held = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", laid_out];
+        let held = self.printed(&held, &[])?;
+        let held: BTreeSet<&[u8]> = zero_ended(&held).collect();
+        let files = zero_ended(&listed).filter(|path| !held.contains(path));
+        copy_files(files, &self.checkout, folder, true).map(drop)
+    }
+
+    fn reset(&self, tree: &str, index: &Path, keeps_others: bool) -> Result<(), String> {
+        let run = |arguments: &[&str]| self.printed_in(&self.checkout, arguments, &[], Some(index));
+        // A check may ask git which commit it runs on.
+        let commit = id(self.printed(&["commit-tree", "-m", "snapshot", tree], &[])?)?;
+        run(&["reset", "--hard", "-q", &commit])?;
+        if !keeps_others {
+            run(&["clean", "-fdq"])?;
+        }
+        let own = self.folder.join("index");
+        let _ = disk::remove(&own);
+        tree::copy_with_time(index, &own).map_err(|error| error.to_string())
+    }
+}
+
+/// Gives a scratch folder the folders that git ignores as a whole in a working tree, such as
+/// `node_modules`: each is a folder of links to what is in there, so that what a check adds to it
+/// stays in the scratch folder. A link into the working tree is made anew. False if nothing was
+/// added.
+pub fn link_ignored(
+    snapshots: &Snapshots,
+    checkout: &Path,
+    scratch: &Path,
+) -> Result<bool, String> {
+    let mut is_new = false;
+    for path in outside(snapshots)? {
+        let (from, to) = (checkout.join(&path), scratch.join(&path));
+        if tree::kind(&from) == "folder" && !leads_back(&from, checkout) {
+            is_new |= tree::mirror_by_links(&from, &to).map_err(|error| error.to_string())?;
+        }
+    }
+    if is_new {
+        write(&scratch.join(LINKED), "")?;
+    }
+    Ok(is_new)
+}
+
+/// Whether a scratch folder has folders of the working tree, by links.
+pub fn is_linked(scratch: &Path) -> bool {
+    disk::exists(&scratch.join(LINKED))
+}
+
+/// What git ignores in the working tree, except what builds and tests leave, and a scratch folder
+/// does not have.
+pub fn left_out(snapshots: &Snapshots, scratch: &Path) -> Result<Vec<String>, String> {
+    let mut ignored = outside(snapshots)?;
+    ignored.retain(|path| !disk::exists(&scratch.join(path)));
+    Ok(ignored)
+}
+
+/// What git ignores in the working tree, except what builds, tests and crew leave.
+fn outside(snapshots: &Snapshots) -> Result<Vec<String>, String> {
+    let mut ignored = snapshots.all_ignored()?;
+    ignored.retain(|path| {
+        let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        !is_output(name) && !Path::new(path).starts_with(BRANCHES)
+    });
+    Ok(ignored)
+}
+
+/// Whether a folder of this name holds what a build or a test leaves, which the scratch folder
+/// makes for itself.
+pub fn is_output(name: &str) -> bool {
+    OUTPUTS.contains(&name) || name.ends_with("cache") || name.ends_with("cache__")
+}
+
+/// Whether a program finds the working tree through a folder: by a `.pth` file of Python's that
+/// names it.
+fn leads_back(folder: &Path, checkout: &Path) -> bool {
+    let named = checkout.display().to_string();
+    let is_path_file =
+        |file: &Path| file.extension().is_some_and(|it| it == "pth" || it == "egg-link");
+    tree::files(folder, FILES_MAX).into_iter().filter(|file| is_path_file(file)).any(|file| {
+        let text = disk::read_text(&folder.join(file), EXCLUDES_BYTES).ok().flatten();
+        text.is_none_or(|text| text.contains(&named))
+    })
+}
+
+/// Whether a folder was set up by this command; an empty one does nothing.
+pub fn is_set_up(folder: &Path, setup: &str) -> bool {
+    let known = disk::read_text(&folder.join(SET_UP), SETUP_BYTES).ok().flatten();
+    setup.is_empty() || known.is_some_and(|known| known.trim_end() == hash(setup.as_bytes()))
+}
+
+/// Notes that a folder was set up by this command.
+pub fn mark_set_up(folder: &Path, setup: &str) -> Result<(), String> {
+    write(&folder.join(SET_UP), &hash(setup.as_bytes()))
+}
+
+/// The files of ignore rules.
+const RULES: &str = ".gitignore";
+/// The most names a loop may have for returns.
+const RETURNS_MAX: u32 = 100_000;
+
+/// What a return to a snapshot did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// The paths of the files written.
+    pub written: Vec<String>,
+    /// The paths of the files removed.
+    pub removed: Vec<String>,
+    /// The name of the snapshot of what was there before.
+    pub kept_as: String,
+    /// What snapshots leave out, and stayed as it was, by path.
+    pub left: Vec<PathBuf>,
+}
+
+/// Gives a file the mode of the one in whose place it is. Nobody may do more with it than before,
+/// except run it.
+fn give_back(file: &Path, mode: u32) -> Result<(), String> {
+    let runs = match tree::kind(file) {
+        "file" => 0,
+        "program" => (mode & 0o444) >> 2,
+        _ => return Ok(()),
+    };
+    let set = tree::set_mode(file, mode & 0o666 | runs);
+    set.map_err(|error| format!("{}: {error}", file.display()))
+}
+
+impl Snapshots {
+    /// Makes the working tree what it was in a snapshot.
+    pub fn restore(&self, id: &LoopId, target: &str) -> Result<Restored, String> {
+        let _lock = self.hold()?;
+        let present = self.taken()?;
+        let is_free = |name: &String| self.named(id, name).is_none();
+        let kept_as = (1..RETURNS_MAX).map(|number| format!("back-{number}")).find(is_free);
+        let kept_as = kept_as.ok_or("it already has too many snapshots of earlier returns")?;
+        self.name(id, &kept_as, &present.commit)?;
+        let mut changed = self.differing(&present.commit, target)?;
+        let left: BTreeSet<&Path> = present.left_out.iter().map(|file| &*file.path).collect();
+        let is_kept = |entry: &IndexEntry| {
+            let path = entry.path();
+            let file = self.checkout.join(path);
+            // A repository in the tree has its own history, and a large file is in no snapshot.
+            entry.what.starts_with(b"160000")
+                || path.ancestors().any(|path| left.contains(path))
+                || disk::stamp(&file).is_some_and(|(size, _)| size > FILE_BYTES)
+        };
+        changed.retain(|entry| !is_kept(entry));
+        let restored = self.bring_back(target, changed);
+        let mut restored = restored
+            .map_err(|why| format!("{why}; crew back {id} {kept_as} brings the tree back"))?;
+        restored.left.extend(present.left_out.into_iter().map(|file| file.path));
+        Ok(Restored { kept_as, ..restored })
+    }
+
+    /// Makes the working tree what it was in a snapshot at these entries, but for what no snapshot
+    /// holds.
+    fn bring_back(&self, target: &str, changed: Vec<IndexEntry>) -> Result<Restored, String> {
+        let (mut gone, mut there): (Vec<IndexEntry>, Vec<IndexEntry>) =
+            changed.into_iter().partition(IndexEntry::is_gone);
+        let is_of_rules = |entry: &IndexEntry| entry.path().file_name() == Some(RULES.as_ref());
+        // The rules come first. What the rules of then cover was in no snapshot of then: it stays,
+        // and is nobody's.
+        gone.sort_by_key(|entry| !is_of_rules(entry));
+        let rules = gone.partition_point(is_of_rules);
+        self.remove(&gone[..rules])?;
+        self.write_out(target, there.iter().filter(|entry| is_of_rules(entry)))?;
+        let covered = self.ignored_of(gone[rules..].iter().map(|entry| &*entry.path));
+        let (ignored, gone): (Vec<IndexEntry>, Vec<IndexEntry>) =
+            gone.into_iter().partition(|entry| covered.contains(&entry.path));
+        self.remove(&gone)?;
+        let mut left: Vec<PathBuf> = ignored.iter().map(|entry| entry.path().into()).collect();
+        let forgotten = IndexPaths { gone: left.clone(), there: Vec::new() };
+        forgotten.update(|arguments, input| self.printed(arguments, input))?;
+        there.retain(|entry| {
+            let is_covered = entry.is_new() && self.is_covered(entry.path());
+            left.extend(is_covered.then(|| entry.path().to_owned()));
+            !is_covered
+        });
+        let modes: Vec<(PathBuf, u32)> = there.iter().filter_map(|it| self.mode(it)).collect();
+        let written = self.write_out(target, there.iter());
+        written.and(modes.iter().try_for_each(|(file, mode)| give_back(file, *mode)))?;
+        self.taken()?;
+        let name = |entry: &IndexEntry| entry.path().display().to_string();
+        let [written, removed] = [&there, &gone].map(|list| list.iter().map(name).collect());
+        Ok(Restored { written, removed, left, ..Restored::default() })
+    }
+
+    /// Which of these paths the ignore rules that are in force now cover.
+    pub(super) fn ignored_of<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p [u8]>,
+    ) -> BTreeSet<Vec<u8>> {
+        // git fails where no path is covered.
+        let asked = |arguments: &[&str], input: &[u8]| self.printed(arguments, input).ok();
+        ignored_among(paths, asked).unwrap_or_default()
+    }
+
+    /// The mode of a file that will be replaced: git would make every file readable for all.
+    fn mode(&self, entry: &IndexEntry) -> Option<(PathBuf, u32)> {
+        let file = self.checkout.join(entry.path());
+        let is_plain = matches!(tree::kind(&file), "file" | "program");
+        let mode = tree::mode(&file).filter(|_| is_plain)?;
+        Some((file, mode))
+    }
+
+    /// Whether something that no snapshot holds is where a file would come: an ignored file, or a
+    /// folder that was not emptied.
+    fn is_covered(&self, path: &Path) -> bool {
+        let mut above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        tree::kind(&self.checkout.join(path)) != "gone"
+            || above
+                .any(|folder| !matches!(tree::kind(&self.checkout.join(folder)), "folder" | "gone"))
+    }
+
+    /// Removes files of the tree, and the folders that they leave empty. A link in a path means
+    /// that the file is elsewhere and not the tree's.
+    fn remove(&self, entries: &[IndexEntry]) -> Result<(), String> {
+        for path in entries.iter().map(IndexEntry::path) {
+            let folders: Vec<PathBuf> =
+                path.ancestors().skip(1).map(|folder| self.checkout.join(folder)).collect();
+            if folders.iter().all(|folder| tree::is_folder(folder)) {
+                disk::remove(&self.checkout.join(path)).map_err(|error| error.to_string())?;
+                for folder in folders.iter().filter(|folder| **folder != self.checkout) {
+                    tree::remove_if_empty(folder);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes these files of a snapshot with the current time, by an index of its own.
+    fn write_out<'e>(
+        &self,
+        commit: &str,
+        entries: impl Iterator<Item = &'e IndexEntry>,
+    ) -> Result<(), String> {
+        let paths = zero_list(entries.map(IndexEntry::path));
+        if paths.is_empty() {
+            return Ok(());
+        }
+        self.on_own_index(commit, |run| {
+            run(&["checkout-index", "-f", "-q", "-z", "--stdin"], &paths).map(drop)
+        })
+    }
+}

@@ -1,0 +1,393 @@
+//! Makes the private git dir once, aside, and moves it into place. Of the repository's settings it
+//! copies those that say how the disk behaves, and none that runs a program or alters content. The
+//! objects come as second names of its files, which never change; as copies where the disk cannot;
+//! and those that the repository borrows, too. What is too old or too much is removed again.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{FILE_BYTES, LINKS, LOCK_WAIT, Snapshots, make_folder, remove, write};
+use crate::clock::{self, Deadline, Stopwatch};
+use crate::files::disk::{self, Durability};
+use crate::files::tree;
+use crate::git::command::IndexPaths;
+use crate::git::{Git, exclude_files, refusal};
+use crate::store::removal::LISTS;
+use crate::store::{self, Home, StoreError};
+use engine::record::{Driver, Loop};
+use readers::parse::git::{BRANCHES, zero_ended, zero_ended_paths, zero_list};
+
+/// The longest that filling may take, and the longest in a client's hook, which the client ends
+/// after 30 s.
+const FILL: Duration = Duration::from_secs(120);
+const FILL_IN_A_HOOK: Duration = Duration::from_secs(15);
+/// The most bytes of one file of ignore rules.
+const EXCLUDES_BYTES: u64 = 1 << 20;
+/// The most files of an old git dir that a new one takes over.
+const FILES_MAX: usize = 1_000_000;
+/// What is taken over from the user's repository.
+struct Theirs {
+    objects: PathBuf,
+    index: PathBuf,
+    is_sha256: bool,
+    /// The lines of the section `core` that say how the disk behaves.
+    core: String,
+    converts_all: bool,
+}
+
+impl Snapshots {
+    /// Makes the private git dir, unless there is one that works.
+    pub fn fill(&self, subject: &Loop) -> Result<Filled, String> {
+        let parent = self.folder.parent().unwrap_or(Path::new("/"));
+        make_folder(parent)?;
+        let _lock = self.hold()?;
+        let is_in_git = disk::exists(&self.checkout.join(".git"));
+        let watched = |taken: &str| {
+            if is_in_git { None } else { self.entries(taken).ok().map(|entries| entries.len()) }
+        };
+        if self.are_kept()
+            && self.set_up(subject).is_ok()
+            && let Ok(taken) = self.taken()
+        {
+            return Ok(Filled { note: None, watched: watched(&taken.commit) });
+        }
+        let within = match subject.driver() {
+            Driver::Session => FILL_IN_A_HOOK,
+            Driver::Process => FILL,
+        };
+        let (watch, deadline) = (Stopwatch::start(), Deadline::after(within));
+        let aside = Self {
+            folder: self.folder.with_extension("new"),
+            deadline: Some(deadline),
+            ..self.clone()
+        };
+        let made = aside.make(subject, deadline).and_then(|bytes| {
+            self.carry_over(&aside, deadline);
+            tree::exchange(&aside.folder, &self.folder).map_err(|error| error.to_string())?;
+            Ok(bytes)
+        });
+        let _ = tree::remove(&aside.folder);
+        let (bytes, elapsed_ms) = (made?, watch.elapsed_ms());
+        let is_worth_a_word = elapsed_ms > LONG_MS || bytes > MUCH_BYTES;
+        let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
+        let what =
+            if bytes > 0 { format!("{megabytes} MB taken over") } else { "filled".to_owned() };
+        let words = format!("snapshots: {what} in {seconds} s");
+        let watched = self.last().and_then(|taken| watched(&taken));
+        Ok(Filled { note: is_worth_a_word.then_some(words), watched })
+    }
+
+    /// Gives a new git dir the snapshots of the old one, as far as they can be read: that one look
+    /// failed is no reason to lose them.
+    fn carry_over(&self, new: &Self, deadline: Deadline) {
+        for folder in ["objects", "refs/crew"].iter().chain(&LISTS) {
+            let (from, to) = (self.folder.join(folder), new.folder.join(folder));
+            for file in tree::files(&from, FILES_MAX) {
+                let to = to.join(&file);
+                let made = make_folder(to.parent().unwrap_or(&to));
+                let _ = made.map(|()| tree::share(&from.join(&file), &to, deadline));
+            }
+        }
+    }
+
+    /// Makes it. Returns the bytes of the objects that it takes over.
+    fn make(&self, subject: &Loop, deadline: Deadline) -> Result<u64, String> {
+        remove(&self.folder)?;
+        for folder in ["objects/pack", "objects/info", "refs/heads"] {
+            make_folder(&self.folder.join(folder))?;
+        }
+        write(&self.folder.join("HEAD"), "ref: refs/heads/none")?;
+        let mut bytes = 0;
+        if let Some(theirs) = self.set_up(subject)? {
+            bytes = link_objects(&theirs.objects, &self.folder.join("objects"), deadline)?;
+            if self.seed(subject, &theirs).is_err() {
+                let _ = disk::remove(&self.folder.join("index"));
+            }
+        }
+        self.commit()?;
+        self.taken()?;
+        Ok(bytes)
+    }
+
+    /// Writes the configuration, the attributes and the ignore rules.
+    fn set_up(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
+        let theirs = self.theirs(subject)?;
+        let core = theirs.as_ref().map(|theirs| &*theirs.core).unwrap_or_default();
+        let (version, extensions) = match &theirs {
+            Some(theirs) if theirs.is_sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
+            _ => (0, ""),
+        };
+        let version = format!("[core]\n\trepositoryFormatVersion = {version}\n");
+        let config = [CONFIG, &version, core, extensions].concat();
+        write(&self.folder.join("config"), &config)?;
+        write(&self.folder.join("info/attributes"), ATTRIBUTES)?;
+        let mut excludes = String::new();
+        let files = if theirs.is_some() { exclude_files(subject) } else { Vec::new() };
+        for file in files {
+            let text = disk::read_text(&file, EXCLUDES_BYTES).map_err(|error| error.to_string())?;
+            excludes.push_str(&text.unwrap_or_default());
+            excludes.push('\n');
+        }
+        write(&self.folder.join("info/exclude"), &format!("{excludes}/{BRANCHES}/"))?;
+        Ok(theirs)
+    }
+
+    /// What the user's git says of the repository; `None` if there is none.
+    fn theirs(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
+        if !disk::exists(&self.checkout.join(".git")) {
+            return Ok(None);
+        }
+        let git = Git::of(subject);
+        let places = ["--git-path", "objects", "--git-path", "index", "--show-object-format"];
+        let places = git.run(&[&["rev-parse"], &places[..]].concat());
+        let refused = || match refusal(&self.checkout) {
+            Some((cause, cure)) => format!("{cause} ({cure})"),
+            None => "git gave no answer".to_owned(),
+        };
+        let places = places.ok_or_else(refused)?;
+        let [objects, index, format] = places.lines().collect::<Vec<_>>()[..] else {
+            return Err("git is too old".to_owned());
+        };
+        let pattern = r"^core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf)$";
+        let set = git.run(&["config", "-z", "--get-regexp", pattern]).unwrap_or_default();
+        let (mut core, mut converts_all) = (String::new(), false);
+        for (name, value) in set.split('\0').filter_map(|record| record.split_once('\n')) {
+            if name == "core.autocrlf" {
+                converts_all = value != "false";
+            } else if ["true", "false"].contains(&value) {
+                let _ = writeln!(core, "\t{} = {value}", &name["core.".len()..]);
+            }
+        }
+        let [objects, index] = [objects, index].map(|path| self.checkout.join(path));
+        Ok(Some(Theirs { objects, index, is_sha256: format == "sha256", core, converts_all }))
+    }
+
+    /// Begins with the user's index, so that unchanged files are not read. What it stores in
+    /// another form than the file has, and what it would not look at, is taken anew. An index that
+    /// is split into two files cannot be read alone.
+    fn seed(&self, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
+        tree::copy_with_time(&theirs.index, &self.folder.join("index"))
+            .map_err(|error| error.to_string())?;
+        let converted = if theirs.converts_all { Some(Vec::new()) } else { converted(subject) };
+        let converted = converted.ok_or("git does not say what it converts")?;
+        let converted: BTreeSet<&Path> = zero_ended_paths(&converted).collect();
+        let listed = self.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
+        let (mut anew, mut links) = (IndexPaths::default(), Vec::new());
+        for record in zero_ended(&listed) {
+            let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
+            let (about, path) = (&record[..tab], Path::new(OsStr::from_bytes(&record[tab + 1..])));
+            let is_link = about[2..].starts_with(b"160000");
+            links.extend(is_link.then_some(path));
+            let is_converted = theirs.converts_all || converted.contains(path);
+            // Also unmerged: with such an entry no tree can be written.
+            let is_hidden = about[0] != b'H';
+            let is_ours = path.starts_with(BRANCHES);
+            if is_ours || ((is_hidden || is_converted) && !is_link) {
+                anew.gone.push(path.to_owned());
+                let file = self.checkout.join(path);
+                let fits = disk::stamp(&file).is_some_and(|(size, _)| size <= FILE_BYTES);
+                if fits && !is_ours && !tree::is_folder(&file) && tree::is_readable(&file) {
+                    anew.there.push(path.to_owned());
+                }
+            }
+        }
+        if !links.is_empty() {
+            let _ = disk::write(&self.folder.join(LINKS), &zero_list(links), Durability::Remade);
+        }
+        anew.update(|arguments, input| self.printed(arguments, input))
+    }
+}
+
+/// The tracked paths whose content git may store in another form, each followed by a zero byte.
+fn converted(subject: &Loop) -> Option<Vec<u8>> {
+    let plain = ":(exclude,attr:!filter !text !eol !crlf !ident !working-tree-encoding)";
+    Git::of(subject).printed(&["ls-files", "-z", "--", ".", plain])
+}
+
+/// The part of the configuration that is the same for all.
+const CONFIG: &str = include_str!("private.conf");
+/// Files are kept byte for byte.
+pub(super) const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";
+
+/// How many repositories may borrow from each other.
+const DEPTH_MAX: u8 = 5;
+/// The most names in one folder of objects.
+const OBJECTS_MAX: usize = 1_000_000;
+/// The most bytes of a list of the repositories from which one borrows.
+const ALTERNATES_BYTES: u64 = 64 << 10;
+/// How often the objects are listed again because some were packed meanwhile.
+const ATTEMPTS: u8 = 3;
+
+/// A filling that takes longer, in milliseconds, or takes over more bytes is reported.
+const LONG_MS: u64 = 1000;
+const MUCH_BYTES: u64 = 100_000_000;
+
+/// The result of filling.
+#[derive(Debug)]
+pub struct Filled {
+    /// What the user should know, if it took long or much.
+    pub note: Option<String>,
+    /// How many files there are, where there is no repository.
+    pub watched: Option<usize>,
+}
+
+/// Links all objects of the folder `from`, and of those it names, into the folder `to`. Returns
+/// their bytes.
+fn link_objects(from: &Path, to: &Path, deadline: Deadline) -> Result<u64, String> {
+    let mut attempt = 1;
+    loop {
+        match link_all(from, to, deadline, DEPTH_MAX) {
+            Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => attempt += 1,
+            result => return result.map_err(|error| error.to_string()),
+        }
+    }
+}
+
+fn link_all(from: &Path, to: &Path, deadline: Deadline, depth: u8) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    let is_of_objects = |name: &String| {
+        name == "pack" || (name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    for folder in disk::names(from, OBJECTS_MAX).into_iter().filter(is_of_objects) {
+        let names = disk::names(&from.join(&folder), OBJECTS_MAX);
+        // An index over several packs may name packs that are not there.
+        let wanted = |name: &String| !name.starts_with("tmp_") && !name.starts_with("multi-pack");
+        disk::make_private_folder(&to.join(&folder))?;
+        for name in names.into_iter().filter(wanted) {
+            if deadline.passed() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            let file = from.join(&folder).join(&name);
+            tree::share(&file, &to.join(&folder).join(&name), deadline)?;
+            bytes += disk::size(&file);
+        }
+    }
+    let lenders = disk::read_text(&from.join("info/alternates"), ALTERNATES_BYTES)?;
+    let Some(depth) = depth.checked_sub(1) else { return Ok(bytes) };
+    for lender in lenders.unwrap_or_default().lines() {
+        if !lender.is_empty() && !lender.starts_with('#') {
+            bytes += link_all(&from.join(lender), to, deadline, depth)?;
+        }
+    }
+    Ok(bytes)
+}
+
+// Removes snapshots that are too old or too much: the git dirs of working trees that no loop has
+// used for long, and the oldest names in the others. It never touches a working tree.
+
+/// More working trees than a home has, and more files than a git dir has.
+const ENTRIES_MAX: usize = 1_000_000;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Keeps the newest `most` bytes of snapshots and none older than `days`; 0 means no limit, for
+/// each. The snapshots `current`, in use, are thinned out and never removed, and those of a loop
+/// that has not ended stay. Bytes that are also the repository's do not count.
+pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
+    let oldest = i128::from(clock::now().wall.timestamp()) * 1_000_000_000
+        - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days);
+    let is_old = |used: i128| days > 0 && used < oldest;
+    let mut kept = own_bytes(&current.folder);
+    let mut others: Vec<(i128, PathBuf)> =
+        others(&current.folder).map(|folder| (used(&folder), folder)).collect();
+    others.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
+    for (used, folder) in others {
+        let bytes = own_bytes(&folder);
+        let is_unwanted = is_old(used) || (most > 0 && kept + bytes > most);
+        if is_unwanted {
+            remove_unless(&folder, || is_needed(home, &folder));
+        } else {
+            kept += bytes;
+        }
+    }
+    current.thin_out(home, is_old);
+    // The folders where checks ran on another state of a working tree, if that is long ago.
+    for folder in self::others(&home.scratch(&current.checkout)) {
+        if is_old(used(&folder.join(".git"))) {
+            remove_unless(&folder, || false);
+        }
+    }
+}
+
+/// The other folders of a folder's kind, which are beside it, with their locks.
+fn others(own: &Path) -> impl Iterator<Item = PathBuf> {
+    let parent = own.parent().unwrap_or(own);
+    let names = disk::names(parent, ENTRIES_MAX).into_iter().filter(|name| !name.contains('.'));
+    names.map(|name| parent.join(name)).filter(move |folder| folder != own)
+}
+
+/// Removes a folder that no process holds and that is not needed.
+fn remove_unless(folder: &Path, is_needed: impl Fn() -> bool) {
+    let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
+    if matches!(lock, Ok(Some(_))) && !is_needed() {
+        let _ = tree::remove(folder);
+    }
+}
+
+/// Whether a git dir has snapshots of a loop that has not ended.
+fn is_needed(home: &Home, folder: &Path) -> bool {
+    disk::names(&folder.join("refs/crew"), ENTRIES_MAX).iter().any(|name| is_live(home, name))
+}
+
+/// Whether a loop of that name may still continue; one that cannot be read may.
+fn is_live(home: &Home, name: &str) -> bool {
+    let Ok(id) = name.parse() else { return false };
+    match store::load(home, &id) {
+        Ok(record) => record.is_live(),
+        Err(StoreError::Absent(_)) => false,
+        Err(StoreError::Newer { is_over, .. }) => !is_over,
+        Err(_) => true,
+    }
+}
+
+impl Snapshots {
+    /// Removes the names that are too old, and then what no name holds any more.
+    fn thin_out(&self, home: &Home, is_old: impl Fn(i128) -> bool) {
+        let loops = self.folder.join("refs/crew");
+        let mut gone = 0;
+        for name in tree::files(&loops, ENTRIES_MAX) {
+            let file = loops.join(&name);
+            let id = name.parent().unwrap_or(&name).to_string_lossy();
+            let is_due = disk::stamp(&file).is_some_and(|(_, written)| is_old(written));
+            if is_due && !is_live(home, &id) {
+                gone += usize::from(disk::remove(&file).is_ok());
+            }
+        }
+        if gone > 0 {
+            self.forget_what_is_unnamed();
+        }
+    }
+
+    /// Removes what no name holds; all of it, if there is no name. What is held by another process
+    /// or cannot be removed is left for later.
+    pub fn forget_what_is_unnamed(&self) {
+        let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
+        if !matches!(lock, Ok(Some(_))) || !self.are_kept() {
+            return;
+        }
+        let _ = if disk::names(&self.folder.join("refs/crew"), 1).is_empty() {
+            tree::remove(&self.folder).map_err(|error| error.to_string())
+        } else {
+            self.printed(&["prune", "--expire=now"], &[]).map(drop)
+        };
+    }
+
+    /// The bytes that only these snapshots take.
+    pub fn bytes(&self) -> u64 {
+        own_bytes(&self.folder)
+    }
+}
+
+/// When a git dir was last used: every snapshot writes its HEAD, and every look its index.
+fn used(folder: &Path) -> i128 {
+    let stamps = ["HEAD", "index"].map(|name| disk::stamp(&folder.join(name)));
+    stamps.into_iter().flatten().map(|(_, written)| written).max().unwrap_or(0)
+}
+
+fn own_bytes(folder: &Path) -> u64 {
+    tree::files(folder, ENTRIES_MAX).iter().map(|file| tree::own_bytes(&folder.join(file))).sum()
+}

@@ -1,0 +1,296 @@
+//! The snapshots of a loop by name, what differs between two of them, and the files in one. A name
+//! is a file with the id of a tree, written by crew itself: `7` is the end of iteration 7,
+//! `7-agent` what its agent left before checks and crew changed the tree, `0` the tree as found,
+//! `0-checked` the same after the first checks, `back-1` what was there before a return.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{FILE_BYTES, ID_BYTES, Snapshots, write};
+use crate::files::disk;
+use crate::store::removal::LISTS;
+use engine::evidence::changes::Changes;
+use engine::record::LoopId;
+use engine::test_changes::kind::ChangedPath;
+use readers::parse::git::{
+    IndexEntry, STATUS, changes_white_space_alone, is_id, parse_ignored as all_ignored,
+    parse_objects, parse_raw_diff, tree_changes, zero_ended_names, zero_list,
+};
+
+/// The name of the state in which the checks before the first iteration left the tree.
+pub const CHECKED: &str = "0-checked";
+/// The name of the state in which a loop ended or was paused in mid-iteration.
+pub const ENDED: &str = "ended";
+/// The name of the tree as found, after crew itself changed it.
+pub const FOUND: &str = "found";
+/// The most snapshots of one loop.
+const NAMES_MAX: usize = 1_000_000;
+const YOURS: &str = LISTS[0];
+const IGNORED: &str = LISTS[1];
+/// The most bytes of such a list: a build may leave many thousand ignored files beside the sources.
+const LIST_BYTES: u64 = 16 << 20;
+
+impl Snapshots {
+    fn names(&self, id: &LoopId) -> PathBuf {
+        self.folder.join("refs/crew").join(id.as_str())
+    }
+
+    /// Gives a snapshot a name among those of a loop.
+    pub fn name(&self, id: &LoopId, name: &str, commit: &str) -> Result<(), String> {
+        write(&self.names(id).join(name), commit)
+    }
+
+    /// The snapshot of that name.
+    pub fn named(&self, id: &LoopId, name: &str) -> Option<String> {
+        let text = disk::read_text(&self.names(id).join(name), ID_BYTES).ok()??;
+        Some(text.trim_end().to_owned()).filter(|commit| is_id(commit))
+    }
+
+    /// Names the end of an iteration. What it was before keeps the name of the agent's own state.
+    pub fn end(&self, id: &LoopId, iteration: u32, commit: &str) -> Result<(), String> {
+        let agents = format!("{iteration}-agent");
+        match self.named(id, &iteration.to_string()) {
+            Some(before) if before == commit => return Ok(()),
+            Some(before) if self.named(id, &agents).is_none() => self.name(id, &agents, &before)?,
+            _ => {}
+        }
+        self.name(id, &iteration.to_string(), commit)
+    }
+
+    /// The state at the end of an iteration: the newest one up to it, with the iteration that it is
+    /// of. 0 is the state in which the loop found the tree.
+    pub fn at_the_end_of(&self, id: &LoopId, iteration: u32) -> Option<(u32, String)> {
+        let names = disk::names(&self.names(id), NAMES_MAX);
+        let ends = names.iter().filter_map(|name| name.parse().ok());
+        let newest = ends.filter(|end| *end <= iteration).max()?;
+        Some((newest, self.named(id, &newest.to_string())?))
+    }
+
+    /// Takes the name [`ENDED`] away. Best effort: without it the page shows the state of an
+    /// earlier end.
+    pub fn reopen(&self, id: &LoopId) {
+        let _ = disk::remove(&self.names(id).join(ENDED));
+    }
+
+    /// The last known state of a loop: of one that rests that in which it was interrupted, else its
+    /// last boundary.
+    pub fn final_state(&self, id: &LoopId, is_at_rest: bool) -> Option<String> {
+        let ended = is_at_rest.then(|| self.named(id, ENDED)).flatten();
+        ended.or_else(|| self.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit))
+    }
+
+    /// The state before and after what the agent of an iteration did; `None` if nothing is known.
+    pub fn of_iteration(&self, id: &LoopId, iteration: u32) -> Option<(String, String)> {
+        let (newest, end) = self.at_the_end_of(id, iteration.checked_sub(1)?)?;
+        let checked = (newest == 0).then(|| self.named(id, CHECKED)).flatten();
+        let from = checked.unwrap_or(end);
+        let agents = self.named(id, &format!("{iteration}-agent"));
+        let to = agents.or_else(|| Some(self.at_the_end_of(id, iteration)?.1))?;
+        Some((from, to))
+    }
+
+    /// The tree as the loop found it, with what crew or a person did to it since.
+    pub fn as_found(&self, id: &LoopId) -> Option<String> {
+        [FOUND, CHECKED, "0"].into_iter().find_map(|name| self.named(id, name))
+    }
+
+    /// What changed from one snapshot to another.
+    pub fn compare(&self, from: &str, to: &str) -> Result<Changes, String> {
+        let arguments = ["diff-tree", "-r", "-M", "--raw", "--numstat", "-z", from, to];
+        Ok(tree_changes(&self.stored(&arguments)?))
+    }
+
+    /// The same in one process with whether white space alone differs. Of what is too large to be
+    /// read as a patch it does not.
+    pub fn compare_closely(&self, from: &str, to: &str) -> Result<Changes, String> {
+        let plain = ["--no-ext-diff", "--no-textconv", "-p", "-U1000000"];
+        let form = ["diff-tree", "-r", "-M", "--raw", "--numstat", "-z"];
+        let arguments = [&form[..], &plain, &[from, to]].concat();
+        let Ok(printed) = self.stored(&arguments) else { return self.compare(from, to) };
+        let patch =
+            printed.windows(2).position(|two| two == b"\0\0").map_or(printed.len(), |at| at + 2);
+        let mut changes = tree_changes(&printed[..patch]);
+        let is_plain = changes.modified > 0 && changes.total() == changes.modified;
+        changes.white_space = is_plain && changes_white_space_alone(&printed[patch..]);
+        Ok(changes)
+    }
+
+    /// The difference for a person; with `stat` a summary of each file's changes in these columns.
+    pub fn text(&self, from: &str, to: &str, stat: Option<u16>) -> Result<String, String> {
+        let shown = stat.map_or_else(|| "--patch".to_owned(), |it| format!("--stat={it}"));
+        let plain = ["--no-ext-diff", "--no-textconv", "--color=never"];
+        let arguments = [&["diff-tree", "-r", "-M"], &plain[..], &[&shown, from, to]].concat();
+        Ok(String::from_utf8_lossy(&self.stored(&arguments)?).into_owned())
+    }
+
+    /// Keeps which paths were changed before the loop began, and which were ignored.
+    pub fn keep_beginning(&self, id: &LoopId, yours: &[String]) -> Result<(), String> {
+        self.keep_list(id, YOURS, yours)?;
+        self.keep_list(id, IGNORED, &self.all_ignored()?)
+    }
+
+    fn keep_list(&self, id: &LoopId, list: &str, paths: &[String]) -> Result<(), String> {
+        write(&self.folder.join(list).join(id.as_str()), &paths.join("\0"))
+    }
+
+    /// Which paths were changed before the loop began.
+    pub fn yours(&self, id: &LoopId) -> Vec<String> {
+        self.list(id, YOURS).unwrap_or_default()
+    }
+
+    /// What was ignored when the loop began: files, and folders as a whole, which end with a slash.
+    pub fn ignored_at_the_start(&self, id: &LoopId) -> BTreeSet<String> {
+        self.list(id, IGNORED).unwrap_or_default().into_iter().collect()
+    }
+
+    fn list(&self, id: &LoopId, list: &str) -> Option<Vec<String>> {
+        let file = self.folder.join(list).join(id.as_str());
+        let text = disk::read_text(&file, LIST_BYTES).ok()??;
+        let paths = text.trim_end_matches('\n').split('\0').filter(|path| !path.is_empty());
+        Some(paths.map(str::to_owned).collect())
+    }
+
+    /// The files that `now` has and `found` has not, and that were ignored when the loop began:
+    /// whoever takes their rule away adds nothing that was not there. What is new in a folder that
+    /// was ignored as a whole counts, too.
+    pub fn revealed(
+        &self,
+        id: &LoopId,
+        found: &str,
+        now: &str,
+    ) -> Result<BTreeSet<String>, String> {
+        let ignored = self.list(id, IGNORED).ok_or("what was ignored at the start is not known")?;
+        let ignored: BTreeSet<&Path> = ignored.iter().map(Path::new).collect();
+        let new = self.changed(found, now)?.into_iter().filter(|it| it.is_new).map(|it| it.path);
+        let was_ignored =
+            |path: &String| Path::new(path).ancestors().any(|it| ignored.contains(it));
+        Ok(new.filter(was_ignored).collect())
+    }
+}
+
+/// The largest file that is read, in bytes.
+const TEXT_BYTES: usize = 1 << 20;
+/// How many files are read by one process.
+const TEXTS_AT_ONCE: usize = 100;
+/// A pattern of git that no path matches. Where all patterns begin with an ignored folder, git 2.47
+/// dies of "directory entry not superset of prefix".
+const NO_PLACE: &str = ":(glob)[/]";
+
+impl Snapshots {
+    /// Every path that differs between two snapshots; a renamed file is two.
+    pub fn paths(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
+        Ok(self.changed(from, to)?.into_iter().map(|changed| changed.path).collect())
+    }
+
+    /// The same with what tells the kind of each path: whether it is new, a program or a link.
+    pub fn changed(&self, from: &str, to: &str) -> Result<Vec<ChangedPath>, String> {
+        let read = |entry: IndexEntry| ChangedPath {
+            path: String::from_utf8_lossy(&entry.path).into_owned(),
+            is_new: entry.is_new(),
+            is_executable: entry.has_mode(b"100755"),
+            is_link: entry.has_mode(b"120000"),
+        };
+        Ok(self.differing(from, to)?.into_iter().map(read).collect())
+    }
+
+    pub(super) fn differing(&self, from: &str, to: &str) -> Result<Vec<IndexEntry>, String> {
+        let form = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev", from, to];
+        Ok(parse_raw_diff(&self.printed(&form, &[])?))
+    }
+
+    /// Mode and path of everything in a snapshot.
+    pub fn entries(&self, commit: &str) -> Result<Vec<(String, String)>, String> {
+        let listed = self.printed(&["ls-tree", "-r", "-z", "--full-tree", commit], &[])?;
+        let mode_and_path = |entry: String| {
+            let (about, path) = entry.split_once('\t')?;
+            Some((about.split(' ').next()?.to_owned(), path.to_owned()))
+        };
+        Ok(zero_ended_names(&listed).filter_map(mode_and_path).collect())
+    }
+
+    /// The files that ignore rules keep out of every snapshot, at these places: patterns of git. A
+    /// folder that is ignored as a whole ends with a slash, and what is in it is left out.
+    pub fn ignored(&self, places: &[String]) -> Result<Vec<String>, String> {
+        let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--"];
+        let places = places.iter().map(String::as_str).chain([NO_PLACE]);
+        let listed = self.printed(&list.into_iter().chain(places).collect::<Vec<_>>(), &[])?;
+        Ok(zero_ended_names(&listed).collect())
+    }
+
+    /// Whether ignore rules keep a file out of every snapshot, also in a folder that is ignored as
+    /// a whole.
+    pub fn ignores(&self, file: &str) -> Result<bool, String> {
+        let literal = format!(":(top,literal){file}");
+        let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--", &literal, NO_PLACE];
+        Ok(zero_ended_names(&self.printed(&list, &[])?).any(|path| path == file))
+    }
+
+    /// All files, and folders as a whole, that ignore rules keep out of every snapshot. A folder
+    /// that only holds ignored files does not count; `ls-files --directory` would list it.
+    pub(super) fn all_ignored(&self) -> Result<Vec<String>, String> {
+        // Another process may be taking a snapshot, so the index must not be written.
+        let list = [&["--no-optional-locks"], &STATUS[..], &["--ignored=matching"]].concat();
+        let listed = self.printed(&list, &[])?;
+        let paths = all_ignored(&listed).into_iter();
+        Ok(paths.map(|path| path.to_string_lossy().into_owned()).collect())
+    }
+
+    /// A snapshot with these files of the working tree as they are now, ignored or not.
+    pub fn with_present(&self, commit: &str, files: &[String]) -> Result<String, String> {
+        if files.is_empty() {
+            return Ok(commit.to_owned());
+        }
+        let is_large = |file: &&String| disk::size(&self.checkout.join(file)) > FILE_BYTES;
+        if let Some(large) = files.iter().find(is_large) {
+            return Err(format!("{large} is too large"));
+        }
+        let update = ["update-index", "--add", "--replace", "-z", "--stdin"];
+        self.updated(commit, &update, &zero_list(files))
+    }
+
+    /// The texts of files in a snapshot, in this order, by one process for many of them; empty for
+    /// what is not there, is large or is not text. Links are not followed.
+    pub fn texts(&self, commit: &str, paths: &[&str]) -> Vec<String> {
+        let mut texts = Vec::new();
+        for paths in paths.chunks(TEXTS_AT_ONCE) {
+            let read = self.read(commit, paths, &[]).unwrap_or_else(|_| {
+                // Together they were too much, or a name has a line break.
+                paths.iter().map(|path| self.one_text(commit, path)).collect()
+            });
+            texts.extend(read.into_iter().map(Option::unwrap_or_default));
+        }
+        texts
+    }
+
+    /// The text of one file, whatever its name.
+    fn one_text(&self, commit: &str, path: &str) -> Option<String> {
+        let printed = self.printed(&["cat-file", "blob", &format!("{commit}:{path}")], &[]).ok()?;
+        String::from_utf8(printed).ok().filter(|text| text.len() <= TEXT_BYTES)
+    }
+
+    /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no
+    /// such file, or it is large or not text.
+    pub fn file(&self, commit: &str, path: &str) -> Result<Option<String>, String> {
+        Ok(self.read(commit, &[path], &["--follow-symlinks"])?.pop().flatten())
+    }
+
+    fn read(
+        &self,
+        commit: &str,
+        paths: &[&str],
+        how: &[&str],
+    ) -> Result<Vec<Option<String>>, String> {
+        let named: Vec<String> = paths.iter().map(|path| format!("{commit}:{path}\n")).collect();
+        let arguments = [&["cat-file", "--batch"], how].concat();
+        let printed = self.printed(&arguments, named.concat().as_bytes())?;
+        let objects = parse_objects(&printed);
+        if objects.len() != paths.len() {
+            return Err("git printed other files".to_owned());
+        }
+        let text = |(kind, content): (String, &[u8])| {
+            let is_text = kind == "blob" && content.len() <= TEXT_BYTES;
+            str::from_utf8(content).ok().filter(|_| is_text).map(str::to_owned)
+        };
+        Ok(objects.into_iter().map(|object| object.and_then(text)).collect())
+    }
+}

@@ -1,0 +1,195 @@
+//! Which of a loop's protected paths differ from what it found. Snapshots say so of all that they
+//! hold, whatever git is told to ignore later. Files that no snapshot holds are compared by hashes:
+//! in repositories inside, behind links, too large, or ignored by a rule that came later.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::{FILE_BYTES, Snapshots, remove, write};
+use crate::files::{disk, tree};
+use crate::store::{Home, hash};
+use engine::boundary::protect::{Cover, Protected};
+use engine::record::Loop;
+use readers::parse::git::BRANCHES;
+
+/// The name of the snapshot that the protected paths are compared with.
+pub const PROTECTED: &str = "protected";
+/// The most files that are looked at, and the most of an ignored folder.
+const FILES_MAX: usize = 500_000;
+const IGNORED_MAX: usize = 20_000;
+/// The most bytes of one file of ignore rules.
+const RULES_BYTES: u64 = 256 << 10;
+const RULES: &str = ".gitignore";
+
+/// Marks of the kind and content of files that no snapshot holds, by path.
+type Marks = BTreeMap<String, String>;
+/// Links in the tree, each with the file in the tree that it leads to.
+type Links = Vec<(String, String)>;
+
+/// The protected paths of a loop.
+struct ProtectedPaths<'a> {
+    top: &'a Path,
+    cover: Cover,
+    /// The snapshots, and a git dir whose working tree has the ignore rules of the start alone.
+    snapshots: Snapshots,
+    rules: Snapshots,
+    /// What was ignored when the loop began, as files and whole folders.
+    ignored: BTreeSet<String>,
+}
+
+/// Takes the snapshot `now` as what the paths have to stay like. Returns also which existing paths
+/// are not protected, because git ignores them.
+pub fn begin(home: &Home, subject: &Loop, now: &str) -> Result<(Protected, Vec<String>), String> {
+    let paths = ProtectedPaths::of(home, subject);
+    paths.keep_rules()?;
+    paths.snapshots.name(&subject.id, PROTECTED, now)?;
+    let (outside, _) = paths.outside(now)?;
+    let holds_one = |folder: &String| {
+        let files = tree::files(&paths.top.join(folder), IGNORED_MAX).into_iter();
+        files.map(|file| format!("{folder}{}", file.display())).any(|it| paths.cover.covers(&it))
+    };
+    let is_missed = |path: &&String| {
+        let plain = path.trim_end_matches('/');
+        paths.cover.covers(plain) || (path.ends_with('/') && holds_one(path))
+    };
+    let missed = paths.ignored.iter().filter(is_missed).cloned().collect();
+    Ok((Protected { snapshot: now.to_owned(), outside }, missed))
+}
+
+/// The protected paths that the snapshot `now`, and what it does not hold, have otherwise.
+pub fn changed(home: &Home, subject: &Loop, now: &str) -> Result<Vec<String>, String> {
+    let Some(began) = &subject.protected else { return Ok(Vec::new()) };
+    let paths = ProtectedPaths::of(home, subject);
+    let (outside, links) = paths.outside(now)?;
+    let differing = paths.snapshots.changed(&began.snapshot, now)?;
+    let is_differing = |path: &String| differing.iter().any(|it| it.path == *path);
+    let mut changed: BTreeSet<String> =
+        links.into_iter().filter(|(_, to)| is_differing(to)).map(|(link, _)| link).collect();
+    let either: BTreeSet<&String> = began.outside.keys().chain(outside.keys()).collect();
+    let either = either.into_iter().filter(|it| began.outside.get(*it) != outside.get(*it));
+    changed.extend(either.cloned());
+    // Of a repository inside the files count, not its commit.
+    let is_repository = |path: &str| disk::exists(&paths.top.join(path).join(".git"));
+    let new: Vec<String> =
+        differing.iter().filter(|it| it.is_new).map(|it| it.path.clone()).collect();
+    let left_out = paths.left_out(&new);
+    let counts = differing.iter().filter(|it| {
+        let is_covered =
+            paths.cover.covers(&it.path) || it.is_link && paths.cover.leads_plainly(&it.path);
+        is_covered && !is_repository(&it.path) && !left_out.contains(&it.path)
+    });
+    changed.extend(counts.map(|it| it.path.clone()));
+    Ok(changed.into_iter().collect())
+}
+
+impl<'a> ProtectedPaths<'a> {
+    fn of(home: &Home, subject: &'a Loop) -> Self {
+        let (top, snapshots) = (&*subject.place.checkout, Snapshots::of(home, subject));
+        let folder = home.loop_file(&subject.id, "rules");
+        let rules =
+            Snapshots { folder: folder.join(".git"), checkout: folder, ..snapshots.clone() };
+        let mut ignored: BTreeSet<String> = snapshots.ignored_at_the_start(&subject.id);
+        ignored.retain(|path| !Path::new(path).starts_with(BRANCHES));
+        Self { top, cover: Cover::of(&subject.contract.protect), snapshots, rules, ignored }
+    }
+
+    /// Keeps every file of ignore rules on the way to the paths, as it is now.
+    fn keep_rules(&self) -> Result<(), String> {
+        remove(&self.rules.checkout)?;
+        self.snapshots.lay_down(&self.rules)?;
+        let above = self.cover.roots().iter().flat_map(|root| Path::new(root).ancestors());
+        let above = above.map(|folder| folder.join(RULES).display().to_string());
+        let files = self.files()?.into_iter().chain(above).chain([RULES.to_owned()]);
+        let is_rules = |path: &String| {
+            let file = self.top.join(path);
+            path.rsplit('/').next() == Some(RULES)
+                && matches!(tree::kind(&file), "file" | "program")
+        };
+        for path in files.filter(is_rules).collect::<BTreeSet<_>>() {
+            let text = disk::read_text(&self.top.join(&path), RULES_BYTES);
+            let text = text.map_err(|error| error.to_string())?.unwrap_or_default();
+            write(&self.rules.checkout.join(&path), &text)?;
+        }
+        Ok(())
+    }
+
+    /// The files where a glob may find one, but for git's own and crew's, and for those in folders
+    /// that were ignored as a whole.
+    fn files(&self) -> Result<Vec<String>, String> {
+        let roots = self.cover.roots();
+        let roots = if roots.is_empty() { &[String::new()] } else { roots };
+        let mut files = Vec::new();
+        for root in roots {
+            let folder = self.top.join(root);
+            if !tree::is_folder(&folder) {
+                files.extend(disk::exists(&folder).then(|| root.clone()));
+                continue;
+            }
+            let named = |below: &Path| Path::new(root).join(below).display().to_string();
+            let enters = |below: &Path| {
+                let path = named(below);
+                !below.ends_with(".git")
+                    && path != BRANCHES
+                    && !self.ignored.contains(&(path + "/"))
+            };
+            let found = tree::files_within(&folder, FILES_MAX + 1, enters);
+            files.extend(found.iter().map(|below| named(below)));
+        }
+        if files.len() > FILES_MAX {
+            return Err("the globs of `protect` cover more files than crew reads".to_owned());
+        }
+        Ok(files)
+    }
+
+    /// What no snapshot holds of the paths, each with a mark of its kind and content; and the links
+    /// among them with the files in the tree that they lead to.
+    fn outside(&self, now: &str) -> Result<(Marks, Links), String> {
+        let entries = self.snapshots.entries(now)?;
+        let held: BTreeSet<&String> = entries.iter().map(|(_, path)| path).collect();
+        let mut files = self.files()?;
+        files.retain(|path| self.cover.covers(path) && !held.contains(path));
+        let left_out = self.left_out(&files);
+        files.retain(|path| !left_out.contains(path));
+        let mut marks: Marks =
+            files.into_iter().map(|path| (path.clone(), self.mark(&path))).collect();
+        let mut links = Vec::new();
+        for (mode, path) in &entries {
+            if mode == "120000" && self.cover.covers(path) {
+                let target = disk::real_path(&self.top.join(path)).unwrap_or_default();
+                let target = target.strip_prefix(self.top).unwrap_or(&target).display().to_string();
+                if held.contains(&target) {
+                    links.push((path.clone(), target));
+                } else {
+                    marks.insert(path.clone(), self.mark(path));
+                }
+            }
+        }
+        Ok((marks, links))
+    }
+
+    /// Which of these paths git ignored when the loop began.
+    fn left_out(&self, paths: &[String]) -> BTreeSet<String> {
+        let lies_in = |path: &String| {
+            let folders = path.match_indices('/').map(|(end, _)| &path[..=end]);
+            folders.chain([path.as_str()]).any(|it| self.ignored.contains(it))
+        };
+        let (within, others): (Vec<&String>, Vec<&String>) =
+            paths.iter().partition(|path| lies_in(path));
+        let by_rules = self.rules.ignored_of(others.iter().map(|path| path.as_bytes()));
+        let by_rules = by_rules.iter().map(|path| String::from_utf8_lossy(path).into_owned());
+        within.into_iter().cloned().chain(by_rules).collect()
+    }
+
+    fn mark(&self, path: &str) -> String {
+        let file = self.top.join(path);
+        let content = disk::read(&file, FILE_BYTES).ok().flatten().map(|content| hash(&content));
+        match tree::kind(&file) {
+            "link" => format!("link {}", content.unwrap_or_default()),
+            kind @ ("file" | "program") => {
+                let content = content.unwrap_or_else(|| format!("{:?}", disk::stamp(&file)));
+                format!("{kind} {content}")
+            }
+            kind => kind.to_owned(),
+        }
+    }
+}

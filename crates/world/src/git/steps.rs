@@ -1,0 +1,515 @@
+//! What the steps that change a repository (commit, push, rebase) share. They do what the user
+//! asked for with an option, with the user's own helpers and filters. They run no hook, ask nobody,
+//! and start no program that was planted in the repository's configuration since the run began.
+//! They refuse where git no longer finds the repository in which the loop started. A failed step
+//! leaves the working tree as it was, and what a step of a killed crew left is put back.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::command::{may_be_2_54, whole, words};
+use super::{Git, git, head};
+use crate::clock::Deadline;
+use crate::files::disk::{self, Durability};
+use crate::files::tree;
+#[cfg(not(target_os = "linux"))]
+use crate::process;
+#[cfg(target_os = "linux")]
+use crate::process::identity;
+use crate::process::{ExitCause, Stop};
+use crate::store::hash;
+use engine::git::GitTrouble::{self, Other, Repository};
+use engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
+use engine::record::Place;
+use engine::text::word;
+use readers::parse::git::{
+    HeadState, find_error, is_id, parse_head as read, parse_repository_settings,
+};
+use readers::parse::git_push::without_secrets;
+
+/// The programs and places that the repository's configuration names now; `None` outside git and
+/// with a git older than 2.26. git-lfs and git-crypt depend on them, so steps must allow them.
+pub fn trusted(checkout: &Path) -> Option<GitBaseline> {
+    let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
+    let mut found = parse_repository_settings(&listed);
+    found.retain(|setting| setting.names_a_program() || setting.names_a_place());
+    Some(GitBaseline(found.into_iter().map(without_value).collect()))
+}
+
+/// A setting as it is kept: a hash in place of its value, and no password in its name.
+pub(super) fn without_value(GitSetting { name, value }: GitSetting) -> GitSetting {
+    let clean = without_secrets(&name);
+    let kept = if clean == name { value } else { format!("{name}\n{value}") };
+    GitSetting { name: clean, value: hash(kept.as_bytes()) }
+}
+
+/// The same after one of crew's pushes set the upstream of `branch` to its name at `remote`.
+pub fn following(trusted: &GitBaseline, branch: &str, remote: &str) -> GitBaseline {
+    let [whose, which] = ["remote", "merge"].map(|key| format!("branch.{branch}.{key}"));
+    let mut settings = trusted.0.clone();
+    settings.retain(|setting| ![&whose, &which].contains(&&setting.name));
+    let target = format!("refs/heads/{branch}");
+    for (name, value) in [(whose, remote), (which, &*target)] {
+        settings.push(GitSetting { name, value: hash(value.as_bytes()) });
+    }
+    GitBaseline(settings)
+}
+
+/// The git steps in one checkout.
+pub struct Steps<'a> {
+    pub place: &'a Place,
+    /// The settings as they were when the loop began.
+    trusted: &'a GitBaseline,
+    /// Ends a running step early.
+    pub stop: Stop<'a>,
+}
+
+impl<'a> Steps<'a> {
+    /// Steps at a loop's place, restricted to the repository and the settings it began with.
+    pub fn new(place: &'a Place, trusted: &'a GitBaseline, stop: Stop<'a>) -> Self {
+        Self { place, trusted, stop }
+    }
+
+    /// The same steps, which nothing ends early.
+    pub(super) fn to_the_end(&self) -> Self {
+        Self::new(self.place, self.trusted, &|| false)
+    }
+
+    /// The working tree's root.
+    pub(super) fn checkout(&self) -> &'a Path {
+        &self.place.checkout
+    }
+
+    /// A git in the checkout, which a stop ends early.
+    pub(super) fn git(&self) -> Git<'a> {
+        Git { stop: Some(self.stop), ..Git::here(self.checkout()) }
+    }
+
+    /// What is checked out, if this is still the repository the loop began in.
+    pub fn stand(&self, step: GitStep) -> Result<HeadState, GitFault> {
+        stand(self.place, step)
+    }
+
+    /// Checks that no operation is in progress and no program was planted.
+    pub(super) fn begin(&self, step: GitStep) -> Result<HeadState, GitFault> {
+        let stand = self.stand(step)?;
+        self.unchanged(step, &stand)?;
+        let Some(what) = unfinished(&self.folder()) else { return Ok(stand) };
+        let (cause, cure) = (format!("a {what} is under way"), format!("git {what} --abort"));
+        Err(GitFault::new(step, GitTrouble::Unfinished, cause, format!("finish it, or {cure}")))
+    }
+
+    /// git's folder; a linked working tree has a separate one inside the repository's.
+    pub(super) fn folder(&self) -> PathBuf {
+        let found = || repository(self.checkout()).unwrap_or_default();
+        self.place.repository.clone().unwrap_or_else(found)
+    }
+
+    /// Fails if a setting changed since the run began. Where a push goes only matters to a push.
+    pub(super) fn unchanged(&self, step: GitStep, stand: &HeadState) -> Result<(), GitFault> {
+        let branch = stand.branch.as_deref().unwrap_or_default();
+        let pushed = (step == GitStep::Push).then_some(branch);
+        unplanted(self.checkout(), self.trusted, step, pushed)
+    }
+
+    /// What git printed, if it succeeded.
+    pub(super) fn well(&self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
+        self.git().well(step, arguments)
+    }
+
+    /// All that git printed of this input, byte for byte.
+    pub(super) fn printed(
+        &self,
+        step: GitStep,
+        arguments: &[&str],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitFault> {
+        let ended = Git { input, ..self.git() }.step(arguments).map_err(|said| said.fault(step))?;
+        whole(ended).ok_or_else(|| {
+            let cause = "more paths differ than crew lists";
+            GitFault::new(step, Other, cause, "have .gitignore leave out what is generated")
+        })
+    }
+
+    /// Whether one commit is an ancestor of another, or the same commit.
+    pub fn holds(&self, older: &str, newer: &str) -> bool {
+        self.git().said(&["merge-base", "--is-ancestor", older, newer]).is_good()
+    }
+}
+
+/// Fails if a setting in `folder` changed that names a program, or leads a push of this branch.
+pub fn unplanted(
+    folder: &Path,
+    before: &GitBaseline,
+    step: GitStep,
+    pushed: Option<&str>,
+) -> Result<(), GitFault> {
+    let Some(now) = trusted(folder) else {
+        let cause = "git does not list the settings of the repository";
+        return Err(GitFault::new(step, Other, cause, "try git config --list here"));
+    };
+    let concerns = |setting: &&GitSetting| {
+        setting.names_a_program() || pushed.is_some_and(|own| !setting.is_of_another_branch(own))
+    };
+    let Some(changed) = now.changed_since(before).find(concerns) else { return Ok(()) };
+    let cause = format!("the setting {} changed during this run", changed.name);
+    let cure = "look at git config --list --show-origin; a new run takes it as it then is";
+    Err(GitFault::new(step, GitTrouble::Changed, cause, cure))
+}
+
+/// The files in git's folder that show an operation in progress, each with its verb.
+const UNFINISHED: [(&str, &str); 5] = [
+    ("MERGE_HEAD", "merge"),
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+];
+
+/// What git is in the middle of, if its folder of a working tree says so.
+fn unfinished(folder: &Path) -> Option<&'static str> {
+    let is_there = |(file, _): &&(&str, _)| disk::exists(&folder.join(file));
+    UNFINISHED.iter().find(is_there).map(|(_, what)| *what)
+}
+
+/// Whether git is in the middle of something in a working tree.
+pub(super) fn is_unfinished(checkout: &Path) -> bool {
+    unfinished(&repository(checkout).unwrap_or_else(|| checkout.join(".git"))).is_some()
+}
+
+/// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
+pub(super) fn another(step: GitStep, branch: Option<&str>, own: Option<&str>) -> GitFault {
+    let branch = branch.map_or_else(
+        || "no branch is checked out".to_owned(),
+        |branch| format!("{branch} is checked out"),
+    );
+    let (own, cure) = match own {
+        Some(own) => (format!("the loop's is {own}"), format!("git switch {own}")),
+        None => ("the loop began on none".to_owned(), "git switch --detach".to_owned()),
+    };
+    let cause = format!("{branch}, and {own}");
+    GitFault::new(step, GitTrouble::Branch, cause, cure)
+}
+
+/// An unresolved conflict that was already there.
+pub(super) fn conflicting(step: GitStep, path: &str) -> GitFault {
+    let cause = format!("{path} has an unresolved conflict");
+    GitFault::new(step, GitTrouble::Unfinished, cause, "resolve it, then git add the file")
+}
+
+/// git's own folder of a working tree, with the path that git prints.
+pub fn repository(top: &Path) -> Option<PathBuf> {
+    Some(Git::here(top).line(&["rev-parse", "--absolute-git-dir"])?.into())
+}
+
+/// Whether the repository seems to be there, without starting git: for iterations in which crew
+/// changes nothing.
+pub fn seems_there(place: &Place) -> bool {
+    let Some(repository) = &place.repository else { return true };
+    disk::exists(&place.checkout.join(".git")) && disk::size(&repository.join("HEAD")) > 0
+}
+
+/// The most names in git's folder of a clone that are looked at.
+const CLONE_NAMES: usize = 1_000_000;
+/// The folders in it in which no step of crew writes a file that is there already.
+const UNSEEN: [&str; 4] = ["hooks", "lfs", "modules", "objects"];
+
+/// Fails where git would work elsewhere than in the folder `.git` of a clone. An agent there may
+/// have put a file or a link in its place, or in it what leads to the files, the refs or the index
+/// of another repository: a step would change those.
+pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
+    let lost = |cause: String| {
+        let cure = "move the clone away: the task then gets a new one when it is resumed";
+        Err(GitFault::new(step, Repository, cause, cure))
+    };
+    let clone = &disk::real_path(clone).unwrap_or_else(|_| clone.to_owned());
+    let own = clone.join(".git");
+    let form = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir"];
+    let found = || Git::here(clone).line(&[&form[..], &["--git-common-dir"]].concat());
+    let expected = format!("{}\n{1}\n{1}", clone.display(), own.display());
+    // A git of 2.54 takes an address there.
+    let refs = || Git::here(clone).line(&["config", "--get", "extensions.refStorage"]);
+    let is_led = || may_be_2_54() && refs().is_some_and(|storage| storage.contains(':'));
+    if !tree::is_folder(&own) || found() != Some(expected) || is_led() {
+        return lost(format!("{} is not a repository of its own any more", clone.display()));
+    }
+    let enters = |below: &Path| !UNSEEN.iter().any(|name| below == Path::new(name));
+    let names = tree::files_within(&own, CLONE_NAMES, enters);
+    let is_link = |name: &&PathBuf| {
+        tree::kind(&own.join(name)) == "link" && name.as_path() != Path::new("hooks")
+    };
+    match names.iter().find(is_link) {
+        _ if names.len() == CLONE_NAMES => {
+            lost(format!("{} has more than a million files", own.display()))
+        }
+        Some(name) => lost(format!("{} leads elsewhere", own.join(name).display())),
+        None => Ok(()),
+    }
+}
+
+/// What is checked out, if the repository is the one in which the loop started.
+pub fn stand(place: &Place, step: GitStep) -> Result<HeadState, GitFault> {
+    if place.is_clone {
+        stays_inside(&place.checkout, step)?;
+    }
+    let start = place.head.as_ref().map(|head| format!("{head}^{{commit}}"));
+    let mut arguments = vec!["rev-parse", "--show-toplevel"];
+    arguments.extend(place.repository.is_some().then_some("--absolute-git-dir"));
+    arguments.extend(start.as_deref());
+    arguments.extend(["HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"]);
+    let ended = Git::here(&place.checkout).start(&arguments).map_err(|error| {
+        let cause = format!("git cannot be started: {error}");
+        GitFault::new(step, Other, cause, "make sure that git is on PATH")
+    })?;
+    let ExitCause::Exit(code) = ended.cause else {
+        return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
+    };
+    let text = ended.text();
+    let lost = |cause: String| GitFault::new(step, Repository, cause, way_back(place));
+    let is_next = |text, path: &PathBuf| str::strip_prefix(text, &format!("{}\n", path.display()));
+    let mut pinned = [&place.checkout].into_iter().chain(&place.repository);
+    let Some(rest) = pinned.try_fold(&*text, is_next) else {
+        return Err(lost(other(place, &text)));
+    };
+    let mut lines = rest.lines();
+    if let Some(start) = &place.head
+        && lines.next() != Some(start)
+    {
+        let start = start.get(..12).unwrap_or(start);
+        let cause = format!("{} does not hold {start}, where this loop began", named(place));
+        return Err(lost(cause));
+    }
+    if code == 0 {
+        return Ok(read(lines));
+    }
+    let branch = head(&place.checkout).0;
+    if place.head.is_none() {
+        return Ok(HeadState { branch, ..HeadState::default() });
+    }
+    let branch = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("the branch {branch}"));
+    Err(lost(format!("{branch} no longer has a commit")))
+}
+
+/// The hint when a repository cannot be found. Of a working tree that shares one, git itself makes
+/// the lost link anew, from the shared one alone without a complaint.
+fn way_back(place: &Place) -> String {
+    let is_lost = disk::is_missing(&place.checkout.join(".git"));
+    let trees = place.repository.as_ref().and_then(|own| own.parent()).filter(|_| is_lost);
+    let shared = trees.filter(|trees| trees.ends_with("worktrees")).and_then(Path::parent);
+    let back = shared.map_or("put it back as it was".to_owned(), |shared| {
+        let shared = shared.to_string_lossy();
+        format!("git -C {} worktree repair puts it back", shell_words::quote(&shared))
+    });
+    format!("{back}, then crew resume")
+}
+
+fn named(place: &Place) -> String {
+    let usual = place.checkout.join(".git");
+    place.repository.as_ref().unwrap_or(&usual).display().to_string()
+}
+
+/// The reason why git does not find it.
+fn other(place: &Place, found: &str) -> String {
+    let link = place.checkout.join(".git");
+    if disk::is_missing(&link) {
+        return format!("{} is gone", link.display());
+    }
+    if let Some(found) = found.lines().nth(1) {
+        return format!("git finds another repository here, {found}, not {}", named(place));
+    }
+    let said = Git::here(&place.checkout).start(&["rev-parse", "--git-dir"]);
+    let said = said.map_or_else(|error| error.to_string(), |ended| find_error(&words(&ended)));
+    format!("{} cannot be read: {said}", named(place))
+}
+
+/// Its name, and the most that is read of it, in bytes.
+const MARK: &str = "crew-step";
+const MARK_BYTES: u64 = 4096;
+/// The most names of a folder, or of all refs, that are searched for locks.
+const LOCKS_MAX: usize = 10_000;
+/// Longer than a program holds a lock that is no git; how long a lock may be in the way;
+/// the longest wait for a git; and between two looks.
+const LOCK_HELD: Duration = Duration::from_secs(1);
+const LOCK_GOES: Duration = Duration::from_secs(2);
+const GIT_ENDS: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The mark. When this is dropped it is removed, and so are the locks that a git of the step left
+/// because it was killed.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Underway<'a> {
+    checkout: &'a Path,
+    folder: PathBuf,
+    /// The locks that were there before: they are somebody else's.
+    before: Vec<PathBuf>,
+}
+
+impl<'a> Underway<'a> {
+    /// Marks that a step begins, with the commit that is checked out.
+    pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
+        let (checkout, folder) = (steps.checkout(), steps.folder());
+        let before = locks(&folder);
+        let text = format!("{} {head}", word(&step));
+        let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
+        Self { checkout, folder, before }
+    }
+
+    /// Removes the locks that a git of the step left because it was killed.
+    pub fn clear_locks(&self) {
+        remove_locks(self.checkout, &self.folder, |lock| !self.before.contains(lock));
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.clear_locks();
+        let _ = disk::remove(&self.folder.join(MARK));
+    }
+}
+
+/// Puts back what a step of a killed crew left in a working tree: its locks, a rebase in progress,
+/// a commit that the index lacks. The caller sees to it that no crew works there now. Nothing is
+/// done without a mark.
+///
+/// # Errors
+/// If a git works there that may have made a lock, or git cannot put it back; the mark then stays.
+pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
+    let Some(folder) = repository(checkout) else { return Ok(()) };
+    let mark = folder.join(MARK);
+    let Some(step) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
+    // An older lock is somebody else's.
+    let begun = disk::stamp(&mark).map(|(_, written)| written);
+    let is_newer = |lock: &PathBuf| disk::stamp(lock).map(|(_, made)| made) >= begun;
+    if !remove_locks(checkout, &folder, is_newer) {
+        let (cause, cure) = ("another git holds a lock here", "let it finish");
+        return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, cure));
+    }
+    match step.split_once(' ') {
+        Some(("rebase", head)) => undo_rebase(Git::here(checkout), &folder, head)?,
+        Some(("commit", head)) => {
+            let list = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", head, "HEAD"];
+            let paths = git(checkout, &list).unwrap_or_default();
+            let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+            let git = Git { input: paths.as_bytes(), ..Git::here(checkout) };
+            git.well(GitStep::Commit, &update)?;
+        }
+        _ => {}
+    }
+    let _ = disk::remove(&mark);
+    Ok(())
+}
+
+/// The same where a loop works.
+pub fn put_back_in(place: &Place) -> Result<(), GitFault> {
+    if place.is_clone {
+        stays_inside(&place.checkout, GitStep::Commit)?;
+    }
+    put_back(&place.checkout)
+}
+
+/// Removes every lock that a killed git left in a clone where nobody else works. False if a git
+/// still works there.
+pub fn clear_locks(clone: &Path) -> bool {
+    repository(clone).is_none_or(|folder| remove_locks(clone, &folder, |_| true))
+}
+
+/// Removes the locks of the step, once no git works in the repository. False if one still does.
+/// Another program than git holds a lock for less than is waited here.
+fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bool) -> bool {
+    let mut left = locks(folder);
+    left.retain(is_ours);
+    let trees = if left.is_empty() { Vec::new() } else { head::roots(checkout) };
+    let held = Deadline::after(LOCK_HELD);
+    let is_quiet = || {
+        left.retain(|lock| disk::exists(lock));
+        (left.is_empty() || (held.passed() && !git_works(&trees))).then_some(())
+    };
+    let is_quiet = Deadline::after(GIT_ENDS).poll(LOOK, is_quiet).is_some();
+    for lock in left.iter().filter(|_| is_quiet) {
+        let _ = disk::remove(lock);
+    }
+    is_quiet
+}
+
+/// A lock that keeps git from moving a branch, and that does not go away soon. Where there is one,
+/// a rebase that fails is undone only in part: the files may be left as the other branch has them.
+pub(super) fn held_lock(folder: &Path, branch: Option<&str>) -> Option<PathBuf> {
+    let shared = head::common(folder);
+    let own = ["index.lock", "HEAD.lock"].map(|name| folder.join(name));
+    let refs = branch.map(|branch| shared.join(format!("refs/heads/{branch}.lock")));
+    let mut locks: Vec<PathBuf> = own.into_iter().chain(refs).collect();
+    locks.push(shared.join("packed-refs.lock"));
+    held_locks(locks).pop()
+}
+
+/// Those of these locks that do not go away soon: a git that was killed has left them, or one
+/// hangs.
+pub(super) fn held_locks(mut locks: Vec<PathBuf>) -> Vec<PathBuf> {
+    Deadline::after(LOCK_GOES).poll(LOOK, || {
+        locks.retain(|lock| disk::exists(lock));
+        locks.is_empty().then_some(())
+    });
+    locks
+}
+
+/// The locks of git now: in the folder of a working tree, in that of the repository, and of refs.
+fn locks(folder: &Path) -> Vec<PathBuf> {
+    let shared = head::common(folder);
+    let refs = tree::files(&shared.join("refs"), LOCKS_MAX);
+    let mut found: Vec<PathBuf> = refs.iter().map(|name| shared.join("refs").join(name)).collect();
+    for folder in [folder, &shared] {
+        // The index of each crew has its own lock.
+        let names = disk::names(folder, LOCKS_MAX).into_iter().filter(|it| !it.starts_with("crew"));
+        found.extend(names.map(|name| folder.join(name)));
+    }
+    found.retain(|path| path.extension().is_some_and(|it| it == "lock"));
+    found
+}
+
+/// Whether a git lives that works in one of these trees, whoever started it.
+#[cfg(target_os = "linux")]
+fn git_works(trees: &[PathBuf]) -> bool {
+    let is_git = |pid| {
+        let command = identity::command(pid);
+        let name = command.split(' ').next().and_then(|program| program.rsplit('/').next());
+        name.is_some_and(|name| name == "git" || name.starts_with("git-"))
+    };
+    let works = |pid| is_git(pid) && trees.iter().any(|tree| identity::works_in(pid, tree));
+    identity::table().into_iter().any(|(pid, row)| !row.has_ended && works(pid))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn git_works(_: &[PathBuf]) -> bool {
+    process::output_of("pgrep", &["-x", "git"]).is_some()
+}
+
+/// Undoes a rebase that is under way, which began at `head`.
+pub(super) fn undo_rebase(git: Git<'_>, folder: &Path, head: &str) -> Result<(), GitFault> {
+    let begun = ["rebase-merge", "rebase-apply"].map(|name| folder.join(name));
+    let Some(begun) = begun.iter().find(|folder| disk::exists(folder)) else { return Ok(()) };
+    let step = |arguments: &[&str]| git.well(GitStep::Rebase, arguments);
+    if ["head-name", "onto", "orig-head"].iter().all(|name| disk::exists(&begun.join(name))) {
+        let aborted = step(&["rebase", "--abort"]).map(drop);
+        // Where a lock keeps git from deleting a ref, it leaves the mark that a commit is being
+        // picked, and every later step would be refused because of it.
+        if unfinished(folder) == Some("cherry-pick") {
+            let _ = disk::remove(&folder.join("CHERRY_PICK_HEAD"));
+        }
+        return aborted;
+    }
+    // git had only set aside what is not committed, if that, and cannot undo it itself.
+    let unreadable = |error: io::Error| {
+        let cause = format!("what it had set aside cannot be read: {error}");
+        GitFault::new(GitStep::Rebase, Other, cause, "see its file autostash in git's folder")
+    };
+    let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).map_err(unreadable)?;
+    // It names that before it takes anything from the files.
+    if let Some(stash) = stash.as_deref().map(str::trim_end).filter(|stash| is_id(stash)) {
+        step(&["reset", "-q", "--hard", head])?;
+        step(&["stash", "apply", "-q", "--index", stash])?;
+    }
+    let _ = tree::remove(begun);
+    Ok(())
+}

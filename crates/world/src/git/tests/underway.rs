@@ -1,0 +1,134 @@
+//! What a step of a killed crew leaves in a working tree: it is put back by its mark, and what an
+//! agent left without one stays.
+
+use super::{Steps, Yard};
+use crate::git::steps::{Underway, put_back};
+use engine::git::GitStep;
+
+/// A branch `work` with uncommitted changes in `loose`, and a conflict with `main` in `file`.
+fn yard() -> Yard {
+    let yard = Yard::new();
+    yard.commit_file("repo", "loose", "one\n");
+    yard.git("repo", &["switch", "-q", "-c", "work"]);
+    yard.commit_file("repo", "file", "work\n");
+    yard.git("repo", &["switch", "-q", "main"]);
+    yard.commit_file("repo", "file", "main\n");
+    yard.git("repo", &["switch", "-q", "work"]);
+    yard.write("repo/loose", "two\n");
+    yard
+}
+
+/// As a crew that was killed in that step left it: its mark, and the locks that git made after it.
+fn killed_in(yard: &Yard, step: &str, head: &str) {
+    yard.write("repo/.git/crew-step", &format!("{step} {head}"));
+    for lock in ["index.lock", "HEAD.lock", "refs/heads/work.lock"] {
+        yard.write(&format!("repo/.git/{lock}"), "");
+    }
+}
+
+#[track_caller]
+fn is_put_back(yard: &Yard, head: &str) {
+    put_back(&yard.checkout).unwrap();
+    assert_eq!(yard.git("repo", &["rev-parse", "work"]).trim(), head);
+    assert_eq!(yard.git("repo", &["status", "--porcelain", "--branch"]), "## work\n M loose\n");
+    assert_eq!(
+        (yard.read("repo/file"), yard.read("repo/loose")),
+        ("work\n".into(), "two\n".into())
+    );
+    yard.git("repo", &["commit", "-qam", "there is no lock"]);
+    assert!(!yard.path("repo/.git/crew-step").exists());
+}
+
+#[test]
+fn a_rebase_is_undone_only_by_the_mark_of_the_step_that_made_it() {
+    let yard = yard();
+    let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+    yard.sh("repo", "! git rebase -q --autostash main");
+    yard.write("repo/.git/index.lock", "");
+    put_back(&yard.checkout).unwrap();
+    let stays = ["rebase-merge", "index.lock"].map(|it| yard.path("repo/.git").join(it).exists());
+    assert_eq!(stays, [true, true]);
+    killed_in(&yard, "rebase", &head);
+    is_put_back(&yard, &head);
+}
+
+#[test]
+fn a_rebase_that_had_only_set_aside_what_is_not_committed_gives_it_back() {
+    let yard = yard();
+    let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+    let stash = yard.git("repo", &["stash", "create"]);
+    yard.git("repo", &["reset", "-q", "--hard"]);
+    yard.write("repo/.git/rebase-merge/autostash", &stash);
+    killed_in(&yard, "rebase", &head);
+    is_put_back(&yard, &head);
+}
+
+#[test]
+fn a_rebase_that_had_not_noted_all_of_its_state_is_removed() {
+    let states: [&[&str]; 4] = [&[], &["interactive"], &["head-name"], &["head-name", "onto"]];
+    for state in states {
+        let yard = yard();
+        let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+        std::fs::create_dir(yard.path("repo/.git/rebase-merge")).unwrap();
+        for name in state {
+            yard.write(&format!("repo/.git/rebase-merge/{name}"), "refs/heads/work\n");
+        }
+        killed_in(&yard, "rebase", &head);
+        is_put_back(&yard, &head);
+        assert!(!yard.path("repo/.git/rebase-merge").exists(), "{state:?}");
+    }
+}
+
+#[test]
+fn the_index_has_what_a_commit_took_in_and_an_undone_step_changes_nothing() {
+    let yard = yard();
+    let before = yard.git("repo", &["rev-parse", "HEAD^"]).trim().to_owned();
+    let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+    yard.git("repo", &["reset", "-q", "HEAD^"]);
+    yard.git("repo", &["update-ref", "HEAD", &head]);
+    killed_in(&yard, "commit", &before);
+    is_put_back(&yard, &head);
+
+    let yard = self::yard();
+    let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+    killed_in(&yard, "commit", &head);
+    is_put_back(&yard, &head);
+}
+
+#[test]
+fn a_step_that_ends_leaves_no_mark() {
+    let yard = yard();
+    assert!(yard.rebase("main").is_err());
+    assert!(yard.commit("loose").is_ok());
+    assert!(!yard.path("repo/.git/crew-step").exists());
+    yard.write("repo/.git/index.lock", "");
+    yard.write("repo/loose", "three\n");
+    assert!(yard.commit("the lock is somebody else's").is_err());
+    assert!(yard.path("repo/.git/index.lock").exists());
+}
+
+#[test]
+fn a_lock_from_before_the_step_stays() {
+    let yard = yard();
+    let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
+    killed_in(&yard, "push", &head);
+    yard.sh("repo", "touch -t 202001010000 .git/HEAD.lock");
+    put_back(&yard.checkout).unwrap();
+    let stays = ["HEAD.lock", "index.lock", "refs/heads/work.lock", "crew-step"]
+        .map(|it| yard.path("repo/.git").join(it).exists());
+    assert_eq!(stays, [true, false, false, false]);
+}
+
+#[test]
+fn without_a_mark_the_locks_of_a_step_are_known_by_what_stood_there_before() {
+    let yard = yard();
+    yard.write("repo/.git/crew-step/in-the-way", "");
+    yard.write("repo/.git/HEAD.lock", "");
+    let (place, trusted) = (yard.place(), yard.trusted());
+    let steps = Steps::new(&place, &trusted, &|| false);
+    let underway = Underway::begin(&steps, GitStep::Push, "");
+    yard.write("repo/.git/index.lock", "");
+    drop(underway);
+    let stays = ["HEAD.lock", "index.lock"].map(|it| yard.path("repo/.git").join(it).exists());
+    assert_eq!(stays, [true, false]);
+}

@@ -1,0 +1,97 @@
+//! A separate working tree for a loop: `<repository>.worktrees/NAME`, on the branch NAME. An
+//! existing one is used again, and nothing is ever removed.
+
+use std::path::{Path, PathBuf};
+
+use super::head::trees;
+use super::{Git, git};
+use crate::files::disk;
+use engine::git::{GitFault, GitStep, GitTrouble, Worktree};
+use readers::parse::git::WorkingTree;
+
+/// The working tree of that name of the repository that `checkout` belongs to. It is created if
+/// necessary, on the branch of that name, which begins at `start` unless it exists.
+pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, GitFault> {
+    let checked = git(checkout, &["check-ref-format", "--branch", name]);
+    if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
+        let cure = "use letters, digits, -, _ and /: --worktree feat/auth";
+        return Err(fault(format!("{name:?} is not a valid branch name"), cure));
+    }
+    let trees = trees(checkout);
+    let Some(main) = trees.first() else {
+        return Err(fault("this is not a git repository", "git init, and a first commit"));
+    };
+    let path = beside(&main.path, name);
+    let known = trees.iter().find(|tree| is_same(&tree.path, &path));
+    if let Some(known) = known.filter(|_| disk::exists(&path)) {
+        return again(known, path, name);
+    }
+    let elsewhere = trees.iter().find(|tree| tree.branch.as_deref() == Some(name));
+    if let Some(tree) = elsewhere.filter(|tree| !is_same(&tree.path, &path)) {
+        let cause = format!("the branch {name} is checked out in {}", tree.path.display());
+        return Err(fault(cause, "run crew there, or use another name"));
+    }
+    make(checkout, &path, (name, start), known.is_some())?;
+    let path = disk::real_path(&path).unwrap_or(path);
+    Ok(Worktree { path, is_new: true })
+}
+
+fn again(known: &WorkingTree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {
+    if known.branch.as_deref() == Some(name) {
+        let path = disk::real_path(&path).unwrap_or(path);
+        return Ok(Worktree { path, is_new: false });
+    }
+    let there = path.display();
+    let cause = match &known.branch {
+        Some(other) => format!("{there} is on the branch {other}, not {name}"),
+        None => format!("{there} is on no branch, not on {name}"),
+    };
+    Err(fault(cause, &format!("git -C {there} switch {name}, or use another name")))
+}
+
+/// `registered`: git knows a working tree there whose folder is gone.
+fn make(
+    checkout: &Path,
+    path: &Path,
+    (name, start): (&str, &str),
+    registered: bool,
+) -> Result<(), GitFault> {
+    let there = path.display().to_string();
+    let branch = format!("refs/heads/{name}");
+    if !disk::names(path, 1).is_empty() {
+        let cause = format!("{there} exists, and is not a working tree of this repository");
+        return Err(fault(cause, "move it away, or use another name"));
+    }
+    let mut arguments = vec!["worktree", "add", "--quiet"];
+    if registered {
+        arguments.push("--force");
+    }
+    if git(checkout, &["show-ref", "--verify", "--quiet", &branch]).is_some() {
+        arguments.extend(["--", &there, name]);
+    } else if git(checkout, &["rev-parse", "--verify", "--quiet", start]).is_some() {
+        arguments.extend(["--no-track", "-b", name, "--", &there, start]);
+    } else {
+        let (cause, cure) = match start {
+            "HEAD" => ("there is no commit here yet".to_owned(), "git commit the first one"),
+            _ => (format!("there is no branch {start} here"), "git branch --all lists them"),
+        };
+        return Err(fault(cause, cure));
+    }
+    Git::lazily(checkout).well(GitStep::Worktree, &arguments).map(drop)
+}
+
+fn beside(main: &Path, name: &str) -> PathBuf {
+    let mut folder = main.as_os_str().to_owned();
+    folder.push(".worktrees");
+    Path::new(&folder).join(name)
+}
+
+/// git prints the real path; ours may contain a link.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| disk::real_path(path).ok();
+    one == other || (real(one).is_some() && real(one) == real(other))
+}
+
+fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
+    GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
+}

@@ -1,0 +1,345 @@
+//! Starts every child of crew. A caller says what to run, where, with which environment, how much
+//! of its output to keep, and how long to wait. A child runs in a separate session and leaves none
+//! of its processes behind. Of an agent it also passes on the lines, and watches for silence. What
+//! it reports is how the child ended; it never judges that.
+
+use std::ffi::OsStr;
+use std::io::{self, PipeReader, PipeWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::output::{Capture, Feed, LineCutter, Stream, Watch};
+use super::runner::{Running, StopRequest};
+use super::{descendants, groups, identity};
+use crate::clock::Stopwatch;
+use crate::files::disk;
+use crate::store::Home;
+use crate::store::logs::Log;
+use crate::{env, fault, slots};
+use engine::record::ProcessIdentity;
+use readers::clients::variables;
+
+/// Between two looks at a child.
+const LOOK: Duration = Duration::from_millis(20);
+/// From TERM to KILL when a person waits for it.
+const SHORT_GRACE: Duration = Duration::from_millis(1500);
+/// How long processes that a child left behind in another group may keep its output open.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The longest line that is passed on; the rest of a longer one is dropped.
+const LINE_BYTES: usize = 64 << 10;
+
+/// How long processes that an agent left behind may keep its pipes open after its exit.
+const AGENT_LINGER: Duration = Duration::from_millis(500);
+/// How long an agent that has reported its end may stay silent before it is ended.
+pub const CLOSED: Duration = Duration::from_secs(30);
+/// The longest event that is passed on whole, in bytes: it may contain a file that the agent read.
+const EVENT_BYTES: usize = 8 << 20;
+/// The longest line of an agent's standard output that is not an event, and the longest text for a
+/// line that is not UTF-8, in bytes.
+const AGENT_LINE_BYTES: usize = 1 << 20;
+
+/// Asked again and again while something runs: whether it is to end early.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// Receives the lines of a child's output.
+pub type EachLine<'a> = &'a mut dyn FnMut(&str);
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ExitCause {
+    #[error("exit {0}")]
+    Exit(i32),
+    /// A signal that crew did not send.
+    #[error("signal {0}")]
+    Signal(i32),
+    /// crew ended it at its deadline.
+    #[error("it took too long")]
+    TimedOut,
+    /// crew ended it because it printed nothing for too long.
+    #[error("it printed nothing for too long")]
+    Idle,
+    /// crew ended it because it had reported its end and was still there.
+    #[error("it did not exit")]
+    Lingered,
+    /// crew ended it because it was asked to.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// A child that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedProcess {
+    pub cause: ExitCause,
+    pub elapsed_ms: u64,
+    /// Its output, bounded.
+    pub output: Vec<u8>,
+    /// The end of its standard error, where that is apart.
+    pub errors: Vec<u8>,
+    /// Whether part of the output was left out.
+    pub cut: bool,
+}
+
+impl FinishedProcess {
+    /// The output as text; bytes that are not UTF-8 are replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
+    }
+}
+
+/// An agent that has ended.
+#[derive(Debug)]
+pub struct FinishedAgent {
+    pub cause: ExitCause,
+    /// Milliseconds from its start to its end, as far as crew watched.
+    pub ran_ms: u64,
+    /// Milliseconds in which crew itself was stopped or kept waiting: unwatched time counts against
+    /// nobody.
+    pub missed_ms: u64,
+    /// The last 64 KiB of standard error.
+    pub errors: String,
+    /// Whether it closed its standard output and kept running: its last output may be missing.
+    pub closed_early: bool,
+    /// Why the log is incomplete. The agent was not stopped because of it.
+    pub log_error: Option<io::Error>,
+    /// The ids of processes it started that could not be ended.
+    pub left_behind: Vec<i32>,
+}
+
+/// A child that is about to be started. Unless a method says otherwise it has this process's
+/// environment, no input, no deadline, and its output is kept for reading.
+#[must_use]
+pub struct Call<'a> {
+    pub(super) command: Command,
+    pub(super) input: Option<&'a [u8]>,
+    pub(super) within: Option<Duration>,
+    pub(super) notes: Option<PathBuf>,
+    pub(super) capture: Capture,
+    each: Option<EachLine<'a>>,
+}
+
+impl<'a> Call<'a> {
+    /// A program in a folder, without the variables of a client's session or of a git around crew.
+    pub fn of(program: impl AsRef<OsStr>, folder: &Path) -> Self {
+        let mut call = Self::with_all(program, folder);
+        for name in variables::client_variables() {
+            call.command.env_remove(name);
+        }
+        // While none is held, one that this process was started with is passed on as it is.
+        call.envs(slots::own().map(|number| ("CREW_SLOT", number.to_string())))
+    }
+
+    /// A command of the shell.
+    pub fn shell(command: &str, folder: &Path) -> Self {
+        Self::of("sh", folder).args(["-c", command])
+    }
+
+    /// This program, for this home, with every variable of this process.
+    pub fn crew(home: &Home, folder: &Path) -> io::Result<Self> {
+        Ok(Self::with_all(env::program()?, folder).envs([("CREW_HOME", home.root())]))
+    }
+
+    fn with_all(program: impl AsRef<OsStr>, folder: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.current_dir(folder);
+        let capture = Capture::ForReading;
+        Self { command, input: None, within: None, notes: None, capture, each: None }
+    }
+
+    /// Adds arguments.
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets variables of its environment.
+    pub fn envs<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+        mut self,
+        variables: impl IntoIterator<Item = (N, V)>,
+    ) -> Self {
+        self.command.envs(variables);
+        self
+    }
+
+    /// Removes variables of this process from its environment.
+    pub fn without(mut self, names: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        for name in names {
+            self.command.env_remove(name);
+        }
+        self
+    }
+
+    /// Removes every variable of its environment, as the client does for a hook.
+    pub fn without_environment(mut self) -> Self {
+        self.command.env_clear();
+        self
+    }
+
+    /// What is written to its standard input, which is then closed. It does not have to be read.
+    pub fn input(mut self, input: &'a [u8]) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    /// The longest it may run.
+    pub fn within(self, most: impl Into<Option<Duration>>) -> Self {
+        Self { within: most.into(), ..self }
+    }
+
+    /// The folder where the leader of its group is noted, for a crew that comes after this one was
+    /// killed.
+    pub fn noted(self, folder: PathBuf) -> Self {
+        Self { notes: Some(folder), ..self }
+    }
+
+    /// What is kept of its output.
+    pub fn keep(self, capture: Capture) -> Self {
+        Self { capture, ..self }
+    }
+
+    /// Receives every line of its output, also those that are not kept: without the break, cut at
+    /// 64 KiB.
+    pub fn each_line(self, each: EachLine<'a>) -> Self {
+        Self { each: Some(each), ..self }
+    }
+
+    /// Runs it to its end, or until `stop`, which is called repeatedly, ends it.
+    pub fn run(mut self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
+        let mut caller = Caller { each: self.each.take(), stop };
+        let lines = caller.each.is_some().then(|| LineCutter::new(LINE_BYTES));
+        let mut feed = Feed::new(self.capture, &mut caller);
+        feed.out = lines;
+        let watch = Stopwatch::start();
+        let mut running = Running::start(self, feed)?;
+        running.look = LOOK;
+        running.stop_grace = SHORT_GRACE;
+        let cause = running.wait(None);
+        running.finish_group();
+        let elapsed_ms = watch.elapsed_ms();
+        running.drain(LINGER);
+        let ([output, errors], _) = running.feed.end();
+        let (output, cut) = output.take();
+        Ok(FinishedProcess { cause: cause?, elapsed_ms, output, errors: errors.take_tail(), cut })
+    }
+
+    /// Runs an agent to its end. A line of its standard output is cut after 1 MiB, or after 8 MiB
+    /// if it begins with `{` and is UTF-8, of standard error after 64 KiB. `idle` is the longest
+    /// silence on both streams while no tool call is open. All its output is appended to `log`,
+    /// which is bounded (see `world/store/logs`). An error means that it could not be started or,
+    /// very rarely, could not be ended.
+    pub fn watched(
+        self,
+        idle: Option<Duration>,
+        log: &Path,
+        watch: &mut dyn Watch,
+    ) -> io::Result<FinishedAgent> {
+        let mut feed = Feed::new(Capture::Apart, watch);
+        feed.log = Some(Log::open(log));
+        feed.out = Some(LineCutter::with_events(AGENT_LINE_BYTES, EVENT_BYTES));
+        feed.errors = Some(LineCutter::new(LINE_BYTES));
+        let mut running = Running::start(self.keep(Capture::Apart), feed)?;
+        running.linger = fault::wait("CREW_LINGER_MS", CLOSED);
+        let cause = running.wait(idle);
+        let ran = running.time.look();
+        let closed_early = running.closed_early();
+        if matches!(cause, Ok(ExitCause::Exit(_) | ExitCause::Signal(_))) {
+            running.drain(AGENT_LINGER);
+        }
+        let left_behind = if descendants::are_adopted() {
+            descendants::end_all()
+        } else {
+            running.finish_group();
+            Vec::new()
+        };
+        running.empty();
+        let missed = running.time.missed();
+        let ([_, errors], log_error) = running.feed.end();
+        Ok(FinishedAgent {
+            cause: cause?,
+            ran_ms: milliseconds(ran),
+            missed_ms: milliseconds(missed),
+            errors: String::from_utf8_lossy(&errors.take_tail()).into_owned(),
+            closed_early,
+            log_error,
+            left_behind,
+        })
+    }
+
+    /// Starts it in a session that no hangup of this process's terminal reaches, so that it
+    /// outlives this process. Its output is appended to the file `output`, readable by this user
+    /// only. Returns its identity. It is not reaped, so even a child that ended at once has one.
+    pub fn detach(mut self, output: &Path) -> io::Result<ProcessIdentity> {
+        let output = disk::open_to_append(output)?;
+        self.command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        groups::leave_the_terminal(&mut self.command);
+        let child = descendants::detach(&mut self.command)?;
+        let identity = identity::identity(child.id().cast_signed());
+        identity.ok_or_else(|| io::Error::other("it was started and is gone"))
+    }
+
+    /// Starts it in a session apart, on these pipes. Nobody watches it.
+    pub fn spawn(mut self, input: PipeReader, output: PipeWriter) -> io::Result<Child> {
+        self.command.stdin(input).stdout(output).stderr(Stdio::null());
+        groups::leave_the_terminal(&mut self.command);
+        self.command.spawn()
+    }
+
+    /// Shows a text by a pager on this process's terminal, with the options that git gives `less`;
+    /// `false` if there is no such program. It stays in crew's own group, or it could not read
+    /// keys, and a person ends it, not a deadline.
+    pub fn show(mut self, text: &[u8]) -> io::Result<bool> {
+        self.command.env("LESS", env::text("LESS").unwrap_or_else(|| "FRX".to_owned()));
+        let mut child = self.command.stdin(Stdio::piped()).spawn()?;
+        if let Some(mut input) = child.stdin.take() {
+            // One that was left early reads no more.
+            let _ = input.write_all(text);
+        }
+        Ok(!matches!(child.wait()?.code(), Some(126 | 127)))
+    }
+
+    /// What a child gets when crew is killed: a git is asked to end, so that it removes its locks.
+    pub(super) fn death_signal(&self) -> Signal {
+        if self.command.get_program() == "git" { Signal::TERM } else { Signal::KILL }
+    }
+}
+
+/// Watches a child for the caller of [`Call::run`].
+struct Caller<'a, F> {
+    each: Option<EachLine<'a>>,
+    stop: F,
+}
+
+impl<F: Fn() -> bool> Watch for Caller<'_, F> {
+    fn line(&mut self, _: Stream, line: &str) {
+        if let Some(each) = &mut self.each {
+            each(line);
+        }
+    }
+
+    fn stop(&mut self) -> Option<StopRequest> {
+        (self.stop)().then_some(StopRequest::Now)
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The standard output of a short-lived system program; `None` unless it exits with 0.
+#[cfg(not(target_os = "linux"))]
+pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+    let call = Call::of(program, Path::new("/")).args(arguments).keep(Capture::ForParsing);
+    let ended = call.within(Duration::from_secs(2)).run(|| false).ok()?;
+    (ended.cause == ExitCause::Exit(0)).then(|| ended.text())
+}
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod agent_tests;

@@ -1,0 +1,406 @@
+//! Ends what crew's child processes leave behind. On Linux crew adopts every orphan among its
+//! descendants, also those in other sessions, and can therefore end them. Other systems have no
+//! such feature: there only what stays in a child's group is ended with it, and these functions
+//! find nothing.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+#[cfg(target_os = "linux")]
+use rustix::process::getpid;
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use super::{identity, signals};
+use crate::clock::{self, Deadline};
+use engine::record::{LoopId, ProcessIdentity};
+
+/// From TERM to KILL.
+const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+/// From the first KILL until crew gives up.
+const KILLED: std::time::Duration = std::time::Duration::from_secs(2);
+/// Between two looks at the signalled processes.
+const STEP: std::time::Duration = std::time::Duration::from_millis(10);
+
+static ADOPTED: AtomicBool = AtomicBool::new(false);
+/// The children that somebody in this process waits for.
+static AWAITED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+/// The children that were started to outlive this process, as far as they are not reaped.
+static DETACHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+/// Held by a thread beside the main one while it starts children, and by the end of all.
+static BESIDE: Mutex<()> = Mutex::new(());
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// From now on an orphan among the descendants becomes a child of this process. It is for a process
+/// that starts its children one after the other, so that what is left between two of them belongs
+/// to neither. An error where the system lacks this; then only groups are ended.
+pub fn adopt() -> io::Result<()> {
+    be_subreaper(true)?;
+    ADOPTED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Whether this process adopts orphans.
+pub fn are_adopted() -> bool {
+    ADOPTED.load(Ordering::Relaxed)
+}
+
+/// A child that somebody in this process waits for, as long as this value lives.
+#[derive(Debug)]
+pub struct Awaited(i32);
+
+impl Awaited {
+    /// Starts a child that nobody else reaps.
+    pub fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
+        // While it is locked nobody reaps: the child may have ended before it is noted.
+        let mut awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
+        let child = command.spawn()?;
+        let pid = child.id().cast_signed();
+        awaited.push(pid);
+        Ok((child, Self(pid)))
+    }
+}
+
+/// Starts a child that outlives this process: neither it nor anything below it is taken for what
+/// another child left.
+pub fn detach(command: &mut Command) -> io::Result<Child> {
+    // While it is locked nobody decides what was left: the child is noted before.
+    let mut detached = DETACHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let child = command.spawn()?;
+    detached.push(child.id().cast_signed());
+    Ok(child)
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        AWAITED.lock().unwrap_or_else(PoisonError::into_inner).retain(|pid| *pid != self.0);
+    }
+}
+
+/// Does something that starts children, in a thread beside the main one. They are not taken for
+/// what an agent left: [`end_all`] waits, and `work` ends early once [`are_ending`] says so.
+pub fn beside<T>(work: impl FnOnce() -> T) -> T {
+    let _beside = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    work()
+}
+
+/// Whether the main thread is about to end all descendants.
+pub fn are_ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
+
+/// Reaps orphans that have ended. A child that is waited for is left to whoever does.
+pub fn reap_orphans() {
+    if are_adopted() && has_ended_child() {
+        let me = identity::my_id();
+        let awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
+        for (pid, row) in identity::table() {
+            if row.has_ended && row.parent == me && !awaited.contains(&pid) {
+                reap_child(pid);
+            }
+        }
+    }
+}
+
+/// Ends every descendant of this process, except those that were detached: TERM, half a second,
+/// KILL. Nothing that this thread started and still waits for may be running. Returns the ids of
+/// processes that did not end, which only a broken disk or device causes.
+pub fn end_all() -> Vec<i32> {
+    if !are_adopted() {
+        return Vec::new();
+    }
+    ENDING.store(true, Ordering::Relaxed);
+    let alone = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    ENDING.store(false, Ordering::Relaxed);
+    let left = if has_children() {
+        end(left_by_children, || detached().is_empty() && has_children())
+    } else {
+        Vec::new()
+    };
+    drop(alone);
+    left
+}
+
+/// Starts children one after the other in `work`, and then ends all that they left running. What is
+/// started later is adopted only if it would have been before.
+pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
+    let were_adopted = are_adopted();
+    let _ = adopt();
+    let result = work();
+    end_all();
+    if !were_adopted && be_subreaper(false).is_ok() {
+        ADOPTED.store(false, Ordering::Relaxed);
+    }
+    result
+}
+
+/// Ends every process of this user that was started in this loop, found by the variable that crew
+/// sets for each of its children. It catches what outlived a killed crew in a separate session, and
+/// so in no group that crew knows. This process and its ancestors are spared.
+pub fn end_marked(id: &LoopId) -> Vec<i32> {
+    end_with(&format!("CREW_LOOP={id}"))
+}
+
+/// Ends every process of this user that has this variable, as "NAME=value". It finds what left its
+/// group, also where this process has other children that must live.
+pub fn end_with(mark: &str) -> Vec<i32> {
+    let marked = |table: &Table| {
+        let above = above(table, identity::my_id());
+        let found = table.iter().filter(|(pid, row)| {
+            !row.has_ended && !above.contains(pid) && identity::has_variable(*pid, mark)
+        });
+        found.cloned().collect()
+    };
+    end(marked, || false)
+}
+
+/// Processes that a killed crew may have started but that do not carry its variable: orphans and
+/// session leaders without a terminal that work in `checkout` and started after `owner`. Somebody
+/// else may have started them, so they are only reported, by id and command.
+pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
+    let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
+    let table = identity::table();
+    let above = above(&table, identity::my_id());
+    let mut found: Vec<String> = Vec::new();
+    for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
+        let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
+        let is_later = row.started.parse().is_ok_and(|started: u64| started >= since);
+        if is_loose && is_later && !row.has_ended && identity::works_in(*pid, checkout) {
+            found.push(format!("{pid} ({})", identity::command(*pid)));
+        }
+    }
+    found
+}
+
+type Table = Vec<(i32, readers::parse::process_table::ProcessRow)>;
+
+/// Looks again after every step: a signalled process may just have started another. `is_unseen`
+/// says that one exists although none was found, because its parent ended between two rows of the
+/// table.
+fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
+    let grace = Deadline::after(GRACE);
+    let last = Deadline::after(GRACE + KILLED);
+    let mut asked: Vec<(i32, String)> = Vec::new();
+    loop {
+        let table = identity::table();
+        let me = identity::my_id();
+        let (ended, left): (Table, Table) =
+            find(&table).into_iter().partition(|(_, row)| row.has_ended);
+        for (pid, _) in ended.iter().filter(|(_, row)| row.parent == me) {
+            reap_child(*pid);
+        }
+        if last.passed() || (left.is_empty() && !is_unseen()) {
+            return left.into_iter().map(|(pid, _)| pid).collect();
+        }
+        for (pid, row) in left {
+            let this = (pid, row.started);
+            if grace.passed() {
+                signals::signal(pid, &this.1, Signal::KILL);
+            } else if !asked.contains(&this) {
+                signals::signal(pid, &this.1, Signal::TERM);
+                asked.push(this);
+            }
+        }
+        clock::sleep(STEP);
+    }
+}
+
+/// The rows of all descendants of this process, without those that were detached.
+fn left_by_children(table: &Table) -> Table {
+    below(table, identity::my_id(), &detached())
+}
+
+fn detached() -> Vec<i32> {
+    DETACHED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The rows of all descendants of `ancestor`, without `spared` and what is below them.
+fn below(table: &Table, ancestor: i32, spared: &[i32]) -> Table {
+    let mut found: Table = Vec::new();
+    let mut parents = vec![ancestor];
+    while let Some(parent) = parents.pop() {
+        let is_child = |pid: i32, above: i32| above == parent && !spared.contains(&pid);
+        for (pid, row) in table.iter().filter(|(pid, row)| is_child(*pid, row.parent)) {
+            parents.push(*pid);
+            found.push((*pid, row.clone()));
+        }
+    }
+    found
+}
+
+/// `pid` and its ancestors.
+fn above(table: &Table, pid: i32) -> Vec<i32> {
+    let mut line = vec![pid];
+    while let Some((_, row)) = table.iter().find(|(other, _)| Some(other) == line.last()) {
+        if line.contains(&row.parent) {
+            break;
+        }
+        line.push(row.parent);
+    }
+    line
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::process::fixture::alone;
+    use crate::process::{Call, ExitCause};
+    use readers::parse::process_table::ProcessRow;
+
+    #[test]
+    fn a_family_is_found_by_its_parents() {
+        let row = |pid: i32, parent| {
+            let started = pid.to_string();
+            (pid, ProcessRow { parent, session: 0, has_ended: false, has_terminal: false, started })
+        };
+        let table = vec![row(1, 0), row(5, 1), row(6, 5), row(7, 6), row(8, 1), row(9, 5)];
+        let mut found: Vec<i32> = below(&table, 5, &[]).into_iter().map(|(pid, _)| pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [6, 7, 9]);
+        assert_eq!(below(&table, 5, &[6]).len(), 1);
+        assert_eq!(above(&table, 7), [7, 6, 5, 1, 0]);
+    }
+
+    fn shell(script: &str, stop: impl Fn() -> bool) -> ExitCause {
+        let call = Call::shell(script, Path::new("/")).within(Duration::from_secs(10));
+        call.run(stop).expect("sh").cause
+    }
+
+    #[test]
+    fn a_child_of_another_thread_is_neither_reaped_nor_killed_here() {
+        alone(|| {
+            let is_over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let beside = scope.spawn(|| {
+                    let causes: Vec<_> =
+                        (0..30).map(|_| beside(|| shell("exit 7", || false))).collect();
+                    is_over.store(true, Ordering::Relaxed);
+                    causes
+                });
+                while !is_over.load(Ordering::Relaxed) {
+                    reap_orphans();
+                    assert_eq!(end_all(), [0; 0]);
+                }
+                assert_eq!(beside.join().unwrap(), [ExitCause::Exit(7); 30]);
+            });
+        });
+    }
+
+    #[test]
+    fn the_end_of_all_ends_what_another_thread_waits_for_in_order() {
+        alone(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let begun = folder.path().join("begun");
+            let script = format!(
+                "trap 'echo asked; exit 3' TERM; : > {}; while :; do sleep 0.01; done",
+                begun.display()
+            );
+            std::thread::scope(|scope| {
+                let beside = scope.spawn(|| beside(|| shell(&script, are_ending)));
+                while !begun.exists() {
+                    clock::sleep(STEP);
+                }
+                assert_eq!(end_all(), [0; 0]);
+                assert_eq!(beside.join().unwrap(), ExitCause::Stopped);
+                assert!(!are_ending() && !has_children());
+            });
+        });
+    }
+
+    #[test]
+    fn a_detached_child_and_its_own_are_spared_while_others_are_ended() {
+        alone(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let script = "sh -c 'echo > ready; while :; do sleep 0.01; done'; exit 1";
+            let call = Call::shell(script, folder.path());
+            let process = call.detach(&folder.path().join("log")).unwrap();
+            let is_ready = || folder.path().join("ready").exists().then_some(());
+            assert!(Deadline::after(Duration::from_secs(10)).poll(STEP, is_ready).is_some());
+            let left = leaving_none(|| shell("setsid sh -c 'sleep 50' & sleep 0.1", || false));
+            assert_eq!(left, ExitCause::Exit(0));
+            assert!(identity::is_alive(&process));
+            let table = identity::table();
+            assert_eq!(left_by_children(&table).len(), 0);
+            assert!(!below(&table, process.pid, &[]).is_empty());
+            signals::signal_group(process.pid, Signal::KILL);
+            let is_gone = || (!identity::is_alive(&process)).then_some(());
+            assert!(Deadline::after(Duration::from_secs(10)).poll(STEP, is_gone).is_some());
+            reap_child(process.pid);
+            assert_eq!(detached(), [0; 0]);
+        });
+    }
+
+    #[test]
+    fn what_is_in_no_group_is_found_by_its_loop() {
+        alone(|| {
+            let id = "k3v9aaaa".parse().unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let script = "setsid sh -c 'touch one; sleep 50' &
+                setsid sh -c 'trap \"\" TERM; touch two; sleep 50' &
+                while ! [ -e one -a -e two ]; do sleep 0.01; done";
+            let call = Call::shell(script, folder.path()).envs([("CREW_LOOP", "k3v9aaaa")]);
+            let ended = call.within(Duration::from_secs(10)).run(|| false).unwrap();
+            assert_eq!(ended.cause, ExitCause::Exit(0));
+            assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
+            let living = || {
+                let all = left_by_children(&identity::table());
+                all.into_iter().filter(|(_, row)| !row.has_ended).count()
+            };
+            assert!(living() >= 2);
+            assert_eq!(end_marked(&id), [0; 0]);
+            assert_eq!(living(), 0);
+            // They were orphans of this process, which had to reap them.
+            assert_eq!((end_all(), has_children()), (Vec::new(), false));
+        });
+    }
+}
+
+// Groups and orphans that have ended are reaped here.
+
+/// Reaps what has ended in a group whose leader is already reaped.
+pub fn reap_group(leader: i32) {
+    let Some(leader) = Pid::from_raw(leader) else { return };
+    while let Ok(Some(_)) = rustix::process::waitpgid(leader, WaitOptions::NOHANG) {}
+}
+
+/// Whether a process of the group is left.
+pub fn group_lives(leader: i32) -> bool {
+    Pid::from_raw(leader)
+        .is_some_and(|leader| rustix::process::test_kill_process_group(leader).is_ok())
+}
+
+/// Whether this process becomes the parent of every orphan among its descendants. Only Linux
+/// supports this.
+pub fn be_subreaper(is_one: bool) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return Ok(rustix::process::set_child_subreaper(is_one.then(getpid))?);
+    #[cfg(not(target_os = "linux"))]
+    Err(io::Error::new(io::ErrorKind::Unsupported, is_one.to_string()))
+}
+
+/// Whether this process has any child, including ones that ended.
+pub fn has_children() -> bool {
+    !matches!(look_at_children(), Err(rustix::io::Errno::CHILD))
+}
+
+/// Whether a child of this process has ended and has not been reaped.
+pub fn has_ended_child() -> bool {
+    matches!(look_at_children(), Ok(Some(_)))
+}
+
+fn look_at_children() -> rustix::io::Result<Option<rustix::process::WaitIdStatus>> {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
+}
+
+/// Reaps a child that has ended.
+pub fn reap_child(pid: i32) {
+    if let Ok(Some(_)) = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG) {
+        // The id is free for another process.
+        DETACHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != pid);
+    }
+}

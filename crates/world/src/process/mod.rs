@@ -1,0 +1,19 @@
+//! Starts a child in a separate session, waits with a deadline, keeps a bounded part of its output,
+//! and leaves none of its processes behind. It reports how the child ended and never judges that.
+#![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
+
+mod call;
+pub mod descendants;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
+pub mod groups;
+pub mod identity;
+mod output;
+mod runner;
+pub mod signals;
+
+#[cfg(not(target_os = "linux"))]
+pub use self::call::output_of;
+pub use self::call::{CLOSED, Call, ExitCause, FinishedAgent, FinishedProcess, Stop};
+pub use self::output::{Capture, ERRORS_MARK, LineCutter, LinePiece, Stream, Watch, text_of};
+pub use self::runner::StopRequest;

@@ -1,0 +1,445 @@
+//! The streams of a child: the pipes that one thread serves, the lines cut from them for whoever
+//! watches, and the part of an output that is kept in memory. All of it has fixed bounds, however
+//! much a child prints.
+
+use std::borrow::Cow;
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use memchr::memchr;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::StopRequest;
+use crate::clock;
+use crate::store::logs::Log;
+use engine::text::start_bytes;
+
+/// Which of a child's streams are read, and which part of them is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capture {
+    /// For a person or an agent: both streams in order, the beginning and a longer end.
+    ForReading,
+    /// The streams apart: standard output from its beginning, of standard error the end.
+    ForParsing,
+    /// The streams apart: of standard error the end alone.
+    Apart,
+}
+
+/// The kept part of an output.
+#[derive(Debug)]
+pub struct BoundedOutput {
+    /// The most that is kept of the beginning and of the end, in bytes.
+    bounds: (usize, usize),
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    /// In bytes.
+    left_out: usize,
+}
+
+impl BoundedOutput {
+    fn new(bounds: (usize, usize)) -> Self {
+        Self { bounds, head: Vec::new(), tail: Vec::new(), left_out: 0 }
+    }
+
+    /// Adds what was read.
+    fn add(&mut self, bytes: &[u8]) {
+        let room = self.bounds.0.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..room]);
+        self.tail.extend_from_slice(&bytes[room..]);
+        // Cuts rarely, not at every read: a cut moves the whole tail.
+        if self.tail.len() > 2 * self.bounds.1 + (64 << 10) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        let surplus = self.tail.len().saturating_sub(self.bounds.1);
+        self.tail.drain(..surplus);
+        self.left_out += surplus;
+    }
+
+    /// The kept output, with a line in place of what was left out, and whether there is such a
+    /// line.
+    pub fn take(mut self) -> (Vec<u8>, bool) {
+        self.cut();
+        let mut all = self.head;
+        if self.left_out > 0 {
+            all.extend_from_slice(format!("\n… {} bytes left out …\n", self.left_out).as_bytes());
+        }
+        all.append(&mut self.tail);
+        (all, self.left_out > 0)
+    }
+
+    /// Only the end.
+    pub fn take_tail(mut self) -> Vec<u8> {
+        self.cut();
+        self.tail
+    }
+}
+
+// Cuts a stream into lines as it arrives. A line that is too long is passed on when its buffer is
+// full, and the rest of it separately, so that no line needs more memory than the given limit.
+
+/// The buffer capacity that is kept for the next line.
+const ROOM: usize = 64 << 10;
+
+/// A piece of a stream, as it arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinePiece<'a> {
+    /// A line with its break; without one at the end of the stream, or where it was cut.
+    Line(&'a [u8]),
+    /// The rest of a line that was cut.
+    Rest(&'a [u8]),
+}
+
+/// Cuts a stream into lines.
+#[derive(Debug)]
+pub struct LineCutter {
+    /// The longest line, in bytes.
+    most: usize,
+    /// The longest line that begins as an event does, in bytes.
+    most_of_event: usize,
+    begun: Vec<u8>,
+    is_cut: bool,
+}
+
+impl LineCutter {
+    /// Cuts lines after `most` bytes.
+    pub fn new(most: usize) -> Self {
+        Self::with_events(most, most)
+    }
+
+    /// Cuts lines after `most` bytes, and a line that begins with `{` after `most_of_event`: no
+    /// other line can be a JSON event, so none is worth that much memory.
+    pub fn with_events(most: usize, most_of_event: usize) -> Self {
+        Self { most, most_of_event, begun: Vec::new(), is_cut: false }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(LinePiece<'_>)) {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let length = memchr(b'\n', left).map_or(left.len(), |at| at + 1);
+            let (piece, rest) = left.split_at(length);
+            left = rest;
+            self.take(piece, &mut each);
+        }
+    }
+
+    /// Ends the stream. Returns what has no line break.
+    pub fn end(self) -> Option<Vec<u8>> {
+        Some(self.begun).filter(|begun| !begun.is_empty())
+    }
+
+    /// `piece` has at most one line break, as its last byte.
+    fn take(&mut self, piece: &[u8], each: &mut impl FnMut(LinePiece<'_>)) {
+        let is_end = piece.ends_with(b"\n");
+        if self.is_cut {
+            each(LinePiece::Rest(piece));
+            self.is_cut = !is_end;
+        } else if is_end && self.begun.is_empty() {
+            each(LinePiece::Line(piece));
+        } else {
+            let is_event = self.begun.first().or(piece.first()) == Some(&b'{');
+            let most = if is_event { self.most_of_event } else { self.most };
+            let (fits, rest) = piece.split_at(piece.len().min(most - self.begun.len()));
+            self.begun.extend_from_slice(fits);
+            if is_end || self.begun.len() == most {
+                each(LinePiece::Line(&self.begun));
+                self.begun.clear();
+                self.begun.shrink_to(ROOM);
+                self.is_cut = !fits.ends_with(b"\n");
+            }
+            if !rest.is_empty() {
+                self.take(rest, each);
+            }
+        }
+    }
+}
+
+/// A line as text, without its break; bytes that are not UTF-8 are replaced. The text has at most
+/// `most` bytes, although a replacement takes three bytes.
+pub fn text_of(line: &[u8], most: usize) -> Cow<'_, str> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if let Ok(text) = std::str::from_utf8(line) {
+        return Cow::Borrowed(text);
+    }
+    let text = String::from_utf8_lossy(&line[..line.len().min(most)]);
+    Cow::Owned(start_bytes(&text, most).to_owned())
+}
+
+/// Observes a child. The time it takes does not count against the child, which waits.
+pub trait Watch {
+    /// A line without its line break, cut where it is too long.
+    fn line(&mut self, stream: Stream, line: &str);
+
+    /// Whether a tool call of the agent is open: then silence means work.
+    fn tool_is_open(&self) -> bool {
+        false
+    }
+
+    /// Whether the agent has reported its end and has not announced background work it returns for.
+    fn is_closed(&self) -> bool {
+        false
+    }
+
+    /// Whether the child must end. Called at least every 50 ms, also while the child is ending.
+    fn stop(&mut self) -> Option<StopRequest>;
+}
+
+/// What a line of standard error begins with in the log: no line of text begins so, and on a page
+/// the first character is left out.
+pub const ERRORS_MARK: &str = "\u{1e}stderr: ";
+
+/// The receivers of a child's output: whole lines go to the log and to the watch, and a part of
+/// each stream is kept.
+pub struct Feed<'a> {
+    pub log: Option<Log>,
+    /// `None` where nobody takes lines.
+    pub out: Option<LineCutter>,
+    pub errors: Option<LineCutter>,
+    /// Of standard output and of standard error.
+    kept: [BoundedOutput; 2],
+    pub watch: &'a mut dyn Watch,
+}
+
+impl<'a> Feed<'a> {
+    /// Keeps that part of the output, and passes on no lines.
+    pub fn new(capture: Capture, watch: &'a mut dyn Watch) -> Self {
+        let bounds = match capture {
+            Capture::ForReading => (16 << 10, 48 << 10),
+            Capture::ForParsing => (32 << 20, 0),
+            Capture::Apart => (0, 0),
+        };
+        let kept = [bounds, (0, 64 << 10)].map(BoundedOutput::new);
+        Self { log: None, out: None, errors: None, kept, watch }
+    }
+
+    /// Takes what was read from a stream.
+    pub fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        self.pass_on(stream, bytes);
+        self.kept[usize::from(stream == Stream::Errors)].add(bytes);
+    }
+
+    fn pass_on(&mut self, stream: Stream, bytes: &[u8]) {
+        let lines = if stream == Stream::Out { &mut self.out } else { &mut self.errors };
+        let Some(lines) = lines else { return };
+        let most = lines.most;
+        lines.feed(bytes, |piece| {
+            let (LinePiece::Line(bytes) | LinePiece::Rest(bytes)) = piece;
+            let is_line = matches!(piece, LinePiece::Line(_));
+            if let Some(log) = &mut self.log {
+                if stream == Stream::Errors && is_line {
+                    log.add(ERRORS_MARK.as_bytes());
+                }
+                log.add(bytes);
+            }
+            if is_line {
+                self.watch.line(stream, &text_of(bytes, most));
+            }
+        });
+    }
+
+    /// Lets a follower of the log see what was taken.
+    pub fn flush(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+    }
+
+    /// Passes on what had no line break. Returns what was kept, and why the log is incomplete.
+    pub fn end(mut self) -> ([BoundedOutput; 2], Option<io::Error>) {
+        for stream in [Stream::Out, Stream::Errors] {
+            let lines = if stream == Stream::Out { &self.out } else { &self.errors };
+            if lines.as_ref().is_some_and(|lines| !lines.begun.is_empty()) {
+                self.pass_on(stream, b"\n");
+            }
+        }
+        (self.kept, self.log.and_then(Log::close))
+    }
+}
+
+// The pipes between crew and a child, served by one thread. A child that reads late, prints
+// without end or leaves a pipe open does not block crew, and at most one page of its output is in
+// memory.
+
+/// The most bytes read or written at once.
+const CHUNK: usize = 64 << 10;
+
+/// One of a child's output streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Out,
+    Errors,
+}
+
+/// crew's ends of the pipes.
+#[derive(Debug)]
+pub struct Pipes<'a> {
+    input: Option<PipeWriter>,
+    unsent: &'a [u8],
+    out: Option<PipeReader>,
+    errors: Option<PipeReader>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Pipes<'a> {
+    /// `unsent` is written to `input`, which is then closed. No end blocks.
+    pub fn new(
+        input: Option<PipeWriter>,
+        unsent: &'a [u8],
+        out: PipeReader,
+        errors: Option<PipeReader>,
+    ) -> io::Result<Self> {
+        let input = input.filter(|_| !unsent.is_empty());
+        let ends = [input.as_ref().map(AsFd::as_fd), errors.as_ref().map(AsFd::as_fd)];
+        for end in ends.into_iter().flatten().chain([out.as_fd()]) {
+            rustix::io::ioctl_fionbio(end, true)?;
+        }
+        Ok(Self { input, unsent, out: Some(out), errors, buffer: vec![0; CHUNK] })
+    }
+
+    /// Whether the child, or a process it left behind, can still write to its standard output.
+    pub fn is_out_open(&self) -> bool {
+        self.out.is_some()
+    }
+
+    /// Whether both streams are closed.
+    pub fn are_closed(&self) -> bool {
+        self.out.is_none() && self.errors.is_none()
+    }
+
+    /// Waits at most `wait` until something can be read or written, and does it once for each pipe.
+    /// Returns whether anything was read.
+    pub fn pump(&mut self, wait: Duration, mut each: impl FnMut(Stream, &[u8])) -> bool {
+        if !self.wait(wait) {
+            return false;
+        }
+        self.send();
+        let out = read(&mut self.out, &mut self.buffer, |bytes| each(Stream::Out, bytes));
+        read(&mut self.errors, &mut self.buffer, |bytes| each(Stream::Errors, bytes)) || out
+    }
+
+    /// Whether a pipe is ready.
+    fn wait(&self, wait: Duration) -> bool {
+        let reading = [&self.out, &self.errors].into_iter().flatten().map(PipeReader::as_fd);
+        let mut waiting: Vec<PollFd<'_>> =
+            reading.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).collect();
+        let writing: Option<BorrowedFd<'_>> = self.input.as_ref().map(PipeWriter::as_fd);
+        waiting.extend(writing.map(|end| PollFd::from_borrowed_fd(end, PollFlags::OUT)));
+        if waiting.is_empty() {
+            clock::sleep(wait);
+            return false;
+        }
+        // A signal's interruption counts as "nothing ready": the caller checks its conditions and
+        // calls again.
+        Timespec::try_from(wait).is_ok_and(|wait| poll(&mut waiting, Some(&wait)).unwrap_or(0) > 0)
+    }
+
+    /// A child that closes its input or is gone has read what it wanted.
+    fn send(&mut self) {
+        let Some(input) = &mut self.input else { return };
+        match input.write(&self.unsent[..self.unsent.len().min(CHUNK)]) {
+            Ok(count) => self.unsent = &self.unsent[count..],
+            Err(error) if is_not_yet(&error) => {}
+            Err(_) => self.unsent = &[],
+        }
+        if self.unsent.is_empty() {
+            self.input = None;
+        }
+    }
+}
+
+fn read(pipe: &mut Option<PipeReader>, buffer: &mut [u8], each: impl FnOnce(&[u8])) -> bool {
+    let Some(reader) = pipe else { return false };
+    match reader.read(buffer) {
+        Ok(count @ 1..) => {
+            each(&buffer[..count]);
+            return true;
+        }
+        Err(error) if is_not_yet(&error) => {}
+        _ => *pipe = None,
+    }
+    false
+}
+
+fn is_not_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn a_long_output_keeps_its_beginning_and_its_end() {
+        let mut kept = BoundedOutput::new((16 << 10, 48 << 10));
+        kept.add(b"first\n");
+        for _ in 0..40_000 {
+            kept.add(b"0123456789");
+        }
+        kept.add(b"\nlast");
+        let (all, is_cut) = kept.take();
+        let bound = 64 << 10;
+        assert!(all.starts_with(b"first\n") && all.ends_with(b"\nlast"));
+        assert!(all.len() < bound + 64);
+        let left_out = format!("\n… {} bytes left out …\n", 400_011 - bound);
+        assert!(is_cut && String::from_utf8(all).unwrap().contains(&left_out));
+    }
+}
+
+#[cfg(test)]
+mod lines_tests {
+    use super::*;
+
+    /// The pieces cut from a stream that arrives like this; the rest of a cut line is in brackets.
+    fn cut(most: usize, pieces: &[&str]) -> Vec<String> {
+        cut_by(LineCutter::new(most), pieces)
+    }
+
+    fn cut_by(mut lines: LineCutter, pieces: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut each = |piece: LinePiece<'_>| {
+            found.push(match piece {
+                LinePiece::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                LinePiece::Rest(rest) => format!("[{}]", String::from_utf8_lossy(rest)),
+            });
+        };
+        for piece in pieces {
+            lines.feed(piece.as_bytes(), &mut each);
+        }
+        if let Some(rest) = lines.end() {
+            each(LinePiece::Line(&rest));
+        }
+        found
+    }
+
+    #[test]
+    fn lines_come_whole_however_the_stream_is_cut() {
+        assert_eq!(cut(99, &["a\nbc", "d\n", "\ne"]), ["a\n", "bcd\n", "\n", "e"]);
+        assert_eq!(cut(99, &["", "\n"]), ["\n"]);
+    }
+
+    #[test]
+    fn a_line_too_long_is_cut_and_the_next_one_is_whole() {
+        assert_eq!(cut(4, &["ab", "cdef", "gh\nij\n"]), ["abcd", "[ef]", "[gh\n]", "ij\n"]);
+        // A line that arrives in one piece needs no buffer.
+        assert_eq!(cut(4, &["abcdef\nx"]), ["abcdef\n", "x"]);
+        assert_eq!(cut(4, &["ab", "cd", "\nx\n"]), ["abcd", "[\n]", "x\n"]);
+    }
+
+    #[test]
+    fn only_a_line_that_can_be_an_event_gets_the_room_of_one() {
+        let cut = |pieces: &[&str]| cut_by(LineCutter::with_events(2, 4), pieces);
+        assert_eq!(cut(&["{", "abcd\n"]), ["{abc", "[d\n]"]);
+        assert_eq!(cut(&["a", "{cd\n{e"]), ["a{", "[cd\n]", "{e"]);
+    }
+
+    #[test]
+    fn a_line_of_no_text_is_replaced_within_its_bound() {
+        assert_eq!(text_of(b"plain\r\n", 99), "plain");
+        assert_eq!(text_of(b"a\xff\xfeb\n", 99), "a\u{fffd}\u{fffd}b");
+        assert!(text_of(&[0xff; 100], 100).len() <= 100);
+    }
+}

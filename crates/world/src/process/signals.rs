@@ -1,0 +1,182 @@
+//! Signals: which ones ask this process to end, how often they arrived, and how crew sends its own.
+//! It does not decide how to end.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+    SIGXCPU, SIGXFSZ,
+};
+use signal_hook::low_level::signal_name;
+
+use super::identity::row;
+use crate::clock;
+use engine::record::ProcessIdentity;
+
+/// A flag that is set when the client or the user asks this process to end.
+pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT].into_iter().filter(|it| !is_ignored(*it)) {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+/// The signals that would otherwise end a run silently.
+const ASKING: [i32; 11] = [
+    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU,
+];
+
+/// Two signals closer together than this count as one request: a terminal that closes hangs up
+/// twice.
+const ONE_REQUEST_MS: u64 = 100;
+
+/// The request at which this process exits at once. Children die with this process.
+const LAST_REQUEST: u32 = 3;
+
+/// Whether a signal was ignored when this process started.
+fn is_ignored(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    #[expect(unsafe_code, reason = "the only way to ask")]
+    // SAFETY: without a new action nothing changes; all zeros are a valid old action.
+    unsafe {
+        let asked = libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        asked == 0 && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// How often this process was asked to end, and by which signal first.
+#[derive(Debug, Clone, Default)]
+pub struct Signals(Arc<Asked>);
+
+impl Signals {
+    /// From now on these signals are only counted, except that the third exits: a process that is
+    /// blocked on a terminal or a pipe would not notice them. A signal that was ignored, as with
+    /// `nohup`, stays ignored. A file past the size limit becomes an error of the write, as on a
+    /// full disk.
+    pub fn listen() -> io::Result<Self> {
+        let signals = Self::default();
+        // Not ignored: children would inherit that.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        for signal in ASKING.into_iter().filter(|signal| !is_ignored(*signal)) {
+            let asked = Arc::clone(&signals.0);
+            #[expect(unsafe_code, reason = "the door to a handler that counts")]
+            // SAFETY: the handler reads a clock, changes numbers and may end the process by
+            // `_exit`; it neither allocates nor locks.
+            unsafe {
+                signal_hook::low_level::register(signal, move || {
+                    if asked.note(signal) >= LAST_REQUEST {
+                        signal_hook::low_level::exit(asked.exit_code().into());
+                    }
+                })?;
+            }
+        }
+        Ok(signals)
+    }
+
+    /// How often it was asked: the first request ends it in order, the second at once.
+    pub fn times(&self) -> u32 {
+        self.0.times.load(Ordering::Relaxed)
+    }
+
+    /// The exit code for the first signal, as shells use it: 130 for INT, 143 for TERM.
+    pub fn exit_code(&self) -> Option<u8> {
+        (self.times() > 0).then(|| self.0.exit_code())
+    }
+
+    /// Whether the first was that of a terminal that was closed.
+    pub fn is_hangup(&self) -> bool {
+        self.0.first.load(Ordering::Relaxed) == SIGHUP
+    }
+
+    /// The reason that the record gives for the first signal; `None` before one has come.
+    pub fn why(&self) -> Option<String> {
+        Some(match self.0.first.load(Ordering::Relaxed) {
+            0 => return None,
+            SIGINT => "interrupted at the keyboard".to_owned(),
+            other => format!("asked to end by {}", signal_name(other).unwrap_or("a signal")),
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    first: AtomicI32,
+    times: AtomicU32,
+    last_ms: AtomicU64,
+}
+
+impl Asked {
+    /// Counts a request and returns its ordinal (1, 2, 3); 0 for a duplicate.
+    fn note(&self, signal: i32) -> u32 {
+        let now = clock::awake_ms();
+        let last = self.last_ms.swap(now, Ordering::Relaxed);
+        let is_first =
+            self.first.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_first || now.saturating_sub(last) >= ONE_REQUEST_MS {
+            return self.times.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        0
+    }
+
+    fn exit_code(&self) -> u8 {
+        128 + u8::try_from(self.first.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+}
+
+/// Signals a whole group by its leader's id. A group that is gone is not an error.
+pub fn signal_group(leader: i32, signal: Signal) {
+    // 0 would signal this process's own group, and 1 every process.
+    if let Some(leader) = Pid::from_raw(leader).filter(|leader| leader.as_raw_nonzero().get() > 1) {
+        let _ = kill_process_group(leader, signal);
+        // A stopped process does not handle TERM until it continues.
+        if signal == Signal::TERM {
+            let _ = kill_process_group(leader, Signal::CONT);
+        }
+    }
+}
+
+/// Signals this process, not a later one with the same id.
+pub fn signal(pid: i32, started: &str, signal: Signal) {
+    let is_it = row(pid).is_some_and(|row| row.started == started);
+    let Some(process) = Pid::from_raw(pid).filter(|_| is_it && pid > 1) else { return };
+    let _ = kill_process(process, signal);
+    if signal == Signal::TERM {
+        let _ = kill_process(process, Signal::CONT);
+    }
+}
+
+/// Asks a process to end in order.
+pub fn ask_to_end(process: &ProcessIdentity) {
+    signal(process.pid, &process.started, Signal::TERM);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_request_counts_and_an_echo_of_the_first_does_not() {
+        let signals = Signals::default();
+        assert_eq!((signals.times(), signals.exit_code()), (0, None));
+        signals.0.note(SIGHUP);
+        signals.0.note(SIGHUP);
+        assert_eq!((signals.times(), signals.exit_code()), (1, Some(129)));
+        let earlier = clock::awake_ms().saturating_sub(ONE_REQUEST_MS);
+        signals.0.last_ms.store(earlier, Ordering::Relaxed);
+        signals.0.note(SIGINT);
+        assert_eq!((signals.times(), signals.exit_code()), (2, Some(129)));
+    }
+
+    #[test]
+    fn an_interrupt_is_heard_and_ends_nothing() {
+        crate::process::fixture::alone(|| {
+            let signals = Signals::listen().unwrap();
+            signal_hook::low_level::raise(SIGINT).unwrap();
+            assert_eq!((signals.times(), signals.exit_code()), (1, Some(130)));
+        });
+    }
+}

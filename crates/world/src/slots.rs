@@ -1,0 +1,200 @@
+//! The slots of this machine, in which loops of fleets run one iteration each, and the queue of
+//! those that wait. There is no daemon: a slot is an exclusive lock on `$CREW_HOME/slots/<number>`,
+//! and a ticket in `$CREW_HOME/slots/queue` is a file that its owner keeps locked. The kernel
+//! releases both at any death. So `$CREW_HOME` must be local to the machine: a network file system
+//! may give one lock twice. It never waits; how often to ask is the caller's business.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::clock;
+use super::files::disk::{self, Lock};
+use super::store::home::Home;
+use engine::fleet::SlotCount;
+#[cfg(test)]
+use engine::fleet::slots::SLOTS_MAX;
+use engine::fleet::slots::{SlotTicket, default_slots};
+
+/// The most names of the queue that are read. Whoever stands beyond them is passed, not forgotten.
+const QUEUE_MAX: usize = 4096;
+/// How long a ticket may take from its file's creation to its name.
+const DRAFT_AGE: TimeDelta = TimeDelta::minutes(1);
+/// A ticket whose owner has not asked for so long is passed over until it asks again: a process
+/// that is stopped would keep everybody from the free slots.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// What [`OWN`] holds while this process holds no slot.
+const NONE: u32 = u32::MAX;
+/// The slot that this process holds.
+static OWN: AtomicU32 = AtomicU32::new(NONE);
+
+/// The number of the slot that this process holds now, if it holds one.
+pub fn own() -> Option<u32> {
+    Some(OWN.load(Ordering::Relaxed)).filter(|number| *number != NONE)
+}
+
+/// A slot that this process holds; dropping it frees it. A process is to hold one at a time.
+#[derive(Debug)]
+#[must_use]
+pub struct Slot {
+    number: u32,
+    _lock: Lock,
+}
+
+impl Slot {
+    /// Its number, counted from 0: what is the loop's alone meanwhile, such as a port, is derived
+    /// from it.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // A slot that was taken before this one was dropped stays the one that children are told.
+        let relaxed = Ordering::Relaxed;
+        let _ = OWN.compare_exchange(self.number, NONE, relaxed, relaxed);
+    }
+}
+
+/// A ticket in the queue; dropping it leaves the queue.
+#[derive(Debug)]
+#[must_use]
+pub struct SlotQueue {
+    folder: PathBuf,
+    ticket: SlotTicket,
+    /// The lock on the ticket's file, until there is a slot.
+    lock: Option<Lock>,
+    ahead: usize,
+}
+
+impl SlotQueue {
+    /// Joins the queue for one of the first `slots` slots. `priority` is 0 to 9, the most urgent.
+    /// An error is one of the disk.
+    pub fn join(home: &Home, priority: u8, slots: u32) -> io::Result<Self> {
+        static JOINED: AtomicU32 = AtomicU32::new(0);
+        let counter = JOINED.fetch_add(1, Ordering::Relaxed);
+        let at = clock::now().wall;
+        let ticket = SlotTicket::new(priority, slots, at, std::process::id(), counter);
+        let mut queue = Self { folder: home.slots(), ticket, lock: None, ahead: 0 };
+        disk::make_private_folder(&queue.folder.join("queue"))?;
+        // It gets its name once it is locked: one that is seen unlocked counts as a dead owner's.
+        let draft = queue.file(&format!(".{}", queue.ticket));
+        let lock = disk::lock(&draft, Duration::ZERO)?;
+        queue.lock = Some(lock.ok_or_else(|| io::Error::other("the new ticket's lock is held"))?);
+        disk::rename(&draft, &queue.file(&queue.ticket.to_string()))?;
+        Ok(queue)
+    }
+
+    /// Takes a slot if it is this ticket's turn and one is free; never waits. Ask at least every
+    /// half minute: after [`SILENCE`] the others pass. Once it has given a slot it gives no other.
+    pub fn poll(&mut self) -> io::Result<Option<Slot>> {
+        if self.lock.is_none() {
+            return Ok(None);
+        }
+        let now = clock::now().wall;
+        if let Some(mine) = disk::open(&self.file(&self.ticket.to_string()))? {
+            mine.set_modified(now.into())?;
+        }
+        let mut before = self.ticket.those_before(self.waiting(now)?, now);
+        let is_passed = |ticket: &SlotTicket| {
+            let name = ticket.to_string();
+            self.remove_if_dead(&name) || self.is_silent(&name, now)
+        };
+        let passed = before.iter().take_while(|ticket| is_passed(ticket)).count();
+        before.drain(..passed);
+        self.ahead = before.len();
+        for number in self.ticket.may_take(&before) {
+            let lock = disk::lock(&self.folder.join(number.to_string()), Duration::ZERO)?;
+            if let Some(lock) = lock {
+                self.leave();
+                OWN.store(number, Ordering::Relaxed);
+                return Ok(Some(Slot { number, _lock: lock }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many were before it at the last poll. A dead owner counts until it is the first.
+    pub fn ahead(&self) -> usize {
+        self.ahead
+    }
+
+    /// The tickets in the queue. Removes what was left there by a death between a ticket's creation
+    /// and its name.
+    fn waiting(&self, now: DateTime<Utc>) -> io::Result<Vec<SlotTicket>> {
+        let names = disk::list(&self.folder.join("queue"), QUEUE_MAX)?;
+        for name in names.iter().filter(|name| name.starts_with('.')) {
+            let draft = SlotTicket::of_name(&name[1..]);
+            if draft.is_some_and(|draft| draft.waited(now) > DRAFT_AGE) {
+                self.remove_if_dead(name);
+            }
+        }
+        Ok(names.iter().filter_map(|name| SlotTicket::of_name(name)).collect())
+    }
+
+    /// Whether the owner of a file of the queue is dead; then the file is removed.
+    fn remove_if_dead(&self, name: &str) -> bool {
+        let file = self.file(name);
+        let is_dead = !disk::is_locked(&file);
+        if is_dead {
+            // What cannot be removed, such as a folder, is passed over each time.
+            let _ = disk::remove(&file);
+        }
+        is_dead
+    }
+
+    fn is_silent(&self, name: &str, now: DateTime<Utc>) -> bool {
+        let asked_ns = disk::stamp(&self.file(name)).map_or(0, |(_, modified)| modified);
+        i128::from(now.timestamp_micros()) * 1000 - asked_ns > SILENCE.as_nanos().cast_signed()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.join("queue").join(name)
+    }
+
+    fn leave(&mut self) {
+        if let Some(_held) = self.lock.take() {
+            // If this fails, the file is unlocked all the same, and somebody else removes it.
+            let _ = disk::remove(&self.file(&self.ticket.to_string()));
+        }
+    }
+}
+
+impl Drop for SlotQueue {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+/// How many of the first `slots` slots are held now.
+#[cfg(test)]
+pub fn holders(home: &Home, slots: u32) -> u32 {
+    let files = (0..slots.min(SLOTS_MAX)).map(|number| home.slots().join(number.to_string()));
+    files.map(|file| u32::from(disk::is_locked(&file))).sum()
+}
+
+/// The slots of this machine if nobody names a number. Its memory is known on Linux only.
+pub fn default_count() -> SlotCount {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    default_slots(cores, memory_bytes())
+}
+
+#[cfg(target_os = "linux")]
+fn memory_bytes() -> Option<u64> {
+    let told = rustix::system::sysinfo();
+    told.totalram.checked_mul(told.mem_unit.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn memory_bytes() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+#[path = "slots_tests.rs"]
+mod tests;

@@ -1,0 +1,426 @@
+//! The record of each loop on disk. It is read and written under the loop's lock, in one order:
+//! journal, then state. A record that this crew does not understand is never written; a broken one
+//! is copied aside and rebuilt from the journal.
+
+pub mod home;
+pub mod journal;
+pub mod logs;
+pub mod removal;
+pub mod settings;
+pub mod trust;
+pub mod view;
+pub mod wakes;
+pub mod windows;
+
+use std::cmp::Reverse;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::home::{Home, hash, hash_stream, read_pointer, write_pointer};
+use super::files::disk::{self, Durability, Lock};
+use super::{clock, fault};
+use engine::boundary::facts::ControlRequest;
+use engine::evidence::test_run::TestMemories;
+use engine::journal::{Event, JournalEntry, SCHEMA, replay};
+use engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
+use engine::words::handoff::file_time;
+use readers::parse::git::BRANCHES;
+use readers::parse::requests::{self, RequestLine};
+
+/// The longest wait for a loop's lock.
+pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// The most loops of a home that are looked at.
+const LOOPS_MAX: usize = 100_000;
+/// The largest record that is read.
+const RECORD_BYTES: u64 = 32 << 20;
+/// The largest file of a control request that is read.
+const ORDER_BYTES: u64 = 64 << 10;
+
+/// The reason of a pause that also ends the running iteration.
+const PAUSE_NOW: &str = "now";
+
+/// The records this process rebuilt and has not reported yet.
+static REBUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// The messages about records rebuilt from their journals since the last call.
+pub fn rebuilt() -> Vec<String> {
+    std::mem::take(&mut *REBUILT.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Why a record could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The loop does not exist.
+    #[error("there is no loop {0}")]
+    Absent(LoopId),
+    /// A later crew wrote it; `is_over` if the loop has ended, as far as this crew can tell.
+    #[error("loop {id} {}", newer(.made_by, *.is_over))]
+    Newer { id: LoopId, made_by: String, is_over: bool },
+    /// It breaks its own rules and cannot be rebuilt from its journal.
+    #[error("the record of loop {id} is broken, and its journal cannot replace it: {why}")]
+    Corrupt { id: LoopId, why: String },
+    /// Somebody else holds its lock.
+    #[error("loop {0} is busy; try again in a moment")]
+    Busy(LoopId),
+    /// Its files cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+fn newer(made_by: &str, is_over: bool) -> String {
+    let (what, to) =
+        if is_over { ("is over, recorded", "read") } else { ("was started", "continue") };
+    format!("{what} by crew {made_by}, newer than this one; update crew to {to} it")
+}
+
+/// The value in a file of JSON that can be made again; `None` if there is none, or it cannot be
+/// read.
+pub fn read_json<T: DeserializeOwned>(file: &Path, most: u64) -> Option<T> {
+    serde_json::from_slice(&disk::read(file, most).ok()??).ok()
+}
+
+/// Replaces a file of JSON.
+pub fn write_json(file: &Path, value: &impl Serialize, durability: Durability) -> io::Result<()> {
+    disk::write(file, &serde_json::to_vec(value)?, durability)
+}
+
+/// The file of what a loop remembers of its checks' tests: the names of all tests would make the
+/// record, which every boundary writes anew, too large.
+const TESTS: &str = "tests.json";
+/// The largest such file, in bytes.
+const TESTS_BYTES: u64 = 64 << 20;
+
+/// Reads what a loop remembers of its checks' tests; empty if that cannot be read.
+pub fn read_tests(home: &Home, id: &LoopId) -> TestMemories {
+    read_json(&home.loop_file(id, TESTS), TESTS_BYTES).unwrap_or_default()
+}
+
+/// Replaces what a loop remembers of its checks' tests.
+pub fn write_tests(home: &Home, id: &LoopId, memories: &TestMemories) -> io::Result<()> {
+    write_json(&home.loop_file(id, TESTS), memories, Durability::Process)
+}
+
+/// The part of a record that every version of crew can read.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+    #[serde(default)]
+    made_by: String,
+}
+
+/// Whether a loop has a record, even a broken one or one that cannot be checked. Without a record a
+/// pointer to the loop means nothing.
+pub fn is_there(home: &Home, id: &LoopId) -> bool {
+    !disk::is_missing(&home.loop_file(id, "loop.json"))
+}
+
+/// Reads a record. It takes no lock unless the record is broken and must be rebuilt.
+pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
+    match read(home, id) {
+        Err(StoreError::Corrupt { .. }) => hold(home, id, LOCK_WAIT)?.load(),
+        other => other,
+    }
+}
+
+/// Reads a record as it is. A rename is atomic, so the file is complete.
+fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
+    let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
+    let broken = |error: serde_json::Error| corrupt(error.to_string());
+    let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
+    let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
+    let Version { version, made_by } = serde_json::from_slice(&bytes).map_err(broken)?;
+    if version > VERSION {
+        let is_over = is_over(home, id, &bytes);
+        return Err(StoreError::Newer { id: id.clone(), made_by, is_over });
+    }
+    let record: Loop = serde_json::from_slice(&bytes).map_err(broken)?;
+    record.check().map_err(corrupt)?;
+    Ok(placed(record))
+}
+
+/// Adds what a record does not store because it is the same for all.
+fn placed(mut record: Loop) -> Loop {
+    record.place.branches = BRANCHES;
+    record
+}
+
+/// Whether a newer crew's record says that its loop has ended. If the field is no longer there,
+/// whether the loop has a result.
+fn is_over(home: &Home, id: &LoopId, record: &[u8]) -> bool {
+    let record: Value = serde_json::from_slice(record).unwrap_or_default();
+    match record.pointer("/state/status").and_then(Value::as_str) {
+        Some(status) => status == "finished",
+        None => disk::exists(&home.loop_file(id, "result.json")),
+    }
+}
+
+/// The ids of all loops in this home, at most `LOOPS_MAX`.
+pub fn ids(home: &Home) -> impl Iterator<Item = LoopId> {
+    disk::names(&home.loops(), LOOPS_MAX).into_iter().filter_map(|name| name.parse().ok())
+}
+
+/// Every loop in this home, newest first; unreadable ones are left out.
+pub fn load_all(home: &Home) -> Vec<Loop> {
+    look_at_all(home).map(|(loops, _)| loops).unwrap_or_default()
+}
+
+/// Those that can be read as they are: no lock is taken and none is rebuilt.
+pub fn readable(home: &Home) -> Vec<Loop> {
+    newest_first(ids(home).filter_map(|id| read(home, &id).ok()).collect())
+}
+
+fn newest_first(mut loops: Vec<Loop>) -> Vec<Loop> {
+    loops.sort_by_key(|record| Reverse(record.started_at));
+    loops
+}
+
+/// Every loop, with the error for each record that could not be read. An error if the loops cannot
+/// be listed.
+pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
+    let (mut loops, mut others) = (Vec::new(), Vec::new());
+    for id in disk::list(&home.loops(), LOOPS_MAX)?.iter().filter_map(|name| name.parse().ok()) {
+        match load(home, &id) {
+            Ok(record) => loops.push(record),
+            // A folder without a record is a start that was interrupted or is in progress.
+            Err(StoreError::Absent(_)) => {}
+            Err(error) => others.push(error),
+        }
+    }
+    Ok((newest_first(loops), others))
+}
+
+/// The control request that waits for a loop, if there is one. A cancel overrides a pause.
+pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
+    let cancel = home.loop_file(id, "cancel");
+    if disk::exists(&cancel) {
+        // The file's existence is the request; if it cannot be read only the reason is lost.
+        let RequestLine { by, reason } = read_request(&cancel);
+        return Some(ControlRequest::Cancel { by, reason });
+    }
+    disk::exists(&home.loop_file(id, "pause")).then_some(ControlRequest::Pause)
+}
+
+/// Whether the waiting request ends the running iteration: a cancel, or a pause at once.
+pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
+    match order(home, id) {
+        Some(ControlRequest::Cancel { .. }) => true,
+        Some(ControlRequest::Pause) => {
+            read_request(&home.loop_file(id, "pause")).reason.as_deref() == Some(PAUSE_NOW)
+        }
+        None => false,
+    }
+}
+
+fn read_request(file: &Path) -> RequestLine {
+    let text = disk::read_text(file, ORDER_BYTES).ok().flatten();
+    requests::read_request(&text.unwrap_or_default())
+}
+
+/// Whether a pause is pending for a loop that has not stopped yet.
+pub fn is_pausing(home: &Home, record: &Loop) -> bool {
+    let is_over = !record.is_live() || record.state.status == Status::Paused;
+    !is_over && order(home, &record.id) == Some(ControlRequest::Pause)
+}
+
+/// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
+pub fn order_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> io::Result<()> {
+    leave(home, id, "cancel", &requests::write_request(clock::now().wall, by, reason), true)
+}
+
+/// Leaves a request to pause: after the running iteration, or at once.
+pub fn order_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
+    let line = requests::write_request(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
+    leave(home, id, "pause", &line, !at_once)
+}
+
+/// Leaves a request. On a full disk it uses the reserved space or, if `may_be_empty`, writes an
+/// empty file, because the file's existence is already a request.
+fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -> io::Result<()> {
+    let file = home.loop_file(id, name);
+    let written = disk::write(&file, line.as_bytes(), Durability::Machine);
+    written.or_else(|error| {
+        if spend_room(home, id, &file, line).is_ok() {
+            return Ok(());
+        }
+        let is_left = may_be_empty && (disk::exists(&file) || disk::create_private(&file).is_ok());
+        if is_left { Ok(()) } else { Err(error) }
+    })
+}
+
+// Disk space reserved by a live loop, so that on a full disk it can still take a request and be
+// recorded as ended: overwriting a file in place needs no new block, and releasing the file frees
+// some. On a copy-on-write file system this may help but is not guaranteed.
+
+/// The file of the space, and its size: enough for a control request, a record of ten thousand
+/// iterations, its line in the journal, and a page.
+const ROOM: &str = "room";
+const ROOM_BYTES: usize = 256 << 10;
+
+/// Reserves space for a loop that starts or resumes. If there is none, the loop continues without.
+pub fn keep_room(home: &Home, id: &LoopId) {
+    let file = home.loop_file(id, ROOM);
+    if disk::size(&file) < ROOM_BYTES as u64 {
+        let _ = disk::remove(&file);
+        let kept = disk::create_private(&file);
+        if kept.and_then(|mut kept| kept.write_all(&vec![b'\n'; ROOM_BYTES])).is_err() {
+            let _ = disk::remove(&file);
+        }
+    }
+}
+
+/// Releases the space to the next writer; `false` if none was reserved.
+pub fn give_up_room(home: &Home, id: &LoopId) -> bool {
+    let file = home.loop_file(id, ROOM);
+    disk::exists(&file) && disk::remove(&file).is_ok()
+}
+
+/// Turns the reserved file into the file `to`, which then holds only `text`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file that is there keeps its space on a full disk"
+)]
+fn spend_room(home: &Home, id: &LoopId, to: &Path, text: &str) -> io::Result<()> {
+    // The name contains this process's id, so that no other process can use the space too.
+    let mine = home.loop_file(id, &format!(".room.{}.tmp", std::process::id()));
+    disk::rename(&home.loop_file(id, ROOM), &mine)?;
+    let mut file = OpenOptions::new().write(true).open(&mine)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
+    file.sync_all()?;
+    disk::rename(&mine, to)
+}
+
+/// Removes every request and mark of an earlier owner, because the user wants the loop to continue.
+pub fn clear_orders(home: &Home, id: &LoopId) -> io::Result<()> {
+    for name in ["cancel", "pause", "ended", "told"] {
+        disk::remove(&home.loop_file(id, name))?;
+    }
+    Ok(())
+}
+
+/// Takes the lock of the boundary, which is held for the whole boundary, waiting at most `wait`.
+/// `None` when another boundary holds it.
+pub fn boundary_lock(home: &Home, id: &LoopId, wait: Duration) -> io::Result<Option<Lock>> {
+    disk::lock(&home.loop_file(id, "boundary.lock"), wait)
+}
+
+/// Takes a loop's lock, waiting at most `wait`.
+pub fn hold(home: &Home, id: &LoopId, wait: Duration) -> Result<Held, StoreError> {
+    if disk::is_missing(&home.loop_folder(id)) {
+        return Err(StoreError::Absent(id.clone()));
+    }
+    let lock = disk::lock(&home.loop_file(id, "loop.lock"), wait)?;
+    let lock = lock.ok_or_else(|| StoreError::Busy(id.clone()))?;
+    Ok(Held { home: home.clone(), id: id.clone(), _lock: lock })
+}
+
+/// Adds an entry to the journal of a loop that changes nothing.
+pub fn note(home: &Home, id: &LoopId, what: impl Into<String>) -> Result<(), StoreError> {
+    let held = hold(home, id, LOCK_WAIT)?;
+    Ok(held.note(&held.load()?, clock::now(), what)?)
+}
+
+/// A loop whose lock is held.
+#[derive(Debug)]
+#[must_use]
+pub struct Held {
+    home: Home,
+    id: LoopId,
+    _lock: Lock,
+}
+
+impl Held {
+    /// Reads the record; a broken one is copied aside and rebuilt from the journal, once.
+    pub fn load(&self) -> Result<Loop, StoreError> {
+        match read(&self.home, &self.id) {
+            Err(StoreError::Corrupt { why, .. }) => self.rebuild(&why),
+            other => other,
+        }
+    }
+
+    fn rebuild(&self, why: &str) -> Result<Loop, StoreError> {
+        let now = clock::now();
+        let name = format!("loop.json.corrupt-{}", file_time(now.wall));
+        let path = self.home.loop_file(&self.id, "loop.json");
+        let mut entries = Vec::new();
+        let journal = self.home.loop_file(&self.id, "journal.jsonl");
+        let extent = journal::each(&journal, |entry| entries.push(entry))?;
+        // Neither is touched: the loop and its folder are named until a person looks at them.
+        let Some(record) = replay(&entries).map(placed).filter(|_| !extent.cut) else {
+            let folder = path.parent().unwrap_or(&path).display();
+            let part = if extent.cut { ", whose journal is too long to be read whole" } else { "" };
+            let why = format!("{why}; both are in {folder}{part}");
+            return Err(StoreError::Corrupt { id: self.id.clone(), why });
+        };
+        // The broken record stays in place until it is replaced: a crash here must not lose the
+        // loop.
+        disk::copy_aside(&path, &name)?;
+        self.write(&record)?;
+        let told = format!("the record was broken ({why}); rebuilt, the old kept as {name}");
+        self.note(&record, now, told.as_str())?;
+        REBUILT
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(format!("loop {}: {told}", self.id));
+        Ok(record)
+    }
+
+    /// Records a change: journal, then state. `event` is made from the new record.
+    pub fn record(&self, mut next: Loop, event: impl FnOnce(&Loop) -> Event) -> io::Result<Loop> {
+        let at = clock::now().wall;
+        next.state.generation += 1;
+        next.state.ended_at = (!next.is_live()).then(|| next.state.ended_at.unwrap_or(at));
+        next.check().map_err(io::Error::other)?;
+        self.append(&next, at, event(&next))?;
+        fault::point("record.between")?;
+        self.write(&next)?;
+        fault::point("record.after")?;
+        Ok(next)
+    }
+
+    /// Records a change between boundaries of the record that was loaded; `what` names it.
+    pub fn change(
+        &self,
+        record: &Loop,
+        what: impl Into<String>,
+        change: impl FnOnce(&mut Loop),
+    ) -> io::Result<Loop> {
+        let mut next = record.clone();
+        change(&mut next);
+        self.record(next, |next| Event::changed(what, record, next))
+    }
+
+    /// Adds an entry to the journal that changes nothing.
+    pub fn note(&self, record: &Loop, at: Moment, what: impl Into<String>) -> io::Result<()> {
+        self.append(record, at.wall, Event::Noted { what: what.into() })
+    }
+
+    fn append(&self, record: &Loop, at: DateTime<Utc>, event: Event) -> io::Result<()> {
+        let entry = JournalEntry { schema: SCHEMA, at, generation: record.state.generation, event };
+        journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
+    }
+
+    /// Adds an entry only once in the loop's life, identified by `mark`. Returns whether this was
+    /// the first time.
+    pub fn note_once(&self, record: &Loop, mark: &str, what: &str) -> io::Result<bool> {
+        let file = self.home.loop_file(&self.id, mark);
+        if disk::exists(&file) {
+            return Ok(false);
+        }
+        self.note(record, clock::now(), what)?;
+        disk::write(&file, b"", Durability::Process)?;
+        Ok(true)
+    }
+
+    fn write(&self, record: &Loop) -> io::Result<()> {
+        write_json(&self.home.loop_file(&self.id, "loop.json"), record, Durability::Machine)
+    }
+}

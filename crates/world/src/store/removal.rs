@@ -1,0 +1,82 @@
+//! Removes the record of a loop for good. One rename takes all of it out of the store, so a crash
+//! leaves a whole record or none; what was left behind is found by its name and removed later. It
+//! asks nobody and decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::home::{Home, read_pointer};
+use crate::fault;
+use crate::files::{disk, tree};
+use engine::record::LoopId;
+
+/// What the name of a record begins with once it is out of the store. No id holds a dot.
+const TAKEN: &str = ".removed-";
+/// More files than a record, a folder of pointers or a home has.
+const ENTRIES_MAX: usize = 1_000_000;
+
+/// The bytes of a loop's record, its logs included.
+pub fn bytes(home: &Home, id: &LoopId) -> u64 {
+    bytes_below(&home.loop_folder(id))
+}
+
+/// The bytes of all files below a folder that no other name holds.
+pub fn bytes_below(folder: &Path) -> u64 {
+    tree::files(folder, ENTRIES_MAX).iter().map(|file| tree::own_bytes(&folder.join(file))).sum()
+}
+
+/// Takes a record out of the store: from here on no command finds the loop.
+pub fn take_out(home: &Home, id: &LoopId) -> io::Result<()> {
+    disk::rename(&home.loop_folder(id), &home.loops().join(format!("{TAKEN}{id}")))?;
+    fault::point("remove.taken")
+}
+
+/// Removes everything that was taken out, also what an earlier removal has left. Returns which
+/// loops are still there, and why: one stops no other.
+pub fn remove_taken(home: &Home) -> BTreeMap<LoopId, io::Error> {
+    let names = disk::names(&home.loops(), ENTRIES_MAX).into_iter();
+    let taken: BTreeSet<LoopId> =
+        names.filter_map(|name| name.strip_prefix(TAKEN)?.parse().ok()).collect();
+    if taken.is_empty() {
+        return BTreeMap::new();
+    }
+    let folders = ["sessions", "checkouts"].map(|name| home.root().join(name)).into_iter();
+    let files = folders.flat_map(|folder| {
+        disk::names(&folder, ENTRIES_MAX).into_iter().map(move |name| folder.join(name))
+    });
+    let named = files.filter_map(|pointer| Some((read_pointer(&pointer).ok()??, pointer)));
+    let pointers: Vec<(LoopId, PathBuf)> = named.filter(|(id, _)| taken.contains(id)).collect();
+    let removed = taken.into_iter().map(|id| (remove(home, &id, &pointers), id));
+    removed.filter_map(|(removed, id)| Some((id, removed.err()?))).collect()
+}
+
+/// Removes the pointers to a loop, its snapshots and its record. That goes last, because it is what
+/// says that there is something to remove. A loop that is over gets no new pointers, but a new loop
+/// may have taken one over.
+fn remove(home: &Home, id: &LoopId, pointers: &[(LoopId, PathBuf)]) -> io::Result<()> {
+    for (_, pointer) in pointers.iter().filter(|(named, _)| named == id) {
+        if read_pointer(pointer).is_ok_and(|named| named.as_ref() == Some(id)) {
+            disk::remove(pointer)?;
+        }
+    }
+    fault::point("remove.pointers")?;
+    let git_dirs = disk::names(&home.trees(), ENTRIES_MAX).into_iter();
+    for git_dir in git_dirs.filter(|name| !name.contains('.')) {
+        let git_dir = home.trees().join(git_dir);
+        remove_folder(&git_dir.join("refs/crew").join(id.as_str()))?;
+        for list in LISTS {
+            disk::remove(&git_dir.join(list).join(id.as_str()))?;
+        }
+    }
+    fault::point("remove.snapshots")?;
+    remove_folder(&home.loops().join(format!("{TAKEN}{id}")))
+}
+
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    tree::remove(folder).map_err(disk::cannot("remove", folder))
+}
+
+/// The folders of a private git dir with a list of paths for each loop: those that were changed
+/// before it began, and those that were ignored.
+pub const LISTS: [&str; 2] = ["yours", "ignored"];

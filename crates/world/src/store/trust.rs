@@ -1,0 +1,81 @@
+//! What a person on this machine has trusted in each checkout: one file per real path under
+//! `$CREW_HOME/trust/`, with one line per text: its hash and, for people who look, its beginning.
+//! Texts that are no longer needed stay trusted, so that switching branches does not ask again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use super::home::{Home, hash};
+use crate::files::disk::{self, Durability};
+use engine::text::clip;
+use readers::parse::settings::trust::TrustRequest;
+
+/// The largest file that is read: of a fleet's tasks each text that was ever trusted is a line.
+const FILE_BYTES: u64 = 64 << 20;
+/// The most characters of a text that are kept. Its hash decides.
+const TEXT_CHARS: usize = 200;
+
+/// The requests that nobody has trusted yet.
+pub fn untrusted(
+    home: &Home,
+    checkout: &Path,
+    needs: Vec<TrustRequest>,
+) -> io::Result<Vec<TrustRequest>> {
+    if needs.is_empty() {
+        return Ok(needs);
+    }
+    let known = read(home, checkout)?;
+    Ok(needs.into_iter().filter(|need| !known.contains_key(&digest(need))).collect())
+}
+
+/// Trusts all of these requests.
+pub fn trust(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result<()> {
+    let mut known = read(home, checkout)?;
+    known.extend(needs.iter().map(|need| (digest(need), clip(&need.to_string(), TEXT_CHARS))));
+    let file = home.trust_file(checkout);
+    disk::make_private_folder(file.parent().unwrap_or(home.root()))?;
+    let lines = known.iter().map(|(digest, text)| format!("{digest} {text}\n"));
+    let text: String = lines.collect();
+    disk::write(&file, text.as_bytes(), Durability::Machine)
+}
+
+/// Removes all trust from a checkout, and returns the texts that were trusted there, or why they
+/// cannot be listed.
+pub fn forget(home: &Home, checkout: &Path) -> io::Result<io::Result<Vec<String>>> {
+    let known = read(home, checkout);
+    disk::remove(&home.trust_file(checkout))?;
+    Ok(known.map(|texts| texts.into_values().collect()))
+}
+
+fn digest(need: &TrustRequest) -> String {
+    hash(need.text.as_bytes())
+}
+
+fn read(home: &Home, checkout: &Path) -> io::Result<BTreeMap<String, String>> {
+    let text = disk::read_text(&home.trust_file(checkout), FILE_BYTES)?.unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    Ok(lines.map(|(digest, text)| (digest.to_owned(), text.to_owned())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readers::parse::settings::merge::ValueOrigin;
+
+    #[test]
+    fn a_long_text_is_known_by_its_hash_and_kept_by_its_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, checkout) = (Home::at(folder.path()), folder.path());
+        let need = |end: &str| TrustRequest {
+            text: format!("{}{end}", "x".repeat(1 << 20)),
+            origin: ValueOrigin::Typed,
+        };
+        trust(&home, checkout, &[need("a")]).unwrap();
+        let both = vec![need("a"), need("b")];
+        assert_eq!(untrusted(&home, checkout, both).unwrap(), [need("b")]);
+        let forgotten = forget(&home, checkout).unwrap().unwrap();
+        assert_eq!(forgotten, [format!("{}…", "x".repeat(TEXT_CHARS))]);
+        assert_eq!(untrusted(&home, checkout, vec![need("a")]).unwrap(), [need("a")]);
+    }
+}

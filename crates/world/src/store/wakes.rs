@@ -1,0 +1,113 @@
+//! The companions of a session and their tickets. A companion is a process that the client runs
+//! beside each stop. It owns one file with the text `waiting`. The boundary turns the file of the
+//! companion it chooses into a ticket, and deletes the others. A ticket is a wake-up that exactly
+//! one companion may use.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::home::Home;
+use super::write_json;
+use crate::files::disk::{self, Durability};
+use crate::process::identity;
+use engine::record::ProcessIdentity;
+
+/// What a waiting companion's file holds.
+const WAITING: &str = "waiting";
+/// The most companions of a session; the rest of a flooded folder is not read.
+const COMPANIONS_MAX: usize = 256;
+/// The largest companion file that is read.
+const TICKET_BYTES: u64 = 4096;
+
+/// The right to wake the session once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The boundary after which it was written; the next one makes it invalid.
+    pub boundaries: u64,
+    pub iteration: u32,
+    pub due: DateTime<Utc>,
+}
+
+/// A living companion.
+#[derive(Debug)]
+pub struct Companion {
+    pub file: PathBuf,
+    pub process: ProcessIdentity,
+}
+
+/// The content of a companion's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WakeFile {
+    /// The file was deleted: the companion must exit.
+    Gone,
+    Waiting,
+    Ticket(Ticket),
+}
+
+/// Creates this process's companion file.
+pub fn register(home: &Home, session_id: &str) -> io::Result<PathBuf> {
+    let me = identity::myself().ok_or_else(|| io::Error::other("crew cannot find its process"))?;
+    let folder = home.wakes(session_id);
+    disk::make_private_folder(&folder)?;
+    let file = folder.join(format!("{}-{}", me.pid, digits(&me.started)));
+    disk::write(&file, WAITING.as_bytes(), Durability::Process)?;
+    Ok(file)
+}
+
+/// Reads a companion's file.
+pub fn read(file: &Path) -> io::Result<WakeFile> {
+    let Some(text) = disk::read_text(file, TICKET_BYTES)? else { return Ok(WakeFile::Gone) };
+    Ok(serde_json::from_slice(text.as_bytes()).map_or(WakeFile::Waiting, WakeFile::Ticket))
+}
+
+/// A living companion without a ticket.
+pub fn waiting(home: &Home, session_id: &str) -> Option<Companion> {
+    living(home, session_id, |file| *file == WakeFile::Waiting)
+}
+
+/// Whether a living companion has a ticket.
+pub fn is_held(home: &Home, session_id: &str) -> bool {
+    living(home, session_id, |file| matches!(file, WakeFile::Ticket(_))).is_some()
+}
+
+/// A living companion whose file is so.
+fn living(home: &Home, session_id: &str, is_so: fn(&WakeFile) -> bool) -> Option<Companion> {
+    let folder = home.wakes(session_id);
+    disk::names(&folder, COMPANIONS_MAX).into_iter().find_map(|name| {
+        let file = folder.join(&name);
+        let is_wanted = read(&file).is_ok_and(|file| is_so(&file));
+        Some(Companion { process: live_process(&name).filter(|_| is_wanted)?, file })
+    })
+}
+
+/// Deletes the file of every companion of a session except `kept`: those companions exit.
+pub fn clear(home: &Home, session_id: &str, kept: Option<&Path>) {
+    let folder = home.wakes(session_id);
+    for name in disk::names(&folder, COMPANIONS_MAX) {
+        let file = folder.join(name);
+        if Some(file.as_path()) != kept {
+            let _ = disk::remove(&file);
+        }
+    }
+}
+
+/// Turns a waiting companion's file into a ticket.
+pub fn hand_over(file: &Path, ticket: &Ticket) -> io::Result<()> {
+    write_json(file, ticket, Durability::Process)
+}
+
+/// The process of a companion's file, if it still exists.
+fn live_process(name: &str) -> Option<ProcessIdentity> {
+    let (pid, started) = name.split_once('-')?;
+    let identity = identity::identity(pid.parse().ok()?)?;
+    (digits(&identity.started) == started).then_some(identity)
+}
+
+/// A start time as part of a file name. On systems other than Linux it is a date with blanks and
+/// colons.
+fn digits(started: &str) -> String {
+    started.chars().filter(char::is_ascii_alphanumeric).collect()
+}

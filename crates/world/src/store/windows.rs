@@ -1,0 +1,94 @@
+//! The rate windows of this machine, one file for each account and model. A file that is broken
+//! or foreign, or closed for longer than any limit lasts, counts for nothing: it is replaced, and
+//! stops no loop.
+
+use std::io;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+
+use super::home::Home;
+use super::{LOCK_WAIT, read_json, write_json};
+use crate::clock;
+use crate::files::disk::{self, Durability};
+use engine::record::{AccountId, LoopId};
+use engine::window::RateWindow;
+use readers::parse::service::is_believed;
+
+/// The largest file that is read.
+const FILE_BYTES: u64 = 256 << 10;
+/// The most accounts that are listed.
+const ACCOUNTS_MAX: usize = 1000;
+
+/// The window of an account, if it has one.
+pub fn read(home: &Home, account: &AccountId) -> Option<RateWindow> {
+    of_file(home, &account.file_stem())
+}
+
+/// The windows of all accounts.
+pub fn all(home: &Home) -> Vec<RateWindow> {
+    let mut stems: Vec<String> = disk::names(&home.accounts(), ACCOUNTS_MAX)
+        .into_iter()
+        .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
+        .filter(|stem| !stem.starts_with('.'))
+        .collect();
+    stems.sort();
+    stems.iter().filter_map(|stem| of_file(home, stem)).collect()
+}
+
+fn of_file(home: &Home, stem: &str) -> Option<RateWindow> {
+    let window: RateWindow = read_json(&file(home, stem, "json"), FILE_BYTES)?;
+    let is_its_own = window.account.file_stem() == stem;
+    (is_its_own && is_believed(window.free_from(), clock::local())).then_some(window)
+}
+
+fn file(home: &Home, stem: &str, extension: &str) -> PathBuf {
+    home.accounts().join(format!("{stem}.{extension}"))
+}
+
+/// Changes the window of an account under its lock; without one, no file is left.
+pub fn change<T>(
+    home: &Home,
+    account: &AccountId,
+    change: impl FnOnce(&mut Option<RateWindow>) -> T,
+) -> io::Result<T> {
+    let stem = account.file_stem();
+    disk::make_private_folder(&home.accounts())?;
+    let lock = disk::lock(&file(home, &stem, "lock"), LOCK_WAIT)?;
+    let _lock = lock.ok_or_else(|| io::Error::other("its lock is held"))?;
+    let known = read(home, account);
+    let mut next = known.clone();
+    let told = change(&mut next);
+    let file = file(home, &stem, "json");
+    match &next {
+        // Written again at the next limit, if the machine crashes before the file is on its disk.
+        Some(window) if next != known => write_json(&file, window, Durability::Process)?,
+        None if known.is_some() => disk::remove(&file)?,
+        _ => {}
+    }
+    Ok(told)
+}
+
+/// Frees the turns of a loop that is over.
+pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
+    let has_turn = |it: &RateWindow| it.turns.contains_key(by) && !it.back.contains(by);
+    for window in all(home).into_iter().filter(has_turn) {
+        change(home, &window.account, |known| {
+            if let Some(window) = known {
+                window.leave(by, now);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Removes the windows of which nothing is left at that time: the limit is over, and every loop is
+/// back.
+pub fn remove_over(home: &Home, now: DateTime<Utc>) {
+    for window in all(home).into_iter().filter(|window| window.free_from() <= now) {
+        // One that another process holds is removed the next time.
+        let _ = change(home, &window.account, |known| {
+            known.take_if(|window| window.free_from() <= now);
+        });
+    }
+}
