@@ -7,7 +7,7 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 use super::{checkout, home, print, refuse_an_agent};
 use crate::drive::start::terms::{detected, look};
 use crate::exit::Exit;
-use crate::report::settings::{File, Told, json, page};
+use crate::report::settings::{ConfigPage, File, json, page};
 use crate::report::{help, words};
 use readers::clients::variables::inside_an_agent;
 use readers::parse::project::DetectedCommand;
@@ -81,7 +81,7 @@ pub fn config(as_json: bool) -> Result<Exit> {
         let path = path?;
         Some(File { of, path: path.display().to_string(), is_there: disk::exists(path) })
     });
-    let told = Told {
+    let told = ConfigPage {
         settings: &settings,
         files: files.collect(),
         untrusted: &known.untrusted,

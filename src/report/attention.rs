@@ -1,5 +1,5 @@
 //! The notice that calls a person to a terminal: its words, and the code that each kind of terminal
-//! takes. Foreign text in it is cleaned and bounded here.
+//! takes. Foreign text in it is cleaned and shortened here.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -14,11 +14,11 @@ const NOTICE_CHARS: usize = 200;
 /// The shortest wait of a run that is worth a notice, in seconds.
 const WAIT_NOTED_S: i64 = 60;
 
-/// A variable's text; absent when it is unset.
+/// Looks up a variable's text; `None` if it is unset.
 pub type TextLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The code that makes a terminal show a notice: OSC 777 for those that take it (VTE, foot, rxvt),
-/// else OSC 9, which other terminals take or ignore. `None` for one that takes no such codes.
+/// else OSC 9, which other terminals take or ignore. `None` for one that takes neither.
 pub fn notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
     let term = variable("TERM").unwrap_or_default();
     if matches!(&*term, "dumb" | "linux") {
@@ -34,7 +34,7 @@ pub fn notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
     })
 }
 
-/// The notice of a loop that has ended; `None` if the user ended it.
+/// The notice that a loop has ended; `None` if the user ended it.
 pub fn ended(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     let why = subject.state.ending.as_ref().map_or("", |ending| &ending.why);
     let status = format!("loop {}: {}", subject.id, status_line(subject, at));
@@ -46,7 +46,7 @@ pub fn ended(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     }
 }
 
-/// The notice of a loop that waits for the model's service.
+/// The notice that a loop waits for the model's service.
 pub fn waits(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     format!("loop {}: {}", subject.id, status_line(subject, at))
 }
@@ -64,13 +64,13 @@ pub fn at_dialog(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     Some(format!("loop {} {}", subject.id, view::at_dialog(dialog, at)))
 }
 
-/// The notice that an event of a run is worth.
+/// The notice for an event of a run, if it needs one.
 pub fn of_event(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<String> {
     match *event {
         RunEvent::Finished { record, .. } => ended(record, now),
         RunEvent::Waiting(record) if record.state.transient_errors <= 1 => {
             let seconds = record.state.due?.signed_duration_since(now).num_seconds();
-            (seconds >= WAIT_NOTED_S - 1).then(|| waits(record, now))
+            if seconds < WAIT_NOTED_S - 1 { None } else { Some(waits(record, now)) }
         }
         _ => None,
     }
@@ -104,7 +104,7 @@ mod tests {
                 assert_eq!(notice(text, &variable).as_deref(), expected, "{variables:?} {text:?}");
             }
             let long = notice(&"long; ".repeat(1000), &variable);
-            assert!(long.is_none_or(|it| it.chars().count() < NOTICE_CHARS + 30));
+            assert!(long.is_none_or(|notice| notice.chars().count() < NOTICE_CHARS + 30));
         }
     }
 
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_with_its_reason_and_one_that_the_user_made_is_not() {
+    fn a_notice_names_the_reason_of_an_end_unless_the_user_ended_it() {
         let table = [
             (Outcome::Completed, Some("loop haaaaaaa: completed after 0 iterations")),
             (Outcome::Blocked, Some("loop haaaaaaa needs you: no password")),
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_and_long_wait_of_a_row_is_told() {
+    fn only_the_first_long_wait_in_a_row_gets_a_notice() {
         let mut subject = a_loop();
         subject.state.status = Status::Waiting;
-        for (seconds, errors, is_told) in [(60, 1, true), (3600, 2, false), (5, 0, false)] {
+        for (seconds, errors, expected) in [(60, 1, true), (3600, 2, false), (5, 0, false)] {
             subject.state.due = Some(at(seconds).wall);
             subject.state.transient_errors = errors;
-            let told = of_event(&RunEvent::Waiting(&subject), at(0).wall.fixed_offset());
-            assert_eq!(told.is_some(), is_told, "{seconds} s, error {errors}");
+            let notice = of_event(&RunEvent::Waiting(&subject), at(0).wall.fixed_offset());
+            assert_eq!(notice.is_some(), expected, "{seconds} s, error {errors}");
         }
     }
 }

@@ -1,7 +1,6 @@
-//! What has a colour in a text for people. Report code puts marks around words, and `cmd/print.rs`
-//! turns them into terminal codes or removes them. A mark is a character that no language has, and
-//! text from elsewhere loses such characters where it is cleaned. A colour is never the only sign:
-//! without it every page says the same.
+//! The colours of a text for people. Report code puts marks around words, and `cmd/print.rs` turns
+//! them into terminal codes or removes them. A mark is a character that no language uses; cleaning
+//! removes such characters from foreign text. Without colours every page says the same.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -9,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use engine::text::{clean, is_mark};
 
-/// What a mark says of the words up to the next [`END`].
+/// The marks; each sets the colour of the words up to the next [`END`].
 pub const GOOD: char = '\u{fdd0}';
 pub const BAD: char = '\u{fdd1}';
 pub const WARN: char = '\u{fdd2}';
@@ -17,7 +16,7 @@ pub const QUIET: char = '\u{fdd3}';
 pub const STRONG: char = '\u{fdd4}';
 const END: char = '\u{fdd5}';
 
-/// The terminal's own colours, which can be read on light and on dark, for a page and for a board.
+/// The terminal's own colours, readable on light and on dark, for a page and for a board.
 const CODES: [(char, &str, Style); 6] = [
     (GOOD, "\x1b[32m", Style::new().green()),
     (BAD, "\x1b[31m", Style::new().red()),
@@ -27,10 +26,10 @@ const CODES: [(char, &str, Style); 6] = [
     (END, "\x1b[0m", Style::new()),
 ];
 
-/// The column from which on a page shows what others said or printed.
+/// The column from which a page shows what others said or printed.
 const OTHERS: usize = 4;
 
-/// crew's words for how something is, by their colour.
+/// crew's words for states and results, by colour.
 const WORDS: [(char, &str); 4] = [
     (GOOD, "completed|proven|checked|passes|passed|pass|accepted|landed|fixed|nothing is broken"),
     (BAD, "aborted|aborting|error|fails|failed|fail|refused|broken|failure"),
@@ -38,17 +37,17 @@ const WORDS: [(char, &str); 4] = [
     (QUIET, "cancelled|interrupted|claimed|unchecked"),
 ];
 
-/// The text with that mark.
+/// Marks a text.
 pub fn marked(mark: char, text: &str) -> String {
     if text.trim().is_empty() { text.to_owned() } else { format!("{mark}{text}{END}") }
 }
 
-/// The text of least importance: times, the names of rows.
+/// Marks a text of little importance, such as a time or the name of a row.
 pub fn quiet(text: &str) -> String {
     marked(QUIET, text)
 }
 
-/// The text with each of crew's words marked, except in quotation marks, backticks and paths.
+/// Marks each of crew's words, except in quotation marks, backticks and paths.
 pub fn words(text: &str) -> String {
     let (mut done, mut at, mut is_quoted) = (String::new(), 0, false);
     while let Some(next) = text[at..].chars().next() {
@@ -68,7 +67,7 @@ fn is_of_a_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '/' | '_' | '-')
 }
 
-/// The same up to the first colon that is not that of a proof: what follows is from elsewhere.
+/// Like [`words`], up to the first colon that does not follow "proof": the rest is foreign text.
 pub fn head(text: &str) -> String {
     let mut colons = text.match_indices(": ").map(|(at, _)| at);
     let end = colons.find(|at| !text[..*at].ends_with("proof")).unwrap_or(text.len());
@@ -76,49 +75,57 @@ pub fn head(text: &str) -> String {
     words(head) + rest
 }
 
-/// The same of each line of a page, a run or a demo, without the time before it. What is indented
-/// further was said or printed by others, except the lines of iterations: a number begins them.
-/// A line that `fold` breaks has colour in its first piece: no other has the indent of the line.
+/// Applies [`head`] to each line of a page, a run or a demo, after the time that begins it. Lines
+/// that are indented further were said or printed by others, except those of iterations, which
+/// begin with a number. Of a line that `fold` breaks, only the first piece has colour.
 pub fn heads(text: &str, fold: impl Fn(&str) -> String) -> String {
-    let line = |line: &str| {
-        let folded = fold(line);
-        let (line, more) = folded.split_at(folded.find('\n').unwrap_or(folded.len()));
-        let time = line.find("] ").filter(|_| line.starts_with('['));
-        let (time, line) = line.split_at(time.map_or(0, |at| at + 1));
-        let indent = line.len() - line.trim_start().len();
-        let is_crews =
-            indent < OTHERS || line[indent..].starts_with(|it: char| it.is_ascii_digit());
+    clean(text).split_inclusive('\n').map(|line| folded_line(&fold(line))).collect()
+}
+
+fn folded_line(folded: &str) -> String {
+    let (line, more) = folded.split_at(folded.find('\n').unwrap_or(folded.len()));
+    let time_end = if line.starts_with('[') { line.find("] ") } else { None };
+    let (time, line) = line.split_at(time_end.map_or(0, |at| at + 1));
+    let words = line.trim_start();
+    let is_crews = line.len() - words.len() < OTHERS
+        || words.chars().next().is_some_and(|first| first.is_ascii_digit());
+    let line = if line.starts_with(['>', '*']) {
         let (start, rest) = line.split_at(line.find(": ").unwrap_or(line.len()));
-        quiet(time)
-            + &match line.starts_with(['>', '*']) {
-                true => marked(STRONG, start) + rest,
-                false if is_crews => head(line),
-                false => line.to_owned(),
-            }
-            + more
+        marked(STRONG, start) + rest
+    } else if is_crews {
+        head(line)
+    } else {
+        line.to_owned()
     };
-    clean(text).split_inclusive('\n').map(line).collect()
+    quiet(time) + &line + more
 }
 
 /// The mark and the length of the word that a text begins with.
 fn word_at(text: &str) -> Option<(char, usize)> {
-    let begins = |word: &&str| {
-        let start = text.get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
-        let mut after = text.get(word.len()..).unwrap_or_default().chars();
-        let [next, then] = [after.next(), after.next()].map(Option::unwrap_or_default);
-        start && !is_of_a_name(next) && !(next == '.' && is_of_a_name(then))
-    };
-    WORDS.iter().find_map(|(mark, words)| Some((*mark, words.split('|').find(begins)?.len())))
+    for (mark, words) in &WORDS {
+        if let Some(word) = words.split('|').find(|word| begins_with_word(text, word)) {
+            return Some((*mark, word.len()));
+        }
+    }
+    None
 }
 
-/// A message on standard error: "crew:" with that mark, and its way out.
+fn begins_with_word(text: &str, word: &str) -> bool {
+    let Some((start, rest)) = text.split_at_checked(word.len()) else { return false };
+    let mut after = rest.chars();
+    let [next, then] = [after.next(), after.next()].map(Option::unwrap_or_default);
+    let continues = is_of_a_name(next) || (next == '.' && is_of_a_name(then));
+    start.eq_ignore_ascii_case(word) && !continues
+}
+
+/// A message on standard error: "crew:" with that mark, and "hint:" in bold.
 pub fn message(text: &str, mark: char) -> String {
     let text = format!("\n{text}");
     let text = text.replace("\ncrew:", &format!("\n{}", marked(mark, "crew:")));
     text.replace("\nhint:", &format!("\n{}", marked(STRONG, "hint:")))[1..].to_owned()
 }
 
-/// The text with the terminal's codes in place of the marks, or without them.
+/// Replaces the marks of a text with the terminal's codes, or removes them.
 pub fn painted(text: &str, has_colour: bool) -> String {
     let mut painted = String::with_capacity(text.len());
     for character in text.chars() {
@@ -131,19 +138,18 @@ pub fn painted(text: &str, has_colour: bool) -> String {
     painted
 }
 
-/// A difference as git prints it without colours, cleaned line by line, with marks that only the
-/// place of a line decides: the content of a file has no say. Before the first file's head are the
-/// lines of a summary, which end with a graph.
+/// Cleans and marks a difference that git printed without colours. Only the place of a line decides
+/// its colour, never a file's content. The lines before the first file are a summary with a graph.
 pub fn difference(text: &str) -> String {
     let (mut is_head, mut is_summary) = (false, true);
-    let mut told = String::new();
+    let mut marked_text = String::new();
     for line in text.lines() {
         is_head = !line.starts_with('@') && (is_head || line.starts_with("diff "));
         is_summary &= !is_head;
         let shown = clean(line).replace('\n', " ");
         let name = shown.trim_end_matches(['+', '-']).len();
         let (added, removed) = shown[name..].split_at(shown[name..].trim_end_matches('-').len());
-        told += &match line.chars().next() {
+        marked_text += &match line.chars().next() {
             _ if is_head => marked(STRONG, &shown),
             _ if is_summary => {
                 shown[..name].to_owned() + &marked(GOOD, added) + &marked(BAD, removed)
@@ -153,12 +159,12 @@ pub fn difference(text: &str) -> String {
             Some('@') => quiet(&shown),
             _ => shown,
         };
-        told.push('\n');
+        marked_text.push('\n');
     }
-    told
+    marked_text
 }
 
-/// The text for a board.
+/// A marked text as styled spans for a board.
 pub fn spans(text: &str) -> Line<'static> {
     let mut style = Style::new();
     let mut spans = Vec::new();
@@ -170,9 +176,9 @@ pub fn spans(text: &str) -> Line<'static> {
     spans.into()
 }
 
-/// The columns that a text takes.
+/// The columns that a text takes, without its marks.
 pub fn width(text: &str) -> usize {
-    text.chars().filter(|it| !is_mark(*it)).collect::<String>().width()
+    text.replace(is_mark, "").width()
 }
 
 #[cfg(test)]
@@ -224,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_folded_has_colour_in_its_first_piece_alone() {
+    fn only_the_first_piece_of_a_folded_line_has_colour() {
         let table = [
             (
                 "  gate  failed twice: it is failing",
@@ -237,7 +243,7 @@ mod tests {
             ("failed, and again failed", "<-failed>, and again\n  failed\n"),
         ];
         for (text, expected) in table {
-            assert_eq!(seen(&heads(text, |it| folded(it, 22))), expected, "{text:?}");
+            assert_eq!(seen(&heads(text, |line| folded(line, 22))), expected, "{text:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 //! `phase` (the step of the iteration: `pre_hook`, `agent`, `check` …; null between iterations).
 //! New keys and events may be added; a change of meaning raises `schema`.
 //!
-//! docs/reference/json.md says when each event happens.
+//! docs/reference/json.md lists when each event happens.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use engine::doing::LoopStep;
@@ -14,7 +14,7 @@ use engine::view::{LoopView, usage};
 use readers::clients::spelling::going_on;
 use serde_json::{Value, json};
 
-/// What every event says about its loop, taken from the events that carry the record.
+/// The fields that every event has, collected from the events that carry the loop's record.
 #[derive(Debug, Default)]
 pub struct Events {
     subject: Option<String>,
@@ -24,7 +24,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The JSON object of an event.
+    /// Renders an event as a JSON object.
     pub fn event(&mut self, event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
         if let Some(record) = record(event) {
             self.subject = Some(record.id.to_string());
@@ -73,7 +73,7 @@ pub fn record<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
     }
 }
 
-/// The name of an event, and what it carries.
+/// The name of an event, and its own fields.
 pub fn fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) {
     match *event {
         RunEvent::Started(record) => ("start", json!(LoopView::of(record, at.fixed_offset()))),
@@ -147,13 +147,13 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
 
 fn finished(event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
     let RunEvent::Finished { record, page, saved } = *event else { return Value::Null };
-    let over = record.outcome() == Some(Outcome::Completed);
+    let is_resumable = saved && record.outcome() != Some(Outcome::Completed);
     let mut value = json!(LoopView::of(record, at.fixed_offset()));
     value["spread_ms"] = json!(record.spread());
     value["commits"] = json!(page.commits.made());
     value["handoff"] = json!(page.handoff);
     value["page"] = json!(page);
-    value["next"] = json!((!over && saved).then(|| going_on(record)));
+    value["next"] = if is_resumable { json!(going_on(record)) } else { Value::Null };
     value["saved"] = saved.into();
     value
 }

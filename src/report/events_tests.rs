@@ -48,7 +48,7 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
 }
 
 #[test]
-fn a_step_before_the_agent_is_of_the_iteration_that_it_begins() {
+fn a_step_before_the_agent_belongs_to_the_iteration_that_it_begins() {
     let mut record = a_run(None);
     let mut events = Events::default();
     let mut iteration = |event: &RunEvent<'_>| events.event(event, at(0).wall)["iteration"].clone();

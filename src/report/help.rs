@@ -1,34 +1,34 @@
-//! The pages of help: `crew --help`, `/crew:help` and `/crew:loop` without a task, and what is said
-//! where there is no loop. The help of a single verb is made from its options.
+//! The help pages: `crew --help`, `/crew:help`, `/crew:loop` without a task, and the text where
+//! there is no loop. The help of a single verb is generated from its options.
 
 use super::templates;
 use minijinja::context;
 use readers::parse::settings::options::KEYS;
 
-/// `crew --help`. A test holds it against the verbs: each stands here once.
+/// `crew --help`. A test checks that it lists each verb once.
 pub const TERMINAL: &str = include_str!("help/terminal.txt");
 
 /// The JSON schema of a settings file. `schema_tests.rs` writes it, and that of a fleet's files.
 pub const SETTINGS_SCHEMA: &str = include_str!("../../docs/reference/crew.schema.json");
 /// The JSON schema of fleet.toml, and of the front matter of a task.
 pub const FLEET_SCHEMA: &str = include_str!("../../docs/reference/fleet.schema.json");
-/// Where an editor finds the first of them.
+/// The address at which an editor finds the schema of a settings file.
 const SETTINGS_SCHEMA_ADDRESS: &str =
     concat!(env!("CARGO_PKG_REPOSITORY"), "/raw/main/docs/reference/crew.schema.json");
 
-/// How to start a loop, for a terminal: a hint.
+/// A hint on how to start a loop, for a terminal.
 pub const START_ONE: &str = "crew run \"fix the tests\" --verify \"cargo test\" starts one, \
                              crew status --all lists those elsewhere";
-/// What is said of a machine without loops.
+/// The text for a machine without loops.
 pub const NO_LOOPS: &str = "no loops on this machine: crew run \"fix the tests\" --verify \"cargo test\" \
                             starts one,\ncrew demo shows one\n";
 
-/// What `crew status` says where there is no loop.
+/// The output of `crew status` where there is no loop.
 pub fn no_loop_here() -> String {
     format!("no loop here: {}\n", START_ONE.replace("starts one, ", "starts one,\n"))
 }
 
-/// The same in a client, whose command for a start this is.
+/// The same in a client; `start` is its command that starts a loop.
 pub fn no_loop_in_a_session(start: &str) -> String {
     format!(
         "no loop belongs to this session or folder\n\
@@ -36,12 +36,12 @@ pub fn no_loop_in_a_session(start: &str) -> String {
     )
 }
 
-/// The page; `options` are those that people use, one per line.
+/// The page of `/crew:help`; `options` are those that people use, one per line.
 pub fn page(options: &str) -> String {
     format!("{HEAD}\n{options}\n{EXAMPLE}")
 }
 
-/// What a person needs to start, watch and end a loop.
+/// How to start, watch and end a loop.
 const HEAD: &str = include_str!("help/client.txt");
 
 const EXAMPLE: &str = "\
@@ -51,11 +51,9 @@ Example:
   /crew:loop \"Build the todo API\" --max-iterations 15 --verify \"cargo test\"
 ";
 
-// The project's settings file as `crew init` writes it: the checks that were found, and most other
-// keys as comments, each with its default or an example, so that the file explains itself.
-
-/// The text of a new project file. `checks` are active, `others` are comments. Each is a command
-/// and the file that named it.
+/// The project's settings file as `crew init` writes it. Most keys are comments with a default or
+/// an example. `checks` are active, `others` are comments; each is a command and the file that
+/// named it.
 pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     let keys =
         KEYS.iter().map(|key| (key.split_name().0, key.is_of_processes(), key.project_file_line()));
@@ -71,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_file_holds_what_was_found_and_explains_the_rest() {
+    fn a_new_project_file_has_the_checks_found_and_explains_the_other_keys() {
         let text = project(&[("just test", "justfile")], &[("cargo test", "Cargo.toml")]);
         let (text, _) = text.split_once("\n# Your own agent").unwrap();
         let (_, text) = text.split_once(".schema.json\n").unwrap();

@@ -1,8 +1,6 @@
 //! The one-line screens: the terms of a start, the result of a boundary, the status of a loop.
 //! Their words are in `templates/line.j2`.
 
-use std::collections::BTreeSet;
-
 use chrono::{DateTime, FixedOffset};
 use minijinja::context;
 use serde::Serialize;
@@ -20,27 +18,27 @@ use readers::clients::spelling::{going_on_at, of_loop};
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopLine {
-    /// The terms under which it starts.
+    /// The terms under which the loop starts.
     Start,
-    /// Of a session that takes it over.
+    /// The terms, in a session that takes the loop over.
     Resumed,
-    /// After a boundary at which it continues.
+    /// The result of a boundary after which the loop continues.
     Boundary,
-    /// After a stop at which it does not continue at once.
+    /// A stop after which the loop does not continue at once.
     Held,
-    /// After a compaction.
+    /// A reminder after a compaction.
     Reminded,
-    /// After the user interrupted the agent.
+    /// A pause because the user interrupted the agent.
     BrokenOff,
-    /// Of a session whose loop was cancelled elsewhere.
+    /// A session's loop was cancelled elsewhere.
     CancelledElsewhere,
-    /// The first line of a new session.
+    /// An interrupted loop, in the first line of a new session.
     Interrupted,
-    /// Its status, and the results of its last iteration.
+    /// The loop's status, and the results of its last iteration.
     Changed,
 }
 
-/// The line about a loop, read at that time.
+/// Renders a line about a loop, read at the time `at`.
 pub fn of(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) -> String {
     let (limits, state) = (&subject.contract.limits, &subject.state);
     let evidence = state.evidence.as_ref();
@@ -83,18 +81,21 @@ pub fn done_when(subject: &Loop) -> String {
 
 /// "`a` passes", "`a` and `b` pass and `c` gets no worse"; empty without a check.
 fn passing(checks: &[Check]) -> String {
-    let said = |no_worse: bool, [one, several]: [&str; 2]| {
-        let runs = || checks.iter().filter(|it| it.no_worse == no_worse).map(|it| &*it.run);
-        let verb = if runs().collect::<BTreeSet<&str>>().len() == 1 { one } else { several };
-        let named = commands(runs());
-        (!named.is_empty()).then(|| format!("{named} {verb}"))
-    };
-    let strict = said(false, ["passes", "pass"]);
-    let lenient = said(true, ["gets no worse", "get no worse"]);
-    strict.into_iter().chain(lenient).collect::<Vec<_>>().join(" and ")
+    let mut parts = Vec::new();
+    for (no_worse, one, several) in
+        [(false, "passes", "pass"), (true, "gets no worse", "get no worse")]
+    {
+        let checks = checks.iter().filter(|check| check.no_worse == no_worse);
+        let runs: Vec<&str> = checks.map(|check| &*check.run).collect();
+        if let Some(first) = runs.first() {
+            let verb = if runs.iter().all(|run| run == first) { one } else { several };
+            parts.push(format!("{} {verb}", commands(runs.into_iter())));
+        }
+    }
+    parts.join(" and ")
 }
 
-/// "2 of 3 failures" of as many in a row as abort the loop, "3 without progress, 5 stall it".
+/// "2 of 3 failures", where three in a row abort the loop; "3 without progress, 5 stall it".
 pub fn in_a_row(subject: &Loop) -> Option<String> {
     let (state, limits) = (&subject.state, &subject.contract.limits);
     let (failures, still) = (state.consecutive_failures, state.iterations_without_progress);
@@ -109,8 +110,8 @@ pub fn in_a_row(subject: &Loop) -> Option<String> {
     }
 }
 
-/// When a loop pauses that was asked to while its agent works. A session's turn is not judged then:
-/// its iteration runs again.
+/// When a loop pauses that was asked to while its agent works. In a session the turn is not judged:
+/// the iteration runs again.
 pub fn pausing(subject: &Loop) -> String {
     let iteration = subject.iteration();
     match subject.driver() {
@@ -134,26 +135,30 @@ pub fn short(view: &LoopView<'_>) -> String {
     });
     parts.extend(subject.stand_in_at(view.now));
     parts.extend(subject.state.usage.cost_text(subject.contract.limits.max_cost_micros > 0));
-    parts.extend((view.is_pausing && !view.owner_is_gone).then(|| "pausing".to_owned()));
-    parts.extend(view.dialog.map(|_| "at a dialog".to_owned()));
+    if view.is_pausing && !view.owner_is_gone {
+        parts.push("pausing".to_owned());
+    }
+    if view.dialog.is_some() {
+        parts.push("at a dialog".to_owned());
+    }
     parts.join(" · ")
 }
 
-/// "running, iteration 4 of 15", "completed after 3 iterations, proof: checked": the status of
-/// a loop.
+/// A loop's status: "running, iteration 4 of 15", "completed after 3 iterations, proof: checked".
 pub fn status_line(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
     let proof = proof.map(|proof| format!(", proof: {}", proof.label()));
     verdict(subject, at) + &proof.unwrap_or_default()
 }
 
-/// The most of a question on a line, in characters.
+/// The most characters of a question on a line.
 const LINE_CHARS: usize = 80;
 
 /// The part of a boundary's line about the questions of the iteration that has just ended.
 fn asked_at_boundary(subject: &Loop) -> Option<String> {
-    let of_it = |it: &&Question| it.iteration == subject.state.completed;
-    let asked: Vec<&Question> = subject.state.asked.iter().filter(of_it).collect();
+    let (state, completed) = (&subject.state, subject.state.completed);
+    let asked = state.asked.iter().filter(|question| question.iteration == completed);
+    let asked: Vec<&Question> = asked.collect();
     let last = asked.last()?;
     let question = quoted(&clip(&last.text, LINE_CHARS));
     let more = match asked.len() {
@@ -185,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_says_the_limits_what_done_means_and_how_to_stop() {
+    fn a_start_names_the_limits_what_done_means_and_how_to_stop() {
         let checks = [("cargo test", Role::Verify), ("cargo clippy", Role::Gate)];
         assert_snapshot!(start(&a_loop_with(&checks)), @"loop haaaaaaa: up to 10 iterations, 12h · done when the agent says COMPLETE and `cargo test` and `cargo clippy` pass · stop: Esc, or crew cancel in any terminal");
         let mut unbounded = a_loop_with(&[("test -e done", Role::Until)]);
@@ -205,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_says_what_the_loop_has_cost_and_what_it_may() {
+    fn a_boundary_shows_the_cost_of_the_loop_and_its_limits() {
         let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
         let mut subject = judge(&a_loop(), &facts(Claim::None)).after;
         subject.state.usage =
@@ -224,20 +229,20 @@ mod tests {
     fn the_line_for_a_prompt_is_short() {
         let now = at(0).wall.fixed_offset();
         let mut subject = a_loop();
-        let told = |subject: &Loop| short(&LoopView::of(subject, now));
-        assert_snapshot!(told(&subject), @"crew 1/10");
+        let line = |subject: &Loop| short(&LoopView::of(subject, now));
+        assert_snapshot!(line(&subject), @"crew 1/10");
         let gone = LoopView { owner_is_gone: true, ..LoopView::of(&subject, now) };
         assert_snapshot!(short(&gone), @"crew 1/10 · owner gone");
         subject.state.status = Status::Waiting;
         subject.state.due = Some(at(3600).wall);
-        assert_snapshot!(told(&subject), @"crew 1/10 · waiting until 12:06");
+        assert_snapshot!(line(&subject), @"crew 1/10 · waiting until 12:06");
         subject.state.status = Status::Paused;
         subject.contract.limits.max_iterations = 0;
-        assert_snapshot!(told(&subject), @"crew 0 · paused");
+        assert_snapshot!(line(&subject), @"crew 0 · paused");
     }
 
     #[test]
-    fn a_boundary_says_what_it_was_in_one_line() {
+    fn a_boundary_gives_its_result_in_one_line() {
         let subject = a_loop_with(&[("cargo test", Role::Verify)]);
         let mut refused = facts(Claim::Success);
         refused.checks = vec![result("cargo test", Verdict::Failed)];
@@ -248,17 +253,17 @@ mod tests {
     fn asking(questions: &[&str]) -> Loop {
         let mut subject = a_loop();
         let options = ["SMTP".to_owned(), "SES".to_owned()];
-        let new = questions.iter().map(|it| Question::new(subject.iteration(), it, &options));
+        let new = questions.iter().map(|text| Question::new(subject.iteration(), text, &options));
         subject.state.asked = new.collect();
         subject
     }
 
     #[test]
-    fn the_line_after_the_iteration_tells_what_it_asked_and_how_to_answer() {
+    fn the_line_after_an_iteration_shows_its_last_question_and_how_to_answer() {
         let mut subject = judge(&asking(&["SES or SMTP?"]), &facts(Claim::None)).after;
         assert_snapshot!(asked_at_boundary(&subject).unwrap(), @r#"asked "SES or SMTP?", told to decide · answer: crew tell "SMTP""#);
         subject = judge(&subject, &facts(Claim::None)).after;
-        assert_eq!(asked_at_boundary(&subject), None, "told once");
+        assert_eq!(asked_at_boundary(&subject), None, "shown once");
         let two = judge(&asking(&["SES or SMTP?", "30 or 90 days?"]), &facts(Claim::None)).after;
         assert_snapshot!(asked_at_boundary(&two).unwrap(), @r#"asked "30 or 90 days?" and 1 more, told to decide · answer: crew tell "SMTP""#);
     }

@@ -1,5 +1,5 @@
-//! Lists of loops, one a line, in columns that fit the terminal: where it is narrow the columns of
-//! least use are left out, and only the last one, the task, is ever cut. What lives comes first.
+//! Lists of loops, one per line, in columns that fit the terminal. A narrow one leaves out the
+//! least useful columns and cuts only the last, the task. Live loops come first.
 
 use super::events::status;
 use super::page::{Reading, folded};
@@ -23,7 +23,7 @@ pub struct ListReading<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// A line for each loop.
+/// Renders a line for each loop.
 pub fn text<const N: usize>(
     columns: [ListColumn; N],
     views: &[LoopView<'_>],
@@ -34,14 +34,12 @@ pub fn text<const N: usize>(
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
-/// How a loop stands and its task, for one row of a shell: "running: Build the todo API".
+/// A loop's status and task, for one row of a shell: "running: Build the todo API".
 pub fn in_a_line(subject: &Loop) -> String {
     format!("{}: {}", subject.status_word(), task_line(subject))
 }
 
-// Ended loops, one per line: how each ended, how long it took and what it cost; then their totals.
-
-/// The list for programs. `totals` covers every loop that matches, also those not listed.
+/// The ended loops as JSON. `totals` covers every loop that matches, also those not listed.
 pub fn history_json(loops: &[LoopView<'_>], totals: &Totals) -> Json {
     let mut value = status(loops);
     value["totals"] = json!(totals);
@@ -49,7 +47,7 @@ pub fn history_json(loops: &[LoopView<'_>], totals: &Totals) -> Json {
     value
 }
 
-/// The list for people, and the totals of every loop that matches.
+/// The ended loops for people, one per line, and the totals of every loop that matches.
 pub fn history(
     loops: &[LoopView<'_>],
     totals: &Totals,
@@ -69,8 +67,7 @@ pub fn history(
     text
 }
 
-/// "5 loops: 2 completed, 3 stalled · $12.40"; with `is_whole` also their iterations, and what came
-/// of these.
+/// "5 loops: 2 completed, 3 stalled · $12.40"; with `is_whole` also their iterations and results.
 pub fn ends(totals: &Totals, is_whole: bool) -> String {
     let cost = totals.usage.cost_text(false);
     let outcomes: Vec<_> = totals.outcomes.iter().collect();
@@ -79,29 +76,26 @@ pub fn ends(totals: &Totals, is_whole: bool) -> String {
     templates::line("totals.j2", &values)
 }
 
-// Who waits for what: the rate windows that stand, and the loops that wait for each. The board and
-// a page say it of one loop; this says it of the machine.
-
-/// The longest reason, in characters.
+/// The most characters of a reason.
 const WHY_CHARS: usize = 60;
 /// The most loops that are named.
 const NAMED: usize = 8;
 
-/// A window that stands or that loops still wait for, and these in the order of their turns.
+/// An open rate window, or one that loops still wait for, with these loops by their turns.
 pub struct WindowRow {
     window: RateWindow,
     waiting: Vec<Loop>,
 }
 
-/// The rows of all windows.
+/// The rows of all windows of this machine.
 pub fn windows(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -> Vec<WindowRow> {
     let mut rows = Vec::new();
     for window in windows {
-        let waits = |it: &&Loop| {
-            it.state.status == Status::Waiting && it.state.window.as_ref() == Some(&window.account)
-        };
-        let mut waiting: Vec<Loop> = loops.iter().filter(waits).cloned().collect();
-        waiting.sort_by_key(|it| it.state.due);
+        let waiting = loops.iter().filter(|Loop { state, .. }| {
+            state.status == Status::Waiting && state.window.as_ref() == Some(&window.account)
+        });
+        let mut waiting: Vec<Loop> = waiting.cloned().collect();
+        waiting.sort_by_key(|subject| subject.state.due);
         if window.is_closed(now) || !waiting.is_empty() {
             rows.push(WindowRow { window: window.clone(), waiting });
         }
@@ -109,38 +103,41 @@ pub fn windows(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -> Ve
     rows
 }
 
-/// The same for programs.
+/// The rows as JSON.
 pub fn windows_json(rows: &[WindowRow]) -> Json {
-    let row = |WindowRow { window, waiting }: &WindowRow| {
+    let values = rows.iter().map(|WindowRow { window, waiting }| {
         let RateWindow { account, until, why, met_by, met_at, .. } = window;
         let waiting: Vec<&LoopId> = waiting.iter().map(|subject| &subject.id).collect();
         json!({
             "account": account, "until": until, "why": why, "met_by": met_by, "met_at": met_at,
             "waiting": waiting,
         })
-    };
-    rows.iter().map(row).collect()
+    });
+    values.collect()
 }
 
 /// "claude is at its limit until 03:10 (met by loop k3vq7xwa: usage limit); 2 loops wait: …", one
 /// line for each row.
 pub fn windows_text(rows: &[WindowRow], at: Reading) -> String {
-    let clock = |time| clock_time(time, at.clock());
-    let line = |WindowRow { window, waiting }: &WindowRow| {
+    let mut text = String::new();
+    for WindowRow { window, waiting } in rows {
         let RateWindow { account, until, why, met_by, .. } = window;
         let verb = if *until > at.now { "is" } else { "was" };
-        let met = format!("met by loop {met_by}: {}", one_line(why, WHY_CHARS));
-        let until = clock(*until);
-        let head = format!("{account} {verb} at its limit until {until} ({met})");
-        let Some(last) = waiting.iter().filter_map(|it| it.state.due).max() else {
-            return format!("{head}; no loop waits for it\n");
+        let (until, why) = (clock_time(*until, at.clock()), one_line(why, WHY_CHARS));
+        let _ = write!(
+            text,
+            "{account} {verb} at its limit until {until} (met by loop {met_by}: {why}); "
+        );
+        let Some(last) = waiting.iter().filter_map(|subject| subject.state.due).max() else {
+            text += "no loop waits for it\n";
+            continue;
         };
-        let ids: Vec<String> = waiting.iter().map(|it| it.id.to_string()).collect();
+        let ids: Vec<String> = waiting.iter().map(|subject| subject.id.to_string()).collect();
         let verb = if ids.len() == 1 { "waits" } else { "wait" };
-        let number = count(ids.len() as u64, "loop");
-        format!("{head}; {number} {verb}, the last until {}: {}\n", clock(last), named(&ids, NAMED))
-    };
-    rows.iter().map(line).collect()
+        let (number, last) = (count(ids.len() as u64, "loop"), clock_time(last, at.clock()));
+        let _ = writeln!(text, "{number} {verb}, the last until {last}: {}", named(&ids, NAMED));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -180,12 +177,12 @@ mod tests {
 
     fn list<const N: usize>(columns: [ListColumn; N], loops: &[Loop], width: usize) -> String {
         let at = read_at(width);
-        let views = loops.iter().map(|it| LoopView::of(it, at.reading.clock()));
+        let views = loops.iter().map(|record| LoopView::of(record, at.reading.clock()));
         colour::painted(&text(columns, &views.collect::<Vec<_>>(), at), false)
     }
 
     #[test]
-    fn loops_are_listed_with_their_folder_and_branch_and_what_lives_comes_first() {
+    fn a_list_shows_folders_and_branches_and_fits_the_terminal() {
         let all = [200, 80, 40].map(|width| list(STANDING, &loops(), width));
         assert_snapshot!(all.join("\n"), @"
         haaaaaaa  2026-11-18 11:06  completed, checked  3/10  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
@@ -255,7 +252,8 @@ mod history_tests {
         let at = ListReading { reading, home: None };
         let loops = [first, second];
         let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
-        assert_snapshot!(colour::painted(&history(&loops.each_ref().map(|it| LoopView::of(it, at.reading.clock())), &totals, at, false), false), @"
+        let views = loops.each_ref().map(|record| LoopView::of(record, at.reading.clock()));
+        assert_snapshot!(colour::painted(&history(&views, &totals, at, false), false), @"
         haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  Build the todo API
         haaaaaaa  2026-11-18 11:06  cancelled           0  0s         Build the todo API
         (2 more: --limit 4)
@@ -283,7 +281,7 @@ mod windows_tests {
     use engine::record::AccountId;
 
     #[test]
-    fn a_window_says_until_when_who_met_it_and_who_waits() {
+    fn a_window_shows_its_end_the_loop_that_met_it_and_the_loops_that_wait() {
         let account = AccountId { name: "claude".to_owned(), model: None };
         let window = RateWindow {
             account: account.clone(),
@@ -295,14 +293,14 @@ mod windows_tests {
             back: [].into(),
         };
         let waiting = |id: u64| {
-            let mut it = a_run(None);
-            it.id = LoopId::from_random(id);
-            it.state.status = Status::Waiting;
-            it.state.window = Some(account.clone());
-            it.state.due = Some(at(600).wall + TimeDelta::minutes(id.cast_signed()));
-            it
+            let mut record = a_run(None);
+            record.id = LoopId::from_random(id);
+            record.state.status = Status::Waiting;
+            record.state.window = Some(account.clone());
+            record.state.due = Some(at(600).wall + TimeDelta::minutes(id.cast_signed()));
+            record
         };
-        let told = |windows: &[RateWindow], loops: &[Loop], now| {
+        let lines = |windows: &[RateWindow], loops: &[Loop], now| {
             let offset = FixedOffset::east_opt(0).unwrap();
             let rows = super::windows(windows, loops, at(now).wall);
             windows_text(&rows, Reading { width: 100, now: at(now).wall, offset })
@@ -310,9 +308,9 @@ mod windows_tests {
         let model = AccountId { model: Some("opus".to_owned()), ..account.clone() };
         let other = RateWindow { account: model, ..window.clone() };
         let all = [
-            told(&[window.clone(), other], &[waiting(2), waiting(1), a_run(None)], 60),
-            told(std::slice::from_ref(&window), &[waiting(2)], 620),
-            told(&[window], &[a_run(None)], 620),
+            lines(&[window.clone(), other], &[waiting(2), waiting(1), a_run(None)], 60),
+            lines(std::slice::from_ref(&window), &[waiting(2)], 620),
+            lines(&[window], &[a_run(None)], 620),
         ];
         assert_snapshot!(all.join("--\n"), @"
         claude is at its limit until 11:16 (met by loop kaaaaaaa: You've hit your session limit); 2 loops wait, the last until 11:18: baaaaaaa, caaaaaaa

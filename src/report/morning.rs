@@ -1,5 +1,5 @@
-//! What happened since yesterday evening, on one screen: the loops that need a person, with the
-//! reason and the command for each, then those that ended, those that run, and the fleets.
+//! The page of `crew status --since`: what happened overnight, on one screen. The loops that need a
+//! person, with the reason and the command for each, then those that ended or run, and the fleets.
 
 use super::colour::{STRONG, WARN, marked, words};
 use super::list::{self, ListReading, ends};
@@ -17,27 +17,27 @@ const ROWS_TAKEN: usize = 6;
 const WHY_LINES: usize = 2;
 /// The most loops whose pages are read: each compares a working tree.
 const PAGES: usize = 20;
-/// The headings, from the top; a part of the page is known by its place here.
+/// The headings, from the top; the index of one identifies its part of the page.
 const HEADINGS: [&str; 5] = ["NEEDS YOU", "ENDED", "RUNNING", "WAITING", "FLEETS"];
 
-/// The groups of the board in the order of the headings: what ended is the news of a morning.
+/// The group of each heading but the last. What ended comes early: it is the news of a morning.
 const PLACES: [BoardGroup; 4] =
     [BoardGroup::NeedsYou, BoardGroup::Ended, BoardGroup::Running, BoardGroup::Waiting];
 
 /// A loop that worked since then.
 struct MorningLoop<'a> {
     record: &'a Loop,
-    /// Its fleet, if this machine keeps that, and the place of its heading.
+    /// Its fleet, if this machine keeps that, and the index of its heading.
     place: (Option<&'a str>, usize),
     /// Its page, if that was read.
     page: Option<Page>,
 }
 
 impl MorningLoop<'_> {
-    /// Why it needs a person, and the command; of any other, what one should know of its proof.
+    /// The reason why it needs a person, and the command; for other loops, a note on the proof.
     fn lines(&self, width: usize) -> Vec<String> {
         let (Some(page), 0) = (&self.page, self.place.1) else {
-            return note(self.record).iter().map(|it| fitting(it, width)).collect();
+            return note(self.record).iter().map(|note| fitting(note, width)).collect();
         };
         let said = page.ending.first().map_or_else(String::new, |fact| fact.text.clone());
         let why = self.record.state.git.undone().unwrap_or(said);
@@ -47,8 +47,8 @@ impl MorningLoop<'_> {
     }
 }
 
-/// The page of the loops of which this is known, the newest first, in at most so many rows of a
-/// terminal; `read` reads the page of one.
+/// Renders the page in at most `rows` rows of a terminal. The newest loop comes first; `read` reads
+/// the page of one.
 pub fn text(
     facts: &[LoopView<'_>],
     read: &dyn Fn(&Loop) -> Page,
@@ -57,7 +57,7 @@ pub fn text(
     rows: usize,
 ) -> String {
     let loops = sorted(facts, read);
-    let head = ended(loops.iter().map(|it| it.record));
+    let head = ended(&loops);
     let head = format!("since {}: {head}", clock_time(since, at.reading.clock()));
     let mut text = words(&wrapped(&head, at.reading.width, usize::MAX).join("\n")) + "\n";
     let mut room = rows.saturating_sub(ROWS_TAKEN + text.lines().count());
@@ -83,26 +83,26 @@ pub fn text(
     text + &format!("\nnext  {}\n", marked(STRONG, &clean(next)))
 }
 
-/// The loops by their places: those of a fleet together, after all others. Read are the pages of
-/// those that need a person, and that of the first one, which has the next command.
+/// Sorts the loops by their places: a fleet's together, after all others. Reads the pages of those
+/// that need a person, and that of the first loop, which has the next command.
 fn sorted<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<MorningLoop<'a>> {
-    let loops = facts.iter().map(|it| {
-        let part = PLACES.iter().position(|group| *group == it.group()).unwrap_or_default();
-        let place = (it.task.map(|task| task.name.as_str()), part);
-        MorningLoop { record: it.record, place, page: None }
+    let loops = facts.iter().map(|view| {
+        let part = PLACES.iter().position(|group| *group == view.group()).unwrap_or_default();
+        let place = (view.task.map(|task| task.name.as_str()), part);
+        MorningLoop { record: view.record, place, page: None }
     });
     let mut loops: Vec<MorningLoop<'a>> = loops.collect();
-    loops.sort_by_key(|it| it.place);
-    let needing = loops.iter().filter(|it| it.place == (None, 0)).count();
-    for it in loops.iter_mut().take(needing.clamp(1, PAGES)) {
-        it.page = Some(read(it.record));
+    loops.sort_by_key(|subject| subject.place);
+    let needing = loops.iter().filter(|subject| subject.place == (None, 0)).count();
+    for subject in loops.iter_mut().take(needing.clamp(1, PAGES)) {
+        subject.page = Some(read(subject.record));
     }
     loops
 }
 
 /// "3 loops: 2 completed, 1 stalled · $1.20", of those that have ended.
-fn ended<'a>(loops: impl Iterator<Item = &'a Loop>) -> String {
-    let totals = Totals::of(loops);
+fn ended(loops: &[MorningLoop<'_>]) -> String {
+    let totals = Totals::of(loops.iter().map(|subject| subject.record));
     if totals.loops() == 0 { "no loop has ended".to_owned() } else { ends(&totals, false) }
 }
 
@@ -112,33 +112,33 @@ fn blocks(loops: &[MorningLoop<'_>], at: ListReading<'_>) -> Vec<(usize, Vec<Str
     let chunks = loops.chunk_by(|one, other| one.place.0 == other.place.0);
     let of_fleets = chunks.filter_map(|loops| {
         let (name, first) = (loops[0].place.0?, loops[0].place.1);
-        let ends = ended(loops.iter().map(|it| it.record));
-        let line = words(&fitting(&format!("  {name}  {ends}"), width));
+        let line = words(&fitting(&format!("  {name}  {}", ended(loops)), width));
         let next = format!("crew fleet status {name}");
         let lines = vec![line, format!("    {next}")];
         Some((if first == 0 { 0 } else { PLACES.len() }, lines, next))
     });
-    let alone = loops.iter().filter(|it| it.place.0.is_none());
+    let alone = loops.iter().filter(|subject| subject.place.0.is_none());
     let reading = Reading { width: width.saturating_sub(2), ..at.reading };
-    let views = alone.clone().map(|it| LoopView::of(it.record, reading.clock()));
+    let views = alone.clone().map(|subject| LoopView::of(subject.record, reading.clock()));
     let views: Vec<LoopView<'_>> = views.collect();
     let list = list::text(list::ENDED_EVERYWHERE, &views, ListReading { reading, ..at });
-    let of_loops = alone.zip(list.lines()).map(|(it, line)| {
-        let next = it.page.as_ref().map_or_else(String::new, |page| page.next.command.clone());
-        (it.place.1, [vec![format!("  {line}")], it.lines(width)].concat(), next)
+    let of_loops = alone.zip(list.lines()).map(|(subject, line)| {
+        let page = subject.page.as_ref();
+        let next = page.map_or_else(String::new, |page| page.next.command.clone());
+        (subject.place.1, [vec![format!("  {line}")], subject.lines(width)].concat(), next)
     });
     let mut blocks: Vec<(usize, Vec<String>, String)> = of_fleets.chain(of_loops).collect();
     blocks.sort_by_key(|(part, ..)| *part);
     blocks
 }
 
-/// What a person should know of the proof of a completed loop, such as tests that were rewritten.
+/// A note on the proof of a completed loop, such as that tests were rewritten.
 fn note(record: &Loop) -> Option<String> {
     let ending = record.state.ending.as_ref()?;
     let reason = ending.reason();
     let rest = reason.strip_prefix(ending.proof?.meaning());
     let rest = rest.or_else(|| Some(reason.split_once(';')?.1))?.trim_start_matches([';', ' ']);
-    (!rest.is_empty()).then(|| format!("    {}", clean(rest)))
+    if rest.is_empty() { None } else { Some(format!("    {}", clean(rest))) }
 }
 
 #[cfg(test)]

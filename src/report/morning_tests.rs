@@ -98,12 +98,12 @@ fn page(record: &Loop) -> Page {
     })
 }
 
-/// What is known of these: of a fleet's task only while the fleet is kept.
+/// The views of these loops; a fleet's task is known only while the fleet is kept.
 fn facts(loops: &[Loop], is_kept: bool, owner_is_gone: bool) -> Vec<LoopView<'_>> {
     let mut trees = BTreeSet::new();
     let facts = loops.iter().map(|record| LoopView {
         owner_is_gone,
-        task: record.fleet.as_ref().filter(|_| is_kept),
+        task: if is_kept { record.fleet.as_ref() } else { None },
         is_replaced: !trees.insert(&record.place.checkout),
         ..LoopView::of(record, at(3600).wall.fixed_offset())
     });
@@ -122,7 +122,7 @@ fn shown(loops: &[Loop], width: usize, rows: usize) -> String {
 }
 
 #[test]
-fn a_night_is_shown_on_one_screen_what_needs_a_person_first() {
+fn a_night_fits_one_screen_and_what_needs_a_person_comes_first() {
     let night = night();
     assert_snapshot!(shown(&night, 80, 36), @r#"
     since 00:06: 10 loops: 4 completed, 1 exhausted, 1 stalled, 4 blocked · $12.00
@@ -232,7 +232,7 @@ fn a_narrow_terminal_keeps_the_commands_whole_and_a_wide_one_shows_when_a_loop_b
 }
 
 #[test]
-fn what_has_no_room_is_counted() {
+fn loops_without_room_are_counted() {
     let night = night();
     assert_snapshot!(shown(&night, 80, 24), @r#"
     since 00:06: 10 loops: 4 completed, 1 exhausted, 1 stalled, 4 blocked · $12.00
@@ -311,17 +311,17 @@ fn a_page_is_read_only_where_it_is_shown() {
         };
         let reading = Reading { width: 80, now: at(3600).wall, offset: Utc.fix() };
         let at = ListReading { reading, home: None };
-        let told = text(&facts(loops, true, false), &read_one, reading.now, at, usize::MAX);
-        (read.into_inner(), painted(&told, false))
+        let page = text(&facts(loops, true, false), &read_one, reading.now, at, usize::MAX);
+        (read.into_inner(), painted(&page, false))
     };
-    let (read, told) = read_of(&loops);
+    let (read, page) = read_of(&loops);
     assert_eq!(read, ["faaaaaaa"], "its command is the next one");
-    assert!(told.ends_with("\nnext  crew show faaaaaaa --log -f\n"), "{told}");
+    assert!(page.ends_with("\nnext  crew show faaaaaaa --log -f\n"), "{page}");
     let blocked = Ending::new(Outcome::Blocked, "the agent cannot choose a region");
     loops.push(ended(a_loop("baaaaaaa", "backup", "Set up the backup"), blocked.clone()));
-    let (read, told) = read_of(&loops);
+    let (read, page) = read_of(&loops);
     assert_eq!(read, ["baaaaaaa"]);
-    assert!(told.contains("    crew resume baaaaaaa\n"), "{told}");
+    assert!(page.contains("    crew resume baaaaaaa\n"), "{page}");
     for number in 0..30 {
         loops.push(ended(a_loop("caaaaaaa", &format!("c{number}"), "Sort"), blocked.clone()));
     }
@@ -330,8 +330,8 @@ fn a_page_is_read_only_where_it_is_shown() {
 
 #[test]
 fn a_fleet_that_is_not_kept_here_has_no_command() {
-    let told = shown_of(&facts(&night(), false, false), 80, usize::MAX);
-    assert!(!told.contains("crew fleet status") && told.contains("  jaaaaaaa  blocked "), "{told}");
+    let page = shown_of(&facts(&night(), false, false), 80, usize::MAX);
+    assert!(!page.contains("crew fleet status") && page.contains("  jaaaaaaa  blocked "), "{page}");
 }
 
 #[test]
@@ -341,6 +341,6 @@ fn what_could_not_be_pushed_needs_a_person() {
     record.state.git.pending.push = true;
     assert!(!shown(&[record.clone()], 80, 24).contains("NEEDS YOU"), "it is being pushed");
     record.state.git.pushes = Failures { count: 2, why: "no route to host".to_owned() };
-    let told = shown(&[record], 80, 24);
-    assert!(told.contains("NEEDS YOU") && told.contains("2 tries failed: no route"), "{told}");
+    let page = shown(&[record], 80, 24);
+    assert!(page.contains("NEEDS YOU") && page.contains("2 tries failed: no route"), "{page}");
 }

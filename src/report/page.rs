@@ -1,5 +1,5 @@
-//! The page of a loop as text, for a terminal of any width and for a file. Where it is narrow the
-//! columns of least use go first; only the last column grows with the width.
+//! The page of a loop as text, for a terminal of any width and for a file. A narrow one loses the
+//! least useful columns first; only the last column grows with the width.
 
 use std::fmt::Write as _;
 
@@ -12,18 +12,19 @@ use super::table::{self, ALWAYS, CellColour, Column, fitting};
 use engine::text::{ago, brief, clean, clock_time, count, quoted};
 use engine::view::{Fact, IterationLine, LastWords, Page, Step};
 
-/// Where the values of the rows begin.
+/// The column at which the values of the rows begin.
 const INDENT: usize = 10;
-/// The most columns and lines of the task.
+/// The most columns of the task.
 const TASK_COLUMNS: usize = 100;
+/// The most lines of the task.
 const TASK_LINES: usize = 3;
 /// The widest column of files.
 const FILES: usize = 22;
 /// Below this width times and costs are left out.
 const NARROW: usize = 60;
-/// The fewest columns that are worth an agent's words.
+/// The fewest columns in which an agent's words are shown.
 const SAID: usize = 12;
-/// An end that is older than this, in milliseconds, says how long ago it was.
+/// The age from which an end says how long ago it was, in milliseconds.
 const RECENT_MS: i64 = 3_600_000;
 
 /// When and where a page is read.
@@ -43,7 +44,7 @@ impl Reading {
     }
 }
 
-/// The page.
+/// Renders the page.
 pub fn text(page: &Page, reading: Reading) -> String {
     let mut first = format!("loop {} · {}", page.id, page.verdict);
     first.extend(page.remark.iter().flat_map(|remark| [" · ", remark]));
@@ -54,7 +55,9 @@ pub fn text(page: &Page, reading: Reading) -> String {
         let _ = writeln!(text, "  {line}");
     }
     text.push('\n');
-    page.ending.iter().for_each(|fact| told(&mut text, fact, reading.width));
+    for fact in &page.ending {
+        push_fact(&mut text, fact, reading.width);
+    }
     value(&mut text, "time", &time(page, reading), reading.width);
     if !page.iterations.is_empty() {
         text.push('\n');
@@ -67,7 +70,9 @@ pub fn text(page: &Page, reading: Reading) -> String {
     }
     if !page.results.is_empty() || page.handoff.is_some() {
         text.push('\n');
-        page.results.iter().for_each(|fact| told(&mut text, fact, reading.width));
+        for fact in &page.results {
+            push_fact(&mut text, fact, reading.width);
+        }
         if let Some(file) = &page.handoff {
             row(&mut text, "handoff", file);
         }
@@ -77,32 +82,35 @@ pub fn text(page: &Page, reading: Reading) -> String {
         row(&mut text, "stop", stop);
     }
     step(&mut text, "next", &page.next, reading.width);
-    page.then.iter().for_each(|then| step(&mut text, "then", then, reading.width));
+    if let Some(then) = &page.then {
+        step(&mut text, "then", then, reading.width);
+    }
     text
 }
 
 /// "38m, from 22:31 to 23:09 · $3.42 of $8.00".
 pub fn time(page: &Page, reading: Reading) -> String {
-    let clock = |at| clock_time(at, reading.clock());
-    let took = brief(page.awake_ms);
+    let (took, started) = (brief(page.awake_ms), clock_time(page.started_at, reading.clock()));
     let mut text = match page.ended_at {
-        None => format!("{took}, since {}", clock(page.started_at)),
+        None => format!("{took}, since {started}"),
         Some(ended) => {
             let since = (reading.now - ended).num_milliseconds();
             let ago = if since > RECENT_MS { format!(", {}", ago(since)) } else { String::new() };
-            format!("{took}, from {} to {}{ago}", clock(page.started_at), clock(ended))
+            format!("{took}, from {started} to {}{ago}", clock_time(ended, reading.clock()))
         }
     };
     text.extend(page.cost.iter().flat_map(|cost| [" · ", cost]));
     text
 }
 
-fn told(text: &mut String, fact: &Fact, width: usize) {
+fn push_fact(text: &mut String, fact: &Fact, width: usize) {
     value(text, &fact.name, &fact.text, width);
-    fact.detail.iter().for_each(|line| value(text, "", line, width));
+    for line in &fact.detail {
+        value(text, "", line, width);
+    }
 }
 
-/// A row whose value is wrapped below itself; without a name it continues the one before.
+/// Adds a row whose value is wrapped below itself; without a name it continues the row before.
 pub fn value(text: &mut String, name: &str, value: &str, width: usize) {
     let lines = wrapped(value, width.saturating_sub(INDENT), usize::MAX);
     for (index, line) in lines.iter().enumerate() {
@@ -110,7 +118,7 @@ pub fn value(text: &mut String, name: &str, value: &str, width: usize) {
     }
 }
 
-/// A command is never wrapped, and has its line to itself: it must be possible to copy it.
+/// Adds a step. Its command has a line of its own and is never wrapped, so that it can be copied.
 pub fn step(text: &mut String, name: &str, step: &Step, width: usize) {
     labelled(text, name, &marked(STRONG, &clean(&step.command)));
     value(text, "", &step.what, width);
@@ -121,7 +129,7 @@ pub fn step(text: &mut String, name: &str, step: &Step, width: usize) {
 pub struct IterationColumn {
     /// Its heading in HTML.
     pub heading: &'static str,
-    /// Whether a narrow terminal has no room for it, and HTML only where a line has it.
+    /// Whether a narrow terminal leaves it out, and HTML too unless a line has it.
     pub is_extra: bool,
     pub cell: fn(&IterationLine) -> String,
     column: Column,
@@ -158,16 +166,19 @@ pub const COLUMNS: [IterationColumn; 7] = [
 
 /// The lines of iterations, in columns of one width.
 pub fn table(iterations: &[IterationLine], width: usize) -> Vec<String> {
-    let cell = |it: IterationColumn, line| {
-        if width < NARROW && it.is_extra { String::new() } else { (it.cell)(line) }
-    };
-    let rows = iterations.iter().map(|line| COLUMNS.map(|it| cell(it, line)));
-    let columns = COLUMNS.map(|it| it.column);
+    let rows = iterations.iter().map(|line| {
+        COLUMNS.map(
+            |IterationColumn { is_extra, cell, .. }| {
+                if is_extra && width < NARROW { String::new() } else { cell(line) }
+            },
+        )
+    });
+    let columns = COLUMNS.map(|column| column.column);
     let lines = table::lines(columns, rows, width.saturating_sub(2));
     lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
-/// A path that is too long for its column is shown by its name.
+/// The files of an iteration; a path that is too long for the column is shown by its name.
 fn file_name(files: &str) -> String {
     let name = files.rsplit('/').next().unwrap_or(files);
     if files.width() > FILES { name.to_owned() } else { files.to_owned() }
@@ -181,9 +192,8 @@ fn said(line: &IterationLine) -> String {
     }
 }
 
-/// A text in lines of at most `columns`, broken between words; past `most` lines it is cut. A word
-/// that is longer is broken only where its writing has no blanks between words: a path must stay
-/// whole to be copied.
+/// Breaks a text between words into lines of at most `columns`, and cuts it after `most` lines. A
+/// longer word is broken only in a script without spaces: a path must stay whole to be copied.
 pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
     let columns = columns.max(SAID);
     let mut lines = Vec::new();
@@ -210,13 +220,13 @@ pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
     lines
 }
 
-/// A text of crew's own whose long lines are broken between words. What follows stands below the
-/// last column that begins in the first half of the screen, else below the line's own beginning.
+/// Breaks the long lines of a text of crew's own between words. The pieces are indented to the last
+/// column that begins in the first half of the screen, else to the beginning of the line.
 pub fn folded(text: &str, columns: usize) -> String {
     let mut folded = String::new();
     for line in text.lines() {
         let own = line.len() - line.trim_start().len();
-        let words = line.match_indices(|it| it != ' ').map(|(start, _)| start);
+        let words = line.match_indices(|character| character != ' ').map(|(start, _)| start);
         let column = words.filter(|start| *start > own && line[..*start].ends_with("  "));
         let column = column.take_while(|start| line[..*start].width() <= columns / 2).last();
         let (head, rest) = line.split_at(column.unwrap_or(own));
@@ -233,13 +243,13 @@ pub fn folded(text: &str, columns: usize) -> String {
     folded
 }
 
-/// The word, in pieces of at most `columns` if it is of wide characters.
+/// A word, in pieces of at most `columns` if it has wide characters.
 fn broken(word: &str, columns: usize) -> Vec<&str> {
-    let is_wide = word.chars().any(|it| it.width() == Some(2));
+    let is_wide = word.chars().any(|character| character.width() == Some(2));
     if is_wide { pieces(word, columns) } else { vec![word] }
 }
 
-/// A line in pieces of at most `columns`, wherever they end.
+/// Splits a line into pieces of at most `columns`, wherever they end.
 pub fn pieces(line: &str, columns: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = line;
@@ -254,14 +264,14 @@ pub fn pieces(line: &str, columns: usize) -> Vec<&str> {
     }
 }
 
-/// One row of a page: a name and its value.
+/// Adds a row: a name and its value.
 pub fn row(text: &mut String, name: &str, value: &str) {
     let value = clean(value);
     let is_of_a_check = matches!(name, "verify" | "gate" | "until" | "fails" | "tests");
     labelled(text, name, &if is_of_a_check { colour::words(&value) } else { value });
 }
 
-/// One whose value may have marks.
+/// Adds a row whose value may have marks.
 fn labelled(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {} {value}", colour::quiet(&format!("{name:<7}")));
 }

@@ -13,7 +13,7 @@ fn text(page: &Page, reading: Reading) -> String {
     colour::painted(&super::text(page, reading), false)
 }
 
-/// A page with everything that can stand on one.
+/// A page with everything that one can have.
 fn full() -> Page {
     let line = |number, files: &str, checks: &str, said| IterationLine {
         number,
@@ -72,7 +72,7 @@ fn full() -> Page {
 }
 
 #[test]
-fn the_page_of_an_end_tells_it_in_one_order_at_80_columns() {
+fn the_page_of_an_ended_loop_fits_80_columns() {
     assert_snapshot!(text(&full(), read_at(80)), @r#"
     loop haaaaaaa · exhausted after 10 iterations · 2 of 148 tests fail
 
@@ -148,7 +148,7 @@ fn at_40_columns_times_costs_and_words_go_first() {
 }
 
 #[test]
-fn a_running_loop_says_who_works_its_limits_and_how_to_stop_it() {
+fn the_page_of_a_running_loop_shows_its_agent_its_limits_and_how_to_stop_it() {
     let page = a_page(&a_loop(), &Story::picking(None));
     assert_snapshot!(text(&page, read_at(80)), @"
     loop haaaaaaa · running, iteration 1 of 10
@@ -165,7 +165,7 @@ fn a_running_loop_says_who_works_its_limits_and_how_to_stop_it() {
 }
 
 #[test]
-fn a_line_is_cut_by_what_it_takes_on_the_screen() {
+fn a_line_is_cut_by_its_width_on_the_screen() {
     let table = [
         ("plain", 5, "plain"),
         ("plain", 4, "pla…"),
@@ -181,7 +181,7 @@ fn a_line_is_cut_by_what_it_takes_on_the_screen() {
 }
 
 #[test]
-fn a_text_without_blanks_is_broken_where_the_line_ends_and_a_path_stays_whole() {
+fn a_script_without_spaces_is_broken_where_the_line_ends_and_a_path_stays_whole() {
     let path = "/a/folder/with/a/name/that/is/long/enough";
     let table = [
         ("一二三四五六七八九十", vec!["一二三四五六", "七八九十"]),
@@ -194,7 +194,7 @@ fn a_text_without_blanks_is_broken_where_the_line_ends_and_a_path_stays_whole() 
 }
 
 #[test]
-fn a_page_of_crew_folds_between_words_and_below_its_column() {
+fn a_long_line_is_folded_between_words_and_indented_to_its_column() {
     let page = "Look\n  status     how a loop stands, or how it ended; --all lists every loop\n\
                 loop.completion_promise        COMPLETE        built-in\n  short     line\n";
     assert_eq!(folded(page, 80), page);

@@ -1,7 +1,6 @@
-//! How a run reports its progress: a line for each event, on a pipe and above the live line, and on
-//! a terminal the live line and the terms before all. Each line has the time of day, and a mark if
-//! something went wrong. The wording of the lines, in `templates/progress.j2`, must not change:
-//! people's scripts look for it.
+//! The progress of a run: a line for each event; on a terminal also the terms at the start and a
+//! live line below. Each line has the time of day, and a mark if something went wrong. The wording
+//! of the lines, in `templates/progress.j2`, must not change: people's scripts look for it.
 
 use chrono::{DateTime, FixedOffset, Utc};
 use minijinja::value::merge_maps;
@@ -25,11 +24,11 @@ const WHY_MAX: usize = 500;
 /// The most lines shown of a check that did not pass.
 const TAIL_LINES: usize = 2;
 
-/// How important a line is: `-q` shows only what went wrong.
+/// The importance of a line: `-q` shows only what went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     Plain,
-    /// An end that is not a completion. It has no mark.
+    /// An end that is not a completion, without a mark.
     Ended,
     Warning,
     Error,
@@ -47,20 +46,20 @@ pub struct ProgressLine {
 /// the live line shows have no lines.
 pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
     let stamp = at.format(STAMP);
-    let rows = templates::rows("progress.j2", &values(event, at)).into_iter();
-    let line = |Fact { name, text, .. }: Fact| {
+    let mut lines = Vec::new();
+    for Fact { name, text, .. } in templates::rows("progress.j2", &values(event, at)) {
         let (tone, mark) = match &*name {
             "ended" => (Tone::Ended, ""),
             "warning" => (Tone::Warning, "WARNING: "),
             "error" => (Tone::Error, "ERROR: "),
             _ => (Tone::Plain, ""),
         };
-        ProgressLine { tone, text: format!("{stamp} {mark}{text}") }
-    };
-    rows.map(line).collect()
+        lines.push(ProgressLine { tone, text: format!("{stamp} {mark}{text}") });
+    }
+    lines
 }
 
-/// What the event says for programs, and what its lines say beyond that.
+/// The values of the template: the event's fields for programs, and what only its lines show.
 fn values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
     let (name, fields) = fields(event, at.to_utc());
     let more = match *event {
@@ -69,7 +68,7 @@ fn values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
             let printed = printed.lines().filter(|line| !line.trim().is_empty());
             let printed: Vec<&str> = match result.verdict {
                 Verdict::Passed | Verdict::Unknown => Vec::new(),
-                // They distinguish a failed test from a typing error.
+                // The last lines distinguish a failed test from a typing error.
                 _ => printed.collect(),
             };
             let printed = &printed[printed.len().saturating_sub(TAIL_LINES)..];
@@ -91,18 +90,18 @@ fn values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
         RunEvent::ReactionFailed { is_told, .. } => context! { is_told },
         _ => context! {},
     };
-    let of_loop = record_of(event).map_or_else(|| context! {}, |record| of_loop(record, at));
+    let of_loop = record_of(event).map(|record| of_loop(record, at)).unwrap_or_default();
     let event = context! { event => name, why_max => WHY_MAX };
     merge_maps([of_loop, Value::from_serialize(fields), more, event])
 }
 
 fn of_loop(record: &Loop, at: DateTime<FixedOffset>) -> Value {
     // The name of a procedure also names its loop.
-    let resume = || format!("crew resume {}", record.procedure().unwrap_or(record.id.as_str()));
+    let name = record.procedure().unwrap_or(record.id.as_str());
     let values = context! {
         record => true,
         in_force => limits::in_force(&record.contract.limits),
-        resume => record.fleet_resume().unwrap_or_else(resume),
+        resume => record.fleet_resume().unwrap_or_else(|| format!("crew resume {name}")),
         can_complete => record.contract.can_complete(),
     };
     context! { ..values, ..Value::from_serialize(LoopView::of(record, at)) }
@@ -112,8 +111,8 @@ fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
     then.with_timezone(at.offset()).format("%H:%M:%S").to_string()
 }
 
-/// "loop k3v9 · claude on main · up to 10 iterations, 12h · done when … · stop: …": the terms of a
-/// run, for a person at a terminal.
+/// The terms of a run, for a person at a terminal: "loop k3v9 · claude on main · up to 10
+/// iterations, 12h · done when … · stop: …".
 pub fn terms(record: &Loop) -> String {
     let agent = record.contract.run.as_ref().map(|run| {
         let model = run.model.as_ref().map(|model| format!(" {model}")).unwrap_or_default();
@@ -137,8 +136,9 @@ pub struct Live {
     /// "iteration 3/10".
     iteration: String,
     number: u32,
-    /// What happens besides the agent's work, and until when.
+    /// What happens besides the agent's work.
     doing: Option<String>,
+    /// When that ends.
     until: Option<DateTime<Utc>>,
     cost: Option<String>,
     /// "`cargo test` failed (exit 1)", and the iteration after which it ran.
@@ -146,7 +146,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Takes an event. Returns whether it starts a new activity, whose time counts from zero.
+    /// Records an event. Returns whether it starts a new activity, whose time counts from zero.
     pub fn on_event(&mut self, event: &RunEvent<'_>) -> bool {
         match *event {
             RunEvent::Started(record) | RunEvent::Resumed(record) => {
@@ -196,29 +196,33 @@ impl Live {
 
     fn look(&mut self, record: &Loop) {
         self.number = record.iteration();
-        let by =
-            record.stand_in_at_work().map(|it| format!(" by {}", it.agent)).unwrap_or_default();
-        self.iteration = format!("iteration {}{by}", numbered(record, self.number));
+        let number = numbered(record, self.number);
+        self.iteration = match record.stand_in_at_work() {
+            Some(fallback) => format!("iteration {number} by {}", fallback.agent),
+            None => format!("iteration {number}"),
+        };
         self.cost = spent(record);
         (self.doing, self.until) = (None, None);
     }
 
     /// The line at `now`, most important part first, because a narrow terminal cuts its end.
     pub fn line(&self, now: DateTime<Utc>) -> String {
-        let left = self.until.map(|until| (until - now).num_milliseconds().max(0) / 1000);
-        let left = left.and_then(|seconds| u64::try_from(seconds).ok()).map(|left| match left {
-            0 => ", 0s left".to_owned(),
-            left => format!(", {} left", duration(left * 1000)),
-        });
-        let doing = self.doing.as_ref().map(|doing| doing.clone() + &left.unwrap_or_default());
-        // What an earlier iteration left is no news of what this one found.
-        let check = self.check.as_ref().filter(|(after, _)| after + 1 >= self.number);
-        [Some(&self.iteration), doing.as_ref(), self.cost.as_ref(), check.map(|(_, check)| check)]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(" · ")
+        let mut parts = vec![self.iteration.clone()];
+        if let Some(doing) = &self.doing {
+            parts.push(match self.until.map(|until| (until - now).num_seconds()) {
+                None => doing.clone(),
+                Some(..1) => format!("{doing}, 0s left"),
+                Some(left) => format!("{doing}, {} left", duration(left.unsigned_abs() * 1000)),
+            });
+        }
+        parts.extend(self.cost.clone());
+        // The check of an earlier iteration says nothing about this one.
+        if let Some((after, check)) = &self.check
+            && after + 1 >= self.number
+        {
+            parts.push(check.clone());
+        }
+        parts.join(" · ")
     }
 }
 

@@ -13,13 +13,13 @@ use engine::record::{Ending, LoopMoment, Outcome, Proof, Role, Status};
 use engine::usage::{Money, Tokens, Usage};
 
 /// A run as a pipe shows it. It starts at ten o'clock local time.
-struct Told {
+struct PipedRun {
     record: Loop,
     ms: i64,
     text: String,
 }
 
-impl Told {
+impl PipedRun {
     fn of(record: Loop) -> Self {
         Self { record, ms: 0, text: String::new() }
     }
@@ -114,11 +114,11 @@ fn build(max: u32) -> Loop {
 fn a_run_to_its_limit() {
     let mut record = build(3);
     record.contract.promise = None;
-    let mut told = Told::of(record).start();
+    let mut run = PipedRun::of(record).start();
     for ms in [45_200, 38_700, 52_100] {
-        told.iterate(ms, 0, |_| ());
+        run.iterate(ms, 0, |_| ());
     }
-    assert_snapshot!(told.text, @"
+    assert_snapshot!(run.text, @"
     [10:00:00] Starting procedure: build (max 3 iterations)
     [10:00:00] Iteration 1/3 starting...
     [10:00:45] Iteration 1/3 completed in 45.2s
@@ -131,13 +131,13 @@ fn a_run_to_its_limit() {
 }
 
 #[test]
-fn three_failures_in_a_row_abort_and_their_last_iteration_is_not_said_to_be_completed() {
-    let mut told = Told::of(build(10)).start();
+fn three_failures_in_a_row_abort_and_the_last_iteration_is_not_reported_as_completed() {
+    let mut run = PipedRun::of(build(10)).start();
     for (ms, exit) in [(42_000, 0), (36_000, 0), (37_000, 0), (15_000, 1), (12_000, 1), (13_000, 1)]
     {
-        told.iterate(ms, exit, |_| ());
+        run.iterate(ms, exit, |_| ());
     }
-    assert_snapshot!(told.text, @"
+    assert_snapshot!(run.text, @"
     [10:00:00] Starting procedure: build (max 10 iterations)
     [10:00:00] Iteration 1/10 starting...
     [10:00:42] Iteration 1/10 completed in 42.0s
@@ -159,17 +159,17 @@ fn three_failures_in_a_row_abort_and_their_last_iteration_is_not_said_to_be_comp
 
 #[test]
 fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
-    let mut told = Told::of(build(10)).start();
+    let mut run = PipedRun::of(build(10)).start();
     for _ in 0..4 {
-        told.iterate(64_500, 0, |_| ());
+        run.iterate(64_500, 0, |_| ());
     }
-    told.text.clear();
-    told.interrupt(12_000);
-    told.record.state.status = Status::Running;
-    told.record.state.ending = None;
-    let mut told = told.resume();
-    told.on_event(&RunEvent::IterationStarted(&told.record.clone()));
-    assert_snapshot!(told.text, @"
+    run.text.clear();
+    run.interrupt(12_000);
+    run.record.state.status = Status::Running;
+    run.record.state.ending = None;
+    let mut run = run.resume();
+    run.on_event(&RunEvent::IterationStarted(&run.record.clone()));
+    assert_snapshot!(run.text, @"
     [10:04:18] Iteration 5/10 starting...
     [10:04:30] Interrupted. State saved. Resume with: crew resume build
     [10:04:30] Resuming procedure: build from iteration 5 (max 10)
@@ -180,10 +180,10 @@ fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
 
 #[test]
 fn without_a_limit_iterations_have_no_total_and_a_success_forgives_failures() {
-    let mut told = Told::of(build(0)).start();
-    told.iterate(15_000, 1, |_| ());
-    told.iterate(42_000, 0, |_| ());
-    assert_snapshot!(told.text, @"
+    let mut run = PipedRun::of(build(0)).start();
+    run.iterate(15_000, 1, |_| ());
+    run.iterate(42_000, 0, |_| ());
+    assert_snapshot!(run.text, @"
     [10:00:00] Starting procedure: build (unlimited iterations, up to 12h, 3 failures in a row abort, 5 iterations without progress stall)
     [10:00:00] Iteration 1 starting...
     [10:00:15] WARNING: AI CLI failed (exit 1), consecutive failures: 1/3
@@ -197,8 +197,8 @@ fn without_a_limit_iterations_have_no_total_and_a_success_forgives_failures() {
 fn a_task_is_named_by_its_beginning() {
     let mut record = a_run(None);
     record.contract.task = "fix the failing\ntests of the parser, and then ".repeat(4);
-    let told = Told::of(record).start().resume();
-    assert_snapshot!(told.text, @r#"
+    let run = PipedRun::of(record).start().resume();
+    assert_snapshot!(run.text, @r#"
     [10:00:00] Starting: "fix the failing…" (max 10 iterations)
     [10:00:00] Resuming: "fix the failing…" from iteration 1 (max 10)
     [10:00:00] Previous session: 0 iterations completed in 0.0s
@@ -206,25 +206,25 @@ fn a_task_is_named_by_its_beginning() {
 }
 
 #[test]
-fn claims_checks_and_gates_are_told_as_they_happen() {
+fn claims_checks_and_gates_are_reported_as_they_happen() {
     let mut record = a_loop_with(&[("cargo test", Role::Verify), ("cargo fmt", Role::Gate)]);
     record.contract.run = build(5).contract.run;
-    let mut told = Told::of(record);
-    told.on_event(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
-    told.on_event(&RunEvent::CheckEnded(&result("cargo fmt", Verdict::Passed)));
-    told.on_event(&RunEvent::CheckEnded(&result("make", Verdict::TimedOut)));
-    told.on_event(&RunEvent::CheckEnded(&result("make", Verdict::Unknown)));
+    let mut run = PipedRun::of(record);
+    run.on_event(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
+    run.on_event(&RunEvent::CheckEnded(&result("cargo fmt", Verdict::Passed)));
+    run.on_event(&RunEvent::CheckEnded(&result("make", Verdict::TimedOut)));
+    run.on_event(&RunEvent::CheckEnded(&result("make", Verdict::Unknown)));
     let checks = |test, fmt| vec![result("cargo test", test), result("cargo fmt", fmt)];
-    told.iterate(1000, 0, |facts| {
+    run.iterate(1000, 0, |facts| {
         facts.seen.claim = Claim::Success;
         facts.checks = checks(Verdict::Failed, Verdict::Passed);
     });
-    told.iterate(1000, 0, |facts| facts.checks = checks(Verdict::Passed, Verdict::Failed));
-    told.iterate(1000, 0, |facts| {
+    run.iterate(1000, 0, |facts| facts.checks = checks(Verdict::Passed, Verdict::Failed));
+    run.iterate(1000, 0, |facts| {
         facts.seen.claim = Claim::Success;
         facts.checks = checks(Verdict::Passed, Verdict::Passed);
     });
-    assert_snapshot!(told.text, @"
+    assert_snapshot!(run.text, @"
     [10:00:00] Check failed: `cargo test` (exit 1) in 1.2s
     [10:00:00]   | output of cargo test
     [10:00:00] Check passed: `cargo fmt` in 1.2s
@@ -244,24 +244,24 @@ fn claims_checks_and_gates_are_told_as_they_happen() {
 }
 
 #[test]
-fn a_wait_says_until_when_and_which_iteration_comes_again() {
-    let mut told = Told::of(build(10));
+fn a_wait_shows_its_end_and_the_iteration_that_is_repeated() {
+    let mut run = PipedRun::of(build(10));
     let reset = at(0).wall + TimeDelta::hours(2);
-    told.iterate(1000, 1, |facts| {
+    run.iterate(1000, 1, |facts| {
         let message = "rate limit".to_owned();
         facts.seen.agent.error =
             Some(ApiError::Transient { message, reset: Some(reset), is_limit: true });
     });
-    assert_snapshot!(told.text, @"
+    assert_snapshot!(run.text, @"
     [10:00:00] Iteration 1/10 starting...
     [10:00:01] Waiting until 15:06 (rate limit), then iteration 1 again
     ");
 }
 
 #[test]
-fn what_happens_around_an_iteration_is_told_each_in_one_line() {
+fn each_event_around_an_iteration_has_one_line() {
     let record = build(10);
-    let mut told = Told::of(record.clone());
+    let mut run = PipedRun::of(record.clone());
     let until = at(30).wall;
     for event in [
         RunEvent::Noted("nothing is checked"),
@@ -296,9 +296,9 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
         RunEvent::Said("never a line of crew's"),
         RunEvent::CheckStarted("cargo test"),
     ] {
-        told.on_event(&event);
+        run.on_event(&event);
     }
-    assert_snapshot!(told.text, @"
+    assert_snapshot!(run.text, @"
     [10:00:00] WARNING: Prompt exceeds its budget: about 120k of 100k tokens; sent all the same
     [10:00:00] WARNING: Iteration 1/10 skipped: `make ready` exited…
     [10:00:00] Iteration 1 starts at 13:07:10
@@ -314,7 +314,7 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
 }
 
 #[test]
-fn every_way_to_end_has_its_line() {
+fn every_outcome_has_its_line() {
     let endings = [
         (Outcome::Completed, Some(Proof::Checked), "a check that had failed now passes"),
         (
@@ -328,18 +328,18 @@ fn every_way_to_end_has_its_line() {
         (Outcome::Cancelled, None, "cancelled by the user"),
         (Outcome::Error, None, "the agent could not be started"),
     ];
-    let mut told = Told::of(build(10));
-    told.record.state.awake_ms = 136_000;
-    told.record.state.completed = 3;
+    let mut run = PipedRun::of(build(10));
+    run.record.state.awake_ms = 136_000;
+    run.record.state.completed = 3;
     for (outcome, proof, why) in endings {
-        told.record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
-        told.finish();
+        run.record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
+        run.finish();
     }
-    told.end(Outcome::Interrupted, "SIGTERM");
-    let record = told.record.clone();
+    run.end(Outcome::Interrupted, "SIGTERM");
+    let record = run.record.clone();
     let page = a_page(&record, &Story::picking(None));
-    told.on_event(&RunEvent::Finished { record: &record, page: &page, saved: false });
-    assert_snapshot!(told.text, @"
+    run.on_event(&RunEvent::Finished { record: &record, page: &page, saved: false });
+    assert_snapshot!(run.text, @"
     [10:00:00] Completed, checked: a check that had failed now passes (3 iterations completed, total: 2m16s)
     [10:00:00] Completed, claimed: the time limit of 4h is reached; nothing was checked (3 iterations completed, total: 2m16s)
     [10:00:00] Exhausted: the time limit of 4h is reached (3 iterations completed, total: 2m16s)
@@ -353,7 +353,7 @@ fn every_way_to_end_has_its_line() {
 }
 
 #[test]
-fn the_line_says_where_the_run_is_and_what_it_waits_for() {
+fn the_live_line_shows_the_progress_and_what_the_run_waits_for() {
     let mut record = a_loop();
     let mut live = Live::default();
     live.on_event(&RunEvent::Started(&record));
@@ -388,7 +388,7 @@ fn the_line_says_where_the_run_is_and_what_it_waits_for() {
 }
 
 #[test]
-fn the_terms_of_a_run_name_who_works_when_it_is_done_and_how_to_stop_it() {
+fn the_terms_of_a_run_name_its_agent_when_it_is_done_and_how_to_stop_it() {
     assert_snapshot!(terms(&a_run(None)), @"loop haaaaaaa · claude on main · up to 10 iterations, 12h · done when the agent says COMPLETE; nothing checks it · stop: Ctrl-C, or anywhere: crew cancel haaaaaaa");
     let mut record = a_run(None);
     record.contract.checks = a_loop_with(&[("cargo test", Role::Verify)]).contract.checks;

@@ -1,5 +1,5 @@
-//! The page of `crew run --dry-run`: who would get the prompt, its size, and the prompt itself,
-//! byte for byte.
+//! The page of `crew run --dry-run`: the agents that would get the prompt, its size, and the prompt
+//! itself, byte for byte.
 
 use super::words::grouped;
 use engine::doctor::shell_word;
@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 /// The most characters of a task that its line shows.
 const TASK_CHARS_MAX: usize = 80;
 
-/// The whole page. `commands` are the program and the arguments of each agent, its own first; an
-/// argument that is the prompt itself is shown as `PROMPT`.
+/// Renders the page. `commands` are the program and the arguments of each agent, the loop's own
+/// first; an argument that is the prompt itself is shown as `PROMPT`.
 pub fn page(subject: &Loop, commands: &[(&str, &[String])], prompt: &str, budget: u64) -> String {
     let what = match subject.procedure() {
         Some(name) => format!("Procedure: {name}"),
@@ -34,7 +34,7 @@ pub fn page(subject: &Loop, commands: &[(&str, &[String])], prompt: &str, budget
     text
 }
 
-/// The command line, quoted for a shell.
+/// A command line, quoted for a shell.
 fn command(program: &str, arguments: &[String], prompt: &str) -> String {
     let mut words = vec![shell_word(program)];
     for argument in arguments {
@@ -51,7 +51,7 @@ mod tests {
     use engine::fixture::a_loop;
 
     #[test]
-    fn a_dry_run_shows_to_whom_how_big_and_what() {
+    fn a_dry_run_shows_the_agents_the_size_and_the_prompt() {
         let arguments = ["-p", "--output-format", "stream-json", "two words"].map(str::to_owned);
         let prompt = format!("# Loop Iteration\n\n{}", "word".repeat(4230));
         let codex = ["exec".to_owned()];

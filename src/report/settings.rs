@@ -1,5 +1,4 @@
-//! The output of `crew config`, for people and as JSON: every setting, its value, and the origin of
-//! the value.
+//! The output of `crew config`, for people and as JSON: every setting, its value and its origin.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -19,7 +18,7 @@ use readers::parse::settings::trust::TrustRequest;
 /// A settings file and whether it exists.
 #[derive(Debug, Serialize)]
 pub struct File {
-    /// Whose it is: "user" or "project".
+    /// Its owner: "user" or "project".
     pub of: &'static str,
     pub path: String,
     pub is_there: bool,
@@ -27,29 +26,28 @@ pub struct File {
 
 /// Everything that `crew config` shows.
 #[derive(Debug)]
-pub struct Told<'a> {
+pub struct ConfigPage<'a> {
     pub settings: &'a Settings,
     pub files: Vec<File>,
     pub untrusted: &'a [TrustRequest],
     pub warnings: &'a [String],
 }
 
-/// For people: a row for each value, below the name of its table. A mark shows which are set.
-pub fn page(told: &Told<'_>) -> String {
-    let mut rows = rows(told.settings);
+/// The page for people: a row for each value, below the name of its table. A mark shows which are
+/// set.
+pub fn page(config: &ConfigPage<'_>) -> String {
+    let mut rows = rows(config.settings);
     for role in Role::ALL {
         let (before, key) = (rows.len(), format!("loop.{}", role.label()));
-        let checks = told.settings.layer.checks.iter().filter(|it| it.value.role == role);
-        rows.extend(checks.map(|it| row(&key, &it.value.run, &it.origin)));
+        let checks = config.settings.layer.checks.iter();
+        let checks = checks.filter(|check| check.value.role == role);
+        rows.extend(checks.map(|check| row(&key, &check.value.run, &check.origin)));
         if rows.len() == before {
             rows.push(row(&key, NONE, &ValueOrigin::BuiltIn));
         }
     }
-    let widest = |text: fn(&ConfigRow) -> &str| {
-        let widths = rows.iter().map(|row| text(row).chars().count());
-        widths.max().unwrap_or(0).min(WIDTH_MAX)
-    };
-    let (first, second) = (widest(|row| row.name().1), widest(|row| &row.shown));
+    let first = width_of(rows.iter().map(|row| row.name().1));
+    let second = width_of(rows.iter().map(|row| &*row.shown));
     let mut lines = Vec::new();
     for table in distinct(rows.iter().map(|row| row.name().0.to_owned())) {
         lines.push(format!("[{table}]"));
@@ -60,23 +58,28 @@ pub fn page(told: &Told<'_>) -> String {
         }
     }
     lines.push("\n* is set, the others are built in".to_owned());
-    for file in &told.files {
+    for file in &config.files {
         let there = if file.is_there { "" } else { " (not there)" };
         lines.push(format!("{} file: {}{there}", file.of, file.path));
     }
     lines.join("\n")
 }
 
-/// For programs. Times are in seconds, money in US dollars.
-pub fn json(told: &Told<'_>) -> Value {
-    let checks = told.settings.layer.checks.iter().map(check);
+/// The width of a column of these texts.
+fn width_of<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(|text| text.chars().count()).max().unwrap_or(0).min(WIDTH_MAX)
+}
+
+/// The page for programs. Times are in seconds, money in US dollars.
+pub fn json(config: &ConfigPage<'_>) -> Value {
+    let checks = config.settings.layer.checks.iter().map(check);
     json!({
         "schema": SCHEMA,
-        "settings": rows(told.settings),
+        "settings": rows(config.settings),
         "checks": checks.collect::<Vec<_>>(),
-        "files": told.files,
-        "untrusted": told.untrusted.iter().map(|need| &need.text).collect::<Vec<_>>(),
-        "warnings": told.warnings,
+        "files": config.files,
+        "untrusted": config.untrusted.iter().map(|need| &need.text).collect::<Vec<_>>(),
+        "warnings": config.warnings,
     })
 }
 
@@ -86,9 +89,9 @@ fn check(sourced: &Sourced<Check>) -> Value {
     check
 }
 
-/// What is shown for an empty list, and for a branch that is not set.
+/// The text of an empty list, and of a branch that is not set.
 const NONE: &str = "none";
-/// Other rows are not moved for a command longer than this.
+/// The widest column: a longer command does not move the other rows.
 const WIDTH_MAX: usize = 40;
 
 /// One setting.
@@ -112,7 +115,7 @@ impl ConfigRow {
     }
 }
 
-/// All rows except the checks, in display order.
+/// All rows except the checks, as they are displayed.
 fn rows(settings: &Settings) -> Vec<ConfigRow> {
     let layer = &settings.layer;
     let values = layer.values_as_listed().map(|(key, value)| {
@@ -136,10 +139,11 @@ fn rows(settings: &Settings) -> Vec<ConfigRow> {
             rows.push(row(&format!("executor.{name}.{key}"), command, &executor.origin));
         }
     }
-    // crew's own procedures are shown by `crew run --list`.
-    let own = layer.procedures.iter().filter(|(_, it)| it.origin != ValueOrigin::BuiltIn);
-    for (name, procedure) in own {
-        of_procedure(&mut rows, &format!("procedures.{name}"), procedure);
+    for (name, procedure) in &layer.procedures {
+        // crew's own procedures are shown by `crew run --list`.
+        if procedure.origin != ValueOrigin::BuiltIn {
+            of_procedure(&mut rows, &format!("procedures.{name}"), procedure);
+        }
     }
     rows
 }
@@ -170,11 +174,11 @@ fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>
     let shown = if number == 0 { "0 (none)".to_owned() } else { unit.format_number(number) };
     let dollars = Money::from_micros(number).dollars();
     let value = if unit == Unit::Dollars { json!(dollars) } else { json!(number) };
-    let unit = Some(key.counts).filter(|it| !it.is_empty());
+    let unit = if key.counts.is_empty() { None } else { Some(key.counts) };
     ConfigRow { shown, value, unit, ..of }
 }
 
-/// A procedure's recipe, and the terms that it sets itself.
+/// Adds the rows of a procedure: its recipe, and the terms that it sets itself.
 fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<ProcedureSettings>) {
     let ProcedureSettings { description, recipe, terms } = &procedure.value;
     rows.push(row(key, description.as_deref().unwrap_or_default(), &procedure.origin));
@@ -189,14 +193,13 @@ fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<Proced
             row(&format!("{key}.{name}"), &text, &procedure.origin)
         }));
     }
-    let named = |name: &str| format!("{key}.{name}");
-    let values = terms.values_as_listed();
-    rows.extend(values.map(|(key, value)| row_of_value(&named(key.split_name().1), key, value)));
-    rows.extend(terms.protect.iter().map(|it| row(&named("protect"), &it.value, &it.origin)));
-    rows.extend(
-        terms
-            .checks
-            .iter()
-            .map(|check| row(&named(check.value.role.label()), &check.value.run, &check.origin)),
-    );
+    for (own, value) in terms.values_as_listed() {
+        rows.push(row_of_value(&format!("{key}.{}", own.split_name().1), own, value));
+    }
+    for Sourced { value, origin } in &terms.protect {
+        rows.push(row(&format!("{key}.protect"), value, origin));
+    }
+    for Sourced { value: check, origin } in &terms.checks {
+        rows.push(row(&format!("{key}.{}", check.role.label()), &check.run, origin));
+    }
 }

@@ -1,4 +1,4 @@
-//! What an installation changed and what to do next, and what the doctor found, for people and as
+//! The pages of `crew install` and `crew uninstall`, and what the doctor found, for people and as
 //! JSON.
 
 use std::fmt::{Display, Write as _};
@@ -17,20 +17,20 @@ use engine::words::templates::Fact;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A row of a page: its name and its value.
+/// Renders a row of a page: its name and its value.
 fn row(name: &str, value: impl Display) -> String {
     format!("  {name:<8} {value}\n")
 }
 
-/// A page of `templates/setup.j2`.
+/// Renders a page of `templates/setup.j2`.
 fn page(values: Value) -> String {
     let values = context! { version => VERSION, ..values };
-    let mut text = String::new();
-    for Fact { name, text: told, detail } in templates::rows("setup.j2", &values) {
-        text += &if name.is_empty() { told + "\n" } else { row(&name, told) };
-        text.extend(detail.iter().map(|line| row("", line)));
+    let mut page = String::new();
+    for Fact { name, text, detail } in templates::rows("setup.j2", &values) {
+        page += &if name.is_empty() { text + "\n" } else { row(&name, text) };
+        page.extend(detail.iter().map(|line| row("", line)));
     }
-    text
+    page
 }
 
 /// The page of an installation for a person.
@@ -44,7 +44,7 @@ pub fn with_a_line(settings: &Path) -> String {
     row("line", format!("the status line of new sessions shows the loop: {settings}"))
 }
 
-/// The row of an uninstallation that took this back.
+/// The row of an uninstallation that removed the loop from the status line.
 pub fn without_a_line(settings: &Path) -> String {
     row("line", format!("taken out of {}", settings.display()))
 }
@@ -52,11 +52,11 @@ pub fn without_a_line(settings: &Path) -> String {
 /// The row of an installation without completions and manual pages.
 pub const NO_SHELL_FILES: &str =
     "  shell    crew install --shell-files adds completions and man pages";
-/// The row of an uninstallation that removed these.
+/// The row of an uninstallation that removed completions and manual pages.
 pub const WITHOUT_SHELL_FILES: &str = "  shell    the completions and man pages are removed";
 
-/// The rows of the completions of a shell and the manual pages that are there now, and of the files
-/// of somebody else that are in their places.
+/// The rows of the completions and manual pages that are installed now, and of foreign files that
+/// were left in their places.
 pub fn shell_files(shell: &str, [placed, left]: &[Vec<PathBuf>; 2]) -> String {
     page(context! { page => "shell", shell, placed, left })
 }
@@ -69,8 +69,8 @@ pub fn shared(address: &str) -> String {
 /// The line for a repository whose settings no longer ask for crew.
 pub const UNSHARED: &str = ".claude/settings.json no longer asks for crew's plugin; commit it";
 
-/// The page of an uninstallation: whether the client had the plugin and its folder existed, which
-/// settings still ask for it, and where the records are.
+/// The page of an uninstallation. `found`: whether the client had the plugin, and whether its
+/// folder existed. `shared` are the checkouts whose settings still ask for it.
 pub fn uninstalled(
     folder: &Path,
     found: (Option<bool>, bool),
@@ -78,18 +78,18 @@ pub fn uninstalled(
     records: Option<&Path>,
 ) -> String {
     let (was_registered, was_there) = found;
-    let shared = shared.iter().map(|it| it.join(".claude/settings.json")).collect::<Vec<_>>();
+    let shared: Vec<PathBuf> =
+        shared.iter().map(|checkout| checkout.join(".claude/settings.json")).collect();
     page(context! { page => "uninstalled", folder, was_registered, was_there, shared, records })
 }
 
-/// Why an uninstallation is refused while loops run in sessions, the first of them by its id, and
-/// what to do.
+/// Why an uninstallation is refused while `count` loops run in sessions, and a hint. Both name the
+/// first loop.
 pub fn loops_in_sessions(first: &LoopId, count: usize) -> (String, String) {
-    let what = match count {
-        1 => format!("loop {first} runs in a session, and nobody judges it without the plugin"),
-        count => {
-            format!("{count} loops run in sessions, and nobody judges them without the plugin")
-        }
+    let what = if count == 1 {
+        format!("loop {first} runs in a session, and nobody judges it without the plugin")
+    } else {
+        format!("{count} loops run in sessions, and nobody judges them without the plugin")
     };
     let hint = format!(
         "crew pause {first} or crew cancel {first} first: its record stays, and crew resume {first} continues \
@@ -98,12 +98,12 @@ pub fn loops_in_sessions(first: &LoopId, count: usize) -> (String, String) {
     (what, hint)
 }
 
-/// The row of an uninstallation for a loop that runs on in a session.
+/// The row of an uninstallation for a loop that still runs in a session.
 pub fn unjudged(id: &LoopId) -> String {
     row("loop", format!("nobody judges loop {id} any more: crew cancel {id}"))
 }
 
-/// The line for a session whose plugin has another version than this binary.
+/// The line for a session whose plugin and binary have different versions.
 pub fn skew(plugin: &str, launched: bool) -> String {
     let fix = if launched {
         "update both to one version: cargo build --release in the checkout, or claude plugin update crew@crew"
@@ -113,28 +113,27 @@ pub fn skew(plugin: &str, launched: bool) -> String {
     format!("crew: the plugin is of version {plugin}, its binary of {VERSION}. Fix: {fix}")
 }
 
-/// What was looked at, every finding with its fix, and a summary.
+/// The page of `crew doctor`: the facts, every finding with its fix, and a summary.
 pub fn examined(examined: &Examination) -> String {
     let mut text = format!("crew {VERSION}\n");
     text.extend(examined.rows.iter().map(|(name, value)| row(name, value)));
     for Finding { severity, what, fix, .. } in &examined.findings {
         let _ = write!(text, "\n{}: {what}\n  fix: {fix}\n", word(severity));
     }
-    let number =
-        |severity| examined.findings.iter().filter(|it| it.severity == severity).count() as u64;
-    let broken = match number(Severity::Broken) {
-        0 => "nothing is broken".to_owned(),
-        broken => format!("{broken} broken"),
+    let [broken, warnings] = [Severity::Broken, Severity::Warning].map(|severity| {
+        examined.findings.iter().filter(|finding| finding.severity == severity).count() as u64
+    });
+    let _ = match broken {
+        0 => write!(text, "\nnothing is broken"),
+        broken => write!(text, "\n{broken} broken"),
     };
-    let warnings = match number(Severity::Warning) {
-        0 => String::new(),
-        warnings => format!(", {}", count(warnings, "warning")),
-    };
-    let _ = writeln!(text, "\n{broken}{warnings}");
-    text
+    if warnings > 0 {
+        let _ = write!(text, ", {}", count(warnings, "warning"));
+    }
+    text + "\n"
 }
 
-/// The page as JSON for programs.
+/// The page of `crew doctor` as JSON.
 pub fn examined_json(examined: &Examination) -> serde_json::Value {
     let mut json = json!({
         "schema": SCHEMA,
@@ -148,10 +147,10 @@ pub fn examined_json(examined: &Examination) -> serde_json::Value {
     json
 }
 
-/// The line while nothing has been heard of a cluster.
-pub fn waits_for_a_node(engine: &str, within: Duration) -> String {
+/// The line until a cluster answers.
+pub fn waits_for_a_node(executor: &str, within: Duration) -> String {
     let minutes = count(within.as_secs() / 60, "minute");
-    format!("crew: waiting for a place on {engine} and for the checks there, {minutes} at most")
+    format!("crew: waiting for a place on {executor} and for the checks there, {minutes} at most")
 }
 
 #[cfg(test)]
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uninstallation_says_what_is_left() {
+    fn an_uninstallation_lists_what_is_left() {
         let folder = Path::new("/home/me/.local/share/crew/plugin");
         let shared = [PathBuf::from("/repo")];
         let records = Path::new("/home/me/.local/state/crew");
@@ -199,11 +198,11 @@ mod tests {
     #[test]
     fn an_uninstallation_under_live_loops_names_them_and_what_to_do_first() {
         let id = LoopId::from_random(7);
-        let told = |count| {
+        let refusal = |count| {
             let (what, hint) = loops_in_sessions(&id, count);
             format!("{what}\nhint: {hint}\n")
         };
-        assert_snapshot!(told(1) + &told(2) + &unjudged(&id), @"
+        assert_snapshot!(refusal(1) + &refusal(2) + &unjudged(&id), @"
         loop haaaaaaa runs in a session, and nobody judges it without the plugin
         hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway
         2 loops run in sessions, and nobody judges them without the plugin

@@ -1,5 +1,5 @@
-//! Rows in columns that fit the terminal: where it is narrow the columns of least worth are left
-//! out, and one column takes the room that the others leave.
+//! Rows in columns that fit the terminal. A narrow one leaves out the columns of least worth, and
+//! one column takes the room that the others leave.
 
 use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::UnicodeWidthStr;
@@ -14,23 +14,22 @@ pub fn lines<const N: usize>(
     rows: impl IntoIterator<Item = [String; N]>,
     width: usize,
 ) -> Vec<String> {
-    let clean_row = |row: [String; N]| row.map(|cell| clean(&cell));
-    let rows: Vec<[String; N]> = rows.into_iter().map(clean_row).collect();
-    let used = columns.into_iter().enumerate().filter_map(|(index, column)| {
-        let widest = rows.iter().map(|row| row[index].width()).max().filter(|it| *it > 0)?;
-        Some((index, Column { most: widest.min(column.most), ..column }))
-    });
-    let mut used: Vec<(usize, Column)> = used.collect();
-    let taken = |used: &[(usize, Column)]| {
-        used.iter().map(|(_, column)| column.needs() + 2).sum::<usize>().saturating_sub(2)
-    };
-    while taken(&used) > width {
+    let rows = rows.into_iter().map(|row| row.map(|cell| clean(&cell)));
+    let rows: Vec<[String; N]> = rows.collect();
+    let mut used = Vec::new();
+    for (index, column) in columns.into_iter().enumerate() {
+        let widest = rows.iter().map(|row| row[index].width()).max().unwrap_or(0);
+        if widest > 0 {
+            used.push((index, Column { most: widest.min(column.most), ..column }));
+        }
+    }
+    while width_of(&used) > width {
         let least = (0..used.len()).min_by_key(|at| used[*at].1.worth);
         let Some(least) = least.filter(|at| used[*at].1.worth < ALWAYS) else { break };
         used.remove(least);
     }
-    let left = width.saturating_sub(taken(&used));
-    let line = |row: &[String; N]| {
+    let left = width.saturating_sub(width_of(&used));
+    let lines = rows.iter().map(|row| {
         let mut line = String::new();
         for (at, (index, column)) in used.iter().enumerate() {
             let is_last = used[at + 1..].iter().all(|(later, _)| row[*later].is_empty());
@@ -50,11 +49,16 @@ pub fn lines<const N: usize>(
             line += "  ";
         }
         fitting(line.trim_end(), width)
-    };
-    rows.iter().map(line).collect()
+    });
+    lines.collect()
 }
 
-/// A cell cut to the room there is; a quotation stays one.
+/// The width of a line with these columns.
+fn width_of(columns: &[(usize, Column)]) -> usize {
+    columns.iter().map(|(_, column)| column.needs() + 2).sum::<usize>().saturating_sub(2)
+}
+
+/// Cuts a cell to the room there is; a quotation keeps both its marks.
 fn cut(cell: &str, columns: usize) -> String {
     match cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')) {
         Some(words) if cell.width() > columns && columns > 2 => {

@@ -1,5 +1,4 @@
-//! Fills in the templates of what people read at a terminal: the `.j2` files in the folder beside
-//! this file.
+//! Renders the templates of terminal output: the `.j2` files in the folder beside this file.
 
 use std::sync::LazyLock;
 
@@ -33,17 +32,17 @@ static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// The rows of a template with these values.
+/// Renders a template of rows.
 pub fn rows(name: &str, values: &Value) -> Vec<Fact> {
     templates::rows_of(&PAGES, name, values)
 }
 
-/// The text of a template that is one row.
+/// Renders a template that is one row.
 pub fn line(name: &str, values: &Value) -> String {
     rows(name, values).into_iter().map(|row| row.text).collect()
 }
 
-/// The text of a template that is a whole file.
+/// Renders a template that is a whole file.
 pub fn text(name: &str, values: &Value) -> String {
     let template = PAGES.get_template(name).and_then(|template| template.render(values));
     template.unwrap_or_else(|error| format!("{error:#}")) + "\n"

@@ -15,7 +15,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// "45.2s", "2m16s", "1h2m16s": a duration as the lines of a run show it.
+/// "45.2s", "2m16s", "1h2m16s": a duration in the lines of a run.
 pub fn took(ms: u64) -> String {
     let seconds = ms / 1000;
     let (minutes, seconds) = (seconds / 60, seconds % 60);
@@ -26,7 +26,7 @@ pub fn took(ms: u64) -> String {
     }
 }
 
-/// "`a`, `b` and `c`".
+/// "`a`, `b` and `c`": a list of commands, each once.
 pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     let mut quoted = distinct(commands.map(|command| format!("`{}`", clip(command, 80))));
     match quoted.pop() {
@@ -36,25 +36,24 @@ pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-// Rewrites crew's commands in a text for a terminal where `crew` is not on `PATH`: they are called
-// by the program's path. Other words are left alone.
-
 /// The commands that texts name for a terminal.
 const FOR_A_TERMINAL: [&str; 11] = [
     "cancel", "config", "doctor", "fleet", "init", "pause", "resume", "set", "status", "tell",
     "trust",
 ];
 
-/// The text, cleaned, with each command as this terminal can call it. `keeps_quotes` leaves quoted
-/// commands unchanged.
+/// Cleans a text and rewrites crew's commands in it for a terminal where `crew` is not on `PATH`:
+/// `program` takes its place. `keeps_quotes` leaves quoted commands unchanged.
 pub fn called(text: &str, program: &str, keeps_quotes: bool) -> String {
-    FOR_A_TERMINAL.iter().fold(clean(text), |text, verb| {
-        let named = |before: &str, text: &str| {
-            text.replace(&format!("{before}crew {verb}"), &format!("{before}{program} {verb}"))
-        };
-        let text = named(" ", &text);
-        if keeps_quotes { text } else { named("`", &text) }
-    })
+    let mut text = clean(text);
+    let before_commands: &[&str] = if keeps_quotes { &[" "] } else { &[" ", "`"] };
+    for verb in FOR_A_TERMINAL {
+        for before in before_commands {
+            text =
+                text.replace(&format!("{before}crew {verb}"), &format!("{before}{program} {verb}"));
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -63,10 +62,10 @@ mod tests {
     use engine::text::{duration, size};
 
     #[test]
-    fn values_are_spoken_as_people_say_them() {
-        let spoken: Vec<String> = [450, 45_000, 252_400, 43_080_000].map(duration).to_vec();
-        assert_eq!(spoken, ["450ms", "45s", "4m 12s", "11h 58m"]);
-        let taken: Vec<String> = [15_000, 45_290, 136_000, 43_089_000].map(took).to_vec();
+    fn values_are_written_as_people_write_them() {
+        let durations = [450, 45_000, 252_400, 43_080_000].map(duration);
+        assert_eq!(durations, ["450ms", "45s", "4m 12s", "11h 58m"]);
+        let taken = [15_000, 45_290, 136_000, 43_089_000].map(took);
         assert_eq!(taken, ["15.0s", "45.2s", "2m16s", "11h58m9s"]);
         let sizes = [640, 12_900, 3_450_000, 1_234_000_000].map(size);
         assert_eq!(sizes, ["640 B", "12 KB", "3.4 MB", "1.2 GB"]);

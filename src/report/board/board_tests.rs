@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use chrono::{FixedOffset, TimeDelta};
+use chrono::{DateTime, FixedOffset, TimeDelta};
 use insta::assert_snapshot;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -112,7 +112,7 @@ fn id(text: &str) -> LoopId {
 }
 
 #[test]
-fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
+fn loops_that_need_a_person_come_first_and_the_chosen_one_is_detailed_below() {
     let mut board = a_board();
     board.iterations = vec![IterationLine {
         number: 2,
@@ -197,7 +197,7 @@ fn a_wide_board_shows_what_each_loop_works_on() {
 }
 
 #[test]
-fn a_board_without_a_loop_says_how_to_start_one() {
+fn a_board_without_loops_shows_how_to_start_one() {
     assert_snapshot!(drawn(&Board::default(), 60, 6), @r#"
     crew watch · 0 loops                                   12:06
 
@@ -209,7 +209,7 @@ fn a_board_without_a_loop_says_how_to_start_one() {
 }
 
 #[test]
-fn no_row_is_cut_unseen_and_the_chosen_loop_is_always_on_the_screen() {
+fn a_cut_row_ends_with_an_ellipsis_and_the_chosen_loop_is_always_on_the_screen() {
     let many: Vec<BoardRow> = (0..60)
         .map(|number| {
             let record = a_loop(
@@ -233,8 +233,8 @@ fn no_row_is_cut_unseen_and_the_chosen_loop_is_always_on_the_screen() {
             let chosen = board.chosen.as_ref().unwrap().as_str();
             let is_marked = marked.contains(&chosen[..board.id_chars]);
             assert!(is_marked, "{width}x{height} after {key:?}:\n{screen}");
-            let tells_its_cut = marked.ends_with('…') || marked.contains(&many[0].news);
-            assert!(width == 20 || tells_its_cut, "{width}x{height}:\n{screen}");
+            let shows_its_cut = marked.ends_with('…') || marked.contains(&many[0].news);
+            assert!(width == 20 || shows_its_cut, "{width}x{height}:\n{screen}");
         }
     }
 }
@@ -298,8 +298,10 @@ fn a_message_to_the_loop_of_a_task_goes_to_its_fleet_however_that_loop_ended() {
 
 #[test]
 fn a_screen_of_any_size_is_drawn() {
-    for (width, height) in (0..90).step_by(7).flat_map(|width| (0..30).map(move |it| (width, it))) {
-        drawn(&a_board(), width, height);
+    for width in (0..90).step_by(7) {
+        for height in 0..30 {
+            drawn(&a_board(), width, height);
+        }
     }
 }
 
@@ -317,8 +319,11 @@ fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
     board.update(changed.clone(), &ids(&changed), true);
     assert_eq!(ids(&board.rows), before);
     assert!(drawn(&board, 80, 24).contains(">caaa  ~/w/日本/api"));
-    let told = drawn(&board, 80, 24);
-    assert!(told.contains("exhausted") && !told.contains("runs"), "news is told at once: {told}");
+    let screen = drawn(&board, 80, 24);
+    assert!(
+        screen.contains("exhausted") && !screen.contains("runs"),
+        "news is shown at once: {screen}"
+    );
     board.update(changed, &before, false);
     assert_eq!(ids(&board.rows).last(), Some(&id("faaaaaaa")));
     assert_eq!(board.chosen, Some(id("caaaaaaa")));
@@ -355,7 +360,7 @@ fn a_log_stays_at_its_end_until_it_is_scrolled() {
 
 #[test]
 fn ids_are_shown_as_far_as_they_differ() {
-    let apart = |ids: &[&str]| telling_apart(&ids.iter().map(|it| id(it)).collect::<Vec<_>>());
+    let apart = |ids: &[&str]| telling_apart(&ids.iter().copied().map(id).collect::<Vec<_>>());
     assert_eq!(apart(&[]), 4);
     assert_eq!(apart(&["aaaaaaaa", "baaaaaaa"]), 4);
     assert_eq!(apart(&["aaaaaaaa", "baaaaaaa", "aaaaabaa"]), 6);

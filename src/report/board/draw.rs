@@ -1,5 +1,5 @@
-//! The board on a screen of any size. What has no room is left out from the right and from below;
-//! a colour never says anything that no word says.
+//! Draws the board on a screen of any size. What has no room is left out, from the right and from
+//! below. Whatever a colour says, a word says too.
 
 use chrono::{DateTime, FixedOffset};
 use ratatui::Frame;
@@ -17,14 +17,15 @@ use crate::report::table::{self, ALWAYS, Column, fitting};
 use engine::text::count;
 use engine::usage::Money;
 
-/// From this height on there is room between the parts, and for the chosen loop.
+/// The height from which there is room between the parts, and for the chosen loop.
 const TALL: u16 = 18;
-/// The widest folder, also as a part of the width.
+/// The most columns of a folder.
 const FOLDER: usize = 20;
+/// A folder takes at most one in so many columns.
 const FOLDER_PART: usize = 5;
-/// From this width on a row has the beginning of its task; and the columns that a row takes without
-/// that and without its news.
+/// The width from which a row shows the beginning of its task.
 const WIDE: usize = 99;
+/// The columns that a row takes without its task and its news.
 const WITHOUT_TASK: usize = 56;
 /// The most lines of the chosen loop's task, and of its news.
 const DETAIL_LINES: usize = 3;
@@ -35,17 +36,17 @@ const RED: Style = Style::new().fg(Color::Red);
 const GREEN: Style = Style::new().fg(Color::Green);
 const YELLOW: Style = Style::new().fg(Color::Yellow);
 
-/// What a board without a loop says.
+/// The text of a board without loops.
 const NO_LOOPS: &str = "
  No loop in the last 24 hours.
  crew run \"…\" starts one,
  crew demo shows one.";
 
-/// All keys, with what each does, and the headings: what matters most first, and short enough for
-/// the smallest screen.
+/// All keys and headings with their meanings, the most important first; short enough for the
+/// smallest screen.
 const KEYS: &str = include_str!("keys.txt");
 
-/// Draws the board.
+/// Draws the board on the whole frame.
 pub fn draw(board: &Board, frame: &mut Frame<'_>, now: DateTime<FixedOffset>) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
@@ -69,11 +70,12 @@ pub fn draw(board: &Board, frame: &mut Frame<'_>, now: DateTime<FixedOffset>) {
 
 /// "crew watch · 6 loops · 1 needs you · 3 running · $31.40   07:02".
 fn draw_head(board: &Board, frame: &mut Frame<'_>, area: Rect, now: DateTime<FixedOffset>) {
-    let many = |group| board.rows.iter().filter(|row| row.group == group).count() as u64;
     let loops = count(board.rows.len() as u64, "loop");
     let mut parts = vec![Span::raw(format!("crew watch · {loops}"))];
-    let (needs, running) = (many(BoardGroup::NeedsYou), many(BoardGroup::Running));
-    let (waiting, unreadable) = (many(BoardGroup::Waiting), board.unreadable);
+    let [needs, running, waiting] =
+        [BoardGroup::NeedsYou, BoardGroup::Running, BoardGroup::Waiting]
+            .map(|group| board.rows.iter().filter(|row| row.group == group).count() as u64);
+    let unreadable = board.unreadable;
     let verb = if needs == 1 { "needs" } else { "need" };
     let micros: u64 = board.rows.iter().map(|row| row.cost_micros).sum();
     for (number, text, style) in [
@@ -96,7 +98,7 @@ fn draw_head(board: &Board, frame: &mut Frame<'_>, area: Rect, now: DateTime<Fix
     frame.render_widget(Line::from(clock).right_aligned(), area);
 }
 
-/// The list, scrolled to the chosen loop, and what is known of that loop.
+/// Draws the list, scrolled to the chosen loop, and the details of that loop.
 fn draw_list(board: &Board, frame: &mut Frame<'_>, area: Rect) {
     if board.rows.is_empty() {
         frame.render_widget(Paragraph::new(NO_LOOPS), area);
@@ -120,7 +122,7 @@ fn draw_list(board: &Board, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(detail), below);
 }
 
-/// All rows below their headings, and which of them is the chosen loop's.
+/// All rows below their headings, and the index of the chosen loop's.
 fn items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<usize>) {
     let folder = FOLDER.min(width / FOLDER_PART);
     let columns = [
@@ -182,7 +184,7 @@ fn style(row: &BoardRow) -> Style {
     }
 }
 
-/// The end of a folder, which tells it from others.
+/// The end of a folder, the part that distinguishes it from others.
 fn end_of(folder: &str, columns: usize) -> String {
     if folder.width() <= columns {
         return folder.to_owned();
@@ -190,24 +192,26 @@ fn end_of(folder: &str, columns: usize) -> String {
     format!("…{}", folder.unicode_truncate_start(columns.saturating_sub(1)).0)
 }
 
-/// Below an empty line the task of the chosen loop, its news, its last iterations and what its
-/// agent did last, in at most so many lines.
+/// An empty line, then the chosen loop's task, its news, its last iterations and what its agent did
+/// last, in at most `most` lines.
 fn detail(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
-    let chosen = board.rows.iter().find(|row| Some(&row.id) == board.chosen.as_ref());
-    let Some(row) = chosen.filter(|_| most > 1) else { return Vec::new() };
-    let detail = |text: &str, style| -> Vec<Line<'static>> {
-        let lines = page::wrapped(text, width.saturating_sub(2), DETAIL_LINES);
-        lines.into_iter().map(|line| Line::styled(format!(" {line}"), style)).collect()
+    let row = match board.rows.iter().find(|row| Some(&row.id) == board.chosen.as_ref()) {
+        Some(row) if most > 1 => row,
+        _ => return Vec::new(),
     };
-    let mut lines = vec![Line::default()];
-    lines.extend(detail(&format!("{} · {}", board.short(&row.id), row.task), BOLD));
+    let mut texts = vec![(format!("{} · {}", board.short(&row.id), row.task), BOLD)];
     if row.news.width() > width.saturating_sub(WITHOUT_TASK) / 2 {
-        lines.extend(detail(&row.news, style(row)));
+        texts.push((row.news.clone(), style(row)));
+    }
+    let mut lines = vec![Line::default()];
+    for (text, style) in texts {
+        let wrapped = page::wrapped(&text, width.saturating_sub(2), DETAIL_LINES);
+        lines.extend(wrapped.iter().map(|line| Line::styled(format!(" {line}"), style)));
     }
     lines.truncate(most);
-    let iterations = page::table(&board.iterations, width).into_iter();
+    let iterations = page::table(&board.iterations, width);
     let mut below: Vec<Line<'static>> =
-        iterations.map(|line| colour::spans(&fitting(&line, width))).collect();
+        iterations.iter().map(|line| colour::spans(&fitting(line, width))).collect();
     let steps = board.activity.iter().map(|line| fitting(&format!("     {line}"), width));
     below.extend(steps.map(|line| Line::styled(line, DIM)));
     lines.extend(below.split_off(below.len().saturating_sub(most - lines.len())));
@@ -239,7 +243,7 @@ fn line_style(kind: TextKind, line: &str) -> Style {
     }
 }
 
-/// What is asked or typed, what the last order came to, or what can be typed.
+/// The last line: the question or the text being typed, the last notice, or the keys.
 fn foot_line(board: &Board, width: usize) -> Line<'static> {
     let text = match (&board.typing, &board.notice) {
         (Some(Typing::Answer(question, _)), _) => format!(" {question}"),
@@ -254,7 +258,7 @@ fn foot_line(board: &Board, width: usize) -> Line<'static> {
     Line::styled(fitting(&text, width), BOLD)
 }
 
-/// What can be typed, what matters most first: a narrow screen shows the beginning.
+/// The keys that work now, the most important first: a narrow screen shows the beginning.
 fn keys_now(board: &Board) -> &'static str {
     if board.shows_keys {
         " any key goes back"

@@ -1,11 +1,10 @@
-//! The board of `crew watch`: every loop of this machine, what needs a person first, and what a key
-//! does there. It holds what is shown and asks for nothing; `cmd/watch` reads, draws and obeys.
+//! The board of `crew watch`: every loop of this machine, those that need a person first, and what
+//! each key does. It keeps what is shown; `cmd/watch` reads, draws and acts.
 
 mod draw;
 
 use std::path::Path;
 
-use chrono::{DateTime, Utc};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub use self::draw::draw;
@@ -20,10 +19,11 @@ use engine::view::{
     BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, state_of_the_checks,
 };
 
-/// How long an ended loop stays on the board, and one that needs a person, in hours.
+/// How many hours an ended loop stays on the board.
 const ENDED_HOURS: i64 = 24;
+/// The same for one that needs a person.
 const BLOCKED_HOURS: i64 = 7 * 24;
-/// The most of what a row says, in characters; the terminal cuts it further.
+/// The most characters of a row's news or task; the terminal cuts them further.
 const NEWS_CHARS: usize = 200;
 
 /// What a key asks for.
@@ -33,7 +33,7 @@ pub enum BoardOrder {
     /// Read a text about a loop into [`Board::open`].
     Open(TextKind, LoopId),
     Pause(LoopId),
-    /// Resumes it, with a message for its agent.
+    /// Resumes the loop, with a message for its agent.
     Resume(LoopId, Option<String>),
     Cancel(LoopId),
     Tell(LoopId, String),
@@ -53,20 +53,20 @@ pub struct OpenText {
     pub kind: TextKind,
     pub id: LoopId,
     pub lines: Vec<String>,
-    /// The first line that is shown; `None` if the end is, also when lines are added.
+    /// The first line that is shown; `None` follows the end as lines are added.
     top: Option<usize>,
 }
 
 /// What is being typed in the last line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Typing {
-    /// An answer of one letter, to this question about this order.
+    /// An answer of one letter to this question, which confirms the request.
     Answer(String, BoardOrder),
     /// A message for the agent.
     Message(LoopId, String),
 }
 
-/// The board.
+/// What the board shows, and what is chosen and typed on it.
 #[derive(Debug, Default)]
 pub struct Board {
     rows: Vec<BoardRow>,
@@ -75,13 +75,13 @@ pub struct Board {
     /// The text that fills the screen.
     pub open: Option<OpenText>,
     typing: Option<Typing>,
-    /// The result of the last order, until the next key.
+    /// The result of the last request, until the next key.
     pub notice: Option<String>,
     /// The last iterations of the chosen loop.
     pub iterations: Vec<IterationLine>,
     /// What its agent did last.
     pub activity: Vec<String>,
-    /// How much of an id tells all loops of this machine apart.
+    /// How many characters of an id distinguish all loops of this machine.
     id_chars: usize,
     /// How many records cannot be read.
     pub unreadable: u64,
@@ -92,23 +92,23 @@ pub struct Board {
 const ID_CHARS: usize = 4;
 
 impl Board {
-    /// Takes the loops as they are now. With `keeps_order` no row moves, because somebody is
-    /// choosing, except those that no longer need a person.
-    pub fn update(&mut self, mut rows: Vec<BoardRow>, ids: &[LoopId], keeps_order: bool) {
-        if keeps_order || self.typing.is_some() {
+    /// Replaces the rows. While somebody is choosing, no row moves except those that no longer need
+    /// a person.
+    pub fn update(&mut self, mut rows: Vec<BoardRow>, ids: &[LoopId], is_choosing: bool) {
+        if is_choosing || self.typing.is_some() {
             for row in &mut rows {
-                let before = self.rows.iter().find(|it| it.id == row.id);
-                let needs_you = (BoardGroup::NeedsYou, i64::MAX);
-                if let Some(before) =
-                    before.filter(|it| row.place < needs_you || it.place > needs_you)
+                let needs_you = BoardGroup::NeedsYou;
+                if let Some(before) = self.rows.iter().find(|before| before.id == row.id)
+                    && (row.place.0 == needs_you || before.place.0 != needs_you)
                 {
                     row.place = before.place;
                 }
             }
         }
-        // Those of a fleet together, after all others of their group.
-        let key = |row: &BoardRow| (row.place.0, row.fleet.clone(), row.place.1, row.id.clone());
-        rows.sort_by_cached_key(key);
+        // A fleet's loops are together, after all others of their group.
+        rows.sort_by_cached_key(|BoardRow { place: (group, rank), fleet, id, .. }| {
+            (*group, fleet.clone(), *rank, id.clone())
+        });
         self.id_chars = telling_apart(ids);
         let at = self.at();
         self.rows = rows;
@@ -118,18 +118,18 @@ impl Board {
         }
     }
 
-    /// Shows a text, or the same one as it is now, at the place where it was left.
+    /// Opens a text; one that is open already keeps its place and gets these lines.
     pub fn show(&mut self, kind: TextKind, id: LoopId, lines: Vec<String>) {
         match &mut self.open {
             Some(open) if open.kind == kind && open.id == id => open.lines = lines,
             open => {
-                let top = (kind != TextKind::Log).then_some(0);
+                let top = if kind == TextKind::Log { None } else { Some(0) };
                 *open = Some(OpenText { kind, id, lines, top });
             }
         }
     }
 
-    /// What a key asks for, on a screen of so many rows.
+    /// Handles a key on a screen of `height` rows, and returns what it asks for.
     pub fn press(&mut self, key: KeyEvent, height: usize) -> Option<BoardOrder> {
         self.notice = None;
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
@@ -210,21 +210,25 @@ impl Board {
         }
     }
 
-    /// Moves the choice, or the open text.
+    /// Scrolls the open text, or moves the choice.
     fn step(&mut self, by: usize, is_down: bool, page: usize) {
-        let moved = |from: usize, last: usize| {
-            if is_down { from.saturating_add(by).min(last) } else { from.saturating_sub(by) }
+        let last = match &self.open {
+            Some(open) => open.lines.len().saturating_sub(page),
+            None => self.rows.len().saturating_sub(1),
         };
-        if let Some(open) = &mut self.open {
-            let last = open.lines.len().saturating_sub(page);
-            let top = moved(open.top.unwrap_or(last), last);
-            open.top = Some(top).filter(|top| open.kind != TextKind::Log || *top < last);
-        } else if let Some(at) = self.at() {
-            self.chosen = Some(self.rows[moved(at, self.rows.len() - 1)].id.clone());
+        let from = match &self.open {
+            Some(open) => open.top.unwrap_or(last),
+            None => self.at().unwrap_or(last),
+        };
+        let to = if is_down { from.saturating_add(by).min(last) } else { from.saturating_sub(by) };
+        match &mut self.open {
+            Some(open) if open.kind == TextKind::Log && to >= last => open.top = None,
+            Some(open) => open.top = Some(to),
+            None => self.chosen = self.rows.get(to).map(|row| row.id.clone()),
         }
     }
 
-    /// As much of an id as is shown.
+    /// The part of an id that is shown.
     fn short<'a>(&self, id: &'a LoopId) -> &'a str {
         &id.as_str()[..self.id_chars.min(id.as_str().len())]
     }
@@ -240,14 +244,14 @@ pub fn is_interrupt(key: KeyEvent) -> bool {
     key == KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)
 }
 
-/// How many characters of the ids, at least [`ID_CHARS`], differ in all of them.
+/// How many characters distinguish each of the ids from all others, at least [`ID_CHARS`].
 fn telling_apart(ids: &[LoopId]) -> usize {
     let mut ids: Vec<&str> = ids.iter().map(LoopId::as_str).collect();
     ids.sort_unstable();
-    let same = |pair: &[&str]| {
+    let shared = ids.windows(2).map(|pair| {
         pair[0].bytes().zip(pair[1].bytes()).take_while(|(one, other)| one == other).count()
-    };
-    ids.windows(2).map(|pair| same(pair) + 1).max().unwrap_or(0).max(ID_CHARS)
+    });
+    shared.max().map_or(ID_CHARS, |shared| ID_CHARS.max(shared + 1))
 }
 
 /// The row of a loop.
@@ -257,27 +261,27 @@ pub struct BoardRow {
     /// The fleet whose task it works on.
     pub fleet: Option<String>,
     pub group: BoardGroup,
-    /// "~/w/api"; of the loop of a fleet's task the name of that.
+    /// "~/w/api", or the name of the fleet's task.
     pub folder: String,
     /// "3/10".
     pub count: String,
-    /// How long it has been so, or when it begins or ended: "22m", "09:10".
+    /// How long it has been in this state, or when it begins or ended: "22m", "09:10".
     pub when: String,
     pub cost: String,
     pub cost_micros: u64,
     pub news: String,
     pub task: String,
     pub is_completed: bool,
-    /// Whether a message for its agent resumes it: it is over, and not a task, whose fleet keeps
-    /// the message.
+    /// Whether a message for its agent resumes it: it has ended and is not a task, whose fleet
+    /// keeps the message.
     pub is_resumed_by_words: bool,
-    /// Under which heading it stands, and where there; the smallest comes first. The heading is
-    /// that of its group, except while no row may move.
+    /// Its heading and its rank below that; the smallest comes first. The heading is that of its
+    /// group, except while no row may move.
     pub place: (BoardGroup, i64),
 }
 
 impl BoardRow {
-    /// The row of a loop; `None` if it is over long enough to be left to `crew history`.
+    /// The row of a loop; `None` if it ended so long ago that only `crew history` lists it.
     pub fn of(facts: &LoopView<'_>, home: Option<&Path>) -> Option<Self> {
         let (record, group) = (facts.record, facts.group());
         let hours = if group == BoardGroup::NeedsYou { BLOCKED_HOURS } else { ENDED_HOURS };
@@ -285,7 +289,7 @@ impl BoardRow {
             return None;
         }
         let last = record.last_at().timestamp_millis();
-        let order = match group {
+        let rank = match group {
             BoardGroup::NeedsYou => last,
             BoardGroup::Running => record.started_at.timestamp_millis(),
             BoardGroup::Waiting => record.state.due.map_or(i64::MAX, |due| due.timestamp_millis()),
@@ -295,9 +299,10 @@ impl BoardRow {
             id: record.id.clone(),
             fleet: record.fleet.as_ref().map(|task| task.name.clone()),
             group,
-            folder: clean(
-                &record.fleet.as_ref().map_or_else(|| folder(record, home), ToString::to_string),
-            ),
+            folder: clean(&match &record.fleet {
+                Some(task) => task.to_string(),
+                None => folder(record, home),
+            }),
             count: facts.counted(),
             when: when(facts, group),
             cost: record.state.usage.cost_text(false).unwrap_or_default(),
@@ -306,25 +311,26 @@ impl BoardRow {
             task: one_line(&clean(&task(record)), NEWS_CHARS),
             is_completed: record.outcome() == Some(Outcome::Completed),
             is_resumed_by_words: !record.is_live() && facts.task.is_none(),
-            place: (group, order),
+            place: (group, rank),
         })
     }
 }
 
 fn when(facts: &LoopView<'_>, group: BoardGroup) -> String {
-    let record = facts.record;
-    let clock = |at| clock_time(at, facts.now);
-    let since = |at: DateTime<Utc>| {
-        let spoken = ago((facts.now.to_utc() - at).num_milliseconds());
-        spoken.trim_end_matches(" ago").to_owned()
+    let (record, now) = (facts.record, facts.now);
+    let since = match (group, record.state.due) {
+        (BoardGroup::Running, _) => return brief(facts.running_ms),
+        (BoardGroup::Ended, _) => return clock_time(record.last_at(), now),
+        (BoardGroup::Waiting, Some(due)) if record.state.status == Status::Waiting => {
+            return clock_time(due, now);
+        }
+        (BoardGroup::Waiting, _) => record.last_at(),
+        (BoardGroup::NeedsYou, _) => {
+            facts.dialog.map_or_else(|| record.last_at(), |dialog| dialog.since)
+        }
     };
-    match (group, record.state.due) {
-        (BoardGroup::NeedsYou, _) => since(facts.dialog.map_or(record.last_at(), |it| it.since)),
-        (BoardGroup::Running, _) => brief(facts.running_ms),
-        (BoardGroup::Waiting, Some(due)) if record.state.status == Status::Waiting => clock(due),
-        (BoardGroup::Waiting, _) => since(record.last_at()),
-        (BoardGroup::Ended, _) => clock(record.last_at()),
-    }
+    let spoken = ago((now.to_utc() - since).num_milliseconds());
+    spoken.trim_end_matches(" ago").to_owned()
 }
 
 fn news(facts: &LoopView<'_>) -> String {

@@ -1,8 +1,7 @@
-//! The story of a loop as one self-contained HTML page: no script, and no address it would fetch
-//! from. Every text in it comes from elsewhere and is escaped. A policy also forbids a browser to
-//! run or load anything. It has the facts of the page in the same order, then what a page has no
-//! room for: every iteration, as a table and as bars in colours of the page's style, the output of
-//! the checks, and everything else that happened.
+//! The story of a loop as one self-contained HTML page without scripts or external addresses. All
+//! text is foreign and is escaped; a policy also forbids a browser to run or load anything. The
+//! facts of the terminal's page come first, then what that has no room for: every iteration, in a
+//! table and in charts, the output of the checks, and everything else that happened.
 
 use minijinja::{Value, context};
 use serde::Serialize;
@@ -18,17 +17,18 @@ use engine::usage::Money;
 use engine::view::{Fact, IterationLine};
 use engine::words::templates;
 
-/// The page, and its style.
+/// The template of the page, with its style.
 const TEMPLATE: &str = include_str!("story.html.j2");
-/// From so many iterations on each has less room, so that the page stays small.
+/// The number of iterations above which each gets less room, to keep the page small.
 const MANY: usize = 1_000;
-/// The longest words of an agent, in characters, and those of each of many.
+/// The most characters of an agent's words.
 const SAID_CHARS: usize = 300;
+/// The same where there are many iterations.
 const SAID_CHARS_OF_MANY: usize = 60;
-/// The most bars of a chart; iterations in a row share one beyond that.
+/// The most bars of a chart; beyond that, iterations in a row share one.
 const BARS_MAX: usize = 240;
 
-/// How an iteration ended, as far as a colour can show it: a class of the page's style.
+/// The colour of an iteration's result: a class of the page's style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Shade {
@@ -37,7 +37,7 @@ enum Shade {
     Bad,
 }
 
-/// The page.
+/// Renders the page.
 pub fn html(known: &StoryPage<'_>) -> String {
     let (page, record, story) = (known.page, known.view.record, known.story);
     let shade = match page.outcome {
@@ -47,14 +47,17 @@ pub fn html(known: &StoryPage<'_>) -> String {
     };
     let last = record.state.evidence.as_ref();
     let all: Vec<&Iteration> = story.iterations().collect();
-    let lines: Vec<_> = all.iter().map(|it| IterationLine::of(it, page.proof)).collect();
-    let has = |it: &IterationColumn| lines.iter().any(|line| !(it.cell)(line).is_empty());
-    let columns = COLUMNS.into_iter().filter(|it| !it.is_extra || has(it));
-    let columns: Vec<IterationColumn> = columns.collect();
-    let iterations = all.iter().zip(&lines).map(|(it, line)| {
-        let cells: Vec<String> = columns.iter().map(|column| (column.cell)(line)).collect();
-        context! { shade => shade_of(&it.evidence), cells, ..Value::from_serialize(line) }
+    let lines: Vec<_> = all.iter().map(|one| IterationLine::of(one, page.proof)).collect();
+    let columns = COLUMNS.into_iter().filter(|IterationColumn { is_extra, cell, .. }| {
+        !is_extra || lines.iter().any(|line| !cell(line).is_empty())
     });
+    let columns: Vec<IterationColumn> = columns.collect();
+    let iterations = all.iter().zip(&lines).map(|(iteration, line)| {
+        let cells: Vec<String> = columns.iter().map(|column| (column.cell)(line)).collect();
+        context! { shade => shade_of(&iteration.evidence), cells, ..Value::from_serialize(line) }
+    });
+    let now = date_and_time(known.reading.now, known.reading.offset);
+    let as_of = if record.is_live() { Some(now) } else { None };
     let mut terms = contract(&known.view);
     terms.retain(|term| term.name != "task");
     terms.push(Fact::new("run by", drivers(story)));
@@ -62,9 +65,9 @@ pub fn html(known: &StoryPage<'_>) -> String {
         page,
         shade,
         time => time(page, known.reading),
-        as_of => record.is_live().then(|| date_and_time(known.reading.now, known.reading)),
+        as_of,
         charts => charts(&all),
-        columns => columns.iter().map(|it| it.heading).collect::<Vec<_>>(),
+        columns => columns.iter().map(|column| column.heading).collect::<Vec<_>>(),
         said_chars => if all.len() > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS },
         iterations => iterations.collect::<Vec<_>>(),
         last => last.map(|last| last.iteration),
@@ -74,7 +77,7 @@ pub fn html(known: &StoryPage<'_>) -> String {
     })
 }
 
-/// Fills the template in; every text is escaped.
+/// Renders the template; every text is escaped.
 fn render(values: &Value) -> String {
     let mut environment = templates::environment();
     environment.set_keep_trailing_newline(true);
@@ -96,68 +99,76 @@ fn shade_of(evidence: &Evidence) -> Shade {
     }
 }
 
-/// All charts that have something to show: how long each iteration took, how many tests failed,
-/// what it cost. Each figure is also in the table beneath.
+/// The charts that have something to show: each iteration's time, failing tests and cost. The table
+/// below them has the same figures.
 fn charts(all: &[&Iteration]) -> Vec<Value> {
-    let each = all.len().div_ceil(BARS_MAX).max(1);
+    if all.len() < 2 {
+        return Vec::new();
+    }
+    let each = all.len().div_ceil(BARS_MAX);
     let of =
         if each == 1 { "each iteration".to_owned() } else { format!("every {each} iterations") };
     let bars: Vec<&[&Iteration]> = all.chunks(each).collect();
-    let sum = |value: fn(&Iteration) -> u64| -> Vec<Option<u64>> {
-        bars.iter().map(|bar| Some(bar.iter().map(|it| value(it)).sum())).collect()
-    };
-    let times = sum(|it| it.elapsed_ms);
-    let costs = sum(|it| it.evidence.usage.as_ref().map_or(0, |usage| usage.cost.micros()));
-    let failing = bars.iter().map(|bar| failing_tests(bar.last()?)).collect();
+    let times = bars.iter().map(|bar| Some(bar.iter().map(|one| one.elapsed_ms).sum()));
+    let failing = bars.iter().map(|bar| failing_tests(bar.last()?));
+    let costs = bars.iter().map(|bar| {
+        let usages = bar.iter().filter_map(|one| one.evidence.usage.as_ref());
+        Some(usages.map(|usage| usage.cost.micros()).sum())
+    });
     let words_of: [fn(u64) -> String; 3] =
         [brief, |count| count.to_string(), |micros| Money::from_micros(micros).to_string()];
-    let table = [
-        (format!("Time of {of}"), times),
-        ("Failing tests, where they ran".to_owned(), failing),
-        (format!("Cost of {of}"), costs),
+    let table: [(String, Vec<Option<u64>>); 3] = [
+        (format!("Time of {of}"), times.collect()),
+        ("Failing tests, where they ran".to_owned(), failing.collect()),
+        (format!("Cost of {of}"), costs.collect()),
     ];
     let shown = table.into_iter().zip(words_of).filter_map(|((name, values), words)| {
         let most = values.iter().flatten().max().copied().filter(|most| *most > 0)?;
         let bars = bars.iter().zip(values).map(|(bar, value)| {
             context! {
-                number => bar.first().map(|it| it.evidence.iteration),
-                shade => bar.iter().map(|it| shade_of(&it.evidence)).max(),
+                number => bar.first().map(|one| one.evidence.iteration),
+                shade => bar.iter().map(|one| shade_of(&one.evidence)).max(),
                 words => value.map(words).unwrap_or_default(),
-                // One that has a value is never invisible, not even at 0.
+                // A bar with a value is always visible, even at 0.
                 height => value.map_or(0, |value| (value.saturating_mul(100) / most).max(2)),
             }
         });
         let name = format!("{name}, at most {}", words(most));
         Some(context! { name, bars => bars.collect::<Vec<_>>() })
     });
-    if all.len() < 2 { Vec::new() } else { shown.collect() }
+    shown.collect()
 }
 
-/// `None` where no check named its tests.
+/// How many tests failed; `None` where no check named its tests.
 fn failing_tests(iteration: &Iteration) -> Option<u64> {
-    let tests = iteration.evidence.checks.iter().filter_map(|it| it.tests.as_ref());
+    let tests = iteration.evidence.checks.iter().filter_map(|check| check.tests.as_ref());
     tests.map(|tests| u64::from(tests.failed)).reduce(|sum, failed| sum + failed)
 }
 
 /// What is neither an iteration nor an end, each with its time.
 fn happenings(known: &StoryPage<'_>) -> Vec<(String, String)> {
     let story = known.story;
-    let earlier = story.chapters.earlier;
-    let earlier = (earlier > 0).then(|| format!("{} lines before these", grouped(earlier)));
-    let chapters = story.chapters.iter();
-    let others = chapters.filter(|chapter| !matches!(chapter.what, What::Iteration(_)));
-    let last = story.drivers.iter().last().filter(|_| known.view.record.is_live());
-    let lines = earlier.map(|text| ("earlier".to_owned(), text)).into_iter();
+    let mut lines = Vec::new();
+    if story.chapters.earlier > 0 {
+        let text = format!("{} lines before these", grouped(story.chapters.earlier));
+        lines.push(("earlier".to_owned(), text));
+    }
+    for chapter in story.chapters.iter() {
+        if !matches!(chapter.what, What::Iteration(_)) {
+            let time = date_and_time(chapter.at, known.reading.offset);
+            lines.push((time, told_in_a_line(&chapter.what)));
+        }
+    }
+    lines.extend(remarks(story).into_iter().map(|remark| ("journal".to_owned(), remark)));
+    if known.view.record.is_live()
+        && let Some(last) = story.drivers.iter().last()
+    {
+        lines.push(("now".to_owned(), format!("run by {}", who(last))));
+    }
     lines
-        .chain(others.map(|chapter| {
-            (date_and_time(chapter.at, known.reading), told_in_a_line(&chapter.what))
-        }))
-        .chain(remarks(story).into_iter().map(|remark| ("journal".to_owned(), remark)))
-        .chain(last.map(|last| ("now".to_owned(), format!("run by {}", who(last)))))
-        .collect()
 }
 
-/// Text escaped for HTML, with what is between two backticks of a line as code.
+/// Escapes a text for HTML. What is between two backticks of a line becomes code.
 fn with_code(text: &str) -> String {
     let escaped = escape(text);
     let (mut html, mut rest) = (String::new(), escaped.as_str());
@@ -172,8 +183,8 @@ fn with_code(text: &str) -> String {
     html + rest
 }
 
-/// Text escaped for HTML: no character of it can end or open a tag or an attribute, or reverse the
-/// direction of the text around it.
+/// Escapes a text for HTML: no character of it can end or open a tag or an attribute, or reverse
+/// the direction of the text around it.
 fn escape(text: &str) -> String {
     clean(text)
         .replace('&', "&amp;")

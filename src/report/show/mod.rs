@@ -1,5 +1,4 @@
-//! The whole story of one loop: the page of `crew show`, one iteration of it, and both as JSON for
-//! programs.
+//! The story of one loop: the page of `crew show`, the page of one iteration, and both as JSON.
 
 pub mod html;
 
@@ -24,10 +23,10 @@ use engine::text::{clip, count};
 use engine::view::columns::task;
 use engine::view::{Fact, IterationLine, LoopView, Page};
 
-/// Below this width what happened stands below its time.
+/// The width below which an event is shown below its time, not beside it.
 const NARROW: usize = 60;
 /// The most chapters on a page for people; the newest are shown.
-const TOLD_MAX: usize = 200;
+const CHAPTERS_MAX: usize = 200;
 
 /// The contents of the story page.
 #[derive(Debug, Clone)]
@@ -35,11 +34,11 @@ pub struct StoryPage<'a> {
     pub view: LoopView<'a>,
     pub story: &'a Story,
     pub page: &'a Page,
-    /// Where and when it is read; the story in HTML takes only the time zone from it.
+    /// When and where it is read; the story in HTML uses only the time zone.
     pub reading: Reading,
 }
 
-/// The page: the loop's status or end, what it was asked for, and everything that happened.
+/// Renders the page: the loop's status or end, what it was asked for, and everything that happened.
 pub fn page(known: &StoryPage<'_>) -> String {
     let story = known.story;
     let mut text = page::text(known.page, known.reading);
@@ -49,9 +48,10 @@ pub fn page(known: &StoryPage<'_>) -> String {
         value(&mut text, &row.name, &clip(&row.text, 160), width);
     }
     value(&mut text, "run by", &drivers(story), width);
-    let is_told = |it: &&Regression| known.page.ending.iter().any(|row| row.text == it.words());
-    for regression in regressions(story).iter().filter(|it| !is_told(it)) {
-        value(&mut text, "red", &clip(&regression.words(), 300), width);
+    for words in regressions(story).iter().map(Regression::words) {
+        if known.page.ending.iter().all(|row| row.text != words) {
+            value(&mut text, "red", &clip(&words, 300), width);
+        }
     }
     text.push_str("\nstory\n");
     text + &story_lines(story, known.reading)
@@ -60,14 +60,14 @@ pub fn page(known: &StoryPage<'_>) -> String {
 /// What happened, a line each; only the newest if there are many.
 pub fn story_lines(story: &Story, reading: Reading) -> String {
     let mut text = String::new();
-    let skipped = story.chapters.iter().len().saturating_sub(TOLD_MAX);
+    let skipped = story.chapters.iter().len().saturating_sub(CHAPTERS_MAX);
     let earlier = story.chapters.earlier + skipped as u64;
     if earlier > 0 {
         let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
     }
     for chapter in story.chapters.iter().skip(skipped) {
-        let time = date_and_time(chapter.at, reading);
-        told(&mut text, &time, &told_in_a_line(&chapter.what), reading.width);
+        let time = date_and_time(chapter.at, reading.offset);
+        push_line(&mut text, &time, &told_in_a_line(&chapter.what), reading.width);
     }
     for remark in remarks(story) {
         let _ = writeln!(text, "  ({remark})");
@@ -75,12 +75,12 @@ pub fn story_lines(story: &Story, reading: Reading) -> String {
     text
 }
 
-fn date_and_time(at: DateTime<Utc>, reading: Reading) -> String {
-    at.with_timezone(&reading.offset).format("%Y-%m-%d %H:%M:%S").to_string()
+fn date_and_time(at: DateTime<Utc>, offset: FixedOffset) -> String {
+    at.with_timezone(&offset).format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// A line of the story, wrapped beside its time or, where that leaves little room, below it.
-fn told(text: &mut String, time: &str, what: &str, width: usize) {
+/// Adds a line of the story, wrapped beside its time or, where that leaves little room, below it.
+fn push_line(text: &mut String, time: &str, what: &str, width: usize) {
     let is_beside = width >= NARROW;
     let indent = if is_beside { time.len() + 4 } else { 4 };
     let lines = wrapped(what, width.saturating_sub(indent), usize::MAX);
@@ -88,7 +88,7 @@ fn told(text: &mut String, time: &str, what: &str, width: usize) {
     let _ = writeln!(text, "  {time}{gap}{}", lines.join(&format!("\n{:indent$}", "")));
 }
 
-/// What was asked for, except the checks.
+/// The terms of the loop, except the checks.
 fn contract(view: &LoopView<'_>) -> Vec<Fact> {
     let contract = &view.record.contract;
     let run = contract.run.as_ref();
@@ -135,15 +135,19 @@ fn told_in_a_line(what: &What) -> String {
     clip(&templates::line("chapter.j2", &values), 300)
 }
 
-/// What a reader should know about the journal itself.
+/// Remarks about the journal itself.
 fn remarks(story: &Story) -> Vec<String> {
-    let torn = (story.torn > 0)
-        .then(|| format!("{} of the journal cannot be read", count(story.torn, "line")));
-    let cut = story.cut.then(|| "the journal is very long: its beginning is not read".to_owned());
-    torn.into_iter().chain(cut).collect()
+    let mut remarks = Vec::new();
+    if story.torn > 0 {
+        remarks.push(format!("{} of the journal cannot be read", count(story.torn, "line")));
+    }
+    if story.cut {
+        remarks.push("the journal is very long: its beginning is not read".to_owned());
+    }
+    remarks
 }
 
-/// One iteration with all its evidence, and the path of its log.
+/// Renders one iteration with all its evidence, and the path of its log.
 pub fn iteration(
     record: &Loop,
     iteration: &Iteration,
@@ -151,37 +155,39 @@ pub fn iteration(
     offset: FixedOffset,
 ) -> String {
     let Iteration { evidence, decision, why, .. } = iteration;
-    let began =
-        |at: DateTime<Utc>| at.with_timezone(&offset).format("%Y-%m-%d %H:%M:%S").to_string();
-    let decided = What::Boundary { decision: decision.clone(), why: why.clone() };
+    let decided = match decision {
+        Choice::Continue => None,
+        _ => Some(What::Boundary { decision: decision.clone(), why: why.clone() }),
+    };
     let values = context! {
-        began => evidence.started_at.map(began),
+        began => evidence.started_at.map(|began| date_and_time(began, offset)),
         used => evidence.usage.as_ref().and_then(|usage| usage.text(false)),
         context => evidence.context(),
         line => IterationLine::of(iteration, None),
         checks => checks(evidence),
-        decided => (*decision != Choice::Continue).then(|| told_in_a_line(&decided)),
+        decided => decided.as_ref().map(told_in_a_line),
         log,
         ..Value::from_serialize(iteration)
     };
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
-    for told in templates::rows("iteration.j2", &values) {
-        row(&mut text, &told.name, &told.text);
-        told.detail.iter().for_each(|line| row(&mut text, "", line));
+    for fact in templates::rows("iteration.j2", &values) {
+        row(&mut text, &fact.name, &fact.text);
+        for line in &fact.detail {
+            row(&mut text, "", line);
+        }
     }
     text
 }
 
-/// The results of the checks, each with what happened in words.
+/// The results of the checks, each with a description of what happened.
 fn checks(evidence: &Evidence) -> Vec<Value> {
-    let checks = evidence.checks.iter();
-    let check =
-        checks.map(|it| context! { happened => it.what_happened(), ..Value::from_serialize(it) });
-    check.collect()
+    let checks = evidence.checks.iter().map(|check| {
+        context! { happened => check.what_happened(), ..Value::from_serialize(check) }
+    });
+    checks.collect()
 }
 
-/// The story for programs: at most the newest 10,000 lines of the journal, and how many came
-/// before.
+/// The story as JSON: at most the newest 10,000 lines of the journal, and how many came before.
 pub fn json(known: &StoryPage<'_>) -> serde_json::Value {
     let StoryPage { view, story, page, .. } = known;
     json!({
@@ -198,7 +204,7 @@ pub fn json(known: &StoryPage<'_>) -> serde_json::Value {
     })
 }
 
-/// One iteration for programs.
+/// One iteration as JSON.
 pub fn iteration_json(
     record: &Loop,
     iteration: &Iteration,

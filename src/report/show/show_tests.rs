@@ -18,10 +18,10 @@ fn moved(task: &str) -> (Loop, Story) {
     let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
     record.contract.task = task.to_owned();
     let mut story = Story::picking(Some(1));
-    let mut tell = |seconds, generation, event| {
+    let mut add = |seconds, generation, event| {
         story.add(JournalEntry { schema: SCHEMA, at: at(seconds).wall, generation, event });
     };
-    tell(0, 0, Event::Started { record: Box::new(record.clone()) });
+    add(0, 0, Event::Started { record: Box::new(record.clone()) });
     for (seconds, verdict) in [(60, Verdict::Failed), (200, Verdict::Passed)] {
         let mut facts = facts(Claim::Success);
         facts.now = at(seconds);
@@ -37,7 +37,7 @@ fn moved(task: &str) -> (Loop, Story) {
         };
         let elapsed_ms = record.elapsed_ms.last().copied();
         let state = Box::new(record.state.clone());
-        tell(seconds, generation, Event::Boundary { decision, why, elapsed_ms, state });
+        add(seconds, generation, Event::Boundary { decision, why, elapsed_ms, state });
         if verdict == Verdict::Failed {
             let run = a_run(Some("build"));
             record.contract.run = run.contract.run;
@@ -45,9 +45,9 @@ fn moved(task: &str) -> (Loop, Story) {
             record.state.owner.process.pid = 99;
             record.state.generation += 1;
             let generation = record.state.generation;
-            tell(90, generation, Event::changed("resumed in fresh processes", &record, &record));
+            add(90, generation, Event::changed("resumed in fresh processes", &record, &record));
             let what = "asleep 7h".to_owned();
-            tell(95, generation, Event::Noted { what });
+            add(95, generation, Event::Noted { what });
         }
     }
     (record, story)
@@ -59,7 +59,7 @@ fn known<'a>(record: &'a Loop, story: &'a Story, page: &'a Page) -> StoryPage<'a
 }
 
 #[test]
-fn the_page_tells_both_drivers_every_iteration_and_the_end() {
+fn the_page_shows_both_drivers_every_iteration_and_the_end() {
     let (record, mut story) = moved("Build the todo API\nand then rest");
     story.torn = 1;
     assert_snapshot!(painted(&page(&known(&record, &story, &a_page(&record, &story))), false), @"
@@ -146,19 +146,23 @@ fn one_iteration_is_shown_with_all_its_evidence() {
 }
 
 #[test]
-fn for_programs_the_story_has_its_schema_and_each_line_its_kind() {
+fn the_json_has_its_schema_and_each_line_of_the_story_its_kind() {
     let (record, story) = moved("Build");
     let value = json(&known(&record, &story, &a_page(&record, &story)));
     assert_eq!(value["schema"], 2);
     assert_eq!(value["loop"]["outcome"], "completed");
-    let kinds: Vec<&str> =
-        value["story"].as_array().unwrap().iter().map(|it| it["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = value["story"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["kind"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["started", "iteration", "changed", "noted", "iteration"]);
     assert_eq!(value["drivers"][1]["driver"], "process");
 }
 
 #[test]
-fn the_html_page_stands_alone_and_holds_no_text_of_others_unescaped() {
+fn the_html_page_needs_no_other_file_and_escapes_all_text() {
     let (mut record, story) = moved("<script>alert(1)</script> \"&' build");
     record.place.branch = Some("<img src=x>".to_owned());
     let made = Some(vec!["1a2b3c4 <b>bold</b>".to_owned()]);
@@ -176,7 +180,7 @@ fn the_html_page_stands_alone_and_holds_no_text_of_others_unescaped() {
 }
 
 #[test]
-fn a_checks_colour_is_its_verdict_and_not_what_it_printed() {
+fn the_colour_of_a_check_is_that_of_its_verdict() {
     for (verdict, tone) in [(Verdict::Failed, "bad"), (Verdict::Passed, "good")] {
         let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
         let mut facts = facts(Claim::Success);
