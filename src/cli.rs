@@ -1,4 +1,4 @@
-//! What may be typed at a terminal: the verbs, their arguments and their help. It has no behaviour.
+//! The command line: the verbs, their arguments and their help, without behaviour.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use readers::parse::arguments::{
 };
 use readers::parse::settings::options::one_of;
 
-/// What the page of help of a verb has below its options, behind `== VERB`.
+/// The text of each verb's help below its options, after a line `== VERB`.
 const BELOW: &str = include_str!("report/help/verbs.txt");
 
 /// Keeps a coding agent working until the job is proved done.
@@ -34,7 +34,7 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// A verb with its examples, and what else a person wants to know of it.
+/// Adds a verb's examples and notes to its help.
 fn with_examples(verb: Command) -> Command {
     let mut parts = BELOW.split("== ").filter_map(|part| part.split_once('\n'));
     match parts.find(|(name, _)| *name == verb.get_name()) {
@@ -44,8 +44,8 @@ fn with_examples(verb: Command) -> Command {
     }
 }
 
-/// The help of an option of a loop that exists: without the option its value stays, so the value
-/// that a start would take is left out.
+/// Removes the default from the help of an option for an existing loop: without the option the
+/// loop's own value stays.
 fn without_default(arg: Arg) -> Arg {
     let Some(help) = arg.get_help().map(ToString::to_string) else { return arg };
     let Some((what, rest)) = help.split_once(" (") else { return arg };
@@ -373,25 +373,33 @@ pub struct InstallArgs {
     pub client: Option<PathBuf>,
 }
 
-/// The options of `crew run` and `crew resume` that people use. Their pages of help show these, and
-/// with `--all` every option.
+/// The options of `crew run` and `crew resume` that people use. Their help shows these, and with
+/// `--all` every option.
 const SHOWN: &str = "prompt_file dry_run tell now verify gate until require max_iterations max_duration \
     max_cost timeout agent model fallback permissions commit push worktree detach verbose quiet";
 
-/// The commands as their pages of help show them.
+/// The commands as their help shows them.
 pub fn shown() -> Command {
     ["run", "resume"].into_iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, brief))
 }
 
-/// A command, and those below it that are shown, each as a page has it.
+/// A command, and all commands below it that are not hidden.
 pub fn with_those_below(command: &Command) -> Vec<Command> {
-    let is_shown = |verb: &&Command| !verb.is_hide_set() && verb.get_name() != "help";
-    let below = command.get_subcommands().filter(is_shown).flat_map(with_those_below);
-    std::iter::once(command.clone()).chain(below).collect()
+    let mut all = vec![command.clone()];
+    for verb in command.get_subcommands() {
+        if !verb.is_hide_set() && verb.get_name() != "help" {
+            all.extend(with_those_below(verb));
+        }
+    }
+    all
 }
 
+fn is_shown(arg: &Arg) -> bool {
+    arg.is_positional() || is_word_of(SHOWN, arg.get_id().as_str())
+}
+
+/// Hides the options that few people use, and counts them below the others.
 fn brief(verb: Command) -> Command {
-    let is_shown = |arg: &Arg| arg.is_positional() || is_word_of(SHOWN, arg.get_id().as_str());
     let others = verb.get_arguments().filter(|arg| !is_shown(arg)).count();
     let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
     let all = format!("`crew {} --help --all`", verb.get_name());

@@ -1,27 +1,22 @@
 use super::*;
 
 #[test]
-fn the_page_of_help_names_every_verb_once_and_fits_a_terminal() {
+fn the_help_names_every_verb_once_and_fits_a_terminal() {
     let command = Cli::command();
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
     let mut verbs: Vec<&str> = verbs.map(Command::get_name).collect();
-    // Two columns.
-    let first = |row: &'static str| row.strip_prefix("  ").and_then(|it| it.split(' ').next());
-    let line = |line: &'static str| match line.split_once("Also: ") {
-        Some((_, also)) => {
-            also.trim_end_matches('.').split(", ").filter(|word| !word.starts_with('-')).collect()
+    let mut named: Vec<&str> = Vec::new();
+    for line in help::TERMINAL.lines().skip_while(|line| !line.starts_with("Start")) {
+        if let Some((_, also)) = line.split_once("Also: ") {
+            let also = also.trim_end_matches('.').split(", ");
+            named.extend(also.filter(|word| !word.starts_with('-')));
+            continue;
         }
-        None => [line.get(..40).unwrap_or(line), line.get(40..).unwrap_or_default()]
-            .into_iter()
-            .filter_map(first)
-            .filter(|word| !word.is_empty())
-            .collect(),
-    };
-    let named = help::TERMINAL
-        .lines()
-        .skip_while(|line| !line.starts_with("Start"))
-        .flat_map(|it| -> Vec<_> { line(it) });
-    let mut named: Vec<&str> = named.collect();
+        let columns = [line.get(..40).unwrap_or(line), line.get(40..).unwrap_or_default()];
+        for row in columns.iter().filter_map(|column| column.strip_prefix("  ")) {
+            named.extend(row.split(' ').next().filter(|word| !word.is_empty()));
+        }
+    }
     verbs.sort_unstable();
     named.sort_unstable();
     assert_eq!(named, verbs);
@@ -30,7 +25,7 @@ fn the_page_of_help_names_every_verb_once_and_fits_a_terminal() {
 }
 
 #[test]
-fn each_option_and_each_command_has_one_row_in_every_page_of_help() {
+fn each_option_and_each_command_has_one_row_in_every_help() {
     let mut wrapped = Vec::new();
     for mut all in [shown(), Cli::command()] {
         all.build();
@@ -40,7 +35,7 @@ fn each_option_and_each_command_has_one_row_in_every_page_of_help() {
             let rows = page.lines().skip_while(|line| !line.ends_with(':'));
             for row in rows.take_while(|row| *row != "Examples:") {
                 let is_one = !row.starts_with("          ");
-                // What clap adds about values stands below.
+                // Clap adds the possible values in rows of their own.
                 if !is_one && !row.trim().starts_with('[') {
                     wrapped.push(format!("{path}: {}", row.trim()));
                 }
@@ -58,7 +53,7 @@ fn options(command: &Command) -> Vec<&str> {
 }
 
 #[test]
-fn the_page_of_a_run_shows_the_options_people_use_and_names_the_number_of_the_others() {
+fn the_help_of_a_run_shows_the_options_people_use_and_counts_the_others() {
     for (verb, shown_options, others) in [("run", 20, 23), ("resume", 16, 10)] {
         let mut all = shown();
         let command = all.find_subcommand_mut(verb).unwrap();
@@ -73,7 +68,7 @@ fn the_page_of_a_run_shows_the_options_people_use_and_names_the_number_of_the_ot
 }
 
 #[test]
-fn the_pages_of_a_run_and_of_a_resume_name_every_agent() {
+fn the_help_of_a_run_and_of_a_resume_names_every_agent() {
     let names = format!("Agents: {}; or one", agents::known_names().join(", "));
     for verb in ["run", "resume"] {
         let page = Cli::command();
@@ -83,15 +78,15 @@ fn the_pages_of_a_run_and_of_a_resume_name_every_agent() {
 }
 
 #[test]
-fn an_option_of_a_loop_that_exists_keeps_the_paragraphs_of_its_help() {
+fn an_option_for_an_existing_loop_keeps_the_paragraphs_of_its_help() {
     let all = Cli::command();
     let run = all.find_subcommand("run").unwrap();
     let mut kept = 0;
     for command in ["resume", "set"].map(|verb| all.find_subcommand(verb).unwrap()) {
         for arg in command.get_opts() {
-            let of_run = run.get_arguments().find(|it| it.get_long() == arg.get_long());
+            let of_run = run.get_arguments().find(|option| option.get_long() == arg.get_long());
             let long = of_run.and_then(Arg::get_long_help).map(ToString::to_string);
-            let Some((_, more)) = long.as_ref().and_then(|it| it.split_once("\n\n")) else {
+            let Some((_, more)) = long.as_ref().and_then(|help| help.split_once("\n\n")) else {
                 continue;
             };
             let own = arg.get_long_help().map(ToString::to_string).unwrap_or_default();

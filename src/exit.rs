@@ -1,4 +1,4 @@
-//! How a run of crew ends: the exit code, and an error as one cause and one way out on stderr.
+//! The exit codes of crew, and the text of an error on stderr: one cause and one hint.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use engine::claim::promise::PromiseError;
 use engine::record::Outcome;
 use readers::parse::arguments::UsageError;
 
-/// The codes a person's script may rely on.
+/// An exit code; scripts may rely on these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit(u8);
 
@@ -19,19 +19,20 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
-    /// What was asked for is done; of a run: it was completed.
+    /// The request was carried out; a run was completed.
     pub const SUCCESS: Self = Self(0);
-    /// It failed, and stderr says why.
+    /// The request failed, and stderr says why.
     pub const ERROR: Self = Self(1);
-    /// It was asked for in a way that makes no sense; nothing was done.
+    /// The command line makes no sense; nothing was done.
     pub const USAGE: Self = Self(2);
-    /// Ended by the user at the keyboard or by a limit of a wait, or paused; it can be resumed.
+    /// A run was ended by the user at the keyboard or by the limit of a wait, or paused; it can be
+    /// resumed.
     pub const INTERRUPTED: Self = Self(130);
 
     /// Another attempt has the task of a fleet.
     pub const FENCED: Self = Self(14);
 
-    /// Ended by a signal, with a shell's code for it.
+    /// The code of a run that a signal ended, as a shell reports it.
     pub fn signalled(code: u8) -> Self {
         Self(code)
     }

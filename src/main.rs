@@ -38,8 +38,7 @@ fn typed() -> Exit {
     let mut given = world::env::words();
     let color = std::iter::from_fn(|| arguments::take_color(&mut given)).last();
     cmd::print::set_colour(color.unwrap_or_default());
-    let has = |word| given.iter().take_while(|it| *it != "--").any(|it| it == word);
-    if has("--all") && (has("--help") || has("-h")) {
+    if has_word(&given, "--all") && (has_word(&given, "--help") || has_word(&given, "-h")) {
         return page(cli::Cli::command(), &given);
     }
     let words = match arguments::of_shell(given) {
@@ -67,22 +66,29 @@ fn typed() -> Exit {
         cmd::print::error(&exit::message(&error));
         Exit::of_error(&error)
     });
-    for told in world::store::rebuilt() {
-        cmd::print::err(&format!("crew: {told}"));
+    for note in world::store::rebuilt() {
+        cmd::print::err(&format!("crew: {note}"));
     }
     exit
 }
 
-/// What is wrong with the words, and what shows the right ones: for a missing word an example of
-/// the verb that has it, or the first, else the verb's page of help.
+fn has_word(words: &[OsString], word: &str) -> bool {
+    words.iter().take_while(|given| *given != "--").any(|given| given == word)
+}
+
+/// The error for words that clap rejects. For a missing word the hint is an example of the verb
+/// that has it, or the first example; else it is the verb's help.
 fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
     let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
     let missing = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::Strings(missing)) => missing.first().and_then(|it| it.split(' ').next()),
+        Some(ContextValue::Strings(names)) => names.first().and_then(|name| name.split(' ').next()),
         _ => None,
     };
-    let example = verb.filter(|_| is_missing).and_then(|verb| example(verb, missing?));
+    let example = match (verb, missing) {
+        (Some(verb), Some(missing)) if is_missing => example(verb, missing),
+        _ => None,
+    };
     let command = command(cli::Cli::command(), words);
     let help = command.get_bin_name().unwrap_or("crew");
     let help = example.unwrap_or_else(|| format!("{help} --help"));
@@ -90,14 +96,14 @@ fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     unknown.unwrap_or_else(|| UsageError::from_clap(error, &help))
 }
 
-/// Prints the page of help of the command that was typed. It contains only crew's own text, in
-/// clap's colours.
+/// Prints the help of the command that was typed. It contains only crew's own text, in clap's
+/// colours.
 fn page(all: Command, words: &[OsString]) -> Exit {
     let _ = command(all, words).mut_arg("help", |help| help.help("Print help")).print_help();
     Exit::SUCCESS
 }
 
-/// The command that was typed, without those that have it.
+/// The innermost command that was typed.
 fn command(mut command: Command, words: &[OsString]) -> Command {
     command.build();
     for word in words[1..].iter().filter_map(|word| word.to_str()).filter(|word| *word != "help") {
@@ -108,7 +114,7 @@ fn command(mut command: Command, words: &[OsString]) -> Command {
     command
 }
 
-/// An example from a verb's page of help: the first with that word, or the first.
+/// An example from a verb's help: the first with that word, or the first.
 fn example(verb: &str, word: &str) -> Option<String> {
     let command = cli::Cli::command();
     let page = command.find_subcommand(verb)?.get_after_help()?.to_string();

@@ -1,5 +1,4 @@
-//! The verbs about crew itself: what installs it, takes it away and looks for faults, its demo,
-//! and manual pages.
+//! The verbs about crew itself: install, uninstall, doctor, the demo and manual pages.
 
 use super::reporter::has_a_screen;
 use super::{all, any_home, home, listed, print, refuse_an_agent};
@@ -22,9 +21,7 @@ use world::files::disk;
 use world::process::signals::Signals;
 use world::{env, terminal};
 
-// `crew man`: the pages for man(1), made from the text of `--help`. It installs nothing.
-
-/// Prints the page of crew, or of one of its commands.
+/// Prints the page for man(1) of crew, or of one of its commands, from the text of `--help`.
 pub fn man(verbs: &[String]) -> Result<Exit> {
     let mut command = Cli::command();
     command.build();
@@ -47,9 +44,7 @@ pub fn version() -> Exit {
     Exit::SUCCESS
 }
 
-// `crew demo`: a whole loop through the real hook entry, or a whole fleet, with a scripted agent.
-
-/// Plays the demo, each scene as it happens.
+/// Plays the demo, a loop or a fleet, and prints each scene as it happens.
 pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
     let has_pauses = !arguments.fast && !arguments.fleet && has_a_screen();
     if has_pauses && terminal::is_interactive() {
@@ -62,11 +57,8 @@ pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
     Ok(Exit::INTERRUPTED)
 }
 
-// `crew uninstall`: undoes what install did, and nothing else. The records of loops are never
-// touched.
-
-/// Uninstalls for this person, or from this repository's settings. Without `yes` it leaves the
-/// hooks to loops that live by them.
+/// Undoes an install for this person, or in this repository's settings; the records of loops stay.
+/// Without `yes` it fails while a loop needs the hooks.
 pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Result<Exit> {
     refuse_an_agent(&refusal_to_an_agent("uninstall"))?;
     if scope == InstallScope::Project {
@@ -85,7 +77,7 @@ pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Resul
     let files = shell_files::remove();
     let removed = install::uninstall(client)?;
     let found = (removed.was_registered, removed.was_there);
-    let records = disk::exists(home.root()).then(|| home.root());
+    let records = if disk::exists(home.root()) { Some(home.root()) } else { None };
     print::out(&words::uninstalled(&removed.folder, found, &removed.shared, records));
     if let Some(file) = line? {
         print::out(&words::without_a_line(&file));
@@ -134,20 +126,22 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
             }
         }
     }
-    // They are of use without the client, too.
+    // These files are useful without the client, too.
     if arguments.shell_files || (laid.is_ok() && scope == InstallScope::User) {
         place_shell_files(arguments.shell_files)?;
     }
     laid.map(|_| Exit::SUCCESS)
 }
 
-/// Places completions and man pages if that was typed, was done before, or is agreed to.
+/// Places completions and man pages if that was typed, was done before, or a person agrees.
 fn place_shell_files(typed: bool) -> Result<()> {
     let shell = env::path("SHELL").unwrap_or_default();
     let shell = shell.file_name().unwrap_or_default().to_string_lossy();
     let question = "Also add completions for your shell and man pages?";
-    let agrees = || terminal::is_interactive() && print::agrees(question).unwrap_or(false);
-    if !typed && shell_files::placed().is_empty() && !agrees() {
+    let is_wanted = typed
+        || !shell_files::placed().is_empty()
+        || (terminal::is_interactive() && print::agrees(question).unwrap_or(false));
+    if !is_wanted {
         print::out(words::NO_SHELL_FILES);
         return Ok(());
     }
@@ -158,7 +152,7 @@ fn place_shell_files(typed: bool) -> Result<()> {
     Ok(())
 }
 
-/// The error inside an agent, for `verb`.
+/// The error of `crew VERB` inside an agent.
 pub fn refusal_to_an_agent(verb: &str) -> String {
     format!(
         "only a person can {verb} crew, and this shell is an agent's\n\
@@ -179,14 +173,14 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
     }
     let signals = Signals::listen()?;
     let stop = || signals.times() > 0;
-    let Some(engine) = on else {
-        // Whoever asked prints the findings.
+    let Some(executor) = on else {
+        // The crew that asked prints the findings.
         let report = cluster::report_node(&home, &here, agent, remote.as_deref(), &stop);
         print::json(&serde_json::to_value(report)?);
         return Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled));
     };
-    print::aside(&words::waits_for_a_node(engine, STEP_WITHIN));
-    let examined = cluster::ask(&home, &here, engine, agent, &stop)?;
+    print::aside(&words::waits_for_a_node(executor, STEP_WITHIN));
+    let examined = cluster::ask(&home, &here, executor, agent, &stop)?;
     Ok(signals.exit_code().map_or_else(|| diagnose(&examined, *json), Exit::signalled))
 }
 
@@ -206,8 +200,8 @@ mod tests {
 
     #[test]
     fn the_demo_names_the_time_between_two_returns() {
-        let told = format!(" {} s after the first", APART.num_seconds());
+        let words = format!(" {} s after the first", APART.num_seconds());
         let script = include_str!("../demo/scripts/demo.toml");
-        assert!(script.contains(&told), "{told}");
+        assert!(script.contains(&words), "{words}");
     }
 }

@@ -22,12 +22,12 @@ use world::process::signals::Signals;
 /// The largest spec that is read, in bytes: a prompt of 256 KiB and as many checks.
 const SPEC_BYTES: u64 = 8 << 20;
 
-/// Makes the attempt that a spec describes; `-` reads the spec from standard input.
+/// Runs the attempt that a spec describes; `-` reads the spec from standard input.
 pub fn attempt(file: &Path) -> Result<Exit> {
     if inside_an_agent(&env::raw) {
         bail!("an agent cannot make an attempt\nhint: a person can, with crew fleet run");
     }
-    // What it prints is kept in a file.
+    // The output is kept in a file.
     print::set_colour(ColorChoice::Never);
     let bytes = if file == Path::new("-") {
         disk::read_stream(stdin(), SPEC_BYTES)?

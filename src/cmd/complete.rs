@@ -1,6 +1,6 @@
-//! Completion of a command line in a shell. The script of a shell asks crew itself, so that the
-//! loops, fleets and tasks that are there now are offered, too. It writes nothing, takes no lock,
-//! starts no program, and is silent where it cannot look.
+//! Completion of a command line in a shell. The shell's script asks crew, which also offers the
+//! loops, fleets and tasks that exist now. Completion writes nothing, takes no lock, starts no
+//! program, and is silent where it cannot read.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory as _, ValueHint};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
-use toml::Table;
+use toml::{Table, Value};
 
 use super::print;
 use crate::cli::Cli;
@@ -26,10 +26,10 @@ use world::env;
 use world::files::disk;
 use world::store::{self, Home, settings};
 
-/// The variable in which a shell's script names the shell that asks.
+/// The variable in which a script names its shell.
 const ASKED: &str = "CREW_COMPLETE";
 
-/// Prints what a shell needs to complete a command line of crew. It installs nothing.
+/// Prints the script with which a shell completes command lines of crew. It installs nothing.
 pub fn script(shell: &str) -> Result<Exit> {
     let shells = Shells::builtins();
     let completer = shells.completer(shell).context("crew knows no completions of this shell")?;
@@ -49,8 +49,8 @@ pub fn answer() -> bool {
     asked.try_complete(words, env::current_folder().ok().as_deref()).unwrap_or(true)
 }
 
-/// bash hands over `--option=value` as three words, and the number of the one to complete, which
-/// an option without effect keeps right.
+/// Joins the three words in which bash hands over `--option=value`. An option without effect takes
+/// the free place, so that the number of the word to complete stays right.
 fn take_equals_out(words: &mut [OsString]) {
     for at in 1..words.len() {
         if words[at] == "=" && words[at - 1].as_encoded_bytes().starts_with(b"--") {
@@ -60,7 +60,7 @@ fn take_equals_out(words: &mut [OsString]) {
     }
 }
 
-/// The commands and options, with what may stand for each value. Hidden commands are not offered.
+/// The commands and options, with the candidates for each value. Hidden commands are left out.
 fn command() -> Command {
     let all = Cli::command();
     let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set());
@@ -68,7 +68,7 @@ fn command() -> Command {
     let command = Command::new("crew").args(all.get_arguments()).subcommands(verbs);
     let mut built = command.clone();
     built.build();
-    // What `crew help` takes are the names of the commands, with those below them.
+    // `crew help` takes the names of the commands, with those below them; so does `crew man`.
     let names = built.find_subcommand("help").cloned().unwrap_or_default();
     command.mut_subcommand("man", |_| names.name("man"))
 }
@@ -78,7 +78,7 @@ fn with_candidates(verb: Command) -> Command {
     verb.mut_args(|arg| candidates(&name, arg)).mut_subcommands(with_candidates)
 }
 
-/// The option or word of a verb, with its candidates.
+/// Adds the candidates of an option or a word of a verb.
 fn candidates(verb: &str, arg: Arg) -> Arg {
     let value = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string);
     match (arg.get_id().as_str(), value.as_deref().unwrap_or_default()) {
@@ -105,29 +105,33 @@ fn candidates(verb: &str, arg: Arg) -> Arg {
     }
 }
 
-/// These names; where a word may follow, they are none of its.
+/// Offers these names, also where further words may follow.
 fn these(arg: Arg, names: fn() -> Vec<String>) -> Arg {
-    let all = move || names().into_iter().map(CompletionCandidate::new).collect::<Vec<_>>();
     let arg = if arg.is_positional() { arg.num_args(1) } else { arg };
-    arg.add(ArgValueCandidates::new(all))
+    arg.add(ArgValueCandidates::new(move || {
+        names().into_iter().map(CompletionCandidate::new).collect()
+    }))
 }
 
-/// What is known, then the names in this table of the settings files of the user and of the
-/// project. A name that a shell would read as more than a word is left out: a checkout wrote it.
+/// The known names, then those in a table of the settings files of the user and the project. A name
+/// that a shell would not read as one word is left out: a checkout may have written it.
 fn own(known: impl IntoIterator<Item = impl ToString>, table: &str) -> Vec<String> {
     let here = env::current_folder().unwrap_or_default();
     let top = here.ancestors().find(|folder| disk::exists(&folder.join(".git")));
     let files = [settings::user_file(), Some(settings::project_file(top.unwrap_or(&here)))];
-    let texts =
-        files.into_iter().filter_map(|file| disk::read_text(&file?, settings::FILE_BYTES).ok()?);
-    let tables =
-        texts.filter_map(|text| text.parse::<Table>().ok()?.remove(table)?.try_into().ok());
-    let own = tables.flat_map(|it: Table| it.into_iter().map(|(name, _)| name));
-    let own = own.filter(|name| shell_word(name) == *name);
-    distinct(known.into_iter().map(|name| name.to_string()).chain(own))
+    let mut names: Vec<String> = known.into_iter().map(|name| name.to_string()).collect();
+    for file in files.into_iter().flatten() {
+        let text = disk::read_text(&file, settings::FILE_BYTES).ok().flatten().unwrap_or_default();
+        if let Ok(settings) = text.parse::<Table>()
+            && let Some(Value::Table(own)) = settings.get(table)
+        {
+            names.extend(own.keys().filter(|name| shell_word(name) == **name).cloned());
+        }
+    }
+    distinct(names.into_iter())
 }
 
-/// The iterations, newest first, of the loop that is named before the word that is completed.
+/// The iterations, newest first, of the loop that an earlier word names.
 fn iterations(home: &Home) -> Vec<CompletionCandidate> {
     let mut words = env::words();
     words.pop();
@@ -137,16 +141,16 @@ fn iterations(home: &Home) -> Vec<CompletionCandidate> {
     (1..=last).rev().map(|number| CompletionCandidate::new(number.to_string())).collect()
 }
 
-/// The loops of this machine, newest first, with how each stands and its task; then the fleets and
+/// The loops of this machine, newest first, each with its status and task; then the fleets and
 /// their tasks.
-fn loops(is_meant: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
-    let loops = home_of(store::readable);
-    let candidate = |record: &Loop| {
-        let told = StyledStr::from(clean(&list::in_a_line(record)));
-        CompletionCandidate::new(record.id.as_str()).help(Some(told))
-    };
-    let loops = loops.iter().filter(|record| is_meant(record)).map(candidate);
-    loops.chain(home_of(tasks).into_iter().map(CompletionCandidate::new)).collect()
+fn loops(is_wanted: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
+    let mut candidates = Vec::new();
+    for record in home_of(store::readable).iter().filter(|record| is_wanted(record)) {
+        let help = StyledStr::from(clean(&list::in_a_line(record)));
+        candidates.push(CompletionCandidate::new(record.id.as_str()).help(Some(help)));
+    }
+    candidates.extend(home_of(tasks).into_iter().map(CompletionCandidate::new));
+    candidates
 }
 
 fn home_of<T>(names: fn(&Home) -> Vec<T>) -> Vec<T> {
@@ -155,12 +159,13 @@ fn home_of<T>(names: fn(&Home) -> Vec<T>) -> Vec<T> {
 
 /// The fleets and their tasks.
 fn tasks(home: &Home) -> Vec<String> {
-    let names = |fleet: &String| {
-        let record = fleets::read(home, fleet).ok().flatten().unwrap_or_default();
-        let tasks = record.tasks.into_keys().map(|task| format!("{fleet}/{task}"));
-        [fleet.clone()].into_iter().chain(tasks).collect::<Vec<_>>()
-    };
-    fleets::names(home).unwrap_or_default().iter().flat_map(names).collect()
+    let mut names = Vec::new();
+    for fleet in fleets::names(home).unwrap_or_default() {
+        let record = fleets::read(home, &fleet).ok().flatten().unwrap_or_default();
+        names.push(fleet.clone());
+        names.extend(record.tasks.into_keys().map(|task| format!("{fleet}/{task}")));
+    }
+    names
 }
 
 #[cfg(test)]
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_is_offered_that_an_option_takes() {
+    fn every_value_that_an_option_takes_is_offered() {
         for (words, expected) in [
             ("crew resume --permissions ", "default accept-edits auto bypass"),
             ("crew run --require ", "checked proven"),
@@ -215,7 +220,7 @@ mod tests {
             let offered = offered
                 .iter()
                 .map(|candidate| candidate.get_value().to_string_lossy().into_owned());
-            // Options stand where a value may, too.
+            // Options are offered where a value may follow, too.
             let offered: Vec<String> = offered
                 .filter(|word| {
                     !word.starts_with('-') || words[last].to_string_lossy().starts_with('-')

@@ -22,10 +22,8 @@ use readers::parse::requests::handoff_of_shell;
 use std::path::Path;
 use world::{clock, env, store};
 
-// `crew cancel`: ends a loop from any terminal. The order is a separate file, so it needs no
-// model, and a hook in flight cannot undo it.
-
-/// Cancels the requested loop, task or fleet.
+/// Cancels the requested loop, task or fleet. The request is a separate file, so it needs no model,
+/// and a hook in flight cannot undo it.
 pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     let (by_agent, reason_of) = (actor() == Actor::Agent, reason.map(str::to_owned));
     let request = TaskRequest::Cancel { now: true, by_agent, reason: reason_of };
@@ -42,9 +40,7 @@ pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     )
 }
 
-// `crew pause`: lets the running iteration end and prevents the next one, from any terminal.
-
-/// Pauses the requested loop, task or fleet.
+/// Pauses the requested loop, task or fleet: its running iteration ends, and none begins.
 pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
     if let Some(done) = stopped(name, TaskRequest::Pause { now })? {
         return Ok(done);
@@ -56,7 +52,7 @@ pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
     )
 }
 
-/// The same for a task or a fleet, if one is meant.
+/// Sends the request to the requested task or fleet; `None` if it is neither.
 fn stopped(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
     let home = home()?;
     let Some(named) = meant(&home, name)? else { return Ok(None) };
@@ -64,9 +60,7 @@ fn stopped(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
     Ok(Some(Exit::SUCCESS))
 }
 
-// `crew set`: changes the limits of a live loop. An agent may lower them, never raise them.
-
-/// Changes the limits of the requested loop.
+/// Changes the limits of the requested live loop. An agent may lower them, never raise them.
 pub fn set(arguments: &SetArgs) -> Result<Exit> {
     let changes: LimitChanges = arguments.limits.limit_changes();
     if changes.is_empty() {
@@ -84,13 +78,11 @@ pub fn set(arguments: &SetArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-// `crew handoff`: a page for the next worker, in the middle of a loop.
-
-/// Writes a page for the requested loop.
+/// Writes a page for the next worker of the requested loop.
 pub fn handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -> Result<Exit> {
     let (home, record) = requested(name)?;
-    let (kind, told) = handoff_of_shell(kind, words);
-    let page = handoff::write(&home, &record, &kind, &told, actor())?;
+    let (kind, text) = handoff_of_shell(kind, words);
+    let page = handoff::write(&home, &record, &kind, &text, actor())?;
     print::out(&handed_off(&page));
     if record.state.status == Status::Running {
         print::aside("it is read when somebody resumes the loop; crew tell reaches its agent now");
@@ -98,13 +90,13 @@ pub fn handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -> Resu
     Ok(Exit::SUCCESS)
 }
 
-/// The refusal inside an agent.
+/// The error of `crew tell` inside an agent.
 pub const NOT_FOR_AN_AGENT: &str = "an agent cannot send a message to a loop, neither to its own \
     nor to another: only a person steers a loop\n\
     hint: say it in your last message, which the next iteration and the person read";
 
-/// Queues a message for the agent of the requested loop. A task or a fleet may also be the first
-/// word. The agent of a task may send one to its own fleet.
+/// Queues a message for the agent of the requested loop. The first word may name a task or a fleet.
+/// The agent of a task may send a message to its own fleet.
 pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     let home = home()?;
     let (first, rest) = words.split_first().map_or(("", words), |(first, rest)| (&**first, rest));
@@ -128,30 +120,31 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     let record = control::tell(&home, &record.id, &words)?;
     let id = &record.id;
     let resume = record.fleet_resume().unwrap_or_else(|| format!("crew resume {id}"));
-    let gone = format!("kept, but nobody drives it any more · {resume} resumes it");
-    let told = if owner_is_gone(&home, &record) { gone } else { told(&record) };
-    print::out(&format!("loop {id}: {told}"));
+    let answer = if owner_is_gone(&home, &record) {
+        format!("kept, but nobody drives it any more · {resume} resumes it")
+    } else {
+        told(&record)
+    };
+    print::out(&format!("loop {id}: {answer}"));
     Ok(Exit::SUCCESS)
 }
 
-// The results of orders, in the same words for a terminal and for the client.
+/// The turn that a cancel in a terminal cannot end.
+const TURN_CONTINUES: &str = "its agent finishes the turn it is in; Esc in the client stops it";
 
-/// What a cancel in a terminal cannot end.
-const TURN_GOES_ON: &str = "its agent finishes the turn it is in; Esc in the client stops it";
-
-/// The result of a cancel from outside the session, whose client cannot be told to stop.
+/// The result of a cancel from outside the session, which cannot stop its client.
 pub fn cancelled_from_outside(attempt: &EndAttempt, reading: Reading) -> String {
     match attempt {
         EndAttempt::Ended(ended) if ended.turn_goes_on => {
             let mut page = ended.page.clone();
-            page.ending.push(Fact::new("now", TURN_GOES_ON));
+            page.ending.push(Fact::new("now", TURN_CONTINUES));
             page::text(&page, reading)
         }
         _ => cancelled(attempt, reading),
     }
 }
 
-/// The result of a cancel.
+/// The result of a cancel, in the same words for a terminal and a client.
 pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {
     match attempt {
         EndAttempt::Ended(ended) => page::text(&ended.page, reading),
@@ -162,9 +155,9 @@ pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {
     }
 }
 
-/// The result of a pause.
+/// The result of a pause, in the same words for a terminal and a client.
 pub fn paused(Paused { record, how }: &Paused) -> String {
-    let (id, iteration, goes_on) = (&record.id, record.iteration(), going_on(record));
+    let (id, iteration, resume) = (&record.id, record.iteration(), going_on(record));
     let what = match how {
         PauseResult::Now => line::status_line(record, clock::local()),
         PauseResult::AfterIteration => line::pausing(record),
@@ -174,10 +167,10 @@ pub fn paused(Paused { record, how }: &Paused) -> String {
         }
         PauseResult::Over => return over(record),
     };
-    format!("loop {id}: {what} · {goes_on} resumes it")
+    format!("loop {id}: {what} · {resume} resumes it")
 }
 
-/// The reply when the client delivers a queued command that was already obeyed.
+/// The reply when the client delivers a queued command that was already carried out.
 pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
     let Obeyed { command, iteration } = obeyed;
     let what = match split_command(clients::client_of(&record.state.owner), command)
@@ -194,10 +187,10 @@ fn over(record: &Loop) -> String {
     format!("loop {} is already over: {}", record.id, line::status_line(record, clock::local()))
 }
 
-/// When the agent gets a message.
+/// The answer to `crew tell`: when the agent gets the message.
 pub fn told(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
-    // A wake delivers it, too.
+    // A wake delivers the message, too.
     let is_at_work = record.state.status == Status::Running && record.state.due.is_none();
     if is_at_work && record.iteration() == max {
         let id = &record.id;
@@ -209,7 +202,7 @@ pub fn told(record: &Loop) -> String {
     "the agent gets the message with its next prompt".to_owned()
 }
 
-/// Where a handoff is.
+/// The line that names the file of a handoff.
 pub fn handed_off(file: &Path) -> String {
     format!("handoff: {}", file.display())
 }

@@ -1,4 +1,4 @@
-//! `crew fleet`: many loops at once. An agent may look and end, and starts nothing.
+//! `crew fleet`: many loops at once. An agent may look at a fleet and end it, never start one.
 
 use std::time::Duration;
 
@@ -37,15 +37,16 @@ use world::{clock, env, terminal};
 const COLUMNS_MAX: usize = 120;
 /// The rows below a page on a terminal: the shell's prompt.
 const PROMPT_ROWS: usize = 2;
-/// Between two looks of a screen that is watched.
+/// The time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_millis(500);
-/// The most of what a clean would remove that is listed.
+/// The most leftovers that a clean lists.
 const LISTED_MAX: usize = 30;
-/// The most lines of a log or a journal that are printed, and how much of a log is read, in bytes.
+/// The most lines of a log or a journal that are printed.
 const END_LINES: usize = 20;
+/// The size of the end of a log that is read, in bytes.
 const LOG_BYTES: u64 = 16 << 10;
 
-/// Carries out a verb of fleets.
+/// Runs a verb of fleets.
 pub fn fleet(command: &FleetCommand) -> Result<Exit> {
     match command {
         FleetCommand::Run(arguments) => run(arguments),
@@ -59,7 +60,7 @@ pub fn fleet(command: &FleetCommand) -> Result<Exit> {
     }
 }
 
-/// Starts or continues a fleet, and stays until nothing runs and nothing can start.
+/// Starts or continues a fleet, and returns when nothing runs and nothing can start.
 fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     refuse_an_agent("an agent cannot start a fleet\nhint: a person can, in a terminal")?;
     let home = home()?;
@@ -81,15 +82,14 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
         let yes = arguments.yes;
         project::ask(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
     }
-    // It asks the remote, by git's settings as they are now.
+    // This asks the remote, with git's current settings.
     for note in preflight::check(&home, setup, tasks)? {
         print::err(&format!("crew: {note}"));
     }
     let (name, signals) = (setup.name.clone(), Signals::listen()?);
-    let mut say = |line: &str| {
+    let end = coordinate(&home, described, arguments, &signals, &mut |line: &str| {
         print::stamped(line);
-    };
-    let end = coordinate(&home, described, arguments, &signals, &mut say)?;
+    })?;
     let record = store::read(&home, &name)?.context("the fleet's record is gone")?;
     print::out("");
     // A person who is in a hurry gets no page.
@@ -103,21 +103,22 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     })
 }
 
-/// The code of a fleet of which nothing runs.
+/// The exit code of a fleet that no longer runs.
 fn exit(record: &FleetRecord) -> Exit {
     let FleetRecord { tasks, request, terms, .. } = record;
     if tasks.values().all(|task| task.is_done(terms.landing)) {
         return Exit::SUCCESS;
     }
-    let outcomes = || tasks.values().map(|task| task.ending().map(|ending| ending.outcome));
+    let outcomes = tasks.values().map(|task| task.ending().map(|ending| ending.outcome));
+    let outcomes: Vec<Option<Outcome>> = outcomes.collect();
     let is_cancelled = request.as_ref().is_some_and(TaskRequest::is_cancel);
     let is_paused = tasks.iter().any(|(id, task)| {
         let request = record.request_of(id).filter(|request| !request.is_cancel());
         task.ending().is_none() && request.is_some()
     });
-    if is_cancelled || outcomes().all(|outcome| outcome == Some(Outcome::Cancelled)) {
+    if is_cancelled || outcomes.iter().all(|outcome| *outcome == Some(Outcome::Cancelled)) {
         Exit::of(Outcome::Cancelled)
-    } else if outcomes().any(|outcome| outcome == Some(Outcome::Blocked)) {
+    } else if outcomes.contains(&Some(Outcome::Blocked)) {
         Exit::of(Outcome::Blocked)
     } else if is_paused {
         Exit::INTERRUPTED
@@ -126,10 +127,10 @@ fn exit(record: &FleetRecord) -> Exit {
     }
 }
 
-/// Shows a fleet; with `watches` until it is over and nobody coordinates it.
+/// Shows a fleet; `watches` repeats this until it is over and nobody coordinates it.
 pub fn status(home: &Home, mut record: FleetRecord, json: bool, watches: bool) -> Result<Exit> {
     if watches {
-        let screen = FullScreen::is_possible().then(FullScreen::open).transpose()?;
+        let screen = if FullScreen::is_possible() { Some(FullScreen::open()?) } else { None };
         let Some(last) = watch(home, record, screen)? else { return Ok(Exit::SUCCESS) };
         record = last;
     }
@@ -144,7 +145,7 @@ pub fn status(home: &Home, mut record: FleetRecord, json: bool, watches: bool) -
     Ok(Exit::SUCCESS)
 }
 
-/// Looks until the fleet is over and nobody coordinates it; `None` if a person leaves that.
+/// Shows a fleet until it is over and nobody coordinates it; `None` if a person leaves earlier.
 fn watch(
     home: &Home,
     mut record: FleetRecord,
@@ -164,14 +165,14 @@ fn watch(
                     status.page(Reading { width, ..reading() }, Some(rows), unseen.as_deref());
                 let lines: Text<'_> = lines.iter().map(|line| colour::spans(line)).collect();
                 screen.draw(|frame| frame.render_widget(lines, frame.area()))?;
-                let key = screen.key(LOOK)?;
-                let leaves = |key| matches!(key, KeyCode::Char('q') | KeyCode::Esc);
-                if key.is_some_and(|key| leaves(key.code) || is_interrupt(key)) {
+                if let Some(key) = screen.key(LOOK)?
+                    && (matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || is_interrupt(key))
+                {
                     return Ok(None);
                 }
             }
         }
-        // What cannot be read leaves the page as it was.
+        // A record that cannot be read leaves the page as it was.
         match verbs::read(home, &name) {
             Ok(Some(now)) => (record, unseen) = (now, None),
             Ok(None) => bail!("there is no fleet {name} any more\nhint: crew status lists them"),
@@ -194,7 +195,9 @@ fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
         ));
         return Ok(Exit::SUCCESS);
     }
-    lines.iter().take(LISTED_MAX).for_each(|line| print::out(&format!("  {line}")));
+    for line in lines.iter().take(LISTED_MAX) {
+        print::out(&format!("  {line}"));
+    }
     if lines.len() > LISTED_MAX {
         print::out(&format!("  … {} more", lines.len() - LISTED_MAX));
     }
@@ -215,14 +218,14 @@ fn print_what_stays(stays: &[String]) {
     }
 }
 
-/// How the fleet sees one of its tasks, in one line.
+/// A task's status in its fleet, in one line.
 pub fn line_of_task(home: &Home, named: &Named, id: &TaskId) -> String {
     let line = FleetStatus::look(home, &named.record).line_of(id);
     format!("task {} · {}\n", named.record.named(id), colour::head(&line))
 }
 
-/// Shows a task whose loop is not on this machine: how the fleet sees it, what its attempt has left
-/// at the remote, and the end of its log. JSON is that of the fleet, with this task alone.
+/// Shows a task whose loop is not on this machine: its status in the fleet, what its attempt left
+/// at the remote, and the end of its log. The JSON is that of the fleet, with this task alone.
 pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<Exit> {
     if json {
         let status = FleetStatus::look(home, &named.record).with_only(id);
@@ -241,8 +244,9 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<
         let found = result(&refs, &terms.name, id, number)?;
         let journal = found.and_then(|found| found.journal).unwrap_or_default();
         let mut story = Story::picking(None);
-        let entries = journal.lines().filter_map(|line| serde_json::from_str(line).ok());
-        entries.for_each(|entry| story.add(entry));
+        for entry in journal.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+            story.add(entry);
+        }
         if !journal.is_empty() {
             let lines = story_lines(&story, reading());
             print::page(&format!("\nthe end of its loop's journal:\n{lines}"));
@@ -255,8 +259,8 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<
     Ok(Exit::SUCCESS)
 }
 
-/// Prints the end of what a check printed by which a task did not land. The page of its loop does
-/// not have it.
+/// Prints the end of the output of the check that kept a task from landing. The page of its loop
+/// does not have it.
 pub fn print_refused_landing(named: &Named, id: &TaskId) {
     let task = named.record.task(id).filter(|task| task.landed().is_none());
     if let Some(Refusal::Red { run, output }) = task.and_then(|task| task.sent_back.as_ref())

@@ -1,6 +1,6 @@
-//! `crew hook`: one event of the client on stdin, one answer on stdout, in words built from the
-//! driver's result. It decides nothing. If anything fails inside, the agent's stop is let through:
-//! one line on stderr, exit 0.
+//! `crew hook`: one event of the client on stdin, one answer on stdout, worded from the driver's
+//! result. It decides nothing. If anything fails inside, the agent may stop: one line on stderr,
+//! exit 0.
 
 use std::io::stdin;
 use std::path::PathBuf;
@@ -42,8 +42,8 @@ const PAYLOAD_BYTES: u64 = 64 << 20;
 pub fn hook(is_companion: bool) -> ExitCode {
     print::set_colour(ColorChoice::Never);
     let bytes = disk::read_stream(stdin().lock(), PAYLOAD_BYTES).context("cannot read the payload");
-    let event = |bytes: Vec<u8>| Hook::parse(&bytes, &env::raw).map_err(Error::msg);
-    let (home, hook) = match bytes.and_then(event).and_then(|hook| Ok((home(&hook)?, hook))) {
+    let hook = bytes.and_then(|bytes| Hook::parse(&bytes, &env::raw).map_err(Error::msg));
+    let (home, hook) = match hook.and_then(|hook| Ok((home(&hook)?, hook))) {
         Ok(read) => read,
         Err(error) => return let_through(&error),
     };
@@ -94,20 +94,23 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
         said = said.add_line(&setup::skew(&skew.plugin, skew.launched));
     }
     let mut output = (hook.client.write)(&hook.name, &said);
-    let variable = |name: &str| (hook.variable)(name)?.into_string().ok();
-    if let Some(codes) = notice.and_then(|text| attention::notice(&text, &variable)) {
+    if let Some(text) = notice
+        && let Some(codes) =
+            attention::notice(&text, &|name| (hook.variable)(name)?.into_string().ok())
+    {
         (hook.client.notify)(&mut output, codes);
     }
     Ok((output, matches!(said, Reply::GoOn { .. } | Reply::Wake(_))))
 }
 
-/// The reply to an event, in the client-neutral form that each client writes in its own.
+/// The reply to an event, in a neutral form that each client translates into its own.
 fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     // Commands that a boundary or the help quotes can be typed in the client itself.
     let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Ordered(..));
     let is_help = matches!(answer, EventResult::Help);
     let mut said = said(home, hook, answer);
-    if let Some(words) = said.text_mut().filter(|_| !is_typed_here)
+    if !is_typed_here
+        && let Some(words) = said.text_mut()
         && let Some(program) = client::off_path("crew")
     {
         *words = called(words, &program, is_help);
@@ -115,12 +118,12 @@ fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     said
 }
 
-/// A page of a loop, as it is read in the loop's session.
+/// Renders a page of a loop for the loop's session.
 fn shown(page: &Page, record: &Loop) -> String {
     in_its_session(&page::text(page, reading_in_a_client()), record)
 }
 
-/// The notice that an answer is worth.
+/// The notice for an answer, if it needs one.
 fn notice_of(answer: &EventResult) -> Option<String> {
     let (record, text) = match answer {
         EventResult::Stopped(StopResult::Finished(ended), _) => {
@@ -134,7 +137,7 @@ fn notice_of(answer: &EventResult) -> Option<String> {
         EventResult::Stands(record) => (&**record, attention::ended(record, clock::local())),
         _ => return None,
     };
-    text.filter(|_| !record.contract.silent)
+    if record.contract.silent { None } else { text }
 }
 
 /// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
@@ -149,7 +152,7 @@ fn crew() -> PathBuf {
 
 fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
-        // A notice says all there is.
+        // The notice says everything.
         EventResult::Silent | EventResult::Stands(_) | EventResult::AtDialog(_) => Reply::Nothing,
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
@@ -168,9 +171,9 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             let page = resumed.handoff.as_deref();
             let prompt = prompt::again(record, page, &accounts(home, record), &crew());
             let caution = hook.caution.map(cautioned);
-            let mut told = vec![line::of(LoopLine::Resumed, record, clock::local())];
-            told.extend(resumed.notes.into_iter().chain(caution));
-            go_on(record, prompt, told.join("\n"))
+            let mut lines = vec![line::of(LoopLine::Resumed, record, clock::local())];
+            lines.extend(resumed.notes.into_iter().chain(caution));
+            go_on(record, prompt, lines.join("\n"))
         }
         EventResult::Reminded(record) => {
             let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());
@@ -231,14 +234,14 @@ fn go_on(record: &Loop, prompt: String, line: String) -> Reply {
     Reply::GoOn { task: record.contract.task.clone(), prompt, line }
 }
 
-/// A line, with the user's note below it.
+/// A line about a loop, with the user's note below it.
 fn told(line: LoopLine, record: &Loop, note: Option<String>) -> String {
     let mut line = line::of(line, record, clock::local());
     line.extend(note.map(|note| format!("\n{note}")));
     line
 }
 
-/// The client shows one dim line for an order typed while the agent works.
+/// The answer to a command typed while the agent works, which the client shows as one dim line.
 fn ordered(order: SessionRequest, result: &Result<(Box<Loop>, LoopIs), LoopId>) -> String {
     let (record, is) = match result {
         Ok((record, is)) => (record, *is),

@@ -1,6 +1,6 @@
 //! Recorded loops of clients, run through every client's driver: their payloads in, their answers
-//! out. Each in a separate process, because processes that other tests start may keep a lock that
-//! this test has released.
+//! out. Each test has a process of its own, because processes that other tests start may keep a
+//! lock that this test has released.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// The same for an event that is answered.
-    fn told(&self, name: &str, field: &str, text: &str) -> Value {
+    fn ask(&self, name: &str, field: &str, text: &str) -> Value {
         self.send(name, field, text).out.unwrap()
     }
 
@@ -66,17 +66,17 @@ fn a_loop_of_a_client_without_commands_begins_by_a_message_and_ends_proved() {
         assert_eq!(codex.send("SessionStart", "source", "startup"), Output::default());
         assert_eq!(codex.send("UserPromptSubmit", "prompt", "fix the bug"), Output::default());
         let typed = "crew loop \"Write a file\" --verify \"test -f done\"";
-        let begun = codex.told("UserPromptSubmit", "prompt", typed);
+        let begun = codex.ask("UserPromptSubmit", "prompt", typed);
         let prompt = begun["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
         assert!(prompt.contains("Work on the task you were just given"), "{prompt}");
-        let claimed = codex.told("Stop", "last_assistant_message", "<promise>COMPLETE</promise>");
+        let claimed = codex.ask("Stop", "last_assistant_message", "<promise>COMPLETE</promise>");
         assert_eq!(claimed["decision"], "block");
         assert!(claimed["reason"].as_str().unwrap().contains("iteration 2 of 10"), "{claimed}");
         let echo = codex.send("UserPromptSubmit", "prompt", claimed["reason"].as_str().unwrap());
         assert_eq!(echo, Output::default(), "the client gives crew's own prompt back");
         disk::write(&codex.work().join("done"), b"", disk::Durability::Process).unwrap();
         let ended =
-            codex.told("Stop", "last_assistant_message", "Now:\n<promise>COMPLETE</promise>");
+            codex.ask("Stop", "last_assistant_message", "Now:\n<promise>COMPLETE</promise>");
         assert!(ended["systemMessage"].as_str().unwrap().contains("completed"), "{ended}");
         assert_eq!(ended.get("decision"), None);
         let record = codex.record();
@@ -91,12 +91,12 @@ fn a_loop_of_a_client_without_commands_is_steered_and_gone_on_with_by_messages()
         let codex = Session::new(CODEX);
         codex.send("UserPromptSubmit", "prompt", "crew loop \"Build it\"");
         codex.send("UserPromptSubmit", "prompt", "crew pause");
-        let paused = codex.told("Stop", "last_assistant_message", "one");
+        let paused = codex.ask("Stop", "last_assistant_message", "one");
         let resume = format!("crew resume {}", codex.record().id);
         assert!(paused["systemMessage"].as_str().unwrap().contains("crew resume"), "{paused}");
-        let resumed = codex.told("UserPromptSubmit", "prompt", &resume);
+        let resumed = codex.ask("UserPromptSubmit", "prompt", &resume);
         assert!(resumed["hookSpecificOutput"]["additionalContext"].is_string(), "{resumed}");
-        assert!(codex.told("Stop", "last_assistant_message", "two")["decision"] == "block");
+        assert!(codex.ask("Stop", "last_assistant_message", "two")["decision"] == "block");
         codex.send("SessionEnd", "reason", "other");
         assert_eq!(codex.record().outcome(), Some(Outcome::Interrupted));
     });

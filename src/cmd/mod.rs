@@ -1,4 +1,5 @@
-//! The verbs: resolve what was typed, call a driver or a reader, print. No other room prints.
+//! The verbs: each resolves what was typed, calls a driver or a reader, and prints. No other room
+//! prints.
 
 mod about;
 mod attempt;
@@ -35,7 +36,7 @@ use world::files::disk;
 use world::store::{self, Home, StoreError};
 use world::{clock, env, git, terminal};
 
-/// Carries out a verb.
+/// Runs a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
     match verb {
         Verb::Run(arguments) => run::run(arguments),
@@ -72,7 +73,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
     }
 }
 
-/// Prints a schema as its file has it.
+/// Prints a JSON schema.
 fn schema(text: &str) -> Exit {
     print::out(text.trim_end());
     Exit::SUCCESS
@@ -80,46 +81,50 @@ fn schema(text: &str) -> Exit {
 
 /// The columns of a page outside a terminal, where no line is broken.
 const FILE_COLUMNS: u16 = 10_000;
-/// The columns of a page in a client, which wraps what is longer.
+/// The columns of a page in a client, which wraps longer lines.
 const CLIENT_COLUMNS: usize = 80;
 
-/// How a page is read in this terminal, or in what takes this output.
+/// The reading of a page in this terminal, or wherever this output goes.
 fn reading() -> Reading {
     let columns = terminal::columns().unwrap_or(FILE_COLUMNS);
     Reading { width: columns.into(), ..reading_in_a_client() }
 }
 
-/// How a page is read in a client.
+/// The reading of a page in a client.
 fn reading_in_a_client() -> Reading {
     let local = clock::local();
     Reading { width: CLIENT_COLUMNS, now: local.to_utc(), offset: *local.offset() }
 }
 
-/// How a list is read there; `home` is the folder that is called `~`.
+/// The reading of a list in this terminal; `home` is the folder that is called `~`.
 fn listing(home: Option<&Path>) -> ListReading<'_> {
     ListReading { reading: reading(), home }
 }
 
 /// A list of loops for this terminal: those of each fleet below its name, after all others.
 fn listed(home: &Home, loops: &[Loop]) -> String {
-    let user = env::path("HOME");
-    let fleet = |record: &Loop| record.fleet.as_ref().map(|task| task.name.clone());
-    let mut views: Vec<_> = loops.iter().map(|record| view(home, record)).collect();
-    views.sort_by_key(|it| (fleet(it.record), !it.record.is_live()));
-    let of_fleet = |views: &[LoopView<'_>]| {
-        let heading = fleet(views[0].record).map(|name| format!("fleet {name}\n"));
-        let list = list::text(list::STANDING, views, listing(user.as_deref()));
-        heading.unwrap_or_default() + &list
-    };
-    match loops {
-        // Those that cannot be read were named instead.
-        [] if store::look_at_all(home).is_ok_and(|(_, others)| !others.is_empty()) => String::new(),
-        [] => help::NO_LOOPS.to_owned(),
-        _ => {
-            let fleets = views.chunk_by(|one, other| fleet(one.record) == fleet(other.record));
-            fleets.map(of_fleet).collect::<Vec<_>>().join("\n")
-        }
+    if loops.is_empty() {
+        // Loops that cannot be read were named instead.
+        let has_unreadable = store::look_at_all(home).is_ok_and(|(_, others)| !others.is_empty());
+        return if has_unreadable { String::new() } else { help::NO_LOOPS.to_owned() };
     }
+    let user = env::path("HOME");
+    let mut views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
+    views.sort_by_key(|view| (fleet_of(view.record), !view.record.is_live()));
+    let mut lists = Vec::new();
+    for views in views.chunk_by(|one, other| fleet_of(one.record) == fleet_of(other.record)) {
+        let list = list::text(list::STANDING, views, listing(user.as_deref()));
+        lists.push(match fleet_of(views[0].record) {
+            Some(name) => format!("fleet {name}\n{list}"),
+            None => list,
+        });
+    }
+    lists.join("\n")
+}
+
+/// The name of the fleet whose task a loop works on.
+fn fleet_of(record: &Loop) -> Option<&str> {
+    record.fleet.as_ref().map(|task| task.name.as_str())
 }
 
 /// The home of the terminal this was typed in.
@@ -135,9 +140,11 @@ fn home() -> Result<Home> {
     Ok(home)
 }
 
-/// The same where it may be unusable, for what finds out why.
+/// The same, even if it cannot be used: the doctor finds out why.
 fn any_home() -> Result<Home> {
-    if let Some(named) = env::text("CREW_HOME").filter(|_| env::path("CREW_HOME").is_none()) {
+    if env::path("CREW_HOME").is_none()
+        && let Some(named) = env::text("CREW_HOME")
+    {
         bail!(UsageError::new(
             format!("CREW_HOME is `{}`, which is not an absolute path", Shown(&named)),
             "export CREW_HOME=\"$HOME/.local/state/crew\", or unset it"
@@ -147,27 +154,30 @@ fn any_home() -> Result<Home> {
     home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))
 }
 
-/// Fails inside an agent, where crew only narrows.
+/// Fails inside an agent, which may only lower limits.
 fn refuse_an_agent(why: &str) -> Result<()> {
     if inside_an_agent(&env::raw) { Err(anyhow!("{why}")) } else { Ok(()) }
 }
 
-/// The same for what a person can do in a terminal.
+/// Fails inside an agent, and names what only a person can do in a terminal.
 fn leave_to_a_person(what: &str) -> Result<()> {
     refuse_an_agent(&format!("an agent cannot {what}\nhint: a person can, in a terminal"))
 }
 
-/// Who typed this: inside an agent crew only narrows, and the record says who it was.
+/// Who typed this, an agent or the user; the record names it.
 fn actor() -> Actor {
     if inside_an_agent(&env::raw) { Actor::Agent } else { Actor::User }
 }
 
 /// The task or the fleet of that name, if it is one.
 fn named(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
-    name.map_or(Ok(None), |name| verbs::resolve(home, name))
+    match name {
+        Some(name) => verbs::resolve(home, name),
+        None => Ok(None),
+    }
 }
 
-/// The task or the fleet that is meant: by its name, or by the loop that works on it.
+/// The requested task or fleet, found by its name or by the loop that works on it.
 fn meant(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
     if let Some(named) = named(home, name)? {
         return Ok(Some(named));
@@ -179,8 +189,8 @@ fn meant(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
     }
 }
 
-/// The home, and the requested loop in it: of a task that of its newest attempt. Several that match
-/// are listed in the error.
+/// The home, and the requested loop in it; for a task, that of its newest attempt. If several loops
+/// match, the error lists them.
 fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
     let (home, folder) = (home()?, env::current_folder()?);
     if let Some(named) = named(&home, name)? {
@@ -196,7 +206,7 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
         }
     }
     let record = found.remove(0);
-    // A few letters, or none, may mean a loop that nobody thinks of here.
+    // A few letters, or none, may match a loop elsewhere that nobody expects.
     if name != Some(record.id.as_str()) && !is_here(&record, &folder) {
         let there = record.place.checkout.display();
         print::err(&format!("crew: this is loop {} in {there}", record.id));
@@ -204,14 +214,14 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
     Ok((home, record))
 }
 
-/// Several loops match what was typed.
+/// The error where several loops match what was typed.
 const MANY: &str = "more than one loop matches";
 /// The most of them that are listed.
 const LISTED_MAX: usize = 5;
 
-/// What to name instead, where the loops may be those of a fleet.
+/// A hint on what to name instead; the loops may be those of a fleet.
 fn which(loops: &[Loop]) -> String {
-    let fleets = distinct(loops.iter().filter_map(|it| Some(it.fleet.as_ref()?.name.clone())));
+    let fleets = distinct(loops.iter().filter_map(fleet_of).map(str::to_owned));
     let fleets = fleets.iter().map(|name| format!("; crew fleet status {name} shows its tasks"));
     format!("name one of these{}", fleets.collect::<String>())
 }
@@ -225,8 +235,8 @@ fn first_of(home: &Home, loops: &[Loop]) -> String {
     }
 }
 
-/// Applies `ours` to the requested loop and prints its page. A newer crew's loop gets `theirs`:
-/// the order that every crew version writes and honours.
+/// Applies `ours` to the requested loop and prints its page. A newer crew's loop gets `theirs`: the
+/// request that every version of crew writes and honours.
 fn ordered(
     name: Option<&str>,
     ours: impl FnOnce(&Home, &LoopId) -> Result<String>,

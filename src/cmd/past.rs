@@ -1,6 +1,6 @@
-//! The verbs for what loops left: `crew history`, `crew diff`, `crew back`, which brings a working
-//! tree back to the end of an iteration, `crew prove`, which tries the checks, and `crew clean`,
-//! which removes records.
+//! The verbs for what loops left: `crew history`; `crew diff`; `crew back`, which restores the
+//! working tree of an iteration; `crew prove`, which runs the checks without the work; and `crew
+//! clean`, which removes records.
 
 use super::{
     all, checkout, home, leave_to_a_person, listing, named as named_task, print, requested,
@@ -20,19 +20,16 @@ use engine::text::{Shown, brief, count, named, size};
 use engine::view::LoopView;
 use readers::parse::arguments::UsageError;
 use readers::parse::requests::parse_iterations;
-use std::path::PathBuf;
 use std::time::Duration;
 use world::process::signals::Signals;
 use world::store::{self, Home, removal};
 use world::{clock, env, git, terminal};
 
-// `crew diff`: what a loop changed in its working tree, or some of its iterations. It only reads.
-
 /// The columns of a summary off a terminal.
 const STAT_COLUMNS: u16 = 100;
 
-/// Prints the difference of the requested loop, or of the iterations in the last word: on a
-/// terminal by the pager of the person's git.
+/// Prints what the requested loop changed, or the iterations that the last word names; on a
+/// terminal through the pager of the person's git.
 pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     let of = words.last().and_then(|word| parse_iterations(word));
     if let (None, Some(word)) = (of, words.last().filter(|word| word.contains(".."))) {
@@ -47,17 +44,19 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     };
     let name = names.first().map(String::as_str);
     let columns = terminal::columns().unwrap_or(STAT_COLUMNS);
+    let summary = if is_summary { Some(columns) } else { None };
     if let (Some(named), None) = (named_task(&home()?, name)?, of)
-        && let Some(text) = named.fetched_difference(&home()?, is_summary.then_some(columns))?
+        && let Some(text) = named.fetched_difference(&home()?, summary)?
     {
         print::paged(&text, home()?.root())?;
         return Ok(Exit::SUCCESS);
     }
     let (home, record) = requested(name)?;
-    let text = difference(&home, &record, of, is_summary.then_some(columns))?;
-    let unseen = unseen(&home, &record).filter(|_| of.is_none());
-    if let Some(unseen) = &unseen {
-        print::aside(unseen);
+    let text = difference(&home, &record, of, summary)?;
+    if of.is_none()
+        && let Some(unseen) = unseen(&home, &record)
+    {
+        print::aside(&unseen);
     } else if text.is_empty() {
         print::aside("no changes");
     }
@@ -65,32 +64,33 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-// `crew history`: loops that are over, the newest first, and their totals. It only reads.
-
-/// Lists what ended in this repository, or on this machine.
+/// Lists the loops that ended in this repository, or on this machine, newest first, with their
+/// totals.
 pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     let folder = env::current_folder()?;
     let mut here = git::head::roots(&folder);
     here.push(checkout()?);
-    // A working tree that is gone was of this repository.
-    let repository = git::shared_folder(&folder);
-    let is_of_it =
-        |own: &PathBuf| repository.as_ref().is_some_and(|shared| own.starts_with(shared));
+    let shared = git::shared_folder(&folder);
     let home = home()?;
     // The clone of a task has a repository of its own, and is gone after its landing.
-    let is_of_fleet_here = |name: &String| {
+    let mut fleets = fleets::names(&home)?;
+    fleets.retain(|name| {
         let fleet = fleets::read(&home, name).ok().flatten();
         fleet.is_some_and(|fleet| here.contains(&fleet.terms.repository))
-    };
-    let fleets: Vec<String> = fleets::names(&home)?.into_iter().filter(is_of_fleet_here).collect();
+    });
     let mut loops = all(&home)?;
     let now = clock::local();
     loops.retain(|record| {
         let age = (now.to_utc() - record.last_at()).to_std().unwrap_or_default();
+        // The repository also identifies a working tree that is gone.
+        let is_of_repository = match (&record.place.repository, &shared) {
+            (Some(own), Some(shared)) => own.starts_with(shared),
+            _ => false,
+        };
         !record.is_live()
             && (arguments.all
                 || here.contains(&record.place.checkout)
-                || record.place.repository.as_ref().is_some_and(is_of_it)
+                || is_of_repository
                 || record.fleet.as_ref().is_some_and(|task| fleets.contains(&task.name)))
             && arguments.outcome.is_none_or(|outcome| record.outcome() == Some(outcome))
             && arguments.since.is_none_or(|since| age <= since)
@@ -99,7 +99,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     if arguments.limit > 0 {
         loops.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
     }
-    let views: Vec<LoopView<'_>> = loops.iter().map(|it| LoopView::of(it, now)).collect();
+    let views: Vec<LoopView<'_>> = loops.iter().map(|record| LoopView::of(record, now)).collect();
     if arguments.json {
         print::json(&list::history_json(&views, &totals));
     } else if loops.is_empty() {
@@ -117,7 +117,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
 /// The most files that are named of those written, and of those removed.
 const FILES_NAMED: usize = 10;
 
-/// Brings the tree back; the last word is the iteration.
+/// Restores the working tree of an iteration, which the last word names.
 pub fn back(words: &[String]) -> Result<Exit> {
     leave_to_a_person("bring the working tree back")?;
     let (name, word) = match words {
@@ -136,14 +136,10 @@ pub fn back(words: &[String]) -> Result<Exit> {
     let restored = back::back(&home, &record, word)?;
     let has_git = record.place.head.is_some() || record.branch().is_some();
     let git = if has_git { "; HEAD and the branch are as they were" } else { "" };
-    let files = |paths: &[String]| match paths {
-        [] => "nothing".to_owned(),
-        _ => format!("{}: {}", count(paths.len() as u64, "file"), named(paths, FILES_NAMED)),
-    };
     let mut lines = vec![
         format!("back at {word}{git}"),
-        format!("  written  {}", files(&restored.written)),
-        format!("  removed  {}", files(&restored.removed)),
+        format!("  written  {}", name_files(&restored.written)),
+        format!("  removed  {}", name_files(&restored.removed)),
         format!("  undo     crew back {} {}", record.id, restored.kept_as),
     ];
     let left = restored.left.iter().map(|left| format!("  left     {}", left.display()));
@@ -152,7 +148,15 @@ pub fn back(words: &[String]) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-/// Tries the requested loop's work and prints the result. The exit code is 0 only for `proven`.
+fn name_files(paths: &[String]) -> String {
+    match paths {
+        [] => "nothing".to_owned(),
+        _ => format!("{}: {}", count(paths.len() as u64, "file"), named(paths, FILES_NAMED)),
+    }
+}
+
+/// Runs the checks without the requested loop's work and prints the result. The exit code is 0 only
+/// for `proven`.
 pub fn prove(name: Option<&str>) -> Result<Exit> {
     leave_to_a_person("have its own work proven")?;
     let (home, record) = requested(name)?;
@@ -171,7 +175,7 @@ pub fn prove(name: Option<&str>) -> Result<Exit> {
     Ok(exit)
 }
 
-/// How long ago a loop has ended that is removed without being named.
+/// The age from which an ended loop is removed without being named.
 const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Removes the loops that were named, or those that ended long ago.
@@ -180,7 +184,10 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
     let home = home()?;
     let mut refused = clean::finish(&home);
     store::windows::remove_over(&home, clock::now().wall);
-    let age = arguments.older_than.or(arguments.names.is_empty().then_some(AGE));
+    let age = match arguments.older_than {
+        None if arguments.names.is_empty() => Some(AGE),
+        older_than => older_than,
+    };
     let (loops, kept) = wanted(&home, arguments, age)?;
     if loops.is_empty() {
         let age = brief(u64::try_from(age.unwrap_or_default().as_millis()).unwrap_or(u64::MAX));
@@ -215,9 +222,9 @@ fn told(refused: &[Error]) -> Exit {
     if refused.is_empty() { Exit::SUCCESS } else { Exit::ERROR }
 }
 
-/// The loops that were named, all of them over, or else all; those of the age that was asked for.
-/// Where nobody is asked, nothing that only begins like a name goes. Also how many are of that age
-/// and stay, because an open client could resume them.
+/// The ended loops to remove: those that were named, or all, of the requested age. With `--yes`
+/// names must be whole ids. Also returns how many loops of that age are kept because an open client
+/// could resume them.
 fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(Vec<Loop>, usize)> {
     let names = &arguments.names;
     if names.is_empty() {
@@ -236,7 +243,7 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(
             let (id, status) = (&record.id, record.status_word());
             bail!("loop {id} is {status}, so its record stays\nhint: crew cancel {id} ends it");
         }
-        if !loops.iter().any(|it| it.id == record.id) {
+        if !loops.iter().any(|known| known.id == record.id) {
             loops.push(record);
         }
     }
@@ -249,7 +256,7 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(
 fn show(home: &Home, loops: &[Loop]) {
     let user = env::path("HOME");
     let at = listing(user.as_deref());
-    // What removing them would free, without their snapshots.
+    // The size that removing them would free does not include their snapshots.
     let views = loops.iter().map(|record| LoopView {
         bytes: removal::bytes(home, &record.id),
         ..LoopView::of(record, at.reading.clock())

@@ -1,6 +1,6 @@
-//! The one place that prints. It lets no foreign text control a terminal: all text is cleaned here,
+//! The only place that prints. Foreign text cannot control a terminal: all text is cleaned here,
 //! and the only codes are those written here and the colours of `report/colour.rs`. If the reader
-//! is gone, printing ends quietly without an error.
+//! is gone, printing ends without an error.
 
 use std::io::{self, IsTerminal, Write, stderr, stdout};
 use std::path::Path;
@@ -22,8 +22,8 @@ use world::process::Call;
 use world::process::signals::Signals;
 use world::{clock, terminal};
 
-/// Decides whether words have a colour, from now on: `--color`. With `auto` they have it on a
-/// terminal, as `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` want it.
+/// Turns colours on or off from now on: `--color`. With `auto` a terminal has colours, subject to
+/// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM`.
 pub fn set_colour(typed: Typed) {
     let choice = match typed {
         Typed::Auto => ColorChoice::Auto,
@@ -34,7 +34,7 @@ pub fn set_colour(typed: Typed) {
     force_color_output(has_colour(&stdout()));
 }
 
-/// Whether words have a colour on a stream.
+/// Whether a stream has colours.
 pub fn has_colour(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
@@ -44,13 +44,13 @@ pub fn out(text: &str) {
     offer(&closed(text));
 }
 
-/// Prints a page of report code, in which marks say what has a colour. Foreign text in it has lost
-/// its own marks already.
+/// Prints a page of report code, whose marks become colours. Foreign text in it was cleaned of such
+/// marks before.
 pub fn page(text: &str) {
     offer_page(text);
 }
 
-/// Prints a line of what happens now, behind the time; `false` when the reader is gone.
+/// Prints a line after the current time; `false` when the reader is gone.
 pub fn stamped(line: &str) -> bool {
     let time = clock::local().format(STAMP);
     offer_page(&colour::heads(&format!("{time} {line}"), str::to_owned))
@@ -71,12 +71,12 @@ pub fn folded(page: &str) {
     out(&fold(page));
 }
 
-/// The same with the words in colour that crew has for how something is.
+/// The same, with crew's words for states and results in colour.
 pub fn folded_heads(text: &str) {
     page(&colour::heads(text, fold));
 }
 
-/// The page with its lines broken between words where the terminal is narrower than they are.
+/// Breaks the lines of a page between words where the terminal is narrower.
 pub fn fold(page: &str) -> String {
     match terminal::columns() {
         Some(columns) => fold_at(page, columns.into()),
@@ -89,8 +89,9 @@ pub fn offer(text: &str) -> bool {
     write(&text::clean(text))
 }
 
-/// Shows a difference: on a terminal by the person's pager, there and in colour cleaned. Git is
-/// asked for the person's wishes in `outside`, a folder in no repository.
+/// Shows a difference, on a terminal through the person's pager. It is cleaned for a terminal and
+/// where it has colours. Git reads the person's settings in `outside`, a folder outside any
+/// repository.
 pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
     let is_coloured = has_colour(&stdout()) && command::has_colour(outside);
     if diff.is_empty() || !(is_coloured || stdout().is_terminal()) {
@@ -98,26 +99,28 @@ pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
         return Ok(());
     }
     let diff = colour::painted(&colour::difference(diff), is_coloured);
-    // Ctrl-C is the pager's.
+    // The pager handles Ctrl-C.
     let _signals = Signals::listen()?;
     let pager = if stdout().is_terminal() { command::pager(outside) } else { String::new() };
-    let show = || Call::shell(&pager, Path::new(".")).show(diff.as_bytes());
-    if matches!(&*pager, "" | "cat") || !show()? {
+    let is_shown = !matches!(&*pager, "" | "cat")
+        && Call::shell(&pager, Path::new(".")).show(diff.as_bytes())?;
+    if !is_shown {
         write(&diff);
     }
     Ok(())
 }
 
-/// Asks a person to confirm at the terminal what was listed, unless `yes` did. An error where
-/// nobody can be asked or the answer is no: then nothing was `done`, and `command` asks again.
+/// Asks a person at the terminal to confirm what was listed, unless `yes` does. The error where
+/// nobody can be asked, or the answer is no, says that nothing was `done` and that `command` asks
+/// again.
 pub fn confirm(yes: bool, question: &str, done: &str, command: &str) -> anyhow::Result<()> {
     if yes {
         return Ok(());
     }
     if !terminal::is_interactive() {
         let fault = format!("nobody can be asked here, so nothing was {done}");
-        let way_out = format!("read the list, then run {command} in a terminal, or with --yes");
-        bail!(UsageError::new(fault, way_out));
+        let hint = format!("read the list, then run {command} in a terminal, or with --yes");
+        bail!(UsageError::new(fault, hint));
     }
     if !agrees(question)? {
         bail!(UsageError::new(format!("nothing was {done}"), format!("{command} asks again")));
@@ -147,8 +150,8 @@ pub fn json(value: &Value) {
     write(&format!("{}\n", text::json(value)));
 }
 
-/// Sends codes to the terminal on standard error: a notice. They are made of cleaned text
-/// by `report/attention.rs`, and the caller knows that it is a terminal.
+/// Writes the codes of a notice to standard error, which the caller knows to be a terminal.
+/// `report/attention.rs` makes them of cleaned text.
 pub fn codes(codes: &str) {
     let _ = stderr().lock().write_all(codes.as_bytes());
 }

@@ -19,10 +19,8 @@ use world::files::tree;
 use world::store::settings::{project_file, user_file};
 use world::store::{Home, trust};
 
-// `crew init`: writes a project's settings file with the checks that were found, and trusts what
-// it has written. It never overwrites a file, and trusts nothing inside an agent.
-
-/// Writes the file.
+/// Writes a project's settings file with the checks that were found, and trusts it. It never
+/// overwrites a file, and trusts nothing inside an agent.
 pub fn init() -> Result<Exit> {
     let (home, checkout) = (home()?, checkout()?);
     let file = project_file(&checkout);
@@ -70,9 +68,7 @@ fn pairs(detected: &[DetectedCommand]) -> Vec<(&str, &str)> {
     detected.iter().map(|check| (check.run.as_str(), check.because.as_str())).collect()
 }
 
-// `crew config`: what is in force here, and where each value came from. It changes nothing.
-
-/// Shows what a loop started here would get.
+/// Shows the settings that a loop started here would get, and the origin of each value.
 pub fn config(as_json: bool) -> Result<Exit> {
     let known = look(&home()?, &checkout()?, true)?;
     let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
@@ -81,38 +77,37 @@ pub fn config(as_json: bool) -> Result<Exit> {
         let path = path?;
         Some(File { of, path: path.display().to_string(), is_there: disk::exists(path) })
     });
-    let told = ConfigPage {
+    let config = ConfigPage {
         settings: &settings,
         files: files.collect(),
         untrusted: &known.untrusted,
         warnings: &known.warnings,
     };
     if as_json {
-        print::json(&json(&told));
+        print::json(&json(&config));
         return Ok(Exit::SUCCESS);
     }
-    print::folded(&page(&told));
+    print::folded(&page(&config));
     warn(&known.warnings);
     if !known.untrusted.is_empty() {
         print::err("crew: these are not trusted, so no loop starts here:");
-        known.untrusted.iter().for_each(|need| print::err(&format!("  {}: {need}", need.origin)));
+        for need in &known.untrusted {
+            print::err(&format!("  {}: {need}", need.origin));
+        }
         print::err("hint: read them, then run `crew trust`");
     }
     Ok(Exit::SUCCESS)
 }
 
-/// Names what was ignored in the files.
+/// Prints what was ignored in the files.
 fn warn(warnings: &[String]) {
     for warning in warnings {
         print::err(&format!("crew: {warning}"));
     }
 }
 
-// `crew trust`: a person reads what this project's file asks for, and allows it on this machine.
-// What is trusted is what was listed, even if the file has changed since. An agent cannot do this.
-
-/// Lists everything that the project's file of this working tree asks for, and trusts it after a
-/// person confirms.
+/// Lists everything that this project's file asks for, and trusts it after a person confirms. What
+/// was listed is trusted, even if the file has changed since. An agent cannot do this.
 pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
     refuse_an_agent(
         "only a person can trust a project's commands, and this shell is an agent's\n\
@@ -149,8 +144,8 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-/// Asks a person once for trust in all that was listed, unless `yes` gave it, and saves it for the
-/// checkout. An error where it is not given: then nothing was `done`, and `command` asks again.
+/// Asks a person once to trust all that was listed, unless `yes` does, and saves that for the
+/// checkout. The error without trust says that nothing was `done` and that `command` asks again.
 pub(super) fn ask(
     checkout: &Path,
     listed: &[TrustRequest],

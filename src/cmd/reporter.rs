@@ -1,5 +1,5 @@
-//! How a run reports: the same lines on a pipe and on a terminal, where a live line is below them;
-//! events for programs; next to nothing with `-q`. The text comes from `report`.
+//! Prints the events of a run: the same lines on a pipe and on a terminal, which also has a live
+//! line below them; JSON for programs; hardly anything with `-q`. The text comes from `report`.
 
 use super::{print, reading};
 use crate::report::attention::{notice, of_event};
@@ -16,9 +16,9 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal, stderr, stdout};
 use world::{clock, env, terminal};
 
-/// The most lines of the block above the live line, and the rows of the terminal that it leaves to
-/// others.
+/// The most lines of the block above the live line.
 const BLOCK_LINES: usize = 5;
+/// The rows of the terminal that the block leaves free.
 const ROWS_LEFT: usize = 4;
 
 /// Prints a run's events.
@@ -88,7 +88,7 @@ impl Reporter {
 impl EventSink for Reporter {
     fn on_event(&mut self, event: &RunEvent<'_>) {
         let is_shown_whole = self.output.verbose && matches!(event, RunEvent::Said(_));
-        if let Some(screen) = self.screen.as_mut().filter(|_| !is_shown_whole) {
+        if !is_shown_whole && let Some(screen) = &mut self.screen {
             screen.on_event(event);
         }
         if matches!(event, RunEvent::Said(_)) && !self.output.verbose {
@@ -101,9 +101,11 @@ impl EventSink for Reporter {
                 self.show(print::folded_heads, &terms(record));
             }
         }
-        let told = of_event(event, clock::local()).filter(|_| self.wants_notices);
-        if let Some(told) = told.and_then(|text| notice(&text, &env::text)) {
-            print::codes(&told);
+        if self.wants_notices
+            && let Some(text) = of_event(event, clock::local())
+            && let Some(codes) = notice(&text, &env::text)
+        {
+            print::codes(&codes);
         }
         if let Some(events) = &mut self.events {
             print::json(&events.event(event, clock::now().wall));
@@ -112,7 +114,11 @@ impl EventSink for Reporter {
             RunEvent::Said(text) if !self.output.json => self.show(print::out, text),
             RunEvent::Noted(text) if !self.output.quiet => self.err(&format!("crew: {text}")),
             RunEvent::Said(_) | RunEvent::Noted(_) => {}
-            _ => lines(event, clock::local()).iter().for_each(|line| self.say(line)),
+            _ => {
+                for line in lines(event, clock::local()) {
+                    self.say(&line);
+                }
+            }
         }
         if let RunEvent::Finished { record, page, .. } = event {
             self.finish(record, &page::text(page, reading()));
@@ -133,7 +139,7 @@ pub fn has_a_screen() -> bool {
     stdout().is_terminal() && stderr().is_terminal() && is_smart && env::text("CI").is_none()
 }
 
-/// The live line on a terminal, and above it a block of what the agent did last. Everything else is
+/// The live line on a terminal, below a block with what the agent did last. Everything else is
 /// printed above both.
 #[derive(Debug)]
 struct Screen {

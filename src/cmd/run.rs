@@ -1,5 +1,5 @@
-//! `crew run`, `crew resume` and `crew drive`: a loop of fresh processes that is begun, resumed or
-//! taken over, from its next iteration to the page at its end.
+//! `crew run`, `crew resume` and `crew drive`: a loop of fresh processes is begun, resumed or taken
+//! over, and driven to the page at its end.
 
 use anyhow::{Error, Result, bail};
 
@@ -77,18 +77,19 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     drive_or_detach(&home, record, options, &signals, &mut reporter)
 }
 
-/// Asks at a terminal whether the loop that was interrupted in this working tree is to be resumed
-/// instead of a new one begun. Silence begins the new one, which is what was typed.
+/// Asks at a terminal whether to resume the loop that was interrupted in this working tree instead
+/// of beginning a new one. Without an answer the new one begins, as typed.
 fn chosen_to_resume(home: &Home, prepared: &Prepared, options: &RunOptions) -> Option<LoopId> {
     let OutputArgs { json, quiet, .. } = options.output;
     if json || quiet || options.detach || prepared.replace || !terminal::is_interactive() {
         return None;
     }
-    let found = find::of_working_tree(home, &prepared.place.checkout).ok().flatten();
-    let was_interrupted = |it: &Loop| {
-        it.outcome() == Some(Outcome::Interrupted) || it.is_live() && owner_is_gone(home, it)
-    };
-    let found = found.filter(|it| it.fleet.is_none() && was_interrupted(it))?;
+    let found = find::of_working_tree(home, &prepared.place.checkout).ok().flatten()?;
+    let was_interrupted = found.outcome() == Some(Outcome::Interrupted)
+        || found.is_live() && owner_is_gone(home, &found);
+    if found.fleet.is_some() || !was_interrupted {
+        return None;
+    }
     let done = count(found.state.completed, "iteration");
     let what = clip(found.procedure().unwrap_or(&found.contract.task), TASK_CHARS);
     let question = format!(
@@ -96,13 +97,13 @@ fn chosen_to_resume(home: &Home, prepared: &Prepared, options: &RunOptions) -> O
          Resume it instead of beginning a new one?",
         found.id
     );
-    print::agrees(&question).unwrap_or(false).then_some(found.id)
+    if print::agrees(&question).unwrap_or(false) { Some(found.id) } else { None }
 }
 
 /// The error when no task was typed.
 fn no_task(options: &RunOptions) -> UsageError {
     let why = match options.words {
-        Some(_) => ": words after `--` go to the agent; the task stands before them",
+        Some(_) => ": words after `--` go to the agent; the task comes before them",
         None => "",
     };
     UsageError::new(
@@ -145,7 +146,9 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         )?;
     }
     let name = arguments.set.name.as_deref();
-    if let Some(named) = meant(&home()?, name)?.filter(|_| !arguments.dry_run) {
+    if !arguments.dry_run
+        && let Some(named) = meant(&home()?, name)?
+    {
         return resume_task(&home()?, &named, arguments);
     }
     let (home, record) = requested(name)?;
@@ -174,14 +177,13 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
             };
         }
     }
-    let is_ended = || signals.times() > 0;
-    let resumed = resume_here(&home, &record, arguments, &changes, &is_ended)?;
+    let resumed = resume_here(&home, &record, arguments, &changes, &|| signals.times() > 0)?;
     let record = resumed.begin(&home, &signals, &mut reporter)?;
     drive_or_detach(&home, record, &arguments.options, &signals, &mut reporter)
 }
 
-/// Has a task, or all tasks of a fleet, resumed by its coordinator. What else a person may say of a
-/// loop that resumes is in the task's file.
+/// Asks the coordinator to resume a task, or all tasks of a fleet. The other options of a resume
+/// are in the task's file.
 fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exit> {
     let ResumeArgs { set, answer, options, no_project, now, .. } = arguments;
     if *options != RunOptions::default() || *no_project || !set.limits.limit_changes().is_empty() {
@@ -206,7 +208,8 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
     Ok(Exit::SUCCESS)
 }
 
-/// Ends the wait of a loop, after what else was typed is done; `false` if it does not wait.
+/// Ends the wait of a loop and applies the limits and the message that were typed with it; `false`
+/// if the loop does not wait.
 fn end_wait(home: &Home, id: &LoopId, arguments: &ResumeArgs) -> Result<bool> {
     let (changes, words) = (arguments.set.limits.limit_changes(), arguments.answer.tell.as_deref());
     let Some(woken) = control::wake(home, id, &changes, words)? else { return Ok(false) };
@@ -215,7 +218,7 @@ fn end_wait(home: &Home, id: &LoopId, arguments: &ResumeArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// Takes the loop and drives it, or looks for its proof if it is over. Its output is kept.
+/// Takes a loop over and drives it, or proves it if it is over. The output is kept in a file.
 pub fn drive(arguments: &DriveArgs) -> Result<Exit> {
     print::set_colour(clap::ColorChoice::Never);
     let home = home()?;
@@ -238,21 +241,19 @@ pub fn drive_or_detach(
     signals: &Signals,
     reporter: &mut Reporter,
 ) -> Result<Exit> {
-    // A person who asked for the end while the checks ran does not want a crew that continues out
-    // of reach.
+    // A person who interrupted the checks does not want a crew that continues in the background.
     if options.detach && signals.times() == 0 && record.is_live() {
         let OutputArgs { json, verbose, quiet } = options.output;
         let flags = [("--json", json), ("-v", verbose), ("-q", quiet)];
         let flags: Vec<&str> = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
         let (record, output) = hand_over(home, &record, &flags)?;
         let (id, pid) = (&record.id, record.state.owner.process.pid);
-        let told = format!(
+        let say = if json { print::err } else { print::out };
+        say(&format!(
             "loop {id} runs in the background, process {pid}; its output is in {}\n\
              watch: crew watch {id} · crew show {id} --log -f · stop: crew cancel {id}",
             output.display()
-        );
-        let say = if json { print::err } else { print::out };
-        say(&told);
+        ));
         return Ok(Exit::SUCCESS);
     }
     let Some(ended) = run::drive(home, record, signals, reporter, None)? else {
@@ -265,10 +266,10 @@ pub fn drive_or_detach(
     })
 }
 
-/// Shows who would get a prompt, and the prompt.
+/// Shows the agents that would get a prompt, and the prompt.
 pub fn show_prompt(subject: &Loop, prompt: &Prompt, launches: &[Launch]) {
-    let budget = prompt.size.budget;
-    let commands: Vec<(&str, &[String])> =
-        launches.iter().map(|it| (it.program.as_str(), it.arguments.as_slice())).collect();
-    print::out(&dry_run::page(subject, &commands, &prompt.text, budget));
+    let commands =
+        launches.iter().map(|Launch { program, arguments, .. }| (&**program, &**arguments));
+    let commands: Vec<(&str, &[String])> = commands.collect();
+    print::out(&dry_run::page(subject, &commands, &prompt.text, prompt.size.budget));
 }

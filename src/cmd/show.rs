@@ -1,4 +1,4 @@
-//! `crew show`: the whole story of a loop, from its record and its journal; both are only read.
+//! `crew show`: the whole story of a loop, from its record and its journal, which are only read.
 
 use super::{fleet, home, named, print, reading, requested};
 use crate::cli::ShowArgs;
@@ -11,7 +11,7 @@ use crate::report::show::StoryPage;
 use anyhow::{Result, bail};
 use engine::doctor::shell_word;
 use engine::evidence::Progress;
-use engine::journal::story::{Chapter, Iteration, Story, What};
+use engine::journal::story::{Chapter, Story, What};
 use engine::record::{Agent, Driver, Loop};
 use engine::text::word;
 use engine::view::{Page, lines};
@@ -32,7 +32,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     if let Some(named) = named(&home, arguments.name.as_deref())? {
         let ShowArgs { iteration, last, only, html, .. } = arguments;
         let is_part = arguments.log || iteration.is_some() || last.is_some() || only.is_some();
-        // What is only in the record of its loop is refused below where that is not here.
+        // These parts are only in the record of the loop; below they fail where that is elsewhere.
         let is_of_its_loop = is_part || html.is_some();
         let Some(id) = named.task.clone() else {
             if is_of_its_loop {
@@ -53,7 +53,9 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         log(&home, record, arguments)?;
         return Ok(Exit::SUCCESS);
     }
-    if let Some(number) = arguments.iteration.filter(|_| arguments.prompt) {
+    if arguments.prompt
+        && let Some(number) = arguments.iteration
+    {
         return prompt(&home, &record, number);
     }
     let mut story = page::story(&home, &record, arguments.iteration)?;
@@ -63,14 +65,8 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let mut page = page::of(&home, &record, &story, false);
     if arguments.only.is_some() || arguments.last.is_some() {
         let newest = arguments.last.map_or(usize::MAX, |last| last as usize);
-        let is_wanted = |it: &Iteration| match arguments.only.as_deref() {
-            Some("no-progress") => it.evidence.progress == Progress::None,
-            Some(kind) => word(&it.evidence.status) == kind.replace('-', "_"),
-            None => true,
-        };
-        let is_kept =
-            |it: &Chapter| matches!(&it.what, What::Iteration(iteration) if is_wanted(iteration));
-        story.chapters.keep(is_kept, newest);
+        let only = arguments.only.as_deref();
+        story.chapters.keep(|chapter| is_iteration(chapter, only), newest);
         (page.iterations, page.earlier) = (lines(&record, &story, newest), 0);
     }
     let known = story_page(&home, &record, &story, &page);
@@ -85,6 +81,16 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         print::page(&words::page(&known));
     }
     Ok(Exit::SUCCESS)
+}
+
+/// Whether a chapter is an iteration, of the kind that `--only` names.
+fn is_iteration(chapter: &Chapter, only: Option<&str>) -> bool {
+    let What::Iteration(iteration) = &chapter.what else { return false };
+    match only {
+        Some("no-progress") => iteration.evidence.progress == Progress::None,
+        Some(kind) => word(&iteration.evidence.status) == kind.replace('-', "_"),
+        None => true,
+    }
 }
 
 /// Prints the prompt that an iteration was started with.
@@ -109,7 +115,7 @@ fn story_page<'a>(
     StoryPage { view: page::view(home, record), story, page, reading: reading() }
 }
 
-/// A page is written to a file, and none has the name of a folder.
+/// Fails if the path for the HTML page is a folder.
 fn refuse_a_folder(record: &Loop, file: &Path) -> Result<()> {
     if !disk::is_folder(file) {
         return Ok(());
@@ -122,8 +128,8 @@ fn refuse_a_folder(record: &Loop, file: &Path) -> Result<()> {
 }
 
 fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, json: bool) -> Result<Exit> {
-    let log = Some(logs::path(home, &record.id, number)).filter(|log| disk::exists(log));
-    let log = log.as_deref();
+    let log = logs::path(home, &record.id, number);
+    let log = if disk::exists(&log) { Some(&*log) } else { None };
     let Some(picked) = story.picked() else {
         let id = &record.id;
         if number != record.iteration() || !record.is_live() {
@@ -144,25 +150,24 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, json: bool)
     Ok(Exit::SUCCESS)
 }
 
-// `crew show --log`: what the agent did, as its output shows it; with `--raw` what it printed. No
-// code in it controls the terminal. With `-f` it continues to print, across iterations, until the
-// loop is over or its owner is gone.
-
-/// The most of a log that is shown, which is all that is kept.
+/// The most bytes of a log that are shown; more are not kept.
 const SHOWN: u64 = 20 << 20;
-/// With `-f`, how much of the earlier output is shown.
+/// The bytes of earlier output that `-f` shows.
 const BEFORE: u64 = 16 << 10;
-/// The same where only a small part of it is shown.
+/// The same for an agent's events, of which only a small part is shown.
 const BEFORE_EVENTS: u64 = 128 << 10;
+/// The time between two looks at a log.
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest line that is waited for, in bytes.
 const LINE: usize = 64 << 10;
-/// Stands for what cannot be put into words, because it is not known whose output it is.
+/// The line in place of output that cannot be rendered, because its agent is unknown.
 const OTHER: &str = "here is more, perhaps of another agent: crew show --log --raw";
 /// The longest event that is read, in bytes; the rest of a longer line is left out.
 const EVENT: usize = 8 << 20;
 
-/// Prints the log of an iteration: without its number the latest, and with `--follow` all after it.
+/// Prints the log of an iteration, the latest without a number: what the agent did, or with `--raw`
+/// what it printed. `--follow` continues, across iterations, until the loop is over or its owner is
+/// gone.
 fn log(home: &Home, record: Loop, shown: &ShowArgs) -> Result<()> {
     let iteration = shown.iteration.unwrap_or_else(|| latest(home, &record));
     let is_due = shown.follow && may_come(&record, iteration);
@@ -232,27 +237,26 @@ fn follow_on(
             return Ok(());
         }
         clock::sleep(LOOK);
-        // Read before the log is: when the record says that the loop is over, the log is complete.
+        // The record is read before the log: once it says that the loop is over, the log is complete.
         record = store::load(home, &record.id)?;
     }
 }
 
-/// A log on its way to the terminal, in whole lines: reading may stop in the middle of a character
-/// or a code.
+/// A log that is printed in whole lines: a read may stop in the middle of a character or a code.
 struct Lines {
     tail: Tail,
     cutter: LineCutter,
-    /// `None` shows what was printed as it is.
+    /// `None` shows the output as it was printed.
     rendering: Option<Rendering>,
     /// Whether crew's mark of standard error is left out.
     is_raw: bool,
 }
 
-/// Puts the events of the agents that worked, one after the other, into words.
+/// Renders the events of the agents that worked, one after the other.
 struct Rendering {
     agents: Vec<Agent>,
     reader: OutputReader,
-    /// Whether lines were read in which the reader, which is a guess, found nothing.
+    /// Whether lines were read in which the reader found nothing; `None` once it is known to fit.
     is_lost: Option<bool>,
     steps: Vec<Activity>,
 }
@@ -262,28 +266,34 @@ impl Rendering {
     fn of(home: &Home, record: &Loop, iteration: u32) -> Option<Self> {
         let agents: Vec<Agent> = record.contract.run.as_ref()?.agents().cloned().collect();
         let reader = agents::create_reader(&who_worked(home, record, iteration)?);
-        let has_events = agents.iter().any(agents::has_events);
-        has_events.then(|| Self { agents, reader, is_lost: Some(false), steps: Vec::new() })
+        if !agents.iter().any(agents::has_events) {
+            return None;
+        }
+        Some(Self { agents, reader, is_lost: Some(false), steps: Vec::new() })
     }
 
-    /// Takes a line. One of crew's own says whose lines follow.
+    /// Reads a line. One of crew's own names the agent of the lines that follow.
     fn take(&mut self, line: &str) {
         let Some(name) = logs::begun_by(line) else {
             let steps = self.reader.take_line(line);
-            self.is_lost = self.is_lost.filter(|_| steps.is_empty()).map(|_| true);
+            if !steps.is_empty() {
+                self.is_lost = None;
+            } else if self.is_lost.is_some() {
+                self.is_lost = Some(true);
+            }
             return self.steps.extend(steps);
         };
-        let agent = self.agents.iter().find(|agent| agent.name == name);
-        let before = (self.is_lost.take() == Some(true)).then_some(OTHER);
-        let after = agent.is_none().then_some(OTHER);
-        if let Some(agent) = agent {
-            self.reader = agents::create_reader(agent);
+        if self.is_lost.take() == Some(true) {
+            self.steps.push(Activity::Printed(OTHER.to_owned()));
         }
-        let steps = [before, Some(line), after].into_iter().flatten();
-        self.steps.extend(steps.map(|text| Activity::Printed(text.to_owned())));
+        self.steps.push(Activity::Printed(line.to_owned()));
+        match self.agents.iter().find(|agent| agent.name == name) {
+            Some(agent) => self.reader = agents::create_reader(agent),
+            None => self.steps.push(Activity::Printed(OTHER.to_owned())),
+        }
     }
 
-    /// What was taken. A call waits for its result, unless nothing comes at present.
+    /// Renders what was read. A call waits for its result, unless the log ends here.
     fn text(&mut self, is_end: bool) -> String {
         let mut steps = std::mem::take(&mut self.steps);
         if !is_end {
@@ -300,8 +310,7 @@ impl Lines {
         Ok(Self { tail, cutter, rendering, is_raw })
     }
 
-    /// The next complete lines, and the rest if no more will come; and whether that is all that was
-    /// written so far.
+    /// The next complete lines, with the rest if no more will come, and whether the log ends there.
     fn next(&mut self, is_whole: bool) -> Result<(String, bool)> {
         let bytes = self.tail.read_next()?;
         let is_end = bytes.is_empty();
@@ -326,7 +335,7 @@ impl Lines {
         Ok((text, is_end))
     }
 
-    /// Hands on all that was written so far; `false` when whoever takes it is gone.
+    /// Passes on all that was written so far; `false` when the reader of `take` is gone.
     fn each(&mut self, is_whole: bool, mut take: impl FnMut(&str) -> bool) -> Result<bool> {
         loop {
             let (text, is_end) = self.next(is_whole)?;
@@ -339,17 +348,17 @@ impl Lines {
 }
 
 fn latest(home: &Home, record: &Loop) -> u32 {
-    // Of a loop that was ended in mid-iteration, that iteration counts no more and has a log.
-    let running = record.state.completed + 1;
-    let has_log = |number: &u32| disk::exists(&logs::path(home, &record.id, *number));
-    (1..=running).rev().take(100).find(has_log).unwrap_or(record.iteration())
+    // An iteration in which the loop was ended does not count, but it has a log.
+    let mut numbers = (1..=record.state.completed + 1).rev().take(100);
+    let latest = numbers.find(|number| disk::exists(&logs::path(home, &record.id, *number)));
+    latest.unwrap_or(record.iteration())
 }
 
 fn may_come(record: &Loop, iteration: u32) -> bool {
     record.is_live() && record.driver() == Driver::Process && iteration >= record.iteration()
 }
 
-/// The log of an iteration, which must be there.
+/// The path of an iteration's log; an error if there is none.
 fn kept(home: &Home, record: &Loop, iteration: u32) -> Result<PathBuf> {
     let (id, path) = (&record.id, logs::path(home, &record.id, iteration));
     if disk::exists(&path) {

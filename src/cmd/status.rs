@@ -1,4 +1,4 @@
-//! `crew status`: the status of a loop, or how it ended. It only reads.
+//! `crew status`: the status of a loop, or of all loops. It only reads.
 
 use std::path::Path;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     let is_named = arguments.name.is_some();
     let loops =
         if arguments.all { all(&home)? } else { find(&home, arguments.name.as_deref(), &folder)? };
-    // If nobody named one, none is ambiguous.
+    // Without a name nothing is ambiguous.
     let is_ambiguous = is_named && loops.len() > 1;
     if is_ambiguous {
         print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
@@ -60,7 +60,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
         [record] if !arguments.all => {
             show(&home, record);
             let mut beside = if is_named { Vec::new() } else { of_other_trees(&home, &folder) };
-            beside.retain(|it| it.is_live() && it.id != record.id);
+            beside.retain(|other| other.is_live() && other.id != record.id);
             if !beside.is_empty() {
                 print::page(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
             }
@@ -78,11 +78,11 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     Ok(exit)
 }
 
-/// Shows what happened since then on this machine, and what needs a person.
+/// Shows what happened on this machine within this time, and what needs a person.
 fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
     let since = clock::now().wall - TimeDelta::from_std(since)?;
     let mut loops = all(home)?;
-    loops.retain(|it| it.is_live() || it.last_at() >= since);
+    loops.retain(|record| record.is_live() || record.last_at() >= since);
     if as_json {
         show_json(home, &loops);
         return Ok(Exit::SUCCESS);
@@ -95,14 +95,14 @@ fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-/// Names the fleet of this repository: its loops work in other trees.
+/// Names the fleet of this repository, whose loops work in other trees.
 fn point_to_a_fleet(home: &Home, folder: &Path) {
     if let Some(fleet) = newest_here(home, folder) {
         print::out(&format!("\nfleet {fleet}: crew fleet status shows its tasks"));
     }
 }
 
-/// Shows a fleet, or the loop of one of its tasks with how the fleet sees it.
+/// Shows a fleet, or the loop of one of its tasks with the task's status in the fleet.
 fn show_task(home: &Home, named: Named, json: bool) -> Result<Exit> {
     let Some(id) = named.task.clone() else {
         return fleet::status(home, named.record, json, false);
@@ -120,12 +120,12 @@ fn show_task(home: &Home, named: Named, json: bool) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-/// The line of a live loop: of the named one, else of the session whose client runs this, else of
-/// this working tree. An error has no place in a prompt or a status bar: what cannot be read is
-/// left out.
+/// Prints the line of a live loop: the named one, else that of the session whose client runs this,
+/// else that of this working tree. A status bar has no room for errors: what cannot be read is left
+/// out.
 fn show_line(home: &Home, name: Option<&str>) {
     let session = match name {
-        // Only a client hands over a session; a shell's input is left to what reads it next.
+        // Only a client hands over a session; a shell's input belongs to the next reader.
         None if inside_an_agent(&env::raw) => StatusLineInput::parse(&terminal::offered_input()),
         _ => StatusLineInput::default(),
     };
@@ -148,13 +148,15 @@ fn show_line(home: &Home, name: Option<&str>) {
 fn show(home: &Home, record: &Loop) {
     complete(home, record);
     print::page(&page::text(&read(home, record), reading()));
-    if let Some(why) = elsewhere(record).filter(|_| record.is_live()) {
+    if record.is_live()
+        && let Some(why) = elsewhere(record)
+    {
         print::err(&format!("crew: {why}"));
     }
     show_windows(home);
 }
 
-/// Prints loops for programs.
+/// Prints loops as JSON.
 fn show_json(home: &Home, loops: &[Loop]) {
     let views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
     let mut value = events::status(&views);
@@ -166,7 +168,7 @@ fn show_json(home: &Home, loops: &[Loop]) {
 fn windows(home: &Home) -> Vec<WindowRow> {
     let windows = store::windows::all(home);
     let mut loops = if windows.is_empty() { Vec::new() } else { store::load_all(home) };
-    loops.retain(|it| it.state.status == Status::Waiting && !owner_is_gone(home, it));
+    loops.retain(|record| record.state.status == Status::Waiting && !owner_is_gone(home, record));
     list::windows(&windows, &loops, clock::now().wall)
 }
 

@@ -1,7 +1,7 @@
 //! The demo of a fleet: six tasks, two at once, in a scratch repository with a remote beside it.
-//! The agent is a shell script; the verb, the loops and the landings are the real ones. The tasks
-//! are made to meet: two write in the same place, two break each other, two meet a limit. It shows
-//! the run's own lines and reports an error unless everything landed.
+//! The agent is a shell script; the verb, the loops and the landings are real. The tasks are made
+//! to collide: two write in the same place, two break each other, two meet a limit. The demo shows
+//! the run's own lines and fails unless everything landed.
 
 use anyhow::{Result, bail};
 use serde::Deserialize;
@@ -12,23 +12,23 @@ use super::{LIBRARY, SCRIPT, fixed};
 use world::files::disk::{self, Durability};
 use world::process::ExitCause;
 
-/// What is shown around the lines of the run.
+/// The texts around the lines of the run.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct FleetScript {
     opening: String,
     left_out: String,
-    /// Why a loop waits that met no limit itself.
+    /// The reason why a loop waits that met no limit itself.
     why_it_waits: String,
     pub(super) closing: String,
 }
 
-/// What the person types.
+/// The command that the person types.
 const RUN: [&str; 5] = ["fleet", "run", "tasks", "--land", "--yes"];
-/// What main holds in the end.
+/// The command of git that shows main at the end.
 const LOG: [&str; 4] = ["log", "--oneline", "--graph", "main"];
-/// What the line of a loop holds that waits for the limit of another one.
+/// Words in the line of a loop that waits for the limit of another one.
 const LIMIT_OF_ANOTHER: &str = "limit met by loop";
-/// Where the scratch folder has the remote.
+/// The folder of the remote in the scratch folder.
 const REMOTE: &str = "remote.git";
 
 /// Plays the fleet in a new scratch folder.
@@ -70,7 +70,7 @@ pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     Ok(())
 }
 
-/// Makes the repository, and the agent beside it.
+/// Creates the repository, and the agent beside it.
 fn furnish(scratch: &Scratch) -> Result<()> {
     let script = scratch.root().join("agent.sh");
     let agent = shell_words::join(["sh", &text(&script)?, &text(&scratch.root().join("tmp"))?]);
@@ -83,11 +83,11 @@ fn furnish(scratch: &Scratch) -> Result<()> {
     Ok(disk::write(&script, AGENT.as_bytes(), Durability::Process)?)
 }
 
-/// What the agent does, whichever task it has.
+/// The agent's script, for all tasks.
 const AGENT: &str = include_str!("scripts/agent.sh");
 /// The terms of the fleet, without the agent's command.
 const TERMS: &str = include_str!("scripts/tasks/fleet.toml");
-/// The test that is there from the beginning.
+/// The test that exists from the start.
 const TEST: (&str, &str) = ("test-largest.sh", ". ./numbers.sh\n[ \"$(largest 4 9 2)\" = 9 ]\n");
 /// The tasks. The names of a pair do not matter: both begin before either lands.
 const TASKS: [(&str, &str); 6] = [

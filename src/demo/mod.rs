@@ -1,8 +1,7 @@
 //! The demo: a whole loop in a scratch repository, with a scripted agent in place of the model and
-//! crew's real hooks where the client has them. It shows what a person would see there, and reports
-//! an error when the loop did not end well. The agent's script fixes a shell library with two
-//! faults in three iterations and claims too early once. `fleet` is the same for many loops at
-//! once.
+//! crew's real hooks. It shows what a person would see, and fails when the loop does not end well.
+//! The agent fixes a shell library with two faults in three iterations and once claims too early.
+//! `fleet` is the demo of many loops at once.
 
 pub mod fleet;
 mod scratch;
@@ -29,7 +28,7 @@ pub const TESTS: &str = "test.sh";
 /// The tests, which the agent never touches.
 pub const TESTS_TEXT: &str = include_str!("scripts/test.sh");
 
-/// What is shown, and what the agent does.
+/// The script of the demo: what is shown, and what the agent does.
 #[derive(Debug, Default, Deserialize)]
 struct Script {
     command: String,
@@ -51,14 +50,17 @@ struct Turn {
     says: String,
 }
 
-/// The file is part of the program; the tests read it.
+/// The script, which is part of the program. The tests read it too.
 static SCRIPT: LazyLock<Script> =
     LazyLock::new(|| toml::from_str(include_str!("scripts/demo.toml")).unwrap_or_default());
 
 /// The library as the agent leaves it.
 pub fn fixed() -> String {
-    let fix = |library: String, turn: &Turn| library.replace(&turn.from, &turn.to);
-    SCRIPT.turns.iter().fold(BROKEN.to_owned(), fix)
+    let mut library = BROKEN.to_owned();
+    for turn in &SCRIPT.turns {
+        library = library.replace(&turn.from, &turn.to);
+    }
+    library
 }
 
 /// `crew demo`.
@@ -73,7 +75,7 @@ pub struct DemoArgs {
 }
 
 /// Plays the demo; `print` gets each line of a scene when it has happened. The scratch folder is
-/// removed, whatever happens in it. False if somebody asked it to stop.
+/// always removed. Returns `false` if somebody asked it to stop.
 pub fn play(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<bool> {
     let is_hurried = Cell::new(!has_pauses);
     let show = |scene: &str| show_slowly(scene, &is_hurried, &print);
@@ -122,7 +124,7 @@ fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     Ok(())
 }
 
-/// An answer's words for the person, as the client shows them: below the agent's.
+/// An answer's words for the person, as the client shows them, below the agent's.
 fn shown(answer: &Value) -> Result<String> {
     let words = answer["systemMessage"].as_str().context("the hook said nothing")?;
     // The folder that the next command would show is gone by then.
@@ -133,7 +135,7 @@ fn shown(answer: &Value) -> Result<String> {
 /// The part of a prompt that reports a refused claim.
 fn refusal(prompt: &str) -> Option<&str> {
     let (verdict, reason) = prompt.split_once("\n\n")?;
-    verdict.contains("not accepted").then(|| reason.split("\n\n").next()).flatten()
+    if verdict.contains("not accepted") { reason.split("\n\n").next() } else { None }
 }
 
 fn indented(text: &str, margin: &str) -> String {
@@ -142,7 +144,7 @@ fn indented(text: &str, margin: &str) -> String {
     lines.join("\n")
 }
 
-/// How long the line stays before the next one comes.
+/// The pause after a line.
 fn stays(line: &str) -> Duration {
     let known = SCRIPT.stays.iter().find(|(words, _)| line.contains(words));
     Duration::from_millis(known.map_or(0, |(_, ms)| *ms))
@@ -165,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_edit_finds_its_text_once() {
+    fn the_text_of_every_edit_occurs_once() {
         let mut library = BROKEN.to_owned();
         for turn in &SCRIPT.turns {
             assert_eq!(library.matches(&turn.from).count(), 1, "{}", turn.does);
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_shown_also_an_empty_one() {
+    fn every_line_is_shown_even_an_empty_one() {
         for (scene, expected) in [
             ("", &[""][..]),
             ("\n", &[""]),

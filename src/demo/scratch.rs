@@ -1,6 +1,6 @@
-//! A demo's world: one scratch folder with a repository, a home and the client's data, and the
-//! calls to git, to crew's own hooks and to its verbs. Nothing of the user's environment except
-//! `PATH` enters it, and the folder is removed when the value is dropped.
+//! The scratch folder of a demo, with a repository, a home and the client's data, and the calls to
+//! git, to crew's own hooks and to its verbs. Of the user's environment they get only `PATH`. The
+//! folder is removed when the value is dropped.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use world::files::disk::{self, Durability};
 use world::files::tree;
 use world::process::{Call, ExitCause, descendants, signals};
 
-/// The longest a child of the demo may take; each needs some milliseconds.
+/// The time limit of a child of the demo; each needs some milliseconds.
 const WITHIN: Duration = Duration::from_secs(60);
-/// The longest a verb that is watched may take; a fleet needs less than a minute.
+/// The time limit of a verb that is watched; a fleet needs less than a minute.
 const WATCHED_WITHIN: Duration = Duration::from_secs(10 * 60);
-/// Where programs are found when `PATH` is not set.
+/// The search path when `PATH` is not set.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// The largest library the agent can have made.
+/// The largest library that the agent can have written, in bytes.
 const LIBRARY_BYTES: u64 = 64 << 10;
 
 /// A variable of a child: its name and its value.
 type Variable = (&'static str, String);
 
-/// The scratch folder and the ways to act in it.
+/// The scratch folder, and the environment of what runs in it.
 #[derive(Debug)]
 pub struct Scratch {
     root: PathBuf,
@@ -38,7 +38,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the folder.
+    /// Creates the folder.
     pub fn make() -> Result<Self> {
         // Before the folder exists, so that a signal cannot leave it behind.
         let ended = signals::end_requested()?;
@@ -50,7 +50,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Puts the repository in it, with one commit of these files.
+    /// Creates the repository, with one commit of these files.
     pub fn furnish(&self, files: &[(&str, &str)]) -> Result<()> {
         for folder in ["home", "tmp", "client", "numbers"] {
             disk::make_private_folder(&self.root.join(folder))?;
@@ -80,7 +80,7 @@ impl Scratch {
         Ok(tree::remove_scratch_folder(&self.root)?)
     }
 
-    /// Does what the agent does in an iteration.
+    /// Does the work of the agent in an iteration.
     pub(super) fn act(&self, turn: &Turn) -> Result<()> {
         let library = disk::read_text(&self.repository().join(LIBRARY), LIBRARY_BYTES)?;
         let library = library.with_context(|| format!("{LIBRARY} is gone"))?;
@@ -111,10 +111,10 @@ impl Scratch {
     }
 
     /// Runs a verb of crew in the repository, as a person would in a terminal, and passes on its
-    /// lines as they come. All that it started has ended when this returns; where only groups can
-    /// be ended, a job may need another moment.
+    /// lines as they come. Everything it started has ended when this returns; where only process
+    /// groups can be ended, a job may need another moment.
     pub fn watch(&self, arguments: &[&str], each: &mut dyn FnMut(&str)) -> Result<ExitCause> {
-        // Without it jobs, which lead sessions of their own, outlive a coordinator that was ended.
+        // Otherwise jobs, which have sessions of their own, outlive a coordinator that was ended.
         let _ = descendants::adopt();
         let call = self.call(&self.crew, arguments, WATCHED_WITHIN);
         let ended = call.each_line(each).run(|| self.interrupted());
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_missing_is_named_whole_also_where_its_path_holds_blanks() {
+    fn a_missing_program_is_named_with_its_whole_path_even_if_that_has_spaces() {
         let root = tempfile::tempdir().unwrap().keep();
         let (variables, crew) = (Vec::new(), "/no such folder/crew".to_owned());
         let scratch = Scratch { root, variables, crew, ended: Arc::default() };

@@ -1,4 +1,5 @@
-//! What the board's orders do: the same as the verbs of the same names, with the answer in a line.
+//! Carries out the requests of the board: the same as the verbs of these names, with the answer in
+//! one line.
 
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ use world::files::disk;
 use world::process::{Call, identity};
 use world::store::{self, Home};
 
-/// How much of the output of a crew is searched for its last line, in bytes.
+/// The size of the end of a crew's output that is searched for its last line, in bytes.
 const END: u64 = 4 << 10;
 
 /// A crew that was started to resume a loop.
@@ -38,21 +39,23 @@ impl Resuming {
         let (text, _) = disk::read_end(&self.output, start, END).unwrap_or_default();
         let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
         let last = lines.next().unwrap_or("the crew that resumed it has ended");
-        let fault = lines.next().filter(|_| last.starts_with("hint: "));
-        Some(fault.map_or_else(|| last.to_owned(), |fault| format!("{fault} · {last}")))
+        Some(match lines.next() {
+            Some(fault) if last.starts_with("hint: ") => format!("{fault} · {last}"),
+            _ => last.to_owned(),
+        })
     }
 }
 
-/// Obeys, and says in a line what came of it.
+/// Carries out a request and describes the result in a line.
 pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> String {
     let done = match order {
         BoardOrder::Pause(id) => pause(home, id),
         BoardOrder::Cancel(id) => cancel(home, id),
         BoardOrder::Tell(id, words) => tell(home, id, words),
         BoardOrder::Resume(id, words) => {
-            resume(home, id, words.as_deref()).map(|(started, told)| {
+            resume(home, id, words.as_deref()).map(|(started, answer)| {
                 resuming.extend(started);
-                told
+                answer
             })
         }
         BoardOrder::Quit | BoardOrder::Open(..) => Ok(String::new()),
@@ -88,8 +91,8 @@ fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     Ok(format!("loop {id}: {}", replies::told(&record)))
 }
 
-/// Resumes a loop, with a message for its agent: a task by its fleet, any other in a crew of its
-/// own, because its checks run first, which may take minutes.
+/// Resumes a loop, with a message for its agent. A task is resumed by its fleet, any other loop in
+/// a separate crew, because its checks run first and may take minutes.
 fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Option<Resuming>, String)> {
     refuse_an_agent("an agent cannot resume a loop\nhint: a person can, in a terminal")?;
     if let Some(named) = task_of(home, id)? {
@@ -100,13 +103,13 @@ fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Option<Resum
     refuse_the_spent(&record, "crew resume")?;
     let output = home.loop_file(id, "run.log");
     // A message may begin with a hyphen.
-    let told = words.map(|words| format!("--tell={words}"));
-    let call = Call::crew(home, &record.place.folder)?.args(["resume", id.as_str()]).args(told);
+    let message = words.map(|words| format!("--tell={words}"));
+    let call = Call::crew(home, &record.place.folder)?.args(["resume", id.as_str()]).args(message);
     let process = call.detach(&output)?;
-    let told = format!(
+    let answer = format!(
         "loop {id} is resumed by process {}, which writes to {}",
         process.pid,
         output.display()
     );
-    Ok((Some(Resuming { process, output }), told))
+    Ok((Some(Resuming { process, output }), answer))
 }

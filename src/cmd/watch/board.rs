@@ -1,7 +1,6 @@
-//! The board at work: it looks at the machine once a second, draws, and obeys the keys. A record is
-//! read again only when its file has changed, so that a look at a thousand loops costs little. The
-//! terminal is raw while the board is on it, and put back however the board ends: its own way, by
-//! an error, or by a panic.
+//! Runs the board: reads the loops of the machine once a second, draws, and handles the keys. A
+//! record is read again only when its file has changed, so a thousand loops cost little. The
+//! terminal is raw while the board is shown, and restored however that ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -19,7 +18,7 @@ use crate::drive::page::{self, view};
 use crate::exit::{self, Exit};
 use crate::report::board::{Board, BoardOrder, BoardRow, TextKind, draw};
 use crate::report::list::ListReading;
-use crate::report::page::{Reading, pieces, text};
+use crate::report::page::{Reading, pieces, text as page_text};
 use engine::record::{Loop, LoopId};
 use engine::text::clean;
 use engine::view::LoopView;
@@ -29,24 +28,27 @@ use world::process::signals::Signals;
 use world::store::{self, Home};
 use world::{env, fault};
 
-/// The time between two looks at the machine, in milliseconds, and the longest wait for a key.
+/// The time between two looks at the machine, in milliseconds.
 const LOOK_MS: u64 = 1000;
+/// The longest wait for a key.
 const KEY_WAIT: Duration = Duration::from_millis(200);
-/// After a key no row moves for so long, in milliseconds.
+/// The time after a key in which no row moves, in milliseconds.
 const CHOOSING_MS: u64 = 10_000;
-/// How long an open page stays as it was: reading one compares the working tree, and no key is
-/// heard meanwhile.
+/// The time after which an open page is read again, in milliseconds. Reading one compares the
+/// working tree, and keys wait until it is done.
 const PAGE_MS: u64 = 3_000;
-/// How much of a log is read for the board, and for a screen of its own, in bytes.
+/// The size of the end of a log that is read for the board, in bytes.
 const LOG_LITTLE: u64 = 128 << 10;
+/// The same for a log that fills the screen.
 const LOG_MUCH: u64 = 1 << 20;
-/// The most lines of iterations and of the agent's last steps beneath the list.
+/// The most iterations below the list.
 const ITERATIONS: usize = 30;
+/// The most of the agent's last steps below the list.
 const ACTIVITY: usize = 6;
 /// The most lines of a text that is opened.
 const LINES_MAX: usize = 50_000;
 
-/// Shows the board until a person leaves it, or a signal does.
+/// Shows the board until a person or a signal ends it.
 pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
     let signals = Signals::listen()?;
     let mut screen = FullScreen::open()?;
@@ -68,7 +70,7 @@ pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
         desk.touched = Some(Stopwatch::start());
         match desk.board.press(key, height) {
             Some(BoardOrder::Quit) => return Ok(Exit::SUCCESS),
-            Some(order) => desk.obey(order),
+            Some(request) => desk.obey(request),
             None => desk.describe(),
         }
     }
@@ -86,9 +88,9 @@ struct Desk<'a> {
     /// When the last key was pressed.
     touched: Option<Stopwatch>,
     resuming: Vec<Resuming>,
-    /// The loop whose iterations are beneath the list, at a generation of its record.
-    told: Option<(LoopId, u64)>,
-    /// Since the open page was read.
+    /// The loop whose iterations are below the list, and the generation of its record.
+    described: Option<(LoopId, u64)>,
+    /// The time since the open page was read.
     page_read: Stopwatch,
 }
 
@@ -102,7 +104,7 @@ impl<'a> Desk<'a> {
             width,
             touched: None,
             resuming: Vec::new(),
-            told: None,
+            described: None,
             page_read: Stopwatch::start(),
         }
     }
@@ -111,14 +113,15 @@ impl<'a> Desk<'a> {
     fn look(&mut self) {
         self.machine.look();
         let rows = self.machine.rows(listing(env::path("HOME").as_deref()));
-        let is_choosing = self.touched.as_ref().is_some_and(|it| it.elapsed_ms() < CHOOSING_MS);
+        let is_choosing =
+            self.touched.as_ref().is_some_and(|touched| touched.elapsed_ms() < CHOOSING_MS);
         self.board.update(rows, &self.machine.ids(), is_choosing);
         self.board.unreadable = self.machine.unreadable();
         let mut resuming = self.resuming.iter().enumerate();
-        let ended = resuming.find_map(|(index, it)| Some((index, it.ended()?)));
-        if let Some((index, told)) = ended {
+        let ended = resuming.find_map(|(index, crew)| Some((index, crew.ended()?)));
+        if let Some((index, last_line)) = ended {
             self.resuming.remove(index);
-            self.board.notice = Some(clean(&told));
+            self.board.notice = Some(clean(&last_line));
         }
         let open = self.board.open.as_ref().filter(|open| match open.kind {
             TextKind::Page => self.page_read.elapsed_ms() >= PAGE_MS,
@@ -132,26 +135,26 @@ impl<'a> Desk<'a> {
         self.looked = Stopwatch::start();
     }
 
-    fn obey(&mut self, order: BoardOrder) {
-        if let BoardOrder::Open(kind, id) = order {
+    fn obey(&mut self, request: BoardOrder) {
+        if let BoardOrder::Open(kind, id) = request {
             self.read(kind, id);
             return;
         }
-        let told = act(self.home, &order, &mut self.resuming);
+        let answer = act(self.home, &request, &mut self.resuming);
         self.look();
-        self.board.notice = Some(clean(&told));
+        self.board.notice = Some(clean(&answer));
     }
 
     /// Reads a text about a loop and shows it.
     fn read(&mut self, kind: TextKind, id: LoopId) {
         let width = self.width;
         let Some(record) = self.machine.record(&id) else { return };
-        let told = match kind {
+        let text = match kind {
             TextKind::Page => {
                 let now = clock::local();
                 let reading = Reading { width, now: now.to_utc(), offset: *now.offset() };
                 self.page_read = Stopwatch::start();
-                Ok(text(&page::read(self.home, record), reading))
+                Ok(page_text(&page::read(self.home, record), reading))
             }
             TextKind::Log => last_steps(self.home, record, LOG_MUCH),
             TextKind::Diff => difference(self.home, record, None, None).map(|diff| {
@@ -162,25 +165,28 @@ impl<'a> Desk<'a> {
                 }
             }),
         };
-        let told = told.unwrap_or_else(|error| exit::message(&error));
-        let lines = clean(&told).replace('\t', "    ");
-        // A path or a command on a page must be read whole; code keeps its lines.
+        let text = text.unwrap_or_else(|error| exit::message(&error));
+        let lines = clean(&text).replace('\t', "    ");
+        // A path or a command on a page must be visible as a whole; code keeps its lines.
         let columns = if kind == TextKind::Page { width } else { usize::MAX };
         let lines = lines.lines().flat_map(|line| pieces(line, columns));
         self.board.show(kind, id, lines.take(LINES_MAX).map(str::to_owned).collect());
     }
 
-    /// Reads what is beneath the list: how the chosen loop came here, and what its agent does.
+    /// Reads the details below the list: the chosen loop's iterations, and what its agent does.
     fn describe(&mut self) {
         let chosen = self.board.chosen.as_ref().and_then(|id| self.machine.record(id));
         let Some(record) = chosen else { return };
         let key = Some((record.id.clone(), record.state.generation));
-        if self.told != key {
+        if self.described != key {
             self.board.iterations = page::last_iterations(self.home, record, ITERATIONS);
-            self.told = key;
+            self.described = key;
         }
-        let steps = last_steps(self.home, record, LOG_LITTLE).ok().filter(|_| record.is_live());
-        let steps: Vec<String> = steps.iter().flat_map(|it| it.lines()).map(clean).collect();
+        let mut steps = String::new();
+        if record.is_live() {
+            steps = last_steps(self.home, record, LOG_LITTLE).unwrap_or_default();
+        }
+        let steps: Vec<String> = steps.lines().map(clean).collect();
         self.board.activity = steps[steps.len().saturating_sub(ACTIVITY)..].to_vec();
     }
 }
@@ -201,7 +207,7 @@ struct Known {
 }
 
 impl<'a> Machine<'a> {
-    /// Nothing is read yet.
+    /// A machine of which nothing is read yet.
     pub fn of(home: &'a Home) -> Self {
         Self { home, known: BTreeMap::new() }
     }
@@ -221,7 +227,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// A loop.
+    /// The record of a loop, if it can be read.
     pub fn record(&self, id: &LoopId) -> Option<&Loop> {
         self.known.get(id)?.record.as_ref()
     }
@@ -236,14 +242,16 @@ impl<'a> Machine<'a> {
         self.known.values().filter(|known| known.record.is_none()).count() as u64
     }
 
-    /// The rows of those that the board shows.
+    /// The rows of the loops that the board shows.
     pub fn rows(&self, at: ListReading<'_>) -> Vec<BoardRow> {
-        let records: Vec<&Loop> = self.known.values().filter_map(|it| it.record.as_ref()).collect();
-        views(self.home, &records).iter().filter_map(|it| BoardRow::of(it, at.home)).collect()
+        let records: Vec<&Loop> =
+            self.known.values().filter_map(|known| known.record.as_ref()).collect();
+        let views = views(self.home, &records);
+        views.iter().filter_map(|view| BoardRow::of(view, at.home)).collect()
     }
 }
 
-/// How each of these stands, which are all loops of a machine.
+/// The views of loops, which are all loops of a machine.
 pub fn views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
     let mut newest: HashMap<&PathBuf, DateTime<Utc>> = HashMap::new();
     for record in loops {
@@ -251,7 +259,7 @@ pub fn views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
         *last = record.started_at.max(*last);
     }
     let views = loops.iter().map(|record| LoopView {
-        task: record.fleet.as_ref().filter(|it| home.keeps_fleet(&it.name)),
+        task: record.fleet.as_ref().filter(|task| home.keeps_fleet(&task.name)),
         is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
         ..view(home, record)
     });

@@ -1,5 +1,5 @@
 //! `crew watch`: on a terminal the board of every loop on this machine; elsewhere the status of one
-//! loop, printed at each change until it is over. Watching changes nothing about a loop.
+//! loop, printed at each change until it is over. Watching never changes a loop.
 
 mod act;
 pub mod board;
@@ -18,9 +18,10 @@ use crate::report::page;
 use engine::record::Loop;
 use world::{clock, store};
 
+/// The time between two looks at the loop.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Opens the board, at the named loop if there is a name; off a terminal it follows one loop.
+/// Opens the board, at the named loop if there is a name; off a terminal follows one loop.
 pub fn watch(name: Option<&str>) -> Result<Exit> {
     if !screen::FullScreen::is_possible() {
         return follow(name);
@@ -53,11 +54,11 @@ fn follow(name: Option<&str>) -> Result<Exit> {
 
 /// Prints the status if it has changed; `false` when the reader is gone.
 fn say(record: &Loop, said: &mut String) -> bool {
-    let standing = line::of(LoopLine::Changed, record, clock::local());
-    if *said == standing {
+    let line = line::of(LoopLine::Changed, record, clock::local());
+    if *said == line {
         return true;
     }
-    let is_read = print::stamped(&standing);
-    *said = standing;
+    let is_read = print::stamped(&line);
+    *said = line;
     is_read
 }

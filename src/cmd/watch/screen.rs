@@ -1,5 +1,5 @@
-//! A terminal that is taken as a whole: it is raw while something draws on it, and put back however
-//! that ends: its own way, by an error, or by a panic.
+//! A terminal that is used as a whole: it is raw while something draws on it, and restored however
+//! that ends, also after an error or a panic.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -19,13 +19,13 @@ pub struct FullScreen {
 }
 
 impl FullScreen {
-    /// Whether there is a terminal that can show one.
+    /// Whether there is a terminal that can be used as a whole.
     pub fn is_possible() -> bool {
         let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
         io::stdin().is_terminal() && io::stdout().is_terminal() && is_smart
     }
 
-    /// Takes the terminal. A panic gives it back before it is told.
+    /// Takes the terminal. A panic restores it before its message is printed.
     pub fn open() -> io::Result<Self> {
         Ok(Self { terminal: ratatui::try_init()?, keys: keys() })
     }
@@ -51,8 +51,8 @@ impl FullScreen {
     }
 }
 
-/// Reads the keys in a thread of its own, which ends with the process: the library never returns
-/// from reading a terminal that is gone, and the board must.
+/// Reads the keys in a separate thread, which ends with the process: the library never returns from
+/// reading a terminal that is gone, and the board must.
 fn keys() -> Receiver<KeyEvent> {
     let (sender, keys) = mpsc::channel();
     thread::spawn(move || {
@@ -66,8 +66,8 @@ fn keys() -> Receiver<KeyEvent> {
     keys
 }
 
-/// Puts the terminal back as it was. After a panic that is done already, and a second time would
-/// move the cursor into what was printed.
+/// Restores the terminal. A panic has done that already, and a second time would move the cursor
+/// into its message.
 impl Drop for FullScreen {
     fn drop(&mut self) {
         if !thread::panicking() {
