@@ -155,6 +155,27 @@ fn every_link_of_a_page_leads_somewhere() {
     none(&complaints, "links that lead nowhere");
 }
 
+/// These paths are not links, because the built book has no file beside it.
+#[test]
+fn every_path_of_a_design_page_exists() {
+    let path = r"`((?:crates|src|tests|benches)/[a-zA-Z0-9_./-]*|[a-z_]+\.rs)`";
+    let (files, mut complaints) = (tree(), Vec::new());
+    let mut count = 0;
+    for page in book().iter().filter(|page| page.path.starts_with("docs/design/")) {
+        for path in found(path, &page.text) {
+            count += 1;
+            let inside = format!("/{path}");
+            let is_there = checkout().join(path).exists()
+                || !path.contains('/') && files.iter().any(|file| file.path.ends_with(&inside));
+            if !is_there {
+                complaints.push(format!("{}: {path}", page.path));
+            }
+        }
+    }
+    assert!(count > 30, "only {count} paths were found");
+    none(&complaints, "design pages name files that do not exist");
+}
+
 #[test]
 fn every_page_of_the_book_is_short_enough_to_be_read() {
     let mut complaints = Vec::new();
