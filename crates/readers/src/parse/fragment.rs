@@ -83,7 +83,7 @@ mod tests {
             ("gone.org", text("gone.org")),
             ("a name.txt", file("/repo/.claude/a name.txt")),
             ("./a gone name.j2", file("/repo/.claude/a gone name.j2")),
-            ("../../../docs/./gone.md", file("/repo/docs/gone.md")),
+            ("../docs/./gone.md", file("/repo/docs/gone.md")),
             ("/etc/motd", file("/etc/motd")),
             ("Look at README.md", text("Look at README.md")),
             ("/review the last commit", text("/review the last commit")),
