@@ -73,7 +73,7 @@ _tag:
 
 # every check, the archives of this machine, and the tag that would release them
 release: _tag check test deny
-    cargo package --locked
+    cargo package --workspace --locked
     cargo build --locked --release --target-dir target/shipped
     .ci/release plugin
     .ci/release try "$(.ci/release binary "$(rustc -vV | sed -n 's/^host: //p')" target/shipped/release/crew)"
