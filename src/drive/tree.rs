@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 
 use engine::boundary::decide::{Decision, Hold};
-use engine::boundary::protect as protect_rules;
 use engine::evidence::changes::Changes;
+use engine::protect as protect_rules;
 use engine::record::{Loop, Status, TreeSeen};
 use world::git::head::{checked_out, moved, new_elsewhere, tips};
 use world::git::snapshots::history::{CHECKED, ENDED};

@@ -4,7 +4,8 @@
 
 use super::scratch::{ScratchFolder, ScratchTerms};
 use super::test_changes::{self, Changes};
-use engine::evidence::test_run::{TestMemories, TestMemory, TestRun};
+use engine::evidence::test_memory::TestMemories;
+use engine::evidence::test_run::{TestMemory, TestRun};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Loop, Role};
 use engine::test_changes::Baseline;

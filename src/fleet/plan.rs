@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 
 use super::record::{FleetRecord, TaskRecord, WaitsFor};
 use super::spec::{AttemptReport, Coordination, DescribedTask};
-use engine::boundary::protect;
 use engine::fleet::{FleetTask, TaskId};
+use engine::protect;
 
 /// A task that starts now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -285,7 +285,7 @@ mod overlap_tests {
     use proptest::prelude::*;
 
     use super::*;
-    use engine::boundary::protect::Cover;
+    use engine::protect::Cover;
 
     fn task(touches: &[&str]) -> FleetTask {
         FleetTask {

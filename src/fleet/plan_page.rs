@@ -17,9 +17,9 @@ use crate::report::page::{value, wrapped};
 use crate::report::table::{self, ALWAYS, Column};
 use engine::fleet::{LandingMode, TaskId};
 use engine::record::{Check, Permissions};
+use engine::templates;
 use engine::text::{Shown, clean, is_word_of, named, one_line};
 use engine::usage::Money;
-use engine::words::templates;
 use readers::parse::settings::trust::TrustRequest;
 use world::slots;
 

@@ -25,11 +25,11 @@ use crate::report::page::{Reading, wrapped};
 use crate::report::table::{self, fitting};
 use engine::fleet::TaskId;
 use engine::record::{LoopId, Outcome, Proof};
+use engine::templates;
 use engine::text::{ago, brief, clock_time, named, start, with_reason, word};
 use engine::usage::{Money, Usage};
 use engine::view::columns::{ALWAYS, CellColour, Column};
 use engine::view::usage;
-use engine::words::templates;
 use world::clock;
 use world::store::Home;
 

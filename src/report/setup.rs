@@ -12,8 +12,8 @@ use super::events::SCHEMA;
 use super::templates;
 use engine::doctor::{Examination, Finding, Severity};
 use engine::record::LoopId;
+use engine::templates::Fact;
 use engine::text::{count, word};
-use engine::words::templates::Fact;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use minijinja::{Environment, Value};
 
 use super::words::took;
+use engine::templates::{self, Fact};
 use engine::text::{Shown, clip_line_at_word};
 use engine::usage::tokens_text;
-use engine::words::templates::{self, Fact};
 
 const TEMPLATES: &[(&str, &str)] = &[
     ("chapter.j2", include_str!("templates/chapter.j2")),

@@ -9,7 +9,7 @@ use super::boundary::facts::{AgentOutcome, Facts, Seen};
 use super::claim::Claim;
 use super::claim::promise::Promise;
 use super::evidence::changes::Commits;
-use super::evidence::test_run::TestMemories;
+use super::evidence::test_memory::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::journal::story::Story;
 use super::record::{

@@ -139,7 +139,7 @@ fn a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited() {
         drop(next);
         assert_eq!((own(), told(None)), (None, inherited.clone()));
         if inherited == "none" {
-            let test = "world::slots::tests::a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited";
+            let test = "slots::tests::a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited";
             let call = Call::of(env::program().unwrap(), Path::new("/"));
             let call = call.args(["--exact", test]).envs([("CREW_SLOT", "7")]);
             let ended = call.run(|| false).unwrap();
@@ -225,7 +225,7 @@ fn takers(log: &str) -> Vec<i32> {
 /// At first there is one slot, so that the log is in the order in which it was taken; then four.
 #[test]
 fn fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_nothing() {
-    let test = "world::slots::tests::fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_nothing";
+    let test = "slots::tests::fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_nothing";
     alone(|| {
         if let Some(orders) = env::text(WORKER) {
             return work(&orders);

@@ -15,7 +15,7 @@ use engine::boundary::wants::{
     wants_the_tree_as_found, wants_trial,
 };
 use engine::events::RunEvent;
-use engine::evidence::test_run::{TestMemories, is_no_worse};
+use engine::evidence::test_memory::{TestMemories, is_no_worse};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Driver, Loop, Proof};
 use engine::usage::Usage;

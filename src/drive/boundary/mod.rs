@@ -19,7 +19,7 @@ use engine::boundary::decide::reconciled;
 use engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
 use engine::boundary::facts::{ControlRequest, Facts};
 use engine::boundary::judge::{Judged, judge};
-use engine::evidence::test_run::TestMemories;
+use engine::evidence::test_memory::TestMemories;
 use engine::journal::{Choice, Event};
 use engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
 use engine::words::view::ViewState;

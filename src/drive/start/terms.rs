@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 
-use engine::boundary::protect::glob;
 use engine::claim::promise::Promise;
+use engine::protect::glob;
 use engine::record::{Contract, Fragment, Recipe, Run};
 use engine::test_changes::trial::TrialTerms;
 use engine::text::Shown;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::boundary::protect::Cover;
+use engine::protect::Cover;
 use engine::record::{Check, Loop};
 use engine::test_changes::Baseline;
 use engine::test_changes::kind::{ChangedPath, KindRules, NamedPaths, PathKind};

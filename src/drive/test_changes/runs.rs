@@ -7,7 +7,8 @@ use super::changes::{Changes, Originals};
 use super::{doubt, is_gone};
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
 use engine::evidence::check::is_failure;
-use engine::evidence::test_run::{TestMemories, TestRun, TestStatus, is_no_worse};
+use engine::evidence::test_memory::{TestMemories, is_no_worse};
+use engine::evidence::test_run::{TestRun, TestStatus};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, CheckMemory, Loop};
 use engine::test_changes::finding::{

@@ -12,9 +12,9 @@ use toml::{Table, Value};
 
 use super::faults::Faults;
 use super::front_matter::KeyValue;
-use engine::boundary::protect;
 use engine::fleet::TaskId;
 use engine::fleet::task::MAX_PRIORITY;
+use engine::protect;
 use engine::text::{is_word_of, words_of};
 use readers::parse::amounts::{Amount, Unit, deserialize_texts};
 use readers::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, run_options};

@@ -12,10 +12,10 @@ use crate::report::words::grouped;
 use engine::evidence::{ClaimResult, Evidence};
 use engine::journal::story::{Iteration, What};
 use engine::record::Outcome;
+use engine::templates;
 use engine::text::{brief, clean};
 use engine::usage::Money;
 use engine::view::{Fact, IterationLine};
-use engine::words::templates;
 
 /// The template of the page, with its style.
 const TEMPLATE: &str = include_str!("story.html.j2");

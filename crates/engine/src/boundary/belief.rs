@@ -2,10 +2,10 @@
 //! from it. Nothing here ever adds belief to what the checks showed.
 
 use super::facts::Facts;
-use super::protect::complaint;
 use crate::evidence::check::{NoCause, passes_more};
 use crate::evidence::test_run::{TestReport, TestRun, TestStatus};
 use crate::evidence::{CheckResult, Verdict};
+use crate::protect::complaint;
 use crate::record::{CheckMemory, Ending, Loop, Outcome, Proof, Role};
 use crate::test_changes::finding::TestChangesFinding;
 use crate::test_changes::trial::{AsFound, Trial};

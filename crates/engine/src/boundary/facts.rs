@@ -5,7 +5,8 @@ use chrono::{DateTime, Utc};
 
 use crate::claim::Claim;
 use crate::evidence::changes::Changes;
-use crate::evidence::test_run::{TestMemories, ran_nothing, remembered, worse};
+use crate::evidence::test_memory::{TestMemories, remembered, worse};
+use crate::evidence::test_run::ran_nothing;
 use crate::evidence::{CheckResult, Verdict};
 use crate::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
 use crate::test_changes::finding::TestChangesFinding;

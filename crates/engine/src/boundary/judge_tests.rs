@@ -1,7 +1,7 @@
 use super::*;
 use crate::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
-use crate::boundary::protect::Protected;
 use crate::fixture::{a_loop, a_loop_with, at, facts, result};
+use crate::protect::Protected;
 use crate::record::Actor;
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];

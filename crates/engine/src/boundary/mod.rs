@@ -7,5 +7,4 @@ pub mod decide;
 pub mod facts;
 pub mod judge;
 pub mod limits;
-pub mod protect;
 pub mod wants;

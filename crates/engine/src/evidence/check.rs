@@ -4,7 +4,29 @@
 use serde::{Deserialize, Serialize};
 
 use super::test_run::{TestReport, TestRun, TestStatus};
-use crate::record::Role;
+use crate::text::word;
+
+/// When a check runs, and what its failure means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Must pass before a claim is believed.
+    Verify,
+    /// As `Verify`, and runs after every iteration; if it fails, the iteration is a failure.
+    Gate,
+    /// Ends the loop when it passes; no claim is needed.
+    Until,
+}
+
+impl Role {
+    /// All of them, in the order contracts list checks.
+    pub const ALL: [Self; 3] = [Self::Verify, Self::Gate, Self::Until];
+
+    /// The word used in messages, options and files.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
 
 /// What a check did at this boundary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 pub mod changes;
 pub mod check;
 pub mod said;
+pub mod test_memory;
 pub mod test_run;
 pub mod words;
 

@@ -5,8 +5,8 @@ use minijinja::context;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Check, Role};
+use crate::templates::render;
 use crate::text::named;
-use crate::words::templates::render;
 
 /// The most files that a sentence names.
 const NAMED_MAX: usize = 5;

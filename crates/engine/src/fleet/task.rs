@@ -2,12 +2,10 @@
 //! as part of a branch is refused here.
 
 use std::cmp::Ordering;
-use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::within;
+pub use crate::id::{MAX_TASK_ID_BYTES, TaskId};
 
 /// The executor that is this machine.
 pub const LOCAL: &str = "local";
@@ -40,98 +38,10 @@ pub enum LandingMode {
     Pr,
 }
 
-/// The longest name of a task, in bytes: branches and folders are made of it.
-pub const MAX_TASK_ID_BYTES: usize = 60;
-/// The most characters of a refused name that a message repeats.
-const SHOWN_CHARACTERS: usize = 40;
 /// The priority of a task that names none.
 pub const USUAL_PRIORITY: u8 = 5;
 /// The most urgent priority; 0 is the least.
 pub const MAX_PRIORITY: u8 = 9;
-
-/// The name of a task, which is that of its file without `.md`. Safe as a part of a branch, of a
-/// ref and of a path. The names of fleets follow the same rules. They sort as a person counts: t2
-/// before t10.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct TaskId(String);
-
-impl TaskId {
-    /// The name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The branch of an attempt. Its number fences one that was given up.
-    pub fn branch(&self, fleet: &str, number: u32) -> String {
-        format!("fleet/{fleet}/{self}/{number}")
-    }
-}
-
-impl Ord for TaskId {
-    fn cmp(&self, other: &Self) -> Ordering {
-        pieces(&self.0).cmp(pieces(&other.0)).then_with(|| self.0.cmp(&other.0))
-    }
-}
-
-impl PartialOrd for TaskId {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// A name's numbers and what is between them, which comes after any number. Of two numbers the one
-/// with more digits is larger.
-fn pieces(name: &str) -> impl Iterator<Item = (usize, &[u8])> {
-    let runs = name.as_bytes().chunk_by(|one, next| one.is_ascii_digit() == next.is_ascii_digit());
-    runs.map(|run| {
-        if !run[0].is_ascii_digit() {
-            return (usize::MAX, run);
-        }
-        let zeros = run.iter().take_while(|digit| **digit == b'0').count();
-        (run.len() - zeros, &run[zeros..])
-    })
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl FromStr for TaskId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
-        let fault = if text.is_empty() {
-            "it is empty"
-        } else if text.len() > MAX_TASK_ID_BYTES {
-            "it has more than 60 bytes"
-        } else if !text.chars().all(is_allowed) {
-            "only letters from a to z, digits, `-`, `_` and `.` may stand in it"
-        } else if text.starts_with(['.', '-']) {
-            "it begins with `.` or `-`"
-        } else if text.contains("..") {
-            "it holds `..`"
-        } else if text.ends_with('.') || text.to_ascii_lowercase().ends_with(".lock") {
-            // git would take it for the lock of another ref.
-            "it ends in `.` or `.lock`"
-        } else {
-            return Ok(Self(text.to_owned()));
-        };
-        let shown = within(text, SHOWN_CHARACTERS);
-        Err(format!("{shown:?} cannot be a part of a branch: {fault}"))
-    }
-}
-
-impl TryFrom<String> for TaskId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
 
 /// A task of a fleet, complete: the words of `[task]` in fleet.toml are among its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

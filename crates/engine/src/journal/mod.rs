@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::boundary::protect::Protected;
 use super::record::{Driver, Environment, Limits, Loop, Run, State};
+use crate::protect::Protected;
 
 /// The version of the lines' format.
 pub const SCHEMA: u32 = 1;

@@ -6,7 +6,8 @@ use super::outcome::Proof;
 use super::owner::{Owner, QuestionMode};
 use super::{Loop, LoopId, State, VERSION};
 use crate::claim::promise::Promise;
-use crate::fleet::TaskId;
+use crate::evidence::check::Role;
+use crate::id::TaskId;
 use crate::test_changes::TestChanges;
 use crate::test_changes::finding::ACCEPT;
 use crate::test_changes::trial::{Prove, TrialTerms};
@@ -108,28 +109,6 @@ impl Contract {
     /// Whether anything but a limit can complete the loop.
     pub fn can_complete(&self) -> bool {
         self.promise.is_some() || self.has_until()
-    }
-}
-
-/// When a check runs, and what its failure means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Must pass before a claim is believed.
-    Verify,
-    /// As `Verify`, and runs after every iteration; if it fails, the iteration is a failure.
-    Gate,
-    /// Ends the loop when it passes; no claim is needed.
-    Until,
-}
-
-impl Role {
-    /// All of them, in the order contracts list checks.
-    pub const ALL: [Self; 3] = [Self::Verify, Self::Gate, Self::Until];
-
-    /// The word used in messages, options and files.
-    pub fn label(self) -> &'static str {
-        word(&self)
     }
 }
 

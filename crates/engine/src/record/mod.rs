@@ -10,8 +10,6 @@ mod outcome;
 mod owner;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -22,72 +20,19 @@ pub use self::environment::*;
 pub use self::memory::*;
 pub use self::outcome::*;
 pub use self::owner::*;
-use super::boundary::protect::Protected;
 use super::evidence::Evidence;
 use super::git::GitBaseline;
 use super::test_changes::Baseline;
 use super::text::word;
 use super::usage::{self, Earlier, Spread, Usage};
+pub use crate::evidence::check::Role;
+pub use crate::id::LoopId;
+use crate::protect::Protected;
 
 /// The format of a record. That of a newer crew is neither understood nor written.
 pub const VERSION: u32 = 2;
 /// The most characters of one message to the agent.
 pub const MESSAGE_CHARS: usize = 400;
-
-/// A loop's name: eight characters of `a-z0-9`, the first a letter. Safe as a file name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Hash)]
-#[serde(try_from = "String")]
-pub struct LoopId(String);
-
-impl LoopId {
-    /// Turns a random number into an id.
-    pub fn from_random(mut bits: u64) -> Self {
-        const LETTERS: &[u8] = b"abcdefghjkmnpqrstvwxyz";
-        const ALL: &[u8] = b"abcdefghjkmnpqrstvwxyz23456789";
-        let mut text = String::with_capacity(8);
-        for place in 0..8 {
-            let alphabet = if place == 0 { LETTERS } else { ALL };
-            let size = alphabet.len() as u64;
-            text.push(char::from(alphabet[usize::try_from(bits % size).unwrap_or(0)]));
-            bits /= size;
-        }
-        Self(text)
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for LoopId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
-
-impl FromStr for LoopId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let well_formed = text.len() == 8
-            && text.starts_with(|first: char| first.is_ascii_lowercase())
-            && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        if well_formed {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(format!("{text:?} is not a loop id"))
-        }
-    }
-}
-
-impl TryFrom<String> for LoopId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
 
 /// One task, worked on until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use globset::{GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::boundary::protect::{Cover, glob};
+use crate::protect::{Cover, glob};
 use crate::text::{is_word_of, words_of};
 
 /// What a changed path is to the checks.

@@ -6,8 +6,8 @@ use crate::boundary::limits;
 use crate::evidence::{ClaimResult, Evidence, Verdict};
 use crate::journal::story::{Regression, regressions};
 use crate::record::{CheckMemory, Dialog, Loop, Outcome, Proof, Run, Status};
+use crate::templates;
 use crate::text::{clip, clock_time, count};
-use crate::words::templates;
 use chrono::{DateTime, FixedOffset, Utc};
 use minijinja::{Value, context};
 

@@ -24,12 +24,12 @@ use super::boundary::limits;
 use super::doing::Doing;
 use super::evidence::changes::Changes;
 use super::evidence::changes::Commits;
-use super::evidence::test_run::TestMemories;
+use super::evidence::test_memory::TestMemories;
 use super::journal::story::Story;
 use super::record::{Check, Dialog, Loop, LoopId, Outcome, Proof, Role, Status, TaskOfFleet};
 use super::text::clock_time;
 use super::usage::Usage;
-pub use super::words::templates::Fact;
+pub use crate::templates::Fact;
 
 /// How a loop stands: its record, and what this machine knows of it. Lists, boards, pages, the line
 /// for a prompt and what programs read are made from it.

@@ -9,8 +9,8 @@ use super::{ChangesFrom, PageInputs};
 use crate::evidence::Evidence;
 use crate::journal::story::{Regression, regressions};
 use crate::record::{CheckMemory, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet};
+use crate::templates;
 use crate::test_changes::finding::ACCEPT;
-use crate::words::templates;
 
 /// A command and what it is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

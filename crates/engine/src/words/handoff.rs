@@ -5,9 +5,9 @@
 use chrono::{DateTime, Utc};
 use minijinja::context;
 
-use super::templates::render;
 use crate::evidence::changes::Changes;
 use crate::record::Loop;
+use crate::templates::render;
 use crate::text;
 use crate::view::Page;
 

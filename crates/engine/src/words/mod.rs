@@ -5,7 +5,6 @@ pub mod handoff;
 pub mod news;
 pub mod prompt;
 pub mod reaction;
-pub mod templates;
 pub mod view;
 
 /// Who reads about an iteration.

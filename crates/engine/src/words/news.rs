@@ -4,10 +4,10 @@
 use minijinja::{Value, context};
 
 use super::PromptReader;
-use super::templates::render;
 use crate::evidence::test_run::TestReport;
 use crate::evidence::{CheckResult, Evidence, Verdict};
 use crate::record::Loop;
+use crate::templates::render;
 use crate::text::{clean, clip, count, named, one_line, tail_of, units, with_reason};
 
 /// A command longer than this many characters is shown cut.

@@ -13,12 +13,12 @@ use minijinja::{Value, context};
 
 use super::PromptReader;
 use super::news::seen;
-use super::templates::render;
 use crate::boundary::limits;
 use crate::doctor::shell_word;
 use crate::evidence::Evidence;
 use crate::journal::story::Account;
 use crate::record::{Check, Loop, MESSAGE_CHARS, Role};
+use crate::templates::render;
 use crate::text::{clip, clip_at_word, distinct, period, units};
 
 /// The reason with which a question of the agent is refused; no text of the question is repeated.

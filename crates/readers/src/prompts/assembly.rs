@@ -11,12 +11,12 @@ use super::fragments::Parts;
 use super::variables::{PromptInputs, bound_text, fill_values, render_progress, user_words};
 
 use engine::record::{Loop, Phase};
+use engine::templates::render;
 use engine::text::{one_line, quoted};
 use engine::view::TOLD_CHARS;
 use engine::words::PromptReader;
 use engine::words::news::seen;
 use engine::words::prompt::rules;
-use engine::words::templates::render;
 
 /// The most UTF-16 units of what crew saw: enough for the tails of all checks shown.
 const SEEN_UNITS_MAX: usize = 200_000;

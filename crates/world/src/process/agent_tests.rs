@@ -60,7 +60,8 @@ struct Terms {
 fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     let folder = tempfile::tempdir().unwrap();
     let ids = folder.path().join("ids");
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/children").join(script);
+    let script =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/children").join(script);
     let input = vec![b'p'; asked.input];
     let call = Call::of("sh", folder.path())
         .args([script])

@@ -5,8 +5,7 @@ use crate::clock::Deadline;
 
 #[test]
 fn what_is_detached_leads_a_session_and_says_all_in_its_file() {
-    let test =
-        "world::process::call::tests::what_is_detached_leads_a_session_and_says_all_in_its_file";
+    let test = "process::call::tests::what_is_detached_leads_a_session_and_says_all_in_its_file";
     if env::text("CREW_TEST_DETACHED").is_some() {
         let me = identity::myself().unwrap();
         println!("here {} leads {}", me.pid, identity::leads_its_session());

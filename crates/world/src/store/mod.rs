@@ -28,7 +28,7 @@ pub use self::home::{Home, hash, hash_stream, read_pointer, write_pointer};
 use super::files::disk::{self, Durability, Lock};
 use super::{clock, fault};
 use engine::boundary::facts::ControlRequest;
-use engine::evidence::test_run::TestMemories;
+use engine::evidence::test_memory::TestMemories;
 use engine::journal::{Event, JournalEntry, SCHEMA, replay};
 use engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use engine::words::handoff::file_time;

@@ -32,7 +32,7 @@ use super::fragment::{IsThere, parse_fragment};
 use super::spelling::{describe_expected, find_nearest, shorten_text};
 use crate::parse::amounts::{Seconds, deserialize_texts};
 use crate::parse::placeholders;
-use engine::boundary::protect;
+use engine::protect;
 use engine::record::{Check, Fragment, LoopMoment, Phase, Reaction, Role};
 use engine::text::{is_word_of, words_of};
 

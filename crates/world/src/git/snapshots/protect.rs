@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{FILE_BYTES, Snapshots, remove, write};
 use crate::files::{disk, tree};
 use crate::store::{Home, hash};
-use engine::boundary::protect::{Cover, Protected};
+use engine::protect::{Cover, Protected};
 use engine::record::Loop;
 use readers::parse::git::BRANCHES;
 
