@@ -28,8 +28,9 @@ use readers::parse::arguments::{
 use readers::parse::settings::merge::merge_layers;
 use readers::prompts::procedures;
 use world::git::snapshots::{Snapshots, prune};
+use world::logs;
 use world::process::signals::Signals;
-use world::store::{Home, logs};
+use world::store::Home;
 use world::{env, terminal};
 
 /// The most characters of a task that a question shows.

@@ -13,6 +13,7 @@ use engine::doctor::shell_word;
 use engine::evidence::Progress;
 use engine::journal::story::{Chapter, Story, What};
 use engine::record::{Agent, Driver, Loop};
+use engine::text::decode_line;
 use engine::text::word;
 use engine::view::{Page, lines};
 use readers::agents::activity::{self, Activity};
@@ -22,9 +23,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use world::clock;
 use world::files::disk::{self, Durability};
-use world::process::{ERRORS_MARK, LineCutter, LinePiece, text_of};
-use world::store::logs::Tail;
-use world::store::{self, Home, logs};
+use world::logs;
+use world::logs::Tail;
+use world::process::{ERRORS_MARK, LineCutter, LinePiece};
+use world::store::{self, Home};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
@@ -316,7 +318,7 @@ impl Lines {
         let is_end = bytes.is_empty();
         let (mut printed, rendering) = (Vec::new(), &mut self.rendering);
         let mut take = |piece: LinePiece<'_>| match (rendering.as_mut(), piece) {
-            (Some(rendering), LinePiece::Line(line)) => rendering.take(&text_of(line, EVENT)),
+            (Some(rendering), LinePiece::Line(line)) => rendering.take(&decode_line(line, EVENT)),
             (Some(_), LinePiece::Rest(_)) => {}
             (None, LinePiece::Line(line) | LinePiece::Rest(line)) => printed.extend(line),
         };

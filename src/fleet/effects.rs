@@ -25,8 +25,8 @@ use engine::record::Contract;
 use engine::text::clean;
 use world::files::disk::{self, Durability};
 use world::git;
+use world::logs::Log;
 use world::process::signals::ask_to_end;
-use world::store::logs::Log;
 use world::store::write_json;
 use world::{clock, env};
 

@@ -106,7 +106,7 @@ pub fn outcomes() -> Vec<Block> {
 
 /// The files of a home, of a loop, of a fleet and of a checkout.
 pub fn files() -> Vec<Block> {
-    let in_home = |file: &str| file == "crates/world/src/store/home.rs";
+    let in_home = |file: &str| file == "crates/world/src/home.rs";
     let mut of_a_loop: Vec<String> = FILES.values().flat_map(|text| loop_files(text)).collect();
     of_a_loop.sort();
     of_a_loop.dedup();

@@ -6,6 +6,7 @@
 //! Records, `task.md` and logs keep every byte. How a text is cut and how things are counted in
 //! words is also defined only here.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::str::Chars;
@@ -321,6 +322,18 @@ pub fn words_of(list: &str) -> impl Iterator<Item = &str> {
 /// Whether a word is one of such a list.
 pub fn is_word_of(list: &str, word: &str) -> bool {
     words_of(list).any(|it| it == word)
+}
+
+/// A line as text, without its break; bytes that are not UTF-8 are replaced. The text has at most
+/// `most` bytes, although a replacement takes three bytes.
+pub fn decode_line(line: &[u8], most: usize) -> Cow<'_, str> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if let Ok(text) = std::str::from_utf8(line) {
+        return Cow::Borrowed(text);
+    }
+    let text = String::from_utf8_lossy(&line[..line.len().min(most)]);
+    Cow::Owned(start_bytes(&text, most).to_owned())
 }
 
 #[cfg(test)]

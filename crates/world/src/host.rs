@@ -11,8 +11,8 @@ use std::time::Duration;
 use rustix::system::uname;
 
 use super::process::Call;
-use super::store::home::hash;
 use crate::clock::Deadline;
+use crate::home::hash;
 use crate::{client, terminal};
 use engine::record::Host;
 

@@ -3,7 +3,7 @@
 
 use super::env;
 use super::files::disk;
-use super::store::home::hash;
+use crate::home::hash;
 use engine::record::{Environment, Foreign, Loop, Place, Plan};
 use readers::clients::variables;
 

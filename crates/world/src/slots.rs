@@ -13,7 +13,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::clock;
 use super::files::disk::{self, Lock};
-use super::store::home::Home;
+use crate::home::Home;
 use engine::fleet::SlotCount;
 #[cfg(test)]
 use engine::fleet::slots::SLOTS_MAX;

@@ -7,7 +7,8 @@ use engine::record::{Loop, Run};
 use engine::usage::Usage;
 use readers::agents;
 use world::files::disk::{self, Durability};
-use world::store::{self, Home, logs};
+use world::logs;
+use world::store::{self, Home};
 use world::{clock, env};
 
 /// The file of a loop that names the agent that was started last, and the most that is read of it.
@@ -104,7 +105,7 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
 mod tests {
     use super::*;
     use engine::fixture::a_run;
-    use world::store::logs::Log;
+    use world::logs::Log;
 
     const MILLION: &str = r#"{"type":"assistant","message":{"id":"m1","model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":1000000,"output_tokens":0}}}"#;
 

@@ -21,8 +21,9 @@ use readers::agents::service::ServiceWait;
 use readers::agents::{self, Launch, OutputReader, Report};
 use world::clock::{self, Watched};
 use world::files::disk;
+use world::logs;
 use world::process::{CLOSED, Call, ExitCause, FinishedAgent, StopRequest, Stream, Watch};
-use world::store::{logs, view};
+use world::store::view;
 
 /// The largest file with what an agent used that is read, in bytes.
 const USAGE_FILE_MAX: u64 = 1 << 20;

@@ -33,8 +33,9 @@ use readers::parse::settings::options::ProcessOptions;
 use readers::prompts::procedures::nearest_to;
 use world::files::disk;
 use world::git::commit::hand_drafts_on;
+use world::logs;
 use world::process::signals::Signals;
-use world::store::{self, Home, logs, read_pointer};
+use world::store::{self, Home, read_pointer};
 use world::{clock, env, git};
 
 /// The most characters of a command that a message names.

@@ -11,10 +11,10 @@ use crate::fleet::files::FleetFiles;
 use crate::fleet::record::{FleetSetup, LOCAL};
 use crate::fleet::spec::AttemptSpec;
 use engine::record::ProcessIdentity;
+use world::logs::Log;
 use world::process::signals::ask_to_end;
 use world::process::{Call, descendants, identity};
 use world::store::Home;
-use world::store::logs::Log;
 
 /// Where the attempts of one fleet run.
 #[derive(Debug)]

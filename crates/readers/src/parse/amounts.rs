@@ -298,6 +298,19 @@ pub fn deserialize_texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Str
     list.iter().map(text).collect()
 }
 
+/// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
+/// pass this character.
+pub const MARK: &str = "\0";
+
+/// A text that is not blank, without its mark.
+///
+/// # Errors
+/// Where nothing is left to read.
+pub fn parse_text(marked: &str) -> Result<String, String> {
+    let text = marked.strip_prefix(MARK).unwrap_or(marked);
+    if text.trim().is_empty() { Err("a text".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use fs2::FileExt;
 
 use crate::clock::Deadline;
 use crate::fault;
-use crate::process::text_of;
+use engine::text::decode_line;
 
 /// The buffer of a first read: it holds most of crew's files, so one call is enough.
 const FIRST_READ: usize = 4096;
@@ -113,7 +113,7 @@ pub fn read_lines(
             if !is_whole {
                 return Ok((at, false));
             }
-            each(&text_of(&line, LINE_BYTES), cut);
+            each(&decode_line(&line, LINE_BYTES), cut);
             at += length as u64;
         }
         Ok((at, at < size))

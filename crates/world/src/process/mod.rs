@@ -15,5 +15,5 @@ pub mod signals;
 #[cfg(not(target_os = "linux"))]
 pub use self::call::output_of;
 pub use self::call::{CLOSED, Call, ExitCause, FinishedAgent, FinishedProcess, Stop};
-pub use self::output::{Capture, ERRORS_MARK, LineCutter, LinePiece, Stream, Watch, text_of};
+pub use self::output::{Capture, ERRORS_MARK, LineCutter, LinePiece, Stream, Watch};
 pub use self::runner::StopRequest;

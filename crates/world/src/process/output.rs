@@ -2,7 +2,6 @@
 //! watches, and the part of an output that is kept in memory. All of it has fixed bounds, however
 //! much a child prints.
 
-use std::borrow::Cow;
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -12,8 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::StopRequest;
 use crate::clock;
-use crate::store::logs::Log;
-use engine::text::start_bytes;
+use crate::logs::Log;
+use engine::text::decode_line;
 
 /// Which of a child's streams are read, and which part of them is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,18 +157,6 @@ impl LineCutter {
     }
 }
 
-/// A line as text, without its break; bytes that are not UTF-8 are replaced. The text has at most
-/// `most` bytes, although a replacement takes three bytes.
-pub fn text_of(line: &[u8], most: usize) -> Cow<'_, str> {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if let Ok(text) = std::str::from_utf8(line) {
-        return Cow::Borrowed(text);
-    }
-    let text = String::from_utf8_lossy(&line[..line.len().min(most)]);
-    Cow::Owned(start_bytes(&text, most).to_owned())
-}
-
 /// Observes a child. The time it takes does not count against the child, which waits.
 pub trait Watch {
     /// A line without its line break, cut where it is too long.
@@ -237,7 +224,7 @@ impl<'a> Feed<'a> {
                 log.add(bytes);
             }
             if is_line {
-                self.watch.line(stream, &text_of(bytes, most));
+                self.watch.line(stream, &decode_line(bytes, most));
             }
         });
     }
@@ -438,8 +425,8 @@ mod lines_tests {
 
     #[test]
     fn a_line_of_no_text_is_replaced_within_its_bound() {
-        assert_eq!(text_of(b"plain\r\n", 99), "plain");
-        assert_eq!(text_of(b"a\xff\xfeb\n", 99), "a\u{fffd}\u{fffd}b");
-        assert!(text_of(&[0xff; 100], 100).len() <= 100);
+        assert_eq!(decode_line(b"plain\r\n", 99), "plain");
+        assert_eq!(decode_line(b"a\xff\xfeb\n", 99), "a\u{fffd}\u{fffd}b");
+        assert!(decode_line(&[0xff; 100], 100).len() <= 100);
     }
 }

@@ -2,9 +2,7 @@
 //! journal, then state. A record that this crew does not understand is never written; a broken one
 //! is copied aside and rebuilt from the journal.
 
-pub mod home;
 pub mod journal;
-pub mod logs;
 pub mod removal;
 pub mod settings;
 pub mod trust;
@@ -24,9 +22,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::home::{Home, hash, hash_stream, read_pointer, write_pointer};
 use super::files::disk::{self, Durability, Lock};
 use super::{clock, fault};
+pub use crate::home::{Home, hash, hash_stream, read_pointer, write_pointer};
 use engine::boundary::facts::ControlRequest;
 use engine::evidence::test_memory::TestMemories;
 use engine::journal::{Event, JournalEntry, SCHEMA, replay};

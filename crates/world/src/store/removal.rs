@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::home::{Home, read_pointer};
 use crate::fault;
 use crate::files::{disk, tree};
+use crate::home::{Home, read_pointer};
 use engine::record::LoopId;
 
 /// What the name of a record begins with once it is out of the store. No id holds a dot.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use super::home::{Home, hash};
 use crate::files::disk::{self, Durability};
+use crate::home::{Home, hash};
 use engine::text::clip;
 use readers::parse::settings::trust::TrustRequest;
 

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::home::Home;
 use super::{read_json, write_json};
 use crate::clock;
 use crate::files::disk::{self, Durability};
+use crate::home::Home;
 use engine::doing::Doing;
 use engine::events::RunEvent;
 use engine::record::Loop;

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::home::Home;
 use super::write_json;
 use crate::files::disk::{self, Durability};
+use crate::home::Home;
 use crate::process::identity;
 use engine::record::ProcessIdentity;
 

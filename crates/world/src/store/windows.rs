@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
-use super::home::Home;
 use super::{LOCK_WAIT, read_json, write_json};
 use crate::clock;
 use crate::files::disk::{self, Durability};
+use crate::home::Home;
 use engine::record::{AccountId, LoopId};
 use engine::window::RateWindow;
 use readers::parse::service::is_believed;

@@ -12,8 +12,9 @@ pub use self::fleet::{FleetArgs, FleetCleanArgs, FleetCommand, FleetRunArgs, Fle
 pub use self::options::*;
 use self::options::{LOOP, RESUME, RESUME_HERE, RUN, find_option, first_word};
 pub use self::usage::{UsageError, unknown_command};
-use self::values::MARK;
-pub use self::values::{parse_cluster, parse_count, parse_iteration, parse_text};
+pub use self::values::{parse_cluster, parse_count, parse_iteration};
+use crate::parse::amounts::MARK;
+pub use crate::parse::amounts::parse_text;
 use crate::parse::spelling::shorten_text;
 use engine::text::is_word_of;
 

@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use clap::{Arg, Args, Command};
 use serde::Deserialize;
 
-use super::parse_text;
-use super::values::MARK;
+use crate::parse::amounts::MARK;
 use crate::parse::amounts::deserialize_texts;
+use crate::parse::amounts::parse_text;
 use crate::parse::settings::options::{
     AGENT, CLAIMS, GIT, LimitOptions, LoopOptions, ProcessOptions, START, THIS_RUN, TermOptions,
 };

@@ -4,10 +4,6 @@
 use crate::parse::amounts::Unit;
 use crate::parse::settings::merge::clamp_to_u32;
 
-/// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
-/// pass this character.
-pub(super) const MARK: &str = "\0";
-
 /// A whole number of things.
 pub fn parse_count(text: &str) -> Result<u32, String> {
     Unit::Count.parse_text(text).map(clamp_to_u32)
@@ -22,15 +18,6 @@ pub(super) fn parse_nonzero(text: &str) -> Result<u32, String> {
 /// US dollars, in millionths.
 pub(super) fn parse_dollars(text: &str) -> Result<u64, String> {
     Unit::Dollars.parse_text(text)
-}
-
-/// A text that is not blank, without its mark.
-///
-/// # Errors
-/// Where nothing is left to read.
-pub fn parse_text(marked: &str) -> Result<String, String> {
-    let text = marked.strip_prefix(MARK).unwrap_or(marked);
-    if text.trim().is_empty() { Err("a text".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// An iteration by its number.

@@ -7,10 +7,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::parse::amounts::parse_text;
 use crate::parse::amounts::{
     Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, deserialize_texts,
 };
-use crate::parse::arguments::parse_text;
 use engine::boundary::limits::{LimitChange, LimitChanges, LimitName};
 use engine::claim::promise::Promise;
 use engine::record::{Permissions, Proof, QuestionMode};

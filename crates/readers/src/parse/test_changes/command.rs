@@ -3,7 +3,6 @@
 //! that the command changes to, so a name in doubt counts. A text of `sh` is split into its simple
 //! commands; quotes and substitutions are obeyed, and a word with a variable loses it.
 
-use super::purpose::path_below;
 use crate::parse::program::INTERPRETERS;
 use engine::test_changes::kind::{NamedPaths, SCRIPT_FOLDERS, is_test};
 use engine::text::{is_word_of, words_of};
@@ -503,6 +502,22 @@ impl Splitter {
             frame.pipeline.clear();
         }
     }
+}
+
+/// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
+pub fn path_below(folder: &str, path: &str) -> Option<String> {
+    if path.starts_with('~') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in folder.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
 }
 
 #[cfg(test)]

@@ -6,5 +6,5 @@ pub mod inline;
 pub mod manifest;
 mod purpose;
 
-pub use self::command::named_paths;
-pub use self::purpose::{is_static, only_what_changed, path_below, way_to};
+pub use self::command::{named_paths, path_below};
+pub use self::purpose::{is_static, only_what_changed, way_to};

@@ -95,22 +95,6 @@ fn expand_word(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<Str
     Some(value + rest)
 }
 
-/// A path below a folder, without `.` and `..`; `None` if it leads out of the tree.
-pub fn path_below(folder: &str, path: &str) -> Option<String> {
-    if path.starts_with('~') {
-        return None;
-    }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in folder.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,9 +10,9 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::home::Home;
 use crate::clock;
 use crate::files::disk::{self, Durability};
+use crate::home::Home;
 use engine::record::LoopId;
 use engine::text::start_bytes;
 
@@ -408,7 +408,7 @@ mod keep_tests {
 mod tail_tests {
     use super::*;
     use crate::files::disk::Durability;
-    use crate::store::logs::{KEPT, Log};
+    use crate::logs::{KEPT, Log};
 
     fn read(tail: &mut Tail) -> String {
         let mut all = Vec::new();
