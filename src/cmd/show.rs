@@ -239,7 +239,8 @@ fn follow_on(
             return Ok(());
         }
         clock::sleep(LOOK);
-        // The record is read before the log: once it says that the loop is over, the log is complete.
+        // The record is read before the log: once it says that the loop is over, the log is
+        // complete.
         record = store::load(home, &record.id)?;
     }
 }

@@ -82,9 +82,9 @@ impl FromStr for LoopId {
 }
 
 id! {
-    /// The name of a task, which is that of its file without `.md`. Safe as a part of a branch, of a
-    /// ref and of a path. The names of fleets follow the same rules. They sort as a person counts: t2
-    /// before t10.
+    /// The name of a task, which is that of its file without `.md`. Safe as a part of a branch, of
+    /// a ref and of a path. The names of fleets follow the same rules. They sort as a person
+    /// counts: t2 before t10.
     TaskId
 }
 

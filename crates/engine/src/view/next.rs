@@ -1,5 +1,5 @@
 //! The command to type after reading a page: first one that shows something, then one that acts.
-//! The commands and what they are for are in `words/templates/next.j2`.
+//! The commands and what they are for are in `templates/next.j2`.
 
 use minijinja::{Value, context};
 use serde::Serialize;

@@ -1,5 +1,5 @@
 //! What became of tests, checks, files, commits, pushes and words: the rows below the iterations,
-//! whose text is in `words/templates/results.j2`.
+//! whose text is in `templates/results.j2`.
 
 use super::{ChangesFrom, Fact, LoopView, PageCheck, PageInputs};
 use crate::doing::LoopStep;
