@@ -12,6 +12,7 @@ use crate::sandbox::checkout;
 mod book;
 mod circles;
 mod commands;
+mod habits;
 mod language;
 mod names;
 mod pages;
@@ -46,6 +47,15 @@ impl File {
     pub(crate) fn is_page(&self) -> bool {
         Path::new(&self.path).extension() == Some("md".as_ref())
             && !self.path.starts_with("tests/fixtures/")
+    }
+
+    /// Whether all of it is there for tests.
+    pub(crate) fn is_test(&self) -> bool {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        name.ends_with("tests.rs")
+            || name == "properties.rs"
+            || self.path.contains("/tests/")
+            || name.contains("fixture")
     }
 
     fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
