@@ -1,6 +1,6 @@
-//! What an agent does, one step after the other, and the lines that show it: `crew run -v`, the
-//! block above the live line and `crew show --log` look the same. A result is joined to its call
-//! where nothing came between. Nothing here is read back or judged.
+//! The steps of an agent and the lines that show them: `crew run -v`, the block above the live line
+//! and `crew show --log` look the same. A result is joined to its call where nothing came between.
+//! Nothing here is read back or judged.
 
 use crate::clients::FieldsByPointer;
 use serde_json::Value;
@@ -80,11 +80,13 @@ fn tool_verb(tool: &str) -> &str {
     known.map_or_else(|| start(tool, NAME_CHARS), |(verb, _)| verb)
 }
 
-/// A line that is no known event, as a step. A broken event is not text, and is too long to show.
+/// The step of a line that is not a known event. A broken event is not text, and too long to show.
 pub(super) fn parse_printed(line: &str) -> Option<Activity> {
     let text = sanitize_text(line);
-    let is_shown = !text.is_empty() && !line.trim_start().starts_with('{');
-    is_shown.then_some(Activity::Printed(text))
+    if text.is_empty() || line.trim_start().starts_with('{') {
+        return None;
+    }
+    Some(Activity::Printed(text))
 }
 
 /// The arguments that say what a call is about, the most useful first.
@@ -112,22 +114,24 @@ impl ToolCall {
         let arguments = event.pointer(arguments).unwrap_or(&Value::Null);
         let subject = words_of(SUBJECTS).find_map(|name| arguments[name].as_str());
         let subject = start(subject.unwrap_or_default(), SUBJECT_CHARS);
-        let below = subject.strip_prefix(folder).filter(|_| !folder.is_empty());
-        let below = below.and_then(|below| below.strip_prefix('/'));
+        let below = match subject.strip_prefix(folder) {
+            Some(rest) if !folder.is_empty() => rest.strip_prefix('/'),
+            _ => None,
+        };
         Self { lines: lines_of(arguments), ..Self::new(tool_verb(tool), below.unwrap_or(subject)) }
     }
 
     /// The result of this call, if it is worth a word.
-    pub(super) fn came_to(
+    pub(super) fn render_result(
         &self,
         output: &str,
         exit: Option<i64>,
         is_failure: bool,
     ) -> Option<String> {
         if self.verb == RUN {
-            return Some(came_to(output, exit, is_failure));
+            return Some(render_command_result(output, exit, is_failure));
         }
-        is_failure.then(|| render_failure(output))
+        if is_failure { Some(render_failure(output)) } else { None }
     }
 
     fn render_line(&self) -> String {
@@ -154,7 +158,7 @@ pub fn render_steps(steps: &[Activity]) -> Option<String> {
         };
         lines.push(line);
     }
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    if lines.is_empty() { None } else { Some(lines.join("\n")) }
 }
 
 impl Activity {
@@ -178,12 +182,14 @@ fn quote_words(words: &str) -> String {
 
 /// The lines that a call with these arguments adds and removes; `None` where it changes none.
 fn lines_of(arguments: &Value) -> Option<(usize, usize)> {
-    let of = |edit: &Value, (old, new): (&str, &str)| {
-        Some(count_changed_lines(edit[old].as_str().unwrap_or_default(), edit[new].as_str()?))
-    };
-    let edits = arguments.list("/edits").iter().filter_map(|edit| of(edit, EDITS[0]));
+    let edits = arguments.list("/edits").iter().filter_map(|edit| lines_of_edit(edit, EDITS[0]));
     let sum = edits.reduce(|one, other| (one.0 + other.0, one.1 + other.1));
-    sum.or_else(|| EDITS.into_iter().find_map(|names| of(arguments, names)))
+    sum.or_else(|| EDITS.into_iter().find_map(|names| lines_of_edit(arguments, names)))
+}
+
+/// The lines of one edit, whose texts have these names.
+fn lines_of_edit(edit: &Value, (old, new): (&str, &str)) -> Option<(usize, usize)> {
+    Some(count_changed_lines(edit[old].as_str().unwrap_or_default(), edit[new].as_str()?))
 }
 
 /// How many lines an edit adds and removes, without those that it keeps at both ends.
@@ -196,9 +202,11 @@ fn count_changed_lines(old: &str, new: &str) -> (usize, usize) {
 }
 
 /// The result of a command: its tests, its exit status, or why it failed; "ok" otherwise.
-fn came_to(output: &str, exit: Option<i64>, is_failure: bool) -> String {
+fn render_command_result(output: &str, exit: Option<i64>, is_failure: bool) -> String {
     let mut tests = TestOutput::default();
-    end_bytes(output, OUTPUT_BYTES).lines().for_each(|line| tests.take_line(line));
+    for line in end_bytes(output, OUTPUT_BYTES).lines() {
+        tests.take_line(line);
+    }
     match (tests.report().filter(|run| run.ran() || run.has_failed()), exit) {
         (Some(run), _) if run.has_failed() => render_test_run(&run),
         (Some(run), _) if !is_failure && run.passed > 0 => format!("{} passed", run.passed),
@@ -227,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_told_in_aligned_lines_and_a_result_beside_its_call() {
+    fn steps_are_aligned_lines_with_each_result_beside_its_call() {
         let edit = ToolCall { lines: Some((14, 3)), ..ToolCall::new("edit", "src/reset/token.rs") };
         let write = ToolCall { lines: Some((9, 0)), ..ToolCall::new("write", "src/new.rs") };
         let test = ToolCall::new(RUN, "cargo test reset::");
@@ -261,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_by_the_most_telling_of_its_texts() {
+    fn a_call_is_shown_by_the_most_useful_of_its_texts() {
         let long = format!(r#"{{"command":"{}"}}"#, "é".repeat(9000));
         let table = [
             (r#"{"description":"why","command":"ls","x":1}"#, "ls", None),
@@ -300,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_told_by_its_tests_its_status_or_its_first_words() {
+    fn a_command_is_shown_by_its_tests_its_status_or_its_first_words() {
         let cargo = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\n\
             test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out";
         let passed = "test result: ok. 215 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
@@ -319,7 +327,7 @@ mod tests {
             ),
             ("", None, true, "failed"),
         ] {
-            assert_eq!(came_to(output, exit, is_failure), expected, "{output:?}");
+            assert_eq!(render_command_result(output, exit, is_failure), expected, "{output:?}");
         }
     }
 }

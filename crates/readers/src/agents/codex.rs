@@ -1,5 +1,5 @@
-//! Codex's `exec --json`: one event a line; tried with 0.169.0. It reports the tokens of a turn,
-//! but neither the model nor a price, and no tool that its sandbox refused. An error is one
+//! Reader of Codex's `exec --json`: one event a line; tried with 0.169.0. It reports the tokens of
+//! a turn, but neither the model nor a price, and no tool that its sandbox refused. An error is one
 //! sentence.
 
 use std::time::Duration;
@@ -28,8 +28,8 @@ impl AgentEvents for Codex {
     fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, _line: &str) {
         match event.word("/type") {
             "turn.started" => {
-                turn.begins_turn();
-                turn.is_untold = true;
+                turn.begin_turn();
+                turn.is_unreported = true;
             }
             "turn.completed" => {
                 if event["usage"].is_object() {
@@ -57,39 +57,42 @@ fn take_item(turn: &mut AgentTurn, kind: &str, item: &Value) {
     }
     match what {
         "agent_message" if is_over => turn.add_words(item.word("/text")),
-        "error" => item.text("/message").into_iter().for_each(|it| turn.show_note(it)),
-        // Words, thoughts, and a list that stays open for the whole turn are no work.
+        "error" => {
+            if let Some(message) = item.text("/message") {
+                turn.show_note(message);
+            }
+        }
+        // Words, thoughts, and a list that stays open for the whole turn are not work.
         "" | "agent_message" | "reasoning" | "todo_list" => {}
         "file_change" if is_begun => turn.begin_call(id, None),
         what if is_begun => turn.show_call(id, call_of_item(what, item)),
         what if is_over && item.is("/status", "declined") => {
             let call = call_of_item(what, item);
-            turn.is_denied(id, &format!("{} {}", call.verb, call.subject));
+            turn.deny_call(id, &format!("{} {}", call.verb, call.subject));
         }
         what if is_over => {
             let output = item.first(&["/aggregated_output", "/message"]).unwrap_or_default();
             turn.end_call(id, output, item.exit("/exit_code"), item.is("/status", "failed"));
             if what == "file_change" {
-                turn.show_steps(
-                    item.list("/changes").iter().map(call_of_change).map(Activity::Called),
-                );
+                let changes = item.list("/changes").iter().map(call_of_change);
+                turn.show_steps(changes.map(Activity::Called));
             }
         }
         _ => {}
     }
 }
 
-/// Codex may retry after an error; the following events show whether that succeeded.
+/// Takes an error, after which Codex may retry; the following events show whether that succeeded.
 fn take_failure(turn: &mut AgentTurn, message: &str) {
     if message.contains(CUT) {
         turn.end.cut = true;
         return turn.show_note(message);
     }
-    let Some((_, words)) = message.strip_prefix(RETRY).and_then(|it| it.split_once('(')) else {
+    let Some((_, words)) = message.strip_prefix(RETRY).and_then(|rest| rest.split_once('(')) else {
         return turn.set_failure(ServiceFailure::from_status(None, message));
     };
     let failure = ServiceFailure::from_status(None, words.trim_end().trim_end_matches(')'));
-    // Other failures it meets again within seconds; a silence after them is the model at work.
+    // Any other failure recurs within seconds; a silence after it is the model at work.
     let longest = if failure.is_limit() { None } else { Some(Duration::ZERO) };
     turn.begin_retry(failure, longest);
 }
@@ -105,7 +108,7 @@ fn call_of_item(what: &str, item: &Value) -> ToolCall {
     }
 }
 
-/// A change of a file as a call.
+/// The call of a change of a file.
 fn call_of_change(change: &Value) -> ToolCall {
     let verb = match change.word("/kind") {
         "add" => "write",
@@ -115,7 +118,7 @@ fn call_of_change(change: &Value) -> ToolCall {
     ToolCall::new(verb, change.word("/path"))
 }
 
-/// The command that a shell is started for, without the shell: Codex runs all in one.
+/// The command without the shell that runs it: Codex runs every command in one.
 fn of_the_shell(command: &str) -> String {
     match shell_words::split(command).as_deref() {
         Ok([_, option, inner]) if ["-lc", "-c"].contains(&option.as_str()) => inner.clone(),

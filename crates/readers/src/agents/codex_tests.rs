@@ -59,13 +59,13 @@ fn a_tool_is_open_from_its_beginning_to_its_end() {
         reader.render_line(line);
         open.push(reader.tool_is_open());
     }
-    // In order: thread, turn, list, thought; command started; command ended, change, message, list
+    // One after the other: thread, turn, list, thought; command started; command ended, change, message, list
     // ended, turn ended.
     assert_eq!(open, [false, false, false, false, true, false, false, false, false, false]);
 }
 
 #[test]
-fn words_before_more_work_are_no_final_message() {
+fn words_before_more_work_are_not_the_final_message() {
     let lines = r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"<promise>COMPLETE</promise>"}}
 {"type":"item.started","item":{"id":"2","type":"command_execution","command":"ls","status":"in_progress"}}"#;
     let (report, _) = read(lines);
@@ -105,7 +105,7 @@ fn a_failed_turn_is_sorted_by_what_its_sentence_names() {
 }
 
 #[test]
-fn a_retry_that_was_got_over_is_no_error_and_words_about_one_are_words() {
+fn a_retry_that_succeeded_is_not_an_error() {
     let lines = r#"{"type":"turn.started"}
 {"type":"error","message":"Reconnecting... 1/5"}
 {"type":"item.completed","item":{"id":"0","type":"command_execution","command":"cat x","aggregated_output":"{\"type\":\"turn.failed\"}\nexceeded retry limit, last status: 429 Too Many Requests","status":"completed","exit_code":0}}
@@ -139,7 +139,7 @@ fn no_event_is_lost_for_one_of_its_fields() {
 }
 
 #[test]
-fn junk_is_passed_over() {
+fn junk_is_skipped() {
     let (report, seen) =
         read("Reading prompt from stdin...\n{\"type\":\"item.com\n[]\n{}\n\u{fffd}\n");
     assert_eq!(seen, ["Reading prompt from stdin...", "[]", "\u{fffd}"]);
@@ -163,11 +163,11 @@ fn a_thought_or_a_list_shows_that_the_service_answered_and_a_warning_does_not() 
         )
     };
     let streams = ["reasoning", "todo_list", "agent_message", "error"];
-    let told: Vec<String> = streams
+    let reports: Vec<String> = streams
         .iter()
-        .map(|kind| crate::agents::tests::told(NAME, kind, "", &item(kind)))
+        .map(|kind| crate::agents::tests::render_report(NAME, kind, "", &item(kind)))
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(reports.join("\n"), @"
     reasoning: no claim, not closed, at least 0 tokens
     todo_list: no claim, not closed, at least 0 tokens
     agent_message: no claim, not closed, at least 0 tokens
@@ -176,7 +176,7 @@ fn a_thought_or_a_list_shows_that_the_service_answered_and_a_warning_does_not() 
 }
 
 #[test]
-fn only_tries_that_nothing_can_help_make_an_agent_hopeless() {
+fn only_failures_that_time_cannot_end_make_an_agent_hopeless() {
     let retry = |number: u32, why: &str| {
         format!(r#"{{"type":"error","message":"Reconnecting... {number}/5 ({why})"}}"#)
     };
@@ -186,11 +186,11 @@ fn only_tries_that_nothing_can_help_make_an_agent_hopeless() {
         ("three refusals", vec![broken, refused, refused, refused]),
         ("refusals with a break between", vec![refused, refused, broken, refused]),
     ];
-    let told = streams.map(|(name, tries)| {
+    let reports = streams.map(|(name, tries)| {
         let lines: Vec<String> = (1..).zip(tries).map(|(number, why)| retry(number, why)).collect();
-        crate::agents::tests::told(NAME, name, "", &lines.join("\n"))
+        crate::agents::tests::render_report(NAME, name, "", &lines.join("\n"))
     });
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(reports.join("\n"), @"
     one refusal: no claim, not closed, a refused request: unexpected status 400 Bad Request: no, pauses for 0 s, at least 0 tokens
     three refusals: no claim, not closed, a refused request: unexpected status 400 Bad Request: no, tries in vain, at least 0 tokens
     refusals with a break between: no claim, not closed, a refused request: unexpected status 400 Bad Request: no, pauses for 0 s, at least 0 tokens

@@ -1,7 +1,7 @@
-//! Copilot CLI's `--output-format json`, one event a line; tried with 1.0.102. What it used is not
-//! among the events but in a file that it writes at its end: its cost is in credits of an account
-//! and not in money, so the tokens have no known price. That the token limit cut an answer shows
-//! only in a turn without a message, after which it asks again.
+//! Reader of Copilot CLI's `--output-format json`, one event a line; tried with 1.0.102. What it
+//! used is not among the events but in a file that it writes at its end: its cost is in credits of
+//! an account, not in money, and the tokens have no known price. An answer that the token limit cut
+//! shows only as a turn without a message, after which it asks again.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::clients::{FieldsByPointer, parse_object};
 use engine::text::start;
 use engine::usage::Usage;
 
-/// So often in a row it asks again after a cut answer; then it takes the next one as it is.
+/// How often in a row it asks again after a cut answer before it takes the next one as it is.
 const CUTS_MAX: u32 = 2;
 /// The longest name of a model kept, in characters.
 const MODEL_CHARS: usize = 80;
@@ -44,26 +44,27 @@ impl AgentEvents for Copilot {
         match event.word("/type") {
             // What a subagent says, asks and fails at is not the agent's; that it works is.
             kind if is_subagent && !kind.starts_with("tool.") => {}
-            // What else asked than the agent itself.
-            "model.call_failure" if data.text("/source").is_some_and(|it| it != "top_level") => {}
+            // A call that the agent itself did not make.
+            "model.call_failure"
+                if data.text("/source").is_some_and(|source| source != "top_level") => {}
             "assistant.turn_start" => {
-                turn.begins_turn();
+                turn.begin_turn();
                 self.has_message = false;
             }
             "assistant.turn_end" if !self.has_message => self.cuts = self.cuts.saturating_add(1),
             "model.call_start" => {
-                turn.works_with(data.text("/model"));
+                turn.set_model(data.text("/model"));
                 turn.ask_again();
             }
             "model.call_failure" => turn.begin_retry(parse_failure(data, "/errorMessage"), None),
             "assistant.message" => {
                 self.has_message = true;
-                turn.works_with(data.text("/model"));
+                turn.set_model(data.text("/model"));
                 turn.add_words(data.word("/content"));
                 if data.list("/toolRequests").is_empty() {
                     turn.end.cut = self.cuts >= CUTS_MAX;
                 } else {
-                    turn.goes_on();
+                    turn.note_more_work();
                 }
                 self.cuts = 0;
             }
@@ -71,7 +72,7 @@ impl AgentEvents for Copilot {
                 turn.show_call(id, ToolCall::from_event(data, "/toolName", "/arguments", ""));
             }
             "tool.execution_complete" if data.is("/error/code", "denied") => {
-                turn.is_denied(id, "a tool");
+                turn.deny_call(id, "a tool");
             }
             "tool.execution_complete" => {
                 let output = data.first(&["/result/content", "/error/message"]).unwrap_or_default();
@@ -79,30 +80,30 @@ impl AgentEvents for Copilot {
                 turn.end_call(id, output, exit, data["success"] == false);
             }
             "session.error" => turn.set_failure(parse_failure(data, "/message")),
-            "abort" => turn.goes_on(),
+            "abort" => turn.note_more_work(),
             "result" if event.number("/exitCode") == Some(0.0) => turn.close_turn(Ok(())),
             "result" => {
                 let code =
-                    event.exit("/exitCode").map_or("unknown".to_owned(), |it| it.to_string());
+                    event.exit("/exitCode").map_or("unknown".to_owned(), |code| code.to_string());
                 turn.close_turn(Err(says_error(&format!("exit code {code}"))));
             }
             _ => {}
         }
     }
 
-    fn error_line(&mut self, turn: &mut AgentTurn, line: &str) {
+    fn take_error_line(&mut self, turn: &mut AgentTurn, line: &str) {
         if line.starts_with(NO_LOGIN) {
-            turn.has_no_login(line);
+            turn.note_missing_login(line);
         }
     }
 
-    fn usage_file(&mut self, turn: &mut AgentTurn, text: &str) {
+    fn take_usage_file(&mut self, turn: &mut AgentTurn, text: &str) {
         turn.usage = parse_usage(text);
     }
 }
 
-/// The failure with its words there. GitHub answers 403 to who asks too often, too: the kind of
-/// error comes before the status beside it.
+/// The failure, with its words at this pointer. GitHub also answers 403 to too many requests: the
+/// kind of error takes precedence over the status beside it.
 fn parse_failure(data: &Value, words: &str) -> ServiceFailure {
     let status = match data.word("/errorType") {
         "authentication" | "authorization" => Some(401),
@@ -118,7 +119,7 @@ fn parse_usage(file: &str) -> Option<Usage> {
     let file = parse_object(file.as_bytes()).ok()?;
     let mut sum = Usage::default();
     for (model, used) in file.members("/modelMetrics")? {
-        let tokens = used.is_object().then(|| used.tokens(TOKENS));
+        let tokens = if used.is_object() { Some(used.tokens(TOKENS)) } else { None };
         sum.add(&Usage::unpriced(tokens, start(model, MODEL_CHARS)));
     }
     Some(sum)

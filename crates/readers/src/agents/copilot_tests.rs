@@ -3,12 +3,12 @@ use chrono::DateTime;
 
 use crate::agents::create_reader;
 use crate::agents::find_agent;
-use crate::agents::tests::told;
+use crate::agents::tests::render_report;
 
 const NAME: &str = "copilot";
 
 #[test]
-fn the_events_of_a_turn_are_read_to_what_they_mean() {
+fn the_events_of_a_turn_are_understood() {
     let retry = r#"{"type":"model.call_failure","data":{"statusCode":429,"errorMessage":"{\"message\":\"Slow down\"}"}}"#;
     let asks = r#"{"type":"assistant.turn_retry","data":{"reason":"rate_limit"}}
 {"type":"model.call_start","data":{"model":"m-1"}}"#;
@@ -47,9 +47,9 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
             ),
         ),
     ];
-    let told: Vec<String> =
-        streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let reports: Vec<String> =
+        streams.iter().map(|(name, stream)| render_report(NAME, name, "", stream)).collect();
+    insta::assert_snapshot!(reports.join("\n"), @"
     a claim: claims success, at least 0 tokens
     no closing event: no claim, not closed, at least 0 tokens
     a cut answer: no claim, cut, at least 0 tokens
@@ -70,10 +70,10 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
 }
 
 #[test]
-fn what_a_subagent_says_is_not_what_the_agent_says_and_its_turns_are_its_own() {
+fn words_and_turns_of_a_subagent_are_not_the_agents() {
     let said = r#"{"type":"assistant.message","data":{"content":"<promise>COMPLETE</promise>"}}"#;
     let [begins, finishes] =
-        ["start", "end"].map(|it| format!(r#"{{"type":"assistant.turn_{it}","data":{{}}}}"#));
+        ["start", "end"].map(|what| format!(r#"{{"type":"assistant.turn_{what}","data":{{}}}}"#));
     let ended = r#"{"type":"result","exitCode":0}"#;
     let of_subagent = |line: &str| line.replace("{\"type", "{\"agentId\":\"a\",\"type");
     let in_call = said.replace("\"content\"", "\"parentToolCallId\":\"c\",\"content\"");
@@ -92,9 +92,9 @@ fn what_a_subagent_says_is_not_what_the_agent_says_and_its_turns_are_its_own() {
         ("a model that a tool does not have", in_vain(&of_tools)),
         ("an error of a subagent", format!("{said}\n{}\n{ended}", of_subagent(error))),
     ];
-    let told: Vec<String> =
-        streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let reports: Vec<String> =
+        streams.iter().map(|(name, stream)| render_report(NAME, name, "", stream)).collect();
+    insta::assert_snapshot!(reports.join("\n"), @"
     words in a call: no claim, at least 0 tokens
     words of a subagent: no claim, at least 0 tokens
     words behind the agent's own: claims success, at least 0 tokens
@@ -107,7 +107,7 @@ fn what_a_subagent_says_is_not_what_the_agent_says_and_its_turns_are_its_own() {
 }
 
 #[test]
-fn what_is_denied_is_named_and_a_call_is_shown_with_its_result() {
+fn denied_calls_are_named_and_calls_are_shown_with_their_results() {
     let stream = r#"{"type":"tool.execution_start","data":{"toolCallId":"1","toolName":"bash","arguments":{"command":"touch x"}}}
 {"type":"tool.execution_complete","data":{"toolCallId":"1","success":false,"error":{"code":"denied","message":"No."}}}
 {"type":"tool.execution_start","data":{"toolCallId":"2","toolName":"create","arguments":{"path":"a.rs","file_text":"1\n2\n"}}}
@@ -133,7 +133,7 @@ fn what_is_denied_is_named_and_a_call_is_shown_with_its_result() {
 }
 
 #[test]
-fn what_was_used_is_read_from_the_file_it_leaves() {
+fn usage_is_read_from_the_usage_file() {
     let file = r#"{"totalPremiumRequestCost":1,"modelMetrics":{
         "m-1":{"requests":{"count":2},"usage":{"inputTokens":2000,"outputTokens":100,"cacheReadTokens":1600,"cacheWriteTokens":40}},
         "m-2":{"usage":{"inputTokens":10,"outputTokens":"many"}}}}"#;

@@ -1,6 +1,6 @@
-//! Reads what an agent prints, line by line, and never more than a bounded part of it at once. Of
+//! Reads what an agent prints, line by line, and never more than a bounded part of it at once. For
 //! most agents a line is a JSON event: what an event means is in the file of its agent, what
-//! follows from that for the claim is in `turn.rs`. Of plain text the end is the final message, and
+//! follows from that for the claim is in `turn.rs`. The end of plain text is the final message, and
 //! nothing else is read from it.
 
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::clients::parse_object;
 use engine::text::{end_bytes as end, plain};
 use engine::usage::Usage;
 
-/// What the output of one agent means.
+/// Reads the output of one agent.
 pub(super) trait AgentEvents: fmt::Debug {
     /// Takes an event, and the line that holds it.
     fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str);
@@ -29,10 +29,10 @@ pub(super) trait AgentEvents: fmt::Debug {
     }
 
     /// Takes a line of standard error, where some agents say that they wait or why they end.
-    fn error_line(&mut self, _turn: &mut AgentTurn, _line: &str) {}
+    fn take_error_line(&mut self, _turn: &mut AgentTurn, _line: &str) {}
 
     /// Takes the text of the file in which the agent leaves what it used.
-    fn usage_file(&mut self, _turn: &mut AgentTurn, _text: &str) {}
+    fn take_usage_file(&mut self, _turn: &mut AgentTurn, _text: &str) {}
 
     /// Adds to the turn what only its end shows; it may be asked more than once.
     fn end(&mut self, _turn: &mut AgentTurn) {}
@@ -70,18 +70,18 @@ impl OutputReader {
     /// Takes one line of standard error. It is never an event, and may be read late: that an agent
     /// waits counts only until the next event, and never after the closing one.
     pub fn read_error(&mut self, line: &str) {
-        self.events.error_line(&mut self.turn, line);
+        self.events.take_error_line(&mut self.turn, line);
         // The line itself is shown.
         self.turn.take_seen();
     }
 
     /// Takes the text of the file in which the agent leaves what it used, once it is over.
     pub fn read_usage(&mut self, text: &str) {
-        self.events.usage_file(&mut self.turn, text);
+        self.events.take_usage_file(&mut self.turn, text);
     }
 
-    /// Whether it only waits for the model's service, as it told last. `now` is on the user's
-    /// clock.
+    /// Its wait for the model's service, if it last reported that it does nothing else. `now` is on
+    /// the user's clock.
     pub fn service_wait(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
         self.turn.service_wait(now)
     }
@@ -130,12 +130,12 @@ impl Text {
         let mut rest = line;
         while let Some((code, after)) =
             rest.strip_prefix("\x1b[").and_then(|code| code.split_once('m'))
-            && code.bytes().all(|it| it.is_ascii_digit() || it == b';')
+            && code.bytes().all(|byte| byte.is_ascii_digit() || byte == b';')
         {
             rest = after;
         }
         let is_decorated = rest.len() < line.len() || self.tail.trim().is_empty();
-        rest.strip_prefix(mark.as_str()).filter(|_| is_decorated).unwrap_or(line)
+        if is_decorated { rest.strip_prefix(mark.as_str()).unwrap_or(line) } else { line }
     }
 }
 
@@ -156,7 +156,8 @@ impl AgentEvents for Text {
 
     fn end(&mut self, turn: &mut AgentTurn) {
         let message = plain(end(&self.tail, KEPT_BYTES));
-        turn.words = (!message.trim().is_empty()).then(|| message.trim_end().to_owned());
+        let message = message.trim_end();
+        turn.words = if message.is_empty() { None } else { Some(message.to_owned()) };
         (turn.words_are_last, turn.may_echo) = (true, true);
         turn.close_turn(Ok(()));
     }

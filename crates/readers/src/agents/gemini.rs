@@ -1,6 +1,6 @@
-//! Gemini CLI's `stream-json`, one event a line; tried with 0.61.0. Its exit status lies: 0 after
-//! TERM, after a broken stream and after an empty answer. So only `result` closes its work. It
-//! tells neither a cost nor that the token limit cut an answer, and that it waits for the service
+//! Reader of Gemini CLI's `stream-json`, one event a line; tried with 0.61.0. Its exit status lies:
+//! 0 after TERM, after a broken stream and after an empty answer. Only `result` closes its work. It
+//! reports neither a cost nor that the token limit cut an answer, and that it waits for the service
 //! only on standard error.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::service::ServiceFailure;
 use super::turn::AgentTurn;
 use crate::parse::amounts::all_digits;
 
-/// The longest pause that it makes without a word of how long, between two tries.
+/// The longest pause between two tries that it makes without reporting its length.
 const BACKOFF: Duration = Duration::from_secs(30);
 /// The longest words of a retry kept, in bytes.
 const RETRY_BYTES: usize = 4096;
@@ -27,7 +27,7 @@ const TOKENS: [&str; 4] = ["/input_tokens", "/cached", "", "/output_tokens"];
 #[derive(Debug, Default)]
 pub(super) struct Gemini {
     /// The last error event, for a closing event that does not repeat it.
-    complaint: Option<String>,
+    last_error: Option<String>,
     /// A retry whose words on standard error are not at their end.
     retry: Option<String>,
 }
@@ -37,12 +37,12 @@ impl AgentEvents for Gemini {
         self.retry = None;
         match event.word("/type") {
             "init" => {
-                turn.works_with(event.text("/model"));
-                turn.goes_on();
+                turn.set_model(event.text("/model"));
+                turn.note_more_work();
             }
             // The text may be only the next part of the message.
             "message" if event.is("/role", "assistant") && event["delta"] == true => {
-                turn.says_more(event.word("/content"));
+                turn.add_part(event.word("/content"));
             }
             "message" if event.is("/role", "assistant") => turn.add_words(event.word("/content")),
             "tool_use" => {
@@ -52,13 +52,13 @@ impl AgentEvents for Gemini {
             "tool_result" => {
                 let (id, is_failure) = (event.word("/tool_id"), event.is("/status", "error"));
                 if is_failure && event.is("/error/type", "policy_violation") {
-                    return turn.is_denied(id, "a tool");
+                    return turn.deny_call(id, "a tool");
                 }
                 let output = event.first(&["/error/message", "/output"]).unwrap_or_default();
                 turn.end_call(id, output, None, is_failure);
             }
             "error" if event.is("/severity", "error") => {
-                self.complaint = event.text("/message").map(str::to_owned);
+                self.last_error = event.text("/message").map(str::to_owned);
             }
             "result" => self.take_result(turn, event),
             _ => {}
@@ -67,24 +67,27 @@ impl AgentEvents for Gemini {
 
     /// "Attempt 1 failed with status 500. Retrying with backoff... {…}", or "Attempt 2 failed:
     /// WORDS" and, on this line or a later one, "Retrying after 5681ms...".
-    fn error_line(&mut self, turn: &mut AgentTurn, line: &str) {
+    fn take_error_line(&mut self, turn: &mut AgentTurn, line: &str) {
         if line.starts_with(NO_LOGIN) {
-            turn.has_no_login(line);
+            turn.note_missing_login(line);
         }
         if line.starts_with("Attempt ") && line.contains(" failed") {
             self.retry = Some(line.to_owned());
-        } else if let Some(told) =
-            self.retry.as_mut().filter(|told| told.len() + line.len() <= RETRY_BYTES)
+        } else if let Some(retry) = &mut self.retry
+            && retry.len() + line.len() <= RETRY_BYTES
         {
-            told.push('\n');
-            told.push_str(line);
+            retry.push('\n');
+            retry.push_str(line);
         }
-        let Some(told) = self.retry.take_if(|_| line.contains("Retrying ")) else { return };
+        if !line.contains("Retrying ") {
+            return;
+        }
+        let Some(retry) = self.retry.take() else { return };
         let pause = line.split_once("Retrying after ").and_then(|(_, rest)| rest.split_once("ms"));
         let pause = pause
             .and_then(|(amount, _)| all_digits(amount)?.parse().ok())
             .map(Duration::from_millis);
-        let words = told.split_once("failed: ").map_or(&*told, |(_, words)| words);
+        let words = retry.split_once("failed: ").map_or(&*retry, |(_, words)| words);
         let words = words.split("Retrying after ").next().unwrap_or(words);
         turn.begin_retry(ServiceFailure::from_status(None, words).with_pause(pause), Some(BACKOFF));
     }
@@ -103,21 +106,21 @@ impl Gemini {
         if event.is("/status", "success") {
             return turn.close_turn(Ok(()));
         }
-        let told = event.text("/error/message").or(self.complaint.as_deref());
-        let told = told.unwrap_or("the agent says no reason");
+        let reason = event.text("/error/message").or(self.last_error.as_deref());
+        let reason = reason.unwrap_or("the agent says no reason");
         let status = match event.word("/error/type") {
             "FatalTurnLimitedError" => {
                 turn.end.out_of_turns = true;
                 turn.finish_words();
-                turn.goes_on();
+                turn.note_more_work();
                 return turn.close_turn(Ok(()));
             }
             "FatalAuthenticationError" => Some(401),
-            // It ended for what is so on this machine, which no wait changes.
-            kind if kind.starts_with("Fatal") => return turn.close_turn(Err(says_error(told))),
+            // It ended because of something on this machine, which no wait changes.
+            kind if kind.starts_with("Fatal") => return turn.close_turn(Err(says_error(reason))),
             _ => None,
         };
-        turn.closes_for(ServiceFailure::from_status(status, told));
+        turn.close_with_failure(ServiceFailure::from_status(status, reason));
     }
 }
 

@@ -3,12 +3,12 @@ use chrono::DateTime;
 use crate::agents::create_reader;
 use crate::agents::find_agent;
 use crate::agents::recordings_tests::pass;
-use crate::agents::tests::told;
+use crate::agents::tests::render_report;
 
 const NAME: &str = "gemini";
 
 #[test]
-fn the_events_of_a_turn_are_read_to_what_they_mean() {
+fn the_events_of_a_turn_are_understood() {
     let part = |text: &str| {
         format!(r#"{{"type":"message","role":"assistant","delta":true,"content":"{text}"}}"#)
     };
@@ -29,7 +29,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
     let streams = [
         ("a claim in two parts", format!("{said}\n{ended}")),
         ("no closing event", said.clone()),
-        ("the prompt is no answer", format!("{}\n{ended}", said.replace("assistant", "user"))),
+        ("the prompt is not an answer", format!("{}\n{ended}", said.replace("assistant", "user"))),
         ("a broken stream", format!("{said}\n{broken}")),
         ("a call after the words", format!("{said}\n{call}")),
         ("a denied call", format!("{call}\n{denied}\n{said}\n{ended}")),
@@ -52,12 +52,12 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
             format!("{said}\n{}", ended.replace("{\"inp", "{\"total_tokens\":2050,\"inp")),
         ),
     ];
-    let told: Vec<String> =
-        streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let reports: Vec<String> =
+        streams.iter().map(|(name, stream)| render_report(NAME, name, "", stream)).collect();
+    insta::assert_snapshot!(reports.join("\n"), @"
     a claim in two parts: claims success, 1050 tokens
     no closing event: no claim, not closed, at least 0 tokens
-    the prompt is no answer: no claim, 1050 tokens
+    the prompt is not an answer: no claim, 1050 tokens
     a broken stream: no claim, an outage, at least 0 tokens
     a call after the words: no claim, not closed, at least 0 tokens
     a denied call: claims success, denied run make, 1050 tokens
@@ -74,7 +74,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
 }
 
 #[test]
-fn what_it_waits_for_is_read_from_its_standard_error_and_forgotten_with_the_next_event() {
+fn a_wait_is_read_from_standard_error_and_ends_with_the_next_event() {
     let ended = r#"{"type":"message","role":"assistant","delta":true,"content":"Done."}
 {"type":"result","status":"success"}"#;
     let streams = [
@@ -100,9 +100,11 @@ fn what_it_waits_for_is_read_from_its_standard_error_and_forgotten_with_the_next
         ),
         ("other words of its tools", "Attempt it again\nRetrying after 5681ms...", String::new()),
     ];
-    let told: Vec<String> =
-        streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let reports: Vec<String> = streams
+        .iter()
+        .map(|(name, errors, stream)| render_report(NAME, name, errors, stream))
+        .collect();
+    insta::assert_snapshot!(reports.join("\n"), @"
     it pauses: no claim, not closed, a limit, pauses for 5 s, at least 0 tokens
     it pauses for an hour: no claim, not closed, a limit until 02:05, pauses for 3900 s, at least 0 tokens
     an outage: no claim, not closed, an outage, pauses for 30 s, at least 0 tokens

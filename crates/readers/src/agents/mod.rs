@@ -66,7 +66,7 @@ const WORDS: &str = "{words}";
 
 /// The service of an agent that prints this dialect, if crew knows it.
 pub fn service_of(dialect: &Dialect) -> Option<&'static Service> {
-    (dialect.0 == DEFAULT).then_some(&claude::SERVICE)
+    if dialect.0 == DEFAULT { Some(&claude::SERVICE) } else { None }
 }
 
 /// The program to start, its arguments, its variables and its input.
@@ -109,9 +109,8 @@ pub fn reported_limit(
     now: DateTime<FixedOffset>,
 ) -> Option<ApiError> {
     let is_failed = matches!(process, ProcessEnd::Exit(code) if *code != 0);
-    (is_failed && (agent.dialect == Dialect::TEXT || report.is_without_events()))
-        .then(|| find_limit(errors, now))
-        .flatten()
+    let has_no_events = agent.dialect == Dialect::TEXT || report.is_without_events();
+    if is_failed && has_no_events { find_limit(errors, now) } else { None }
 }
 
 /// Builds the command line of an iteration of this run. Under `AcceptEdits` the agent may run the
@@ -125,9 +124,11 @@ pub fn build_launch(
 ) -> Result<Launch, String> {
     let Run { agent, permissions: asked, .. } = run;
     let name = &agent.name;
-    let Some((program, fixed)) = agent.command.split_first().filter(|(it, _)| !it.is_empty())
-    else {
-        return Err(format!("agent {name} has no command: write `command = [\"program\", …]`"));
+    let (program, fixed) = match agent.command.split_first() {
+        Some((program, fixed)) if !program.is_empty() => (program, fixed),
+        _ => {
+            return Err(format!("agent {name} has no command: write `command = [\"program\", …]`"));
+        }
     };
     let mut arguments = fixed.to_vec();
     arguments.extend(permission_rules(run, checks).0);
@@ -167,20 +168,18 @@ fn permission_rules<'checks>(
     checks: &'checks [Check],
 ) -> (Vec<String>, Vec<&'checks str>) {
     let (mut rules, mut unnamed) = (Vec::new(), Vec::new());
-    let template = run.agent.allow.as_deref();
-    let Some(template) = template.filter(|_| run.permissions == Permissions::AcceptEdits) else {
-        return (rules, unnamed);
+    let template = match &run.agent.allow {
+        Some(template) if run.permissions == Permissions::AcceptEdits => template,
+        _ => return (rules, unnamed),
     };
     let takes_words_only = template.contains(WORDS);
     for check in checks {
         let run = check.run.trim();
         let is_named = if takes_words_only {
-            let is_plain =
-                |letter: char| letter.is_ascii_alphanumeric() || " -_./=+@%".contains(letter);
-            run.chars().all(is_plain)
+            run.chars().all(|c| c.is_ascii_alphanumeric() || " -_./=+@%".contains(c))
         } else {
             // In a rule a star is a wildcard, parentheses delimit it, and a backslash escapes.
-            !run.contains(|letter: char| "*()\\".contains(letter) || letter.is_control())
+            !run.contains(|c: char| "*()\\".contains(c) || c.is_control())
         };
         if !is_named {
             unnamed.push(run);
@@ -225,6 +224,7 @@ fn permission_arguments(agent: &Agent, asked: Permissions) -> Result<&[String], 
     ))
 }
 
+/// The prompt as an argument; the error says why the system cannot pass it as one.
 fn check_argument(name: &str, prompt: &str) -> Result<String, String> {
     if prompt.len() > ARGUMENT_BYTES_MAX {
         return Err(format!(
@@ -264,7 +264,7 @@ pub fn find_agent(name: &str) -> Option<Agent> {
     Some(Agent { name: name.to_owned(), ..parse_agents().remove(name)?.agent })
 }
 
-/// The names that `find` knows, the agents with events first.
+/// The names that [`find_agent`] knows, the agents with events first.
 pub fn known_names() -> Vec<String> {
     let with_events = WITH_EVENTS.map(|(name, _)| name);
     // Every page of help asks: the headings are enough, and the file is not parsed.
@@ -285,7 +285,7 @@ pub fn describe_unknown(name: &str, own: &[&str]) -> String {
     let names: Vec<&str> = known.iter().map(String::as_str).chain(own.iter().copied()).collect();
     let name_shown = shorten_text(name);
     match find_nearest(name, &names) {
-        Some(meant) => format!("there is no agent {name_shown}: did you mean {meant}?"),
+        Some(near) => format!("there is no agent {name_shown}: did you mean {near}?"),
         None => format!(
             "there is no agent {name_shown}: choose one of {}, add [agents.{name_shown}] to your \
              settings, or give its command with --agent-cmd",
@@ -294,12 +294,13 @@ pub fn describe_unknown(name: &str, own: &[&str]) -> String {
     }
 }
 
-/// The file is part of the program; a test checks that it parses and that its keys are known.
+/// The entries of the compiled-in file; a test checks that it parses and that its keys are known.
 fn parse_agents() -> BTreeMap<String, FileEntry> {
     toml::from_str(AGENTS).unwrap_or_default()
 }
 
-/// Reads the command. The agent is named after its program. The error says what to write instead.
+/// Reads the command of an agent, which is named after its program. The error says what to write
+/// instead.
 pub fn parse_agent_command(text: &str) -> Result<Agent, String> {
     let command = shell_words::split(text).map_err(|_| {
         "--agent-cmd has a quote that is never closed: close it, or write \\ before it for the \
@@ -307,15 +308,12 @@ pub fn parse_agent_command(text: &str) -> Result<Agent, String> {
             .to_owned()
     })?;
     // A shell would wait for another line.
-    if text.chars().rev().take_while(|it| *it == '\\').count() % 2 == 1 {
+    if text.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1 {
         return Err("--agent-cmd ends in a backslash: double it, or remove it".to_owned());
     }
-    let program = command.first().filter(|program| !program.is_empty());
-    let Some(program) = program else {
-        return Err(
-            "--agent-cmd is empty: give it a program, such as \"my-agent --quiet\"".to_owned()
-        );
-    };
+    let program = command.first().filter(|program| !program.is_empty()).ok_or_else(|| {
+        "--agent-cmd is empty: give it a program, such as \"my-agent --quiet\"".to_owned()
+    })?;
     let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(program);
     Ok(Agent { name: name.to_owned(), command: command.clone(), ..Agent::default() })
 }
@@ -326,13 +324,13 @@ mod catalogue_tests {
     use engine::record::Permissions;
 
     #[test]
-    fn the_file_can_be_read_and_every_known_name_is_found() {
+    fn the_file_parses_and_every_known_name_is_found() {
         let keys = ["tried", "command", "login", "prompt", "permissions", "model", "answer_mark"];
         let of_events = ["dialect", "max_turns", "allow", "usage_file", "environment"];
         let keys = [&keys[..], &of_events].concat();
         let file: BTreeMap<String, toml::Table> = toml::from_str(AGENTS).unwrap();
-        let unknown = |key: &&String| !keys.contains(&key.as_str());
-        assert_eq!(file.values().flat_map(toml::Table::keys).find(unknown), None);
+        let mut used = file.values().flat_map(toml::Table::keys);
+        assert_eq!(used.find(|key| !keys.contains(&key.as_str())), None);
         assert_eq!(
             toml::from_str::<BTreeMap<String, FileEntry>>(AGENTS).unwrap().len(),
             file.len()
@@ -354,7 +352,7 @@ mod catalogue_tests {
     }
 
     #[test]
-    fn a_name_that_is_not_known_is_answered_with_the_nearest_or_with_all() {
+    fn an_unknown_name_suggests_the_nearest_or_lists_all() {
         let table = [
             ("claud", "there is no agent claud: did you mean claude?"),
             ("Codex", "there is no agent Codex: did you mean codex?"),
@@ -373,7 +371,7 @@ mod catalogue_tests {
     }
 
     #[test]
-    fn a_command_is_split_at_white_space_with_quotes_and_nothing_is_expanded() {
+    fn a_command_is_split_as_by_a_shell_without_expansion() {
         let table: [(&str, &[&str]); 11] = [
             ("agent", &["agent"]),
             ("  agent\t--fast \n x ", &["agent", "--fast", "x"]),
@@ -414,7 +412,7 @@ mod catalogue_tests {
     }
 
     #[test]
-    fn the_agent_is_named_by_its_program() {
+    fn the_agent_is_named_after_its_program() {
         for (text, name) in [("/opt/bin/my-agent x", "my-agent"), ("a", "a"), ("/", "/")] {
             assert_eq!(parse_agent_command(text).unwrap().name, name);
         }

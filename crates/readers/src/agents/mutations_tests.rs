@@ -1,5 +1,5 @@
 //! What real agents printed, damaged: cut, with flipped bits, with fields swapped or of other
-//! types, with lines dropped, doubled and in another order. No reader panics, and success is
+//! types, with lines dropped, doubled and rearranged. No reader panics, and success is
 //! claimed only if the last closing event that is left says that all went well and the tag is whole
 //! in what the model said.
 
@@ -127,7 +127,8 @@ fn says(event: &Value) -> String {
         "result" => text("/result").to_owned(),
         "assistant" => {
             let blocks = event.pointer("/message/content").and_then(Value::as_array);
-            let texts = blocks.into_iter().flatten().filter_map(|it| it.get("text")?.as_str());
+            let texts =
+                blocks.into_iter().flatten().filter_map(|block| block.get("text")?.as_str());
             texts.collect()
         }
         _ => String::new(),

@@ -1,6 +1,7 @@
-//! opencode's `run --format json`, one event a line; tried with 1.18.33. It tells tokens and cost
-//! of each step and a cut answer. A broken stream and a context that is too long it repeats for
-//! ever, hundreds of requests a minute. Only its log reports that it waits for the service.
+//! Reader of opencode's `run --format json`, one event a line; tried with 1.18.33. It reports the
+//! tokens and cost of each step and a cut answer. It retries a broken stream and a context that is
+//! too long for ever, with hundreds of requests a minute. Only its log reports that it waits for
+//! the service.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use super::turn::AgentTurn;
 use crate::parse::amounts::{all_digits, to_count};
 use engine::usage::{Money, Tokens, Usage};
 
-/// After so many steps in a row that came to nothing it is ended.
+/// How many steps in a row without a result end it.
 const STEPS_IN_VAIN: u32 = 3;
 /// How the result of a call begins that its settings do not allow.
 const REJECTED: &str = "The user rejected permission";
@@ -22,7 +23,7 @@ const REJECTED: &str = "The user rejected permission";
 /// What it has said so far.
 #[derive(Debug, Default)]
 pub(super) struct OpenCode {
-    /// Steps in a row that came to nothing.
+    /// Steps in a row without a result.
     in_vain: u32,
     /// The model it does not have, as its log says; its event calls that an unknown error.
     unknown_model: Option<ServiceFailure>,
@@ -34,16 +35,16 @@ impl AgentEvents for OpenCode {
         let part = &event["part"];
         match event.word("/type") {
             "step_start" => {
-                turn.begins_turn();
-                turn.is_untold = true;
+                turn.begin_turn();
+                turn.is_unreported = true;
                 self.is_unexplained = false;
                 // A step begins with the service's answer, and a call is reported when it is over.
                 turn.ask_again();
             }
             // The program wrote the text itself.
-            "text" if part["synthetic"] == true => turn.goes_on(),
+            "text" if part["synthetic"] == true => turn.note_more_work(),
             "text" => turn.add_words(part.word("/text")),
-            "tool_use" => self.used_a_tool(turn, part),
+            "tool_use" => self.take_tool_use(turn, part),
             "step_finish" => self.take_finished_step(turn, part),
             "error" => self.take_error(turn, &event["error"]),
             _ => {}
@@ -53,14 +54,13 @@ impl AgentEvents for OpenCode {
     /// `… level=ERROR … message="stream error" … small=false … error.error="KIND: WORDS"`. The
     /// small model only gives the session its title. For a model that it does not have:
     /// `… message=failed … error="ProviderModelNotFoundError: WORDS"`.
-    fn error_line(&mut self, turn: &mut AgentTurn, line: &str) {
+    fn take_error_line(&mut self, turn: &mut AgentTurn, line: &str) {
         if let Some((_, words)) = line.split_once("ProviderModelNotFoundError: ") {
             let words = words.split(['"', ')', '\\']).next().unwrap_or_default();
             self.unknown_model = Some(ServiceFailure::from_status(Some(404), words));
         }
         let is_retry = line.contains(r#"message="stream error""#) && line.contains("small=false");
-        let told = line.split_once(r#"error.error=""#).filter(|_| is_retry);
-        if let Some((_, words)) = told {
+        if is_retry && let Some((_, words)) = line.split_once(r#"error.error=""#) {
             let words = words.trim_end().trim_end_matches('"');
             let words = words.split_once("Error: ").map_or(words, |(_, words)| words);
             turn.begin_retry(ServiceFailure::from_status(None, words), None);
@@ -68,15 +68,18 @@ impl AgentEvents for OpenCode {
     }
 
     fn end(&mut self, turn: &mut AgentTurn) {
-        if let Some(failure) = self.unknown_model.take_if(|_| self.is_unexplained) {
+        if self.is_unexplained
+            && let Some(failure) = self.unknown_model.take()
+        {
             turn.set_failure(failure);
         }
     }
 }
 
 impl OpenCode {
-    /// A call, which is reported when it is over. A refusal also ends the turn, without an event.
-    fn used_a_tool(&mut self, turn: &mut AgentTurn, part: &Value) {
+    /// Takes a call, which is reported when it is over. A refusal also ends the turn, without an
+    /// event.
+    fn take_tool_use(&mut self, turn: &mut AgentTurn, part: &Value) {
         let (id, state) = (part.word("/callID"), &part["state"]);
         let is_failure = state.is("/status", "error");
         if state.is("/status", "completed") {
@@ -89,14 +92,14 @@ impl OpenCode {
         let output = state.first(&["/error", "/output"]).unwrap_or_default();
         turn.show_call(id, ToolCall::from_event(part, "/tool", "/state/input", ""));
         if is_failure && output.starts_with(REJECTED) {
-            turn.is_denied(id, "a tool");
+            turn.deny_call(id, "a tool");
             return turn.close_turn(Ok(()));
         }
         turn.end_call(id, output, state.exit("/metadata/exit"), is_failure);
     }
 
     fn take_finished_step(&mut self, turn: &mut AgentTurn, part: &Value) {
-        turn.is_untold = false;
+        turn.is_unreported = false;
         if part["tokens"].is_object() {
             let tokens = parse_tokens(&part["tokens"]);
             let used = step_usage(tokens, part.dollars("/cost"), &turn.name);
@@ -108,15 +111,13 @@ impl OpenCode {
         match part.text("/reason").unwrap_or("unknown") {
             "tool-calls" => {
                 self.in_vain = 0;
-                turn.goes_on();
+                turn.note_more_work();
             }
             "stop" => turn.close_turn(Ok(())),
-            "length" => turn.closes_cut(),
+            "length" => turn.close_cut(),
             "unknown" => {
-                self.repeat_step(
-                    turn,
-                    ServiceFailure::from_status(None, "the stream of the answer broke off"),
-                );
+                let words = "the stream of the answer broke off";
+                self.repeat_step(turn, ServiceFailure::from_status(None, words));
             }
             other => turn.close_turn(Err(says_error(other))),
         }
@@ -125,24 +126,24 @@ impl OpenCode {
     fn take_error(&mut self, turn: &mut AgentTurn, error: &Value) {
         let name = error.word("/name");
         let words = error.text("/data/message").unwrap_or(name);
-        let told = error.status("/data/statusCode");
+        let reported = error.status("/data/statusCode");
         let status = match name {
-            "MessageOutputLengthError" => return turn.closes_cut(),
+            "MessageOutputLengthError" => return turn.close_cut(),
             "ContextOverflowError" => {
                 return self.repeat_step(turn, ServiceFailure::from_status(Some(400), words));
             }
-            "ProviderAuthError" => told.or(Some(401)),
-            _ => told,
+            "ProviderAuthError" => reported.or(Some(401)),
+            _ => reported,
         };
         self.is_unexplained |= name == "UnknownError";
         let seconds = all_digits(error.word("/data/responseHeaders/retry-after"));
-        let pause = seconds.and_then(|it| it.parse().ok()).map(Duration::from_secs);
-        turn.closes_for(ServiceFailure::from_status(status, words).with_pause(pause));
+        let pause = seconds.and_then(|text| text.parse().ok()).map(Duration::from_secs);
+        turn.close_with_failure(ServiceFailure::from_status(status, words).with_pause(pause));
     }
 
-    /// A step came to nothing, and the agent repeats it.
+    /// Notes that a step had no result, and the agent repeats it.
     fn repeat_step(&mut self, turn: &mut AgentTurn, failure: ServiceFailure) {
-        turn.goes_on();
+        turn.note_more_work();
         self.in_vain = self.in_vain.saturating_add(1);
         turn.begin_retry(failure, Some(Duration::ZERO));
         // It will never stop by itself.
@@ -162,13 +163,13 @@ fn step_usage(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
 }
 
 /// The tokens of a step. Its input is without those of the cache.
-fn parse_tokens(told: &Value) -> Tokens {
+fn parse_tokens(fields: &Value) -> Tokens {
     let [input, cache_read, cache_write] =
-        ["/input", "/cache/read", "/cache/write"].map(|at| told.count(at));
+        ["/input", "/cache/read", "/cache/write"].map(|at| fields.count(at));
     let read = [cache_read, cache_write].into_iter().fold(input, u64::saturating_add);
-    let output = match told.number("/total") {
-        Some(_) => told.count("/total").saturating_sub(read),
-        None => told.count("/output").saturating_add(told.count("/reasoning")),
+    let output = match fields.number("/total") {
+        Some(_) => fields.count("/total").saturating_sub(read),
+        None => fields.count("/output").saturating_add(fields.count("/reasoning")),
     };
     Tokens { input, cache_write, cache_read, output, ..Tokens::default() }
 }

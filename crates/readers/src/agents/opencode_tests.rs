@@ -3,7 +3,7 @@ use chrono::DateTime;
 
 use crate::agents::create_reader;
 use crate::agents::find_agent;
-use crate::agents::tests::told;
+use crate::agents::tests::render_report;
 
 const NAME: &str = "opencode";
 
@@ -14,7 +14,7 @@ fn step(reason: &str) -> String {
 }
 
 #[test]
-fn the_events_of_a_turn_are_read_to_what_they_mean() {
+fn the_events_of_a_turn_are_understood() {
     let start = r#"{"type":"step_start","part":{}}"#;
     let said = r#"{"type":"text","part":{"text":"Done.\n<promise>COMPLETE</promise>"}}"#;
     let synthetic = said.replace("\"text\":", "\"synthetic\":true,\"text\":");
@@ -58,9 +58,11 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         ("an outage that was outlasted", log("Sorry.", false), whole),
         ("a step after an outage, then silence", log("Sorry.", false), start.to_owned()),
     ];
-    let told: Vec<String> =
-        streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let reports: Vec<String> = streams
+        .iter()
+        .map(|(name, errors, stream)| render_report(NAME, name, errors, stream))
+        .collect();
+    insta::assert_snapshot!(reports.join("\n"), @"
     a claim: claims success, 1050 tokens
     no closing event: no claim, not closed, at least 0 tokens
     a cut answer: no claim, cut, 1050 tokens
@@ -83,7 +85,7 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
 }
 
 #[test]
-fn what_only_its_log_and_its_calls_tell_counts() {
+fn failures_and_usage_in_the_log_and_in_calls_count() {
     let whole = format!("{}\n{}", r#"{"type":"step_start","part":{}}"#, step("stop"));
     let broken = step("unknown");
     let error = r#"{"type":"error","error":{"name":"UnknownError","data":{"message":"No."}}}"#;
@@ -105,9 +107,11 @@ fn what_only_its_log_and_its_calls_tell_counts() {
         ("a step without its use", "", format!("{untold}\n{whole}")),
         ("a reason with an escape in it", "", step(r"\u001b[2Jodd")),
     ];
-    let told: Vec<String> =
-        streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let reports: Vec<String> = streams
+        .iter()
+        .map(|(name, errors, stream)| render_report(NAME, name, errors, stream))
+        .collect();
+    insta::assert_snapshot!(reports.join("\n"), @"
     an unknown model: no claim, blocked: choose a model this account has, at least 0 tokens
     an unknown model for something else: no claim, 1050 tokens
     an unknown error: no claim, an outage, at least 0 tokens
@@ -120,7 +124,7 @@ fn what_only_its_log_and_its_calls_tell_counts() {
 }
 
 #[test]
-fn tokens_and_cost_are_summed_over_the_steps_and_a_model_without_a_price_is_no_gift() {
+fn tokens_and_cost_are_summed_over_the_steps_and_unpriced_models_are_not_free() {
     let mut reader = create_reader(&find_agent(NAME).unwrap());
     let free = step("stop").replace("0.25", "0");
     for line in [step("tool-calls"), step("stop"), free] {

@@ -1,7 +1,7 @@
-//! Qwen Code's `stream-json`: Claude Code's events with differences; tried with 0.24.4. Input
-//! tokens include those of the cache, no cost is reported, and an error stands in `error.message`
-//! of the result. Words of a retried answer are glued together. That it waits for the service, and
-//! that its turns are used up, is reported only on standard error.
+//! Reader of Qwen Code's `stream-json`: Claude Code's events with differences; tried with 0.24.4.
+//! Input tokens include those of the cache, no cost is reported, and an error is in `error.message`
+//! of the result. Words of a retried answer are glued together. It reports only on standard error
+//! that it waits for the service, and that its turns are used up.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::turn::AgentTurn;
 use crate::parse::amounts::all_digits;
 use engine::usage::Usage;
 
-/// It asks the model so often to finish a cut answer; after that it takes the parts for the whole.
+/// How often it asks the model to finish a cut answer before it takes the parts for the whole.
 const PARTS_MAX: u32 = 3;
 /// What standard error says while it waits for the service, before "attempt 1, retry in 3570s".
 const WAITING: &str = "[qwen-code] Waiting for API capacity";
-/// What standard error says at the agent's own limit on turns, for which there is no event.
+/// What standard error says at the agent's own limit on turns, which has no event.
 const OUT_OF_TURNS: &str = "Reached max session turns";
 /// Where the tokens of a message or of the whole process are.
 const TOKENS: [&str; 4] = ["/input_tokens", "/cache_read_input_tokens", "", "/output_tokens"];
@@ -36,7 +36,7 @@ pub(super) struct Qwen {
 
 impl AgentEvents for Qwen {
     fn take_event(&mut self, turn: &mut AgentTurn, event: &Value, line: &str) {
-        // What it used is reported in another way.
+        // What it used is reported by other fields.
         if event.is("/type", "assistant") {
             self.claude.take_answer(turn, event, event["parent_tool_use_id"].is_null());
         } else {
@@ -51,7 +51,7 @@ impl AgentEvents for Qwen {
                         // Until a result sums up the process: messages show less than was used.
                         let used_here = Usage::unpriced(Some(used), &turn.name);
                         turn.usage.get_or_insert_default().add(&used_here);
-                        turn.is_untold = true;
+                        turn.is_unreported = true;
                     }
                     turn.count_message(used);
                 }
@@ -77,15 +77,13 @@ impl AgentEvents for Qwen {
         }
     }
 
-    fn error_line(&mut self, turn: &mut AgentTurn, line: &str) {
+    fn take_error_line(&mut self, turn: &mut AgentTurn, line: &str) {
         turn.end.out_of_turns |= line.starts_with(OUT_OF_TURNS);
-        if let Some(told) = line.strip_prefix(WAITING) {
-            let pause = told.split_once("retry in ").and_then(|(_, rest)| rest.split_once('s'));
+        if let Some(wait) = line.strip_prefix(WAITING) {
+            let pause = wait.split_once("retry in ").and_then(|(_, rest)| rest.split_once('s'));
             let pause = pause.and_then(|(amount, _)| all_digits(amount)?.parse().ok());
-            let failure = ServiceFailure::from_status(
-                Some(429),
-                "the service has no capacity for this account",
-            );
+            let words = "the service has no capacity for this account";
+            let failure = ServiceFailure::from_status(Some(429), words);
             turn.begin_retry(failure.with_pause(pause.map(Duration::from_secs)), None);
         }
     }

@@ -1,4 +1,4 @@
-use crate::agents::tests::told;
+use crate::agents::tests::render_report;
 
 const NAME: &str = "qwen";
 
@@ -33,7 +33,7 @@ fn retry(keeps: bool) -> String {
 }
 
 #[test]
-fn the_events_of_a_turn_are_read_to_what_they_mean() {
+fn the_events_of_a_turn_are_understood() {
     let whole = format!("{}\n{}", said(CLAIM), ended(CLAIM));
     let error = "[API Error: 401 Wrong key]";
     let used_up = "Reached max session turns for this session.";
@@ -73,9 +73,11 @@ fn the_events_of_a_turn_are_read_to_what_they_mean() {
         ("it waits for an hour", &format!("{waits} 3570s"), String::new()),
         ("a wait that is over", &format!("{waits} 18s"), whole),
     ];
-    let told: Vec<String> =
-        streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let reports: Vec<String> = streams
+        .iter()
+        .map(|(name, errors, stream)| render_report(NAME, name, errors, stream))
+        .collect();
+    insta::assert_snapshot!(reports.join("\n"), @"
     a claim: claims success, 1050 tokens
     a message of no tokens after the sum: no claim, not closed, 1050 tokens
     no closing event: no claim, not closed, at least 1050 tokens

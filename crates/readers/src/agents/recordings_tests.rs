@@ -66,7 +66,7 @@ fn table(agent: &str) -> String {
 }
 
 #[test]
-fn what_claude_printed_is_read_to_what_happened() {
+fn the_recordings_of_claude_are_understood() {
     insta::assert_snapshot!(table("claude"), @"
     plain: no claim, 1861 tokens
     tool: no claim, 3722 tokens
@@ -88,7 +88,7 @@ fn what_claude_printed_is_read_to_what_happened() {
 }
 
 #[test]
-fn what_codex_printed_is_read_to_what_happened() {
+fn the_recordings_of_codex_are_understood() {
     insta::assert_snapshot!(table("codex"), @"
     plain: no claim, 1861 tokens
     tool: no claim, 3722 tokens
@@ -110,7 +110,7 @@ fn what_codex_printed_is_read_to_what_happened() {
 }
 
 #[test]
-fn what_copilot_printed_is_read_to_what_happened() {
+fn the_recordings_of_copilot_are_understood() {
     insta::assert_snapshot!(table("copilot"), @"
     plain: no claim, at least 0 tokens
     tool: no claim, at least 0 tokens
@@ -132,7 +132,7 @@ fn what_copilot_printed_is_read_to_what_happened() {
 }
 
 #[test]
-fn what_gemini_printed_is_read_to_what_happened() {
+fn the_recordings_of_gemini_are_understood() {
     insta::assert_snapshot!(table("gemini"), @"
     plain: no claim, 1861 tokens
     tool: no claim, 3722 tokens
@@ -154,7 +154,7 @@ fn what_gemini_printed_is_read_to_what_happened() {
 }
 
 #[test]
-fn what_opencode_printed_is_read_to_what_happened() {
+fn the_recordings_of_opencode_are_understood() {
     insta::assert_snapshot!(table("opencode"), @"
     plain: no claim, 1861 tokens
     tool: no claim, 3722 tokens
@@ -176,7 +176,7 @@ fn what_opencode_printed_is_read_to_what_happened() {
 }
 
 #[test]
-fn what_qwen_printed_is_read_to_what_happened() {
+fn the_recordings_of_qwen_are_understood() {
     insta::assert_snapshot!(table("qwen"), @"
     plain: no claim, 1971 tokens
     tool: no claim, 3722 tokens
@@ -198,7 +198,7 @@ fn what_qwen_printed_is_read_to_what_happened() {
 }
 
 #[test]
-fn a_retry_that_is_read_only_after_the_closing_event_takes_no_claim_back() {
+fn a_retry_read_after_the_closing_event_keeps_the_claim() {
     let late = [
         ("gemini", "Attempt 1 failed: Rate limit reached. Retrying after 5681ms..."),
         (

@@ -77,7 +77,7 @@ impl ServiceFailure {
     }
 
     /// Takes a status, which identifies what its agent calls unknown.
-    pub(super) fn takes_status(&mut self, status: Option<u16>) {
+    pub(super) fn apply_status(&mut self, status: Option<u16>) {
         if self.kind == UNKNOWN {
             by_status(status).unwrap_or(UNKNOWN).clone_into(&mut self.kind);
         }
@@ -95,43 +95,51 @@ impl ServiceFailure {
 
     /// How long the agent will do nothing, as its field or its words say.
     pub(super) fn pause(&self, now: DateTime<FixedOffset>) -> Option<Duration> {
-        let end = |pause| now.to_utc().checked_add_signed(TimeDelta::from_std(pause).ok()?);
-        let is_near = |pause: &Duration| end(*pause).is_some_and(|at| is_believed(at, now));
-        let in_words = || (parse_reset(&self.sentence, now)? - now.to_utc()).to_std().ok();
-        self.pause.filter(is_near).or_else(in_words)
+        if let Some(pause) = self.pause
+            && let Ok(delta) = TimeDelta::from_std(pause)
+            && let Some(end) = now.to_utc().checked_add_signed(delta)
+            && is_believed(end, now)
+        {
+            return Some(pause);
+        }
+        (parse_reset(&self.sentence, now)? - now.to_utc()).to_std().ok()
     }
 
     /// The error for the boundary. The service's own word for the reset is better than the pause
-    /// that an agent makes of it. The end of a pause between two tries is no reset: who starts
-    /// again then meets the same limit.
+    /// that an agent makes of it. The end of a pause between two tries is not a reset: whoever
+    /// starts again then meets the same limit.
     pub(super) fn to_api_error(&self, now: DateTime<FixedOffset>) -> ApiError {
         let pause = self.pause(now).and_then(|pause| TimeDelta::from_std(pause).ok());
         match service::classify_error(&self.kind, &self.sentence, now) {
             ApiError::Transient { message, is_limit, reset } => {
                 let exact = self.reset.filter(|at| is_limit && is_believed(*at, now));
                 let now = now.to_utc();
+                let reset =
+                    reset.filter(|at| !self.pauses_itself || *at <= now || is_far(*at, now));
                 let paused = pause.and_then(|pause| now.checked_add_signed(pause));
-                let is_far = |at: &DateTime<Utc>| *at - now >= RESET_LEAST;
-                let is_reset = |at: &DateTime<Utc>| !self.pauses_itself || *at <= now || is_far(at);
-                let reset = exact.or(reset.filter(is_reset));
-                let reset = reset.or_else(|| paused.filter(is_far));
-                ApiError::Transient { message, reset, is_limit }
+                let paused = paused.filter(|at| is_far(*at, now));
+                ApiError::Transient { message, reset: exact.or(reset).or(paused), is_limit }
             }
             other => other,
         }
     }
 }
 
-/// A sentence without what its agent puts around it, and the status that stood there.
+/// Whether a reset is too far away to be the end of a pause between two tries.
+fn is_far(at: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+    at - now >= RESET_LEAST
+}
+
+/// A sentence without what its agent puts around it, and the status that was there.
 fn unwrap_sentence(text: &str) -> (Option<u16>, String) {
-    let inner = text.strip_prefix("[API Error: ").and_then(|it| it.rsplit_once(']'));
+    let inner = text.strip_prefix("[API Error: ").and_then(|rest| rest.rsplit_once(']'));
     let inner = inner.map_or(text, |(inner, _)| inner).trim();
     let json = inner.find('{').map_or(inner, |at| &inner[at..]);
     if let Ok(body) = parse_object(json.as_bytes())
         && let Some(words) = body.first(&["/error/message", "/message", "/detail"])
     {
         let status = body.status("/error/code").or(body.status("/status"));
-        return (status.filter(|it| is_status(*it)), words.to_owned());
+        return (status.filter(|status| is_status(*status)), words.to_owned());
     }
     let quoted = serde_json::from_slice::<String>(inner.as_bytes());
     (None, quoted.unwrap_or_else(|_| inner.to_owned()))
@@ -140,20 +148,22 @@ fn unwrap_sentence(text: &str) -> (Option<u16>, String) {
 /// The status that a sentence names: "unexpected status 401", "429 Rate limit reached".
 fn status_in(sentence: &str) -> Option<u16> {
     let found = API_STATUS.captures(sentence)?.get(1)?.as_str().parse().ok();
-    found.filter(|it| is_status(*it))
+    found.filter(|status| is_status(*status))
 }
 
 fn is_status(status: u16) -> bool {
     (400..600).contains(&status)
 }
 
-/// `words` in lower case.
+/// The kind of a failure with this status and these words, in lower case.
 fn kind_of(status: Option<u16>, words: &str) -> &'static str {
     let (exact, vague) = WORDS.split_once("***").unwrap_or_default();
-    let found = |table: &'static str| {
-        rows(table).find(|(phrase, _)| words.contains(phrase)).map(|(_, kind)| kind)
-    };
-    found(exact).or(by_status(status)).or_else(|| found(vague)).unwrap_or(UNKNOWN)
+    let found = find_kind(exact, words).or(by_status(status));
+    found.or_else(|| find_kind(vague, words)).unwrap_or(UNKNOWN)
+}
+
+fn find_kind(table: &'static str, words: &str) -> Option<&'static str> {
+    rows(table).find(|(phrase, _)| words.contains(phrase)).map(|(_, kind)| kind)
 }
 
 fn by_status(status: Option<u16>) -> Option<&'static str> {
@@ -224,16 +234,23 @@ pub fn resolve_route(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Option<(String, u16)> {
     let (scheme, host, port) = parse_endpoint(url)?;
-    let set = |name: &str| variable(name).or_else(|| variable(&name.to_uppercase()));
-    let excepted = set("no_proxy").unwrap_or_default();
+    let excepted = in_either_case("no_proxy", variable).unwrap_or_default();
     let is_excepted = excepted.split(',').map(str::trim).any(|name| {
         let above = name.trim_start_matches(['*', '.']);
         name == "*" || host == above || (!above.is_empty() && host.ends_with(&format!(".{above}")))
     });
-    let proxy = set(&format!("{scheme}_proxy")).filter(|_| !is_excepted);
-    let Some(proxy) = proxy else { return Some((host, port)) };
-    let proxy = if proxy.contains("://") { proxy } else { format!("http://{proxy}") };
-    parse_endpoint(&proxy).map(|(_, host, port)| (host, port))
+    match in_either_case(&format!("{scheme}_proxy"), variable) {
+        Some(proxy) if !is_excepted => {
+            let proxy = if proxy.contains("://") { proxy } else { format!("http://{proxy}") };
+            parse_endpoint(&proxy).map(|(_, host, port)| (host, port))
+        }
+        _ => Some((host, port)),
+    }
+}
+
+/// The value of a variable that programs spell in lower or in upper case.
+fn in_either_case(name: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    variable(name).or_else(|| variable(&name.to_uppercase()))
 }
 
 fn parse_endpoint(url: &str) -> Option<(&str, String, u16)> {
@@ -245,13 +262,13 @@ fn parse_endpoint(url: &str) -> Option<(&str, String, u16)> {
     };
     let authority = rest.split(['/', '?', '#']).next()?;
     let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
-    // The colons of an IPv6 address stand in brackets.
+    // The colons of an IPv6 address are in brackets.
     let (host, port) = match place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
         Some((host, port)) => (host, port.parse().ok()?),
         None => (place, usual),
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    (!host.is_empty()).then(|| (scheme, host.to_owned(), port))
+    if host.is_empty() { None } else { Some((scheme, host.to_owned(), port)) }
 }
 
 #[cfg(test)]
@@ -263,7 +280,7 @@ mod tests {
     }
 
     /// "limit until 02:00:00", "blocked: …", "request: …", "outage".
-    fn told(failure: &ServiceFailure) -> String {
+    fn render(failure: &ServiceFailure) -> String {
         match failure.to_api_error(now()) {
             ApiError::Transient { reset, is_limit, message } => {
                 let what = if is_limit { "limit" } else { "outage" };
@@ -277,9 +294,9 @@ mod tests {
     }
 
     fn sorted(rows: &[(Option<u16>, &str)]) -> String {
-        let told =
-            rows.iter().map(|(status, words)| told(&ServiceFailure::from_status(*status, words)));
-        told.collect::<Vec<_>>().join("\n")
+        let rows =
+            rows.iter().map(|(status, words)| render(&ServiceFailure::from_status(*status, words)));
+        rows.collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -367,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_told_pause_is_a_reset_unless_it_is_one_between_two_tries() {
+    fn a_reported_pause_is_a_reset_unless_it_is_one_between_two_tries() {
         let failure = ServiceFailure::from_status(Some(429), "slow down");
         for (seconds, expected) in [
             (5, "limit: slow down"),
@@ -376,29 +393,29 @@ mod tests {
             (u64::MAX, "limit: slow down"),
         ] {
             let failure = failure.clone().with_pause(Some(Duration::from_secs(seconds)));
-            assert_eq!(told(&failure), expected);
+            assert_eq!(render(&failure), expected);
         }
         let words = "Your quota will reset after 3600s. Suggested retry after 3600s.";
         let failure = ServiceFailure::from_status(Some(429), words)
             .with_pause(Some(Duration::from_secs(3900)));
-        assert_eq!(told(&failure), format!("limit until 02:00:00: {words}"));
+        assert_eq!(render(&failure), format!("limit until 02:00:00: {words}"));
     }
 
     #[test]
-    fn an_agent_has_a_minute_and_no_pause_of_more_is_waited_for_with_a_process() {
-        let untold = ServiceWait { tries: 1, ..ServiceWait::default() };
-        let pause = |seconds| ServiceWait { pause: Some(Duration::from_secs(seconds)), ..untold };
+    fn an_agent_may_wait_a_minute_and_is_ended_for_a_longer_pause() {
+        let unknown = ServiceWait { tries: 1, ..ServiceWait::default() };
+        let pause = |seconds| ServiceWait { pause: Some(Duration::from_secs(seconds)), ..unknown };
         let table = [
             ("it pauses for five seconds", pause(5), 0, 0, false),
             ("it has paused for five seconds again and again", pause(5), 61, 3, true),
             ("it asked again half a minute ago, and the model may think", pause(5), 90, 30, false),
             ("it pauses for an hour", pause(3600), 0, 0, true),
-            ("it does not say for how long, and the model may think", untold, 179, 179, false),
-            ("it does not say for how long, and says nothing else", untold, 180, 180, true),
-            ("it does not say for how long, and tells of one more try", untold, 61, 0, true),
-            ("each try is told when it is made", pause(0), 61, 0, true),
+            ("it does not say for how long, and the model may think", unknown, 179, 179, false),
+            ("it does not say for how long, and says nothing else", unknown, 180, 180, true),
+            ("it does not say for how long, and reports one more try", unknown, 61, 0, true),
+            ("each try is reported when it is made", pause(0), 61, 0, true),
             ("a try was made some time ago", pause(0), 61, 2, false),
-            ("no try can help", ServiceWait { is_hopeless: true, ..untold }, 0, 0, true),
+            ("no try can help", ServiceWait { is_hopeless: true, ..unknown }, 0, 0, true),
         ];
         for (what, wait, since, last, expected) in table {
             let [since, last] = [since, last].map(Duration::from_secs);
@@ -406,15 +423,16 @@ mod tests {
         }
     }
 
-    /// A URL, the variables that are set, and where the way leads.
-    type Way = (&'static str, &'static [(&'static str, &'static str)], Option<(&'static str, u16)>);
+    /// A URL, the variables that are set, and the host and port to connect to.
+    type Route =
+        (&'static str, &'static [(&'static str, &'static str)], Option<(&'static str, u16)>);
 
     #[test]
-    fn the_way_to_a_service_is_its_own_address_or_that_of_a_proxy() {
+    fn the_route_to_a_service_is_its_own_address_or_that_of_a_proxy() {
         let proxy: &[(&str, &str)] = &[("HTTPS_PROXY", "http://me:secret@proxy.site:3128/")];
         let excepting: &[(&str, &str)] =
             &[("https_proxy", "proxy.site:3128"), ("NO_PROXY", "localhost, .example.org")];
-        let table: [Way; 12] = [
+        let table: [Route; 12] = [
             ("https://api.example.com", &[], Some(("api.example.com", 443))),
             ("http://api.example.com/v1?x=1", &[], Some(("api.example.com", 80))),
             ("https://user:word@api.example.com:8443/", &[], Some(("api.example.com", 8443))),

@@ -11,7 +11,7 @@ use engine::record::Role;
 const PROMPT: &str = "Go <b>&\" on";
 
 /// What the reader of this agent makes of what it printed: "CASE: CLAIM, what else".
-pub(super) fn told(agent: &str, case: &str, errors: &str, stream: &str) -> String {
+pub(super) fn render_report(agent: &str, case: &str, errors: &str, stream: &str) -> String {
     let mut reader = create_reader(&find_agent(agent).unwrap());
     errors.lines().for_each(|line| reader.read_error(line));
     for line in stream.lines() {
@@ -51,8 +51,10 @@ pub(super) fn summary(reader: &mut OutputReader, now: DateTime<FixedOffset>) -> 
     });
     let flags = [(report.agent.cut, "cut"), (report.agent.out_of_turns, "out of turns")];
     let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned());
-    let denied = (!report.agent.denied.is_empty())
-        .then(|| format!("denied {}", report.agent.denied.join(", ")));
+    let denied = match report.agent.denied.as_slice() {
+        [] => None,
+        denied => Some(format!("denied {}", denied.join(", "))),
+    };
     let used = report.usage.map(|used| {
         let lost = if used.lost { "at least " } else { "" };
         format!("{lost}{} tokens", used.tokens.total())
@@ -141,7 +143,7 @@ fn each_agent_is_asked_in_its_own_words() {
 }
 
 #[test]
-fn what_an_agent_cannot_be_asked_is_refused_with_the_way_out() {
+fn what_an_agent_cannot_be_asked_is_refused_with_a_hint() {
     use Permissions::{AcceptEdits, Auto, Bypass, Default};
     let own = parse_agent_command("mine --fast").unwrap();
     let empty = Agent { command: Vec::new(), ..own.clone() };
@@ -179,7 +181,7 @@ fn what_an_agent_cannot_be_asked_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn a_model_and_the_words_of_a_person_stand_behind_the_agents_own_arguments() {
+fn the_model_and_a_persons_words_follow_the_agents_own_arguments() {
     let run = |words: &[&str]| Run {
         permissions: Permissions::Default,
         model: Some("big".to_owned()),
@@ -203,7 +205,7 @@ fn a_model_and_the_words_of_a_person_stand_behind_the_agents_own_arguments() {
 }
 
 #[test]
-fn an_agent_that_may_edit_may_run_exactly_the_checks() {
+fn an_agent_that_may_edit_may_run_only_the_checks() {
     use Permissions::{AcceptEdits, Auto, Bypass, Default};
     let checks = [
         ("cargo test", Role::Verify),
@@ -237,7 +239,8 @@ fn an_agent_that_may_edit_may_run_exactly_the_checks() {
     for (name, rule) in plain {
         let run = run_of(name, AcceptEdits);
         let launch = build_launch(&run, PROMPT, &checks, "USED").unwrap();
-        let rules: Vec<&String> = launch.arguments.iter().filter(|it| it.contains('(')).collect();
+        let rules: Vec<&String> =
+            launch.arguments.iter().filter(|rule| rule.contains('(')).collect();
         assert_eq!(rules, [rule], "{name}");
         let unnamed = [checks[2].run.as_str(), "ls *.rs", "(cd a; make)", "two\nlines"];
         assert_eq!(not_allowed(&run, &checks), unnamed, "{name}");
@@ -245,7 +248,7 @@ fn an_agent_that_may_edit_may_run_exactly_the_checks() {
 }
 
 #[test]
-fn an_agent_is_started_with_the_variables_that_make_it_tell_what_it_waits_for() {
+fn an_agent_gets_the_variables_that_make_it_report_its_waits() {
     let launch = build_launch(&run_of("qwen", Permissions::Default), PROMPT, &[], "USED").unwrap();
     assert_eq!(launch.variables.get("QWEN_CODE_UNATTENDED_RETRY").map(String::as_str), Some("1"));
 }
@@ -257,10 +260,10 @@ fn an_agent_without_a_login_blocks_the_loop_although_it_prints_no_event() {
     let closed = r#"{"type":"result","exitCode":0}"#;
     let qwen = r#"{"type":"result","is_error":true,"error":{"message":"No auth type is selected. Please configure"}}"#;
     let rows = [
-        told("gemini", "gemini", gemini, ""),
-        told("copilot", "copilot", copilot, ""),
-        told("copilot", "copilot, at its end", copilot, closed),
-        told("qwen", "qwen", "", qwen),
+        render_report("gemini", "gemini", gemini, ""),
+        render_report("copilot", "copilot", copilot, ""),
+        render_report("copilot", "copilot, at its end", copilot, closed),
+        render_report("qwen", "qwen", "", qwen),
     ];
     insta::assert_snapshot!(rows.join("\n"), @"
     gemini: no claim, not closed, blocked: log in again, or fix the API key, at least 0 tokens
@@ -316,10 +319,11 @@ fn any_line() -> impl Strategy<Value = String> {
     ];
     let json = leaf.prop_recursive(4, 32, 5, move |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..5).prop_map(|it| format!("[{}]", it.join(","))),
-            prop::collection::vec((word.clone(), inner), 0..6).prop_map(|it| {
+            prop::collection::vec(inner.clone(), 0..5)
+                .prop_map(|items| format!("[{}]", items.join(","))),
+            prop::collection::vec((word.clone(), inner), 0..6).prop_map(|members| {
                 let pairs: Vec<String> =
-                    it.into_iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+                    members.into_iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
                 format!("{{{}}}", pairs.join(","))
             }),
         ]

@@ -1,6 +1,6 @@
-//! What every reader of events keeps of its stream: the words, the open calls, the failure of the
-//! service, the closing event. A reader says what an event of its agent means; what follows from
-//! that for the claim is here, once. Past a fixed number, further names are not remembered.
+//! The state that every reader of events keeps of its stream: the words, the open calls, the
+//! failure of the service, the closing event. A reader says what an event of its agent means; what
+//! follows from that for the claim is here, once. Past a fixed number, further names are dropped.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const NAME_CHARS: usize = 200;
 const OPEN_MAX: usize = 1000;
 /// The longest name of open work remembered, in bytes; no agent uses a longer one.
 const ID_BYTES: usize = 200;
-/// After so many tries in a row a failure that time cannot end is believed.
+/// The number of tries in a row after which a failure that time cannot end is believed.
 const TRIES_IN_VAIN: u32 = 3;
 
 /// What may be open.
@@ -82,9 +82,9 @@ enum Retry {
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct AgentTurn {
-    /// The agent's name. It stands for the model in sums where that is not reported.
+    /// The agent's name, used for the model in sums where that is not reported.
     pub(super) name: String,
-    /// What the present line showed.
+    /// What the current line showed.
     seen: Vec<Activity>,
     pub(super) words: Option<String>,
     /// Whether no work followed the words.
@@ -97,7 +97,7 @@ pub(super) struct AgentTurn {
     /// The last call, while nothing was shown since.
     last_call: Option<String>,
     pub(super) failure: Option<ServiceFailure>,
-    /// How it said that it has no login, after which it ends without an event.
+    /// Its report that it has no login, after which it ends without an event.
     no_login: Option<ServiceFailure>,
     retry: Retry,
     /// How often in a row it said that it tries again.
@@ -117,7 +117,7 @@ pub(super) struct AgentTurn {
     /// What was used, as far as it was reported.
     pub(super) usage: Option<Usage>,
     /// Whether work began whose use was not reported.
-    pub(super) is_untold: bool,
+    pub(super) is_unreported: bool,
 }
 
 impl AgentTurn {
@@ -145,9 +145,9 @@ impl AgentTurn {
     }
 
     /// A turn of the model begins.
-    pub(super) fn begins_turn(&mut self) {
+    pub(super) fn begin_turn(&mut self) {
         self.turns = self.turns.saturating_add(1);
-        self.goes_on();
+        self.note_more_work();
     }
 
     /// Takes what one message read and answered.
@@ -158,18 +158,20 @@ impl AgentTurn {
     /// Takes the tokens of all the work so far, which have no known price.
     pub(super) fn set_tokens(&mut self, tokens: Tokens) {
         self.usage = Some(Usage::unpriced(Some(tokens), &self.name));
-        self.is_untold = false;
+        self.is_unreported = false;
     }
 
     /// What was used.
     pub(super) fn usage(&self) -> Usage {
-        let none = || Usage::unpriced(None, &self.name);
-        let mut usage = self.usage.clone().unwrap_or_else(none);
-        usage.lost |= self.is_untold;
+        let mut usage = match &self.usage {
+            Some(usage) => usage.clone(),
+            None => Usage::unpriced(None, &self.name),
+        };
+        usage.lost |= self.is_unreported;
         usage
     }
 
-    /// The model's words, whole.
+    /// Takes the model's words, whole, and shows them.
     pub(super) fn add_words(&mut self, text: &str) {
         self.finish_words();
         if !text.trim().is_empty() {
@@ -190,8 +192,8 @@ impl AgentTurn {
         self.words.as_deref() == Some(end(text.trim(), KEPT_BYTES))
     }
 
-    /// The next part of the model's words.
-    pub(super) fn says_more(&mut self, part: &str) {
+    /// Takes the next part of the model's words.
+    pub(super) fn add_part(&mut self, part: &str) {
         self.clear_failure();
         self.growing.push_str(end(part, KEPT_BYTES));
         // Cutting moves everything that is kept, so it happens rarely.
@@ -200,7 +202,7 @@ impl AgentTurn {
         }
     }
 
-    /// The words that arrived in parts are whole: something else follows.
+    /// Takes the words that arrived in parts as whole: something else follows.
     pub(super) fn finish_words(&mut self) {
         let text = std::mem::take(&mut self.growing);
         if !text.trim().is_empty() {
@@ -209,14 +211,14 @@ impl AgentTurn {
         }
     }
 
-    /// A call began that is shown when it is over.
+    /// Opens a call that is shown when it is over.
     pub(super) fn begin_call(&mut self, id: &str, call: Option<&ToolCall>) {
         self.clear_failure();
         self.words_are_last = false;
         self.open.begin(Work::Tool, id, call);
     }
 
-    /// A call began.
+    /// Opens a call and shows it.
     pub(super) fn show_call(&mut self, id: &str, call: ToolCall) {
         self.finish_words();
         self.begin_call(id, Some(&call));
@@ -224,10 +226,10 @@ impl AgentTurn {
         self.last_call = Some(id.to_owned());
     }
 
-    /// A call is over.
+    /// Closes a call and shows its result.
     pub(super) fn end_call(&mut self, id: &str, output: &str, exit: Option<i64>, is_failure: bool) {
         if let Some(call) = self.take_call(id)
-            && let Some(result) = call.came_to(output, exit, is_failure)
+            && let Some(result) = call.render_result(output, exit, is_failure)
         {
             let is_next = self.last_call.as_deref() == Some(id);
             self.show_steps([Activity::Ended { call, result, is_next }]);
@@ -240,8 +242,8 @@ impl AgentTurn {
         self.open.take_call(Work::Tool, id)
     }
 
-    /// A call was not allowed. Names it as the call says, else as `tool`.
-    pub(super) fn is_denied(&mut self, id: &str, tool: &str) {
+    /// Closes a call that was not allowed. Names it as the call says, else as `tool`.
+    pub(super) fn deny_call(&mut self, id: &str, tool: &str) {
         let call = self.take_call(id).map(|call| format!("{} {}", call.verb, call.subject));
         let what = call.unwrap_or_else(|| tool.to_owned());
         self.note_denial(&what);
@@ -253,13 +255,13 @@ impl AgentTurn {
         push_once(&mut self.end.denied, what);
     }
 
-    /// Work was done after the words, or will be.
-    pub(super) fn goes_on(&mut self) {
+    /// Notes that work was done after the words, or will be.
+    pub(super) fn note_more_work(&mut self) {
         self.words_are_last = false;
         self.closed = None;
     }
 
-    /// The service answered: what failed before is over.
+    /// Forgets what failed before, because the service answered.
     pub(super) fn clear_failure(&mut self) {
         self.closed = None;
         self.end.cut = false;
@@ -269,13 +271,13 @@ impl AgentTurn {
         }
     }
 
-    /// The service failed, and the agent tries again, after `longest` at most where it tells no
-    /// pause. Nothing after the closing event: a line of standard error may be read late.
+    /// Notes that the service failed and the agent tries again, after `longest` at most where it
+    /// reports no pause. Ignored after the closing event: a line of standard error may be read late.
     pub(super) fn begin_retry(&mut self, failure: ServiceFailure, longest: Option<Duration>) {
         if self.closed.is_some() {
             return;
         }
-        self.notes_failure(&failure);
+        self.show_failure(&failure);
         self.tries = self.tries.saturating_add(1);
         let in_vain = self.tries_in_vain.saturating_add(1);
         self.tries_in_vain = if failure.is_for_good() { in_vain } else { 0 };
@@ -289,48 +291,48 @@ impl AgentTurn {
         self.retry != Retry::None
     }
 
-    /// The agent asks the service again: it may be answered, after however long.
+    /// Notes that the agent asks the service again: it may be answered, after however long.
     pub(super) fn ask_again(&mut self) {
         if self.is_retrying() {
             self.retry = Retry::Asks;
         }
     }
 
-    /// The service failed for good.
+    /// Notes that the service failed for good.
     pub(super) fn set_failure(&mut self, failure: ServiceFailure) {
         self.finish_words();
-        self.notes_failure(&failure);
+        self.show_failure(&failure);
         (self.retry, self.end.cut) = (Retry::None, false);
         self.failure = Some(failure);
     }
 
-    fn notes_failure(&mut self, failure: &ServiceFailure) {
-        let is_new = self.failure.as_ref().is_none_or(|told| told.sentence != failure.sentence);
+    fn show_failure(&mut self, failure: &ServiceFailure) {
+        let is_new = self.failure.as_ref().is_none_or(|last| last.sentence != failure.sentence);
         if is_new && !failure.sentence.trim().is_empty() {
             self.show_note(&failure.sentence);
         }
     }
 
-    /// Its standard error said that it has no login.
-    pub(super) fn has_no_login(&mut self, words: &str) {
+    /// Notes that its standard error said that it has no login.
+    pub(super) fn note_missing_login(&mut self, words: &str) {
         self.no_login = Some(ServiceFailure::from_status(Some(401), words));
     }
 
-    /// The closing event.
+    /// Takes the closing event.
     pub(super) fn close_turn(&mut self, how: Result<(), String>) {
         self.finish_words();
         self.open.clear(Work::Tool);
         self.closed = Some(how);
     }
 
-    /// The closing event, which reports that the service failed for good.
-    pub(super) fn closes_for(&mut self, failure: ServiceFailure) {
+    /// Takes a closing event that reports that the service failed for good.
+    pub(super) fn close_with_failure(&mut self, failure: ServiceFailure) {
         self.set_failure(failure);
         self.close_turn(Ok(()));
     }
 
-    /// The closing event, which reports that the token limit cut the answer.
-    pub(super) fn closes_cut(&mut self) {
+    /// Takes a closing event that reports that the token limit cut the answer.
+    pub(super) fn close_cut(&mut self) {
         self.close_turn(Ok(()));
         self.end.cut = true;
     }
@@ -345,13 +347,17 @@ impl AgentTurn {
             || (self.closed.is_none() && self.open.is_any(&[Work::Task]))
     }
 
-    pub(super) fn works_with(&mut self, model: Option<&str>) {
-        self.model = model.map(|it| start(it, NAME_CHARS).to_owned()).or(self.model.take());
+    pub(super) fn set_model(&mut self, model: Option<&str>) {
+        if let Some(model) = model {
+            self.model = Some(start(model, NAME_CHARS).to_owned());
+        }
     }
 
     pub(super) fn service_wait(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        let is_idle = self.closed.is_none() && !self.tool_is_open();
-        let failure = self.failure.as_ref().filter(|_| is_idle)?;
+        if self.closed.is_some() || self.tool_is_open() {
+            return None;
+        }
+        let failure = self.failure.as_ref()?;
         let pause = match self.retry {
             Retry::None => return None,
             Retry::Pauses(longest) => failure.pause(now).or(longest),
@@ -364,9 +370,11 @@ impl AgentTurn {
     pub(super) fn report(&mut self, usage: Option<Usage>, now: DateTime<FixedOffset>) -> Report {
         self.finish_words();
         let mut agent = self.end.clone();
-        let no_login = self.no_login.as_ref().filter(|_| self.closed.is_none());
-        let failure = self.failure.as_ref().or(no_login).filter(|_| !agent.cut);
-        agent.error = failure.map(|failure| failure.to_api_error(now));
+        if !agent.cut {
+            let no_login = if self.closed.is_none() { self.no_login.as_ref() } else { None };
+            let failure = self.failure.as_ref().or(no_login);
+            agent.error = failure.map(|failure| failure.to_api_error(now));
+        }
         agent.closing = match &self.closed {
             None if !agent.out_of_turns => AgentClosing::Missing,
             Some(Err(how)) if agent.error.is_none() && !agent.cut => {
@@ -376,13 +384,13 @@ impl AgentTurn {
         };
         let is_final = self.words_are_last && agent.error.is_none() && !agent.out_of_turns;
         Report {
-            final_message: self.words.clone().filter(|_| is_final),
+            final_message: if is_final { self.words.clone() } else { None },
             last_words: self.words.clone(),
             may_echo: self.may_echo,
             usage,
             agent,
             model: self.model.clone(),
-            turns: (self.turns > 0).then_some(self.turns),
+            turns: if self.turns > 0 { Some(self.turns) } else { None },
         }
     }
 }
@@ -431,8 +439,8 @@ impl Report {
             && self.turns.is_none()
     }
 
-    /// The same for an agent that crew ended because the service failed so: what it printed in its
-    /// grace takes that back only with a closing event.
+    /// The same for an agent that crew ended because of this failure of the service. What it printed
+    /// in its grace period takes the failure back only with a closing event.
     pub fn ended_for(mut self, failure: Option<ApiError>) -> Self {
         if self.agent.closing == AgentClosing::Missing {
             self.agent.error = self.agent.error.or(failure);
@@ -443,9 +451,9 @@ impl Report {
     /// What the iteration used, given how its process ended. An agent that ended well without
     /// reporting anything never reports: `None`. If it ended otherwise, the use is only lost.
     pub fn usage_after(&self, process: &ProcessEnd) -> Option<Usage> {
-        let is_well = *process == ProcessEnd::Exit(0);
-        let is_silent = |usage: &Usage| usage.lost && usage.tokens.total() == 0;
-        self.usage.clone().filter(|usage| !(is_well && is_silent(usage)))
+        let usage = self.usage.as_ref()?;
+        let is_silent = usage.lost && usage.tokens.total() == 0;
+        if is_silent && *process == ProcessEnd::Exit(0) { None } else { Some(usage.clone()) }
     }
 
     /// How the iteration ended, given how its process did. An exit only because the turns were used
@@ -466,28 +474,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_begun_is_open_until_it_is_ended() {
+    fn work_is_open_until_it_ends() {
         let mut open = OpenWork::default();
-        let is_any = |open: &OpenWork| open.is_any(&[Tool, Task, Hook]);
+        let all = [Tool, Task, Hook];
         open.begin(Tool, "one", None);
         open.begin(Tool, "two", None);
         open.end(Tool, "one");
-        assert!(is_any(&open));
+        assert!(open.is_any(&all));
         open.clear(Tool);
-        assert!(!is_any(&open));
+        assert!(!open.is_any(&all));
         open.begin(Task, "dev server", None);
         open.clear(Tool);
-        assert!(is_any(&open) && !open.is_any(&[Tool]));
+        assert!(open.is_any(&all) && !open.is_any(&[Tool]));
         open.clear(Task);
         open.begin(Task, "other", None);
         open.end(Task, "dev server");
-        assert!(is_any(&open));
+        assert!(open.is_any(&all));
         open.clear(Task);
-        assert!(!is_any(&open));
+        assert!(!open.is_any(&all));
     }
 
     #[test]
-    fn no_output_makes_it_grow_without_bound() {
+    fn the_number_of_open_items_is_bounded() {
         let mut open = OpenWork::default();
         open.begin(Tool, &"x".repeat(ID_BYTES + 1), None);
         open.begin(Tool, "", None);
@@ -505,7 +513,7 @@ mod report_tests {
     use engine::usage::Tokens;
 
     #[test]
-    fn what_is_printed_in_the_grace_takes_the_failure_back_only_with_a_closing_event() {
+    fn output_in_the_grace_period_clears_the_failure_only_with_a_closing_event() {
         let failure = |message: &str| ApiError::Request { message: message.to_owned() };
         let (then, later) = (Some(failure("then")), Some(failure("later")));
         let table = [
@@ -523,12 +531,12 @@ mod report_tests {
     }
 
     #[test]
-    fn an_exit_that_only_tells_of_used_up_turns_is_no_failure() {
-        let of = |agent| Report { agent, ..Report::default() };
-        let cut = of(AgentOutcome { cut: true, ..AgentOutcome::default() });
-        let out_of_turns = of(AgentOutcome { out_of_turns: true, ..AgentOutcome::default() });
+    fn an_exit_because_the_turns_were_used_up_is_not_a_failure() {
+        let report = |agent| Report { agent, ..Report::default() };
+        let cut = report(AgentOutcome { cut: true, ..AgentOutcome::default() });
+        let out_of_turns = report(AgentOutcome { out_of_turns: true, ..AgentOutcome::default() });
         let denied = vec!["Bash".to_owned()];
-        let denied = of(AgentOutcome { denied, ..AgentOutcome::default() });
+        let denied = report(AgentOutcome { denied, ..AgentOutcome::default() });
         let table = [
             (&out_of_turns, ProcessEnd::Exit(1), ProcessEnd::Exit(0)),
             (&out_of_turns, ProcessEnd::TimedOut(60), ProcessEnd::TimedOut(60)),
@@ -543,7 +551,7 @@ mod report_tests {
     }
 
     #[test]
-    fn an_agent_that_ends_well_without_a_word_of_its_use_never_tells() {
+    fn an_agent_that_ends_well_without_reporting_its_use_never_reports_it() {
         let of = |lost, input| {
             let tokens = Tokens { input, ..Tokens::default() };
             Some(Usage { tokens, lost, ..Usage::default() })

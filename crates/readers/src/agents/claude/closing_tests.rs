@@ -35,7 +35,7 @@ fn a_closing_event_that_says_error_or_is_missing_is_a_failure_and_leaves_no_clai
 }
 
 #[test]
-fn a_client_is_closed_once_it_told_of_nothing_it_will_come_back_for() {
+fn a_client_is_closed_once_no_work_is_left_to_return_for() {
     const CALL: &str = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash"}]}}"#;
     const TURN: &str = r#"{"type":"system","subtype":"init","model":"m"}"#;
     const TASK: &str = r#"{"type":"system","subtype":"task_started","task_id":"b"}"#;
@@ -68,14 +68,14 @@ fn a_client_is_closed_once_it_told_of_nothing_it_will_come_back_for() {
         let mut reader = create_reader(&find_agent("claude").unwrap());
         let mut results = stream.lines().filter_map(|line| {
             reader.render_line(line);
-            line.contains(r#""type":"result""#).then(|| reader.is_closed())
+            if line.contains(r#""type":"result""#) { Some(reader.is_closed()) } else { None }
         });
         assert_eq!((results.next(), results.last()), (Some(false), Some(true)));
     }
 }
 
 #[test]
-fn a_cost_is_read_as_it_can_be_and_never_taken_for_nothing() {
+fn an_unreadable_cost_is_never_taken_for_zero() {
     const SAID: &str = r#"{"type":"assistant","message":{"id":"m","model":"claude-opus-5-5","usage":{"input_tokens":7,"output_tokens":1}}}"#;
     let of = |cost: &str| {
         format!(
@@ -99,12 +99,12 @@ fn a_cost_is_read_as_it_can_be_and_never_taken_for_nothing() {
     }
     let sum = r#"{"type":"result","total_cost_usd":0.25}"#;
     let usage = read(&format!("{SAID}\n{sum}")).0.usage.unwrap();
-    let told = (usage.cost, usage.tokens.input, usage.tokens.output, usage.lost);
-    assert_eq!(told, (Money(250_000_000_000), 7, 1, false));
+    let reported = (usage.cost, usage.tokens.input, usage.tokens.output, usage.lost);
+    assert_eq!(reported, (Money(250_000_000_000), 7, 1, false));
 }
 
 #[test]
-fn a_price_the_client_guessed_is_none() {
+fn a_price_that_the_client_guessed_does_not_count() {
     for stream in both!("strange-model") {
         let usage = read(stream).0.usage.unwrap();
         assert_eq!(usage.unpriced_models, ["claude-strange-9"]);

@@ -1,7 +1,7 @@
-//! Claude Code in print mode: `stream-json`, one event a line. The events were recorded from the
-//! real client, 2.1.330 and 2.1.197 (tests/fixtures/claude). Only the client's own fields count:
-//! text about an error in a file, a tool's result or an answer is only text. A subagent's events
-//! count as work and token use, never as the agent's words.
+//! Reader of Claude Code in print mode: `stream-json`, one event a line. The events were recorded
+//! from the real client, 2.1.330 and 2.1.197 (tests/fixtures/claude). Only the client's own fields
+//! count: text about an error in a file, a tool's result or an answer is only text. A subagent's
+//! events count as work and token use, never as the agent's words.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ impl AgentEvents for Claude {
             "system" => self.take_system(turn, event),
             "rate_limit_event" => {
                 let info = &event["rate_limit_info"];
-                self.reset = resets_at(info).filter(|_| info.is("/status", "rejected"));
+                self.reset = if info.is("/status", "rejected") { resets_at(info) } else { None };
             }
             "result" => self.take_result(turn, event),
             _ => turn.show_steps(parse_printed(line)),
@@ -94,12 +94,12 @@ impl AgentEvents for Claude {
         }
     }
 
-    /// `None` where the client reached its end without reporting it. For a client that ended
-    /// earlier, or that said nothing, the use is lost.
+    /// What was used; `None` where the client reached its end without reporting it. For a client
+    /// that ended earlier, or that said nothing, the use is lost.
     fn usage(&self, turn: &AgentTurn) -> Option<Usage> {
         let is_counted = turn.usage.as_ref().is_some_and(|used| used.tokens.total() > 0);
         let is_silent = self.sums_up == Some(false) && !is_counted;
-        (!self.is_unreadable && !is_silent).then(|| turn.usage())
+        if self.is_unreadable || is_silent { None } else { Some(turn.usage()) }
     }
 }
 
@@ -111,7 +111,7 @@ impl Claude {
         let before = used.tokens;
         used.count(message, &mut self.recent, RECENT);
         self.hour += used.tokens.cache_write_hour - before.cache_write_hour;
-        turn.is_untold |= used.tokens != before || self.sums_up.is_none();
+        turn.is_unreported |= used.tokens != before || self.sums_up.is_none();
         let tokens = message.tokens.total();
         if is_own && self.fullest.as_ref().is_none_or(|(_, most)| tokens > *most) {
             self.fullest = Some((message.model.clone(), tokens));
@@ -121,7 +121,7 @@ impl Claude {
 
     /// Takes the client's own sum for the whole process so far. It counts the tokens of every
     /// model, of subagents and of side requests, so it takes the place of what was counted.
-    fn sums_up(&mut self, turn: &mut AgentTurn, result: &Value) {
+    fn take_sum(&mut self, turn: &mut AgentTurn, result: &Value) {
         if let Some(models) = result.members("/modelUsage") {
             self.is_unreadable = false;
             let (mut sum, mut hour) = (Usage::default(), self.hour);
@@ -140,23 +140,24 @@ impl Claude {
             self.sums_up.get_or_insert(false);
             return;
         }
-        (self.sums_up, turn.is_untold) = (Some(true), false);
+        (self.sums_up, turn.is_unreported) = (Some(true), false);
     }
 
-    /// What the model said; what the client itself says where `error` names a kind.
-    pub(super) fn take_answer(&mut self, turn: &mut AgentTurn, said: &Value, is_own: bool) {
-        let blocks = said.list("/message/content");
-        match said.text("/error") {
+    /// Takes what the model said, or what the client itself says where `error` names a kind.
+    pub(super) fn take_answer(&mut self, turn: &mut AgentTurn, event: &Value, is_own: bool) {
+        let blocks = event.list("/message/content");
+        match event.text("/error") {
             Some(kind) if is_own => {
                 turn.clear_failure();
-                let texts: Vec<&str> = blocks.iter().filter_map(|it| it.text("/text")).collect();
+                let texts: Vec<&str> =
+                    blocks.iter().filter_map(|block| block.text("/text")).collect();
                 return turn.set_failure(ServiceFailure::of_kind(kind, &texts.join("\n")));
             }
             // The service answered: earlier failures no longer count, and every earlier tool call
             // has its result. Words after a result replace it.
             None if is_own => {
                 turn.clear_failure();
-                let message = said.text("/message/id").map(|id| start(id, NAME_CHARS).to_owned());
+                let message = event.text("/message/id").map(|id| start(id, NAME_CHARS).to_owned());
                 if self.message != message {
                     self.message = message;
                     turn.open.clear(Tool);
@@ -170,10 +171,8 @@ impl Claude {
             let id = block.word("/id");
             match block.word("/type") {
                 "tool_use" if is_own => {
-                    turn.show_call(
-                        id,
-                        ToolCall::from_event(block, "/name", "/input", &self.folder),
-                    );
+                    let call = ToolCall::from_event(block, "/name", "/input", &self.folder);
+                    turn.show_call(id, call);
                 }
                 "tool_use" => turn.open.begin(Tool, id, None),
                 "text" if is_own => turn.add_words(block.word("/text")),
@@ -186,16 +185,17 @@ impl Claude {
         match system.word("/subtype") {
             "init" => {
                 start(system.word("/cwd"), FOLDER_CHARS).clone_into(&mut self.folder);
-                turn.works_with(system.text("/model"));
+                turn.set_model(system.text("/model"));
                 // A new turn begins: the result of the previous one no longer counts.
-                turn.goes_on();
+                turn.note_more_work();
             }
             "task_started" => turn.open.begin(Task, system.word("/task_id"), None),
             "task_notification" => turn.open.end(Task, system.word("/task_id")),
             "background_tasks_changed" => {
                 turn.open.clear(Task);
-                let tasks = system.list("/tasks").iter();
-                tasks.for_each(|task| turn.open.begin(Task, task.word("/task_id"), None));
+                for task in system.list("/tasks") {
+                    turn.open.begin(Task, task.word("/task_id"), None);
+                }
             }
             "hook_started" => turn.open.begin(Hook, system.word("/hook_id"), None),
             "hook_response" => turn.open.end(Hook, system.word("/hook_id")),
@@ -215,7 +215,7 @@ impl Claude {
         }
     }
 
-    /// The end of a turn. A client that waits for its background work sends one for each turn.
+    /// Takes the end of a turn. A client that waits for its background work sends one for each.
     fn take_result(&mut self, turn: &mut AgentTurn, result: &Value) {
         for denial in result.list("/permission_denials") {
             turn.note_denial(denial.word("/tool_name"));
@@ -232,7 +232,7 @@ impl Claude {
                 turn.failure = Some(ServiceFailure::of_kind(UNKNOWN, words));
             }
             if let Some(failure) = &mut turn.failure {
-                failure.takes_status(status);
+                failure.apply_status(status);
             }
             let reason = if words.trim().is_empty() { kind } else { words.trim() };
             turn.close_turn(if turn.end.out_of_turns { Ok(()) } else { Err(says_error(reason)) });
@@ -249,7 +249,7 @@ impl Claude {
             turn.close_turn(Ok(()));
         }
         turn.is_queued = result.count("/queued_turn_count") > 0;
-        self.sums_up(turn, result);
+        self.take_sum(turn, result);
         turn.end.context_percent = turn.end.context_percent.max(self.context_percent(result));
     }
 
@@ -258,17 +258,18 @@ impl Claude {
     fn context_percent(&self, result: &Value) -> Option<u8> {
         let ((model, tokens), models) = (self.fullest.as_ref()?, result.members("/modelUsage")?);
         // "opus[1m]" is the model `opus` with a larger window.
-        let is_its = |name: &str| name.split('[').next() == Some(model) || models.len() == 1;
-        let windows = models.iter().filter(|(name, _)| is_its(name));
+        let windows = models
+            .iter()
+            .filter(|(name, _)| name.split('[').next() == Some(model) || models.len() == 1);
         let window = windows.map(|(_, used)| used.count("/contextWindow")).max()?;
         let percent = tokens.saturating_mul(100).checked_div(window)?;
         Some(u8::try_from(percent.min(100)).unwrap_or(100))
     }
 }
 
-/// What the model received: the results of its tools.
-fn take_results(turn: &mut AgentTurn, heard: &Value, is_own: bool) {
-    for block in heard.list("/message/content") {
+/// Takes what the model received: the results of its tools.
+fn take_results(turn: &mut AgentTurn, event: &Value, is_own: bool) {
+    for block in event.list("/message/content") {
         match block.text("/tool_use_id") {
             Some(id) if is_own => end_call(turn, id, block),
             Some(id) => turn.open.end(Tool, id),
@@ -277,14 +278,20 @@ fn take_results(turn: &mut AgentTurn, heard: &Value, is_own: bool) {
     }
 }
 
-/// A call is over. Its output is a text, or the texts of a list of parts.
+/// Closes a call. Its output is a text, or the texts of a list of parts.
 fn end_call(turn: &mut AgentTurn, id: &str, block: &Value) {
-    let parts = || block.list("/content").iter().filter_map(|part| part.text("/text"));
-    let output = block.text("/content").map(str::to_owned);
-    let output = output.unwrap_or_else(|| parts().collect::<Vec<_>>().join("\n"));
+    let output = match block.text("/content") {
+        Some(text) => text.to_owned(),
+        None => {
+            let parts = block.list("/content").iter().filter_map(|part| part.text("/text"));
+            parts.collect::<Vec<_>>().join("\n")
+        }
+    };
     let is_failure = block["is_error"] == true;
-    let exit = output.strip_prefix("Exit code ").and_then(|rest| rest.lines().next());
-    let exit = exit.and_then(|exit| exit.trim().parse().ok()).filter(|_| is_failure);
+    let exit = match output.strip_prefix("Exit code ") {
+        Some(rest) if is_failure => rest.lines().next().and_then(|line| line.trim().parse().ok()),
+        _ => None,
+    };
     turn.end_call(id, &output, exit, is_failure);
 }
 

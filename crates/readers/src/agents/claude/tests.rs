@@ -51,7 +51,7 @@ fn the_result_is_the_final_message_and_its_sum_what_was_used() {
 }
 
 #[test]
-fn tokens_of_every_kind_are_counted_once_though_each_block_tells_of_its_message() {
+fn tokens_are_counted_once_a_message_although_each_block_reports_them() {
     let cost = [23_526_000_000, 46_907_500_000];
     for (stream, cost) in both!("tools").into_iter().zip(cost) {
         let (report, seen) = read(stream);
@@ -73,9 +73,10 @@ fn tokens_of_every_kind_are_counted_once_though_each_block_tells_of_its_message(
 }
 
 #[test]
-fn what_is_used_before_an_end_without_a_sum_is_a_lower_bound() {
+fn usage_without_a_final_sum_is_a_lower_bound() {
     for stream in both!("tools") {
-        let lines: Vec<&str> = stream.lines().filter(|it| !it.contains("\"result\":")).collect();
+        let lines: Vec<&str> =
+            stream.lines().filter(|line| !line.contains("\"result\":")).collect();
         let usage = read(&lines.join("\n")).0.usage.unwrap();
         assert!(usage.lost);
         let tokens = usage.tokens;
@@ -107,7 +108,7 @@ fn subagents_use_tokens_and_never_say_anything() {
     for (stream, (input, output, message)) in both!("subagent").into_iter().zip(expected) {
         let (report, seen) = read(stream);
         assert_eq!(report.final_message.as_deref(), Some(message));
-        assert!(!seen.iter().any(|it| it.contains("The part is done")), "{seen:?}");
+        assert!(!seen.iter().any(|line| line.contains("The part is done")), "{seen:?}");
         assert_eq!(claim(&report), Claim::None);
         let tokens = report.usage.unwrap().tokens;
         assert_eq!((tokens.input, tokens.output), (input, output));
@@ -172,7 +173,7 @@ fn errors_are_sorted_by_the_clients_own_kind() {
 }
 
 #[test]
-fn a_limits_reset_is_the_one_the_client_tells_by_number() {
+fn a_limits_reset_is_the_one_the_client_reports_as_a_number() {
     for stream in both!("limit-unified") {
         let Some(ApiError::Transient { message, reset, is_limit: true }) =
             read(stream).0.agent.error
@@ -181,7 +182,7 @@ fn a_limits_reset_is_the_one_the_client_tells_by_number() {
         };
         assert_eq!(message, "You've hit your limit · resets 3:46am (UTC)");
         assert_eq!(reset.unwrap().to_rfc3339(), "2026-11-22T03:45:00+00:00");
-        let words: Vec<&str> = stream.lines().filter(|it| !it.contains("_event\"")).collect();
+        let words: Vec<&str> = stream.lines().filter(|line| !line.contains("_event\"")).collect();
         let Some(ApiError::Transient { reset, .. }) = read(&words.join("\n")).0.agent.error else {
             panic!()
         };
@@ -190,7 +191,7 @@ fn a_limits_reset_is_the_one_the_client_tells_by_number() {
 }
 
 #[test]
-fn a_service_that_answers_again_was_got_over() {
+fn an_answer_ends_a_failure_of_the_service() {
     for stream in both!("recovered") {
         let (report, seen) = read(stream);
         assert_eq!(
@@ -202,10 +203,11 @@ fn a_service_that_answers_again_was_got_over() {
 }
 
 #[test]
-fn a_client_that_is_ended_while_it_tries_again_was_failed_by_the_service() {
+fn a_client_that_ends_during_a_retry_was_failed_by_the_service() {
     for stream in both!("overloaded") {
-        let lines: Vec<&str> = stream.lines().filter(|it| !it.contains("synthetic")).collect();
-        let tried: Vec<&str> = lines.into_iter().filter(|it| !it.contains("\"result\"")).collect();
+        let lines: Vec<&str> = stream.lines().filter(|line| !line.contains("synthetic")).collect();
+        let tried: Vec<&str> =
+            lines.into_iter().filter(|line| !line.contains("\"result\"")).collect();
         let Some(ApiError::Transient { message, .. }) = read(&tried.join("\n")).0.agent.error
         else {
             panic!("{tried:?}")
@@ -215,7 +217,7 @@ fn a_client_that_is_ended_while_it_tries_again_was_failed_by_the_service() {
 }
 
 #[test]
-fn a_retry_was_got_over_when_anybody_is_answered() {
+fn an_answer_to_a_subagent_ends_a_retry() {
     let retry = r#"{"type":"system","subtype":"api_retry","error":"overloaded","attempt":1}"#;
     let own = r#"{"type":"assistant","message":{"content":[]}}"#;
     let side = r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[]}}"#;
@@ -252,7 +254,7 @@ fn a_tool_whose_result_was_lost_is_closed_by_the_next_message() {
 }
 
 #[test]
-fn an_answer_cut_by_the_token_limit_is_cut_and_no_error_and_no_claim() {
+fn an_answer_cut_by_the_token_limit_is_neither_an_error_nor_a_claim() {
     for stream in both!("cut") {
         let report = read(stream).0;
         assert_eq!(
@@ -268,7 +270,7 @@ fn an_answer_cut_by_the_token_limit_is_cut_and_no_error_and_no_claim() {
 }
 
 #[test]
-fn a_limit_on_turns_is_no_error_and_what_was_said_before_it_no_claim() {
+fn a_limit_on_turns_is_not_an_error_and_leaves_no_claim() {
     for stream in both!("max-turns") {
         let stream = stream.replace("More.", "<promise>COMPLETE</promise>");
         let report = read(&stream).0;
@@ -280,7 +282,7 @@ fn a_limit_on_turns_is_no_error_and_what_was_said_before_it_no_claim() {
 }
 
 #[test]
-fn a_mention_of_an_error_is_none() {
+fn a_mention_of_an_error_is_not_an_error() {
     for stream in both!("mention") {
         let report = read(stream).0;
         assert_eq!(report.agent.error, None);
@@ -290,24 +292,24 @@ fn a_mention_of_an_error_is_none() {
 }
 
 #[test]
-fn words_before_a_tool_are_no_final_message_where_the_stream_ends() {
+fn words_before_a_tool_are_not_the_final_message_where_the_stream_ends() {
     let text = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#;
     let tool = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls"}}]}}"#;
-    let told =
+    let result =
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#;
     let side = r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#;
     let empty = r#"{"type":"result","subtype":"success","is_error":false,"result":""}"#;
     let table = [
         (vec![text, empty], true),
         (vec![text], false),
-        (vec![tool, told, text], false),
-        (vec![tool, told, text, empty], true),
+        (vec![tool, result, text], false),
+        (vec![tool, result, text, empty], true),
         (vec![text, tool, empty], false),
         (vec![tool, side, empty], false),
         (vec![text, tool], false),
-        (vec![text, tool, told], false),
+        (vec![text, tool, result], false),
         (vec![tool, side], false),
-        (vec![tool, side, told], false),
+        (vec![tool, side, result], false),
     ];
     for (lines, expected) in table {
         let report = read(&lines.join("\n")).0;
@@ -316,7 +318,7 @@ fn words_before_a_tool_are_no_final_message_where_the_stream_ends() {
 }
 
 #[test]
-fn a_claim_of_a_result_is_taken_back_by_what_the_agent_says_or_begins_after_it() {
+fn words_or_work_after_the_result_withdraw_its_claim() {
     let done = r#"{"type":"result","is_error":false,"result":"<promise>COMPLETE</promise>"}"#;
     let text = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#;
     let back = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I take that back."},{"type":"tool_use","id":"t","name":"Bash"}]}}"#;
@@ -341,7 +343,7 @@ fn a_claim_of_a_result_is_taken_back_by_what_the_agent_says_or_begins_after_it()
 }
 
 #[test]
-fn junk_is_passed_over_and_what_was_understood_stands() {
+fn junk_is_skipped_and_the_rest_counts() {
     let plain = both!("plain")[0];
     let junk = "\u{fffd}\u{fffd}\n{\"type\":\"assistant\",\"mess\n\n[1,2]\n\"text\"\n{\"type\":7}\n\
                 {\"type\":\"an event of tomorrow\"}\n{\"type\":\"system\",\"subtype\":\"new\",\"message\":{}}\n\
@@ -351,7 +353,7 @@ fn junk_is_passed_over_and_what_was_understood_stands() {
     let (report, seen) = read(&format!("{junk}\n{deep}\n{plain}\n{junk}"));
     assert_eq!((&report.usage, &report.turns), (&read(plain).0.usage, &Some(1)));
     assert_eq!(report.final_message, read(plain).0.final_message);
-    assert!(seen.iter().all(|it| it.len() < 100), "{seen:?}");
+    assert!(seen.iter().all(|line| line.len() < 100), "{seen:?}");
 }
 
 #[test]
@@ -368,7 +370,7 @@ fn no_event_is_lost_for_one_of_its_fields() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_whatever_is_said() {
+fn the_memory_of_the_reader_is_bounded() {
     let mut reader = create_reader(&find_agent("claude").unwrap());
     for number in 0..20_000 {
         let line = format!(
