@@ -52,7 +52,7 @@ pub enum HookEvent {
     /// A command typed to crew, and the raw text after it. If it is not `sure`, it is a command
     /// only in a session that had a loop.
     Command { name: String, raw: String, sure: bool },
-    /// A message that is an order to crew in a session that had a loop, or where it names one.
+    /// A message that is a request to crew, in a session that had a loop or where it names one.
     Request(TypedRequest),
     /// A message from the client itself: a wake, or the end of a background task.
     Notified,
@@ -182,7 +182,7 @@ pub enum Reply {
     GoOn { task: String, prompt: String, line: String },
     /// Shown instead of the prompt or command; costs no model turn. Only to `Command`.
     Instead(String),
-    /// The same for an order typed as a message while the agent works. Only to `Order`.
+    /// The same for a request typed as a message while the agent works. Only to `Request`.
     Obeyed(String),
     /// Text for the person; the event takes its course. To `Stopped`, `Prompted` and
     /// `SessionBegan`.
@@ -228,7 +228,7 @@ pub struct Output {
     pub status: u8,
 }
 
-/// The session whose line is printed; what was not handed over is absent.
+/// The session whose status line is printed; what was not handed over is absent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StatusLineInput {
     /// Safe in a file name.
@@ -238,7 +238,7 @@ pub struct StatusLineInput {
 }
 
 impl StatusLineInput {
-    /// Reads what was handed over; text of another shape is as good as none.
+    /// Reads what the client handed over; text of another shape counts as nothing.
     pub fn parse(bytes: &[u8]) -> Self {
         let payload = parse_object(bytes).unwrap_or_default();
         Self {
@@ -249,11 +249,11 @@ impl StatusLineInput {
 }
 
 #[cfg(test)]
-mod line_for_tests {
+mod status_line_tests {
     use super::*;
 
     #[test]
-    fn the_session_and_its_folder_are_taken_and_junk_is_neither() {
+    fn the_session_and_its_folder_are_read_and_junk_is_ignored() {
         let seen =
             StatusLineInput::parse(br#"{"session_id":"a-1","cwd":"/repo","model":{"id":"m"}}"#);
         let expected =

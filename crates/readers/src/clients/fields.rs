@@ -29,8 +29,9 @@ pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Value> {
 
 /// A session id names a file, so it may hold nothing that a path could.
 pub fn is_session_id(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    (1..=128).contains(&text.len()) && text.bytes().all(plain) && text != "null"
+    (1..=128).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        && text != "null"
 }
 
 /// Reads a value by pointers, such as `/message/content`, without trust in its shape: a field of an
@@ -101,9 +102,11 @@ pub trait FieldsByPointer {
 
     /// An amount of money of at least 0, as a number or as text.
     fn dollars(&self, pointer: &str) -> Option<f64> {
-        let text = || self.text(pointer)?.trim().trim_start_matches('$').parse().ok();
-        let amount = self.number(pointer).or_else(text);
-        amount.filter(|amount| amount.is_finite() && *amount >= 0.0)
+        let amount = match self.number(pointer) {
+            Some(amount) => amount,
+            None => self.text(pointer)?.trim().trim_start_matches('$').parse().ok()?,
+        };
+        Some(amount).filter(|amount| amount.is_finite() && *amount >= 0.0)
     }
 
     /// What was used, from pointers to the tokens of the input, of the cache read and written
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_id_that_could_name_another_file_is_no_session() {
+    fn a_session_id_that_could_name_another_file_is_refused() {
         for id in ["", "null", "../x", "a/b", "a b", &"x".repeat(129)] {
             let payload = format!(r#"{{"hook_event_name":"Stop","session_id":"{id}"}}"#);
             assert_eq!(parse(payload.as_bytes()).unwrap().session_id, None, "{id:?}");
@@ -164,8 +167,8 @@ mod tests {
             (b"{\"session_id\":\"a\"}", "no hook_event_name"),
             (b"{\"hook_event_name\":\"St\xffop\"}", "not a JSON object"),
         ] {
-            let complaint = parse(junk).unwrap_err();
-            assert!(complaint.contains(expected) && !complaint.contains('\n'), "{complaint}");
+            let error = parse(junk).unwrap_err();
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
         }
     }
 
@@ -194,7 +197,7 @@ mod tests {
             assert_eq!(event.text("/it").is_some(), value == "\"x\"", "{value}");
             assert_eq!(event.is("/it", "x"), value == "\"x\"", "{value}");
             assert_eq!(event.number("/it").is_some(), ["-7", "1.5"].contains(&value), "{value}");
-            assert_eq!(event.flag("/it"), (value == "true").then_some(true), "{value}");
+            assert_eq!(event.flag("/it").is_some(), value == "true", "{value}");
             assert_eq!(event.list("/it").is_empty(), !value.starts_with('['), "{value}");
             assert_eq!(event.count("/it/n"), 0, "{value}");
             assert_eq!(event.members("/it").is_some(), value.starts_with('{'), "{value}");
@@ -202,15 +205,18 @@ mod tests {
         assert_eq!(object(" {\"n\":-7}").count("/n"), 0);
         assert_eq!(object(r#"{"n":12.9}"#).count("/n"), 12);
         assert_eq!(object(r#"{"n":1,"n":2}"#).count("/n"), 2);
-        let of = |json| (object(json).exit("/n"), object(json).status("/n"));
-        assert_eq!(of(r#"{"n":-1}"#), (Some(-1), Some(0)));
-        assert_eq!(of(r#"{"n":429}"#), (Some(429), Some(429)));
-        assert_eq!(of(r#"{"n":1e300}"#), (None, None));
-        assert_eq!(of(r#"{"n":"7"}"#), (None, None));
+        for (json, exit, status) in [
+            (r#"{"n":-1}"#, Some(-1), Some(0)),
+            (r#"{"n":429}"#, Some(429), Some(429)),
+            (r#"{"n":1e300}"#, None, None),
+            (r#"{"n":"7"}"#, None, None),
+        ] {
+            assert_eq!((object(json).exit("/n"), object(json).status("/n")), (exit, status));
+        }
     }
 
     #[test]
-    fn half_a_character_costs_no_event_and_what_is_no_object_is_none() {
+    fn half_a_character_keeps_the_event_and_only_an_object_is_read() {
         assert_eq!(object(r#"{"text":"a \ud800","flag":true}"#).flag("/flag"), Some(true));
         for text in ["", "[]", "[{\"n\":1}]", "7", "{\"n\":1", "{} {}"] {
             assert!(parse_object(text.as_bytes()).is_err(), "{text}");

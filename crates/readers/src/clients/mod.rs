@@ -48,8 +48,8 @@ pub static ALL: &[&Client] = &[
 
 /// The client of a loop.
 pub fn client_of(owner: &Owner) -> &'static Client {
-    let of = owner.client.as_deref();
-    ALL.iter().find(|client| Some(client.name) == of).unwrap_or(&ALL[0])
+    let name = owner.client.as_deref();
+    ALL.iter().find(|client| Some(client.name) == name).unwrap_or(&ALL[0])
 }
 
 /// A variable's value; absent when unset or empty.
@@ -64,10 +64,10 @@ pub struct Client {
     pub program: &'static str,
     /// What its users call it.
     pub title: &'static str,
-    /// The prefix of a command's name. Without one no command reaches a hook, and crew takes its
-    /// orders from messages: `crew pause`.
+    /// The prefix of a command's name. Without one no command reaches a hook, and crew takes
+    /// requests from messages: `crew pause`.
     pub commands: Option<&'static str>,
-    /// How often in a row the client's hooks may continue the agent.
+    /// The cap on how often in a row the client's hooks may continue the agent.
     pub cap: Option<Cap>,
     /// Whether a process beside the session can start a turn. Without this no companion sleeps
     /// there.
@@ -140,8 +140,8 @@ pub struct Transcript {
     /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
     /// can decide.
     pub used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
-    /// The calls that have no result yet, the first one first: it is the one that waits, because
-    /// calls of one message run in order.
+    /// The calls that have no result yet, the oldest first. The oldest is the one that waits,
+    /// because calls of one message run one after the other.
     pub pending_calls: fn(tail: &str) -> Vec<PendingCall>,
     /// Whether `text` holds the result of the call with that id.
     pub has_result: fn(text: &str, call: &str) -> bool,

@@ -1,5 +1,5 @@
-//! How a person types crew's commands: in a client as that client spells them, else as in a
-//! terminal.
+//! The spelling of crew's commands as a person types them: in a client as that client spells them,
+//! else as in a terminal.
 
 use super::{Client, client_of};
 use engine::boundary::limits::raise;
@@ -19,11 +19,13 @@ pub fn of_loop(subject: &Loop, name: &str) -> String {
     }
 }
 
-/// The command that resumes a loop from a terminal: by its fleet, else with the limits raised that
-/// are reached.
+/// The command that resumes a loop from a terminal: by its fleet, else with the reached limits
+/// raised.
 pub fn going_on(subject: &Loop) -> String {
-    let alone = || format!("crew resume {}{}", subject.id, raise(subject));
-    subject.fleet_resume().unwrap_or_else(alone)
+    match subject.fleet_resume() {
+        Some(command) => command,
+        None => format!("crew resume {}{}", subject.id, raise(subject)),
+    }
 }
 
 /// The command that resumes a loop as it is typed where `owner` is.
@@ -34,7 +36,7 @@ pub fn going_on_at(owner: &Owner, subject: &Loop) -> String {
     }
 }
 
-/// How a loop is stopped from a terminal while it runs.
+/// The commands that stop a running loop from a terminal.
 pub fn spell_stop(subject: &Loop) -> String {
     let id = &subject.id;
     format!("crew pause {id}, crew cancel {id}")
@@ -55,7 +57,7 @@ pub fn in_its_session(text: &str, subject: &Loop) -> String {
     )
 }
 
-/// How a loop that is over may go on, for a hint: "crew resume k3v9abcd resumes it".
+/// What a person can do with a loop that has ended, for a hint: "crew resume k3v9abcd resumes it".
 pub fn way_on(subject: &Loop) -> String {
     match subject.outcome() {
         Some(Outcome::Completed) if !subject.state.git.left().is_empty() => {

@@ -1,5 +1,5 @@
-//! What is known of the variables of all clients, for a process that does not know which client it
-//! runs in. It names variables; it does not set or remove any.
+//! The variables of all clients, for a process that does not know which client it runs in. It names
+//! variables; it does not set or remove any.
 
 use super::{ALL, EnvLookup};
 

@@ -41,7 +41,7 @@ pub fn build_prompt(
     }
     let last = subject.state.evidence.as_ref();
     let earlier =
-        known.accounts.iter().filter(|it| last.is_some_and(|last| it.iteration < last.iteration));
+        known.accounts.iter().filter(|one| last.is_some_and(|last| one.iteration < last.iteration));
     let checks = subject.state.checks.iter().map(|(run, memory)| {
         context! { run, happened => memory.what_happened(), tail => memory.tail }
     });
@@ -52,7 +52,7 @@ pub fn build_prompt(
         context! { path => path.display().to_string(), body, is_whole }
     });
     let values = context! {
-        is_ooda => [Phase::Observe, Phase::Orient, Phase::Decide].into_iter().any(|it| parts.has_phase(it)),
+        is_ooda => [Phase::Observe, Phase::Orient, Phase::Decide].map(|phase| parts.has_phase(phase)).contains(&true),
         iteration => subject.iteration(),
         max_iterations => subject.contract.limits.max_iterations,
         procedure => subject.procedure(),
@@ -75,8 +75,8 @@ pub fn build_prompt(
 fn without_words(page: &str, words: &[String]) -> String {
     let rows: Vec<String> =
         words.iter().map(|words| format!("- {} (", quoted(&one_line(words, TOLD_CHARS)))).collect();
-    let is_given = |line: &&str| rows.iter().any(|row| line.starts_with(row));
-    let kept: Vec<&str> = page.lines().filter(|line| !is_given(line)).collect();
+    let kept: Vec<&str> =
+        page.lines().filter(|line| !rows.iter().any(|row| line.starts_with(row))).collect();
     kept.join("\n").replace("## From the user\n\n\n", "")
 }
 

@@ -60,7 +60,7 @@ fn made(subject: &Loop, known: &PromptInputs<'_>, files: &str) -> String {
 }
 
 #[test]
-fn a_first_prompt_is_who_you_are_the_phases_and_how_to_finish() {
+fn a_first_prompt_says_who_you_are_the_phases_and_how_to_finish() {
     let subject = of("build");
     let known = PromptInputs {
         git_status: Some(" M src/lib.rs\n?? notes.txt\n"),
@@ -71,7 +71,7 @@ fn a_first_prompt_is_who_you_are_the_phases_and_how_to_finish() {
 }
 
 #[test]
-fn a_fourth_prompt_tells_what_crew_saw_and_what_came_before() {
+fn a_fourth_prompt_says_what_crew_saw_and_what_came_before() {
     let mut subject = of("fix");
     let mut accounts = Vec::new();
     subject.contract.run.as_mut().unwrap().git.commit = true;
@@ -104,7 +104,7 @@ fn after_an_answer_that_was_cut_the_next_carries_on_from_there() {
 }
 
 #[test]
-fn a_task_alone_needs_no_phases_and_its_act_stands_beside_it() {
+fn a_task_alone_needs_no_phases_and_is_followed_by_its_act() {
     let plain = made(&of_task("Build it", Recipe::default()), &PromptInputs::default(), "");
     assert!(plain.starts_with("# Loop Iteration\n\nThis is iteration 1 of 10."));
     assert!(plain.contains("\n\n## TASK\n\nBuild it\n\n## HOW TO FINISH\n\n"));
@@ -129,7 +129,7 @@ fn a_task_that_asks_for_handoffs_is_followed_by_the_command_that_writes_one() {
 }
 
 #[test]
-fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
+fn a_value_is_inserted_unchanged_and_never_expanded() {
     let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.j2".into())])].into());
     let hostile = "{{ task }} {% include \"x.j2\" %} {% raw %} {# <b>&\"'` {% if";
     let known = PromptInputs { git_diff: Some(hostile), ..PromptInputs::default() };
@@ -181,8 +181,8 @@ fn the_blocks_of_a_template_do_what_jinja_says() {
         ),
     ] {
         let parts = Parts::read_recipe(&run.recipe, &|_, _| Ok(template.to_owned())).unwrap();
-        let told = build_prompt(&subject, &parts, &PromptInputs::default()).unwrap_err();
-        assert!(told.starts_with(expected), "{told}");
+        let error = build_prompt(&subject, &parts, &PromptInputs::default()).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
     }
 }
 
@@ -241,7 +241,7 @@ fn no_line_of_crews_own_is_a_claim() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_a_person_writes_comes_through_byte_for_byte_and_is_no_claim(
+    fn whatever_a_person_writes_comes_through_byte_for_byte_and_is_not_a_claim(
         task in "(\\PC|\n|\\{\\{|\\}\\}|\\{%|<b>&\"|\\$\\{\\{ secrets\\.X \\}\\}|<promise>COMPLETE</promise>\n?){1,60}",
         context in "(\\PC|\n|\r|\\{\\{ task \\}\\}|&amp;|\\\\){1,60}",
         words in "(\\PC|\n|\\{\\{|`|<promise>BLOCKED</promise>){1,60}",

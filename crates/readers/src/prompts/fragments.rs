@@ -46,7 +46,7 @@ const TEMPLATES: [(&str, &str); 24] = templates![
 /// The text of crew's own template with this name.
 ///
 /// # Errors
-/// When it does not exist; the error suggests the name that was probably meant.
+/// When it does not exist; the error suggests the name that was probably intended.
 pub fn find_template(name: &str) -> Result<&'static str, String> {
     let found = TEMPLATES.iter().find(|(own, _)| *own == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
@@ -72,14 +72,14 @@ fn is_template(source: &str) -> bool {
     Path::new(source).extension() == Some("j2".as_ref())
 }
 
-/// What `name` means when a template includes it: one of crew's own, else a file, relative to the
-/// folder of the including file.
+/// The text that `name` refers to when a template includes it: one of crew's own, else a file,
+/// relative to the folder of the including file.
 fn resolve_include(name: &str, includer: &str) -> Result<String, String> {
     if built_in_name(name).is_some() {
         return Ok(name.to_owned());
     }
     if built_in_name(includer).is_some() {
-        return Err(format!("`{name}` is none of crew's own templates"));
+        return Err(format!("crew has no template `{name}`"));
     }
     let path = Path::new(includer).with_file_name(name);
     Ok(normalize_path(&path).unwrap_or(path).display().to_string())
@@ -233,20 +233,22 @@ impl Parts {
         let mut elifs = 0;
         for found in TEMPLATE_TAG.captures_iter(text) {
             let Some(tag) = found.name("tag") else { continue };
-            let wrong = |why: String| render_fault(source, &text[..tag.start()], why);
+            let before = &text[..tag.start()];
             elifs += usize::from(tag.as_str().contains("elif"));
             if tag.len() > TAG_BYTES_MAX || elifs > ELIFS_MAX {
                 let most = format!("a tag over {TAG_BYTES_MAX} bytes, or over {ELIFS_MAX} `elif`");
-                return Err(wrong(most));
+                return Err(render_fault(source, before, most));
             }
             if let Some(include) = found.name("include") {
                 let quoted = include.as_str().trim();
                 let file = quoted.trim_matches(['"', '\'']);
                 if file.is_empty() || file.len() + 2 != quoted.len() {
-                    return Err(wrong("an include is {% include \"FILE\" %}".to_owned()));
+                    let why = "an include is {% include \"FILE\" %}";
+                    return Err(render_fault(source, before, why));
                 }
-                self.add_source(&resolve_include(file, source).map_err(wrong)?, files, open)
-                    .map_err(wrong)?;
+                resolve_include(file, source)
+                    .and_then(|included| self.add_source(&included, files, open))
+                    .map_err(|why| render_fault(source, before, why))?;
             }
         }
         Ok(())

@@ -14,12 +14,12 @@ fn of(path: &str) -> Recipe {
     Recipe([(Phase::Observe, vec![Fragment::File(path.into())])].into())
 }
 
-fn told(files: &[(&str, &str)]) -> String {
+fn error_of(files: &[(&str, &str)]) -> String {
     read("/p/main.j2", files).unwrap_err()
 }
 
 #[test]
-fn what_nobody_names_is_not_wanted() {
+fn a_variable_that_no_template_names_is_not_wanted() {
     let text = "{% if iteration > 1 %}{{ git_log }}{% endif %}{% for one in words %}\
                 {{ loop.index }} {{ one }} {{ branch }} {{ task }}{% endfor %}\
                 {% include \"sub/a.j2\" %}{% include 'b.md' %}";
@@ -33,7 +33,7 @@ fn what_nobody_names_is_not_wanted() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_file_its_line_and_the_way_out() {
+fn every_mistake_is_reported_with_its_file_its_line_and_a_hint() {
     let table = [
         (
             "a\n{{ git_stat }}",
@@ -70,42 +70,42 @@ fn every_mistake_is_told_with_its_file_its_line_and_the_way_out() {
     ];
     for (text, expected) in table {
         let files = [("/p/main.j2", text), ("/p/sub/bad.j2", "\n\n{{ tsk }}"), ("/p/a.md", "")];
-        assert_eq!(told(&files), expected, "{text}");
+        assert_eq!(error_of(&files), expected, "{text}");
     }
-    let foreign = told(&[("/p/main.j2", "{{ range(9) }}")]);
+    let foreign = error_of(&[("/p/main.j2", "{{ range(9) }}")]);
     assert!(foreign.starts_with("there is no variable `range`"), "{foreign}");
 }
 
 #[test]
-fn a_circle_of_includes_is_told_and_so_are_too_many() {
+fn circular_and_too_many_includes_are_reported() {
     let circle = [
         ("/p/main.j2", "{% include \"sub/a.j2\" %}"),
         ("/p/sub/a.j2", "{% include \"../b.j2\" %}"),
         ("/p/b.j2", "\n{% include \"./sub/../main.j2\" %}"),
     ];
-    assert!(told(&circle).starts_with("/p/main.j2 includes itself in a circle (in /p/b.j2:2)"));
+    assert!(error_of(&circle).starts_with("/p/main.j2 includes itself in a circle (in /p/b.j2:2)"));
     let names: Vec<String> = (0..40).map(|n| format!("/p/{n}.j2")).collect();
     let texts: Vec<String> = (1..41).map(|n| format!("{{% include \"{n}.j2\" %}}")).collect();
     let mut deep: Vec<(&str, &str)> =
         names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())).collect();
     deep.push(("/p/main.j2", "{% include \"0.j2\" %}"));
     let too_many = "too many includes: at most 16 deep (in /p/15.j2:1)";
-    assert!(told(&deep).starts_with(too_many), "{}", told(&deep));
+    assert!(error_of(&deep).starts_with(too_many), "{}", error_of(&deep));
 }
 
 proptest! {
     #[test]
-    fn no_text_of_a_template_is_a_panic(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\{#|#\\}|-|\\(|\\[|for|in|if|elif|else|raw|end|include|task|words|loop\\.| |\n|\"|'|\\||\\\\|[a-z.]|\\PC){0,40}") {
+    fn no_template_text_panics(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\{#|#\\}|-|\\(|\\[|for|in|if|elif|else|raw|end|include|task|words|loop\\.| |\n|\"|'|\\||\\\\|[a-z.]|\\PC){0,40}") {
         let files = [("/p/main.j2", text.as_str())];
         let _ = read("/p/main.j2", &files);
     }
 }
 
 #[test]
-fn a_template_nested_too_deep_is_told_and_ends_nothing() {
-    let deep = |text: &str| told(&[("/p/main.j2", &text.repeat(100_000))]);
+fn a_template_nested_too_deep_is_reported_and_crashes_nothing() {
+    let deep = |text: &str| error_of(&[("/p/main.j2", &text.repeat(100_000))]);
     let within = |open: &str, text: &str| {
-        told(&[("/p/main.j2", &format!("{open}{}", text.repeat(100_000)))])
+        error_of(&[("/p/main.j2", &format!("{open}{}", text.repeat(100_000)))])
     };
     let recursion = "syntax error: template exceeds maximum recursion limits (in /p/main.j2:1)";
     assert_eq!(deep("{% if task %}"), recursion);
@@ -125,6 +125,6 @@ fn a_template_nested_too_deep_is_told_and_ends_nothing() {
 #[test]
 fn a_file_that_is_included_many_times_is_bounded_with_the_whole_prompt() {
     let (many, long) = ("{% include 'b.md' %}".repeat(17), "x".repeat(1 << 20));
-    let told = told(&[("/p/main.j2", &many), ("/p/b.md", &long)]);
-    assert!(told.contains("over 16 MiB in all"), "{told}");
+    let error_of = error_of(&[("/p/main.j2", &many), ("/p/b.md", &long)]);
+    assert!(error_of.contains("over 16 MiB in all"), "{error_of}");
 }

@@ -40,7 +40,7 @@ pub fn render_list(settings: &Settings) -> String {
 
 fn render_iterations(procedure: &ProcedureSettings) -> String {
     let most =
-        procedure.terms.value("max-iterations").and_then(|it| Unit::Count.parse_value(it).ok());
+        procedure.terms.value("max-iterations").and_then(|most| Unit::Count.parse_value(most).ok());
     match most {
         None => "the loop's own limit".to_owned(),
         Some(0) => "no limit of iterations".to_owned(),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_procedures_own_value_goes_before_that_of_all_loops() {
+    fn a_procedures_own_value_takes_precedence_over_that_of_all_loops() {
         let (loops, build) = ("[loop]\nmax-iterations = ", "[procedures.build]\nmax-iterations = ");
         let table = [
             (String::new(), String::new(), 5),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_a_file_gives_takes_the_place_of_crews_own_and_the_rest_stays() {
+    fn a_phase_given_by_a_file_replaces_crews_own() {
         let project = "[procedures.build]\nact = [\"prompts/act.md\", \"Be brief\"]\norient = []";
         let changed = settings("build", "", project);
         let act = [

@@ -11,7 +11,7 @@ use minijinja::Value;
 use crate::parse::spelling::find_nearest;
 use engine::evidence::Verdict;
 use engine::journal::story::Account;
-use engine::record::{Check, Loop};
+use engine::record::Loop;
 use engine::text::{clip, distinct, rows, start_bytes};
 
 /// The most bytes of one value.
@@ -25,8 +25,8 @@ const VARIABLES: &str = include_str!("variables.txt");
 pub struct PromptInputs<'a> {
     /// The results of the last iterations, oldest first.
     pub accounts: &'a [Account],
-    /// The page of where the loop stands, its file and text: for the first prompt of a new owner
-    /// and past the redline.
+    /// The handoff page, its file and text: for the first prompt of a new owner and past the
+    /// redline.
     pub handoff: Option<&'a (PathBuf, String)>,
     /// The word by which a shell starts crew, for a task that asks for handoffs.
     pub crew: Option<&'a str>,
@@ -41,7 +41,7 @@ pub type Values = BTreeMap<&'static str, Value>;
 /// The variable with this name.
 ///
 /// # Errors
-/// When it does not exist; the error suggests the name that was probably meant.
+/// When it does not exist; the error suggests the name that was probably intended.
 pub fn find_variable(name: &str) -> Result<&'static str, String> {
     let names: Vec<&str> = rows(VARIABLES).map(|(name, _)| name).collect();
     let known = rows(VARIABLES).map(|(known, _)| known).find(|known| *known == name);
@@ -71,7 +71,6 @@ pub fn fill_values(
 fn fill_value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
     let contract = &subject.contract;
     let run = contract.run.as_ref();
-    let looked = |text: Option<&str>| text.unwrap_or_default().trim_end().to_owned();
     let text = match name {
         "task" => return contract.task.clone().into(),
         "iteration" => return subject.iteration().into(),
@@ -86,12 +85,17 @@ fn fill_value(name: &str, subject: &Loop, known: &PromptInputs<'_>) -> Value {
         "handoff" => known.handoff.map(|(_, text)| text.clone()).unwrap_or_default(),
         "branch" => subject.place.branch.clone().unwrap_or_default(),
         "folder" => subject.place.folder.display().to_string(),
-        "git_status" => looked(known.git_status),
-        "git_diff" => looked(known.git_diff),
-        "git_log" => looked(known.git_log),
+        "git_status" => output_of(known.git_status),
+        "git_diff" => output_of(known.git_diff),
+        "git_log" => output_of(known.git_log),
         _ => return Value::UNDEFINED,
     };
     bound_text(&text).into()
+}
+
+/// What git printed, without its last line break; empty if it was not asked.
+fn output_of(printed: Option<&str>) -> String {
+    printed.unwrap_or_default().trim_end().to_owned()
 }
 
 /// At most [`VALUE_BYTES_MAX`] from the beginning of `text`, with a line that says how much was
@@ -112,31 +116,32 @@ pub fn bound_text(text: &str) -> String {
 
 /// What the user said since the last prompt: passed at the last boundary, and later.
 pub fn user_words(subject: &Loop) -> Vec<String> {
-    let told = subject.state.evidence.iter().flat_map(|last| &last.words);
-    told.chain(&subject.state.messages).cloned().collect()
+    let passed = subject.state.evidence.iter().flat_map(|last| &last.words);
+    passed.chain(&subject.state.messages).cloned().collect()
 }
 
 /// One line for each account.
 pub fn render_progress<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
-    let lines = accounts.map(|it| format!("- Iteration {}: {}.", it.iteration, it.words));
+    let lines = accounts.map(|one| format!("- Iteration {}: {}.", one.iteration, one.words));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Each check with its role and its last result.
 fn render_checks(subject: &Loop) -> Vec<String> {
-    let line = |check: &Check| {
+    let lines = subject.contract.checks.iter().map(|check| {
         let last = subject.last_of(&check.run).unwrap_or_else(|| "not run yet".to_owned());
         format!("- `{}` ({}): {last}", clip(&check.run, 200), check.role.label())
-    };
-    subject.contract.checks.iter().map(line).collect()
+    });
+    lines.collect()
 }
 
 /// The checks that did not pass in their last run, each command once.
 fn failing_checks(subject: &Loop) -> Vec<String> {
-    let is_red = |run: &String| {
-        subject.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
-    };
-    distinct(subject.contract.checks.iter().map(|check| check.run.clone()).filter(is_red))
+    let runs = subject.contract.checks.iter().map(|check| &check.run).filter(|run| {
+        let memory = subject.state.checks.get(*run);
+        memory.is_some_and(|memory| memory.last != Verdict::Passed)
+    });
+    distinct(runs.cloned())
 }
 
 #[cfg(test)]
@@ -156,14 +161,15 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_is_told_the_nearest() {
-        let told = |name| find_variable(name).unwrap_err();
-        assert_eq!(told("git_stat"), "there is no variable `git_stat`; did you mean `git_status`?");
-        assert_eq!(
-            told("itteration"),
-            "there is no variable `itteration`; did you mean `iteration`?"
-        );
-        assert!(told("weather").starts_with("there is no variable `weather`; there are task, "));
+    fn an_unknown_name_suggests_the_nearest() {
+        for (name, expected) in [
+            ("git_stat", "there is no variable `git_stat`; did you mean `git_status`?"),
+            ("itteration", "there is no variable `itteration`; did you mean `iteration`?"),
+            ("weather", "there is no variable `weather`; there are task, "),
+        ] {
+            let error = find_variable(name).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 
     #[test]
@@ -176,7 +182,7 @@ mod tests {
         {{ promise }}          what a claim of success must say; empty where none counts
         {{ checks }}           each check, one a line, and how it last ended
         {{ failing }}          the commands of the checks that did not pass last (a list, for {% for %})
-        {{ progress }}         what the last 5 iterations came to, one a line
+        {{ progress }}         the results of the last 5 iterations, one a line
         {{ words }}            what the user said since the last prompt (a list, for {% for %})
         {{ handoff }}          the last handoff, in the first prompt of a new owner
         {{ branch }}           the branch the loop started on; empty without git

@@ -8,12 +8,11 @@ use crate::clients::spelling::split_command;
 use crate::clients::{AskedQuestion, FieldsByPointer, HookEvent, Output, Reply, Stopped, Task};
 use crate::parse::patterns::PASTED_ELEMENT;
 use crate::parse::requests::{after_request, parse_request};
-use engine::record::{Obeyed, Queue};
+use engine::record::Queue;
 use engine::text::{clean, clean_around};
 
 /// Reads what happened.
 pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
-    let owned = |pointer| payload.owned(pointer);
     match name {
         // A subagent's question stops the session, too.
         "PreToolUse" => parse_question(payload),
@@ -23,13 +22,13 @@ pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
             _ => HookEvent::NotOurs,
         },
         "Stop" => HookEvent::Stopped(Stopped {
-            last_message: owned("/last_assistant_message"),
+            last_message: payload.owned("/last_assistant_message"),
             background: parse_tasks(payload.list("/background_tasks")),
         }),
         "StopFailure" => HookEvent::ServiceFailed {
-            kind: owned("/error").unwrap_or_else(|| "unknown".to_owned()),
+            kind: payload.owned("/error").unwrap_or_else(|| "unknown".to_owned()),
             // The agent's last message is then the text of the error, not a claim.
-            message: owned("/last_assistant_message").unwrap_or_default(),
+            message: payload.owned("/last_assistant_message").unwrap_or_default(),
         },
         "Notification" => match payload.word("/notification_type") {
             "idle_prompt" => HookEvent::Idle,
@@ -41,7 +40,7 @@ pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
         "UserPromptExpansion" => match payload.word("/command_name").strip_prefix("crew:") {
             Some(name) => HookEvent::Command {
                 name: name.to_owned(),
-                raw: owned("/command_args").unwrap_or_default(),
+                raw: payload.owned("/command_args").unwrap_or_default(),
                 sure: true,
             },
             None => HookEvent::NotOurs,
@@ -54,9 +53,9 @@ pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
             read_prompt(payload.word("/prompt"), is_anothers)
         }
         "SessionStart" => HookEvent::SessionBegan { compacted: payload.is("/source", "compact") },
-        "SessionEnd" => {
-            HookEvent::SessionEnded { why: owned("/reason").unwrap_or_else(|| "other".to_owned()) }
-        }
+        "SessionEnd" => HookEvent::SessionEnded {
+            why: payload.owned("/reason").unwrap_or_else(|| "other".to_owned()),
+        },
         _ => HookEvent::NotOurs,
     }
 }
@@ -72,23 +71,25 @@ fn parse_question(payload: &Value) -> HookEvent {
     if payload.text("/tool_name") != CLAUDE_CODE.question_tool {
         return HookEvent::NotOurs;
     }
-    let label = |option: &Value| option.word("/label").to_owned();
-    let asked = |question: &Value| AskedQuestion {
-        question: question.word("/question").to_owned(),
-        options: question.list("/options").iter().map(label).collect(),
-    };
-    HookEvent::Asked(payload.list("/tool_input/questions").iter().map(asked).collect())
+    let questions = payload.list("/tool_input/questions").iter().map(|question| {
+        let options = question.list("/options").iter();
+        AskedQuestion {
+            question: question.word("/question").to_owned(),
+            options: options.map(|option| option.word("/label").to_owned()).collect(),
+        }
+    });
+    HookEvent::Asked(questions.collect())
 }
 
 fn parse_tasks(listed: &[Value]) -> Vec<Task> {
     let running =
         listed.iter().filter(|task| task.text("/status").is_none_or(|status| status == "running"));
-    let task = |task: &Value| Task {
+    let tasks = running.map(|task| Task {
         id: task.word("/id").to_owned(),
         kind: task.word("/type").to_owned(),
         description: task.word("/description").to_owned(),
-    };
-    running.map(task).collect()
+    });
+    tasks.collect()
 }
 
 /// Reads a prompt. `is_anothers` says that the user did not write it: a schedule or a peer did.
@@ -101,16 +102,15 @@ fn read_prompt(prompt: &str, is_anothers: bool) -> HookEvent {
         None => {}
     }
     let words = without_old_requests(prompt);
-    if let Some(order) = parse_request(words) {
-        return HookEvent::Request(order);
+    if let Some(request) = parse_request(words) {
+        return HookEvent::Request(request);
     }
-    match split_command(&CLAUDE_CODE, words).filter(|_| words != prompt) {
-        Some((name, raw)) => {
-            HookEvent::Command { name: name.to_owned(), raw: raw.to_owned(), sure: false }
-        }
-        None if is_the_clients(prompt) => HookEvent::Notified,
-        None => HookEvent::Prompted,
+    if words != prompt
+        && let Some((name, raw)) = split_command(&CLAUDE_CODE, words)
+    {
+        return HookEvent::Command { name: name.to_owned(), raw: raw.to_owned(), sure: false };
     }
+    if is_the_clients(prompt) { HookEvent::Notified } else { HookEvent::Prompted }
 }
 
 /// The command inside a prompt that is one pasted element: the client sends a command that was
@@ -130,8 +130,8 @@ fn pasted_command(prompt: &str) -> Option<(String, String)> {
     Some((command[..end].to_owned(), command[end..].to_owned()))
 }
 
-/// A message without the orders glued to its front. The client puts an obeyed message back into its
-/// input line, and the next text typed is glued to it.
+/// A message without the requests glued to its front. The client puts an obeyed message back into
+/// its input line, and the next text typed is glued to it.
 fn without_old_requests(message: &str) -> &str {
     let mut left = message.trim();
     while let Some(rest) =
@@ -147,7 +147,7 @@ fn is_the_clients(prompt: &str) -> bool {
     prompt.trim_start().starts_with("<task-notification>")
 }
 
-/// Stands in the queue for a text that is not a command of crew's.
+/// The placeholder in the queue for a text that is not a command of crew's.
 const OTHER: &str = "";
 /// More than a person queues; further texts are not kept.
 const QUEUE_MAX: usize = 64;
@@ -171,7 +171,6 @@ pub fn update_queue(queue: &mut Queue, line: &str, session_id: &str) {
     }
     let text = text.map(kept_text);
     let Queue { waiting: queue, obeyed, .. } = queue;
-    let first = |of: &str, queue: &[String]| queue.iter().position(|text| text == of);
     let gone = match (line.word("/operation"), text) {
         ("enqueue", text) => {
             if queue.len() < QUEUE_MAX {
@@ -185,20 +184,29 @@ pub fn update_queue(queue: &mut Queue, line: &str, session_id: &str) {
             None
         }
         // This client does not say which text; only plain texts go into a turn.
-        ("remove", None) => first(OTHER, queue),
+        ("remove", None) => position_of(OTHER, queue),
         // An obeyed command keeps its place in the queue, without its text.
-        (operation, Some(text)) => first(text, queue).or_else(|| {
-            let is_it = |it: &Obeyed| operation != "dequeue" && it.command == text;
-            obeyed.iter().position(is_it).map(|at| obeyed.remove(at));
-            first(OTHER, queue)
+        (operation, Some(text)) => position_of(text, queue).or_else(|| {
+            if operation != "dequeue"
+                && let Some(at) = obeyed.iter().position(|obeyed| obeyed.command == text)
+            {
+                obeyed.remove(at);
+            }
+            position_of(OTHER, queue)
         }),
-        (_, None) => (!queue.is_empty()).then_some(0),
+        (_, None) if queue.is_empty() => None,
+        (_, None) => Some(0),
     };
     if let Some(gone) = gone {
         queue.remove(gone);
     }
 }
 
+fn position_of(text: &str, queue: &[String]) -> Option<usize> {
+    queue.iter().position(|queued| queued == text)
+}
+
+/// What is kept of a queued text: the whole of a command that crew obeys, else [`OTHER`].
 fn kept_text(text: &str) -> &str {
     let text = text.trim();
     if text.len() <= COMMAND_BYTES && queued_command(text).is_some() { text } else { OTHER }
@@ -209,7 +217,7 @@ fn kept_text(text: &str) -> &str {
 pub fn queued_command(text: &str) -> Option<(&str, &str)> {
     let (name, raw) = split_command(&CLAUDE_CODE, text)?;
     let is_obeyed = matches!(name, "pause" | "cancel-loop" | "status" | "handoff");
-    (is_obeyed && !raw.contains("[Pasted text #")).then_some((name, raw))
+    if is_obeyed && !raw.contains("[Pasted text #") { Some((name, raw)) } else { None }
 }
 
 /// Exit status 2 of a companion starts a turn with what it wrote to standard error.
@@ -245,8 +253,8 @@ pub(super) fn write_reply(name: &str, reply: &Reply) -> Output {
     Output { out: Some(out), ..Output::default() }
 }
 
-/// The client puts an order that was typed as a message back into its input line. It shows one line
-/// of the reason, and only with `suppressOriginalPrompt` (2.1.330).
+/// The answer to a request that was typed as a message, which the client puts back into its input
+/// line. It shows one line of the reason, and only with `suppressOriginalPrompt` (2.1.330).
 fn acknowledge_request(text: &str) -> Value {
     const CLEAR: &str = "(Ctrl-U clears the line)";
     let room = LINE_CHARS - CLEAR.chars().count() - "crew:  ".len();
@@ -297,7 +305,7 @@ mod prompt_tests {
     }
 
     #[test]
-    fn what_is_glued_to_an_order_that_was_obeyed_is_what_is_meant() {
+    fn obeyed_requests_glued_to_the_front_of_a_message_are_removed() {
         let table = [
             ("crew cancel/crew:cancel-loop", "/crew:cancel-loop"),
             ("crew pausecrew status", "crew status"),
@@ -357,7 +365,7 @@ mod queue_tests {
     }
 
     #[test]
-    fn what_is_queued_and_not_taken_back_or_delivered_is_left() {
+    fn the_queue_keeps_what_was_neither_taken_back_nor_delivered() {
         let put = |text: &str| op("enqueue", Some(text));
         let (pause, status) = ("/crew:pause", "/crew:status");
         let table = [
@@ -431,7 +439,7 @@ mod reply_tests {
     use super::*;
 
     #[test]
-    fn a_typed_order_is_answered_in_one_line_of_at_most_a_hundred_characters() {
+    fn a_typed_request_is_answered_in_one_line_of_at_most_a_hundred_characters() {
         for text in ["pauses after iteration 4".to_owned(), "x".repeat(300)] {
             let value = acknowledge_request(&text);
             let reason = value["reason"].as_str().unwrap();

@@ -73,8 +73,8 @@ pub static CLAUDE_CODE: Client = Client {
     is_attended,
 };
 
-/// In `claude -p` there are no dialogs: what is not allowed is denied. In plan mode nothing can be
-/// edited there either.
+/// What the user should know of the session's mode. `claude -p` has no dialogs: what is not allowed
+/// is denied. In plan mode nothing can be edited there either.
 fn find_caution(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str> {
     match payload.text("/permission_mode")? {
         "plan" => Some("plan mode: claude cannot edit; leave it with shift+tab"),
@@ -87,12 +87,11 @@ fn find_caution(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str
     }
 }
 
-/// Nobody attends `claude -p`. No companion may sleep there, because the client waits for it at its
-/// end.
+/// Whether a person attends the client, as nobody does `claude -p`. No companion may sleep there,
+/// because the client waits for it at its end.
 fn is_attended(variable: EnvLookup<'_>) -> bool {
-    let said = variable("CLAUDE_CODE_SESSION_ATTENDED");
-    said.map_or_else(
-        || variable("CLAUDE_CODE_ENTRYPOINT").is_some_and(|it| it == "cli"),
-        |it| it != "0",
-    )
+    match variable("CLAUDE_CODE_SESSION_ATTENDED") {
+        Some(attended) => attended != "0",
+        None => variable("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry == "cli"),
+    }
 }

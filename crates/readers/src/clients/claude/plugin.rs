@@ -15,7 +15,7 @@ use engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Product, Version
 /// The version in "2.1.330 (Claude Code)".
 pub fn client_version(text: &str) -> Option<Version> {
     let mut numbers = text.split_whitespace().next()?.split('.').map(|part| {
-        let end = part.find(|it: char| !it.is_ascii_digit()).unwrap_or(part.len());
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
         part[..end].parse().ok()
     });
     Some(Version(numbers.next()??, numbers.next()??, numbers.next()??))
@@ -28,10 +28,8 @@ pub fn crew_version(text: &str) -> Option<&str> {
 
 /// The version in crew's `plugin.json`; `None` for anything else.
 pub fn manifest_version(text: &str) -> Option<String> {
-    parse_object(text.as_bytes())
-        .ok()
-        .filter(|manifest| manifest.is("/name", NAME))?
-        .owned("/version")
+    let manifest = parse_object(text.as_bytes()).ok()?;
+    if manifest.is("/name", NAME) { manifest.owned("/version") } else { None }
 }
 
 /// The plugins the client has installed; an error if the text is not such a list.
@@ -62,8 +60,9 @@ fn parse_plugin(fields: &Value) -> Option<PluginCheck> {
 /// one; an error if the text is not a list of marketplaces.
 pub fn marketplace_folder(text: &str) -> Result<Option<PathBuf>, String> {
     let all = parse_list(text, "marketplaces")?;
-    let is_ours = |fields: &&Value| fields.is("/name", NAME) && fields.is("/source", "directory");
-    Ok(all.iter().find(is_ours).and_then(|fields| fields.text("/path")).map(PathBuf::from))
+    let ours =
+        all.iter().find(|fields| fields.is("/name", NAME) && fields.is("/source", "directory"));
+    Ok(ours.and_then(|fields| fields.text("/path")).map(PathBuf::from))
 }
 
 /// What a settings file says about crew and its hooks; `None` if it is not such a file.
@@ -81,9 +80,13 @@ pub fn parse_client_settings(path: PathBuf, text: &str, managed: bool) -> Option
 /// such a file.
 pub fn settings_variables(text: &str) -> Vec<(String, String)> {
     let fields = parse_object(text.as_bytes()).unwrap_or_default();
-    let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let variables = fields.members("/env").into_iter().flatten();
-    variables.map(|(name, value)| (name.clone(), said(value))).collect()
+    variables.map(|(name, value)| (name.clone(), text_of(value))).collect()
+}
+
+/// A value as text: a string without its quotes, any other value as JSON.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The client as its users know it.
@@ -161,7 +164,7 @@ pub fn with_line(text: &str, command: &str) -> Result<Option<String>, NoRoom> {
         Some(there) if runs_command(there, command) => return Ok(None),
         Some(there) => {
             let command = there["command"].as_str();
-            return Err(NoRoom::Taken(command.map_or_else(|| there.to_string(), str::to_owned)));
+            return Err(NoRoom::Taken(command.map_or_else(|| text_of(there), str::to_owned)));
         }
         None => {}
     }
@@ -187,7 +190,7 @@ pub fn without_line(text: &str, command: &str) -> Option<String> {
     if !runs_command(&serde_json::from_slice(there.as_bytes()).ok()?, command) {
         return None;
     }
-    // The value is a part of the text, so its address tells where it stands.
+    // The value is a part of the text, and its address gives its position.
     let start = there.as_ptr() as usize - text.as_ptr() as usize;
     let (before, after) = (&text[..start], &text[start + there.len()..]);
     let key = before.trim_end().strip_suffix(':')?.trim_end();
@@ -205,7 +208,7 @@ mod plugin_tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_and_other_words_are_none() {
+    fn versions_are_read_and_other_words_are_not() {
         assert_eq!(client_version("2.1.330 (Claude Code)\n"), Some(Version(2, 1, 330)));
         assert_eq!(client_version("2.1.330-beta.1"), Some(Version(2, 1, 330)));
         assert_eq!([client_version("hello"), client_version(""), client_version("2.1")], [None; 3]);
@@ -295,7 +298,7 @@ mod status_line_tests {
     }
 
     #[test]
-    fn an_entry_that_the_client_wrote_anew_is_found_wherever_it_stands() {
+    fn an_entry_that_the_client_rewrote_is_found_at_any_position() {
         let line = serde_json::to_string_pretty(&status_line_entry(COMMAND)).unwrap();
         for (text, expected) in [
             (format!("{{\"a\": 1, \"statusLine\" : {line}}}"), "{\"a\": 1}"),

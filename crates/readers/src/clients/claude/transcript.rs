@@ -25,8 +25,9 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     // The standard library searches for a short text many bytes at a time, for a long one byte by
     // byte.
     let short = marker.get(..SHORT).unwrap_or(marker);
-    let is_marked = |line: &str| line.contains(short) && contains_number(line, marker);
-    let begin = lines.iter().rposition(|line| is_marked(line) || is_a_prompt(line));
+    let begin = lines.iter().rposition(|line| {
+        line.contains(short) && contains_number(line, marker) || is_a_prompt(line)
+    });
     let turn = match begin {
         Some(begin) => &lines[begin + 1..],
         None if cut => &lines[..],
@@ -34,7 +35,7 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     };
     let mut blocks = turn.iter().filter_map(|line| of_assistant(line)).flatten();
     let used = blocks.any(|block| block.kind == "tool_use");
-    (used || begin.is_some()).then_some(used)
+    if used || begin.is_some() { Some(used) } else { None }
 }
 
 /// Whether the line holds the number that `marker` ends with, and not only as the start of a longer
@@ -83,8 +84,7 @@ pub fn is_an_agents(name: &str) -> bool {
 /// not count, nor does an answer that the client makes up.
 pub fn was_interrupted(tail: &str) -> bool {
     tail.lines().fold(false, |is_marked, line| {
-        let has_worked = || !line.contains(MADE_UP) && of_assistant(line).is_some();
-        is_mark(line) || (is_marked && !has_worked())
+        is_mark(line) || is_marked && (line.contains(MADE_UP) || of_assistant(line).is_none())
     })
 }
 
@@ -97,19 +97,21 @@ fn is_mark(line: &str) -> bool {
     text.trim().starts_with(INTERRUPTED)
 }
 
-/// The calls of tools that have no result yet, in their order.
+/// The calls of tools that have no result yet, the oldest first.
 pub fn pending_calls(tail: &str) -> Vec<PendingCall> {
     let mut pending: Vec<PendingCall> = Vec::new();
-    // Inside a text the quotes would be escaped.
-    let is_of_a_tool = |line: &&str| line.contains("\"tool_use") || line.contains("\"tool_result");
-    for line in tail.lines().filter(is_of_a_tool) {
+    for line in tail.lines() {
+        // Inside a text the quotes would be escaped.
+        if !line.contains("\"tool_use") && !line.contains("\"tool_result") {
+            continue;
+        }
         let Ok(line) = serde_json::from_slice::<Value>(line.as_bytes()) else { continue };
         for block in line.list("/message/content") {
             match (block.word("/type"), block.owned("/name")) {
                 ("tool_use", Some(tool)) => {
                     pending.push(PendingCall { id: block.word("/id").to_owned(), tool });
                 }
-                ("tool_result", _) => pending.retain(|it| !block.is("/tool_use_id", &it.id)),
+                ("tool_result", _) => pending.retain(|call| !block.is("/tool_use_id", &call.id)),
                 _ => {}
             }
         }
@@ -136,11 +138,11 @@ struct Line<'a> {
     #[serde(default)]
     timestamp: Value,
     #[serde(borrow)]
-    message: Said<'a>,
+    message: LineMessage<'a>,
 }
 
 #[derive(Deserialize)]
-struct Said<'a> {
+struct LineMessage<'a> {
     #[serde(default)]
     id: Value,
     #[serde(default)]
@@ -170,8 +172,10 @@ const PLAIN: &str = "plain";
 /// The blocks of a line; a text alone is one block.
 fn blocks_of<'line>(line: &Line<'line>) -> Option<Vec<Block<'line>>> {
     let content = line.message.content?.get().as_bytes();
-    let text = || Some(Block { kind: PLAIN.into(), text: serde_json::from_slice(content).ok()? });
-    serde_json::from_slice(content).ok().or_else(|| Some(vec![text()?]))
+    if let Ok(blocks) = serde_json::from_slice(content) {
+        return Some(blocks);
+    }
+    Some(vec![Block { kind: PLAIN.into(), text: serde_json::from_slice(content).ok()? }])
 }
 
 /// The blocks of a line of this kind; `None` for every other line, and for a subagent's.
@@ -199,7 +203,8 @@ pub fn parse_message(line: &str) -> Option<DatedMessage> {
         return None;
     }
     let Line { timestamp, message, .. } = line_of("assistant", line)?;
-    let Said { id: Value::String(id), model: Value::String(model), usage, .. } = message else {
+    let LineMessage { id: Value::String(id), model: Value::String(model), usage, .. } = message
+    else {
         return None;
     };
     // The one-hour part never exceeds what was written in all.
@@ -222,9 +227,11 @@ pub fn parse_message(line: &str) -> Option<DatedMessage> {
         cost: None,
     };
     message.cost = message_cost(&message);
-    let used = message.tokens.total() > 0 || message.web_searches > 0;
+    if message.tokens.total() == 0 && message.web_searches == 0 {
+        return None;
+    }
     let at = timestamp.as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
-    used.then(|| (message, at.map(|at| at.to_utc())))
+    Some((message, at.map(|at| at.to_utc())))
 }
 
 #[cfg(test)]
@@ -273,13 +280,13 @@ mod tests {
         let in_tool =
             r#"{"type":"user","message":{"content":"[Request interrupted by user for tool use]"}}"#;
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"[Request interrupted by user]"}]}}"#;
-        let told = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+        let said = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
         let made_up = TEXT.replace("\"content\"", "\"model\":\"<synthetic>\",\"content\"");
         let aside = mark.replace("\"message\"", "\"isSidechain\":true,\"message\"");
         assert!(was_interrupted(mark) && was_interrupted(in_tool) && was_interrupted(&aside));
         assert!(was_interrupted(&format!("{TEXT}\n{mark}\n{ASKED}\n{made_up}\n{SIDE}")));
         assert!(!was_interrupted(&format!("{mark}\n{ASKED}\n{TEXT}")));
-        assert!(!was_interrupted(result) && !was_interrupted(told) && !was_interrupted(TEXT));
+        assert!(!was_interrupted(result) && !was_interrupted(said) && !was_interrupted(TEXT));
     }
 
     #[test]
@@ -304,7 +311,7 @@ mod tests {
         ];
         for (lines, expected) in table {
             let pending = pending_calls(&lines.join("\n"));
-            let tools: Vec<&str> = pending.iter().map(|it| it.tool.as_str()).collect();
+            let tools: Vec<&str> = pending.iter().map(|call| call.tool.as_str()).collect();
             assert_eq!(tools, expected, "{lines:?}");
         }
         assert!(has_result(&result("toolu_1"), "toolu_1"));
@@ -312,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_final_text_is_never_an_older_turns() {
+    fn the_final_text_is_never_that_of_an_older_turn() {
         let table = [
             (vec![PROMPT, TOOL, RESULT, TEXT], Some("hm")),
             (vec![TEXT, RESULT], None),
@@ -342,8 +349,8 @@ mod usage_tests {
     }
 
     #[test]
-    fn a_models_line_tells_what_its_message_used_and_every_other_line_nothing() {
-        let (told, at) = parse_message(&line(&json!({
+    fn only_a_models_line_reports_what_its_message_used() {
+        let (read, at) = parse_message(&line(&json!({
             "input_tokens": 1, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 300,
             "output_tokens": 4000, "cache_creation": {"ephemeral_1h_input_tokens": 5,
             "ephemeral_5m_input_tokens": 15}, "server_tool_use": {"web_search_requests": 2},
@@ -364,9 +371,9 @@ mod usage_tests {
             web_searches: 2,
             is_fast: true,
             in_the_us: true,
-            cost: told.cost,
+            cost: read.cost,
         };
-        assert_eq!(told, expected);
+        assert_eq!(read, expected);
         assert_eq!(at.unwrap().timestamp_millis(), 1_795_305_917_250);
         let others = [
             String::new(),

@@ -2,7 +2,7 @@
 //! price.
 
 use crate::parse::amounts::all_digits;
-use engine::usage::{Message, Money, Price, rates};
+use engine::usage::{Message, Money, Price, Rates, rates};
 
 /// The prices; the file says what its columns are.
 const PRICES: &str = include_str!("prices.txt");
@@ -19,17 +19,21 @@ pub fn is_priced(model: &str) -> bool {
 
 fn find_price(model: &str) -> Option<Price> {
     let model = bare_model(model);
-    let mut rows = PRICES.lines().map(|row| row.split_whitespace());
-    let row = rows.find_map(|mut row| row.next().filter(|name| *name == model).map(|_| row))?;
-    let columns: Vec<u64> = row.map_while(|column| column.parse().ok()).collect();
+    let mut rows = PRICES.lines().filter_map(|row| row.split_once(' '));
+    let (_, columns) = rows.find(|(name, _)| *name == model)?;
+    let columns: Vec<u64> =
+        columns.split_whitespace().map_while(|column| column.parse().ok()).collect();
     let columns: [u64; 10] = columns.try_into().ok()?;
-    let rates = |at: usize| rates(columns[at], columns[at + 1], columns[at + 2]);
-    let (fast, above) = (rates(3), columns[6]);
     Some(Price {
-        rates: rates(0),
-        fast: (columns[3] > 0).then_some(fast),
-        long: (above > 0).then(|| (above, rates(7))),
+        rates: rates_at(0, &columns),
+        fast: if columns[3] > 0 { Some(rates_at(3, &columns)) } else { None },
+        long: if columns[6] > 0 { Some((columns[6], rates_at(7, &columns))) } else { None },
     })
+}
+
+/// The rates in three columns, of which this is the first.
+fn rates_at(first: usize, columns: &[u64; 10]) -> Rates {
+    rates(columns[first], columns[first + 1], columns[first + 2])
 }
 
 /// A model's name without its date, its place and its version there.
@@ -40,7 +44,7 @@ fn bare_model(model: &str) -> &str {
     let name = &model[from..];
     let name = name.split(['@', '[', ':']).next().unwrap_or(name);
     let name = drop_last_part(name, |end| {
-        end.strip_prefix('v').is_some_and(|it| all_digits(it).is_some())
+        end.strip_prefix('v').is_some_and(|number| all_digits(number).is_some())
     });
     let name = drop_last_part(name, |end| end.len() == 8 && all_digits(end).is_some());
     if name.ends_with("-4-0") { &name[..name.len() - 2] } else { name }
@@ -48,15 +52,16 @@ fn bare_model(model: &str) -> &str {
 
 /// The name without its last part, if `is_so` accepts that part.
 fn drop_last_part(name: &str, is_so: impl Fn(&str) -> bool) -> &str {
-    name.rsplit_once('-').filter(|(_, end)| is_so(end)).map_or(name, |(name, _)| name)
+    match name.rsplit_once('-') {
+        Some((rest, end)) if is_so(end) => rest,
+        _ => name,
+    }
 }
 
 #[cfg(test)]
 mod prices_tests {
     use super::*;
-    use engine::usage::HIGHEST;
-    use engine::usage::Rates;
-    use engine::usage::Tokens;
+    use engine::usage::{HIGHEST, Tokens};
 
     fn of(model: &str) -> Option<Rates> {
         find_price(model).map(|price| price.rates)
@@ -79,7 +84,7 @@ mod prices_tests {
     }
 
     #[test]
-    fn a_model_is_known_by_all_its_names_and_no_other_is() {
+    fn a_model_is_known_by_all_its_names() {
         for name in [
             "claude-haiku-4-5",
             "claude-haiku-4-5-20251001",

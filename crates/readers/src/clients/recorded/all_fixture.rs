@@ -19,8 +19,8 @@ use crate::parse::requests::parse_request;
 /// arrive as messages, too.
 fn message(prompt: &str) -> HookEvent {
     let prompt = prompt.trim();
-    if let Some(order) = parse_request(prompt) {
-        return HookEvent::Request(order);
+    if let Some(request) = parse_request(prompt) {
+        return HookEvent::Request(request);
     }
     let is_crews = prompt.lines().next().is_some_and(|line| line.contains(": iteration "));
     match prompt.strip_prefix("crew ").and_then(|rest| rest.split_once(' ')) {
