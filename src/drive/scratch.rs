@@ -10,7 +10,7 @@ use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Loop, Role};
 use engine::test_changes::trial::{TriedCheck, failing_tests, passed};
 use engine::text::period;
-use readers::parse::test_changes::way_to;
+use readers::parse::test_changes::path_out;
 use world::clock::{self, Deadline, Stopwatch};
 use world::env;
 use world::files::disk::{self, Lock};
@@ -239,7 +239,7 @@ impl ScratchFolder<'_> {
         let here = Check { run: check.run.replace(&checkout, &scratch), ..check.clone() };
         let real = |path: &str| disk::real_path(Path::new(path)).unwrap_or_else(|_| path.into());
         let variable = |name: &str| env::text(name);
-        if let Some(path) = way_to(&place.checkout, &here.run, &variable, &real) {
+        if let Some(path) = path_out(&place.checkout, &here.run, &variable, &real) {
             return Err(format!("`{}` may leave the scratch folder by {path}", check.run));
         }
         let result = run_check(home, subject, &here, &folder, &self.within, stop);

@@ -68,7 +68,7 @@ impl Unit {
                 (percent, "a part of the context, from 0 (never) to 100%")
             }
             Self::Bytes => {
-                // A blank may stand before the unit.
+                // A blank may come before the unit.
                 let end = text.trim_start_matches(|c: char| c.is_ascii_digit());
                 let bare = text[..text.len() - end.len()].to_owned() + end.trim_start();
                 let bytes = if text == "0" { Some(0) } else { parse_suffixed(&bare, &BYTES) };
@@ -90,11 +90,6 @@ impl Unit {
     pub fn format_number(self, number: u64) -> String {
         const SIZES: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         const THOUSANDS: [(u64, &str); 2] = [(1_000_000, "M"), (1_000, "k")];
-        let in_units = |units: &[(u64, &str)], least: &str| {
-            let fitting = units.iter().find(|(unit, _)| number.is_multiple_of(*unit));
-            let (unit, name) = fitting.copied().unwrap_or((1, least));
-            format!("{}{name}", number / unit)
-        };
         match self {
             _ if number == 0 => "0".to_owned(),
             Self::Count => number.to_string(),
@@ -104,17 +99,24 @@ impl Unit {
                 let beyond = format!("{:04}", number % 10_000);
                 format!("{dollars}.{cents:02}{}", beyond.trim_end_matches('0'))
             }
-            Self::Tokens => in_units(&THOUSANDS, ""),
+            Self::Tokens => in_units(number, &THOUSANDS, ""),
             Self::Percent => format!("{number}%"),
-            Self::Bytes => in_units(&SIZES, "B"),
+            Self::Bytes => in_units(number, &SIZES, "B"),
         }
     }
 }
 
+/// A number in the first of these units that divides it, else in the `least` one.
+fn in_units(number: u64, units: &[(u64, &str)], least: &str) -> String {
+    let fitting = units.iter().find(|(unit, _)| number.is_multiple_of(*unit));
+    let (unit, name) = fitting.copied().unwrap_or((1, least));
+    format!("{}{name}", number / unit)
+}
+
 /// A whole number with one of these marks behind it.
 fn parse_suffixed(text: &str, marks: &[(&str, u64)]) -> Option<u64> {
-    let one = |(mark, factor): &(&str, u64)| Some((text.strip_suffix(mark)?, *factor));
-    let (number, factor) = marks.iter().find_map(one)?;
+    let (number, factor) =
+        marks.iter().find_map(|(mark, factor)| Some((text.strip_suffix(mark)?, *factor)))?;
     all_digits(number)?.parse::<u64>().ok()?.checked_mul(factor)
 }
 
@@ -127,7 +129,7 @@ fn parse_dollars(text: &str) -> Option<u64> {
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let dollars: f64 = text.parse().ok()?;
     let micros = to_count((dollars * 1e6).round()).max(u64::from(dollars > 0.0));
-    (is_decimal && dollars.is_finite()).then_some(micros)
+    if is_decimal && dollars.is_finite() { Some(micros) } else { None }
 }
 
 /// A number without its fraction, never below zero.
@@ -138,7 +140,8 @@ pub fn to_count(number: f64) -> u64 {
 
 /// The text, if it consists of digits only.
 pub fn all_digits(text: &str) -> Option<&str> {
-    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { Some(text) } else { None }
 }
 
 /// The longest text that is read as a duration, in bytes.
@@ -227,7 +230,7 @@ impl<const UNIT: usize> Serialize for Amount<UNIT> {
 }
 
 /// The value of a limit: itself or, with `+` before it, what is added to the one that a loop has.
-/// A file holds no such addition.
+/// A file cannot contain such an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Limit<const UNIT: usize> {
@@ -288,14 +291,14 @@ pub fn deserialize_texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<Str
         Value::Array(list) => list,
         one => vec![one],
     };
-    let text = |one: &Value| match one {
+    let texts = list.into_iter().map(|one| match one {
         Value::String(text) if !text.trim().is_empty() && !text.contains('\0') => {
             // In a file of Windows a shell would take the carriage return for a part of a word.
             Ok(text.replace("\r\n", "\n"))
         }
         other => Err(D::Error::custom(format!("expected a text or a list of texts, not {other}"))),
-    };
-    list.iter().map(text).collect()
+    });
+    texts.collect()
 }
 
 /// A prefix for a word that is not an option, so that clap does not read it as one. No shell can

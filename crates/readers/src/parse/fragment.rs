@@ -27,10 +27,9 @@ pub fn parse_fragment(
     if let Some(name) = text.strip_prefix(BUILT_IN) {
         return Ok(Fragment::BuiltIn(name.trim().to_owned()));
     }
-    let words = || Ok(Fragment::Text(text.to_owned()));
     let has_extension = Path::new(text).extension().is_some_and(|ending| !ending.is_empty());
     if text.contains('\n') || !(text.contains('/') || has_extension) {
-        return words();
+        return Ok(Fragment::Text(text.to_owned()));
     }
     let ends_like_one = ENDINGS.iter().any(|ending| text.ends_with(ending));
     let is_one_word = !text.contains(char::is_whitespace);
@@ -42,7 +41,7 @@ pub fn parse_fragment(
     match normalize_path(&folder.join(text)) {
         Some(path) if is_surely_one || is_there(&path) => Ok(Fragment::File(path)),
         None if is_surely_one => Err("a path within the file system"),
-        Some(_) | None => words(),
+        Some(_) | None => Ok(Fragment::Text(text.to_owned())),
     }
 }
 
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_a_file_that_is_there_is_one_and_so_is_what_ends_like_a_prompt() {
+    fn the_name_of_an_existing_file_or_one_that_ends_like_a_prompt_is_a_file() {
         let file = |path: &str| Ok(Fragment::File(path.into()));
         let text = |text: &str| Ok(Fragment::Text(text.to_owned()));
         let table = [

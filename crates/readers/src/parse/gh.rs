@@ -1,9 +1,9 @@
-//! Reads what the GitHub CLI prints: what has become of a request, and whether its host was not
+//! Reads what the GitHub CLI prints: the state of a pull request, and whether its host was not
 //! reached. It takes nothing from a page, and no word of a title.
 
 use super::git_push::{UNREACHED, contains_any};
 
-/// What has become of a request.
+/// The state of a pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestState {
     Open,
@@ -12,7 +12,7 @@ pub enum RequestState {
     Closed,
 }
 
-/// A request of a branch.
+/// A pull request of a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedRequest {
     pub address: String,
@@ -21,8 +21,8 @@ pub struct ListedRequest {
     pub state: RequestState,
 }
 
-/// `OPEN`, `CLOSED`, or `MERGED` and the commit.
-fn request_state(text: &str) -> Option<RequestState> {
+/// Reads `OPEN`, `CLOSED`, or `MERGED` and the commit.
+fn parse_state(text: &str) -> Option<RequestState> {
     match text.split_once(' ').unwrap_or((text, "")) {
         ("OPEN", _) => Some(RequestState::Open),
         ("MERGED", commit) => Some(RequestState::Merged(commit.to_owned())),
@@ -31,15 +31,17 @@ fn request_state(text: &str) -> Option<RequestState> {
     }
 }
 
-/// A request on each line: its address, its head and its state. Any other line is left out.
+/// Reads a pull request on each line: its address, its head and its state. Any other line is left
+/// out.
 pub fn parse_requests(text: &str) -> Vec<ListedRequest> {
-    let listed = |line: &str| {
-        let (address, rest) = line.split_once(' ').filter(|(it, _)| it.starts_with("http"))?;
-        let (head, state) = rest.split_once(' ')?;
-        let state = request_state(state)?;
-        Some(ListedRequest { address: address.to_owned(), head: head.to_owned(), state })
-    };
-    text.lines().filter_map(listed).collect()
+    text.lines().filter(|line| line.starts_with("http")).filter_map(parse_listed).collect()
+}
+
+fn parse_listed(line: &str) -> Option<ListedRequest> {
+    let (address, rest) = line.split_once(' ')?;
+    let (head, state) = rest.split_once(' ')?;
+    let state = parse_state(state)?;
+    Some(ListedRequest { address: address.to_owned(), head: head.to_owned(), state })
 }
 
 /// The line of a failed command that says that its host was not reached, or is too busy.
@@ -52,24 +54,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_read_with_their_state_and_a_line_that_is_none_is_left_out() {
+    fn pull_requests_are_read_with_their_state_and_other_lines_are_left_out() {
         let text = "https://h/1 aaa CLOSED \nhttps://h/2 bbb MERGED 0123abc\nhttps://h/3 ccc OPEN\n\
                     https://h/4 ddd DRAFT\nno request\n\n";
-        let found = parse_requests(text).into_iter().map(|it| (it.address, it.head, it.state));
-        let listed =
-            |number: u8, head: &str, state| (format!("https://h/{number}"), head.to_owned(), state);
-        assert_eq!(
-            found.collect::<Vec<_>>(),
-            [
-                listed(1, "aaa", RequestState::Closed),
-                listed(2, "bbb", RequestState::Merged("0123abc".to_owned())),
-                listed(3, "ccc", RequestState::Open),
-            ]
-        );
+        let expected = [
+            ("https://h/1", "aaa", RequestState::Closed),
+            ("https://h/2", "bbb", RequestState::Merged("0123abc".to_owned())),
+            ("https://h/3", "ccc", RequestState::Open),
+        ];
+        let expected = expected.map(|(address, head, state)| ListedRequest {
+            address: address.to_owned(),
+            head: head.to_owned(),
+            state,
+        });
+        assert_eq!(parse_requests(text), expected);
     }
 
     #[test]
-    fn a_host_that_is_away_is_told_from_one_that_refuses() {
+    fn an_unreachable_host_differs_from_one_that_refuses() {
         let table = [
             ("error connecting to api.github.com\ncheck your internet connection", true),
             (
@@ -88,7 +90,8 @@ mod tests {
             ("", false),
         ];
         for (text, expected) in table {
-            assert_eq!(find_unreached(text), text.lines().next().filter(|_| expected), "{text}");
+            let line = if expected { text.lines().next() } else { None };
+            assert_eq!(find_unreached(text), line, "{text}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub fn zero_ended_names(list: &[u8]) -> impl Iterator<Item = String> {
     zero_ended(list).map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
-/// Such a list.
+/// A list in which each entry ends with a zero byte.
 pub fn zero_list(entries: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Vec<u8> {
     let mut list = Vec::new();
     for entry in entries {
@@ -66,9 +66,8 @@ pub struct HeadState {
 
 /// Reads `git rev-parse HEAD HEAD^{tree} --symbolic-full-name HEAD`.
 pub fn parse_head<'a>(mut lines: impl Iterator<Item = &'a str>) -> HeadState {
-    let mut line = || lines.next().map(str::to_owned);
-    let (head, tree) = (line(), line());
-    let branch = line().and_then(|name| Some(name.strip_prefix("refs/heads/")?.to_owned()));
+    let [head, tree, name] = [(); 3].map(|()| lines.next().map(str::to_owned));
+    let branch = name.and_then(|name| Some(name.strip_prefix("refs/heads/")?.to_owned()));
     HeadState { branch, head, tree }
 }
 
@@ -95,21 +94,21 @@ pub fn parse_worktrees(text: &str) -> Vec<WorkingTree> {
 }
 
 /// The most characters of an error message that are kept.
-const COMPLAINT_CHARS: usize = 300;
+const ERROR_CHARS: usize = 300;
 
 /// The line that best says what went wrong.
 pub fn find_error(text: &str) -> String {
-    let marked = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
-    let any = |line: &&str| !line.trim().is_empty();
-    let line = text.lines().find(marked).or_else(|| text.lines().find(any));
-    start(strip_severity(line.unwrap_or("git said nothing")), COMPLAINT_CHARS).to_owned()
+    let mut lines = text.lines();
+    let line = lines.find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
+    let line = line.or_else(|| text.lines().find(|line| !line.trim().is_empty()));
+    start(strip_severity(line.unwrap_or("git said nothing")), ERROR_CHARS).to_owned()
 }
 
 /// The lock of an index that git found taken. That of a linked working tree is not in it.
 pub fn taken_lock(text: &str) -> Option<&str> {
     let (before, _) = text.split_once("': File exists")?;
     let (_, path) = before.rsplit_once("Unable to create '")?;
-    path.ends_with("index.lock").then_some(path)
+    if path.ends_with("index.lock") { Some(path) } else { None }
 }
 
 /// Whether a text is the full name of an object.
@@ -148,7 +147,7 @@ pub struct FileChange {
 pub enum FileChangeKind {
     /// It is in the working tree.
     There,
-    /// It was tracked and is no longer in the working tree.
+    /// It was tracked, and the working tree lacks it now.
     Gone,
     /// A separate repository that was not added.
     Repository,
@@ -264,17 +263,16 @@ pub fn parse_raw_diff(text: &[u8]) -> Vec<IndexEntry> {
 /// two, then "added TAB removed TAB path", where a rename leaves the path empty and two follow.
 pub fn tree_changes(text: &[u8]) -> Changes {
     let mut parts = text.split(|byte| *byte == 0);
-    let mut part = || parts.next().filter(|part| !part.is_empty());
     let mut files = Vec::new();
     let mut lines = BTreeMap::new();
-    while let Some(record) = part() {
+    while let Some(record) = next_part(&mut parts) {
         if record.starts_with(b":") {
             let status = record.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-            let Some(path) = part() else { break };
+            let Some(path) = next_part(&mut parts) else { break };
             let (path, kind) = match status.first() {
                 Some(b'A') => (path, ChangeKind::Created),
                 Some(b'D') => (path, ChangeKind::Deleted),
-                Some(b'R' | b'C') => match part() {
+                Some(b'R' | b'C') => match next_part(&mut parts) {
                     Some(to) => (to, ChangeKind::Renamed { from: text_of(path) }),
                     None => break,
                 },
@@ -285,7 +283,8 @@ pub fn tree_changes(text: &[u8]) -> Changes {
         }
         let mut fields = record.splitn(3, |byte| *byte == b'\t');
         let [added, removed, path] = [(); 3].map(|()| fields.next().unwrap_or_default());
-        let path = if path.is_empty() { part().and_then(|_| part()) } else { Some(path) };
+        let is_rename = path.is_empty();
+        let path = if is_rename { parts.by_ref().nth(1) } else { Some(path) };
         if let (Some(path), Some(added), Some(removed)) =
             (path, parse_number(added), parse_number(removed))
         {
@@ -296,6 +295,11 @@ pub fn tree_changes(text: &[u8]) -> Changes {
         let lines = lines.get(path).copied();
         ChangedFile { path: text_of(path), kind, lines, yours: false }
     }))
+}
+
+/// The next part, if it is not empty.
+fn next_part<'p>(parts: &mut impl Iterator<Item = &'p [u8]>) -> Option<&'p [u8]> {
+    parts.next().filter(|part| !part.is_empty())
 }
 
 fn text_of(path: &[u8]) -> String {
@@ -320,7 +324,8 @@ pub fn changes_white_space_alone(patch: &[u8]) -> bool {
         }
         is_in_hunk = !ends_a_file && (is_in_hunk || line.starts_with(b"@@"));
         let (true, Some((sign, text))) = (is_in_hunk, line.split_first()) else { continue };
-        let text: Vec<u8> = text.iter().copied().filter(|it| !it.is_ascii_whitespace()).collect();
+        let text: Vec<u8> =
+            text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
         for (side, own) in [(0, b'-'), (1, b'+')] {
             if !text.is_empty() && [b' ', own].contains(sign) {
                 ahead[side].push_back(text.clone());
@@ -338,7 +343,7 @@ pub fn changes_white_space_alone(patch: &[u8]) -> bool {
     ahead.iter().all(VecDeque::is_empty)
 }
 
-/// Reads `git cat-file --batch`: the kind and the content of each object, in order; `None` for one
+/// Reads `git cat-file --batch`: the kind and the content of each object in turn; `None` for one
 /// that is missing. Where the output ends or is not understood, the list ends.
 pub fn parse_objects(mut output: &[u8]) -> Vec<Option<(String, &[u8])>> {
     let mut objects = Vec::new();
@@ -411,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn working_trees_are_told_with_their_branches() {
+    fn working_trees_are_read_with_their_branches() {
         let text = "worktree /r a\nHEAD 12\nbranch refs/heads/main\n\nworktree /w\nHEAD 12\ndetached\n\n\
                     worktree /x\nHEAD 12\nbranch refs/heads/feat/x\nprunable gone\n\n\
                     worktree /y\nHEAD 12\nbranch refs/heads/y\nlocked initializing\n";
@@ -455,7 +460,7 @@ mod git_changes_tests {
     use super::*;
 
     #[test]
-    fn each_path_is_told_in_its_bytes_with_how_it_differs() {
+    fn each_path_is_read_in_its_bytes_with_how_it_differs() {
         let text = b"# branch.head main\0\
             1 .M N... 100644 100644 100644 aa bb a file\0\
             1 AD N... 000000 100644 000000 00 bb staged, then removed\0\

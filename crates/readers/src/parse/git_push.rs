@@ -17,8 +17,8 @@ pub fn was_up_to_date(text: &str) -> Option<bool> {
 
 /// The submodules that have a commit which is pushed as theirs and is on no remote, by path.
 pub fn submodules_on_no_remote(text: &str) -> Vec<String> {
-    let heading = |line: &&str| !line.starts_with("The following submodule paths contain changes");
-    let mut lines = text.lines().skip_while(heading);
+    const HEADING: &str = "The following submodule paths contain changes";
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(HEADING));
     let paths = lines.by_ref().skip(1).map_while(|line| match line {
         "not be found on any remote:" => Some(None),
         line => Some(Some(line.strip_prefix("  ")?.to_owned())),
@@ -35,28 +35,30 @@ pub struct LfsFile {
 
 /// The files of git LFS whose pointers are among what `git cat-file --batch` printed.
 pub fn lfs_pointers(batch: &[u8]) -> Vec<LfsFile> {
-    let pointed = |(kind, content): (String, &[u8])| {
-        let pointer = str::from_utf8(content).ok().filter(|_| kind == "blob")?;
-        let mut lines =
-            pointer.strip_prefix("version https://git-lfs.github.com/spec/v1\n")?.lines();
-        // Lines of extensions may come first.
-        let id = lines.find_map(|line| line.strip_prefix("oid sha256:"))?;
-        let bytes = lines.find_map(|line| line.strip_prefix("size "))?.parse().ok()?;
-        is_id(id).then(|| LfsFile { id: id.to_owned(), bytes })
-    };
+    let blobs = parse_objects(batch).into_iter().flatten().filter(|(kind, _)| kind == "blob");
     let mut files: Vec<LfsFile> =
-        parse_objects(batch).into_iter().flatten().filter_map(pointed).collect();
+        blobs.filter_map(|(_, content)| parse_lfs_pointer(content)).collect();
     files.sort_unstable();
     files.dedup();
     files
 }
 
+fn parse_lfs_pointer(content: &[u8]) -> Option<LfsFile> {
+    let pointer = str::from_utf8(content).ok()?;
+    let mut lines = pointer.strip_prefix("version https://git-lfs.github.com/spec/v1\n")?.lines();
+    // Lines of extensions may come first.
+    let id = lines.find_map(|line| line.strip_prefix("oid sha256:"))?;
+    let bytes = lines.find_map(|line| line.strip_prefix("size "))?.parse().ok()?;
+    if is_id(id) { Some(LfsFile { id: id.to_owned(), bytes }) } else { None }
+}
+
 /// Why a push or a fetch failed, and the message about it. Of refs that were refused only because
 /// another one was, nothing can be learned.
 pub fn classify_failure(text: &str) -> (GitTrouble, String) {
-    let follows = |line: &&str| line.starts_with("!\t") && line.contains("(atomic push fail");
-    let lines: Vec<&str> = text.lines().filter(|line| !follows(line)).collect();
-    let text = lines.join("\n");
+    let lines = text.lines();
+    let lines =
+        lines.filter(|line| !(line.starts_with("!\t") && line.contains("(atomic push fail")));
+    let text = lines.collect::<Vec<_>>().join("\n");
     let (trouble, cause) = find_rejection(&text).unwrap_or_else(|| classify_transport(&text));
     (trouble, start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
 }
@@ -89,10 +91,10 @@ fn find_rejection(text: &str) -> Option<(GitTrouble, String)> {
 fn of_the_remote(line: &str) -> Option<&str> {
     let said = strip_severity(line.strip_prefix("remote: ")?);
     let is_counting = said.contains("objects:") || said.contains("deltas:");
-    (!said.is_empty() && !is_counting).then_some(said)
+    if said.is_empty() || is_counting { None } else { Some(said) }
 }
 
-/// No line mentions a branch: the remote was not reached, or refused access.
+/// Why a push failed where no line mentions a branch: the remote was not reached, or refused access.
 fn classify_transport(text: &str) -> (GitTrouble, String) {
     if text.contains("does not support --atomic") {
         let cause = "the remote does not take several refs in one atomic push: \
@@ -126,7 +128,7 @@ pub(super) fn contains_any(line: &str, words: &str) -> bool {
     words.lines().any(|words| line.contains(words))
 }
 
-/// An address may contain a password: the user part of every address is left out.
+/// A text without the user part of its addresses, which may contain a password.
 pub fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -145,13 +147,11 @@ pub const MESSAGE_BYTES: usize = 8 << 20;
 /// Whether git accepts this as the full name of a ref.
 pub fn is_ref_name(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("refs/") else { return false };
-    let is_part = |part: &str| {
-        let is_lock = part.strip_suffix(".lock").is_some();
-        !part.is_empty() && !part.starts_with('.') && !is_lock
-    };
-    let is_wrong = |mark: char| mark.is_ascii_control() || " ~^:?*[\\".contains(mark);
-    rest.split('/').all(is_part)
-        && !name.contains(is_wrong)
+    let has_bad_part = rest.split('/').any(|part| {
+        part.is_empty() || part.starts_with('.') || part.strip_suffix(".lock").is_some()
+    });
+    !has_bad_part
+        && !name.contains(|mark: char| mark.is_ascii_control() || " ~^:?*[\\".contains(mark))
         && !name.contains("..")
         && !name.contains("@{")
         && !name.ends_with('.')
@@ -160,37 +160,39 @@ pub fn is_ref_name(name: &str) -> bool {
 /// Reads `git ls-remote`: the refs that one of the patterns names, each a full name, or the
 /// beginning of one with `*` after it. git itself also finds them at the end of longer names.
 pub fn parse_refs(text: &str, patterns: &[&str]) -> Vec<RemoteRef> {
-    let is_named = |name: &str| {
-        let fits = |pattern: &&str| match pattern.split_once('*') {
-            Some((begins, ends)) => {
-                name.strip_prefix(begins).is_some_and(|rest| rest.ends_with(ends))
-            }
-            None => name == *pattern,
-        };
-        patterns.iter().any(fits)
-    };
-    let one = |line: &str| {
-        let (id, name) = line.split_once('\t')?;
-        let is_good = is_id(id) && is_ref_name(name) && is_named(name);
-        is_good.then(|| RemoteRef { name: name.to_owned(), id: id.to_owned() })
-    };
-    text.lines().filter_map(one).collect()
+    let refs = text.lines().filter_map(|line| line.split_once('\t')).filter(|(id, name)| {
+        is_id(id)
+            && is_ref_name(name)
+            && patterns.iter().any(|pattern| matches_pattern(name, pattern))
+    });
+    refs.map(|(id, name)| RemoteRef { name: name.to_owned(), id: id.to_owned() }).collect()
 }
 
-/// The message of each object of `git cat-file --batch`, in order; `None` for one that is missing,
-/// is not a commit or has a message longer than [`MESSAGE_BYTES`].
+fn matches_pattern(name: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((begins, ends)) => name.strip_prefix(begins).is_some_and(|rest| rest.ends_with(ends)),
+        None => name == pattern,
+    }
+}
+
+/// The message of each object of `git cat-file --batch` in turn; `None` for one that is missing, is
+/// not a commit or has a message longer than [`MESSAGE_BYTES`].
 pub fn parse_messages(output: &[u8]) -> Vec<Option<String>> {
-    let of = |(kind, content): (String, &[u8])| {
-        if kind == "commit" { commit_message(content) } else { None }
-    };
-    parse_objects(output).into_iter().map(|object| object.and_then(of)).collect()
+    let messages = parse_objects(output).into_iter().map(|object| match object {
+        Some((kind, content)) if kind == "commit" => commit_message(content),
+        _ => None,
+    });
+    messages.collect()
 }
 
 /// The message of a commit, byte for byte: all that follows the first empty line.
 fn commit_message(commit: &[u8]) -> Option<String> {
     let start = commit.windows(2).position(|two| two == b"\n\n")? + 2;
     let message = &commit[start..];
-    (message.len() <= MESSAGE_BYTES).then(|| String::from_utf8_lossy(message).into_owned())
+    if message.len() > MESSAGE_BYTES {
+        return None;
+    }
+    Some(String::from_utf8_lossy(message).into_owned())
 }
 
 /// The summaries of the refs that were not moved.
@@ -338,7 +340,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_failed_push_is_told_apart_by_what_git_printed() {
+    fn each_failed_push_is_classified_by_what_git_printed() {
         for (text, expected, cause) in TABLE {
             assert_eq!(classify_failure(text), (*expected, (*cause).to_owned()), "{text}");
         }
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn no_address_in_a_cause_holds_a_password() {
+    fn no_address_in_a_cause_contains_a_password() {
         let table = [
             ("to https://u:p@h/x and https://t@g/y", "to https://h/x and https://g/y"),
             ("ssh://git@h:22/x@y", "ssh://h:22/x@y"),
@@ -410,11 +412,11 @@ mod git_refs_tests {
     /// Reads a list and shows the names.
     fn names(text: &str, patterns: &[&str]) -> String {
         let refs = parse_refs(text, patterns);
-        refs.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(" ")
+        refs.iter().map(|found| found.name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn a_list_has_the_refs_that_were_asked_for_and_no_other() {
+    fn a_list_has_only_the_refs_that_were_asked_for() {
         let lines = ["refs/crew/a", "refs/crew/ab", "refs/crew/b/c", "refs/heads/refs/crew/a"];
         let text = lines.map(|name| format!("{ONE}\t{name}\n")).concat();
         let table: [(&[&str], &str); 6] = [
@@ -431,7 +433,7 @@ mod git_refs_tests {
     }
 
     #[test]
-    fn what_is_no_ref_is_left_out_of_a_list() {
+    fn a_line_that_is_not_a_ref_is_left_out_of_a_list() {
         let junk = [
             format!("{ONE}\trefs/crew/a:refs/heads/main"),
             format!("{ONE}\t+refs/crew/a"),
@@ -454,8 +456,9 @@ mod git_refs_tests {
             "{ONE} commit {size}\n{commit}\n{ONE} missing\n{ONE} blob 3\na\n\n\n\
              {ONE} commit 9\ntree 1\n\n\u{1}\n{ONE} commit 6\ntree 1\n{ONE} commit 90\ntree 1\n\nwo"
         );
-        let expected = [Some("words\n\nand \u{e9}\n"), None, None, Some("\u{1}"), None];
-        assert_eq!(parse_messages(text.as_bytes()), expected.map(|it| it.map(str::to_owned)));
+        let read = parse_messages(text.as_bytes());
+        let read: Vec<Option<&str>> = read.iter().map(Option::as_deref).collect();
+        assert_eq!(read, [Some("words\n\nand \u{e9}\n"), None, None, Some("\u{1}"), None]);
         let long = format!("\n\n{}", "x".repeat(MESSAGE_BYTES));
         for (more, is_read) in [("", true), ("x", false)] {
             let text = format!("{ONE} commit {}\n{long}{more}\n", long.len() + more.len());

@@ -22,7 +22,7 @@ pub fn check_placeholders(command: &str, known: &[&str]) -> Result<(), String> {
     let listed = known.iter().map(|name| format!("{{{name}}}")).collect::<Vec<_>>().join(" and ");
     let mut has_first = false;
     if command.contains('\0') {
-        return Err("it holds a NUL character".to_owned());
+        return Err("it contains a NUL character".to_owned());
     }
     for Placeholder { name, is_quoted, .. } in find_placeholders(command) {
         match (known.contains(&name), is_quoted) {
@@ -61,7 +61,7 @@ pub fn fill_placeholders(command: &str, values: &[(&str, &str)]) -> String {
     filled + &command[from..]
 }
 
-/// The placeholders of a command, in their order.
+/// The placeholders of a command as they occur in it.
 fn find_placeholders(command: &str) -> Vec<Placeholder<'_>> {
     let mut found = Vec::new();
     let mut quote = None;
@@ -93,7 +93,7 @@ fn find_placeholders(command: &str) -> Vec<Placeholder<'_>> {
 fn name_at(text: &str) -> Option<&str> {
     let (name, _) = text.strip_prefix('{')?.split_once('}')?;
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase());
-    is_name.then_some(name)
+    if is_name { Some(name) } else { None }
 }
 
 #[cfg(test)]

@@ -37,9 +37,10 @@ pub fn parse_ps(text: &str) -> Option<ProcessRow> {
     let parent = words.next()?.parse().ok()?;
     let session = words.next()?.parse().unwrap_or(0);
     let started: Vec<&str> = words.collect();
-    let started = started.join(" ");
-    let row = ProcessRow { parent, session, started, ..ProcessRow::default() };
-    (!row.started.is_empty()).then_some(row)
+    if started.is_empty() {
+        return None;
+    }
+    Some(ProcessRow { parent, session, started: started.join(" "), ..ProcessRow::default() })
 }
 
 #[cfg(test)]

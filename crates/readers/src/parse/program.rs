@@ -4,7 +4,7 @@
 
 use super::patterns::{MISSING_PROGRAM, NOT_FOUND};
 
-/// What a command starts with.
+/// The names that a command starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramNames<'run> {
     /// A bare name, looked for on `PATH`.
@@ -28,17 +28,20 @@ pub const INTERPRETERS: [&str; 13] = [
 /// Reads the beginning of a command. Quotes, variables, lists and pipes can change any word, so a
 /// command that contains one is not understood.
 pub fn parse_program(run: &str) -> Option<ProgramNames<'_>> {
-    let is_plain = |letter: char| letter.is_alphanumeric() || " \t-_./+:,@=".contains(letter);
     let mut words = run.split([' ', '\t']).filter(|word| !word.is_empty());
     let first = words.next().filter(|word| !word.contains(['=', ',', '@', ':']))?;
-    if !run.trim().chars().all(is_plain) || OF_THE_SHELL.split_whitespace().any(|it| it == first) {
+    let is_plain = run
+        .trim()
+        .chars()
+        .all(|letter| letter.is_alphanumeric() || " \t-_./+:,@=".contains(letter));
+    if !is_plain || OF_THE_SHELL.split_whitespace().any(|word| word == first) {
         return None;
     }
     if first.contains('/') {
         return Some(ProgramNames { program: None, file: Some(first) });
     }
-    let script = words.next().filter(|word| !word.starts_with('-'));
-    let script = script.filter(|_| INTERPRETERS.contains(&first));
+    let argument = words.next().filter(|word| !word.starts_with('-'));
+    let script = if INTERPRETERS.contains(&first) { argument } else { None };
     Some(ProgramNames { program: Some(first), file: script })
 }
 

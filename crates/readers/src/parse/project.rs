@@ -51,7 +51,7 @@ pub fn fixed_names() -> impl Iterator<Item = &'static str> {
     words_of(READ).chain(words_of(SEEN))
 }
 
-/// Whether the text of this file tells how a project is tested.
+/// Whether the text of this file says how a project is tested.
 pub fn is_read(path: &str) -> bool {
     words_of(READ).any(|name| name == path) || is_python_test(path)
 }
@@ -72,27 +72,35 @@ pub fn detect_commands(files: &Files) -> Detection {
     }
 }
 
-fn found(run: impl Into<String>, because: &str) -> DetectedCommand {
-    DetectedCommand { run: run.into(), because: because.to_owned() }
+impl DetectedCommand {
+    fn new(run: impl Into<String>, because: &str) -> Self {
+        Self { run: run.into(), because: because.to_owned() }
+    }
 }
 
 fn detect_tool(files: &Files, rows: &str) -> Option<DetectedCommand> {
     rows.lines().filter_map(|row| row.split_once(" = ")).find_map(|(marks, run)| {
         let marks: Option<Vec<_>> = words_of(marks).map(|mark| find_marked(files, mark)).collect();
-        Some(found(run, marks?.first()?))
+        Some(DetectedCommand::new(run, marks?.first()?))
     })
 }
 
 /// The file that has one of the marks.
 fn find_marked<'a>(files: &'a Files, marks: &str) -> Option<&'a String> {
     marks.split('|').find_map(|mark| {
-        let (name, text) = mark.split_once(':').unwrap_or((mark, ""));
-        let ending = name.strip_prefix('*');
-        let ends = |path: &str| ending.is_some_and(|it| path.ends_with(it) && !path.contains('/'));
-        let is_it =
-            |path: &str, all: &str| (path == name || ends(path)) && contains_part(all, text);
-        files.iter().find(|(path, all)| is_it(path, all)).map(|(path, _)| path)
+        let (name, part) = mark.split_once(':').unwrap_or((mark, ""));
+        let mut found =
+            files.iter().filter(|(path, text)| has_name(path, name) && contains_part(text, part));
+        found.next().map(|(path, _)| path)
     })
+}
+
+/// Whether a file has this name; one with a star is the end of a name in the project's own folder.
+fn has_name(path: &str, name: &str) -> bool {
+    match name.strip_prefix('*') {
+        Some(ending) => path.ends_with(ending) && !path.contains('/'),
+        None => path == name,
+    }
 }
 
 /// Whether a text contains a part: a table, a word of its own, a task, or any text.
@@ -123,18 +131,20 @@ fn detect_just(files: &Files) -> Option<DetectedCommand> {
     let name = find_marked(files, "justfile|Justfile|.justfile")?;
     let text = &files[name];
     let recipe = JUST_TEST.find(text)?;
-    recipe_does_something(text, recipe.end().saturating_sub(1)).then(|| found("just test", name))
+    if !recipe_does_something(text, recipe.end().saturating_sub(1)) {
+        return None;
+    }
+    Some(DetectedCommand::new("just test", name))
 }
 
 fn detect_make(files: &Files, target: &str) -> Option<DetectedCommand> {
     let name = find_marked(files, "GNUmakefile|makefile|Makefile")?;
     let text = &files[name];
-    let mut rules = MAKE_RULE.captures_iter(text);
-    let has_rule = rules.any(|rule| {
-        let is_it = rule[1].split(' ').any(|name| name == target);
-        is_it && rule.get(1).is_some_and(|targets| recipe_does_something(text, targets.end()))
+    let has_rule = MAKE_RULE.captures_iter(text).any(|rule| {
+        rule[1].split(' ').any(|name| name == target)
+            && rule.get(1).is_some_and(|targets| recipe_does_something(text, targets.end()))
     });
-    has_rule.then(|| found(format!("make {target}"), name))
+    if has_rule { Some(DetectedCommand::new(format!("make {target}"), name)) } else { None }
 }
 
 /// Whether a recipe has prerequisites, or lines that do something; `from` is in its first line.
@@ -144,10 +154,8 @@ fn recipe_does_something(text: &str, from: usize) -> bool {
     let needs = head.rsplit_once(':').map_or(head, |(_, needs)| needs);
     let (needs, inline) = needs.split_once(';').unwrap_or((needs, ""));
     let needs = needs.split('#').next().unwrap_or_default();
-    let is_body = |line: &&str| line.trim().is_empty() || line.starts_with([' ', '\t']);
-    !needs.trim().is_empty()
-        || does_something(inline)
-        || lines.take_while(is_body).any(does_something)
+    let mut body = lines.take_while(|line| line.trim().is_empty() || line.starts_with([' ', '\t']));
+    !needs.trim().is_empty() || does_something(inline) || body.any(does_something)
 }
 
 /// Whether a line of shell does more than print or exit.
@@ -172,7 +180,7 @@ fn detect_node(files: &Files) -> Option<DetectedCommand> {
     let locked = find_lock(files, "pnpm-lock.yaml:pnpm bun.lock:bun bun.lockb:bun yarn.lock:yarn");
     // `bun test` is bun's own runner, not the script.
     let manager = manager.or(locked).unwrap_or("npm").replace("bun", "bun run");
-    Some(found(format!("{manager} test"), "package.json"))
+    Some(DetectedCommand::new(format!("{manager} test"), "package.json"))
 }
 
 /// A test that `unittest` finds by its name.
@@ -185,10 +193,10 @@ fn detect_python(files: &Files) -> Option<DetectedCommand> {
     let runner = find_lock(files, "uv.lock:uv poetry.lock:poetry pdm.lock:pdm Pipfile.lock:pipenv");
     let runner = runner.map_or_else(String::new, |runner| format!("{runner} run "));
     if let Some(because) = find_marked(files, PYTEST_MARKS) {
-        return Some(found(format!("{runner}pytest"), because));
+        return Some(DetectedCommand::new(format!("{runner}pytest"), because));
     }
     if let Some(because) = find_marked(files, "manage.py:django") {
-        return Some(found(format!("{runner}python3 manage.py test"), because));
+        return Some(DetectedCommand::new(format!("{runner}python3 manage.py test"), because));
     }
     let (test, _) = files.iter().find(|(path, _)| is_python_test(path))?;
     let tests = files.iter().filter(|(path, _)| is_python_test(path));
@@ -201,7 +209,7 @@ fn detect_python(files: &Files) -> Option<DetectedCommand> {
         }
         _ => "unittest".to_owned(),
     };
-    Some(found(format!("{runner}python3 -m {module}"), test))
+    Some(DetectedCommand::new(format!("{runner}python3 -m {module}"), test))
 }
 
 #[cfg(test)]
@@ -326,7 +334,7 @@ mod tests {
         let rows = TOOLS.lines().filter_map(|row| row.split_once(" = "));
         let marks = rows.flat_map(|(marks, _)| marks.split([' ', '|']));
         for name in marks.map(|mark| mark.split(':').next().unwrap_or_default()) {
-            assert!(name.starts_with('*') || fixed_names().any(|it| it == name), "{name}");
+            assert!(name.starts_with('*') || fixed_names().any(|fixed| fixed == name), "{name}");
         }
     }
 }

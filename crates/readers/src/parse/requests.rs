@@ -1,7 +1,6 @@
 //! What a person asks of a loop in few words: a message to crew while the agent works, the line of
-//! a request's file, the words after a handoff, and which iterations are meant. Only a message that
-//! consists of nothing else counts. Whether a word is a loop's id, only the loops of the machine
-//! can tell.
+//! a request's file, the words after a handoff, and the iterations to show. Only a message that
+//! consists of nothing else counts. It does not know which loops exist.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
@@ -14,7 +13,7 @@ use engine::text::{start, word};
 pub struct TypedRequest {
     pub request: SessionRequest,
     /// The first word after it, if a loop may have it for an id. Where none has, the word is part
-    /// of a reason, and a pause or a status is meant for the agent.
+    /// of a reason, and a message to pause or for the status is for the agent.
     pub named: Option<LoopId>,
     words: Vec<String>,
 }
@@ -41,11 +40,11 @@ impl TypedRequest {
     /// The reason of a cancel; `has_id` says that its first word is a loop's id.
     pub fn cancel_reason(&self, has_id: bool) -> Option<String> {
         let words = &self.words[usize::from(has_id && self.named.is_some())..];
-        (!words.is_empty()).then(|| words.join(" "))
+        if words.is_empty() { None } else { Some(words.join(" ")) }
     }
 }
 
-/// Reads a message; `None` for everything that is meant for the agent.
+/// Reads a message; `None` for everything that is for the agent.
 pub fn parse_request(message: &str) -> Option<TypedRequest> {
     let message = message.trim();
     if message.lines().count() != 1 {
@@ -56,30 +55,32 @@ pub fn parse_request(message: &str) -> Option<TypedRequest> {
         return None;
     }
     let verb = words.next()?;
-    let order = SessionRequest::ALL.into_iter().find(|order| order.label() == verb)?;
+    let request = SessionRequest::ALL.into_iter().find(|request| request.label() == verb)?;
     let words: Vec<String> = words.map(str::to_owned).collect();
     let named = words.first().and_then(|word| word.parse().ok());
-    let is_whole = words.is_empty() || order == SessionRequest::Cancel;
-    (is_whole || (words.len() == 1 && named.is_some())).then_some(TypedRequest {
-        request: order,
-        named,
-        words,
-    })
+    let may_have_words = request == SessionRequest::Cancel || (words.len() == 1 && named.is_some());
+    if words.is_empty() || may_have_words {
+        Some(TypedRequest { request, named, words })
+    } else {
+        None
+    }
 }
 
-/// What follows an order, and perhaps an id, at the front of a message; `None` without one.
+/// What follows a request, and perhaps an id, at the front of a message; `None` without one.
 pub fn after_request(message: &str) -> Option<&str> {
     let rest = message.strip_prefix("crew ")?;
-    let rest = SessionRequest::ALL.iter().find_map(|order| rest.strip_prefix(order.label()))?;
+    let rest = SessionRequest::ALL.iter().find_map(|known| rest.strip_prefix(known.label()))?;
     let id = rest.strip_prefix(' ').and_then(|rest| rest.split_at_checked(ID_BYTES));
-    let behind_an_id = id.filter(|(id, _)| id.parse::<LoopId>().is_ok()).map(|(_, rest)| rest);
-    Some(behind_an_id.unwrap_or(rest))
+    match id {
+        Some((id, behind)) if id.parse::<LoopId>().is_ok() => Some(behind),
+        _ => Some(rest),
+    }
 }
 
 /// The length of a loop's id.
 const ID_BYTES: usize = 8;
 
-/// A request as its file holds it.
+/// A request as its file contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLine {
     pub by: Actor,
@@ -114,33 +115,33 @@ const USUAL: &str = "task";
 /// the type; otherwise it is `task`.
 pub fn split_handoff(raw: &str) -> (&str, &str) {
     let raw = raw.trim();
-    let (kind, told) = match raw.split_once(char::is_whitespace) {
+    let (kind, description) = match raw.split_once(char::is_whitespace) {
         Some((kind, rest)) if KINDS.contains(&kind) => (kind, rest),
         Some((kind, rest)) if is_kind(kind) && rest.trim_start().starts_with('"') => (kind, rest),
         _ => (USUAL, raw),
     };
-    let told = told.trim();
-    let quoted = told.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    (kind, quoted.unwrap_or(told).trim())
+    let description = description.trim();
+    let quoted = description.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    (kind, quoted.unwrap_or(description).trim())
 }
 
 /// The same for the words of a shell, which has read the quotes. With the type `given` beside them
 /// all of them are the description.
 pub fn handoff_of_shell(given: Option<&str>, words: &[String]) -> (String, String) {
-    let (kind, told) = match (given, words) {
+    let (kind, description) = match (given, words) {
         (Some(kind), words) => (kind, words),
-        (None, [kind, told @ ..]) if KINDS.contains(&&**kind) && !told.is_empty() => {
-            (&**kind, told)
+        (None, [kind, rest @ ..]) if KINDS.contains(&&**kind) && !rest.is_empty() => {
+            (&**kind, rest)
         }
         (None, words) => (USUAL, words),
     };
-    (kind.to_owned(), told.join(" "))
+    (kind.to_owned(), description.join(" "))
 }
 
 /// A type is a short plain word, because it becomes part of a file name.
 pub fn is_kind(word: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    (1..=32).contains(&word.len()) && word.bytes().all(plain)
+    (1..=32).contains(&word.len())
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// Some iterations of a loop.
@@ -164,16 +165,17 @@ pub fn parse_iterations(word: &str) -> Option<Iterations> {
 mod tests {
     use super::*;
 
-    /// An order, the id it may name, and its reason if a loop has that id and if none has.
+    /// The request, the id it may name, and its reason if a loop has that id and if none has.
     fn read(message: &str) -> Option<[String; 4]> {
         let typed = parse_request(message)?;
-        let reason = |has_id| typed.cancel_reason(has_id).unwrap_or_default();
         let named = typed.named.as_ref().map(ToString::to_string).unwrap_or_default();
-        Some([typed.request.label().to_owned(), named, reason(true), reason(false)])
+        let [with_id, without_id] =
+            [true, false].map(|has_id| typed.cancel_reason(has_id).unwrap_or_default());
+        Some([typed.request.label().to_owned(), named, with_id, without_id])
     }
 
     #[test]
-    fn only_a_message_that_is_an_order_and_nothing_else_is_obeyed() {
+    fn only_a_message_that_is_nothing_but_a_request_is_obeyed() {
         let table = [
             ("crew pause", Some(["pause", "", "", ""])),
             (" crew  status ", Some(["status", "", "", ""])),
@@ -188,12 +190,16 @@ mod tests {
             ("the crew cancels", None),
         ];
         for (message, expected) in table {
-            assert_eq!(read(message), expected.map(|it| it.map(str::to_owned)), "{message:?}");
+            assert_eq!(
+                read(message),
+                expected.map(|words| words.map(str::to_owned)),
+                "{message:?}"
+            );
         }
     }
 
     #[test]
-    fn the_first_word_after_an_order_may_be_a_loops_id() {
+    fn the_first_word_after_a_request_may_be_a_loops_id() {
         let id = "k3v9abcd";
         let table = [
             ("crew pause k3v9abcd", Some(["pause", id, "", id])),
@@ -210,12 +216,16 @@ mod tests {
             ("crew pause K3V9ABCD", None),
         ];
         for (message, expected) in table {
-            assert_eq!(read(message), expected.map(|it| it.map(str::to_owned)), "{message:?}");
+            assert_eq!(
+                read(message),
+                expected.map(|words| words.map(str::to_owned)),
+                "{message:?}"
+            );
         }
     }
 
     #[test]
-    fn an_order_reads_back_and_junk_is_still_an_order() {
+    fn a_request_reads_back_and_junk_is_still_a_request() {
         let at = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
         let line = write_request(at, Actor::Agent, Some("wrong\nbranch "));
         assert_eq!(line, "2026-11-18T11:06:40Z agent wrong branch\n");
@@ -227,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_is_told_from_a_description() {
+    fn a_type_is_split_from_a_description() {
         let table = [
             ("the parser is done", ("task", "the parser is done")),
             ("task the parser is done", ("task", "the parser is done")),
@@ -252,9 +262,9 @@ mod tests {
             (None, &["review"], "task", "review"),
             (Some("milestone"), &["review", "it"], "milestone", "review it"),
         ];
-        for (given, words, kind, told) in table {
+        for (given, words, kind, description) in table {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            let expected = (kind.to_owned(), told.to_owned());
+            let expected = (kind.to_owned(), description.to_owned());
             assert_eq!(handoff_of_shell(given, &words), expected, "{given:?} {words:?}");
         }
     }

@@ -4,13 +4,14 @@
 //! the user's clock, often without a date or a year, as a wait, or as seconds since 1970; a time
 //! that cannot be read is refused.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{
     DateTime, Datelike, Days, FixedOffset, Month, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
     Utc, Weekday,
 };
-use regex::Match;
+use regex::{Captures, Match};
 
 use super::amounts::all_digits;
 use super::patterns::{
@@ -27,19 +28,18 @@ const MESSAGE_CHARS: usize = 300;
 pub fn classify_error(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
     let message = start(plain(message).trim(), MESSAGE_CHARS).to_owned();
     let message = if message.is_empty() { plain(kind) } else { message };
-    let fatal = |cure: &str| ApiError::Fatal { cause: message.clone(), cure: cure.to_owned() };
-    match kind {
-        "authentication_failed" => fatal("log in again, or fix the API key"),
-        "oauth_org_not_allowed" => fatal("log in with an organisation that may use this client"),
-        "billing_error" => fatal("fix the account's billing"),
-        "model_not_found" => fatal("choose a model this account has"),
-        "invalid_request" | "max_output_tokens" => ApiError::Request { message },
-        _ => ApiError::Transient {
-            reset: parse_reset(&message, now),
-            is_limit: kind == "rate_limit",
-            message,
-        },
-    }
+    let cure = match kind {
+        "authentication_failed" => "log in again, or fix the API key",
+        "oauth_org_not_allowed" => "log in with an organisation that may use this client",
+        "billing_error" => "fix the account's billing",
+        "model_not_found" => "choose a model this account has",
+        "invalid_request" | "max_output_tokens" => return ApiError::Request { message },
+        _ => {
+            let (reset, is_limit) = (parse_reset(&message, now), kind == "rate_limit");
+            return ApiError::Transient { reset, is_limit, message };
+        }
+    };
+    ApiError::Fatal { cause: message, cure: cure.to_owned() }
 }
 
 /// How many lines at the end of standard error are read.
@@ -50,15 +50,15 @@ const LINES: usize = 5;
 pub fn find_limit(errors: &str, now: DateTime<FixedOffset>) -> Option<ApiError> {
     let lines: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
-    let told = last.iter().rposition(|line| SERVICE_LIMIT.is_match(line) && !is_of_code(line))?;
+    let at = last.iter().rposition(|line| SERVICE_LIMIT.is_match(line) && !is_of_code(line))?;
     // The reset may be on a separate line after the limit.
-    Some(classify_error("rate_limit", &last[told..].join(" "), now))
+    Some(classify_error("rate_limit", &last[at..].join(" "), now))
 }
 
 /// Whether a line is a message of a compiler or a test: `src/a.cc:3:7: …`, `FAILED …`.
 fn is_of_code(line: &str) -> bool {
     let place = line.split_whitespace().next().and_then(|word| word.split(':').nth(1));
-    place.is_some_and(|it| all_digits(it).is_some()) || line.contains("FAILED")
+    place.is_some_and(|number| all_digits(number).is_some()) || line.contains("FAILED")
 }
 
 /// The furthest reset that is believed: a weekly limit ends within eight days.
@@ -99,14 +99,14 @@ fn since_1970(message: &str) -> Option<DateTime<Utc>> {
 /// "2026-02-16T11:00:00Z", "2026-02-16 11:00 UTC", "2026-02-16 11:00" on the user's clock.
 fn as_a_stamp(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     let words = RESET_STAMP.captures(message)?;
-    let seconds = words.get(3).map_or(":00", |it| it.as_str());
+    let seconds = words.get(3).map_or(":00", |seconds| seconds.as_str());
     let at = format!("{}T{}{seconds}", &words[1], &words[2]).parse::<NaiveDateTime>().ok()?;
     Some(at.and_local_timezone(zone_offset(words.get(4), now)).single()?.to_utc())
 }
 
 /// The offset that a time zone's name gives; the user's own where it gives none.
 fn zone_offset(zone: Option<Match<'_>>, now: DateTime<FixedOffset>) -> FixedOffset {
-    let zone = zone.map_or("", |it| it.as_str());
+    let zone = zone.map_or("", |zone| zone.as_str());
     let is_utc = ["Z", "UTC", "GMT"].iter().any(|name| zone.eq_ignore_ascii_case(name));
     let zone = if is_utc { "+00:00" } else { zone };
     zone.parse().unwrap_or(*now.offset())
@@ -116,7 +116,7 @@ fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Ut
     let mut rest = &message[RESET_WAIT.find(message)?.end()..];
     let mut seconds = None;
     while let Some(words) = TIME_PART.captures(rest) {
-        // The first number of a date or of a time of day is no wait.
+        // The first number of a date or of a time of day is not a wait.
         if words.get(3).is_some() {
             return None;
         }
@@ -139,12 +139,10 @@ fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Ut
 
 /// "3:45pm", "Mon 12:00am", "Feb 16, 11am", "16 Feb 2026 at 15:00", "tomorrow at 9am".
 fn by_the_calendar(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
-    let words = RESET_CLOCK.captures(message)?;
-    let word = |name: &str| words.name(name).map(|it| it.as_str());
-    let number = |name: &str| word(name).and_then(|it| it.parse::<u32>().ok());
-    let minute = number("minute");
-    let half = word("half").map(|it| it.to_ascii_lowercase().starts_with('p'));
-    let hour = match (number("hour")?, half) {
+    let words = &RESET_CLOCK.captures(message)?;
+    let minute: Option<u32> = parse_part(words, "minute");
+    let half = words.name("half").map(|half| half.as_str().starts_with(['p', 'P']));
+    let hour = match (parse_part(words, "hour")?, half) {
         (hour @ 1..=12, Some(is_pm)) => hour % 12 + if is_pm { 12 } else { 0 },
         (hour @ 0..=23, None) if minute.is_some() => hour,
         _ => return None,
@@ -152,29 +150,43 @@ fn by_the_calendar(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime
     let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), 0)?;
     let zone = zone_offset(words.name("zone"), now);
     let now = now.with_timezone(&zone);
-    let on = |date: NaiveDate| date.and_time(time).and_local_timezone(zone).single();
     let today = now.date_naive();
-    if let Some(month) = word("month").or_else(|| word("month_last")) {
-        let month = month.parse::<Month>().ok()?.number_from_month();
-        let day = number("day").or_else(|| number("day_first"))?;
-        let year = word("year").and_then(|year| year.parse::<i32>().ok());
-        let years = year.map_or(today.year() - 1..=today.year() + 1, |year| year..=year);
+    if let Some(month) = words.name("month").or_else(|| words.name("month_last")) {
+        let month = month.as_str().parse::<Month>().ok()?.number_from_month();
+        let day = parse_part(words, "day").or_else(|| parse_part(words, "day_first"))?;
+        let years = match parse_part(words, "year") {
+            Some(year) => year..=year,
+            None => today.year() - 1..=today.year() + 1,
+        };
         // A date without a year is the nearest one.
-        let dates = years.filter_map(|year| on(NaiveDate::from_ymd_opt(year, month, day)?));
+        let dates = years.filter_map(|year| {
+            in_zone(NaiveDate::from_ymd_opt(year, month, day)?.and_time(time), zone)
+        });
         return dates.min_by_key(|at| (*at - now).abs()).map(|at| at.to_utc());
     }
-    if let Some(day) = word("relative") {
-        let days = u64::from(day.eq_ignore_ascii_case("tomorrow"));
-        return Some(on(today.checked_add_days(Days::new(days))?)?.to_utc());
+    if let Some(day) = words.name("relative") {
+        let days = u64::from(day.as_str().eq_ignore_ascii_case("tomorrow"));
+        let date = today.checked_add_days(Days::new(days))?;
+        return Some(in_zone(date.and_time(time), zone)?.to_utc());
     }
-    let weekday: Option<Weekday> = word("weekday").and_then(|it| it.parse().ok());
-    let yesterday = today.pred_opt()?;
-    (0..=8).find_map(|days| {
-        let date = yesterday.checked_add_days(Days::new(days))?;
-        let at = on(date)?;
-        let fits = weekday.is_none_or(|weekday| date.weekday() == weekday);
-        (fits && at + JUST_PAST > now).then(|| at.to_utc())
-    })
+    let weekday: Option<Weekday> = parse_part(words, "weekday");
+    for days in 0..=8 {
+        let date = today.pred_opt()?.checked_add_days(Days::new(days))?;
+        let at = in_zone(date.and_time(time), zone)?;
+        if weekday.is_none_or(|weekday| date.weekday() == weekday) && at + JUST_PAST > now {
+            return Some(at.to_utc());
+        }
+    }
+    None
+}
+
+/// The value of a named part of a match.
+fn parse_part<T: FromStr>(words: &Captures<'_>, name: &str) -> Option<T> {
+    words.name(name)?.as_str().parse().ok()
+}
+
+fn in_zone(time: NaiveDateTime, zone: FixedOffset) -> Option<DateTime<FixedOffset>> {
+    time.and_local_timezone(zone).single()
 }
 
 #[cfg(test)]

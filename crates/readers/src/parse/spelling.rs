@@ -1,12 +1,12 @@
 //! Repeats what a person wrote in a message, shortened and without control characters, or compares
-//! it with existing names to guess which one was meant.
+//! it with existing names to guess which one was intended.
 
 use engine::text::start;
 
 /// The most characters of what was written that a message repeats.
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
-/// What was written, on one line and short.
+/// What a person wrote, on one line and short.
 pub fn shorten_text(written: &str) -> String {
     let start = start(written, MAX_SHOWN_CHARACTERS);
     let mut shown =
@@ -31,26 +31,28 @@ pub fn describe_expected(error: &toml::de::Error) -> String {
     WORDS.iter().fold(expected.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours))
 }
 
-/// The name that was probably meant: one contains the other, or they differ by a few letters. Case,
-/// leading hyphens and the choice between `-` and `_` do not matter.
+/// The name that was probably intended: one contains the other, or they differ by a few letters.
+/// Case, leading hyphens and the choice between `-` and `_` do not matter.
 pub fn find_nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {
     let written = normalize_name(written);
     // No name is this long, and computing a distance takes the product of both lengths.
     if !(3..=40).contains(&written.len()) {
         return None;
     }
-    let names = || names.iter().map(|name| (normalize_name(name), *name));
-    let same = names().find(|(plain, _)| *plain == written);
+    let names: Vec<(String, &str)> =
+        names.iter().map(|name| (normalize_name(name), *name)).collect();
+    let same = names.iter().find(|(plain, _)| *plain == written);
     let within = same.or_else(|| {
-        names().find(|(plain, _)| plain.contains(&written) || written.contains(plain.as_str()))
+        names.iter().find(|(plain, _)| plain.contains(&written) || written.contains(plain.as_str()))
     });
-    let near = || {
-        names()
-            .map(|(plain, name)| (strsim::osa_distance(&written, &plain), plain.len(), name))
-            .filter(|(distance, length, _)| *distance <= length / 3)
-            .min_by_key(|(distance, ..)| *distance)
-    };
-    within.map(|(_, name)| name).or_else(|| near().map(|(.., name)| name))
+    if let Some((_, name)) = within {
+        return Some(name);
+    }
+    let distances = names
+        .iter()
+        .map(|(plain, name)| (strsim::osa_distance(&written, plain), plain.len() / 3, *name));
+    let near = distances.filter(|(distance, most, _)| distance <= most);
+    near.min_by_key(|(distance, ..)| *distance).map(|(.., name)| name)
 }
 
 fn normalize_name(name: &str) -> String {

@@ -116,15 +116,16 @@ pub fn resume_of(name: &str) -> Result<ResumeArgs, UsageError> {
 
 /// The options of `crew run` that have a long name.
 pub fn run_options() -> impl Iterator<Item = &'static Arg> {
-    let is_help = |arg: &Arg| matches!(arg.get_action(), ArgAction::Help);
-    RUN.get_arguments().filter(move |arg| arg.get_long().is_some() && !is_help(arg))
+    RUN.get_arguments()
+        .filter(|arg| arg.get_long().is_some() && !matches!(arg.get_action(), ArgAction::Help))
 }
 
-/// Takes one `--color` with its value out of the words. It stands anywhere before `--`, and also
+/// Takes one `--color` with its value out of the words. It may be anywhere before `--`, and also
 /// counts for an error in the other words. A wrong value stays, for clap to refuse.
 pub fn take_color(given: &mut Vec<OsString>) -> Option<ColorChoice> {
-    let is_it = |it: &OsString| it == END_OF_OPTIONS || it.to_string_lossy().starts_with("--color");
-    let at = given.iter().position(is_it)?;
+    let at = given
+        .iter()
+        .position(|word| word == END_OF_OPTIONS || word.to_string_lossy().starts_with("--color"))?;
     let last = at + usize::from(given[at] == "--color");
     let value = given.get(last)?.to_str()?;
     let choice = value.strip_prefix("--color=").unwrap_or(value).parse().ok()?;
@@ -136,9 +137,9 @@ pub fn take_color(given: &mut Vec<OsString>) -> Option<ColorChoice> {
 /// and that a person has quoted gets a mark, because clap would read it as one.
 ///
 /// # Errors
-/// When a typographic dash stands where hyphens were meant.
+/// When a typographic dash takes the place of hyphens.
 pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
-    if !given.get(1).is_some_and(|verb| ["run", "resume"].iter().any(|it| verb == it)) {
+    if !given.get(1).is_some_and(|verb| verb == "run" || verb == "resume") {
         return Ok(given);
     }
     for word in given.iter_mut().skip(2).take_while(|word| *word != END_OF_OPTIONS) {
@@ -162,11 +163,10 @@ fn is_text(word: &str) -> bool {
     name.contains(char::is_whitespace) && find_option(&RUN, first_word(word)).is_none()
 }
 
-/// Refuses words that stand apart from the task: a value that lost its quotes would become a part
-/// of it.
+/// Refuses words outside the task: a value that lost its quotes would become a part of it.
 ///
 /// # Errors
-/// Where an option stands between two words of the task.
+/// Where an option separates two words of the task.
 pub fn refuse_words_apart(matches: &ArgMatches) -> Result<(), UsageError> {
     let Some(("run", run)) = matches.subcommand() else { return Ok(()) };
     let (Some(places), Some(task)) = (run.indices_of("task"), run.get_many::<String>("task"))
@@ -175,7 +175,10 @@ pub fn refuse_words_apart(matches: &ArgMatches) -> Result<(), UsageError> {
     };
     let places: Vec<usize> = places.collect();
     let apart = places.windows(2).zip(task.skip(1)).find(|(two, _)| two[1] != two[0] + 1);
-    apart.map_or(Ok(()), |(_, word)| Err(tokens::apart_from_task(word)))
+    match apart {
+        Some((_, word)) => Err(tokens::apart_from_task(word)),
+        None => Ok(()),
+    }
 }
 
 /// The options of `/crew:loop` that people use.
@@ -184,7 +187,9 @@ const SHOWN: &str = "prompt_file replace questions verify gate until require max
 
 /// These options as a page of help lists them.
 pub fn options_page() -> String {
-    let is_shown = |arg: &Arg| is_word_of(SHOWN, arg.get_id().as_str());
-    let command = LOOP.clone().mut_args(|arg| if is_shown(&arg) { arg } else { arg.hide(true) });
+    let command = LOOP.clone().mut_args(|arg| {
+        let is_shown = is_word_of(SHOWN, arg.get_id().as_str());
+        arg.hide(!is_shown)
+    });
     command.help_template("{all-args}").term_width(100).render_help().to_string()
 }

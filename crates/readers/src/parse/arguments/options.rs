@@ -186,7 +186,7 @@ pub struct ResumeArgs {
 impl LoopArgs {
     /// The task, whose words a shell may have split.
     pub fn task(&self) -> Option<String> {
-        (!self.task.is_empty()).then(|| self.task.join(" "))
+        if self.task.is_empty() { None } else { Some(self.task.join(" ")) }
     }
 }
 
@@ -231,7 +231,7 @@ pub(super) fn find_option(
     token: &str,
 ) -> Option<(&'static Arg, Option<usize>)> {
     let name = token.split('=').next().unwrap_or(token);
-    let equals = (name.len() < token.len()).then_some(name.len() + 1);
+    let equals = if name.len() < token.len() { Some(name.len() + 1) } else { None };
     command.get_arguments().find_map(|arg| {
         if arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long)) {
             return Some((arg, equals));
@@ -268,7 +268,6 @@ pub(super) fn behind_typographic_dash(token: &str) -> Option<String> {
     if name == "h" || short == "n" {
         return Some(format!("-{short}"));
     }
-    let is_long = |arg: &Arg| arg.get_long() == Some(name);
-    let all = [&RUN, &RESUME].into_iter();
-    all.flat_map(|it| it.get_arguments()).any(is_long).then(|| format!("--{name}"))
+    let mut all = [&RUN, &RESUME].into_iter().flat_map(|command| command.get_arguments());
+    if all.any(|arg| arg.get_long() == Some(name)) { Some(format!("--{name}")) } else { None }
 }

@@ -15,7 +15,7 @@ use crate::parse::spelling::shorten_text;
 /// The name of the command these arguments follow.
 const COMMAND: &str = "/crew:loop";
 
-/// Whether a token begins here that must not be read as text of the task.
+/// Whether a token begins here that is not text of the task.
 pub(super) fn is_option(text: &str) -> bool {
     if let Some(name) = text.strip_prefix('-') {
         let name = name.strip_prefix('-').unwrap_or(name);
@@ -37,10 +37,6 @@ pub(super) fn take_task(text: &str) -> Result<(String, &str), UsageError> {
 }
 
 fn take_quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
-    let task = |end: usize| {
-        is_whole(&text[1..end], quote)?;
-        Ok((unescape_quotes(&text[1..end], quote), &text[end + 1..]))
-    };
     let (mut escaped, mut partners, mut last) = (0, 0, 0);
     for (offset, _) in text.match_indices(quote).skip(1) {
         last = offset;
@@ -49,13 +45,13 @@ fn take_quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
             continue;
         }
         if ends_task(&text[offset + 1..]) {
-            return task(offset);
+            return end_quoted(text, quote, offset);
         }
         partners += 1;
     }
     // A task may end in a backslash (a Windows path): the only other quote then closes it.
     if partners == 0 && escaped == 1 && ends_task(&text[last + 1..]) {
-        return task(last);
+        return end_quoted(text, quote, last);
     }
     if quote == '"' && partners == 0 {
         return Err(UsageError::new(
@@ -66,9 +62,15 @@ fn take_quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
     take_plain_words(text)
 }
 
+/// The quoted task whose closing quote is at `end`, and what follows.
+fn end_quoted(text: &str, quote: char, end: usize) -> Result<(String, &str), UsageError> {
+    refuse_swallowed_option(&text[1..end], quote)?;
+    Ok((unescape_quotes(&text[1..end], quote), &text[end + 1..]))
+}
+
 /// Refuses a task that seems to have swallowed an option because its quote was not closed: it
 /// contains the option as a word, and a quote that opens there is never closed.
-pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
+pub(super) fn refuse_swallowed_option(task: &str, quote: char) -> Result<(), UsageError> {
     let mut open = 0_usize;
     for (offset, _) in task.match_indices(quote) {
         let before = task[..offset].chars().next_back();
@@ -76,8 +78,8 @@ pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
         if before == Some('\\') {
             continue;
         }
-        let opens = before.is_none_or(|it| it.is_whitespace() || it == '=')
-            && after.is_some_and(|it| !it.is_whitespace());
+        let opens = before.is_none_or(|c| c.is_whitespace() || c == '=')
+            && after.is_some_and(|c| !c.is_whitespace());
         open = if opens { open + 1 } else { open.saturating_sub(1) };
     }
     let mut words = task.split_whitespace().filter(|word| open > 0 && word.starts_with("--"));
@@ -85,7 +87,7 @@ pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
         Some(word) => {
             let option = word.split('=').next().unwrap_or(word);
             Err(UsageError::new(
-                format!("{option} stands inside the task, whose quotes do not balance"),
+                format!("{option} is inside the task, whose quotes do not balance"),
                 format!("close the quote before {option}, or give the task with --prompt-file"),
             ))
         }
@@ -93,10 +95,10 @@ pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
     }
 }
 
-/// The error for text that is apart from the task.
+/// The error for text outside the task.
 pub(super) fn apart_from_task(text: &str) -> UsageError {
     UsageError::new(
-        format!("`{}` stands apart from the task", shorten_text(text)),
+        format!("`{}` is outside the task", shorten_text(text)),
         "put the whole task in double quotes, and values of several words too",
     )
 }
@@ -149,7 +151,7 @@ fn quote_end(text: &str) -> Option<usize> {
     let inner = &text[1..];
     let length = inner.find('"')?;
     let is_closed = !inner[length + 1..].starts_with(char::is_alphanumeric);
-    (is_closed && quotes_touch(&inner[..length])).then_some(length + 2)
+    if is_closed && quotes_touch(&inner[..length]) { Some(length + 2) } else { None }
 }
 
 /// The length of the code a text at this offset begins with: up to the next run of as many
@@ -160,7 +162,7 @@ fn code_end(text: &str, offset: usize, last_runs: &HashMap<usize, usize>) -> Opt
     // Without this check a text of unmatched runs would be searched to its end for each of them.
     last_runs.get(&opening).filter(|last| **last > offset)?;
     let (start, length) = runs.find(|(_, length)| *length == opening)?;
-    (opening > 1 || quotes_touch(&text[1..start])).then_some(start + length)
+    if opening > 1 || quotes_touch(&text[1..start]) { Some(start + length) } else { None }
 }
 
 /// Whether quotes would touch what they enclose. A stray one must not pair with the opening quote
@@ -198,12 +200,12 @@ pub(super) fn take_option<'text>(
             return Ok(after);
         }
         None if !token.starts_with("--") && token.chars().count() > 2 => {
-            let meant = find_option(command, &format!("-{token}"))
-                .map(|_| format!("did you mean -{token}?"));
-            return Err(UsageError::new(
-                format!("unknown option `{}`", shorten_text(token)),
-                meant.unwrap_or_else(|| OPTIONS_HINT.to_owned()),
-            ));
+            let hint = match find_option(command, &format!("-{token}")) {
+                Some(_) => format!("did you mean -{token}?"),
+                None => OPTIONS_HINT.to_owned(),
+            };
+            let fault = format!("unknown option `{}`", shorten_text(token));
+            return Err(UsageError::new(fault, hint));
         }
         None => {
             let refused = command.clone().try_get_matches_from([token]);
@@ -241,18 +243,18 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// A backslash is literal, except before the quote that encloses the text.
+/// A quoted text without its escapes. A backslash is literal, except before the enclosing quote.
 fn unescape_quotes(text: &str, quote: char) -> String {
     text.replace(&format!("\\{quote}"), quote.encode_utf8(&mut [0; 4]))
 }
 
 /// Refuses a typographic dash before the name of an option: clap would take it for text.
 pub(super) fn refuse_typographic_dash(word: &str) -> Result<(), UsageError> {
-    let Some(meant) = behind_typographic_dash(first_word(word)) else { return Ok(()) };
+    let Some(option) = behind_typographic_dash(first_word(word)) else { return Ok(()) };
     let name = shorten_text(word.split('=').next().unwrap_or(word));
-    let cure = if meant.starts_with("--") { "two hyphens" } else { "a hyphen" };
+    let hyphens = if option.starts_with("--") { "two hyphens" } else { "a hyphen" };
     Err(UsageError::new(
         format!("`{name}` begins with a typographic dash"),
-        format!("type {cure} instead, `{meant}`"),
+        format!("type {hyphens} instead, `{option}`"),
     ))
 }

@@ -1,6 +1,6 @@
-//! Errors in what was typed, in one shape: the fault, then the way out as a hint. What was typed is
+//! Errors in what was typed, in one shape: the fault, then a hint. What was typed is
 //! repeated shortened and without control characters. For a command that crew does not have they
-//! name the one that was probably meant; it is never run, because some commands act.
+//! name the one that was probably intended; it is never run, because some commands act.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -14,38 +14,37 @@ use engine::doctor::shell_word;
 
 /// Why the words cannot be obeyed, and what to type instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{fault}\nhint: {way_out}")]
+#[error("{fault}\nhint: {hint}")]
 pub struct UsageError {
     fault: String,
-    way_out: String,
+    hint: String,
 }
 
 impl UsageError {
     /// Both are lowercase fragments without a full stop.
-    pub fn new(fault: impl Into<String>, way_out: impl Into<String>) -> Self {
-        Self { fault: fault.into(), way_out: way_out.into() }
+    pub fn new(fault: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { fault: fault.into(), hint: hint.into() }
     }
 
     /// A text of one line in which ": " parts the two.
     pub fn of_line(line: &str) -> Self {
-        let (fault, way_out) = line.split_once(": ").unwrap_or((line, "crew --help"));
-        Self::new(fault, way_out)
+        let (fault, hint) = line.split_once(": ").unwrap_or((line, "crew --help"));
+        Self::new(fault, hint)
     }
 
     /// One word that does not name a procedure: too likely a typing error to be a task.
-    pub fn no_procedure(word: &str, meant: Option<&str>) -> Self {
-        let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
+    pub fn no_procedure(word: &str, near: Option<&str>) -> Self {
+        let guess = near.map(|near| format!(": did you mean {near}?")).unwrap_or_default();
         Self::new(
-            format!("there is no procedure `{}`{meant}", shorten_text(word)),
+            format!("there is no procedure `{}`{guess}", shorten_text(word)),
             "crew run --list names them; a task needs at least two words",
         )
     }
 
     /// The error of clap. `help` names the page to read where nothing better can be said.
     pub fn from_clap(error: &clap::Error, help: &str) -> Self {
-        let typed = |kind| error.get(kind).map(render_context).unwrap_or_default();
         let [argument, value] = [ContextKind::InvalidArg, ContextKind::InvalidValue]
-            .map(|kind| shorten_text(&typed(kind)));
+            .map(|kind| shorten_text(&render_context(error, kind)));
         let is_of_run = find_option(&RUN, &argument).is_some();
         let fault = match error.kind() {
             ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
@@ -69,29 +68,31 @@ impl UsageError {
                 Some((others, last)) => format!("`{others}` and `{last}` are missing"),
                 None => format!("`{argument}` is missing"),
             },
-            ErrorKind::ArgumentConflict => match typed(ContextKind::PriorArg) {
+            ErrorKind::ArgumentConflict => match render_context(error, ContextKind::PriorArg) {
                 prior if prior == argument => format!("`{argument}` is given twice"),
                 prior => format!("`{argument}` cannot be used with `{prior}`"),
             },
             _ => first_part(error),
         };
-        let [listed, meant] = [ContextKind::ValidValue, ContextKind::SuggestedArg].map(typed);
+        let [listed, near] = [ContextKind::ValidValue, ContextKind::SuggestedArg]
+            .map(|kind| render_context(error, kind));
         let is_conflict = error.kind() == ErrorKind::ArgumentConflict;
-        let way_out = match error.source() {
+        let hint = match error.source() {
             Some(expected) => expected.to_string(),
             None if !listed.is_empty() => format!("it can be {listed}"),
-            None if !meant.is_empty() && !is_of_run => format!("did you mean {meant}?"),
+            None if !near.is_empty() && !is_of_run => format!("did you mean {near}?"),
             None if is_conflict && fault.contains(" with ") => "give one of the two".to_owned(),
             None => help.to_owned(),
         };
-        Self::new(fault, way_out)
+        Self::new(fault, hint)
     }
 }
 
-fn render_context(value: &ContextValue) -> String {
-    match value {
-        ContextValue::String(word) => word.clone(),
-        ContextValue::Strings(words) => words.join(", "),
+/// What clap reports of this kind; empty if it reports nothing.
+fn render_context(error: &clap::Error, kind: ContextKind) -> String {
+    match error.get(kind) {
+        Some(ContextValue::String(word)) => word.clone(),
+        Some(ContextValue::Strings(words)) => words.join(", "),
         _ => String::new(),
     }
 }
@@ -126,7 +127,7 @@ pub fn unknown_command(
         return Some(UsageError::new(fault, format!("crew run {}", shell_line(&words))));
     }
     let path = if words[0] == "fleet" && word != "fleet" { "fleet " } else { "" };
-    let hint = match (probably_meant(error, path, word), words.as_slice()) {
+    let hint = match (find_similar(error, path, word), words.as_slice()) {
         (_, [start, task @ ..]) if ["start", "loop"].contains(&&**start) => {
             let task = if task.is_empty() { "\"TASK\"".to_owned() } else { shell_line(task) };
             format!("crew run {task}; in Claude Code: /crew:loop \"TASK\"")
@@ -134,7 +135,7 @@ pub fn unknown_command(
         (_, [name]) if procedures.contains(&&**name) => {
             format!("crew run {name} runs that procedure")
         }
-        (Some(meant), _) => format!("did you mean {meant}? crew {path}--help names all"),
+        (Some(similar), _) => format!("did you mean {similar}? crew {path}--help names all"),
         (None, [_, next, ..]) if path.is_empty() && !next.starts_with('-') => {
             let task = shell_line(&words);
             format!("crew run {task}, if it is a task; crew --help names the commands")
@@ -144,12 +145,12 @@ pub fn unknown_command(
     Some(UsageError::new(format!("there is no command `{path}{}`", shorten_text(word)), hint))
 }
 
-/// The command that was probably meant: one that does the same, or one spelt alike.
-fn probably_meant(error: &clap::Error, path: &str, word: &str) -> Option<String> {
+/// The command that was probably intended: one that does the same, or one spelt alike.
+fn find_similar(error: &clap::Error, path: &str, word: &str) -> Option<String> {
     let typed = format!("{path}{word}");
     let mut others = OTHER_WORDS.lines().filter_map(|row| row.split_once(" = "));
-    if let Some((_, meant)) = others.find(|(words, _)| words.split(", ").any(|it| it == typed)) {
-        return Some(meant.to_owned());
+    if let Some((_, own)) = others.find(|(words, _)| words.split(", ").any(|word| word == typed)) {
+        return Some(own.to_owned());
     }
     match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(names)) if !NOT_OFFERED.contains(&word) => {

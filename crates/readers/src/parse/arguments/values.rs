@@ -27,9 +27,11 @@ pub fn parse_iteration(text: &str) -> Result<u32, &'static str> {
 
 /// Slurm, by its commands here or on a login node.
 pub fn parse_cluster(text: &str) -> Result<String, &'static str> {
-    let is_host = |host: &str| !host.is_empty() && !host.starts_with('-');
-    let is_known = text == "slurm" || text.strip_prefix("slurm:").is_some_and(is_host);
-    if is_known { Ok(text.to_owned()) } else { Err("slurm, or slurm:HOST") }
+    match text.strip_prefix("slurm:") {
+        Some(host) if !host.is_empty() && !host.starts_with('-') => Ok(text.to_owned()),
+        None if text == "slurm" => Ok(text.to_owned()),
+        _ => Err("slurm, or slurm:HOST"),
+    }
 }
 
 #[cfg(test)]

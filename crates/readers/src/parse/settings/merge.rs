@@ -267,32 +267,22 @@ pub fn parse_variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, St
 /// Where values that were taken one by one cannot be read together.
 pub fn merge_layers(layers: &Layers, procedure: Option<&str>) -> Result<Settings, String> {
     let mut laid = Layer::default();
-    // A model, an account or arguments for one agent are an error for another: they are meant for
-    // the agent in force in the tier that gives them.
-    let mut meant_for = BTreeMap::new();
-    let mut lay = |laid: &mut Layer, tier: &Layer| {
-        *laid = tier.lay_over(laid);
-        for key in ["model", "account", "args"] {
-            if tier.values.contains_key(&key) {
-                meant_for.insert(key, laid.value("agent").cloned());
-            }
-        }
-    };
+    let mut agents = BTreeMap::new();
     for layer in [&built_in()?, &layers.user, &layers.project] {
-        lay(&mut laid, layer);
+        lay_tier(&mut laid, layer, &mut agents);
     }
     if let Some(procedure) = procedure.and_then(|name| laid.procedures.get(name)).cloned() {
-        lay(&mut laid, &procedure.value.terms);
+        lay_tier(&mut laid, &procedure.value.terms, &mut agents);
     }
     let mut environment = layers.environment.clone();
     let ceiling = environment.values.remove("max-cost");
-    lay(&mut laid, &environment);
+    lay_tier(&mut laid, &environment, &mut agents);
     let of_files = std::mem::take(&mut laid.checks);
-    lay(&mut laid, &layers.typed);
+    lay_tier(&mut laid, &layers.typed, &mut agents);
     laid.checks = merge_checks(&layers.typed.checks, of_files);
     let mut notes = Vec::new();
     if let Some(ceiling) = ceiling
-        && laid.value("max-cost").is_some_and(|it| exceeds_ceiling(it, &ceiling.value))
+        && laid.value("max-cost").is_some_and(|cost| exceeds_ceiling(cost, &ceiling.value))
     {
         if let Some(typed) = layers.typed.value("max-cost") {
             let [typed, most] = [typed, &ceiling.value].map(text_of);
@@ -303,19 +293,30 @@ pub fn merge_layers(layers: &Layers, procedure: Option<&str>) -> Result<Settings
         laid.values.insert("max-cost", ceiling);
     }
     let agent = laid.value("agent").cloned();
-    laid.values.retain(|key, _| meant_for.get(key).is_none_or(|of| *of == agent));
-    let recipe = procedure.and_then(|name| laid.procedures.get(name));
-    let recipe = recipe.map(|it| it.value.recipe.clone()).unwrap_or_default();
-    let all = laid.values.iter().map(|(key, it)| ((*key).to_owned(), it.value.clone()));
+    laid.values.retain(|key, _| agents.get(key).is_none_or(|of| *of == agent));
+    let procedure = procedure.and_then(|name| laid.procedures.get(name));
+    let recipe = procedure.map(|own| own.value.recipe.clone()).unwrap_or_default();
+    let all = laid.values.iter().map(|(key, own)| ((*key).to_owned(), own.value.clone()));
     let options = LoopOptions::deserialize(all.collect::<toml::Table>());
     let options = options.map_err(|error| error.message().to_owned())?;
     Ok(Settings { layer: laid, options, recipe, notes })
 }
 
+/// Lays a tier over the lower ones. A model, an account or arguments for one agent are an error for
+/// another: `agents` has the agent in force in the tier that gives them.
+fn lay_tier(laid: &mut Layer, tier: &Layer, agents: &mut BTreeMap<&'static str, Option<Value>>) {
+    *laid = tier.lay_over(laid);
+    for key in ["model", "account", "args"] {
+        if tier.values.contains_key(&key) {
+            agents.insert(key, laid.value("agent").cloned());
+        }
+    }
+}
+
 /// Whether a cost is above a ceiling; 0 is none.
 fn exceeds_ceiling(cost: &Value, ceiling: &Value) -> bool {
     let [cost, ceiling] =
-        [cost, ceiling].map(|it| Unit::Dollars.parse_value(it).unwrap_or_default());
+        [cost, ceiling].map(|amount| Unit::Dollars.parse_value(amount).unwrap_or_default());
     ceiling != 0 && (cost == 0 || cost > ceiling)
 }
 
@@ -334,9 +335,12 @@ impl Layer {
             ));
         }
         let all = toml::Table::try_from(options).map_err(|error| error.to_string())?;
-        let typed = |key: &Key| Some((key.name, Sourced::from_options(all.get(key.name)?.clone())));
-        let values = KEYS.iter().filter_map(typed).collect();
-        let mut layer = Self { values, ..Self::default() };
+        let mut layer = Self::default();
+        for key in &KEYS {
+            if let Some(value) = all.get(key.name) {
+                layer.values.insert(key.name, Sourced::from_options(value.clone()));
+            }
+        }
         if options.terms.no_promise {
             layer.values.insert("completion-promise", Sourced::from_options(Value::Boolean(false)));
         }
@@ -353,15 +357,17 @@ impl Layer {
         self.values.get(key).map(|sourced| &sourced.value)
     }
 
-    /// Its values in the order of display.
+    /// Its values as `crew config` lists them.
     pub fn values_as_listed(&self) -> impl Iterator<Item = (&'static Key, &Sourced<Value>)> {
         KEYS.iter().filter_map(|key| Some((key, self.values.get(key.name)?)))
     }
 
     /// Lays this tier over all lower ones.
     fn lay_over(&self, lower: &Self) -> Self {
-        let is_new = |glob: &&Sourced<_>| self.protect.iter().all(|own| own.value != glob.value);
-        let kept = lower.protect.iter().filter(is_new);
+        let kept = lower
+            .protect
+            .iter()
+            .filter(|glob| self.protect.iter().all(|own| own.value != glob.value));
         let mut procedures = merge_maps(&lower.procedures, &self.procedures);
         for (name, own) in &self.procedures {
             if let Some(theirs) = lower.procedures.get(name) {
@@ -372,7 +378,7 @@ impl Layer {
             values: merge_maps(&lower.values, &self.values),
             checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |check| check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
-            reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |it| it.on),
+            reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |own| own.on),
             agents: merge_maps(&lower.agents, &self.agents),
             procedures,
             executors: merge_maps(&lower.executors, &self.executors),
@@ -407,20 +413,21 @@ fn by_kind<K: PartialEq, V: Clone>(
     lower: &[Sourced<V>],
     kind_of: fn(&V) -> K,
 ) -> Vec<Sourced<V>> {
-    let of = |list: &[Sourced<V>], kind: &K| -> Vec<Sourced<V>> {
-        list.iter().filter(|it| kind_of(&it.value) == *kind).cloned().collect()
-    };
-    let chosen = kinds.iter().flat_map(|kind| {
-        let own = of(upper, kind);
-        if own.is_empty() { of(lower, kind) } else { own }
-    });
-    chosen.collect()
+    let mut chosen = Vec::new();
+    for kind in kinds {
+        let has_own = upper.iter().any(|item| kind_of(&item.value) == *kind);
+        let list = if has_own { upper } else { lower };
+        chosen.extend(list.iter().filter(|item| kind_of(&item.value) == *kind).cloned());
+    }
+    chosen
 }
 
-/// Typed checks and those of the files, in the order of roles; one that both name is kept as typed.
+/// Typed checks and those of the files, by their roles; one that both name is kept as typed.
 fn merge_checks(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
-    let key = |check: &Sourced<Check>| (check.value.role, check.value.run.clone());
-    let more = of_files.into_iter().filter(|it| typed.iter().all(|own| key(own) != key(it)));
+    let more = of_files.into_iter().filter(|check| {
+        let (role, run) = (check.value.role, &check.value.run);
+        !typed.iter().any(|own| own.value.role == role && own.value.run == *run)
+    });
     let mut all: Vec<_> = typed.iter().cloned().chain(more).collect();
     all.sort_by_key(|check| check.value.role);
     all

@@ -174,7 +174,7 @@ impl Reader<'_> {
         self.read.warnings.push(format!("{}: {what}", self.origin_at(at)));
     }
 
-    /// "LINE: WHY", with the line that a value stands in.
+    /// Reports "LINE: WHY", with the line of a value.
     fn refuse_value(&mut self, at: &Range<usize>, why: &str) {
         let begin = self.text.get(..at.start).and_then(|before| before.rfind('\n'));
         let rest = self.text.get(begin.map_or(0, |end| end + 1)..).unwrap_or_default();
@@ -182,8 +182,8 @@ impl Reader<'_> {
         self.report_fault(at, format!("{line}: {why}"));
     }
 
-    /// A value; a wrong type is a fault, and keys that it does not take are warnings: `place` is
-    /// its table, and `known` its keys.
+    /// Reads a value; a wrong type is a fault, and keys that it does not take are warnings: `place`
+    /// is its table, and `known` its keys.
     fn table_of<T: DeserializeOwned>(
         &mut self,
         value: &Value<'_>,
@@ -198,22 +198,24 @@ impl Reader<'_> {
             let at = named.map_or(value.span(), |(key, _)| key.span());
             self.warn_unknown(&at, &name, place, &words_of(known).collect::<Vec<_>>());
         }
-        let refused = |error: toml::de::Error| {
-            self.refuse_value(
-                &error.span().unwrap_or_else(|| value.span()),
-                &describe_expected(&error),
-            );
-        };
-        read.map_err(refused).ok()
+        match read {
+            Ok(read) => Some(read),
+            Err(error) => {
+                let error: toml::de::Error = error;
+                let at = error.span().unwrap_or_else(|| value.span());
+                self.refuse_value(&at, &describe_expected(&error));
+                None
+            }
+        }
     }
 
-    /// A value that is not a table with keys of its own.
+    /// Reads a value that is not a table with keys of its own.
     fn read_value<T: DeserializeOwned>(&mut self, value: &Value<'_>) -> Option<T> {
         self.table_of(value, ("", ""))
     }
 
-    /// Warns of a key that is not one of `known`, and says where it may belong. A check that is
-    /// passed over would let a loop end unchecked, so that is a fault.
+    /// Warns of a key that is not one of `known`, and says where it may belong. An ignored check
+    /// would let a loop end unchecked: it is a fault.
     fn warn_unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
         let (key, name) = (shorten_text(key), key.replace('_', "-"));
         let is_check = CHECK_KEYS.contains(&&*name);
@@ -224,7 +226,7 @@ impl Reader<'_> {
         };
         let guess = match find_nearest(&key, known) {
             _ if home != table => format!(": it belongs under {home}"),
-            Some(meant) => format!(": did you mean `{meant}`?"),
+            Some(near) => format!(": did you mean `{near}`?"),
             None => ", ignored".to_owned(),
         };
         let place = if table.is_empty() { String::new() } else { format!(" in {table}") };
@@ -241,7 +243,9 @@ impl Reader<'_> {
         for (key, value) in items_as_written(root) {
             match (key.get_ref().as_ref(), value.get_ref()) {
                 ("check", DeValue::Array(checks)) => {
-                    checks.iter().for_each(|it| self.read_check(&mut layer, it));
+                    for check in checks.iter() {
+                        self.read_check(&mut layer, check);
+                    }
                 }
                 ("check", _) => self.report_fault(&key.span(), NO_CHECKS),
                 (name, DeValue::Table(table)) if TABLES.contains(&name) => {
@@ -254,7 +258,7 @@ impl Reader<'_> {
         self.read.layer = layer;
     }
 
-    /// "NAME is a table".
+    /// Reports that "NAME is a table".
     fn no_table(&mut self, key: &KeyText<'_>, name: &str) {
         let what = format!("{name} is a table: write its keys under a line [{name}]");
         self.report_fault(&key.span(), what);
@@ -283,8 +287,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a key of `table`; `false` if the table has no key of this name. A procedure holds what
-    /// `[loop]` holds.
+    /// Reads a key of `table`; `false` if the table has no key of this name. A procedure takes the
+    /// keys of `[loop]`.
     fn read_term(&mut self, layer: &mut Layer, table: &str, (name, value): Item<'_>) -> bool {
         let (name, at) = (name.get_ref().replace('_', "-"), value.span());
         if table == "loop" && CHECK_KEYS.contains(&&*name) {
@@ -368,12 +372,16 @@ impl Reader<'_> {
             return self.warn_unknown(&key.span(), name, "[on]", &known);
         };
         match value.get_ref().as_array() {
-            Some(list) => list.iter().for_each(|it| self.read_reaction(layer, on, it)),
+            Some(list) => {
+                for one in list.iter() {
+                    self.read_reaction(layer, on, one);
+                }
+            }
             None => self.read_reaction(layer, on, value),
         }
     }
 
-    /// A command, or a table with a command and its timeout.
+    /// Reads a command, or a table with a command and its timeout.
     fn read_reaction(&mut self, layer: &mut Layer, on: LoopMoment, value: &Value<'_>) {
         let entry = if value.get_ref().is_table() {
             self.table_of(value, (&format!("[on] {}", on.label()), REACTION))
@@ -403,17 +411,20 @@ impl Reader<'_> {
         let table = format!("[{place}]");
         let Some(entry) = self.table_of::<AgentEntry>(value, (&table, AGENT)) else { return };
         let AgentEntry { command, allow, output, environment, .. } = &entry;
-        let names_check = |rule: &String| rule.contains("{check}") || rule.contains("{words}");
-        let why = if command.as_ref().is_some_and(|it| it.first().is_none_or(String::is_empty)) {
+        let program = command.as_ref().map(|command| command.first());
+        let why = if program.is_some_and(|program| program.is_none_or(String::is_empty)) {
             "command is a list that begins with a program: [\"claude\", \"-p\"]"
-        } else if !allow.as_ref().is_none_or(names_check) {
+        } else if allow
+            .as_ref()
+            .is_some_and(|rule| !["{check}", "{words}"].iter().any(|mark| rule.contains(mark)))
+        {
             "allow is an argument with {check} in it: \"--allow=Bash({check})\""
-        } else if !output.as_ref().is_none_or(|it| self.outputs.contains(&&*it.0)) {
+        } else if output.as_ref().is_some_and(|output| !self.outputs.contains(&&*output.0)) {
             &format!("output is one of {}", self.outputs.join(", "))
-        } else if environment.keys().any(|it| it.is_empty() || it.contains('=')) {
+        } else if environment.keys().any(|name| name.is_empty() || name.contains('=')) {
             "environment names a variable without =: { LEVEL = \"1\" }"
         } else if entry.to_string().contains("\\u0000") {
-            "a value holds a NUL character"
+            "a value contains a NUL character"
         } else {
             layer.agents.insert(name.to_owned(), self.with_origin(&key.span(), entry));
             return;
@@ -489,15 +500,24 @@ impl Reader<'_> {
             }
             found => found,
         };
-        found.map_err(|wanted| self.refuse_value(&value.span(), &format!("expected {wanted}"))).ok()
+        match found {
+            Ok(fragment) => Some(fragment),
+            Err(wanted) => {
+                self.refuse_value(&value.span(), &format!("expected {wanted}"));
+                None
+            }
+        }
     }
 }
 
 /// The names of the keys that a table may hold.
 fn names_in(table: &str) -> Vec<&'static str> {
     let names = KEYS.iter().map(Key::split_name).filter(|(of, _)| *of == table);
-    let checks = CHECK_KEYS.into_iter().filter(|_| table == "loop");
-    names.map(|(_, name)| name).chain(checks).collect()
+    let mut names: Vec<&'static str> = names.map(|(_, name)| name).collect();
+    if table == "loop" {
+        names.extend(CHECK_KEYS);
+    }
+    names
 }
 
 /// The check that one of these keys names.

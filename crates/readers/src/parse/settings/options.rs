@@ -247,11 +247,13 @@ pub struct ProcessOptions {
     pub awake: Option<bool>,
 }
 
-/// A proof that a loop may require.
+/// Reads a proof that a loop may require.
 fn deserialize_required<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Proof>, D::Error> {
     let proof = Proof::deserialize(source)?;
-    let is_one = Proof::REQUIRED.contains(&proof);
-    is_one.then_some(Some(proof)).ok_or_else(|| D::Error::custom("expected checked or proven"))
+    if !Proof::REQUIRED.contains(&proof) {
+        return Err(D::Error::custom("expected checked or proven"));
+    }
+    Ok(Some(proof))
 }
 
 /// One of a few words, each that of its variant.

@@ -1,7 +1,7 @@
-//! What a project's own file may not decide alone. A checkout is written by others, and by agents.
-//! A command in it runs, a limit it raises holds, its promise counts against the user's own, and
-//! its git steps are taken only after a person on this machine has trusted that exact text. What
-//! only narrows needs no trust. Which values widen a key is in the table of keys.
+//! What a project's own file may not decide alone, because others and agents write a checkout. Its
+//! commands, the limits it raises, a promise other than the user's own and its git steps take effect
+//! only after a person on this machine has trusted that exact text. What only narrows needs no
+//! trust. Which values widen a key is in the table of keys.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -73,8 +73,8 @@ fn needs_of_terms(
 ) {
     for (key, Sourced { value, origin }) in terms.values_as_listed() {
         let nearest = own.iter().find_map(|own| own.value(key.name));
-        let others = others.iter().filter(|_| key.widens == Widens::OtherOrOff);
-        let others = others.filter_map(|other| other.value(key.name));
+        let others = if key.widens == Widens::OtherOrOff { others } else { &[] };
+        let others = others.iter().filter_map(|other| other.value(key.name));
         let mut mine: Vec<Option<&Value>> = nearest.into_iter().chain(others).map(Some).collect();
         if mine.is_empty() {
             mine.push(None);
@@ -95,12 +95,12 @@ impl Key {
     /// Whether `value` is wider than what the user allowed; `None` if the user says nothing.
     fn is_wider(&self, value: &Value, own: Option<&Value>, built_in: &Layer) -> bool {
         let allowed = own.or_else(|| built_in.value(self.name));
-        let rank = |value: Option<&Value>| value.map(|value| self.rank_value(value));
+        let [rank, most] = [Some(value), allowed].map(|value| Some(self.rank_value(value?)));
         match self.widens {
             Widens::Nothing => false,
             Widens::Every => true,
-            Widens::More => rank(Some(value)) > rank(allowed),
-            Widens::Less => rank(Some(value)) < rank(allowed),
+            Widens::More => rank > most,
+            Widens::Less => rank < most,
             Widens::On => *value != Value::Boolean(false) && Some(value) != allowed,
             Widens::OtherOrOff if own.is_none() => *value == Value::Boolean(false),
             Widens::Other | Widens::OtherOrOff => Some(value) != allowed,

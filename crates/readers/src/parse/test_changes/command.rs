@@ -1,6 +1,6 @@
-//! What the command of a check names: the scripts and programs it runs, the files it passes to a
-//! runner of tests, and whether it compares what they print. Names are looked for in every folder
-//! that the command changes to, so a name in doubt counts. A text of `sh` is split into its simple
+//! Reads what the command of a check names: the scripts and programs it runs, the files it passes to
+//! a test runner, and whether it compares what they print. Names are looked for in every folder that
+//! the command changes to, and a name in doubt counts. A text of `sh` is split into its simple
 //! commands; quotes and substitutions are obeyed, and a word with a variable loses it.
 
 use crate::parse::program::INTERPRETERS;
@@ -51,13 +51,14 @@ pub fn named_paths(
     is_file: &dyn Fn(&str) -> bool,
 ) -> NamedPaths {
     let commands = find_commands(run);
-    let comparing = commands.iter().filter(|it| is_word_of(COMPARERS, base_name(&it.words[0])));
+    let comparing =
+        commands.iter().filter(|command| is_word_of(COMPARERS, base_name(&command.words[0])));
     let mut reader = Reader {
         checkout,
         is_file,
         folders: vec![String::new()],
-        compared: comparing.flat_map(|it| it.words.iter().map(String::as_str)).collect(),
-        has_runner: commands.iter().any(|it| runs_tests(&it.words)),
+        compared: comparing.flat_map(|command| &command.words).map(String::as_str).collect(),
+        has_runner: commands.iter().any(|command| runs_tests(&command.words)),
         found: NamedPaths::default(),
     };
     reader.add_folder(folder);
@@ -105,8 +106,7 @@ fn is_script(path: &str) -> bool {
 }
 
 fn is_interpreter(program: &str) -> bool {
-    let is_version = |it: &char| it.is_ascii_digit() || *it == '.';
-    let name = program.trim_end_matches(|it| is_version(&it));
+    let name = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.contains(&program)
         || ["python", "ts-node", "deno", "bun", "Rscript"].contains(&name)
 }
@@ -156,7 +156,7 @@ impl Reader<'_> {
             });
             let is_change = ["cd", "pushd"].contains(&word.as_str());
             let grouped = word.starts_with('-') && word.ends_with('C') && !word.starts_with("--");
-            let is_start = word == "-s" && words.iter().any(|it| it == "discover");
+            let is_start = word == "-s" && words.iter().any(|word| word == "discover");
             let takes_next = is_change || grouped || is_start;
             let folder = by_option.or(if takes_next { next } else { None });
             let searched = word.split_once('=').filter(|(name, _)| is_word_of(SEARCH_PATHS, name));
@@ -170,9 +170,10 @@ impl Reader<'_> {
     /// A word as a path from a folder of the checkout: without the checkout, and without a variable
     /// or a substitution before it.
     fn strip_checkout<'w>(&self, word: &'w str) -> &'w str {
-        let inside =
-            word.strip_prefix(self.checkout).filter(|it| it.is_empty() || it.starts_with('/'));
-        let word = inside.unwrap_or(word);
+        let word = match word.strip_prefix(self.checkout) {
+            Some(inside) if inside.is_empty() || inside.starts_with('/') => inside,
+            _ => word,
+        };
         let word = match word.strip_prefix('$') {
             Some(named) => named.find('/').map_or("", |at| &named[at..]),
             None => word,
@@ -183,7 +184,8 @@ impl Reader<'_> {
     /// The files that a word may name; one outside the checkout by its absolute path.
     fn candidate_files(&self, word: &str) -> Vec<String> {
         let is_foreign = word.starts_with('/') && !word.starts_with(self.checkout);
-        if is_foreign && !words_of(SYSTEM).any(|it| word.starts_with(it)) && (self.is_file)(word) {
+        let is_systems = words_of(SYSTEM).any(|folder| word.starts_with(folder));
+        if is_foreign && !is_systems && (self.is_file)(word) {
             return vec![word.to_owned()];
         }
         let word = self.strip_checkout(word.split("::").next().unwrap_or_default());
@@ -217,22 +219,18 @@ impl Reader<'_> {
         let is_runner = is_word_of(TEST_RUNNERS, name);
         if is_runner || is_script_host {
             run.extend(self.obeyed_files(rest));
-            run.extend(
-                python_modules(rest)
-                    .into_iter()
-                    .flat_map(|name| self.candidate_files(&module_path(name))),
-            );
+            for name in python_modules(rest) {
+                run.extend(self.candidate_files(&module_path(name)));
+            }
         }
         if is_runner || is_script_host && runs_tests(&command.words) {
             self.read_given(rest);
         } else if is_script_host {
             run.extend(self.find_script(rest));
             // Beside a runner of tests it is the product that runs, but for a project's scripts.
-            let lies_among_scripts = |path: &String| {
-                path.split('/').rev().skip(1).any(|folder| is_word_of(SCRIPT_FOLDERS, folder))
-            };
-            let is_product = !is_word_of(SHELLS, name) && !run.iter().any(lies_among_scripts);
-            is_tested |= self.has_runner && is_product;
+            let mut folders = run.iter().flat_map(|path| path.split('/').rev().skip(1));
+            let is_among_scripts = folders.any(|folder| is_word_of(SCRIPT_FOLDERS, folder));
+            is_tested |= self.has_runner && !is_word_of(SHELLS, name) && !is_among_scripts;
         } else if [".", "source"].contains(&program) {
             run.extend(rest.iter().take(1).flat_map(|word| self.candidate_files(word)));
             is_tested = true;
@@ -251,14 +249,19 @@ impl Reader<'_> {
     fn note_globs(&mut self, words: &[&str]) {
         let is_shell = words.iter().take(1).any(|word| is_word_of(SHELLS, base_name(word)));
         let script = words.iter().skip(1).find(|word| !word.starts_with('-'));
-        let given = script.filter(|word| is_shell && word.contains('*'));
-        let is_of_scripts =
-            |word: &&&str| word.contains('*') && word.rsplit('.').next() == Some("sh");
-        let in_a_loop = words.iter().filter(|_| words.contains(&"for")).filter(is_of_scripts);
-        for word in given.into_iter().chain(in_a_loop) {
-            let globs = self.folders.iter().filter_map(|folder| path_below(folder, word));
-            self.found.globs.extend(globs);
+        let is_loop = words.contains(&"for");
+        for word in words.iter().filter(|word| word.contains('*')) {
+            let is_looped = is_loop && word.rsplit('.').next() == Some("sh");
+            if is_looped || (is_shell && script == Some(word)) {
+                self.add_globs(word);
+            }
         }
+    }
+
+    /// Notes a pattern of files in each folder.
+    fn add_globs(&mut self, word: &str) {
+        let globs = self.folders.iter().filter_map(|folder| path_below(folder, word));
+        self.found.globs.extend(globs);
     }
 
     /// Notes the files that output is written to.
@@ -283,17 +286,20 @@ impl Reader<'_> {
 
     /// The files that options name, and that a program obeys.
     fn obeyed_files(&self, words: &[&str]) -> Vec<String> {
-        let named = |word: &str| {
-            [self.candidate_files(word), self.candidate_files(&module_path(word))].concat()
-        };
-        option_files(words).into_iter().flat_map(named).collect()
+        option_files(words).into_iter().flat_map(|word| self.files_or_modules(word)).collect()
+    }
+
+    /// The files that a word may name, also as a module of Python.
+    fn files_or_modules(&self, word: &str) -> Vec<String> {
+        [self.candidate_files(word), self.candidate_files(&module_path(word))].concat()
     }
 
     /// The script that a shell or an interpreter runs.
     fn find_script(&self, words: &[&str]) -> Vec<String> {
         let modules = python_modules(words);
         let runs_no_file = words.iter().any(|word| is_word_of(RUNS_NO_FILE, word))
-            || !modules.is_empty() && !modules.iter().any(|it| is_word_of(SCRIPT_RUNNERS, it));
+            || !modules.is_empty()
+                && !modules.iter().any(|module| is_word_of(SCRIPT_RUNNERS, module));
         if runs_no_file {
             return Vec::new();
         }
@@ -313,19 +319,18 @@ impl Reader<'_> {
             !word.starts_with('-') && !obeyed.contains(word) && !modules.contains(word)
         });
         let given: Vec<&str> = given.copied().collect();
-        let is_named = |word: &str| is_test(word) || is_test(&format!("{word}/it"));
         let are_sources = words.iter().any(|word| is_word_of(GIVEN_SOURCES, word))
-            || given.iter().any(|word| is_named(word));
+            || given.iter().any(|word| has_test_name(word));
         let pattern = words.windows(2).find(|pair| ["-p", "--pattern"].contains(&pair[0]));
         let patterns = pattern.map(|pair| format!("**/{}", pair[1]));
-        self.found.globs.extend(patterns.filter(|it| it.contains('*') && it.contains('.')));
-        let given = given.into_iter().filter(|word| !are_sources || is_named(word));
+        self.found.globs.extend(patterns.filter(|glob| glob.contains('.')));
+        let given = given.into_iter().filter(|word| !are_sources || has_test_name(word));
         for word in given {
-            let files =
-                [self.candidate_files(word), self.candidate_files(&module_path(word))].concat();
+            let files = self.files_or_modules(word);
             self.found.tests.extend(files);
-            let globs = self.folders.iter().filter(|_| word.contains('*'));
-            self.found.globs.extend(globs.filter_map(|folder| path_below(folder, word)));
+            if word.contains('*') {
+                self.add_globs(word);
+            }
         }
     }
 
@@ -334,13 +339,9 @@ impl Reader<'_> {
     fn skip_wrappers(&self, words: &[&str], run: &mut Vec<String>) -> usize {
         let mut at = 0;
         let mut is_wrapped = false;
-        let is_host = |name: &str| is_word_of(SHELLS, name) || is_interpreter(name);
-        let is_known = |name: &str| is_host(name) || is_word_of(TEST_RUNNERS, name);
-        // Before a known program a file outside the checkout is the wrapper's, such as a lock.
-        let is_last = |at: usize| !words[at + 1..].iter().any(|word| is_known(base_name(word)));
         while let Some(word) = words.get(at) {
             let assigned = word.split_once('=').filter(|(name, _)| {
-                !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+                !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             });
             if let Some((name, value)) = assigned {
                 let is_obeyed = is_word_of(OBEYED_VARIABLES, name);
@@ -350,22 +351,38 @@ impl Reader<'_> {
                 is_wrapped = false;
             } else if is_word_of(WRAPPERS, word) {
                 is_wrapped = true;
-            } else if !is_wrapped
-                || is_known(base_name(word))
-                || self
-                    .candidate_files(word)
-                    .iter()
-                    .any(|path| !path.starts_with('/') || is_last(at))
-            {
+            } else if !is_wrapped || is_known_program(word) {
                 break;
+            } else {
+                // Before a known program a file outside the checkout is the wrapper's, such as a
+                // lock.
+                let is_last = !words[at + 1..].iter().any(|word| is_known_program(word));
+                let files = self.candidate_files(word);
+                if files.iter().any(|path| !path.starts_with('/') || is_last) {
+                    break;
+                }
             }
             at += 1;
         }
+        if at < words.len() {
+            return at;
+        }
         // Nothing that is known follows: the first word after the wrappers.
-        let is_plain = |it: &&str| !is_word_of(WRAPPERS, it) && !is_word_of(KEYWORDS, it);
-        let first = words.iter().position(is_plain).filter(|_| at == words.len());
-        first.unwrap_or(at)
+        let mut plain =
+            words.iter().map(|word| !is_word_of(WRAPPERS, word) && !is_word_of(KEYWORDS, word));
+        plain.position(|is_plain| is_plain).unwrap_or(at)
     }
+}
+
+/// Whether a word names a shell, an interpreter or a test runner.
+fn is_known_program(word: &str) -> bool {
+    let name = base_name(word);
+    is_word_of(SHELLS, name) || is_interpreter(name) || is_word_of(TEST_RUNNERS, name)
+}
+
+/// Whether a file, or a folder by the files in it, has the name of a test.
+fn has_test_name(word: &str) -> bool {
+    is_test(word) || is_test(&format!("{word}/it"))
 }
 
 /// The values of options that a runner or an interpreter obeys as files: `--config=F`, `-c F`,
@@ -397,7 +414,7 @@ pub struct SimpleCommand {
     pub words: Vec<String>,
     /// Whether its output is a part of another command: `$(…)`, `<(…)`, backticks.
     pub is_substituted: bool,
-    /// The programs that its output is piped into, in order.
+    /// The programs that its output is piped into, one after the other.
     pub pipes_into: Vec<String>,
     /// Whether the commands after it run beside it.
     pub is_in_background: bool,
@@ -410,7 +427,7 @@ struct Frame {
     quote: Option<char>,
     /// What ends the substitution; `None` for the text itself.
     end: Option<char>,
-    /// The commands of the present pipeline.
+    /// The commands of the current pipeline.
     pipeline: Vec<usize>,
 }
 
@@ -420,7 +437,7 @@ struct Splitter {
     frames: Vec<Frame>,
 }
 
-/// The commands of a text, in order.
+/// Splits a text into its commands.
 pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
     let mut splitter = Splitter { frames: vec![Frame::default()], ..Splitter::default() };
     let mut letters = run.chars().peekable();
@@ -439,10 +456,10 @@ pub fn split_commands(run: &str) -> Vec<SimpleCommand> {
                 letters.next();
                 splitter.open_frame(')');
             }
-            (_, '$') if next == Some('{') => while letters.next_if(|it| *it != '}').is_some() {},
+            (_, '$') if next == Some('{') => while letters.next_if(|c| *c != '}').is_some() {},
             (None, '<' | '>') => {
                 frame.text.extend([' ', letter, ' ']);
-                while letters.next_if(|it| "<>&".contains(*it)).is_some() {}
+                while letters.next_if(|c| "<>&".contains(*c)).is_some() {}
             }
             (Some(open), _) if open == letter => {
                 frame.quote = None;
@@ -485,9 +502,9 @@ impl Splitter {
         let is_substituted = self.frames.len() > 1;
         let Some(frame) = self.frames.last_mut() else { return };
         let text = std::mem::take(&mut frame.text);
-        // A quote that is not closed is no reason to see nothing.
-        let by_space = || text.split_whitespace().map(str::to_owned).collect();
-        let words: Vec<String> = shell_words::split(&text).unwrap_or_else(|_| by_space());
+        // A text whose quote is not closed is split, too.
+        let words = shell_words::split(&text)
+            .unwrap_or_else(|_| text.split_whitespace().map(str::to_owned).collect());
         let Some(program) = words.first() else { return };
         for earlier in &frame.pipeline {
             self.commands[*earlier].pipes_into.push(program.clone());
@@ -531,14 +548,14 @@ mod split_tests {
     #[test]
     fn a_text_is_split_at_operators_and_substitutions() {
         let shown = |run: &str| -> Vec<String> {
-            let show = |it: SimpleCommand| {
-                let inner = if it.is_substituted { "$" } else { "" };
-                let beside = if it.is_in_background { " &" } else { "" };
+            let commands = split_commands(run).into_iter().map(|command| {
+                let inner = if command.is_substituted { "$" } else { "" };
+                let beside = if command.is_in_background { " &" } else { "" };
                 let pipes: Vec<String> =
-                    it.pipes_into.iter().map(|into| format!(" | {into}")).collect();
-                format!("{inner}{}{}{beside}", it.words.join("·"), pipes.concat())
-            };
-            split_commands(run).into_iter().map(show).collect()
+                    command.pipes_into.iter().map(|into| format!(" | {into}")).collect();
+                format!("{inner}{}{}{beside}", command.words.join("·"), pipes.concat())
+            });
+            commands.collect()
         };
         for (run, expected) in [
             ("cd a && sh check.sh; true", &["cd·a", "sh·check.sh", "true"][..]),

@@ -5,26 +5,27 @@
 use crate::parse::patterns::{RUST_TEST, RUST_TEST_CONDITION, RUST_TEST_MODULE};
 
 /// A Rust file with its new code and the old test modules at its end; `None` where they cannot be
-/// told apart.
+/// separated.
 pub fn with_old_test_module(now: &str, old: &str) -> Option<String> {
     let ((now_code, now_tests), (_, old_tests)) = (rust_parts(now), rust_parts(old));
     let is_apart = !RUST_TEST.is_match(&now_code);
-    (is_apart && now_tests != old_tests).then(|| format!("{now_code}{old_tests}"))
+    if is_apart && now_tests != old_tests { Some(format!("{now_code}{old_tests}")) } else { None }
 }
 
-/// Whether the code of a Rust file has become another one in tests, or can no longer be told from
-/// its tests.
+/// Whether the code of a Rust file has become different in tests, or can no longer be separated from
+/// them.
 pub fn acts_otherwise_in_tests(now: &str, old: &str) -> bool {
     let ((now_code, _), (old_code, old_tests)) = (rust_parts(now), rust_parts(old));
     let was_apart = !old_tests.is_empty() && !RUST_TEST.is_match(&old_code);
-    let conditions = |code| RUST_TEST_CONDITION.find_iter(code).count();
-    was_apart && RUST_TEST.is_match(&now_code) || conditions(&now_code) != conditions(&old_code)
+    let [conditions, before] =
+        [&now_code, &old_code].map(|code| RUST_TEST_CONDITION.find_iter(code).count());
+    was_apart && RUST_TEST.is_match(&now_code) || conditions != before
 }
 
 /// A Rust file in two: its code, and its outermost test modules, `mod … { … }`. Where one seems to
 /// end within a string, by the number of its quotes, all of it is code.
 fn rust_parts(text: &str) -> (String, String) {
-    let tests: String = RUST_TEST_MODULE.find_iter(text).map(|it| it.as_str()).collect();
+    let tests: String = RUST_TEST_MODULE.find_iter(text).map(|module| module.as_str()).collect();
     let plain = tests.replace("\\\\", "").replace("\\\"", "").replace("'\"'", "");
     if plain.matches('"').count() % 2 == 1 {
         return (text.to_owned(), String::new());
@@ -63,6 +64,7 @@ struct DocTests {
 }
 
 impl DocTests {
+    /// Takes a line; whether it is a part of a test.
     fn takes_line(&mut self, line: &str) -> bool {
         let is_end = line.is_empty() || line.starts_with("\"\"\"") || line.starts_with("'''");
         self.is_prompted = line.starts_with(">>>") || self.is_prompted && !is_end;
@@ -108,7 +110,8 @@ mod tests {
             format!("{now}// end\n"),
         ] {
             let back = with_old_test_module(&now, old);
-            assert!(back.is_some_and(|it| it.contains("assert!") && !it.contains("drop")), "{now}");
+            let back = back.unwrap_or_default();
+            assert!(back.contains("assert!") && !back.contains("drop"), "{now}");
             assert!(!acts_otherwise_in_tests(&now, old), "{now}");
         }
         for (now, expected) in [
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tests_in_a_file_of_the_work_are_told_from_the_work() {
+    fn the_tests_in_a_file_of_the_work_are_separated_from_the_work() {
         let rust = "//! Tax.\n/// Twice.\n/// ```\n/// assert_eq!(tax::twice(1), 2);\n/// ```\npub fn twice(n: u32) -> u32 { n * 2 }\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn two() {}\n}\n";
         insta::assert_snapshot!(inline_tests("src/tax.rs", rust), @"
         /// ```

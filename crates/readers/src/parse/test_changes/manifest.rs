@@ -40,25 +40,28 @@ fn is_recipe(name: &str) -> bool {
 
 /// The words of such a file that may be files: paths, and modules after `-p`.
 pub fn words_of_settings(name: &str, text: &str) -> Vec<String> {
-    let parts = running_parts(name, text).map(|mut parts| {
-        parts.as_object_mut().map(|parts| parts.remove("scripts"));
-        parts.to_string()
-    });
-    let includes =
-        |line: &&str| line.split_whitespace().next().is_some_and(|it| is_word_of(INCLUDES, it));
-    let text = match parts {
-        Some(parts) => parts,
-        None if is_recipe(name) => text.lines().filter(includes).collect::<Vec<_>>().join("\n"),
+    let text = match running_parts(name, text) {
+        Some(mut parts) => {
+            parts.as_object_mut().map(|parts| parts.remove("scripts"));
+            parts.to_string()
+        }
+        None if is_recipe(name) => {
+            text.lines().filter(|line| is_include(line)).collect::<Vec<_>>().join("\n")
+        }
         None => text.to_owned(),
     };
-    let is_of_a_word = |letter: char| letter.is_alphanumeric() || "_-./".contains(letter);
-    let words: Vec<&str> = text.split(|letter| !is_of_a_word(letter)).collect();
+    let words = text.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c));
+    let words: Vec<&str> = words.collect();
     let modules = words.windows(2).filter(|pair| pair[0] == "-p").map(|pair| pair[1]);
     let modules = modules.map(|module| format!("{}.py", module.replace('.', "/")));
     words.iter().map(|word| word.trim_start_matches('/').to_owned()).chain(modules).collect()
 }
 
-/// How a manifest is written.
+fn is_include(line: &str) -> bool {
+    line.split_whitespace().next().is_some_and(|word| is_word_of(INCLUDES, word))
+}
+
+/// The format of a manifest.
 #[derive(Clone, Copy, PartialEq)]
 enum Format {
     Json,
@@ -70,7 +73,7 @@ enum Format {
 /// cannot be read is equal to itself only.
 pub fn same_running_parts(path: &str, one: &str, other: &str) -> bool {
     one == other
-        || running_parts(path, one).is_some_and(|it| Some(it) == running_parts(path, other))
+        || running_parts(path, one).is_some_and(|parts| Some(parts) == running_parts(path, other))
 }
 
 /// The manifest `now` with the parts of `then` that run or configure checks; `None` if one of them
@@ -99,8 +102,13 @@ fn running_parts(path: &str, text: &str) -> Option<Value> {
         return Some(Value::String(split_sections(text).1));
     }
     let manifest = parse_manifest(format, text)?;
-    let part = |key: String| Some((key.clone(), get_member(&manifest, &key)?.clone()));
-    Some(Value::Object(keys_of(path, &manifest).into_iter().filter_map(part).collect()))
+    let mut parts = Map::new();
+    for key in keys_of(path, &manifest) {
+        if let Some(part) = get_member(&manifest, &key).cloned() {
+            parts.insert(key, part);
+        }
+    }
+    Some(Value::Object(parts))
 }
 
 fn name_of(path: &str) -> String {
@@ -121,25 +129,26 @@ fn parse_manifest(format: Format, text: &str) -> Option<Value> {
         Format::Json => serde_json::from_slice(text.as_bytes()).ok()?,
         _ => toml::from_str(text).ok()?,
     };
-    value.is_object().then_some(value)
+    if value.is_object() { Some(value) } else { None }
 }
 
 /// The keys of the parts, with the tables they are in before a point.
 fn keys_of(path: &str, manifest: &Value) -> Vec<String> {
-    let fixed = |keys: &str| words_of(keys).map(str::to_owned).collect();
-    match &*name_of(path) {
-        "package.json" => fixed(PACKAGE),
-        "cargo.toml" => fixed(CARGO),
-        "composer.json" => fixed(COMPOSER),
+    let keys = match &*name_of(path) {
+        "package.json" => PACKAGE,
+        "cargo.toml" => CARGO,
+        "composer.json" => COMPOSER,
         "pyproject.toml" => {
             let tools = manifest.get("tool").and_then(Value::as_object);
             let names = tools.into_iter().flat_map(Map::keys);
             let names = names.filter(|name| !is_word_of(BUILD_TOOLS, name));
             let more = ["tool.hatch.envs", "tool.pdm.scripts", "project.entry-points"];
-            names.map(|name| format!("tool.{name}")).chain(more.map(str::to_owned)).collect()
+            let names = names.map(|name| format!("tool.{name}"));
+            return names.chain(more.map(str::to_owned)).collect();
         }
-        _ => fixed(DENO),
-    }
+        _ => DENO,
+    };
+    words_of(keys).map(str::to_owned).collect()
 }
 
 fn get_member<'v>(value: &'v Value, key: &str) -> Option<&'v Value> {

@@ -7,4 +7,4 @@ pub mod manifest;
 mod purpose;
 
 pub use self::command::{named_paths, path_below};
-pub use self::purpose::{is_static, only_what_changed, way_to};
+pub use self::purpose::{is_static, only_what_changed, path_out};

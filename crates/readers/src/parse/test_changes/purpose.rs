@@ -1,4 +1,4 @@
-//! What a command is for, by the names in it: whether tests are anything to it, which tests it
+//! The purpose of a command by the names in it: whether it has to do with tests, which tests it
 //! runs, and by which path it may leave the tree that it runs on.
 
 use std::path::{Path, PathBuf};
@@ -19,48 +19,51 @@ const STATIC_GOALS: &str = "fmt format lint clippy vet typecheck type-check type
 /// Whether a command only formats, lints, checks types or builds, by its name: to it tests are
 /// nothing but source files.
 pub fn is_static(run: &str) -> bool {
-    let is_set_up = |words: &[String]| {
-        ["cd", "set", "export", "echo", "true", "."].contains(&base_name(&words[0]))
-    };
-    let commands = find_commands(run);
-    let mut rest = commands.iter().filter(|it| !is_set_up(&it.words)).peekable();
-    rest.peek().is_some()
-        && rest.all(|command| {
-            let words = &command.words;
-            let is_path = |at: &usize| *at > 0 && is_word_of(BEFORE_PATHS, &words[at - 1]);
-            let words = (0..words.len()).filter(|at| !is_path(at)).map(|at| base_name(&words[at]));
-            let plain: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
-            let is_test =
-                plain.iter().any(|word| is_word_of(TEST_RUNNERS, word) || *word == "test");
-            let is_cargo_check = plain.starts_with(&["cargo", "check"]);
-            let mut goals = plain.iter().skip_while(|word| !is_word_of(GOAL_TOOLS, word));
-            let is_static = plain.iter().any(|word| is_word_of(STATIC_PROGRAMS, word))
-                || goals.clone().any(|goal| is_word_of(STATIC_GOALS, goal))
-                    && !goals.any(|goal| {
-                        !is_word_of(STATIC_GOALS, goal)
-                            && TEST_GOALS.iter().any(|begin| goal.starts_with(begin))
-                    });
-            !is_test && (is_cargo_check || is_static)
-        })
+    const SET_UP: [&str; 6] = ["cd", "set", "export", "echo", "true", "."];
+    let mut commands = find_commands(run);
+    commands.retain(|command| !SET_UP.contains(&base_name(&command.words[0])));
+    !commands.is_empty() && commands.iter().all(|command| is_static_command(&command.words))
+}
+
+fn is_static_command(words: &[String]) -> bool {
+    let mut plain = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let is_path = at > 0 && is_word_of(BEFORE_PATHS, &words[at - 1]);
+        if !is_path && !base_name(word).starts_with('-') {
+            plain.push(base_name(word));
+        }
+    }
+    if plain.iter().any(|word| is_word_of(TEST_RUNNERS, word) || *word == "test") {
+        return false;
+    }
+    let mut goals = plain.iter().skip_while(|word| !is_word_of(GOAL_TOOLS, word));
+    plain.starts_with(&["cargo", "check"])
+        || plain.iter().any(|word| is_word_of(STATIC_PROGRAMS, word))
+        || goals.clone().any(|goal| is_word_of(STATIC_GOALS, goal))
+            && !goals.any(|goal| {
+                !is_word_of(STATIC_GOALS, goal)
+                    && TEST_GOALS.iter().any(|begin| goal.starts_with(begin))
+            })
 }
 
 /// The word of a command that limits its tests to what changed: `--onlyChanged`, `nx affected`.
 pub fn only_what_changed(run: &str) -> Option<String> {
     const OPTIONS: &str = "--changed --changedSince --onlyChanged --only-changed --last-failed --lf \
         --testmon --affected --findRelatedTests";
-    let is_such = |word: &String| is_word_of(OPTIONS, word.split('=').next().unwrap_or_default());
     find_commands(run).into_iter().find_map(|command| {
         let words = command.words;
         let is_nx = words.iter().any(|word| word == "nx");
         let affected = words.iter().find(|word| is_nx && word.starts_with("affected"));
-        words.iter().find(|word| is_such(word)).or(affected).cloned()
+        let mut names = words.iter().map(|word| (word, word.split('=').next().unwrap_or_default()));
+        let option = names.find(|(_, name)| is_word_of(OPTIONS, name)).map(|(word, _)| word);
+        option.or(affected).cloned()
     })
 }
 
 /// The first path in a command by which it may leave the tree that it runs on for the checkout: it
 /// leads into it or to a folder above it. `checkout` is its absolute path, `value` that of a
 /// variable, and `real` follows links.
-pub fn way_to(
+pub fn path_out(
     checkout: &Path,
     run: &str,
     value: &dyn Fn(&str) -> Option<String>,
@@ -75,12 +78,12 @@ pub fn way_to(
             let path = expand_word(word, value).filter(|path| path.starts_with('/'))?;
             let real = real(&path);
             let is_above = checkout.starts_with(&real) && (changes_to || real.parent().is_some());
-            (is_above || real.starts_with(checkout)).then_some(path)
+            if is_above || real.starts_with(checkout) { Some(path) } else { None }
         })
 }
 
 /// A word with the home or the variable that it begins with; `None` where that is not known, or is
-/// that of the present folder.
+/// that of the current folder.
 fn expand_word(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let (name, rest) = match (named, word.strip_prefix('$')) {
@@ -91,8 +94,10 @@ fn expand_word(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<Str
             None => variable.split_at(variable.find('/').unwrap_or(variable.len())),
         },
     };
-    let value = value(name).filter(|_| !["PWD", "OLDPWD"].contains(&name))?;
-    Some(value + rest)
+    if ["PWD", "OLDPWD"].contains(&name) {
+        return None;
+    }
+    Some(value(name)? + rest)
 }
 
 #[cfg(test)]
@@ -170,7 +175,7 @@ mod way_out_tests {
             ("cd sub && sh ../check.sh $1 ${2}", None),
         ] {
             assert_eq!(
-                way_to(Path::new("/w/repo"), run, &value, &real).as_deref(),
+                path_out(Path::new("/w/repo"), run, &value, &real).as_deref(),
                 expected,
                 "{run}"
             );

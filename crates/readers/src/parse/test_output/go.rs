@@ -38,7 +38,7 @@ impl Go {
     }
 
     pub(super) fn report(self) -> Option<TestRun> {
-        self.is_known.then_some(self.run)
+        if self.is_known { Some(self.run) } else { None }
     }
 
     /// "FAIL: TestWrong/one (0.00s)"
@@ -71,14 +71,14 @@ impl Go {
     }
 
     fn take_event(&mut self, event: &Value) {
-        let text = |name: &str| event[name].as_str().unwrap_or_default();
-        let output = text("Output");
-        match (event["Test"].as_str(), status_of(text("Action"), usize::MAX)) {
+        let [action, output, package] =
+            ["Action", "Output", "Package"].map(|name| event[name].as_str().unwrap_or_default());
+        match (event["Test"].as_str(), status_of(action, usize::MAX)) {
             (Some(test), Some(status)) => {
                 self.is_known = true;
-                let took =
-                    event["Elapsed"].as_f64().and_then(|it| parse_milliseconds(&format!("{it}s")));
-                self.count_test(text("Package"), test, status, took);
+                let seconds = event["Elapsed"].as_f64();
+                let took = seconds.and_then(|seconds| parse_milliseconds(&format!("{seconds}s")));
+                self.count_test(package, test, status, took);
             }
             // A package that could not be built has an output instead of tests.
             (None, _) if output.starts_with("FAIL\t") && output.contains(" failed]") => {

@@ -31,11 +31,10 @@ struct Case {
 impl JUnit {
     /// Takes a line, if a report has begun.
     pub(super) fn take_line(&mut self, Line { whole: line, text, .. }: Line<'_>) {
-        let begins = |mark: &str| text.starts_with(mark);
-        if !self.is_open && !begins("<?xml") && !begins("<testsuite") {
-            return;
-        }
         if !self.is_open {
+            if !text.starts_with("<?xml") && !text.starts_with("<testsuite") {
+                return;
+            }
             self.end = "</testsuite>";
         }
         if line.contains("<testsuites") {
@@ -68,10 +67,15 @@ impl JUnit {
                         is_known = true;
                         depth = depth.saturating_sub(1);
                     }
-                    b"testcase" => open.take().into_iter().for_each(|case| case.count_in(&mut run)),
+                    b"testcase" => {
+                        if let Some(case) = open.take() {
+                            case.count_in(&mut run);
+                        }
+                    }
                     _ => {}
                 },
-                Event::Eof => return (is_known && depth == 0).then_some(run),
+                Event::Eof if is_known && depth == 0 => return Some(run),
+                Event::Eof => return None,
                 _ => {}
             }
         }
@@ -89,7 +93,7 @@ impl Case {
         Self { name, took, status, is_error: false, message: String::new() }
     }
 
-    /// By an element within it.
+    /// Marks the end of the test by an element within it.
     fn mark_status(&mut self, tag: &BytesStart<'_>) {
         match tag.name().as_ref() {
             b"failure" => self.status = TestStatus::Failed,

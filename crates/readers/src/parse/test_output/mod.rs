@@ -63,12 +63,15 @@ impl TestOutput {
     /// Takes the next line, without its break.
     pub fn take_line(&mut self, line: &str) {
         if memchr(b'\x1b', line.as_bytes()).is_some() {
-            return plain(line).lines().for_each(|line| self.plain_line(line));
+            for line in plain(line).lines() {
+                self.take_plain_line(line);
+            }
+        } else {
+            self.take_plain_line(line);
         }
-        self.plain_line(line);
     }
 
-    fn plain_line(&mut self, line: &str) {
+    fn take_plain_line(&mut self, line: &str) {
         let whole = prefix::without_prefix(line.trim_end());
         let line = Line { whole, text: whole.trim_start() };
         self.junit.take_line(line);
@@ -125,8 +128,8 @@ impl TestOutput {
         }
     }
 
-    /// What all runners reported together; `None` where no tests were spoken of. A report in XML
-    /// counts only alone: it repeats what a runner says in words.
+    /// What all runners reported together; `None` where none reported a test. A report in XML counts
+    /// only alone: it repeats what a runner says in words.
     pub fn report(self) -> Option<TestRun> {
         let reported = self.reported.into_iter().enumerate();
         let reports = reported.filter_map(|(runner, reported)| reported.report(runner));
@@ -162,7 +165,7 @@ fn parse_milliseconds(text: &str) -> Option<u32> {
     u32::try_from(to_count(number * factor)).ok()
 }
 
-/// Adds a number of a runner's summary by the word behind it. Words of other numbers count nothing.
+/// Adds a number of a runner's summary by the word behind it. Other words are ignored.
 fn add_total(run: &mut TestRun, number: u32, word: &str) {
     let total = match word.split(' ').next().unwrap_or_default() {
         "pass" | "passed" | "xpassed" | "measured" => &mut run.passed,

@@ -57,17 +57,18 @@ impl NothingRan {
         let is_new = run.is_none();
         let mut run = run.unwrap_or_default();
         let ran = self.ran || run.ran() || run.skipped > 0 || self.replayed.is_some();
-        run.nothing = self.stated.or(self.zero.filter(|_| is_new)).filter(|_| !ran);
+        let zero = if is_new { self.zero } else { None };
+        run.nothing = if ran { None } else { self.stated.or(zero) };
         if self.replayed.is_some() && !run.ran() {
             add(&mut run.uncounted, 1);
         }
         run.replayed = self.replayed;
-        let is_told = run.nothing.is_some() || run.replayed.is_some();
-        (!is_new || is_told).then_some(run)
+        let says_nothing = run.nothing.is_none() && run.replayed.is_none();
+        if is_new && says_nothing { None } else { Some(run) }
     }
 }
 
-/// Keeps the first such line; a longer one is no sentence.
+/// Keeps the first such line; a longer one is not a sentence.
 fn keep_first(kept: &mut Option<String>, text: &str) {
     if text.len() <= LINE_BYTES {
         kept.get_or_insert_with(|| one_line(text, SHOWN_CHARS));
@@ -81,10 +82,9 @@ fn is_replayed(text: &str) -> bool {
 /// turbo's summary where nothing ran anew: "Cached:    39 cached, 39 total".
 fn is_all_cached(text: &str) -> bool {
     let counts = text.strip_prefix("Cached:").and_then(|counts| counts.split_once(" cached, "));
-    let total = |counts: &str| counts.trim().strip_suffix(" total").map(str::to_owned);
     counts.is_some_and(|(cached, rest)| {
         let cached = cached.trim();
-        cached != "0" && total(rest).as_deref() == Some(cached)
+        cached != "0" && rest.trim().strip_suffix(" total") == Some(cached)
     })
 }
 
@@ -117,9 +117,9 @@ fn tests_at(text: &str, at: usize) -> Option<u32> {
 /// Whether a test word is next, and not what became of tests: "0 tests failed".
 fn is_followed(after: &str) -> bool {
     const WORDS: &str = "test tests example examples spec specs scenario scenarios passing passed runs doctests properties";
-    let word = |it: &&str| !it.is_empty();
-    let mut words = after.split([' ', ',', ';', '.', ')', ':']).filter(word);
-    let is_test = words.next().is_some_and(|it| is_word_of(WORDS, it));
+    let words = after.split([' ', ',', ';', '.', ')', ':']);
+    let mut words = words.filter(|word| !word.is_empty());
+    let is_test = words.next().is_some_and(|word| is_word_of(WORDS, word));
     is_test && !matches!(words.next(), Some("failed" | "skipped" | "found" | "selected" | "files"))
 }
 

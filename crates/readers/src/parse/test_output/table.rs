@@ -112,7 +112,8 @@ impl Row {
         let text = if self.is_indented { line.text } else { line.whole };
         let mut rest = text.strip_prefix(self.head)?;
         if self.fields.is_empty() {
-            return (self.means == "nothing" || rest.is_empty()).then(LineMatch::default);
+            let is_match = self.means == "nothing" || rest.is_empty();
+            return if is_match { Some(LineMatch::default()) } else { None };
         }
         let (_, tail) = self.fields.last()?;
         rest = rest.strip_suffix(tail)?;
@@ -304,7 +305,8 @@ impl ReportedTests {
             return true;
         }
         let (_, joint) = TABLE.runners[row.runner];
-        let headings: String = self.headings.iter().flat_map(|(_, it)| [it, joint]).collect();
+        let headings: String =
+            self.headings.iter().flat_map(|(_, heading)| [heading, joint]).collect();
         let name = self.full_test_name(row.runner, &(headings + taken.name));
         self.run.took(&name, taken.milliseconds);
         true
@@ -327,10 +329,10 @@ impl ReportedTests {
         for name in std::mem::take(&mut self.tried) {
             self.run.name(&name, TestStatus::Failed);
         }
-        // A thread that panicked may be no test, or one that should.
+        // A thread that panicked may not be a test, or be one that should panic.
         let TestRun { failures, tests, .. } = &mut self.run;
         failures.retain(|name, _| tests.get(name) == Some(&TestStatus::Failed));
-        self.is_known.then_some(self.run)
+        if self.is_known { Some(self.run) } else { None }
     }
 }
 
@@ -348,7 +350,7 @@ fn parse_verbose(line: &str) -> Option<(&str, &str)> {
     words.iter().find_map(|word| {
         let (name, behind) = line.split_once(word)?;
         let is_whole = behind.is_empty() || behind.starts_with(' ');
-        is_whole.then_some((name, word.trim_start()))
+        if is_whole { Some((name, word.trim_start())) } else { None }
     })
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Tap {
     file: String,
     /// How many tests the outermost plans announce; `None` without a plan.
     planned: Option<u32>,
-    /// Whether a test had no number: then a plan cannot be compared.
+    /// Whether a test had no number, and the plan cannot be compared.
     is_loose: bool,
     bailed_out: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Tap {
             self.prove_file(file, rest);
         } else if let Some(totals) = line.strip_prefix("Files=") {
             let tests = totals.split(", Tests=").nth(1).and_then(|rest| rest.split(',').next());
-            if let Some(tests) = tests.and_then(|it| it.parse::<u32>().ok()) {
+            if let Some(tests) = tests.and_then(|tests| tests.parse::<u32>().ok()) {
                 add(&mut self.prove.get_or_insert_default().passed, tests);
             }
         } else if let Some(numbers) =
@@ -81,7 +81,7 @@ impl Tap {
             let reported = run.total();
             run.unfinished = Some(format!("{reported} of {planned} planned tests reported"));
         }
-        is_known.then_some(run)
+        if is_known { Some(run) } else { None }
     }
 
     /// "2 - is empty # SKIP later"
@@ -133,13 +133,9 @@ impl Tap {
     /// "t/b.t (Wstat: 512 (exited 2) Tests: 3 Failed: 2)"
     fn prove_file(&mut self, file: &str, rest: &str) {
         file.trim_end().clone_into(&mut self.file);
-        let number = |word: &str| {
-            let rest = rest.split(word).nth(1)?;
-            rest.split([' ', ')']).next()?.parse::<u32>().ok()
-        };
         let prove = self.prove.get_or_insert_default();
-        add(&mut prove.failed, number("Failed: ").unwrap_or(0));
-        add(&mut prove.errors, u32::from(number("Tests: ") == Some(0)));
+        add(&mut prove.failed, number_after("Failed: ", rest).unwrap_or(0));
+        add(&mut prove.errors, u32::from(number_after("Tests: ", rest) == Some(0)));
     }
 
     /// "2-3, 7"
@@ -156,6 +152,12 @@ impl Tap {
             }
         }
     }
+}
+
+/// The number behind a label, up to a blank or a parenthesis.
+fn number_after(label: &str, text: &str) -> Option<u32> {
+    let rest = text.split(label).nth(1)?;
+    rest.split([' ', ')']).next()?.parse().ok()
 }
 
 /// The number of "1..4", also with a reason behind it.

@@ -24,8 +24,9 @@ const FAILURES: [&str; 3] = ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "];
 
 impl Unittest {
     pub(super) fn take_line(&mut self, Line { whole: line, .. }: Line<'_>) {
-        if let Some(ran) = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test")) {
-            self.ran = ran.0.parse().ok().filter(|_| ran.1.contains(" in "));
+        let ran = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test"));
+        if let Some((number, rest)) = ran {
+            self.ran = if rest.contains(" in ") { number.parse().ok() } else { None };
         } else if let (Some(ran), false) = (self.ran, line.is_empty()) {
             self.ran = None;
             self.take_totals(ran, line);
@@ -39,7 +40,7 @@ impl Unittest {
     }
 
     pub(super) fn report(self) -> Option<TestRun> {
-        self.is_known.then_some(self.run)
+        if self.is_known { Some(self.run) } else { None }
     }
 
     /// "FAILED (failures=1, errors=1, skipped=1)", "OK", "NO TESTS RAN"
@@ -96,7 +97,7 @@ impl Unittest {
         }
         let Some((head, end)) = split_last(line, " ... ") else {
             let is_name = line.starts_with("test") && line.ends_with(')');
-            self.begun = is_name.then(|| name_of(line)).flatten();
+            self.begun = if is_name { name_of(line) } else { None };
             return;
         };
         let status = match end {
@@ -106,7 +107,7 @@ impl Unittest {
             _ if end.starts_with("skipped") || end.starts_with("expected ") => TestStatus::Skipped,
             _ => return,
         };
-        let named = head.ends_with(')').then(|| name_of(head)).flatten();
+        let named = if head.ends_with(')') { name_of(head) } else { None };
         if let Some(name) = named.or(begun) {
             self.run.name(&name, status);
         }
