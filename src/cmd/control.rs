@@ -16,7 +16,7 @@ use engine::record::{Actor, Loop, Obeyed, Status};
 use engine::text::clean;
 use engine::view::Fact;
 use readers::clients;
-use readers::clients::spelling::{going_on, split_command};
+use readers::clients::spelling::{resume_command, split_command};
 use readers::parse::arguments::{SetArgs, UsageError};
 use readers::parse::requests::handoff_of_shell;
 use std::path::Path;
@@ -157,7 +157,7 @@ pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {
 
 /// The result of a pause, in the same words for a terminal and a client.
 pub fn paused(Paused { record, how }: &Paused) -> String {
-    let (id, iteration, resume) = (&record.id, record.iteration(), going_on(record));
+    let (id, iteration, resume) = (&record.id, record.iteration(), resume_command(record));
     let what = match how {
         PauseResult::Now => line::status_line(record, clock::local()),
         PauseResult::AfterIteration => line::pausing(record),

@@ -10,7 +10,7 @@ use super::{end, meter, tree};
 use engine::boundary::limits::{LimitChanges, changed, named};
 use engine::journal::TOLD;
 use engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
-use readers::clients::spelling::way_on;
+use readers::clients::spelling::next_step;
 use readers::parse::arguments::UsageError;
 use world::clock;
 use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
@@ -196,7 +196,7 @@ fn hold_live(home: &Home, id: &LoopId) -> Result<(Held, Loop)> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let record = held.load()?;
     if !record.is_live() {
-        bail!("loop {id} is {}\nhint: {}", record.status_word(), way_on(&record));
+        bail!("loop {id} is {}\nhint: {}", record.status_word(), next_step(&record));
     }
     Ok((held, record))
 }

@@ -12,7 +12,7 @@ use engine::journal::story::{Story, What};
 use engine::journal::{COMMITTED, REBASED};
 use engine::record::{Life, Loop, Outcome, Status};
 use engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, lines};
-use readers::clients::spelling::{going_on, spell_stop};
+use readers::clients::spelling::{resume_command, spell_stop};
 use world::git::OwnCommit;
 use world::git::snapshots::Snapshots;
 use world::store::{self, Home, journal};
@@ -58,7 +58,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
         changes_from,
         commits: &commits,
         tests: &store::read_tests(home, &record.id),
-        resume: &going_on(record),
+        resume: &resume_command(record),
         stop: &spell_stop(record),
     });
     let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);

@@ -11,7 +11,7 @@ use engine::events::RunEvent;
 use engine::evidence::{CheckResult, Evidence};
 use engine::record::{Loop, Outcome};
 use engine::view::{LoopView, usage};
-use readers::clients::spelling::going_on;
+use readers::clients::spelling::resume_command;
 use serde_json::{Value, json};
 
 /// The fields that every event has, collected from the events that carry the loop's record.
@@ -153,7 +153,7 @@ fn finished(event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
     value["commits"] = json!(page.commits.made());
     value["handoff"] = json!(page.handoff);
     value["page"] = json!(page);
-    value["next"] = if is_resumable { json!(going_on(record)) } else { Value::Null };
+    value["next"] = if is_resumable { json!(resume_command(record)) } else { Value::Null };
     value["saved"] = saved.into();
     value
 }

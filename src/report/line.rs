@@ -12,7 +12,7 @@ use engine::evidence::words::said;
 use engine::record::{Check, Driver, Loop, Question, Status};
 use engine::text::{clip, clock_time, count, quoted};
 use engine::view::{LoopView, numbered, verdict};
-use readers::clients::spelling::{going_on_at, of_loop};
+use readers::clients::spelling::{of_loop, resume_command_at};
 
 /// A line about a loop.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -60,7 +60,7 @@ pub fn of(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) -> String {
         in_force => limits::in_force(limits),
         done_when => done_when(subject),
         resume => of_loop(subject, "resume"),
-        going_on => going_on_at(&state.owner, subject),
+        going_on => resume_command_at(&state.owner, subject),
     };
     templates::line("line.j2", &values)
 }

@@ -15,7 +15,7 @@ fn a_check_that_lost_its_quotes_is_refused_with_the_quotes_named() {
     ] {
         let ran = world.crew(words);
         let told = format!(
-            "crew: `{apart}` stands apart from the task\n\
+            "crew: `{apart}` is outside the task\n\
              hint: put the whole task in double quotes, and values of several words too\n"
         );
         assert_eq!((ran.code(), ran.stderr), (2, told), "{words:?}");

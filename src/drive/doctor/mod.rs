@@ -25,7 +25,7 @@ use engine::test_changes::trial::passed;
 use engine::text::named;
 use readers::agents;
 use readers::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
-use readers::clients::spelling::going_on;
+use readers::clients::spelling::resume_command;
 use readers::parse::settings::merge::merge_layers;
 use readers::parse::settings::trust::list_trust_requests;
 use readers::parse::settings::{ParsedSettings, SettingsOwner};
@@ -149,7 +149,7 @@ fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
         };
         let (id, checkout) = (id.as_str(), &record.place.checkout);
         if owner_is_gone(home, &record) {
-            let resume = going_on(&record);
+            let resume = resume_command(&record);
             found.add("loop-ownerless", &context! { id, checkout, resume });
         }
         if lacks_crew && needs_hooks(home, &record) {

@@ -25,7 +25,7 @@ use engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, 
 use engine::record::{CheckMemory, Driver, Loop, LoopId, Outcome, Owner, Run, Status};
 use readers::agents::Launch;
 use readers::clients;
-use readers::clients::spelling::{self, going_on_at};
+use readers::clients::spelling::{self, resume_command_at};
 use readers::parse::arguments::{RecipeArgs, ResumeArgs};
 use readers::parse::settings::merge::{Layer, Settings};
 use readers::parse::settings::options::LoopOptions;
@@ -160,7 +160,7 @@ pub fn refuse_a_task(home: &Home, record: &Loop) -> Result<()> {
 
 fn refuse_the_completed(record: &Loop) -> Result<()> {
     if record.outcome() == Some(Outcome::Completed) {
-        bail!("loop {} is completed\nhint: {}", record.id, spelling::way_on(record));
+        bail!("loop {} is completed\nhint: {}", record.id, spelling::next_step(record));
     }
     Ok(())
 }
@@ -173,7 +173,7 @@ fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
         bail!(
             "loop {id} is cancelled now: {}\nhint: {} still resumes it",
             end::SWITCHED_OFF,
-            going_on_at(owner, found)
+            resume_command_at(owner, found)
         );
     }
     if let Some(gone) = place::gone(&found.place) {

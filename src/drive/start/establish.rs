@@ -20,7 +20,7 @@ use engine::record::{
 };
 use engine::text::count;
 use readers::clients::Hook;
-use readers::clients::spelling::{going_on, going_on_at};
+use readers::clients::spelling::{resume_command, resume_command_at};
 use readers::parse::arguments::{LoopArgs, RunArgs};
 use readers::parse::settings::LogRetention;
 use readers::parse::test_changes::only_what_changed;
@@ -252,7 +252,7 @@ fn vacate(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<V
     if !record.is_live() {
         end::let_end(record)?;
         end::complete(home, record);
-        let (was, resume) = (after(record), going_on_at(owner, record));
+        let (was, resume) = (after(record), resume_command_at(owner, record));
         let offer = match record.state.git.undone() {
             _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
@@ -290,7 +290,7 @@ fn vacate(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<V
     if ended.outcome() != Some(Outcome::Interrupted) {
         return Ok(vec![is_now]);
     }
-    let resume = going_on_at(owner, &ended);
+    let resume = resume_command_at(owner, &ended);
     let note = format!("{is_now}; this is a new one · to resume that one: {resume}");
     Ok(iter::once(note).chain(end::unproved(record)).collect())
 }
@@ -304,7 +304,10 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
     let pid = owner.process.pid;
     let what = match (owner.driver, owner.session_id.as_deref()) {
         (Driver::Process, _) if record.state.status == Status::Paused => {
-            format!("paused here before iteration {iteration}; {} resumes it", going_on(record))
+            format!(
+                "paused here before iteration {iteration}; {} resumes it",
+                resume_command(record)
+            )
         }
         (driver, owning) => {
             let who = match driver {

@@ -59,7 +59,7 @@ pub const DEFAULT: &str = WITH_EVENTS[0].0;
 /// KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
-/// What stands for the command of a check in the argument that allows it.
+/// The placeholder for the command of a check in the argument that allows it.
 const COMMAND: &str = "{check}";
 /// The same where a rule takes only a command of plain words: it splits others, or refuses them.
 const WORDS: &str = "{words}";
@@ -235,7 +235,7 @@ fn check_argument(name: &str, prompt: &str) -> Result<String, String> {
     }
     if prompt.contains('\0') {
         return Err(format!(
-            "the prompt holds a NUL, and agent {name} takes it as an argument: remove the NUL"
+            "the prompt contains a NUL, and agent {name} takes it as an argument: remove the NUL"
         ));
     }
     Ok(prompt.to_owned())

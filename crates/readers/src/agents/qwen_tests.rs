@@ -40,7 +40,7 @@ fn the_events_of_a_turn_are_understood() {
     let waits = "[qwen-code] Waiting for API capacity... attempt 1, retry in";
     let streams = [
         ("a claim", "", whole.clone()),
-        ("a message of no tokens after the sum", "", format!("{whole}\n{}", unpaid(CLAIM))),
+        ("a message without tokens after the sum", "", format!("{whole}\n{}", unpaid(CLAIM))),
         ("no closing event", "", said(CLAIM)),
         ("words about an error are words", "", format!("{}\n{}", said(error), ended(error))),
         ("a wrong key", "", format!("{}\n{}", said(error), failed(error))),
@@ -79,7 +79,7 @@ fn the_events_of_a_turn_are_understood() {
         .collect();
     insta::assert_snapshot!(reports.join("\n"), @"
     a claim: claims success, 1050 tokens
-    a message of no tokens after the sum: no claim, not closed, 1050 tokens
+    a message without tokens after the sum: no claim, not closed, 1050 tokens
     no closing event: no claim, not closed, at least 1050 tokens
     words about an error are words: no claim, 1050 tokens
     a wrong key: no claim, blocked: log in again, or fix the API key, 1050 tokens

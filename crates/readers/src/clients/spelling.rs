@@ -21,7 +21,7 @@ pub fn of_loop(subject: &Loop, name: &str) -> String {
 
 /// The command that resumes a loop from a terminal: by its fleet, else with the reached limits
 /// raised.
-pub fn going_on(subject: &Loop) -> String {
+pub fn resume_command(subject: &Loop) -> String {
     match subject.fleet_resume() {
         Some(command) => command,
         None => format!("crew resume {}{}", subject.id, raise(subject)),
@@ -29,10 +29,10 @@ pub fn going_on(subject: &Loop) -> String {
 }
 
 /// The command that resumes a loop as it is typed where `owner` is.
-pub fn going_on_at(owner: &Owner, subject: &Loop) -> String {
+pub fn resume_command_at(owner: &Owner, subject: &Loop) -> String {
     match owner.driver {
-        Driver::Session => in_its_session(&going_on(subject), subject),
-        Driver::Process => going_on(subject),
+        Driver::Session => in_its_session(&resume_command(subject), subject),
+        Driver::Process => resume_command(subject),
     }
 }
 
@@ -58,16 +58,16 @@ pub fn in_its_session(text: &str, subject: &Loop) -> String {
 }
 
 /// What a person can do with a loop that has ended, for a hint: "crew resume k3v9abcd resumes it".
-pub fn way_on(subject: &Loop) -> String {
+pub fn next_step(subject: &Loop) -> String {
     match subject.outcome() {
         Some(Outcome::Completed) if !subject.state.git.left().is_empty() => {
-            format!("{} does what is pending", going_on(subject))
+            format!("{} does what is pending", resume_command(subject))
         }
         Some(Outcome::Completed) if subject.driver() == Driver::Session => {
             format!("start a new one with {}, or with crew run", of_loop(subject, "loop"))
         }
         Some(Outcome::Completed) => "start a new one with crew run".to_owned(),
-        _ => format!("{} resumes it", going_on(subject)),
+        _ => format!("{} resumes it", resume_command(subject)),
     }
 }
 

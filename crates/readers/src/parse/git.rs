@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_is_the_line_that_tells_most() {
+    fn the_error_is_the_line_that_says_most() {
         let table = [
             (
                 "Rebasing (1/1)\nerror: could not apply f3b61c0... 3\nhint: Resolve",
@@ -468,14 +468,14 @@ mod git_changes_tests {
             1 A. S... 000000 160000 160000 00 cc module\0\
             1 .M SC.. 160000 160000 160000 aa aa old module\0\
             u UU N... 100644 100644 100644 100644 aa bb cc both\0";
-        let told: Vec<String> = parse_status(text)
+        let changes: Vec<String> = parse_status(text)
             .iter()
             .map(|change| {
                 format!("{:?} {}", change.kind, change.path.as_os_str().as_bytes().escape_ascii())
             })
             .collect();
         assert_eq!(
-            told,
+            changes,
             [
                 "There a file",
                 "Gone staged, then removed",
@@ -517,13 +517,13 @@ mod git_changes_tests {
             0\t0\t\0b\0bb\0\
             0\t9\told\0-\t-\timage\0";
         let changes = tree_changes(text);
-        let told: Vec<String> = changes
+        let lines: Vec<String> = changes
             .files
             .iter()
             .map(|file| format!("{} {:?} {:?}", file.path, file.kind, file.lines))
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "c.txt Modified Some((3, 1))",
                 "new \u{fffd} Created Some((2, 0))",

@@ -87,7 +87,7 @@ pub static RUST_TEST_CONDITION: Pattern =
 /// adds (2.1.330).
 pub static PASTED_ELEMENT: Pattern = Pattern::new(r"(?i-u)<\\(\s*/?\s*pasted_content)");
 
-/// An escape of JSON for half of a UTF-16 pair that stands alone, as the only group; a whole pair
+/// An escape of JSON for half of a UTF-16 pair on its own, as the only group; a whole pair
 /// and an escaped backslash match, too, so that neither is taken for one.
 pub static HALF_CHARACTER: Pattern = Pattern::new(
     r"(?-u)\\\\|\\u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|(\\u[dD][89a-fA-F][[:xdigit:]]{2})",

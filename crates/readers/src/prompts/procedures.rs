@@ -11,7 +11,7 @@ use crate::parse::settings::merge::{ProcedureSettings, Settings};
 use crate::parse::spelling::find_nearest;
 use engine::record::{Fragment, Phase};
 
-/// The names of the procedures that crew brings, in display order.
+/// The names of the procedures that crew brings, as they are displayed.
 pub const NAMES: [&str; 5] = ["build", "plan", "fix", "audit", "bootstrap"];
 
 /// The names of all procedures, crew's own first.
@@ -20,7 +20,7 @@ fn list_names(settings: &Settings) -> Vec<&str> {
     NAMES.into_iter().chain(own.filter(|name| !NAMES.contains(name))).collect()
 }
 
-/// The procedure that was probably meant by a word.
+/// The procedure that a word probably stands for.
 pub fn nearest_to<'settings>(word: &str, settings: &'settings Settings) -> Option<&'settings str> {
     find_nearest(word, &list_names(settings))
 }
@@ -50,7 +50,7 @@ fn render_iterations(procedure: &ProcedureSettings) -> String {
 }
 
 /// The page of `crew run --list NAME`: what it is, when it ends, and its phases before they are
-/// filled in. `None` where there is no such procedure.
+/// filled in. `None` where the procedure does not exist.
 pub fn render_page(settings: &Settings, name: &str) -> Option<String> {
     let procedure = &settings.layer.procedures.get(name)?.value;
     let end = if procedure.terms.value("completion-promise") == Some(&Value::Boolean(false)) {

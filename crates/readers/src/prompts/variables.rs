@@ -17,7 +17,7 @@ use engine::text::{clip, distinct, rows, start_bytes};
 /// The most bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
 
-/// Every variable with its meaning, in display order.
+/// Every variable with its meaning, as they are displayed.
 const VARIABLES: &str = include_str!("variables.txt");
 
 /// The inputs in addition to the loop itself. An absent value was not read, or does not exist.
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_what_each_holds() {
+    fn the_table_shows_each_variable() {
         insta::assert_snapshot!(render_table(), @"
         {{ task }}             the task, byte for byte and whole
         {{ procedure }}        the procedure's name; empty for a task

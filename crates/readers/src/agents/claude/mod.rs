@@ -280,12 +280,11 @@ fn take_results(turn: &mut AgentTurn, event: &Value, is_own: bool) {
 
 /// Closes a call. Its output is a text, or the texts of a list of parts.
 fn end_call(turn: &mut AgentTurn, id: &str, block: &Value) {
-    let output = match block.text("/content") {
-        Some(text) => text.to_owned(),
-        None => {
-            let parts = block.list("/content").iter().filter_map(|part| part.text("/text"));
-            parts.collect::<Vec<_>>().join("\n")
-        }
+    let output = if let Some(text) = block.text("/content") {
+        text.to_owned()
+    } else {
+        let parts = block.list("/content").iter().filter_map(|part| part.text("/text"));
+        parts.collect::<Vec<_>>().join("\n")
     };
     let is_failure = block["is_error"] == true;
     let exit = match output.strip_prefix("Exit code ") {

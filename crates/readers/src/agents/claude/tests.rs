@@ -87,8 +87,7 @@ fn usage_without_a_final_sum_is_a_lower_bound() {
 }
 
 #[test]
-fn a_client_that_was_ended_before_it_told_what_it_used_lost_it_and_one_that_never_tells_says_none()
-{
+fn usage_is_lost_where_a_client_ends_early_and_absent_where_it_never_reports() {
     let lost = || Some(Usage { lost: true, ..Usage::default() });
     let table = [
         ("", lost()),

@@ -39,7 +39,7 @@ pub struct LoopArgs {
     pub no_project: bool,
 }
 
-/// The phases of a prompt, in the order typed: texts, files, or `builtin:NAME`.
+/// The phases of a prompt, as typed: texts, files, or `builtin:NAME`.
 #[derive(Args, Clone, Debug, Default, PartialEq, Deserialize)]
 #[command(next_help_heading = START)]
 #[serde(default)]

@@ -16,11 +16,11 @@ fn typed<A: Args + FromArgMatches>(verb: &'static str, words: &[&str]) -> Result
     let given = [&["crew", verb], words].concat();
     let read = of_shell(given.into_iter().map(OsString::from).collect())?;
     let verb = A::augment_args(Command::new(verb));
-    let told = |error| UsageError::from_clap(&error, "crew run --help");
+    let refused_by_clap = |error| UsageError::from_clap(&error, "crew run --help");
     let matches = Command::new("crew").subcommand(verb).try_get_matches_from(read);
-    let matches = matches.map_err(told)?;
+    let matches = matches.map_err(refused_by_clap)?;
     refuse_words_apart(&matches)?;
-    A::from_arg_matches(matches.subcommand().unwrap().1).map_err(told)
+    A::from_arg_matches(matches.subcommand().unwrap().1).map_err(refused_by_clap)
 }
 
 fn read(given: &[&str]) -> RunArgs {
@@ -134,7 +134,7 @@ fn every_option_of_the_terminal_has_its_field() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_the_way_out() {
+fn what_cannot_be_read_is_refused_with_a_hint() {
     for (given, expected) in [
         (&["x", "--agnt", "codex"][..], "unknown option `--agnt`\nhint: did you mean --agent?"),
         (&["x", "--verify", "--commit"], "`--verify <CMD>` needs a value\nhint: crew run --help"),
@@ -168,7 +168,7 @@ fn what_cannot_be_read_is_refused_with_the_way_out() {
         assert_eq!(refused(given), expected, "{given:?}");
     }
     assert_eq!(read(&["x", "--verify=-x"]).start.terms.verify, ["-x"]);
-    assert!(refused(&["fix", "--verify", "cargo", "test"]).starts_with("`test` stands apart"));
+    assert!(refused(&["fix", "--verify", "cargo", "test"]).starts_with("`test` is outside"));
 }
 
 fn resumed(given: &[&str]) -> Result<ResumeArgs, UsageError> {
@@ -214,7 +214,7 @@ const NO_WORD: &str = "unexpected word `b`\nhint: /crew:help lists the options; 
 const NO_OPTION: &str = "`--verify` is an option of crew run\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
 
 #[test]
-fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
+fn limits_are_set_or_raised_and_junk_is_refused_with_a_hint() {
     let before = Limits { max_cost_micros: 2_000_000, max_tokens: 1_000, ..USUAL_LIMITS };
     let table = [
         ("", Ok((10, 3, 5, 43_200, 2_000_000, 1_000))),
@@ -245,9 +245,9 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
         ("--stal 3", Err("unknown option `--stal`\nhint: did you mean --stall?")),
     ];
     for (typed, expected) in table {
-        let all = moved(&before, typed).map(|it| {
-            let Limits { max_iterations, failure_threshold, stall, max_duration_s, .. } = it;
-            let spent = (it.max_cost_micros, it.max_tokens);
+        let all = moved(&before, typed).map(|limits| {
+            let Limits { max_iterations, failure_threshold, stall, max_duration_s, .. } = limits;
+            let spent = (limits.max_cost_micros, limits.max_tokens);
             (max_iterations, failure_threshold, stall, max_duration_s, spent.0, spent.1)
         });
         assert_eq!(all, expected.map_err(str::to_owned), "{typed}");
@@ -256,7 +256,7 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn narrowing_is_told_from_raising_and_zero_is_the_widest() {
+fn narrowing_differs_from_raising_and_zero_is_the_widest() {
     let limits = USUAL_LIMITS;
     let priced = Limits { max_cost_micros: 5_000_000, max_tokens: 9, ..USUAL_LIMITS };
     for (before, typed, expected) in [

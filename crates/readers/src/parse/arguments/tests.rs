@@ -62,7 +62,7 @@ fn no_task_is_help() {
 }
 
 #[test]
-fn an_option_stands_before_or_after_the_task_in_five_spellings() {
+fn an_option_comes_before_or_after_the_task_in_five_spellings() {
     let expected = iterations(15, task("fix the login"));
     for option in ["--max-iterations 15", "--max-iterations=15", "-n 15", "-n15", "-n=15"] {
         reads(&format!("\"fix the login\" {option}"), expected.clone());
@@ -75,7 +75,7 @@ fn an_option_stands_before_or_after_the_task_in_five_spellings() {
 }
 
 #[test]
-fn vector_12_and_fault_11_an_equals_sign_is_no_text_of_the_task() {
+fn vector_12_and_fault_11_an_option_with_an_equals_sign_is_not_task_text() {
     let expected = iterations(3, promise("DONE", task("Build it")));
     reads("Build it --max-iterations=3 --completion-promise=DONE", expected);
 }
@@ -178,31 +178,32 @@ fn words_after_two_hyphens_are_refused_for_here_the_session_is_the_agent() {
 
 #[test]
 fn an_unknown_option_is_never_text_of_the_task() {
-    let way_out = "/crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
-    for (raw, option, meant) in [
+    let hint = "/crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
+    for (raw, option, hint) in [
         ("fix --max-iteration 3", "--max-iteration", "did you mean --max-iterations?"),
         ("--max_iterations=3 fix", "--max_iterations", "did you mean --max-iterations?"),
         ("fix -max-iterations 3", "-max-iterations", "did you mean --max-iterations?"),
         ("--Verify x", "--Verify", "did you mean --verify?"),
         ("--verfiy x", "--verfiy", "did you mean --verify?"),
-        ("-N 3", "-N", way_out),
-        ("fix -x", "-x", way_out),
-        ("use rm -rf here", "-rf", way_out),
-        ("it`s \"5 --chatty", "--chatty", way_out),
-        ("say \" so --chatty \"", "--chatty", way_out),
-        ("a ` --chatty \"echo `x`\"", "--chatty", way_out),
-        ("\"fix\" --chatty", "--chatty", way_out),
+        ("-N 3", "-N", hint),
+        ("fix -x", "-x", hint),
+        ("use rm -rf here", "-rf", hint),
+        ("it`s \"5 --chatty", "--chatty", hint),
+        ("say \" so --chatty \"", "--chatty", hint),
+        ("a ` --chatty \"echo `x`\"", "--chatty", hint),
+        ("\"fix\" --chatty", "--chatty", hint),
     ] {
-        refuses(raw, &format!("unknown option `{option}`\nhint: {meant}"));
+        refuses(raw, &format!("unknown option `{option}`\nhint: {hint}"));
     }
     let long = format!("--{}", "abcdefghi".repeat(9));
-    refuses(&long, &format!("unknown option `{}…`\nhint: {way_out}", &long[..40]));
+    refuses(&long, &format!("unknown option `{}…`\nhint: {hint}", &long[..40]));
 }
 
 #[test]
 fn a_typographic_dash_before_an_option_is_named() {
-    let fault =
-        |typed: &str, cure| format!("`{typed}` begins with a typographic dash\nhint: type {cure}");
+    let fault = |typed: &str, right| {
+        format!("`{typed}` begins with a typographic dash\nhint: type {right}")
+    };
     let long = fault("—max-iterations", "two hyphens instead, `--max-iterations`");
     refuses("fix it —max-iterations 3", &long);
     refuses("\"fix it\" —max-iterations=3", &long);
@@ -216,8 +217,8 @@ fn a_value_is_never_missing_empty_or_another_option() {
     for (raw, option) in
         [("fix --verify", "--verify <CMD>"), ("x -n --replace", "--max-iterations <N>")]
     {
-        let told = parse(raw).expect_err(raw).to_string();
-        assert!(told.starts_with(&format!("`{option}` needs a value\nhint: ")), "{raw}: {told}");
+        let error = parse(raw).expect_err(raw).to_string();
+        assert!(error.starts_with(&format!("`{option}` needs a value\nhint: ")), "{raw}: {error}");
     }
     for (raw, fault) in [
         ("--until ' ' x", "invalid value ` ` for `--until <CMD>`"),
@@ -273,8 +274,8 @@ fn what_excludes_each_other_is_refused() {
 }
 
 #[test]
-fn the_task_stands_in_one_place() {
-    let way_out = "put the whole task in double quotes, and values of several words too";
+fn the_task_is_in_one_place() {
+    let hint = "put the whole task in double quotes, and values of several words too";
     for (raw, text) in [
         ("fix -n 3 the login", "the login"),
         ("\"fix\" --verify cargo test", "test"),
@@ -284,7 +285,7 @@ fn the_task_stands_in_one_place() {
             "\"this\" or that is much too long to be sh…",
         ),
     ] {
-        refuses(raw, &format!("`{text}` stands apart from the task\nhint: {way_out}"));
+        refuses(raw, &format!("`{text}` is outside the task\nhint: {hint}"));
     }
     let unclosed = "the quote that opens the task is never closed\n\
                     hint: add a double quote where the task ends, or take the first one away";
@@ -357,7 +358,7 @@ fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is
         ("'Build it --gate 'cargo test'", "--gate"),
     ] {
         let expected = format!(
-            "{flag} stands inside the task, whose quotes do not balance\n\
+            "{flag} is inside the task, whose quotes do not balance\n\
              hint: close the quote before {flag}, or give the task with --prompt-file"
         );
         assert_eq!(parse(raw).expect_err(raw).to_string(), expected, "{raw}");
@@ -401,8 +402,8 @@ fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
         "-- x",
         "--tell use it",
     ];
-    let told: Vec<String> = wrong.iter().map(|raw| read(raw).unwrap_err()).collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    let errors: Vec<String> = wrong.iter().map(|raw| read(raw).unwrap_err()).collect();
+    insta::assert_snapshot!(errors.join("\n"), @r#"
     unexpected word `two`
     hint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes
     `--tell <TEXT>` needs a value

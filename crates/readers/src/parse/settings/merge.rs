@@ -68,11 +68,11 @@ impl<T> Sourced<T> {
 pub struct Layer {
     /// By the name of the key, each as a file writes it, and usable.
     pub values: BTreeMap<&'static str, Sourced<Value>>,
-    /// In the order given.
+    /// As given.
     pub checks: Vec<Sourced<Check>>,
     /// Globs of paths that the agent must not change.
     pub protect: Vec<Sourced<String>>,
-    /// In the order given.
+    /// As given.
     pub reactions: Vec<Sourced<Reaction>>,
     /// By name.
     pub agents: BTreeMap<String, Sourced<AgentEntry>>,
@@ -142,7 +142,7 @@ pub struct ProcedureSettings {
     pub description: Option<String>,
     /// Without empty phases: each replaces that of a lower tier.
     pub recipe: Recipe,
-    /// Only keys that `[loop]` may hold.
+    /// Only keys that `[loop]` may have.
     pub terms: Layer,
 }
 
@@ -161,8 +161,8 @@ pub struct Layers {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// All tiers in one, with a value for every key that has a default. Checks are ordered by role:
-    /// verify, gate, until; reactions in the order of a loop's life. The model and the arguments
-    /// are present only if they are meant for the agent in force.
+    /// verify, gate, until; reactions as they occur in a loop. The model and the arguments
+    /// are present only if they belong to the agent in force.
     pub layer: Layer,
     /// The same values.
     pub options: LoopOptions,

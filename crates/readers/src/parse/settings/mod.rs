@@ -103,7 +103,7 @@ type Value<'text> = Spanned<DeValue<'text>>;
 /// A key and its value.
 pub type Item<'text> = (&'text KeyText<'text>, &'text Value<'text>);
 
-/// The items of a table in the order of the file; the crate returns them sorted by key.
+/// The items of a table as written in the file; the crate returns them sorted by key.
 pub fn items_as_written<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -201,7 +201,6 @@ impl Reader<'_> {
         match read {
             Ok(read) => Some(read),
             Err(error) => {
-                let error: toml::de::Error = error;
                 let at = error.span().unwrap_or_else(|| value.span());
                 self.refuse_value(&at, &describe_expected(&error));
                 None
@@ -243,7 +242,7 @@ impl Reader<'_> {
         for (key, value) in items_as_written(root) {
             match (key.get_ref().as_ref(), value.get_ref()) {
                 ("check", DeValue::Array(checks)) => {
-                    for check in checks.iter() {
+                    for check in checks {
                         self.read_check(&mut layer, check);
                     }
                 }
@@ -373,7 +372,7 @@ impl Reader<'_> {
         };
         match value.get_ref().as_array() {
             Some(list) => {
-                for one in list.iter() {
+                for one in list {
                     self.read_reaction(layer, on, one);
                 }
             }
@@ -414,10 +413,7 @@ impl Reader<'_> {
         let program = command.as_ref().map(|command| command.first());
         let why = if program.is_some_and(|program| program.is_none_or(String::is_empty)) {
             "command is a list that begins with a program: [\"claude\", \"-p\"]"
-        } else if allow
-            .as_ref()
-            .is_some_and(|rule| !["{check}", "{words}"].iter().any(|mark| rule.contains(mark)))
-        {
+        } else if allow.as_ref().is_some_and(|rule| !names_check(rule)) {
             "allow is an argument with {check} in it: \"--allow=Bash({check})\""
         } else if output.as_ref().is_some_and(|output| !self.outputs.contains(&&*output.0)) {
             &format!("output is one of {}", self.outputs.join(", "))
@@ -510,7 +506,12 @@ impl Reader<'_> {
     }
 }
 
-/// The names of the keys that a table may hold.
+/// Whether an argument has a place for the command of a check.
+fn names_check(rule: &str) -> bool {
+    rule.contains("{check}") || rule.contains("{words}")
+}
+
+/// The names of the keys of a table.
 fn names_in(table: &str) -> Vec<&'static str> {
     let names = KEYS.iter().map(Key::split_name).filter(|(of, _)| *of == table);
     let mut names: Vec<&'static str> = names.map(|(_, name)| name).collect();

@@ -31,7 +31,7 @@ pub const GIT: &str = "Git";
 /// Of this run alone.
 pub const THIS_RUN: &str = "This run";
 
-/// All options of a loop that settings may hold.
+/// All options of a loop that settings may contain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoopOptions {
     #[serde(flatten)]
@@ -334,7 +334,7 @@ const fn key(
     Key { name, unit, counts, widens, built_in, example, comment }
 }
 
-/// The keys that a settings file may hold, in the order of `crew config`.
+/// The keys of a settings file, as `crew config` lists them.
 // A line each, however wide: only so the columns can be read.
 #[rustfmt::skip]
 pub const KEYS: [Key; 37] = {

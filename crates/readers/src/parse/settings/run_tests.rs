@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::merge::{Layers, merge_layers};
-use super::tests::{parsed, told, told_of};
+use super::tests::{parsed, render_results, render_results_of};
 use super::trust::list_trust_requests;
 use super::*;
 
@@ -68,7 +68,7 @@ fn every_key_of_a_run_becomes_a_value() {
         .collect();
     let mut process = settings.options.process.clone();
     process.args.push("(last)".to_owned());
-    let protect: Vec<&str> = settings.layer.protect.iter().map(|it| &*it.value).collect();
+    let protect: Vec<&str> = settings.layer.protect.iter().map(|glob| &*glob.value).collect();
     assert_snapshot!(format!(
         "{}{protect:?}\n{}\n{:?}\n{:?} {:?}\n{} bytes, {} days\n{reactions:?}",
         toml::to_string(&process).unwrap(),
@@ -101,7 +101,7 @@ fn every_key_of_a_run_becomes_a_value() {
 }
 
 #[test]
-fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
+fn arguments_are_given_only_to_their_own_agent() {
     let layers = |user: &str, project: &str, typed: Option<&str>| {
         let read = |text: &str| parsed(text, "crew.toml", SettingsOwner::Users).unwrap().layer;
         let mut layers = Layers { user: read(user), project: read(project), ..Layers::default() };
@@ -130,7 +130,7 @@ fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
 
 #[test]
 fn a_bad_value_of_a_run_names_line_key_and_fix() {
-    assert_snapshot!(told(&[
+    assert_snapshot!(render_results(&[
         "[loop]\ntimeout = 90",
         "[loop]\nmax_turns = \"50\"",
         "[loop]\ncommit = \"yes\"",
@@ -189,7 +189,7 @@ fn a_bad_value_of_a_run_names_line_key_and_fix() {
 
 #[test]
 fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
-    assert_snapshot!(told(&[
+    assert_snapshot!(render_results(&[
         "[loop]\nargs = \"--model opus\"",
         "[agents]\nmine = \"my-agent\"",
         "[agents.mine]\ncommand = \"my-agent -p\"",
@@ -256,7 +256,7 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
 
 #[test]
 fn an_unknown_key_of_a_run_is_a_warning_with_a_guess() {
-    assert_snapshot!(told(&[
+    assert_snapshot!(render_results(&[
         "[loop]\nidle-timeout = \"5m\"",
         "[loop]\nagen = \"codex\"",
         "max_turns = 5",
@@ -302,7 +302,7 @@ fn an_unknown_key_of_a_run_is_a_warning_with_a_guess() {
 
 #[test]
 fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
-    assert_snapshot!(told_of(
+    assert_snapshot!(render_results_of(
         &[
             "[procedures.nightly]\nact = \"../../act.md\"",
             "[procedures.nightly]\nact = \"/etc/motd\"",
@@ -338,7 +338,7 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
 #[test]
 fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_prompt_none() {
     let project = WHOLE.replace("gate", "permissions = \"bypass\"\ndelay = \"1s\"\ngate");
-    let told = |user: &str| {
+    let render = |user: &str| {
         let user = parsed(user, "config.toml", SettingsOwner::Users).unwrap().layer;
         let project =
             parsed(&project, "/repo/.claude/crew.toml", SettingsOwner::Projects).unwrap().layer;
@@ -346,7 +346,7 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
         let needs: Vec<String> = needs.iter().map(ToString::to_string).collect();
         needs.join("\n")
     };
-    assert_snapshot!(told(""), @r#"
+    assert_snapshot!(render(""), @r#"
     [loop] idle-timeout = 0
     [loop] agent = "mine"
     [loop] args = ["--model", "a b"]
@@ -365,7 +365,7 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     let user = "[loop]\nidle_timeout = 0\nmax_turns = 0\ncommit = true\nrebase = \"main\"\n\
         permissions = \"bypass\"\ndelay = \"2m\"\nagent = \"codex\"\n\
         [procedures.nightly]\ndelay = \"1s\"";
-    assert_snapshot!(told(user), @r#"
+    assert_snapshot!(render(user), @r#"
     [loop] delay = "1m 30s"
     [loop] agent = "mine"
     [loop] args = ["--model", "a b"]

@@ -376,23 +376,24 @@ fn the_reader_and_the_schema_take_the_same_values() {
     recipe.retain(|key| !of("loop").contains(key));
     let line = |table: &str, key: &str, value: &str| format!("{table}\n{key} = {value}\n");
     let verdicts = |text: &str| verdicts(&schema, text, &OUTPUTS);
-    let mut told = String::new();
+    let mut differing = String::new();
     for table in ["loop", "wait", "keep", "on"] {
-        told += &differences(
+        differing += &differences(
             &of(table),
             |key, value| line(&format!("[{table}]"), key, value),
             verdicts,
         );
     }
     let checks = keys(&schema["properties"]["check"]["items"]);
-    told +=
+    differing +=
         &differences(&checks, |key, value| line("[[check]]", key, value) + check(key), verdicts);
-    told += &differences(&own("agents"), |key, value| line("[agents.a]", key, value), verdicts);
-    told += &differences(&recipe, |key, value| line("[procedures.a]", key, value), verdicts);
-    told += &differences(
+    differing +=
+        &differences(&own("agents"), |key, value| line("[agents.a]", key, value), verdicts);
+    differing += &differences(&recipe, |key, value| line("[procedures.a]", key, value), verdicts);
+    differing += &differences(
         &own("executor"),
         |key, value| line("[executor.a]", key, value) + &others(key),
         verdicts,
     );
-    insta::assert_snapshot!(told, @"timeout = '0s': only the schema");
+    insta::assert_snapshot!(differing, @"timeout = '0s': only the schema");
 }

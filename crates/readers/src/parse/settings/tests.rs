@@ -18,20 +18,20 @@ pub(super) fn read(text: &str) -> Result<ParsedSettings, String> {
     parsed(text, "crew.toml", SettingsOwner::Users)
 }
 
-/// The result of each text, in the given order: `text` ⇒ error or warnings.
-pub(super) fn told(texts: &[&str]) -> String {
-    told_of(texts, "crew.toml", SettingsOwner::Users)
+/// The result of each text in turn: `text` ⇒ error or warnings.
+pub(super) fn render_results(texts: &[&str]) -> String {
+    render_results_of(texts, "crew.toml", SettingsOwner::Users)
 }
 
-pub(super) fn told_of(texts: &[&str], path: &str, whose: SettingsOwner) -> String {
-    let told = texts.iter().map(|text| {
+pub(super) fn render_results_of(texts: &[&str], path: &str, whose: SettingsOwner) -> String {
+    let results = texts.iter().map(|text| {
         let (kind, lines) = match parsed(text, path, whose) {
             Ok(read) => ("warning", read.warnings.join("\n")),
             Err(faults) => ("error", faults),
         };
         format!("{}\n  {kind}: {}\n", text.trim(), lines.replace('\n', "\n  "))
     });
-    told.collect()
+    results.collect()
 }
 
 #[test]
@@ -99,8 +99,8 @@ run = "b"
 }
 
 #[test]
-fn a_file_that_is_no_toml_or_has_the_wrong_shape_names_line_and_fix() {
-    assert_snapshot!(told(&[
+fn invalid_toml_or_a_wrong_shape_is_reported_with_line_and_fix() {
+    assert_snapshot!(render_results(&[
         "[loop\nstall = 3",
         "[loop]\nmax_iterations 15",
         "[loop]\nverify = [\"cargo test]",
@@ -147,7 +147,7 @@ fn a_file_that_is_no_toml_or_has_the_wrong_shape_names_line_and_fix() {
 
 #[test]
 fn a_bad_value_names_line_key_and_fix() {
-    assert_snapshot!(told(&[
+    assert_snapshot!(render_results(&[
         "[loop]\nmax_iterations = \"15\"",
         "[loop]\nmax_iterations = -1",
         "[loop]\nmax_iterations = 5_000_000_000",
@@ -244,7 +244,7 @@ fn money_and_tokens_are_written_with_or_without_quotes_and_read_back_to_the_last
 
 #[test]
 fn a_bad_check_names_line_key_and_fix() {
-    assert_snapshot!(told(&[
+    assert_snapshot!(render_results(&[
         "[loop]\nverify = \"cargo test\"",
         "[loop]\ngate = [\"cargo test\", 5]",
         "[loop]\nuntil = [\"auto\"]",
@@ -289,8 +289,8 @@ fn a_bad_check_names_line_key_and_fix() {
 }
 
 #[test]
-fn every_fault_of_a_file_is_told_at_once() {
-    assert_snapshot!(told(&["[loop]\nstall = true\nmax_iterations = \"x\"\nmax_iteration = 3"]), @r#"
+fn every_fault_of_a_file_is_reported_at_once() {
+    assert_snapshot!(render_results(&["[loop]\nstall = true\nmax_iterations = \"x\"\nmax_iteration = 3"]), @r#"
     [loop]
     stall = true
     max_iterations = "x"
@@ -314,7 +314,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
         "[loop]\nrole = \"gate\"",
         "[[check]]\nrun = \"a\"\nmodel = \"opus\"",
     ];
-    assert_snapshot!(told(&texts), @r#"
+    assert_snapshot!(render_results(&texts), @r#"
     [loop]
     max_iteration = 5
       warning: crew.toml:2: unknown key `max_iteration` in [loop]: did you mean `max-iterations`?
@@ -425,8 +425,9 @@ fn a_higher_tier_wins_and_a_variable_is_a_ceiling() {
         ([None, None, Some(0), Some(6)], 6, false),
     ];
     for (given, expected, noted) in table {
-        let [user, project, environment, typed] = given
-            .map(|value| value.map(|it| layer("max-cost", &it.to_string())).unwrap_or_default());
+        let [user, project, environment, typed] = given.map(|value| {
+            value.map(|cost| layer("max-cost", &cost.to_string())).unwrap_or_default()
+        });
         let settings = merge_layers(&Layers { user, project, environment, typed }, None).unwrap();
         let found = settings.limits().max_cost_micros / 1_000_000;
         assert_eq!((found, settings.notes.len()), (expected, usize::from(noted)), "{given:?}");

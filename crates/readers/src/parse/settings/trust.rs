@@ -107,7 +107,7 @@ impl Key {
         }
     }
 
-    /// How wide a value is: its number, where 0 is no limit, or the place of its word in a list.
+    /// How wide a value is: its number, where 0 means unlimited, or the place of its word in a list.
     fn rank_value(&self, value: &Value) -> u64 {
         let Some(unit) = self.unit else {
             let proofs = Prove::ALL.each_ref().map(word).into_iter();

@@ -227,7 +227,7 @@ impl Reader<'_> {
             self.read_given(rest);
         } else if is_script_host {
             run.extend(self.find_script(rest));
-            // Beside a runner of tests it is the product that runs, but for a project's scripts.
+            // Beside a runner of tests it is the product that runs, except for a project's scripts.
             let mut folders = run.iter().flat_map(|path| path.split('/').rev().skip(1));
             let is_among_scripts = folders.any(|folder| is_word_of(SCRIPT_FOLDERS, folder));
             is_tested |= self.has_runner && !is_word_of(SHELLS, name) && !is_among_scripts;

@@ -34,7 +34,7 @@ fn named(run: &str) -> String {
 }
 
 #[test]
-fn a_command_names_what_it_runs_wherever_the_name_stands() {
+fn a_command_names_what_it_runs_at_any_position() {
     for (run, expected) in [
         ("sh check.sh", "run: check.sh"),
         ("./check.sh --fast", "run: check.sh"),

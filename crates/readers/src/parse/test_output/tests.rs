@@ -32,7 +32,7 @@ fn a_report_in_xml_beside_a_runners_words_is_the_same_tests_and_counts_once() {
 }
 
 #[test]
-fn words_that_are_no_runners_are_no_tests() {
+fn words_of_no_runner_are_not_tests() {
     for text in
         ["", "all tests passed\n", "5 passed\n", "ok\n", "Tests: none\n", "FAILED to connect\n"]
     {
@@ -95,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn a_report_that_is_cut_is_no_report_and_hides_no_runners_words() {
+fn a_cut_report_is_ignored_and_the_runners_words_count() {
     let cut = "<testsuites><testsuite><testcase name=\"a\"/>\n";
     assert_eq!(read(cut), None);
     assert_eq!(read("<testsuite><testcase name=\"a\"\n"), None);
@@ -152,7 +152,7 @@ fn every_field_of_the_table_is_one_that_is_taken_or_any_text() {
 }
 
 #[test]
-fn an_indented_total_is_no_line_of_a_runner_that_does_not_indent_it() {
+fn an_indented_total_is_ignored_for_a_runner_that_does_not_indent() {
     let text = "collecting ... collected 3 items\n";
     for (end, is_unfinished) in
         [("3 tests collected in 0.01s", false), ("   3 tests collected in 0.01s", true)]
@@ -182,13 +182,13 @@ fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
                 let taken = other.match_line(line).filter(|_| other.runner == row.runner)?;
                 let mut reported = ReportedTests::default();
                 reported.list = (row.means == "listed").then(Vec::new);
-                // A heading stands below its suite.
+                // A heading is below its suite.
                 let suite = Line { whole: "PASS ./a.test.js", text: "PASS ./a.test.js" };
-                let mut rows = TABLE.rows.iter().filter(|it| it.runner == row.runner);
-                rows.find_map(|it| Some(reported.take_line(it, suite, it.match_line(suite)?)));
+                let mut rows = TABLE.rows.iter().filter(|one| one.runner == row.runner);
+                rows.find_map(|one| Some(reported.take_line(one, suite, one.match_line(suite)?)));
                 reported.take_line(other, line, taken).then_some(other)
             });
-            assert!(is_replay || fits.is_some_and(|it| std::ptr::eq(it, row)), "{example}");
+            assert!(is_replay || fits.is_some_and(|fit| std::ptr::eq(fit, row)), "{example}");
             is_new = true;
         } else if !line.starts_with(['#', '[']) && !line.is_empty() && is_new {
             row = rows.next().unwrap();
