@@ -59,8 +59,8 @@ fn a_tool_is_open_from_its_beginning_to_its_end() {
         reader.render_line(line);
         open.push(reader.tool_is_open());
     }
-    // One after the other: thread, turn, list, thought; command started; command ended, change, message, list
-    // ended, turn ended.
+    // One after the other: thread, turn, list, thought; command started; command ended, change,
+    // message, list ended, turn ended.
     assert_eq!(open, [false, false, false, false, true, false, false, false, false, false]);
 }
 

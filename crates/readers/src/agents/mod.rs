@@ -1,6 +1,6 @@
-//! The agents: how each one's command line is built, and what its output says. Pure: options in,
-//! arguments out; lines in, a report out. `world` starts and reads the process. An option that the
-//! agent does not have is refused, never silently dropped.
+//! The agents: the command line of each one, and what its output says. Pure: options in, arguments
+//! out; lines in, a report out. `world` starts and reads the process. An option that the agent does
+//! not have is refused, never silently dropped.
 //!
 //! **To add an agent**, describe it in `agents.toml`. **For one with events of its own**, also
 //! write a file beside `codex.rs` with an [`AgentEvents`] in it, and list it in [`WITH_EVENTS`].

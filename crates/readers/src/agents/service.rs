@@ -76,7 +76,7 @@ impl ServiceFailure {
         Self { kind, pause, ..self }
     }
 
-    /// Takes a status, which identifies what its agent calls unknown.
+    /// Applies a status, which identifies what its agent calls unknown.
     pub(super) fn apply_status(&mut self, status: Option<u16>) {
         if self.kind == UNKNOWN {
             by_status(status).unwrap_or(UNKNOWN).clone_into(&mut self.kind);
@@ -177,8 +177,8 @@ fn by_status(status: Option<u16>) -> Option<&'static str> {
     })
 }
 
-/// How long an agent may wait by itself. After that crew ends it and waits without a process: that
-/// costs nothing, holds no memory, and outlasts a night. A short limit that the agent outlasts by
+/// How long an agent may wait by itself. After that crew ends it and waits without a process, which
+/// costs nothing, takes no memory and outlasts a night. A short limit that the agent outlasts by
 /// itself must cost nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may be silent where it does not say how long it pauses: that may be a model at work.
@@ -186,7 +186,7 @@ const SILENCE: Duration = Duration::from_secs(3 * 60);
 /// How long a try takes to fail at once: within it after a retry the agent is not at work.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// An agent's word that it waits for the service, and does nothing else.
+/// An agent's report that it waits for the service, and does nothing else.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServiceWait {
     /// How often it reported so in a row.
@@ -221,7 +221,7 @@ pub struct Service {
     pub usual: &'static str,
     /// If one of these is set, the agent talks to another service, which crew does not know.
     pub elsewhere: &'static [&'static str],
-    /// Variables that hold a key.
+    /// Variables that contain a key.
     pub keys: &'static [&'static str],
     /// The file that a login leaves.
     pub login: fn(PathVariable<'_>) -> Option<PathBuf>,

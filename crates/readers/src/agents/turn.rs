@@ -272,7 +272,8 @@ impl AgentTurn {
     }
 
     /// Notes that the service failed and the agent tries again, after `longest` at most where it
-    /// reports no pause. Ignored after the closing event: a line of standard error may be read late.
+    /// reports no pause. Ignored after the closing event, because a line of standard error may be
+    /// read late.
     pub(super) fn begin_retry(&mut self, failure: ServiceFailure, longest: Option<Duration>) {
         if self.closed.is_some() {
             return;
@@ -439,8 +440,8 @@ impl Report {
             && self.turns.is_none()
     }
 
-    /// The same for an agent that crew ended because of this failure of the service. What it printed
-    /// in its grace period takes the failure back only with a closing event.
+    /// The same for an agent that crew ended because of this failure of the service. What it
+    /// printed in its grace period takes the failure back only with a closing event.
     pub fn ended_for(mut self, failure: Option<ApiError>) -> Self {
         if self.agent.closing == AgentClosing::Missing {
             self.agent.error = self.agent.error.or(failure);

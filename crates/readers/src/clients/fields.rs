@@ -27,7 +27,7 @@ pub fn parse_object(bytes: &[u8]) -> serde_json::Result<Value> {
     read.map(Value::Object)
 }
 
-/// A session id names a file, so it may hold nothing that a path could.
+/// Whether a text is a session id. It names a file and may contain nothing special to a path.
 pub fn is_session_id(text: &str) -> bool {
     (1..=128).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')

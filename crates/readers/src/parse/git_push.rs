@@ -94,7 +94,7 @@ fn of_the_remote(line: &str) -> Option<&str> {
     if said.is_empty() || is_counting { None } else { Some(said) }
 }
 
-/// Why a push failed where no line mentions a branch: the remote was not reached, or refused access.
+/// Why a push failed where no line mentions a branch: the remote was not reached or refused access.
 fn classify_transport(text: &str) -> (GitTrouble, String) {
     if text.contains("does not support --atomic") {
         let cause = "the remote does not take several refs in one atomic push: \

@@ -1,5 +1,5 @@
-//! The program of a check: which one a command of `sh -c` starts with, if its first words leave no
-//! doubt, and whether a failed check found it. Where there is doubt nothing is named: refusing a
+//! The program of a check: the one that a command of `sh -c` starts with, if its first words leave
+//! no doubt, and whether a failed check found it. Where there is doubt nothing is named: refusing a
 //! start because of a guess would be worse than a check that fails.
 
 use super::patterns::{MISSING_PROGRAM, NOT_FOUND};

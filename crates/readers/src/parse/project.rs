@@ -19,10 +19,10 @@ const SEEN: &str = "go.mod pom.xml mvnw gradlew .rspec spec/spec_helper.rb Gemfi
 /// The folders whose names are looked at; the first is the project's own.
 pub const FOLDERS: [&str; 4] = ["", "tests/", "test/", "spec/"];
 
-/// The usual commands of the languages but node and Python, which explain themselves.
+/// The usual commands of the languages except node and Python.
 const TOOLS: &str = include_str!("project_tools.txt");
 
-/// What shows that a project uses pytest.
+/// The marks of a project that uses pytest.
 const PYTEST_MARKS: &str = "pytest.ini|conftest.py|tests/conftest.py|pyproject.toml:pytest|setup.cfg:pytest|\
     tox.ini:pytest|requirements.txt:pytest|requirements-dev.txt:pytest";
 
@@ -56,7 +56,7 @@ pub fn is_read(path: &str) -> bool {
     words_of(READ).any(|name| name == path) || is_python_test(path)
 }
 
-/// Finds the commands. `files` holds the names in `FOLDERS`, with the text of each that is read.
+/// Finds the commands. `files` has the names in `FOLDERS`, with the text of each that is read.
 pub fn detect_commands(files: &Files) -> Detection {
     let mut tools = TOOLS.split("\n\n").map(|rows| detect_tool(files, rows));
     let own = [tools.next().flatten(), detect_node(files), detect_python(files)].into_iter();

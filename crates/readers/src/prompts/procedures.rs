@@ -20,7 +20,7 @@ fn list_names(settings: &Settings) -> Vec<&str> {
     NAMES.into_iter().chain(own.filter(|name| !NAMES.contains(name))).collect()
 }
 
-/// The procedure that a word probably stands for.
+/// The procedure that a word probably names.
 pub fn nearest_to<'settings>(word: &str, settings: &'settings Settings) -> Option<&'settings str> {
     find_nearest(word, &list_names(settings))
 }

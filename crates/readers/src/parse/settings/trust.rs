@@ -1,7 +1,7 @@
 //! What a project's own file may not decide alone, because others and agents write a checkout. Its
-//! commands, the limits it raises, a promise other than the user's own and its git steps take effect
-//! only after a person on this machine has trusted that exact text. What only narrows needs no
-//! trust. Which values widen a key is in the table of keys.
+//! commands, the limits it raises, a promise other than the user's own and its git steps count only
+//! after a person on this machine has trusted that exact text. What only narrows needs no trust.
+//! Which values widen a key is in the table of keys.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -107,7 +107,7 @@ impl Key {
         }
     }
 
-    /// How wide a value is: its number, where 0 means unlimited, or the place of its word in a list.
+    /// How wide a value is: its number, where 0 is unlimited, or the place of its word in a list.
     fn rank_value(&self, value: &Value) -> u64 {
         let Some(unit) = self.unit else {
             let proofs = Prove::ALL.each_ref().map(word).into_iter();

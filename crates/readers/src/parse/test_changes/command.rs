@@ -1,6 +1,6 @@
-//! Reads what the command of a check names: the scripts and programs it runs, the files it passes to
-//! a test runner, and whether it compares what they print. Names are looked for in every folder that
-//! the command changes to, and a name in doubt counts. A text of `sh` is split into its simple
+//! Reads what the command of a check names: the scripts and programs it runs, the files it passes
+//! to a test runner, and whether it compares what they print. Names are looked for in every folder
+//! that the command changes to, and a name in doubt counts. A text of `sh` is split into its simple
 //! commands; quotes and substitutions are obeyed, and a word with a variable loses it.
 
 use crate::parse::program::INTERPRETERS;
@@ -245,7 +245,7 @@ impl Reader<'_> {
         self.found.run.extend(run);
     }
 
-    /// Notes the scripts that a shell is given by a pattern, or runs over in a loop.
+    /// Notes the scripts that a pattern gives to a shell or to a loop.
     fn note_globs(&mut self, words: &[&str]) {
         let is_shell = words.iter().take(1).any(|word| is_word_of(SHELLS, base_name(word)));
         let script = words.iter().skip(1).find(|word| !word.starts_with('-'));

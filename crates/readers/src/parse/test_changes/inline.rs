@@ -12,8 +12,8 @@ pub fn with_old_test_module(now: &str, old: &str) -> Option<String> {
     if is_apart && now_tests != old_tests { Some(format!("{now_code}{old_tests}")) } else { None }
 }
 
-/// Whether the code of a Rust file has become different in tests, or can no longer be separated from
-/// them.
+/// Whether the code of a Rust file has become different in tests, or can no longer be separated
+/// from them.
 pub fn acts_otherwise_in_tests(now: &str, old: &str) -> bool {
     let ((now_code, _), (old_code, old_tests)) = (rust_parts(now), rust_parts(old));
     let was_apart = !old_tests.is_empty() && !RUST_TEST.is_match(&old_code);

@@ -128,8 +128,8 @@ impl TestOutput {
         }
     }
 
-    /// What all runners reported together; `None` where none reported a test. A report in XML counts
-    /// only alone: it repeats what a runner says in words.
+    /// What all runners reported together; `None` where none reported a test. A report in XML
+    /// counts only alone: it repeats what a runner says in words.
     pub fn report(self) -> Option<TestRun> {
         let reported = self.reported.into_iter().enumerate();
         let reports = reported.filter_map(|(runner, reported)| reported.report(runner));

@@ -1,6 +1,6 @@
-//! What shows that nothing ran or that a cached result was repeated: sentences of the table, some
-//! of them about a goal of make or gradle that tests, and a reader of "number + test word" for
-//! runners that the table does not have. It only takes belief away.
+//! Recognizes that nothing ran or that a cached result was repeated: by sentences of the table,
+//! some of them about a goal of make or gradle that tests, and by a reader of "number + test word"
+//! for runners that the table does not have. It only takes belief away.
 
 use memchr::memchr_iter;
 

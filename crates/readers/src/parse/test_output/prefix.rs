@@ -1,4 +1,4 @@
-//! What tools that run several programs put before each line: a package and its script, a
+//! Removes what tools that run several programs put before each line: a package and its script, a
 //! container, a time. Runners are read behind it.
 
 use memchr::memchr;
