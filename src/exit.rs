@@ -1,12 +1,9 @@
-//! The exit codes of crew, and the text of an error on stderr: one cause and one hint.
+//! The exit codes of crew.
 
 use std::process::ExitCode;
 
-use crate::drive::error_text::error_text;
-use crate::drive::start::agent::Interrupted;
-use engine::claim::promise::PromiseError;
+use engine::failure::FailureKind;
 use engine::record::Outcome;
-use readers::parse::arguments::UsageError;
 
 /// An exit code; scripts may rely on these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,14 +34,13 @@ impl Exit {
         Self(code)
     }
 
-    /// The code for an error. A promise that cannot be kept, or an unknown procedure, counts as a
-    /// usage error.
-    pub fn of_error(error: &anyhow::Error) -> Self {
-        if error.is::<Interrupted>() {
-            return Self::INTERRUPTED;
+    /// The code for a failure.
+    pub fn of_failure(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Error => Self::ERROR,
+            FailureKind::Usage => Self::USAGE,
+            FailureKind::Interrupted => Self::INTERRUPTED,
         }
-        let typed_wrong = error.is::<PromiseError>() || error.is::<UsageError>();
-        if typed_wrong { Self::USAGE } else { Self::ERROR }
     }
 
     /// The code itself.
@@ -66,9 +62,4 @@ impl Exit {
             Outcome::Interrupted => 130,
         })
     }
-}
-
-/// The text of an error: the chain of causes on one line, and its hint on the next.
-pub fn message(error: &anyhow::Error) -> String {
-    format!("crew: {}", error_text(error))
 }

@@ -17,8 +17,10 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
 
+use crate::drive::failure::failure_of;
 use crate::exit::Exit;
-use readers::parse::arguments::{self, UsageError};
+use engine::failure::Failure;
+use readers::parse::arguments;
 
 fn main() -> ExitCode {
     // A hook is recognised by its program's name, because older clients drop its arguments; and
@@ -43,7 +45,7 @@ fn typed() -> Exit {
     }
     let words = match arguments::of_shell(given) {
         Ok(words) => words,
-        Err(error) => return wrong(&error),
+        Err(error) => return fail(&error),
     };
     let read = cli::Cli::command().try_get_matches_from(&words).and_then(|matches| {
         let cli = cli::Cli::from_arg_matches(&matches)?;
@@ -51,7 +53,7 @@ fn typed() -> Exit {
     });
     let cli = match read {
         Ok((cli, Ok(()))) => cli,
-        Ok((_, Err(error))) => return wrong(&error),
+        Ok((_, Err(error))) => return fail(&error),
         Err(error) => match error.kind() {
             _ if words.len() == 1 => return page(cli::shown(), &words),
             ErrorKind::DisplayHelp => return page(cli::shown(), &words),
@@ -59,13 +61,10 @@ fn typed() -> Exit {
                 let _ = error.print();
                 return if error.use_stderr() { Exit::USAGE } else { Exit::SUCCESS };
             }
-            _ => return wrong(&misread(&error, &words)),
+            _ => return fail(&misread(&error, &words)),
         },
     };
-    let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
-        cmd::print::error(&exit::message(&error));
-        Exit::of_error(&error)
-    });
+    let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| fail(&failure_of(&error)));
     for note in world::store::rebuilt() {
         cmd::print::err(&format!("crew: {note}"));
     }
@@ -78,7 +77,7 @@ fn has_word(words: &[OsString], word: &str) -> bool {
 
 /// The error for words that clap rejects. For a missing word the hint is an example of the verb
 /// that has it, or the first example; else it is the verb's help.
-fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
+fn misread(error: &clap::Error, words: &[OsString]) -> Failure {
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
     let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
     let missing = match error.get(ContextKind::InvalidArg) {
@@ -93,7 +92,7 @@ fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let help = command.get_bin_name().unwrap_or("crew");
     let help = example.unwrap_or_else(|| format!("{help} --help"));
     let unknown = arguments::unknown_command(error, words, &readers::prompts::procedures::NAMES);
-    unknown.unwrap_or_else(|| UsageError::from_clap(error, &help))
+    unknown.unwrap_or_else(|| arguments::usage_failure(error, &help))
 }
 
 /// Prints the help of the command that was typed. It contains only crew's own text, in clap's
@@ -123,7 +122,7 @@ fn example(verb: &str, word: &str) -> Option<String> {
     with_it.or_else(|| examples.lines().next()).map(|line| line.trim().to_owned())
 }
 
-fn wrong(error: &UsageError) -> Exit {
-    cmd::print::error(&format!("crew: {error}"));
-    Exit::USAGE
+fn fail(failure: &Failure) -> Exit {
+    cmd::print::fatal(failure);
+    Exit::of_failure(failure.kind)
 }

@@ -14,8 +14,8 @@ use crate::report::setup as words;
 use anyhow::{Result, bail};
 use clap::CommandFactory;
 use engine::doctor::Examination;
+use engine::failure::Failure;
 use engine::record::Loop;
-use readers::parse::arguments::UsageError;
 use std::path::Path;
 use world::files::disk;
 use world::process::signals::Signals;
@@ -28,7 +28,7 @@ pub fn man(verbs: &[String]) -> Result<Exit> {
     for verb in verbs {
         let found = command.find_subcommand(verb).cloned();
         let found = found.ok_or_else(|| {
-            UsageError::new(format!("there is no command `{verb}`"), "crew --help names them")
+            Failure::usage(format!("there is no command `{verb}`"), "crew --help names them")
         })?;
         command = found;
     }
@@ -60,7 +60,7 @@ pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
 /// Undoes an install for this person, or in this repository's settings; the records of loops stay.
 /// Without `yes` it fails while a loop needs the hooks.
 pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Result<Exit> {
-    refuse_an_agent(&refusal_to_an_agent("uninstall"))?;
+    refuse_an_agent(refusal_to_an_agent("uninstall"))?;
     if scope == InstallScope::Project {
         install::unshare(client)?;
         print::out(words::UNSHARED);
@@ -70,8 +70,8 @@ pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Resul
     let mut loops = all(&home)?;
     loops.retain(|record| needs_hooks(&home, record));
     if !yes && let Some(first) = loops.first() {
-        let (what, hint) = words::loops_in_sessions(&first.id, loops.len());
-        bail!("{what}\nhint: {hint}\n{}", listed(&home, &loops).trim_end());
+        let list = listed(&home, &loops);
+        bail!(words::loops_in_sessions(&first.id, loops.len(), list.trim_end()));
     }
     let line = install::remove_line();
     let files = shell_files::remove();
@@ -93,11 +93,11 @@ pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Resul
 
 /// Installs for a person, or for everyone who works in this repository.
 pub fn install(arguments: &InstallArgs) -> Result<Exit> {
-    refuse_an_agent(&refusal_to_an_agent("install"))?;
+    refuse_an_agent(refusal_to_an_agent("install"))?;
     let client = arguments.client.as_deref();
     let scope = arguments.scope;
     if (arguments.status_line || arguments.shell_files) && scope != InstallScope::User {
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             "--status-line and --shell-files change your own files, for every folder",
             "leave --scope out"
         ));
@@ -111,7 +111,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     if arguments.marketplace.is_some() {
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             "--marketplace needs --scope project",
             "leave it out: for you alone the plugin is read from this machine"
         ));
@@ -122,7 +122,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
         if arguments.status_line {
             match install::add_line(false)? {
                 LineEntry::Written(file) => print::out(&words::with_a_line(&file)),
-                LineEntry::Left(why) => print::err(&format!("crew: {why}")),
+                LineEntry::Left(why) => print::failure(&why),
             }
         }
     }
@@ -153,10 +153,10 @@ fn place_shell_files(typed: bool) -> Result<()> {
 }
 
 /// The error of `crew VERB` inside an agent.
-pub fn refusal_to_an_agent(verb: &str) -> String {
-    format!(
-        "only a person can {verb} crew, and this shell is an agent's\n\
-         hint: run `crew {verb}` in your own terminal"
+pub fn refusal_to_an_agent(verb: &str) -> Failure {
+    Failure::new(
+        format!("only a person can {verb} crew, and this shell is an agent's"),
+        format!("run `crew {verb}` in your own terminal"),
     )
 }
 
@@ -167,7 +167,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
     let (here, agent) = (env::current_folder()?, agent.as_deref());
     if !*node && on.is_none() {
         if agent.is_some() {
-            return Err(UsageError::new("--agent is for a cluster", "name it: --on slurm").into());
+            return Err(Failure::usage("--agent is for a cluster", "name it: --on slurm").into());
         }
         return Ok(diagnose(&examine(&home, &here, client.as_deref()), *json));
     }

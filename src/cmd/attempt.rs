@@ -12,6 +12,7 @@ use crate::cmd::reporter::Reporter;
 use crate::exit::Exit;
 use crate::fleet::attempt::{self, AttemptResult};
 use crate::fleet::spec::{AttemptEnd, AttemptSpec};
+use engine::failure::Failure;
 use engine::record::Outcome;
 use readers::clients::variables::inside_an_agent;
 use readers::parse::arguments::OutputArgs;
@@ -25,7 +26,7 @@ const SPEC_BYTES: u64 = 8 << 20;
 /// Runs the attempt that a spec describes; `-` reads the spec from standard input.
 pub fn attempt(file: &Path) -> Result<Exit> {
     if inside_an_agent(&env::raw) {
-        bail!("an agent cannot make an attempt\nhint: a person can, with crew fleet run");
+        bail!(Failure::new("an agent cannot make an attempt", "a person can, with crew fleet run"));
     }
     // The output is kept in a file.
     print::set_colour(ColorChoice::Never);

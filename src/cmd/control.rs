@@ -12,12 +12,13 @@ use crate::report::page::Reading;
 use crate::report::{line, page};
 use anyhow::{Result, bail};
 use engine::boundary::limits::{self, LimitChange, LimitChanges};
+use engine::failure::Failure;
 use engine::record::{Actor, Loop, Obeyed, Status};
 use engine::text::clean;
 use engine::view::Fact;
 use readers::clients;
 use readers::clients::spelling::{resume_command, split_command};
-use readers::parse::arguments::{SetArgs, UsageError};
+use readers::parse::arguments::SetArgs;
 use readers::parse::requests::handoff_of_shell;
 use std::path::Path;
 use world::{clock, env, store};
@@ -64,10 +65,10 @@ fn stopped(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
 pub fn set(arguments: &SetArgs) -> Result<Exit> {
     let changes: LimitChanges = arguments.limits.limit_changes();
     if changes.is_empty() {
-        bail!(UsageError::new("no limit is named", "crew set --max-iterations 30, or -n +10"));
+        bail!(Failure::usage("no limit is named", "crew set --max-iterations 30, or -n +10"));
     }
     if changes.values().any(|change| *change == LimitChange::By(0)) {
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             "`+0` adds nothing to a limit",
             "crew set -n +10 adds ten iterations"
         ));
@@ -91,9 +92,13 @@ pub fn handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -> Resu
 }
 
 /// The error of `crew tell` inside an agent.
-pub const NOT_FOR_AN_AGENT: &str = "an agent cannot send a message to a loop, neither to its own \
-    nor to another: only a person steers a loop\n\
-    hint: say it in your last message, which the next iteration and the person read";
+pub fn not_for_an_agent() -> Failure {
+    Failure::new(
+        "an agent cannot send a message to a loop, neither to its own nor to another: only a person \
+         steers a loop",
+        "say it in your last message, which the next iteration and the person read",
+    )
+}
 
 /// Queues a message for the agent of the requested loop. The first word may name a task or a fleet.
 /// The agent of a task may send a message to its own fleet.
@@ -109,12 +114,12 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     }
     if let Some((named, words)) = found {
         if actor() == Actor::Agent && !named.is_fleet_of(&home, env::text("CREW_LOOP").as_deref()) {
-            bail!("{NOT_FOR_AN_AGENT}");
+            bail!(not_for_an_agent());
         }
         print::out(&named.tell(&home, &words.join(" "), actor())?);
         return Ok(Exit::SUCCESS);
     }
-    refuse_an_agent(NOT_FOR_AN_AGENT)?;
+    refuse_an_agent(not_for_an_agent())?;
     let words = control::tellable(&words.join(" "))?;
     let (home, record) = requested(name)?;
     let record = control::tell(&home, &record.id, &words)?;

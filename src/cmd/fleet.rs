@@ -7,8 +7,8 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Text;
 
 use super::watch::screen::FullScreen;
-use super::{attempt, home, leave_to_a_person, print, project, reading, refuse_an_agent};
-use crate::drive::error_text::error_text;
+use super::{attempt, home, leave_to_a_person, print, project, reading};
+use crate::drive::failure::failure_of;
 use crate::exit::Exit;
 use crate::fleet::attempt::remote::result;
 use crate::fleet::clean::FleetLeftovers;
@@ -24,6 +24,7 @@ use crate::report::board::is_interrupt;
 use crate::report::colour;
 use crate::report::page::Reading;
 use crate::report::show::story_lines;
+use engine::failure::Failure;
 use engine::fleet::{Refusal, TaskId};
 use engine::journal::story::Story;
 use engine::record::Outcome;
@@ -62,7 +63,7 @@ pub fn fleet(command: &FleetCommand) -> Result<Exit> {
 
 /// Starts or continues a fleet, and returns when nothing runs and nothing can start.
 fn run(arguments: &FleetRunArgs) -> Result<Exit> {
-    refuse_an_agent("an agent cannot start a fleet\nhint: a person can, in a terminal")?;
+    leave_to_a_person("start a fleet")?;
     let home = home()?;
     let described = describe(&home, arguments, &env::current_folder()?)?;
     let DescribedFleet { setup, tasks, notes, untrusted, .. } = &described;
@@ -175,8 +176,11 @@ fn watch(
         // A record that cannot be read leaves the page as it was.
         match verbs::read(home, &name) {
             Ok(Some(now)) => (record, unseen) = (now, None),
-            Ok(None) => bail!("there is no fleet {name} any more\nhint: crew status lists them"),
-            Err(error) => unseen = Some(error_text(&error)),
+            Ok(None) => bail!(Failure::new(
+                format!("there is no fleet {name} any more"),
+                "crew status lists them"
+            )),
+            Err(error) => unseen = Some(failure_of(&error).with_hint()),
         }
     }
 }

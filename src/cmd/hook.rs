@@ -11,6 +11,7 @@ use clap::ColorChoice;
 
 use super::{control, print, reading_in_a_client};
 use crate::drive::end::EndAttempt;
+use crate::drive::failure::failure_of;
 use crate::drive::install;
 use crate::drive::page::read;
 use crate::drive::session::companion::{companion, notice};
@@ -18,7 +19,6 @@ use crate::drive::session::queued::LoopIs;
 use crate::drive::session::stop::StopResult;
 use crate::drive::session::{self, EventResult, delivered, note_fault};
 use crate::drive::start::establish::Started;
-use crate::exit;
 use crate::report::line::{self, LoopLine};
 use crate::report::words::called;
 use crate::report::{attention, help, page, setup};
@@ -54,7 +54,7 @@ pub fn hook(is_companion: bool) -> ExitCode {
 }
 
 fn let_through(error: &Error) -> ExitCode {
-    print::err(&exit::message(error).replace('\n', "; "));
+    print::err(&format!("crew: {}", failure_of(error).in_a_line()));
     ExitCode::SUCCESS
 }
 

@@ -24,12 +24,13 @@ use crate::fleet::verbs::{self, Named};
 use crate::report::help;
 use crate::report::list::{self, ListReading};
 use crate::report::page::Reading;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
+use engine::failure::Failure;
 use engine::record::{Actor, Loop, LoopId};
 use engine::text::{Shown, clean, distinct};
 use engine::view::LoopView;
 use readers::clients::variables::inside_an_agent;
-use readers::parse::arguments::{FleetArgs, UsageError};
+use readers::parse::arguments::FleetArgs;
 use std::io;
 use std::path::{Path, PathBuf};
 use world::files::disk;
@@ -132,10 +133,10 @@ fn home() -> Result<Home> {
     let home = any_home()?;
     let root = home.root();
     if disk::is_file(root) {
-        bail!(
-            "cannot keep loops in {}: it is not a folder\nhint: set CREW_HOME to a folder",
-            root.display()
-        );
+        bail!(Failure::new(
+            format!("cannot keep loops in {}: it is not a folder", root.display()),
+            "set CREW_HOME to a folder"
+        ));
     }
     Ok(home)
 }
@@ -145,23 +146,24 @@ fn any_home() -> Result<Home> {
     if env::path("CREW_HOME").is_none()
         && let Some(named) = env::text("CREW_HOME")
     {
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             format!("CREW_HOME is `{}`, which is not an absolute path", Shown(&named)),
             "export CREW_HOME=\"$HOME/.local/state/crew\", or unset it"
         ));
     }
     let home = Home::of_terminal();
-    home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))
+    let hint = "set HOME, or CREW_HOME to a folder";
+    home.ok_or_else(|| Failure::new("HOME is not set", hint).into())
 }
 
 /// Fails inside an agent, which may only lower limits.
-fn refuse_an_agent(why: &str) -> Result<()> {
-    if inside_an_agent(&env::raw) { Err(anyhow!("{why}")) } else { Ok(()) }
+fn refuse_an_agent(refusal: Failure) -> Result<()> {
+    if inside_an_agent(&env::raw) { Err(refusal.into()) } else { Ok(()) }
 }
 
 /// Fails inside an agent, and names what only a person can do in a terminal.
 fn leave_to_a_person(what: &str) -> Result<()> {
-    refuse_an_agent(&format!("an agent cannot {what}\nhint: a person can, in a terminal"))
+    refuse_an_agent(Failure::new(format!("an agent cannot {what}"), "a person can, in a terminal"))
 }
 
 /// Who typed this, an agent or the user; the record names it.
@@ -199,10 +201,10 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
     }
     let mut found = find(&home, name, &folder)?;
     match found.len() {
-        0 => bail!("there is no loop here\nhint: {}", help::START_ONE),
+        0 => bail!(Failure::new("there is no loop here", help::START_ONE)),
         1 => {}
         _ => {
-            bail!(UsageError::new(MANY, format!("{}\n{}", which(&found), first_of(&home, &found))))
+            bail!(Failure::usage(MANY, format!("{}\n{}", which(&found), first_of(&home, &found))))
         }
     }
     let record = found.remove(0);

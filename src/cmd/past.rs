@@ -9,16 +9,17 @@ use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
 use crate::drive::back::{self, difference, unseen};
 use crate::drive::clean;
+use crate::drive::failure::failure_of;
 use crate::drive::find::is_here;
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
 use crate::fleet::store as fleets;
 use crate::report::list;
 use anyhow::{Error, Result, bail};
+use engine::failure::Failure;
 use engine::record::{Loop, Totals};
 use engine::test_changes::trial::Trial;
 use engine::text::{Shown, brief, count, named, size};
 use engine::view::LoopView;
-use readers::parse::arguments::UsageError;
 use readers::parse::requests::parse_iterations;
 use std::time::Duration;
 use world::process::signals::Signals;
@@ -33,11 +34,11 @@ const STAT_COLUMNS: u16 = 100;
 pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     let of = words.last().and_then(|word| parse_iterations(word));
     if let (None, Some(word)) = (of, words.last().filter(|word| word.contains(".."))) {
-        bail!(UsageError::new(format!("`{word}` is not a range of iterations"), "crew diff 2..6"));
+        bail!(Failure::usage(format!("`{word}` is not a range of iterations"), "crew diff 2..6"));
     }
     let names = &words[..words.len() - usize::from(of.is_some())];
     let ([] | [_]) = names else {
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             format!("`{}` is not an iteration", names[1]),
             "crew diff LOOP 4, crew diff LOOP 2..6"
         ))
@@ -123,15 +124,15 @@ pub fn back(words: &[String]) -> Result<Exit> {
     let (name, word) = match words {
         [word] => (None, word),
         [name, word] => (Some(name.as_str()), word),
-        _ => bail!(UsageError::new("back needs an iteration", "crew back 3")),
+        _ => bail!(Failure::usage("back needs an iteration", "crew back 3")),
     };
     if !back::is_target(word) {
-        bail!(UsageError::new(format!("`{word}` is not an iteration"), "crew back 3"));
+        bail!(Failure::usage(format!("`{word}` is not an iteration"), "crew back 3"));
     }
     let (home, record) = requested(name)?;
     if name.is_none() && !is_here(&record, &env::current_folder()?) {
         let id = &record.id;
-        bail!(UsageError::new("no loop works in this folder", format!("crew back {id} {word}")));
+        bail!(Failure::usage("no loop works in this folder", format!("crew back {id} {word}")));
     }
     let restored = back::back(&home, &record, word)?;
     let has_git = record.place.head.is_some() || record.branch().is_some();
@@ -217,7 +218,7 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
 /// Prints why loops stay, and returns the exit code.
 fn told(refused: &[Error]) -> Exit {
     for error in refused {
-        print::err(&exit::message(error));
+        print::failure(&failure_of(error));
     }
     if refused.is_empty() { Exit::SUCCESS } else { Exit::ERROR }
 }
@@ -234,14 +235,17 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(
     for name in names {
         let (_, record) = requested(Some(name))?;
         if arguments.yes && record.id.as_str() != name {
-            bail!(UsageError::new(
+            bail!(Failure::usage(
                 format!("with --yes a loop is named by its whole id, not by `{}`", Shown(name)),
                 format!("crew clean {} --yes", record.id)
             ));
         }
         if record.is_live() {
             let (id, status) = (&record.id, record.status_word());
-            bail!("loop {id} is {status}, so its record stays\nhint: crew cancel {id} ends it");
+            bail!(Failure::new(
+                format!("loop {id} is {status}, so its record stays"),
+                format!("crew cancel {id} ends it")
+            ));
         }
         if !loops.iter().any(|known| known.id == record.id) {
             loops.push(record);

@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
 use crate::report::page::folded as fold_at;
 use crate::report::progress::STAMP;
+use engine::failure::Failure;
 use engine::text;
-use readers::parse::arguments::UsageError;
 use world::git::command;
 use world::process::Call;
 use world::process::signals::Signals;
@@ -120,10 +120,10 @@ pub fn confirm(yes: bool, question: &str, done: &str, command: &str) -> anyhow::
     if !terminal::is_interactive() {
         let fault = format!("nobody can be asked here, so nothing was {done}");
         let hint = format!("read the list, then run {command} in a terminal, or with --yes");
-        bail!(UsageError::new(fault, hint));
+        bail!(Failure::usage(fault, hint));
     }
     if !agrees(question)? {
-        bail!(UsageError::new(format!("nothing was {done}"), format!("{command} asks again")));
+        bail!(Failure::usage(format!("nothing was {done}"), format!("{command} asks again")));
     }
     Ok(())
 }
@@ -168,12 +168,23 @@ pub fn aside(text: &str) {
 
 /// Prints on standard error.
 pub fn err(text: &str) {
-    write_err(&colour::message(&text::clean(text), STRONG));
+    write_err(&colour::message(&text::clean(text), None, STRONG));
 }
 
-/// Prints an error that ends this crew.
-pub fn error(text: &str) {
-    write_err(&colour::message(&text::clean(text), BAD));
+/// Prints a failure that ends this crew.
+pub fn fatal(failure: &Failure) {
+    write_failure(failure, BAD);
+}
+
+/// Prints a failure after which this crew continues.
+pub fn failure(failure: &Failure) {
+    write_failure(failure, STRONG);
+}
+
+fn write_failure(failure: &Failure, mark: char) {
+    let text = format!("crew: {}", text::clean(&failure.text));
+    let hint = failure.hint.as_deref().map(text::clean);
+    write_err(&colour::message(&text, hint.as_deref(), mark));
 }
 
 fn write_err(text: &str) {

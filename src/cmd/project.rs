@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use super::{checkout, home, print, refuse_an_agent};
 use crate::drive::start::terms::{detected, look};
 use crate::exit::Exit;
 use crate::report::settings::{ConfigPage, File, json, page};
 use crate::report::{help, words};
+use engine::failure::Failure;
 use readers::clients::variables::inside_an_agent;
 use readers::parse::project::DetectedCommand;
 use readers::parse::settings::merge::merge_layers;
@@ -25,10 +26,10 @@ pub fn init() -> Result<Exit> {
     let (home, checkout) = (home()?, checkout()?);
     let file = project_file(&checkout);
     if disk::exists(&file) {
-        bail!(
-            "{} already exists\nhint: edit it, or remove it first; `crew config` shows what it says",
-            file.display()
-        );
+        bail!(Failure::new(
+            format!("{} already exists", file.display()),
+            "edit it, or remove it first; `crew config` shows what it says"
+        ));
     }
     let found = detected(&checkout);
     let text = help::project(&pairs(&found.checks), &pairs(&found.others));
@@ -37,13 +38,13 @@ pub fn init() -> Result<Exit> {
     // The checks found there would be written and trusted for another project.
     if let Some(real) = tree::leads_out(&checkout, folder, folder) {
         let own = user_file().map(|file| file.display().to_string());
-        bail!(
-            "{} leads out of the checkout, to {}\n\
-             hint: remove the link, or write the settings into {}",
-            folder.display(),
-            real.display(),
-            own.as_deref().unwrap_or("your own settings")
-        );
+        bail!(Failure::new(
+            format!("{} leads out of the checkout, to {}", folder.display(), real.display()),
+            format!(
+                "remove the link, or write the settings into {}",
+                own.as_deref().unwrap_or("your own settings")
+            )
+        ));
     }
     disk::write(&file, text.as_bytes(), Durability::Machine)?;
     print::out(&format!("wrote {}", file.display()));
@@ -90,11 +91,9 @@ pub fn config(as_json: bool) -> Result<Exit> {
     print::folded(&page(&config));
     warn(&known.warnings);
     if !known.untrusted.is_empty() {
-        print::err("crew: these are not trusted, so no loop starts here:");
-        for need in &known.untrusted {
-            print::err(&format!("  {}: {need}", need.origin));
-        }
-        print::err("hint: read them, then run `crew trust`");
+        let mut text = "these are not trusted, so no loop starts here:".to_owned();
+        text.extend(known.untrusted.iter().map(|need| format!("\n  {}: {need}", need.origin)));
+        print::failure(&Failure::new(text, "read them, then run `crew trust`"));
     }
     Ok(Exit::SUCCESS)
 }
@@ -109,10 +108,10 @@ fn warn(warnings: &[String]) {
 /// Lists everything that this project's file asks for, and trusts it after a person confirms. What
 /// was listed is trusted, even if the file has changed since. An agent cannot do this.
 pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
-    refuse_an_agent(
-        "only a person can trust a project's commands, and this shell is an agent's\n\
-         hint: run `crew trust` in your own terminal",
-    )?;
+    refuse_an_agent(Failure::new(
+        "only a person can trust a project's commands, and this shell is an agent's",
+        "run `crew trust` in your own terminal",
+    ))?;
     let (home, checkout) = (home()?, checkout()?);
     if forget {
         return forget_all(&home, &checkout);
@@ -121,7 +120,7 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
     warn(&known.warnings);
     let file = known.project_file.display();
     if !disk::exists(&known.project_file) {
-        bail!("there is no {file}\nhint: `crew init` writes one");
+        bail!(Failure::new(format!("there is no {file}"), "`crew init` writes one"));
     }
     if known.needs.is_empty() {
         print::out(&format!("nothing in {file} needs trust"));
@@ -168,9 +167,9 @@ fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {
         .with_context(|| format!("cannot forget what is trusted in {}", home.root().display()))?;
     let place = checkout.display();
     let forgotten = forgotten.map_err(|error| {
-        anyhow!(
-            "what was trusted in {place} cannot be listed: {error}\n\
-             hint: nothing there is trusted any more; `crew trust` asks again"
+        Failure::new(
+            format!("what was trusted in {place} cannot be listed: {error}"),
+            "nothing there is trusted any more; `crew trust` asks again",
         )
     })?;
     if forgotten.is_empty() {

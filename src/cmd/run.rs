@@ -18,13 +18,12 @@ use crate::drive::{control, prove, tree};
 use crate::exit::Exit;
 use crate::fleet::verbs::Named;
 use crate::report::run as dry_run;
+use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome};
 use engine::text::{clip, count};
 use readers::agents::Launch;
 use readers::clients::variables::inside_an_agent;
-use readers::parse::arguments::{
-    OutputArgs, ResumeArgs, RunArgs, RunOptions, UsageError, resume_of,
-};
+use readers::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, resume_of};
 use readers::parse::settings::merge::merge_layers;
 use readers::prompts::procedures;
 use world::git::snapshots::{Snapshots, prune};
@@ -47,10 +46,10 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
         return list(&home, arguments);
     }
     if !arguments.dry_run && inside_an_agent(&env::raw) {
-        bail!(
-            "an agent cannot start a loop\n\
-             hint: a person can, in a terminal; /crew:loop is for sessions"
-        );
+        bail!(Failure::new(
+            "an agent cannot start a loop",
+            "a person can, in a terminal; /crew:loop is for sessions"
+        ));
     }
     let options = &arguments.options;
     let prepared = prepare(&home, arguments.clone(), &env::current_folder()?)?;
@@ -102,12 +101,12 @@ fn chosen_to_resume(home: &Home, prepared: &Prepared, options: &RunOptions) -> O
 }
 
 /// The error when no task was typed.
-fn no_task(options: &RunOptions) -> UsageError {
+fn no_task(options: &RunOptions) -> Failure {
     let why = match options.words {
         Some(_) => ": words after `--` go to the agent; the task comes before them",
         None => "",
     };
-    UsageError::new(
+    Failure::usage(
         format!("run needs a task{why}"),
         "crew run \"fix the failing tests\" --verify \"cargo test\", or a procedure: crew run build -n 10",
     )
@@ -131,7 +130,7 @@ fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     };
     match procedures::render_page(&settings, name) {
         Some(page) => print::folded(&page),
-        None => bail!(UsageError::new(
+        None => bail!(Failure::usage(
             format!("there is no procedure `{name}`"),
             "crew run --list names them"
         )),
@@ -142,9 +141,10 @@ fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
 /// Takes the requested loop into this process and drives it.
 pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     if !arguments.dry_run {
-        refuse_an_agent(
-            "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume",
-        )?;
+        refuse_an_agent(Failure::new(
+            "an agent cannot resume a loop",
+            "a person can, in a terminal or with /crew:resume",
+        ))?;
     }
     let name = arguments.set.name.as_deref();
     if !arguments.dry_run
@@ -189,7 +189,7 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
     let ResumeArgs { set, answer, options, no_project, now, .. } = arguments;
     if *options != RunOptions::default() || *no_project || !set.limits.limit_changes().is_empty() {
         let folder = &named.record.terms.folder;
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             "a task is resumed by its fleet, with the options of its file",
             format!(
                 "change them in {folder}, which a running fleet reads again; only --tell, --now and \

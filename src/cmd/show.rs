@@ -11,6 +11,7 @@ use crate::report::show::StoryPage;
 use anyhow::{Result, bail};
 use engine::doctor::shell_word;
 use engine::evidence::Progress;
+use engine::failure::Failure;
 use engine::journal::story::{Chapter, Story, What};
 use engine::record::{Agent, Driver, Loop};
 use engine::text::decode_line;
@@ -18,7 +19,6 @@ use engine::text::word;
 use engine::view::{Page, lines};
 use readers::agents::activity::{self, Activity};
 use readers::agents::{self, OutputReader};
-use readers::parse::arguments::UsageError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use world::clock;
@@ -98,11 +98,14 @@ fn is_iteration(chapter: &Chapter, only: Option<&str>) -> bool {
 /// Prints the prompt that an iteration was started with.
 fn prompt(home: &Home, record: &Loop, number: u32) -> Result<Exit> {
     let Some(text) = logs::read_prompt(home, &record.id, number) else {
-        bail!(
-            "no prompt of iteration {number} of loop {0} is kept: crew run keeps those of its iterations, \
-             and deletes them with its logs\nhint: crew show {0}",
-            record.id
-        );
+        let id = &record.id;
+        bail!(Failure::new(
+            format!(
+                "no prompt of iteration {number} of loop {id} is kept: crew run keeps those of its \
+                 iterations, and deletes them with its logs"
+            ),
+            format!("crew show {id}")
+        ));
     };
     print::out(text.trim_end());
     Ok(Exit::SUCCESS)
@@ -123,7 +126,7 @@ fn refuse_a_folder(record: &Loop, file: &Path) -> Result<()> {
         return Ok(());
     }
     let (id, inside) = (&record.id, file.join(format!("{}.html", record.id)));
-    bail!(UsageError::new(
+    bail!(Failure::usage(
         format!("{} is a folder, and --html needs the path of a file", file.display()),
         format!("crew show {id} --html {}", shell_word(&inside.display().to_string()))
     ))
@@ -136,13 +139,16 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, json: bool)
         let id = &record.id;
         if number != record.iteration() || !record.is_live() {
             let ended = record.state.completed;
-            bail!("loop {id} has no iteration {number}: {ended} ended\nhint: crew show {id}");
+            bail!(Failure::new(
+                format!("loop {id} has no iteration {number}: {ended} ended"),
+                format!("crew show {id}")
+            ));
         }
         let hint = match log {
             Some(log) => format!("crew show {id} --log -f, or {}", log.display()),
             None => "crew watch".to_owned(),
         };
-        bail!("iteration {number} of loop {id} is not over\nhint: {hint}");
+        bail!(Failure::new(format!("iteration {number} of loop {id} is not over"), hint));
     };
     if json {
         print::json(&words::iteration_json(record, picked, log));
@@ -368,11 +374,14 @@ fn kept(home: &Home, record: &Loop, iteration: u32) -> Result<PathBuf> {
         return Ok(path);
     }
     if record.driver() == Driver::Process {
-        bail!("there is no log of iteration {iteration} of loop {id}\nhint: crew show {id}");
+        bail!(Failure::new(
+            format!("there is no log of iteration {iteration} of loop {id}"),
+            format!("crew show {id}")
+        ));
     }
     let hint = match &record.state.session.transcript {
         Some(file) => format!("the client's own log is {}", file.display()),
         None => format!("crew show {id}"),
     };
-    bail!("loop {id} runs in a session: crew keeps no log of it\nhint: {hint}")
+    bail!(Failure::new(format!("loop {id} runs in a session: crew keeps no log of it"), hint))
 }

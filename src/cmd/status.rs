@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::fleet::verbs::{Named, newest_here};
 use crate::report::list::WindowRow;
 use crate::report::{events, help, line, list, morning, page};
+use engine::failure::Failure;
 use engine::record::{Loop, Status};
 use engine::view::LoopView;
 use readers::clients::StatusLineInput;
@@ -46,7 +47,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     // Without a name nothing is ambiguous.
     let is_ambiguous = is_named && loops.len() > 1;
     if is_ambiguous {
-        print::err(&format!("crew: {MANY}\nhint: {}", which(&loops)));
+        print::failure(&Failure::usage(MANY, which(&loops)));
     }
     let exit = if is_ambiguous { Exit::USAGE } else { Exit::SUCCESS };
     if arguments.json {
@@ -151,7 +152,7 @@ fn show(home: &Home, record: &Loop) {
     if record.is_live()
         && let Some(why) = elsewhere(record)
     {
-        print::err(&format!("crew: {why}"));
+        print::failure(&why);
     }
     show_windows(home);
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::scratch::{Scratch, text};
 use super::{LIBRARY, SCRIPT, fixed};
+use engine::failure::Failure;
 use world::files::disk::{self, Durability};
 use world::process::ExitCause;
 
@@ -65,7 +66,10 @@ pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     let log: Vec<&str> = [git_dir.as_str()].into_iter().chain(LOG).collect();
     show(&format!("{}\n", scratch.git(&log)?));
     if cause != ExitCause::Exit(0) {
-        bail!("the fleet did not land everything: {cause}\nhint: the lines above say why");
+        bail!(Failure::new(
+            format!("the fleet did not land everything: {cause}"),
+            "the lines above say why"
+        ));
     }
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! Reads a loop's snapshots for a person, and brings one back into the working tree. Never while a
 //! loop works there: a person and an agent would undo each other's work.
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::find::{named_by, works};
 use super::start::place;
 use super::tree::is_at_rest;
+use engine::failure::Failure;
 use engine::journal::BROUGHT_BACK;
 use engine::record::{Loop, Status};
 use readers::parse::requests::Iterations;
@@ -24,7 +25,10 @@ pub fn difference(
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
     let sides = match of {
         Some(Iterations::One(0)) => {
-            bail!("iteration 0 is the state before the first\nhint: crew diff {} 1", record.id)
+            bail!(Failure::new(
+                "iteration 0 is the state before the first",
+                format!("crew diff {} 1", record.id)
+            ))
         }
         Some(Iterations::One(iteration)) => {
             ended(record, iteration)?;
@@ -63,15 +67,18 @@ pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     for other in std::iter::once(record).chain(&here) {
         if other.is_live() && other.state.status != Status::Paused {
             let id = &other.id;
-            bail!("loop {id} is {} here\nhint: crew pause {id} first", other.status_word());
+            bail!(Failure::new(
+                format!("loop {id} is {} here", other.status_word()),
+                format!("crew pause {id} first")
+            ));
         }
     }
     if let Some(gone) = place::gone(&record.place) {
-        bail!("loop {} cannot go back: {gone}", record.id);
+        return Err(Error::new(gone).context(format!("loop {} cannot go back", record.id)));
     }
     let lock = store::boundary_lock(home, &record.id, LOCK_WAIT)?;
     let _lock = lock.with_context(|| {
-        format!("loop {} is judging an iteration\nhint: try again in a moment", record.id)
+        Failure::new(format!("loop {} is judging an iteration", record.id), "try again in a moment")
     })?;
     let snapshots = Snapshots::of(home, record);
     let (commit, to) = if let Ok(iteration) = target.parse() {
@@ -82,7 +89,7 @@ pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     } else {
         let kept = snapshots.named(&record.id, target).with_context(|| {
             let hint = "each crew back prints the name that undoes it";
-            format!("loop {} has no {target}\nhint: {hint}", record.id)
+            Failure::new(format!("loop {} has no {target}", record.id), hint)
         });
         (kept?, target.to_owned())
     };
@@ -97,7 +104,10 @@ pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
 fn ended(record: &Loop, iteration: u32) -> Result<()> {
     let (id, ended) = (&record.id, record.state.completed);
     if iteration > ended {
-        bail!("loop {id} has no iteration {iteration}: {ended} ended\nhint: crew show {id}");
+        bail!(Failure::new(
+            format!("loop {id} has no iteration {iteration}: {ended} ended"),
+            format!("crew show {id}")
+        ));
     }
     Ok(())
 }

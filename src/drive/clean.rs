@@ -10,6 +10,7 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::end::between_starts_in;
 use super::find::life;
+use engine::failure::Failure;
 use engine::record::{Driver, Life, Loop, LoopId, Outcome};
 use world::clock;
 use world::git::snapshots::Snapshots;
@@ -91,11 +92,14 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
     let boundary = store::boundary_lock(home, id, store::LOCK_WAIT)?;
     let record = held.load()?;
     if record.is_live() {
-        bail!("loop {id} was resumed meanwhile\nhint: crew cancel {id} ends it");
+        bail!(Failure::new(
+            format!("loop {id} was resumed meanwhile"),
+            format!("crew cancel {id} ends it")
+        ));
     }
     let works = record.driver() == Driver::Process && life(&record.state.owner) == Life::Alive;
     if works || !is_kept_from_starts || boundary.is_none() {
-        bail!("loop {id} is busy\nhint: try again in a moment");
+        bail!(Failure::new(format!("loop {id} is busy"), "try again in a moment"));
     }
     let bytes = removal::bytes(home, id);
     let taken = removal::take_out(home, id);

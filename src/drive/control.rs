@@ -8,10 +8,10 @@ use super::find::{life, owner_is_gone, spent_ms};
 use super::session::transcript::is_marked;
 use super::{end, meter, tree};
 use engine::boundary::limits::{LimitChanges, changed, named};
+use engine::failure::Failure;
 use engine::journal::TOLD;
 use engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
 use readers::clients::spelling::next_step;
-use readers::parse::arguments::UsageError;
 use world::clock;
 use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 
@@ -150,13 +150,17 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     let spent_ms = if is_running { spent_ms(&record) } else { 0 };
     let limits = changed(changes, &record, spent_ms);
     if by == Actor::Agent && !limits.are_within(&record.contract.limits) {
-        bail!(
-            "an agent cannot raise a limit of loop {id}\nhint: a person can, in their own terminal"
-        );
+        bail!(Failure::new(
+            format!("an agent cannot raise a limit of loop {id}"),
+            "a person can, in their own terminal"
+        ));
     }
     if limits.max_iterations > 0 && limits.max_iterations < record.iteration() {
         let at = record.iteration();
-        bail!("loop {id} is in iteration {at} already\nhint: crew cancel {id} ends it now");
+        bail!(Failure::new(
+            format!("loop {id} is in iteration {at} already"),
+            format!("crew cancel {id} ends it now")
+        ));
     }
     let what = format!("limits set by the {}: {}", by.label(), named(&limits));
     let record = held.change(&record, what, |record| record.contract.limits = limits)?;
@@ -169,12 +173,13 @@ pub fn tellable(words: &str) -> Result<String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");
     if words.is_empty() {
-        bail!(UsageError::new("the message is empty", "crew tell \"use the existing parser\""));
+        bail!(Failure::usage("the message is empty", "crew tell \"use the existing parser\""));
     }
     if words.chars().count() > MESSAGE_CHARS {
-        bail!(
-            "the message is longer than {MESSAGE_CHARS} characters\nhint: write it to a file and send the file's name"
-        );
+        bail!(Failure::new(
+            format!("the message is longer than {MESSAGE_CHARS} characters"),
+            "write it to a file and send the file's name"
+        ));
     }
     Ok(words)
 }
@@ -184,9 +189,10 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let words = tellable(words)?;
     let (held, record) = hold_live(home, id)?;
     if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
-        bail!(
-            "{WORDS_MAX} messages are already waiting\nhint: the agent gets them with its next prompt"
-        );
+        bail!(Failure::new(
+            format!("{WORDS_MAX} messages are already waiting"),
+            "the agent gets them with its next prompt"
+        ));
     }
     Ok(held.change(&record, TOLD, |record| record.state.messages.push(words))?)
 }
@@ -196,7 +202,7 @@ fn hold_live(home: &Home, id: &LoopId) -> Result<(Held, Loop)> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let record = held.load()?;
     if !record.is_live() {
-        bail!("loop {id} is {}\nhint: {}", record.status_word(), next_step(&record));
+        bail!(Failure::new(format!("loop {id} is {}", record.status_word()), next_step(&record)));
     }
     Ok((held, record))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::meter;
+use engine::failure::Failure;
 use engine::record::{
     Driver, Environment, Life, Loop, LoopId, Outcome, Owner, Place, ProcessIdentity, SessionMemory,
     Status,
@@ -80,10 +81,12 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
         return Err(error.into());
     }
     if loops.is_empty() {
-        bail!(
-            "no loop has an id that begins with {name:?}, and none runs a procedure of that name\n\
-             hint: crew status --all"
-        );
+        bail!(Failure::new(
+            format!(
+                "no loop has an id that begins with {name:?}, and none runs a procedure of that name"
+            ),
+            "crew status --all"
+        ));
     }
     Ok(loops)
 }
@@ -212,17 +215,23 @@ pub fn spent_ms(record: &Loop) -> u64 {
 }
 
 /// Why a live loop of another machine is left alone; `None` for a loop of this machine.
-pub fn elsewhere(record: &Loop) -> Option<String> {
+pub fn elsewhere(record: &Loop) -> Option<Failure> {
     let (id, owner) = (&record.id, &record.state.owner);
     let name = &owner.host.as_ref()?.name;
-    (life(owner) == Life::Elsewhere).then(|| {
+    if life(owner) != Life::Elsewhere {
+        return None;
+    }
+    Some(Failure::new(
         format!(
-            "loop {id} is {}, owned by a process on another machine ({name}), which cannot be seen from here\n\
-             hint: pause or end it there; if that machine is gone, `crew cancel {id}` ends it here, and it can \
-             be resumed",
+            "loop {id} is {}, owned by a process on another machine ({name}), which cannot be seen \
+             from here",
             record.status_word()
-        )
-    })
+        ),
+        format!(
+            "pause or end it there; if that machine is gone, `crew cancel {id}` ends it here, and it \
+             can be resumed"
+        ),
+    ))
 }
 
 /// The file that marks a session as ended while another process held the loop's lock.

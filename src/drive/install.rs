@@ -7,11 +7,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::drive::plugin_files::{self, MANIFEST, PROGRAMS};
 use engine::doctor::{NAME, PLUGIN, shell_word};
+use engine::failure::Failure;
 use engine::text::word;
 use readers::clients::claude::plugin::{
     self, NoRoom, PRODUCT, config_folder, manifest_version, status_line_entry, with_line,
@@ -23,7 +24,9 @@ use world::files::tree;
 use world::{client, env};
 
 /// The error where nothing says in which home to write.
-pub const NO_HOME: &str = "HOME is not set\nhint: set HOME to a folder";
+pub fn no_home() -> Failure {
+    Failure::new("HOME is not set", "set HOME to a folder")
+}
 
 /// The largest settings file that is read.
 const SETTINGS_BYTES: u64 = 4 << 20;
@@ -77,15 +80,19 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
     ];
     let client = Client::find(named, "nothing was written", &commands)?;
     if let Some(own) = client.marketplace_folder()? {
-        bail!(
-            "this machine has crew's marketplace from {}, and the client keeps one source for a name\n\
-             hint: write this into .claude/settings.json yourself:\n{:#}",
-            own.display(),
-            serde_json::json!({
-                "extraKnownMarketplaces": { NAME: { "source": { "source": "git", "url": address } } },
-                "enabledPlugins": { PLUGIN: true },
-            })
-        );
+        bail!(Failure::new(
+            format!(
+                "this machine has crew's marketplace from {}, and the client keeps one source for a name",
+                own.display()
+            ),
+            format!(
+                "write this into .claude/settings.json yourself:\n{:#}",
+                serde_json::json!({
+                    "extraKnownMarketplaces": { NAME: { "source": { "source": "git", "url": address } } },
+                    "enabledPlugins": { PLUGIN: true },
+                })
+            )
+        ));
     }
     client.change_all(&commands)?;
     Ok(address)
@@ -95,9 +102,10 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
 fn public(address: &str) -> Result<String> {
     let is_url = ["https://", "ssh://", "git@"].iter().any(|it| address.starts_with(it));
     if !is_url {
-        bail!(
-            "{address:?} is not an address that others can use\nhint: give one such as https://HOST/OWNER/crew.git"
-        );
+        bail!(Failure::new(
+            format!("{address:?} is not an address that others can use"),
+            "give one such as https://HOST/OWNER/crew.git"
+        ));
     }
     // Without `.git` at its end the client takes an address for a single file to fetch.
     let whole = address.trim_end_matches('/');
@@ -164,10 +172,10 @@ pub fn unshare(named: Option<&Path>) -> Result<()> {
         text.is_ok_and(|text| text.is_some_and(|text| text.contains(PLUGIN)))
     };
     if !client.here.ancestors().any(names_it) {
-        bail!(
-            "no .claude/settings.json here asks for crew's plugin\n\
-             hint: your own installation goes with crew uninstall"
-        );
+        bail!(Failure::new(
+            "no .claude/settings.json here asks for crew's plugin",
+            "your own installation goes with crew uninstall"
+        ));
     }
     client.change_all(&commands)
 }
@@ -187,11 +195,10 @@ impl Client {
                 let words = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>();
                 format!("\n  {} {}", PRODUCT.program, words.join(" "))
             });
-            anyhow!(
-                "{done}: `{}` is not on PATH\n\
-                 hint: name its program with --client PATH, or type in a terminal that has it:{}",
-                PRODUCT.program,
-                lines.collect::<String>()
+            let hint = "name its program with --client PATH, or type in a terminal that has it:";
+            Failure::new(
+                format!("{done}: `{}` is not on PATH", PRODUCT.program),
+                format!("{hint}{}", lines.collect::<String>()),
             )
         })?;
         Ok(Self { program, here: env::current_folder()? })
@@ -212,7 +219,8 @@ impl Client {
 /// Where `crew install` puts the plugin.
 fn place() -> Result<PathBuf> {
     let data = env::folder("XDG_DATA_HOME", ".local/share");
-    let data = data.context("HOME is not set\nhint: set HOME, or XDG_DATA_HOME to a folder")?;
+    let data = data
+        .ok_or_else(|| Failure::new("HOME is not set", "set HOME, or XDG_DATA_HOME to a folder"))?;
     Ok(data.join("crew/plugin"))
 }
 
@@ -260,10 +268,10 @@ fn program(folder: &Path) -> Result<PathBuf> {
     let this = env::program().and_then(|this| disk::real_path(&this));
     let this = this.context("cannot find out where this crew is installed")?;
     if this.starts_with(folder) {
-        bail!(
-            "this crew is the plugin's own copy, {}\nhint: run the crew that was installed first",
-            this.display()
-        );
+        bail!(Failure::new(
+            format!("this crew is the plugin's own copy, {}", this.display()),
+            "run the crew that was installed first"
+        ));
     }
     let mut names = client::on_path(NAME).into_iter().filter(|name| !name.starts_with(folder));
     let same = names.find(|name| disk::real_path(name).is_ok_and(|real| real == this));
@@ -283,12 +291,14 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
     let is_crews = strange.is_none() && (version.is_some() || files.is_empty());
     if !is_crews || !tree::is_folder(folder) {
         let holds = strange.map(|file| format!(": it holds {}", file.display()));
-        bail!(
-            "{} is not a folder that crew made{}\n\
-             hint: move it away, or set XDG_DATA_HOME to another folder",
-            folder.display(),
-            holds.unwrap_or_default()
-        );
+        bail!(Failure::new(
+            format!(
+                "{} is not a folder that crew made{}",
+                folder.display(),
+                holds.unwrap_or_default()
+            ),
+            "move it away, or set XDG_DATA_HOME to another folder"
+        ));
     }
     Ok(version)
 }
@@ -310,7 +320,7 @@ fn remove_folder() -> Result<bool> {
 /// The person's settings file, its text (a missing one is empty), and the command that crew's entry
 /// names: the plugin's own link, so that it is known again. A link to the file is followed.
 fn settings() -> Result<(PathBuf, String, String)> {
-    let folder = config_folder(env::path).context(NO_HOME)?;
+    let folder = config_folder(env::path).ok_or_else(no_home)?;
     let file = folder.join("settings.json");
     let file = disk::real_path(&file).unwrap_or(file);
     let text = disk::read_text(&file, SETTINGS_BYTES)?.unwrap_or_default();
@@ -324,7 +334,7 @@ pub enum LineEntry {
     /// It is in this file.
     Written(PathBuf),
     /// The person has another status line, which stays; why, and how to have both.
-    Left(String),
+    Left(Failure),
 }
 
 /// Writes the entry of the status line, or with `try_only` only checks whether the settings can be
@@ -335,15 +345,18 @@ pub fn add_line(try_only: bool) -> Result<LineEntry> {
     let written = match with_line(&text, &command) {
         Ok(written) => written,
         Err(NoRoom::Broken(why)) => {
-            bail!(
-                "{name} is not a settings file that crew can read: {why}\nhint: fix it, then try again"
-            )
+            bail!(Failure::new(
+                format!("{name} is not a settings file that crew can read: {why}"),
+                "fix it, then try again"
+            ))
         }
         Err(NoRoom::Taken(theirs)) => {
-            return Ok(LineEntry::Left(format!(
-                "{name} has another status line, which stays: {theirs}\n\
-                 hint: let it run `crew status --line` too, or replace it by \"statusLine\": {}",
-                status_line_entry("crew status --line")
+            return Ok(LineEntry::Left(Failure::new(
+                format!("{name} has another status line, which stays: {theirs}"),
+                format!(
+                    "let it run `crew status --line` too, or replace it by \"statusLine\": {}",
+                    status_line_entry("crew status --line")
+                ),
             )));
         }
     };

@@ -8,7 +8,8 @@ pub mod clean;
 pub mod control;
 pub mod doctor;
 pub mod end;
-pub mod error_text;
+pub mod failure;
+
 pub mod find;
 pub mod install;
 pub mod meter;

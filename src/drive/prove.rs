@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
 use super::find::{is, myself};
 use super::scratch::ScratchTerms;
@@ -11,6 +11,7 @@ use super::start::place;
 use super::trial::{look_as_found, run_trial};
 use super::{end, test_changes};
 use engine::boundary::belief::{ProofRuns, end_after_runs};
+use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome, Proof, Status};
 use engine::test_changes::trial::{AsFound, Trial};
 use world::clock::{self, Deadline};
@@ -29,20 +30,23 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
     let record = &Loop { environment: None, ..record.clone() };
     let id = &record.id;
     if matches!(record.state.status, Status::Running | Status::Waiting) {
-        bail!("loop {id} is {}\nhint: crew pause {id} first", record.status_word());
+        bail!(Failure::new(
+            format!("loop {id} is {}", record.status_word()),
+            format!("crew pause {id} first")
+        ));
     }
     if let Some(gone) = place::gone(&record.place) {
-        bail!("loop {id} cannot be tried: {gone}");
+        return Err(Error::new(gone).context(format!("loop {id} cannot be tried")));
     }
     if record.contract.checks.is_empty() {
         bail!("loop {id} has no check that could fail without its work");
     }
     let evidence = record.state.evidence.as_ref();
     if let Some(check) = evidence.and_then(|evidence| evidence.failing().next()) {
-        bail!(
-            "`{}` fails with the work, so there is nothing to prove\nhint: crew show {id}",
-            check.run
-        );
+        bail!(Failure::new(
+            format!("`{}` fails with the work, so there is nothing to prove", check.run),
+            format!("crew show {id}")
+        ));
     }
     let last = last_snapshot(home, record);
     let mut left = test_changes::left(home, record, last.as_deref());

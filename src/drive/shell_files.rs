@@ -6,11 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Command;
 use clap_mangen::Man;
 
-use super::install::NO_HOME;
+use super::install::no_home;
 use world::env;
 use world::files::disk::{self, Durability};
 
@@ -49,7 +49,7 @@ pub fn manual_page(command: Command) -> Man {
 /// Places the completions of a shell, and the manual pages of these commands. Returns the files
 /// that are there now, and those of somebody else that are in their places.
 pub fn place(shell: &str, commands: Vec<Command>) -> Result<[Vec<PathBuf>; 2]> {
-    let [bash, zsh, fish, man] = places().context(NO_HOME)?;
+    let [bash, zsh, fish, man] = places().ok_or_else(no_home)?;
     let mut all = match shell {
         "bash" => vec![(bash, include_bytes!("completions/bash").to_vec())],
         "zsh" => vec![(zsh, include_bytes!("completions/zsh").to_vec())],

@@ -5,8 +5,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 
+use engine::failure::Failure;
 use engine::text::start;
 use world::process::{Call, ExitCause, FinishedProcess, Stop};
 
@@ -31,9 +32,17 @@ pub fn call<'a>(host: Option<&str>, command: &str, folder: &Path) -> Call<'a> {
 
 /// Runs such a command to its end. An error has the last line that it printed, and a hint.
 pub fn run(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<()> {
+    let ended = finish(call, host, stop)?;
+    if ended.cause == ExitCause::Exit(0) {
+        return Ok(());
+    }
+    let cause = last_words(&ended);
+    Err(Failure::new(cause, hint_after(ended.cause, host)).into())
+}
+
+fn finish(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<FinishedProcess> {
     let shell = if host.is_some() { "ssh" } else { "sh" };
-    let ended = call.run(stop).with_context(|| format!("cannot start {shell}"))?;
-    if ended.cause == ExitCause::Exit(0) { Ok(()) } else { Err(failed(&ended, host)) }
+    call.run(stop).with_context(|| format!("cannot start {shell}"))
 }
 
 /// The words that run a command of the shell here, or on a login node. There it needs a login
@@ -44,17 +53,20 @@ fn shell(host: Option<&str>, command: &str) -> Vec<String> {
     ["ssh", "-o", "BatchMode=yes", "--", host, &remote].map(str::to_owned).into()
 }
 
-/// The failure of a command, in the last line of what it printed.
-fn failed(ended: &FinishedProcess, host: Option<&str>) -> anyhow::Error {
+/// Why a command failed, in the last line of what it printed.
+fn last_words(ended: &FinishedProcess) -> String {
     let text = ended.text();
     // srun ends with how its task ended; the cause is the line before.
     let says_why = |line: &&str| !line.is_empty() && !line.contains(": task 0: ");
     let last = text.lines().map(str::trim).rfind(says_why);
-    let cause = match (ended.cause, last) {
+    match (ended.cause, last) {
         (ExitCause::Exit(_), Some(line)) => start(line, CAUSE_CHARS).to_owned(),
         (cause, _) => cause.to_string(),
-    };
-    let hint = match (ended.cause, host) {
+    }
+}
+
+fn hint_after(cause: ExitCause, host: Option<&str>) -> String {
+    match (cause, host) {
         (ExitCause::Exit(255), Some(host)) => {
             format!("make `ssh {host} true` work without a question")
         }
@@ -65,8 +77,7 @@ fn failed(ended: &FinishedProcess, host: Option<&str>) -> anyhow::Error {
             "install Slurm's commands, or name a login node: --on slurm:HOST".to_owned()
         }
         _ => "squeue --me shows whether Slurm answers".to_owned(),
-    };
-    anyhow!("{cause}\nhint: {hint}")
+    }
 }
 
 /// Runs crew with these words, which every user sees, on a node, and returns the last line of its
@@ -83,19 +94,20 @@ pub fn on_a_node<T>(
     let mut found = None;
     let mut each = |line: &str| found = read(line).or_else(|| found.take());
     let call = call(host, &step(crew, words), folder).within(STEP_WITHIN).input(&[]);
-    let ran = run(call.each_line(&mut each), host, stop);
+    let ended = finish(call.each_line(&mut each), host, stop)?;
     let crew = crew.display();
-    if let Err(error) = ran {
+    if ended.cause != ExitCause::Exit(0) {
+        let cause = last_words(&ended);
         // What the node's own daemon prints when the program is not there.
-        let text = error.to_string();
-        if text.contains("execve()") {
-            let cause = text.lines().next().unwrap_or_default();
-            bail!("{cause}\nhint: install crew on the nodes, as {crew}");
-        }
-        return Err(error);
+        let hint = if cause.contains("execve()") {
+            format!("install crew on the nodes, as {crew}")
+        } else {
+            hint_after(ended.cause, host)
+        };
+        bail!(Failure::new(cause, hint));
     }
-    found
-        .ok_or_else(|| anyhow!("its output has no report\nhint: look at srun -n1 {crew} --version"))
+    let hint = format!("look at srun -n1 {crew} --version");
+    found.ok_or_else(|| Failure::new("its output has no report", hint).into())
 }
 
 fn step(crew: &Path, words: &[&str]) -> String {
@@ -142,7 +154,7 @@ mod tests {
                 errors: Vec::new(),
                 cut: false,
             };
-            format!("{:#}", failed(&ended, host))
+            Failure::new(last_words(&ended), hint_after(cause, host)).with_hint()
         });
         insta::assert_snapshot!(failures.join("\n\n"), @r"
         slurm_load_jobs error: Unable to contact slurm controller (connect failure)

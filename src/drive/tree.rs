@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 
 use engine::boundary::decide::{Decision, Hold};
 use engine::evidence::changes::Changes;
+use engine::failure::Failure;
 use engine::protect as protect_rules;
 use engine::record::{Loop, Status, TreeSeen};
 use world::git::head::{checked_out, moved, new_elsewhere, tips};
@@ -87,7 +88,7 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         Err(why) => {
             let usual = || (why, "correct that, or leave `protect` out".to_owned());
             let (why, cure) = git::refusal(&record.place.checkout).unwrap_or_else(usual);
-            bail!("what `protect` names cannot be recorded: {why}\nhint: {cure}");
+            bail!(Failure::new(format!("what `protect` names cannot be recorded: {why}"), cure));
         }
     }
 }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::attempt;
-use super::coordinator::short;
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
 use super::shared::RemoteAccess;
 use super::workspace::{self, KEPT};
 use super::{store, verbs};
+use crate::drive::failure::short;
+use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{RefUpdate, RemoteRef, SwapResult};
 use engine::text::count;
@@ -189,12 +190,14 @@ impl<'a> FleetLeftovers<'a> {
     }
 }
 
-fn is_coordinated(fleet: &str) -> String {
-    format!("the fleet {fleet} is coordinated now\nhint: clean it once crew fleet run has ended")
+fn is_coordinated(fleet: &str) -> Failure {
+    let hint = "clean it once crew fleet run has ended";
+    Failure::new(format!("the fleet {fleet} is coordinated now"), hint)
 }
 
-fn has_changed(fleet: &str) -> String {
-    format!("the fleet {fleet} or its refs changed just now\nhint: crew fleet clean looks again")
+fn has_changed(fleet: &str) -> Failure {
+    let hint = "crew fleet clean looks again";
+    Failure::new(format!("the fleet {fleet} or its refs changed just now"), hint)
 }
 
 /// Whether nobody will work on it again: it landed, or was given up.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result, bail};
 
 use super::attempt;
 use super::attempt::remote::{self, AttemptRequest};
@@ -25,6 +25,8 @@ use super::step::{Effect, FleetEvent, FleetLine, step};
 use super::store::{FleetStore, PushTime, RecordStore, StoreFault, WaitingRequests};
 use super::tasks::DescribedFleet;
 use super::worker::Worker;
+use crate::drive::failure::{failure_of, short};
+use engine::failure::Failure;
 use engine::fleet::{Pace, TaskId};
 use readers::parse::arguments::FleetRunArgs;
 use world::clock::{self, Deadline, Stopwatch};
@@ -200,8 +202,8 @@ impl<'a> Coordinator<'a> {
     fn run(mut self, tasks: Vec<DescribedTask>) -> Result<CoordinatorEnd> {
         // Nothing is done before the record, here and at the remote, names this process.
         // Of many that begin a fleet at once, those that are refused keep nothing of it.
-        self.push_now()?;
-        self.store.save(&self.record)?;
+        self.push_now().map_err(StoreFault::into_error)?;
+        self.store.save(&self.record).map_err(StoreFault::into_error)?;
         self.know_what_is_here();
         if let Err(fault) = self.bring_work() {
             self.note(&fault.line());
@@ -280,7 +282,7 @@ impl<'a> Coordinator<'a> {
         match written {
             Ok(()) => self.set_trouble(what, None),
             Err(StoreFault::Lost(who)) => self.lost = Some(who),
-            Err(fault) => self.set_trouble(what, Some(first_line(&fault.to_string()))),
+            Err(fault) => self.set_trouble(what, Some(short(&fault.into_error()))),
         }
     }
 
@@ -549,12 +551,17 @@ impl<'a> Coordinator<'a> {
             });
         }
         self.end_threads();
-        anyhow!(
-            "the fleet {} was taken over by {who}; this coordinator ended what it started\n\
-             hint: crew fleet run there; what is not fetched is in the clones in {}",
-            self.record.terms.name,
-            self.files.root.display()
+        Failure::new(
+            format!(
+                "the fleet {} was taken over by {who}; this coordinator ended what it started",
+                self.record.terms.name
+            ),
+            format!(
+                "crew fleet run there; what is not fetched is in the clones in {}",
+                self.files.root.display()
+            ),
         )
+        .into()
     }
 
     fn end_threads(&mut self) {
@@ -573,7 +580,8 @@ impl<'a> Coordinator<'a> {
         self.record.holder = self.record.holder.released();
         let saved = self.store.save(&self.record);
         if let Err(error) = saved.and_then(|()| self.push_now()) {
-            (self.say)(&format!("the record could not be written at last: {error}"));
+            let why = failure_of(&error.into_error()).joined("; ");
+            (self.say)(&format!("the record could not be written at last: {why}"));
         }
         match self.known.gave_up {
             Some(why) => bail!("the executor takes nothing: {why}"),
@@ -581,15 +589,6 @@ impl<'a> Coordinator<'a> {
             None => Ok(CoordinatorEnd::Done),
         }
     }
-}
-
-pub(super) fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// An error and its causes on one line.
-pub(super) fn short(error: &Error) -> String {
-    first_line(&format!("{error:#}"))
 }
 
 #[cfg(test)]

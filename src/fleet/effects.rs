@@ -8,7 +8,7 @@ use anyhow::{Context, Error, Result, anyhow};
 
 use super::attempt;
 use super::attempt::remote::{self, AttemptRequest};
-use super::coordinator::{Coordinator, Done, short};
+use super::coordinator::{Coordinator, Done};
 use super::files::FleetFiles;
 use super::landing::{self, Landing, PreparedLanding};
 use super::record::{Landed, TaskRecord, TaskState};
@@ -18,7 +18,7 @@ use super::spec::{AttemptPhase, AttemptSpec, Coordination, Source};
 use super::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step};
 use super::store::StoreFault;
 use super::workspace;
-use crate::drive::error_text::git_trouble;
+use crate::drive::failure::{git_trouble, short};
 use engine::fleet::{Refusal, TaskId};
 use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
 use engine::record::Contract;
@@ -490,8 +490,7 @@ impl Coordinator<'_> {
                 Ok(Err(Refusal::Moved(why)))
             }
             Err(StoreFault::Lost(who)) => return self.lost = Some(who),
-            Err(StoreFault::Remote(fault)) => Err(fault.into()),
-            Err(StoreFault::Disk(error)) => Err(error.into()),
+            Err(fault) => Err(fault.into_error()),
         };
         self.landing_ended(task, ended);
     }
@@ -556,8 +555,7 @@ fn bring(
     to: &str,
 ) -> Result<Option<String>, FetchFault> {
     git::clone::bring(repository, clone, branch, to).map_err(|fault| {
-        let text = fault.to_string();
-        let is_full = FULL.iter().any(|words| text.contains(words));
+        let is_full = FULL.iter().any(|words| fault.cause.contains(words));
         let concerns = if is_full { FetchConcern::All } else { FetchConcern::Task };
         FetchFault { why: short(&fault.into()), concerns }
     })

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::record::FleetSetup;
 use super::spec::DescribedTask;
 use super::tasks::{DescribedFleet, describe};
-use crate::drive::error_text::error_text;
+use crate::drive::failure::failure_of;
 use engine::text::count;
 use readers::parse::arguments::FleetRunArgs;
 use world::clock::Deadline;
@@ -89,9 +89,7 @@ impl FolderWatch {
             }
             Err(error) => {
                 self.seen.clear();
-                let text = error_text(&error);
-                let lines: Vec<&str> = text.lines().map(str::trim).collect();
-                format!("the tasks stay as they were: {}", lines.join(" "))
+                format!("the tasks stay as they were: {}", failure_of(&error).in_a_line())
             }
         };
         let is_new = self.said.replace(why.clone()).as_ref() != Some(&why);

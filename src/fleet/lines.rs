@@ -86,7 +86,7 @@ fn waits(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> 
 
 /// Foreign text on one line.
 pub(super) fn shown(text: &str) -> String {
-    one_line(&clean(&text.replace("\nhint: ", "; hint: ")), TEXT_CHARS)
+    one_line(&clean(text), TEXT_CHARS)
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
             FleetLine::SentBack { task: task.clone(), why: "src/tax.rs changed".to_owned() },
             FleetLine::Gone { task: task.clone(), why: "NODE_FAIL (NodeDown)".to_owned() },
             FleetLine::Gone { task, why: none },
-            FleetLine::Note("vat stays exhausted\nhint: raise max-iterations".to_owned()),
+            FleetLine::Note("vat stays exhausted; hint: raise max-iterations".to_owned()),
             FleetLine::Note("the account answers \u{1b}]0;again\u{7}again".to_owned()),
         ];
         assert_snapshot!(lines.map(|line| shown_line(&line)).join("\n"), @"

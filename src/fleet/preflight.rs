@@ -11,6 +11,7 @@ use super::files::FleetFiles;
 use super::record::FleetSetup;
 use super::step::DescribedTask;
 use super::store;
+use engine::failure::Failure;
 use engine::fleet::task::LOCAL;
 use engine::fleet::{LandingMode, Remote, TaskId};
 use engine::git::{GitFault, GitTrouble};
@@ -48,7 +49,10 @@ pub fn check(home: &Home, setup: &FleetSetup, tasks: &[DescribedTask]) -> Result
         return Ok(notes);
     }
     let lines = missing.join("\n  ");
-    bail!("the fleet {} cannot start:\n  {lines}\nhint: nothing was started", setup.name)
+    bail!(Failure::new(
+        format!("the fleet {} cannot start:\n  {lines}", setup.name),
+        "nothing was started"
+    ))
 }
 
 /// What is looked at, and what was found so far.
@@ -99,11 +103,10 @@ impl Preflight<'_> {
             }
         }
         if !unused.is_empty() {
-            self.notes.push(format!(
-                "these submodules are not checked out here, and the tasks start without them: {}\n\
-                 hint: git submodule update --init",
-                named(&unused, NAMED_MAX)
-            ));
+            let what =
+                "these submodules are not checked out here, and the tasks start without them";
+            let note = format!("{what}: {}", named(&unused, NAMED_MAX));
+            self.notes.push(Failure::new(note, "git submodule update --init").with_hint());
         }
         if readiness::uses_lfs(top, commit) && on_path("git-lfs").is_empty() {
             let what = "git-lfs is not on PATH, and .gitattributes gives files to it";
@@ -230,10 +233,9 @@ impl Preflight<'_> {
             _ => format!("git pull --rebase {name} {base}, and "),
         };
         let ahead = count(ahead, "commit");
-        self.notes.push(format!(
-            "{base} here is {ahead} ahead of {name}/{base}, from which the tasks start\n\
-             hint: {pull}{push}"
-        ));
+        let note =
+            format!("{base} here is {ahead} ahead of {name}/{base}, from which the tasks start");
+        self.notes.push(Failure::new(note, pull + &push).with_hint());
     }
 }
 

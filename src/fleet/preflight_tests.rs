@@ -1,6 +1,7 @@
 //! What is missing for a fleet, in real repositories.
 
 use super::*;
+use crate::drive::failure::failure_of;
 use crate::fleet::tasks::DescribedFleet;
 use crate::fleet::tasks::fixture::Yard;
 
@@ -10,7 +11,7 @@ fn checked(yard: &Yard) -> Result<Vec<String>> {
 }
 
 fn refused(yard: &Yard) -> String {
-    checked(yard).expect_err("something is missing").to_string()
+    failure_of(&checked(yard).expect_err("something is missing")).with_hint()
 }
 
 #[test]

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use engine::failure::Failure;
 pub use engine::fleet::task::LOCAL;
 use engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use engine::git::GitBaseline;
@@ -292,14 +293,18 @@ impl FleetRecord {
             schema: u32,
         }
         let broken = |why: &dyn Display| {
-            anyhow!("{name} cannot be read: {why}\nhint: {away}, and crew fleet run begins anew")
+            Failure::new(
+                format!("{name} cannot be read: {why}"),
+                format!("{away}, and crew fleet run begins anew"),
+            )
+            .into()
         };
         if bytes.len() > RECORD_BYTES_MAX {
             return Err(broken(&"it is too long"));
         }
         let Format { schema } = serde_json::from_slice(bytes).map_err(|error| broken(&error))?;
         if schema > SCHEMA {
-            bail!("{name} was made by a newer crew\nhint: update crew");
+            bail!(Failure::new(format!("{name} was made by a newer crew"), "update crew"));
         }
         let record: Self = serde_json::from_slice(bytes).map_err(|error| broken(&error))?;
         record.fault().map_or(Ok(record), |fault| Err(broken(&fault)))

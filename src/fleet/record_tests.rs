@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::drive::failure::failure_of;
 use crate::fleet::fixture::{
     a_record, a_running_task, a_task, an_ended_task, an_ending, commit, id,
 };
@@ -32,7 +33,7 @@ fn a_full_record() -> FleetRecord {
 
 fn read(bytes: &[u8]) -> Result<FleetRecord, String> {
     let read = FleetRecord::read("fleet.json", bytes, "move it away");
-    read.map_err(|error| error.to_string())
+    read.map_err(|error| failure_of(&error).with_hint())
 }
 
 #[test]

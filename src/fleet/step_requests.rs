@@ -10,6 +10,7 @@ use super::record::{
 };
 use super::spec::AttemptReport;
 use super::step::{DescribedTask, Effect, FleetLine, FleetRequest, Turn};
+use engine::failure::Failure;
 use engine::fleet::{LandingMode, TaskId};
 use engine::record::Outcome;
 use engine::text::named;
@@ -322,11 +323,11 @@ impl Turn<'_> {
         }
         let limit = task.spent_limit(&described.contract.limits)?;
         let stays = ending.outcome.label();
-        let why = format!(
-            "{id} stays {stays}: its {limit} is used up\n\
-             hint: raise {limit} in {file}, or under [task] in fleet.toml, then resume it"
+        let why = Failure::new(
+            format!("{id} stays {stays}: its {limit} is used up"),
+            format!("raise {limit} in {file}, or under [task] in fleet.toml, then resume it"),
         );
-        Some((why, true))
+        Some((why.in_a_line(), true))
     }
 
     /// Keeps a message until a loop takes it. One for all tasks is for those that are open, and for

@@ -104,8 +104,7 @@ fn a_limit_that_is_used_up_keeps_a_task_exhausted_until_it_is_raised() {
     let mut bench = Bench::of(LandingMode::No, vec![("a", exhausted)]);
     let told = notes(&bench.step(resume("a")));
     insta::assert_snapshot!(told.join("\n"), @r"
-    a stays exhausted: its max-iterations is used up
-    hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, then resume it
+    a stays exhausted: its max-iterations is used up; hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, then resume it
     ");
     let mut raised = a_described("a");
     raised.task.revision = "r2".to_owned();
@@ -128,7 +127,7 @@ fn a_refusal_stays_the_reason_where_no_iteration_is_left_to_settle_it() {
     let all = FleetEvent::Requested(None, FleetRequest::Resume { accepts_test_changes: false });
     for event in [resume("a"), all] {
         let told = notes(&bench.step(event)).join("\n");
-        assert!(told.starts_with("a stays blocked: its max-iterations is used up\n"), "{told}");
+        assert!(told.starts_with("a stays blocked: its max-iterations is used up; "), "{told}");
         assert_eq!(bench.task("a").ending(), Some(&refused));
     }
     let mut raised = a_described("a");

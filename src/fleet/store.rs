@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,7 @@ use super::record::{FleetRecord, FleetSetup, Holder, Landed, RECORD_BYTES_MAX};
 use super::shared::{OwnRefs, RemoteAccess};
 use super::step::FleetRequest;
 use super::tasks::{refuse_other_fleet, refuse_other_folder};
+use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{GitFault, RefUpdate, RemoteRef};
 use engine::text::Shown;
@@ -68,6 +69,17 @@ pub enum StoreFault {
     /// This machine's disk. Another try may help.
     #[error(transparent)]
     Disk(#[from] io::Error),
+}
+
+impl StoreFault {
+    /// The error itself of the remote or the disk, with its hint.
+    pub fn into_error(self) -> anyhow::Error {
+        match self {
+            Self::Lost(_) => self.into(),
+            Self::Remote(fault) => fault.into(),
+            Self::Disk(error) => error.into(),
+        }
+    }
 }
 
 /// A write at the remote, which may take as long as a talk with it. False where only the base was
@@ -157,14 +169,18 @@ impl FleetStore {
                 shared.watch(&there.holder, signals, say)?;
             }
             if !is_own && here.as_ref().is_some_and(|here| here.id != there.id) {
-                bail!(
-                    "{} has another fleet of the name {}, started on {}\n\
-                     hint: name = \"NAME\" in {}/fleet.toml makes this one of its own",
-                    shared.access.remote.name,
-                    setup.name,
-                    Shown(&there.holder.host),
-                    setup.folder
-                );
+                bail!(Failure::new(
+                    format!(
+                        "{} has another fleet of the name {}, started on {}",
+                        shared.access.remote.name,
+                        setup.name,
+                        Shown(&there.holder.host)
+                    ),
+                    format!(
+                        "name = \"NAME\" in {}/fleet.toml makes this one of its own",
+                        setup.folder
+                    )
+                ));
             }
         }
         if let Some(record) = record.as_mut().filter(|record| record.holder.home != me.home) {
@@ -351,13 +367,13 @@ impl SharedRecord {
             }
             match self.list() {
                 Err(fault) => {
-                    say(&format!("{fault}; it is asked again"));
+                    say(&format!("{}; it is asked again", fault.line()));
                     continue;
                 }
-                Ok(there) if !self.refs.are_own(&[&self.name], &there) => bail!(
-                    "{holder} has the fleet and renewed its record just now\n\
-                     hint: end that coordinator first, with Ctrl-C"
-                ),
+                Ok(there) if !self.refs.are_own(&[&self.name], &there) => bail!(Failure::new(
+                    format!("{holder} has the fleet and renewed its record just now"),
+                    "end that coordinator first, with Ctrl-C"
+                )),
                 Ok(_) => still_ms += since.elapsed_ms().min(GAP_MS),
             }
             since = Stopwatch::start();
@@ -413,21 +429,23 @@ fn home_id(home: &Home) -> Result<String> {
 fn coordinated_here(files: &FleetFiles, fleet: &str) -> anyhow::Error {
     let who = disk::read_text(&files.lock(), HOLDER_BYTES).ok().flatten().unwrap_or_default();
     let who = if who.is_empty() { "a process that is starting" } else { who.as_str() };
-    anyhow!(
-        "the fleet {fleet} is coordinated already, by {who}, in {}\n\
-         hint: crew fleet status {fleet} shows it; crew pause, cancel and tell reach it",
-        files.root.display()
+    Failure::new(
+        format!("the fleet {fleet} is coordinated already, by {who}, in {}", files.root.display()),
+        format!("crew fleet status {fleet} shows it; crew pause, cancel and tell reach it"),
     )
+    .into()
 }
 
 fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) -> anyhow::Error {
-    anyhow!(
-        "the fleet {fleet} is coordinated already, by {holder}, as its record at {} says ({})\n\
-         hint: end it there with Ctrl-C; if it is gone, --replace-coordinator takes the fleet once \
+    Failure::new(
+        format!(
+            "the fleet {fleet} is coordinated already, by {holder}, as its record at {} says ({})",
+            shared.access.remote.name,
+            without_secrets(&shared.access.remote.url)
+        ),
+        "end it there with Ctrl-C; if it is gone, --replace-coordinator takes the fleet once \
          its record has not changed for 5 minutes; name = \"NAME\" in fleet.toml makes another fleet",
-        shared.access.remote.name,
-        without_secrets(&shared.access.remote.url)
-    )
+    ).into()
 }
 
 // What verbs use.
@@ -467,13 +485,14 @@ pub fn own_ref(home: &Home, setup: &FleetSetup, signals: &Signals) -> Result<Opt
     if holder.pid != NOBODY {
         return Err(coordinated_elsewhere(&setup.name, &shared, &holder));
     }
-    bail!(
-        "{} has worked on the fleet {} since, and knows more of it\n\
-         hint: crew fleet clean there, or {} here first",
-        Shown(&holder.host),
-        setup.name,
-        setup.run_command()
-    )
+    bail!(Failure::new(
+        format!(
+            "{} has worked on the fleet {} since, and knows more of it",
+            Shown(&holder.host),
+            setup.name
+        ),
+        format!("crew fleet clean there, or {} here first", setup.run_command())
+    ))
 }
 
 /// Whether a coordinator of this home has the fleet.
@@ -493,12 +512,18 @@ struct RequestFile {
 pub fn send(home: &Home, fleet: &str, task: Option<&TaskId>, request: &FleetRequest) -> Result<()> {
     let files = FleetFiles::of(home, fleet);
     if !disk::is_file(&files.record()) {
-        bail!("there is no fleet {} here\nhint: crew status lists them", Shown(fleet));
+        bail!(Failure::new(
+            format!("there is no fleet {} here", Shown(fleet)),
+            "crew status lists them"
+        ));
     }
     files.make()?;
     if disk::names(&files.requests(), REQUESTS_MAX).len() >= REQUESTS_MAX {
         let run = read(home, fleet)?.unwrap_or_default().terms.run_command();
-        bail!("{REQUESTS_MAX} requests to the fleet {fleet} wait already\nhint: {run} reads them");
+        bail!(Failure::new(
+            format!("{REQUESTS_MAX} requests to the fleet {fleet} wait already"),
+            format!("{run} reads them")
+        ));
     }
     let now = clock::now().wall.timestamp_micros();
     let file = files.requests().join(format!("{now:020}-{:016x}.json", env::random()));

@@ -5,6 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use crate::drive::failure::failure_of;
 use crate::fleet::record::{EndReason, TaskEnding, TaskRecord, TaskRequest, TaskState};
 use engine::fleet::Remote;
 use engine::record::Outcome;
@@ -118,7 +119,7 @@ fn land(
 type Taken = (FleetStore, Option<FleetRecord>);
 
 fn why<T>(taken: Result<T>) -> String {
-    taken.map(drop).unwrap_err().to_string()
+    failure_of(&taken.map(drop).unwrap_err()).with_hint()
 }
 
 #[test]

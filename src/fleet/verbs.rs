@@ -15,11 +15,11 @@ use super::record::{
 use super::step::FleetRequest;
 use super::store;
 use crate::drive::{control, end};
+use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::record::{Actor, Loop, LoopId, Outcome, TaskOfFleet};
 use engine::templates;
 use engine::text::Shown;
-use readers::parse::arguments::UsageError;
 use world::files::disk;
 use world::git::{self, head};
 use world::store::{self as loops, Home};
@@ -47,10 +47,10 @@ pub fn resolve(home: &Home, text: &str) -> Result<Option<Named>> {
     let task = typed.and_then(|typed| typed.parse().ok());
     let task = task.filter(|id| record.tasks.contains_key(id));
     match (typed, &task) {
-        (Some(typed), None) => bail!(
-            "the fleet {fleet} has no task {}\nhint: crew fleet status {fleet} lists them",
-            Shown(typed)
-        ),
+        (Some(typed), None) => bail!(Failure::new(
+            format!("the fleet {fleet} has no task {}", Shown(typed)),
+            format!("crew fleet status {fleet} lists them")
+        )),
         _ => Ok(Some(Named { record, task })),
     }
 }
@@ -80,17 +80,21 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecor
     if let Some(name) = name {
         let known = names.iter().find(|known| *known == name);
         let found = known.map_or(Ok(None), |known| read(home, known))?;
-        return found
-            .with_context(|| format!("there is no fleet {} here\nhint: {}", Shown(name), these()));
+        return found.ok_or_else(|| {
+            Failure::new(format!("there is no fleet {} here", Shown(name)), these()).into()
+        });
     }
     let (mut known, trees) = (readable(home, &names), head::roots(folder));
     match (newest(&known, &trees), known.len()) {
         (Some(found), _) => Ok(found.clone()),
         (None, 0) => {
-            bail!("there is no fleet on this machine\nhint: crew fleet run FOLDER starts one")
+            bail!(Failure::new(
+                "there is no fleet on this machine",
+                "crew fleet run FOLDER starts one"
+            ))
         }
         (None, 1) if trees.is_empty() => Ok(known.remove(0)),
-        _ => bail!(UsageError::new("there is no fleet of this folder", these())),
+        _ => bail!(Failure::usage("there is no fleet of this folder", these())),
     }
 }
 
@@ -203,14 +207,15 @@ impl Named {
     pub fn own_loop(&self, home: &Home) -> Result<Loop> {
         let fleet = self.fleet();
         let Some(id) = &self.task else {
-            bail!(UsageError::new(
+            bail!(Failure::usage(
                 format!("{fleet} is a fleet"),
                 format!("name one of its tasks: crew fleet status {fleet} lists them")
             ));
         };
-        let hint = format!("hint: crew show {fleet}/{id} shows what is known of it");
-        let found = self.loop_of(home, id);
-        found.with_context(|| format!("no loop of {fleet}/{id} is on this machine\n{hint}"))
+        self.loop_of(home, id).ok_or_else(|| {
+            let hint = format!("crew show {fleet}/{id} shows what is known of it");
+            Failure::new(format!("no loop of {fleet}/{id} is on this machine"), hint).into()
+        })
     }
 
     /// What a task changed, from where its work begins to the commit that was fetched last; `None`
@@ -266,16 +271,15 @@ impl Named {
     pub fn request(&self, home: &Home, request: &FleetRequest, by: Actor) -> Result<String> {
         let tasks: Vec<_> = self.tasks().filter(|(_, task)| self.takes(task, request)).collect();
         if tasks.is_empty() {
-            bail!(self.answer(request, &tasks, false));
+            bail!(self.refusal(request));
         }
         let is_told = matches!(request, FleetRequest::Tell { .. });
         let is_full = |task: &TaskRecord| task.messages.len() >= MESSAGES_MAX;
         if is_told && self.task.is_some() && tasks.iter().any(|(_, task)| is_full(task)) {
-            bail!(
-                "{MESSAGES_MAX} messages already wait for {}\n\
-                 hint: its agent gets them with its next prompt",
-                self.name()
-            );
+            bail!(Failure::new(
+                format!("{MESSAGES_MAX} messages already wait for {}", self.name()),
+                "its agent gets them with its next prompt"
+            ));
         }
         let (fleet, is_coordinated) = (self.fleet(), store::is_coordinated(home, self.fleet()));
         let is_sent = match request {
@@ -328,7 +332,51 @@ impl Named {
         }
     }
 
-    /// What follows from a request that these tasks take, in a line; if none does, why.
+    /// Why no task takes a request.
+    fn refusal(&self, request: &FleetRequest) -> Failure {
+        const OWN: &str = "what is still to do is a task of its own";
+        let (fleet, name) = (self.fleet(), self.name());
+        let task = self.task.as_ref().and_then(|id| self.record.task(id));
+        let outcome = task.and_then(TaskRecord::ending).map(|ending| ending.outcome);
+        let all = format!("all tasks of the fleet {fleet}");
+        match (request, outcome) {
+            (FleetRequest::Resume { .. }, Some(_)) => {
+                Failure::new(format!("task {name} is completed"), OWN)
+            }
+            (FleetRequest::Resume { .. }, None) => {
+                Failure::new(format!("{all} are completed"), OWN)
+            }
+            (FleetRequest::Tell { .. }, Some(outcome)) => Failure::new(
+                format!("task {name} is {}: no agent would read the message", outcome.label()),
+                match outcome {
+                    Outcome::Cancelled => format!("crew resume {name} first: it was cancelled"),
+                    _ => OWN.to_owned(),
+                },
+            ),
+            (FleetRequest::Tell { .. }, None) => Failure::new(
+                format!("{all} have ended: no agent would read the message"),
+                format!(
+                    "crew tell {fleet}/TASK leaves it for one that is not completed, and crew resume \
+                     {fleet}/TASK has it read"
+                ),
+            ),
+            (FleetRequest::Task(_), Some(outcome)) => Failure::new(
+                format!("task {name} is {}", outcome.label()),
+                format!("crew status {name} says why"),
+            ),
+            (FleetRequest::Task(request), None) => {
+                let asks = if request.is_cancel() { "cancel" } else { "pause" };
+                Failure::new(
+                    format!(
+                        "there is nothing to {asks}: every task of the fleet {fleet} has ended"
+                    ),
+                    format!("crew fleet status {fleet} says how"),
+                )
+            }
+        }
+    }
+
+    /// What follows from a request that these tasks take, in a line.
     fn answer(
         &self,
         request: &FleetRequest,

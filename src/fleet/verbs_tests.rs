@@ -41,8 +41,12 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
         for (verb, request) in &requests {
             let takes = |it: &(&TaskId, &TaskRecord)| named.takes(it.1, request);
             let tasks: Vec<_> = named.tasks().filter(takes).collect();
-            let answer = named.answer(request, &tasks, task != "waits");
-            lines.push(format!("{verb} {}: {}", named.name(), answer.replace('\n', " | ")));
+            let answer = if tasks.is_empty() {
+                named.refusal(request).joined(" | hint: ")
+            } else {
+                named.answer(request, &tasks, task != "waits")
+            };
+            lines.push(format!("{verb} {}: {answer}", named.name()));
         }
     }
     assert_snapshot!(lines.join("\n"), @"

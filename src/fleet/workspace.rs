@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::record::FleetSetup;
 use super::spec::{AttemptSpec, Source};
+use engine::failure::Failure;
 use engine::fleet::{INCLUDE, TaskId};
 use engine::git::{GitFault, GitStep};
 use engine::record::Check;
@@ -96,7 +97,7 @@ pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> R
         disk::rename(&part, clone)?;
     } else if let Err(GitFault { cause, cure, .. }) = steps::stays_inside(clone, GitStep::Worktree)
     {
-        bail!("{cause}\nhint: {cure}");
+        bail!(Failure::new(cause, cure));
     } else {
         steps::put_back(clone)?;
     }

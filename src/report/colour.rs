@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
+use engine::failure::HINT;
 use engine::text::{clean, is_mark};
 
 /// The marks; each sets the colour of the words up to the next [`END`].
@@ -118,11 +119,14 @@ fn begins_with_word(text: &str, word: &str) -> bool {
     start.eq_ignore_ascii_case(word) && !continues
 }
 
-/// A message on standard error: "crew:" with that mark, and "hint:" in bold.
-pub fn message(text: &str, mark: char) -> String {
+/// A message on standard error: "crew:" with that mark, and the hint on the next line.
+pub fn message(text: &str, hint: Option<&str>, mark: char) -> String {
     let text = format!("\n{text}");
     let text = text.replace("\ncrew:", &format!("\n{}", marked(mark, "crew:")));
-    text.replace("\nhint:", &format!("\n{}", marked(STRONG, "hint:")))[1..].to_owned()
+    match hint {
+        Some(hint) => format!("{}\n{} {hint}", &text[1..], marked(STRONG, HINT)),
+        None => text[1..].to_owned(),
+    }
 }
 
 /// Replaces the marks of a text with the terminal's codes, or removes them.
@@ -249,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_message_has_its_beginnings_in_colour() {
-        let text = message("crew: it failed\nhint: try: again\n  list", BAD);
+        let text = message("crew: it failed", Some("try: again\n  list"), BAD);
         assert_eq!(seen(&text), "<-crew:> it failed\n<*hint:> try: again\n  list");
     }
 

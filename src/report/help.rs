@@ -2,6 +2,7 @@
 //! there is no loop. The help of a single verb is generated from its options.
 
 use super::templates;
+use engine::failure::Failure;
 use minijinja::context;
 use readers::parse::settings::options::KEYS;
 
@@ -30,10 +31,8 @@ pub fn no_loop_here() -> String {
 
 /// The same in a client; `start` is its command that starts a loop.
 pub fn no_loop_in_a_session(start: &str) -> String {
-    format!(
-        "no loop belongs to this session or folder\n\
-         hint: {start} \"fix the tests\" --verify \"cargo test\" starts one"
-    )
+    let hint = format!("{start} \"fix the tests\" --verify \"cargo test\" starts one");
+    Failure::new("no loop belongs to this session or folder", hint).with_hint()
 }
 
 /// The page of `/crew:help`; `options` are those that people use, one per line.

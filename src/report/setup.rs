@@ -11,6 +11,7 @@ use serde_json::json;
 use super::events::SCHEMA;
 use super::templates;
 use engine::doctor::{Examination, Finding, Severity};
+use engine::failure::Failure;
 use engine::record::LoopId;
 use engine::templates::Fact;
 use engine::text::{count, word};
@@ -83,9 +84,9 @@ pub fn uninstalled(
     page(context! { page => "uninstalled", folder, was_registered, was_there, shared, records })
 }
 
-/// Why an uninstallation is refused while `count` loops run in sessions, and a hint. Both name the
-/// first loop.
-pub fn loops_in_sessions(first: &LoopId, count: usize) -> (String, String) {
+/// Why an uninstallation is refused while `count` loops run in sessions. Its hint names the first
+/// loop, and ends with the list of them.
+pub fn loops_in_sessions(first: &LoopId, count: usize, list: &str) -> Failure {
     let what = if count == 1 {
         format!("loop {first} runs in a session, and nobody judges it without the plugin")
     } else {
@@ -93,9 +94,9 @@ pub fn loops_in_sessions(first: &LoopId, count: usize) -> (String, String) {
     };
     let hint = format!(
         "crew pause {first} or crew cancel {first} first: its record stays, and crew resume {first} continues \
-         it in fresh processes; crew uninstall --yes does it anyway"
+         it in fresh processes; crew uninstall --yes does it anyway\n{list}"
     );
-    (what, hint)
+    Failure::new(what, hint)
 }
 
 /// The row of an uninstallation for a loop that still runs in a session.
@@ -198,10 +199,7 @@ mod tests {
     #[test]
     fn an_uninstallation_under_live_loops_names_them_and_what_to_do_first() {
         let id = LoopId::from_random(7);
-        let refusal = |count| {
-            let (what, hint) = loops_in_sessions(&id, count);
-            format!("{what}\nhint: {hint}\n")
-        };
+        let refusal = |count| loops_in_sessions(&id, count, "").with_hint();
         assert_snapshot!(refusal(1) + &refusal(2) + &unjudged(&id), @"
         loop haaaaaaa runs in a session, and nobody judges it without the plugin
         hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway

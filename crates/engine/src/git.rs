@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::failure::Failure;
 use super::text::{self, rows, word, words_of};
 
 /// The most files that a message names.
@@ -133,7 +134,7 @@ impl GitTrouble {
 
 /// A failed step. The working tree is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{} failed: {cause}\nhint: {cure}", word(.step))]
+#[error("{} failed: {cause}", word(.step))]
 pub struct GitFault {
     pub step: GitStep,
     pub trouble: GitTrouble,
@@ -152,6 +153,11 @@ impl GitFault {
         cure: impl Into<String>,
     ) -> Self {
         Self { step, trouble, cause: cause.into(), cure: cure.into() }
+    }
+
+    /// What a person reads of it.
+    pub fn failure(&self) -> Failure {
+        Failure::new(self.to_string(), &self.cure)
     }
 
     /// Cause and cure on one line: the reason for a loop's end, or a line of progress.
@@ -252,7 +258,7 @@ mod tests {
             cause: "this repository has no remote".to_owned(),
             cure: "git remote add origin URL".to_owned(),
         };
-        assert_snapshot!(fault, @"
+        assert_snapshot!(fault.failure().with_hint(), @"
         push failed: this repository has no remote
         hint: git remote add origin URL
         ");

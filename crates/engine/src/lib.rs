@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod doing;
 pub mod events;
 pub mod evidence;
+pub mod failure;
 pub mod fleet;
 pub mod git;
 pub mod id;

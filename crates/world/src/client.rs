@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 
 use super::env;
 use super::files::tree;
 use super::process::{Call, Capture, ExitCause};
+use engine::failure::Failure;
 use engine::text::with_reason;
 
 /// How long a query may take.
@@ -66,7 +67,10 @@ fn capture(
     let call = Call::of(program, folder).args(arguments).envs([("DISABLE_AUTOUPDATER", "1")]);
     let line = format!("`{} {}`", program.display(), arguments.join(" "));
     let ended = call.within(within).keep(capture).run(|| false).map_err(|error| {
-        anyhow!("{line} cannot be started: {error}\nhint: --client PATH names another program")
+        Failure::new(
+            format!("{line} cannot be started: {error}"),
+            "--client PATH names another program",
+        )
     })?;
     let said = ended.text().trim().to_owned();
     match ended.cause {

@@ -1,6 +1,7 @@
 //! The only reader of the environment. It never sets a variable.
 #![expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
 
+use engine::failure::{Failure, FailureKind};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
@@ -32,13 +33,12 @@ pub fn all() -> BTreeMap<OsString, OsString> {
 }
 
 /// The folder this process was started in.
-pub fn current_folder() -> std::io::Result<PathBuf> {
+pub fn current_folder() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => std::io::Error::new(
-            error.kind(),
-            "the folder you are in is gone\nhint: cd into one that exists",
-        ),
-        _ => error,
+        std::io::ErrorKind::NotFound => {
+            Failure::new("the folder you are in is gone", "cd into one that exists")
+        }
+        _ => Failure::without_hint(FailureKind::Error, error.to_string()),
     })
 }
 

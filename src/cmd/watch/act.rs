@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::cmd::control::NOT_FOR_AN_AGENT;
-use crate::cmd::{actor, control as replies, reading, refuse_an_agent};
+use crate::cmd::control::not_for_an_agent;
+use crate::cmd::{actor, control as replies, leave_to_a_person, reading, refuse_an_agent};
+use crate::drive::failure::failure_of;
 use crate::drive::resume::{refuse_a_task, refuse_the_spent};
 use crate::drive::{control, end};
-use crate::exit;
 use crate::fleet::events::FleetRequest;
 use crate::fleet::record::TaskRequest;
 use crate::fleet::verbs::task_of;
@@ -30,19 +30,19 @@ pub struct Resuming {
 }
 
 impl Resuming {
-    /// The last line of a crew that has ended; `None` while it works.
+    /// The last words of a crew that has ended; `None` while it works.
     pub fn ended(&self) -> Option<String> {
         if identity::is_alive(&self.process) {
             return None;
         }
         let start = disk::size(&self.output).saturating_sub(END);
         let (text, _) = disk::read_end(&self.output, start, END).unwrap_or_default();
-        let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
-        let last = lines.next().unwrap_or("the crew that resumed it has ended");
-        Some(match lines.next() {
-            Some(fault) if last.starts_with("hint: ") => format!("{fault} · {last}"),
-            _ => last.to_owned(),
-        })
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        // An error has its hint on the lines after it.
+        let error = lines.iter().rposition(|line| line.starts_with("crew: "));
+        let from = error.unwrap_or(lines.len().saturating_sub(1));
+        let words = lines[from..].join(" · ");
+        Some(if words.is_empty() { "the crew that resumed it has ended".to_owned() } else { words })
     }
 }
 
@@ -60,7 +60,7 @@ pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> Str
         }
         BoardOrder::Quit | BoardOrder::Open(..) => Ok(String::new()),
     };
-    let text = done.unwrap_or_else(|error| exit::message(&error).replace("\nhint:", " ·"));
+    let text = done.unwrap_or_else(|error| format!("crew: {}", failure_of(&error).joined(" · ")));
     text.lines().next().unwrap_or_default().to_owned()
 }
 
@@ -83,7 +83,7 @@ fn cancel(home: &Home, id: &LoopId) -> Result<String> {
 }
 
 fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
-    refuse_an_agent(NOT_FOR_AN_AGENT)?;
+    refuse_an_agent(not_for_an_agent())?;
     if let Some(named) = task_of(home, id)? {
         return named.tell(home, words, Actor::User);
     }
@@ -94,7 +94,7 @@ fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
 /// Resumes a loop, with a message for its agent. A task is resumed by its fleet, any other loop in
 /// a separate crew, because its checks run first and may take minutes.
 fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Option<Resuming>, String)> {
-    refuse_an_agent("an agent cannot resume a loop\nhint: a person can, in a terminal")?;
+    leave_to_a_person("resume a loop")?;
     if let Some(named) = task_of(home, id)? {
         return Ok((None, named.resume(home, words, false)?));
     }

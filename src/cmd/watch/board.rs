@@ -14,8 +14,9 @@ use super::screen::FullScreen;
 use crate::cmd::listing;
 use crate::cmd::show::last_steps;
 use crate::drive::back::{difference, unseen};
+use crate::drive::failure::failure_of;
 use crate::drive::page::{self, view};
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
 use crate::report::board::{Board, BoardOrder, BoardRow, TextKind, draw};
 use crate::report::list::ListReading;
 use crate::report::page::{Reading, pieces, text as page_text};
@@ -165,7 +166,7 @@ impl<'a> Desk<'a> {
                 }
             }),
         };
-        let text = text.unwrap_or_else(|error| exit::message(&error));
+        let text = text.unwrap_or_else(|error| format!("crew: {}", failure_of(&error).with_hint()));
         let lines = clean(&text).replace('\t', "    ");
         // A path or a command on a page must be visible as a whole; code keeps its lines.
         let columns = if kind == TextKind::Page { width } else { usize::MAX };

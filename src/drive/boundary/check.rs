@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 
 use engine::boundary::limits::{overtime_ms, time_left_ms};
 use engine::evidence::{CheckResult, Verdict};
+use engine::failure::Failure;
 use engine::record::{Check, Loop, Place};
 use engine::text::{period, plain};
 use readers::clients::spelling::of_loop;
@@ -146,12 +147,14 @@ pub fn missing_at_the_start(place: &Place, checks: &[Check]) -> Result<Option<St
         let Some(ProgramNames { program, file }) = parse_program(&check.run) else { continue };
         if let Some(name) = program.filter(|name| client::on_path(name).is_empty()) {
             if !may_come_to_be(place) {
-                bail!(
-                    "{name} is not on PATH: `{}` ({}) cannot run\n\
-                     hint: install it, or name another command",
-                    check.run,
-                    check.role.label()
-                );
+                bail!(Failure::new(
+                    format!(
+                        "{name} is not on PATH: `{}` ({}) cannot run",
+                        check.run,
+                        check.role.label()
+                    ),
+                    "install it, or name another command"
+                ));
             }
             absent.push(name);
         }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use minijinja::context;
 use serde_json::Value;
 
-use super::{Findings, TEXT_BYTES, VERSION, first_line};
+use super::{Findings, TEXT_BYTES, VERSION};
+use crate::drive::failure::short;
 use crate::drive::plugin_files::{HOOKS, MANIFEST, PROGRAMS};
 use engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
 use readers::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
@@ -86,7 +87,7 @@ fn the_client(
         }
         return Err("none");
     };
-    let answer = client::ask(&program, &["--version"], here).map_err(|error| first_line(&error));
+    let answer = client::ask(&program, &["--version"], here).map_err(|error| short(&error));
     let version = answer.and_then(|text| {
         let strange = || format!("`{} --version` prints {text:?}", program.display());
         client_version(&text).ok_or_else(strange)

@@ -9,10 +9,12 @@ use anyhow::{Error, Result};
 use minijinja::context;
 use serde_json::json;
 
-use super::{Findings, VERSION, first_line};
+use super::{Findings, VERSION};
+use crate::drive::failure::{failure_of, short};
 use crate::drive::slurm::on_a_node;
 use crate::drive::start::{agent, place, terms};
 use engine::doctor::{Examination, NodeReport};
+use engine::failure::Failure;
 use engine::git::GitFault;
 use engine::record::Agent;
 use readers::agents::service::{Service, resolve_route};
@@ -55,9 +57,8 @@ pub fn ask(
     let report = match on_a_node(host, &crew, here, &words, stop, read_report) {
         Ok(report) => Some(report),
         Err(error) => {
-            let text = format!("{error:#}");
-            let (why, cure) =
-                text.split_once("\nhint: ").unwrap_or((&text, "sinfo shows the nodes"));
+            let Failure { text: why, hint, .. } = failure_of(&error);
+            let cure = hint.unwrap_or_else(|| "sinfo shows the nodes".to_owned());
             found.add("cluster-silent", &context! { executor, why, cure });
             None
         }
@@ -126,7 +127,7 @@ pub fn report_node(
     let agent = find_agent(home, here, named);
     let is_there = agent.as_ref().map(|agent| agent::has_program(agent, here));
     if let Err(error) | Ok(Err(error)) = is_there.as_ref().map_err(|error| *error) {
-        found.add("node-agent-missing", &context! { node, error => first_line(error) });
+        found.add("node-agent-missing", &context! { node, error => short(error) });
     }
     let remote = try_git(here, &node, remote, stop, &mut found);
     let service = agent.as_ref().ok().and_then(|agent| Some((agent, service_of(&agent.dialect)?)));

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use anyhow::Error;
 use minijinja::{Environment, Value, context};
 use serde::Deserialize;
 use serde_json::json;
@@ -18,6 +17,7 @@ use super::find::{self, needs_hooks, owner_is_gone};
 use super::scratch::ScratchTerms;
 use super::start::{agent, place, terms};
 use super::{prove, test_changes};
+use crate::drive::failure::short;
 use engine::doctor::{Examination, Finding, NAME, Severity, shell_word};
 use engine::record::Loop;
 use engine::templates;
@@ -158,11 +158,6 @@ fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
     }
 }
 
-/// The first line of a refusal, without its hint.
-fn first_line(error: &Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
-}
-
 // What keeps loops from starting in a folder: crew's own settings, read one file at a time so that
 // one fault does not hide another, and the scratch folder, where the checks of the newest loop are
 // tried on the tree on which they passed.
@@ -210,7 +205,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
                 others.insert(0, agent);
             }
             for error in others.iter().filter_map(|it| agent::has_program(it, here).err()) {
-                found.add("agent-missing", &context! { error => first_line(&error) });
+                found.add("agent-missing", &context! { error => short(&error) });
             }
             (is_there && !is_built_in).then_some(name)
         }
@@ -222,7 +217,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
     };
     let checks = in_force.checks();
     if let Some(error) = place.ok().and_then(|place| missing_at_the_start(&place, &checks).err()) {
-        found.add("check-missing", &context! { error => first_line(&error) });
+        found.add("check-missing", &context! { error => short(&error) });
     }
     other
 }

@@ -8,6 +8,7 @@ use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 
 use crate::drive::{page, tree};
+use engine::failure::Failure;
 use engine::journal::{HANDED_OFF, HANDED_ON};
 use engine::record::{Actor, Loop, Outcome, Status};
 use engine::view::Page;
@@ -21,22 +22,24 @@ use world::store::{self, Home, view};
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
     if !is_kind(kind) {
-        bail!(
-            "{kind:?} is not a type of handoff\nhint: use one plain word, such as task or review"
-        );
+        bail!(Failure::new(
+            format!("{kind:?} is not a type of handoff"),
+            "use one plain word, such as task or review"
+        ));
     }
     let told = told.trim();
     let command = of_loop(record, "handoff");
     if told.is_empty() {
-        bail!(
-            "a handoff needs a description\nhint: {command} \"the parser is done, its tests are next\""
-        );
+        bail!(Failure::new(
+            "a handoff needs a description",
+            format!("{command} \"the parser is done, its tests are next\"")
+        ));
     }
     if KINDS.contains(&told) {
-        bail!(
-            "`{told}` is a type of handoff, and its description is missing\n\
-             hint: {command} {told} \"the parser is done, its tests are next\""
-        );
+        bail!(Failure::new(
+            format!("`{told}` is a type of handoff, and its description is missing"),
+            format!("{command} {told} \"the parser is done, its tests are next\"")
+        ));
     }
     let (page, _) = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
     store::note(home, &record.id, format!("{HANDED_OFF}{}", by.label()))?;

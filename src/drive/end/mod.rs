@@ -11,10 +11,11 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Error, Result, anyhow};
+use anyhow::{Error, Result};
 
 use super::find::{is_ours, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
+use engine::failure::Failure;
 use engine::journal::counted_late;
 use engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
 use engine::usage::Usage;
@@ -193,7 +194,11 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
         return error.into();
     }
     let pid = owner.process.pid;
-    anyhow!("{error}\nhint: free some space on its disk, or end its crew cleanly: kill -INT {pid}")
+    Failure::new(
+        error.to_string(),
+        format!("free some space on its disk, or end its crew cleanly: kill -INT {pid}"),
+    )
+    .into()
 }
 
 /// Ends a paused loop that was switched off in its view, because no boundary will look at it.
@@ -306,11 +311,14 @@ pub fn let_end(record: &Loop) -> Result<()> {
         return Ok(());
     }
     let (id, pid) = (&record.id, owner.process.pid);
-    Err(anyhow!(
-        "loop {id} is {}, but its crew run, process {pid}, still works in this working tree\n\
-         hint: try again once it has ended, or end it: kill -INT {pid}",
-        record.status_word()
-    ))
+    Err(Failure::new(
+        format!(
+            "loop {id} is {}, but its crew run, process {pid}, still works in this working tree",
+            record.status_word()
+        ),
+        format!("try again once it has ended, or end it: kill -INT {pid}"),
+    )
+    .into())
 }
 
 /// Turns a record into that of a loop that is over.

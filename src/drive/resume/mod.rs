@@ -21,6 +21,7 @@ use super::start::{agent, terms};
 use super::{test_changes, tree};
 use engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use engine::events::{EventSink, RunEvent};
+use engine::failure::Failure;
 use engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
 use engine::record::{CheckMemory, Driver, Loop, LoopId, Outcome, Owner, Run, Status};
 use readers::agents::Launch;
@@ -140,11 +141,10 @@ pub fn resume(
 pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
     refuse_the_completed(record)?;
     match reached(record) {
-        Some(limit) => bail!(
-            "{limit}\nhint: raise it in the same command: {command} {}{}",
-            record.id,
-            raise(record)
-        ),
+        Some(limit) => bail!(Failure::new(
+            limit,
+            format!("raise it in the same command: {command} {}{}", record.id, raise(record))
+        )),
         None => Ok(()),
     }
 }
@@ -160,7 +160,10 @@ pub fn refuse_a_task(home: &Home, record: &Loop) -> Result<()> {
 
 fn refuse_the_completed(record: &Loop) -> Result<()> {
     if record.outcome() == Some(Outcome::Completed) {
-        bail!("loop {} is completed\nhint: {}", record.id, spelling::next_step(record));
+        bail!(Failure::new(
+            format!("loop {} is completed", record.id),
+            spelling::next_step(record)
+        ));
     }
     Ok(())
 }
@@ -170,14 +173,13 @@ fn refuse_the_completed(record: &Loop) -> Result<()> {
 fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
     let id = &found.id;
     if end::obey_view(home, found)?.is_some() {
-        bail!(
-            "loop {id} is cancelled now: {}\nhint: {} still resumes it",
-            end::SWITCHED_OFF,
-            resume_command_at(owner, found)
-        );
+        bail!(Failure::new(
+            format!("loop {id} is cancelled now: {}", end::SWITCHED_OFF),
+            format!("{} still resumes it", resume_command_at(owner, found))
+        ));
     }
     if let Some(gone) = place::gone(&found.place) {
-        bail!("loop {id} cannot be resumed: {gone}");
+        return Err(Error::new(gone).context(format!("loop {id} cannot be resumed")));
     }
     Ok(())
 }
@@ -267,12 +269,10 @@ fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
         Some(session) => format!("in session {session}"),
         None => "in crew run".to_owned(),
     };
-    bail!(
-        "loop {id} is {} {whose}, process {}\n\
-         hint: crew pause {id} or crew cancel {id} first",
-        record.status_word(),
-        owner.process.pid
-    )
+    bail!(Failure::new(
+        format!("loop {id} is {} {whose}, process {}", record.status_word(), owner.process.pid),
+        format!("crew pause {id} or crew cancel {id} first")
+    ))
 }
 
 // A loop that resumes in fresh processes keeps what it had, except what was typed now.
@@ -385,7 +385,7 @@ fn run_here(
         let known = terms::look(home, &record.place.checkout, !arguments.no_project)?;
         let process = options.process.clone();
         let typed = LoopOptions { process, ..LoopOptions::default() };
-        let typed = Layer::from_options(&typed).map_err(Error::msg)?;
+        let typed = Layer::from_options(&typed)?;
         let (settings, told) = terms::in_force(home, known, typed, procedure)?;
         *notes = told;
         Ok(settings)
@@ -439,7 +439,10 @@ pub fn accept_test_changes_of(
     snapshot: Option<String>,
 ) -> Result<Vec<String>> {
     if snapshot.is_none() {
-        bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
+        bail!(Failure::new(
+            "the checks cannot be accepted: no snapshot can be taken here",
+            "crew doctor"
+        ));
     }
     // What failed so far were other tests.
     record.state.checks.values_mut().for_each(CheckMemory::forget_failures);

@@ -94,7 +94,9 @@ impl Runner<'_> {
         }
         let checks = &self.ledger.record.contract.checks;
         let usage_file = self.usage_file();
-        let launch = agents::build_launch(run, &asked.text, checks, &usage_file.to_string_lossy())?;
+        let usage_file = usage_file.to_string_lossy();
+        let launch = agents::build_launch(run, "agent", &asked.text, checks, &usage_file)
+            .map_err(|failure| failure.joined(": "))?;
         self.mark_as_delivered();
         Ok((asked.text, launch))
     }

@@ -21,6 +21,7 @@ use super::find::{is, myself};
 use super::windows::LoopTurn;
 use super::{page, tree};
 use engine::events::{EventSink, RunEvent};
+use engine::failure::Failure;
 use engine::git::GitBaseline;
 use engine::record::{Loop, LoopId, Run, Status};
 use world::clock::Deadline;
@@ -118,7 +119,10 @@ impl<'a> Runner<'a> {
         loop {
             if !self.ledger.look() {
                 let id = &self.ledger.record.id;
-                bail!("loop {id} has another owner now\nhint: crew status {id}");
+                bail!(Failure::new(
+                    format!("loop {id} has another owner now"),
+                    format!("crew status {id}")
+                ));
             }
             if tree::is_at_rest(&self.ledger.record) && self.ledger.save() {
                 continue;

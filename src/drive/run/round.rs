@@ -30,7 +30,7 @@ impl Runner<'_> {
             return self.obey();
         }
         if let Some(gone) = place::gone(&self.ledger.record.place) {
-            return self.end(Outcome::Blocked, gone.lines().next().unwrap_or_default());
+            return self.end(Outcome::Blocked, &gone.text);
         }
         if let Some(ending) = spent_at_rest(&self.ledger.record) {
             return self.ledger.end(&ending);

@@ -19,10 +19,11 @@ use self::transcript::is_at_work;
 use super::boundary::undelivered;
 use super::control::{self, PauseResult, Paused};
 use super::end::{self, EndAttempt, handoff};
-use super::error_text::error_text;
+use super::failure::failure_of;
 use super::find::{self, NewOwner, end_mark, gone_why, owner_is_gone};
 use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume};
 use super::start::establish::{Started, start};
+use engine::failure::Failure;
 use engine::record::{Actor, Loop, LoopId, Obeyed, Outcome, Status};
 use readers::clients::{Hook, HookEvent};
 use readers::parse::requests::SessionRequest;
@@ -163,7 +164,7 @@ fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
 }
 
 fn refused(error: &Error) -> EventResult {
-    EventResult::Refused(error_text(error))
+    EventResult::Refused(failure_of(error).with_hint())
 }
 
 /// Does what a command asks about a loop, whichever way it came.
@@ -222,9 +223,12 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
         (name, _) => {
             let mut found = find::find(home, name.as_deref(), folder)?;
             match found.len() {
-                0 => bail!("there is no loop to resume\nhint: crew status --all lists them"),
+                0 => bail!(Failure::new(
+                    "there is no loop to resume",
+                    "crew status --all lists them"
+                )),
                 1 => found.remove(0),
-                _ => bail!("more than one loop matches\nhint: crew status --all"),
+                _ => bail!(Failure::new("more than one loop matches", "crew status --all")),
             }
         }
     };
@@ -242,10 +246,10 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
 fn adapt(home: &Home, record: &mut Loop, answer: &arguments::AnswerArgs) -> Result<Vec<String>> {
     if record.contract.task.is_empty() {
         let id = &record.id;
-        bail!(
-            "loop {id} runs a procedure, which a session cannot do\n\
-             hint: crew resume {id} in a terminal"
-        );
+        bail!(Failure::new(
+            format!("loop {id} runs a procedure, which a session cannot do"),
+            format!("crew resume {id} in a terminal")
+        ));
     }
     record.state.messages.extend(answer.tell.as_deref().map(control::tellable).transpose()?);
     if answer.accept_test_changes { accept_test_changes(home, record) } else { Ok(Vec::new()) }

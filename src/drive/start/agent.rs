@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
 
+use engine::failure::{Failure, FailureKind};
 use engine::record::{AccountId, Agent, Dialect, Limits, Run};
 use engine::text::{one_line, plain};
 use readers::agents;
 use readers::agents::{describe_unknown, find_agent, parse_agent_command};
-use readers::parse::arguments::UsageError;
 use readers::parse::settings::merge::{AgentEntry, Settings, Sourced, ValueOrigin};
 use world::client;
 use world::files::disk;
@@ -20,7 +20,7 @@ use world::process::{Call, ExitCause, Stop};
 /// The agent in force; a typed `--agent-cmd` overrides every name.
 pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
     if let Some(text) = typed_command {
-        return parse_agent_command(text).map_err(|line| UsageError::of_line(&line).into());
+        return parse_agent_command(text).map_err(Error::new);
     }
     let process = &settings.options.process;
     let origin = settings.layer.values.get("agent").map(|agent| &agent.origin);
@@ -33,11 +33,10 @@ pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent
 /// Refuses an agent whose program does not exist, as seen from `folder`.
 pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
     if let Some(missing) = missing_program(agent, folder) {
-        bail!(
-            "agent {}: {missing}\n\
-             hint: install it, or name another: --agent NAME, or --agent-cmd \"COMMAND\"",
-            agent.name
-        );
+        bail!(Failure::new(
+            format!("agent {}: {missing}", agent.name),
+            "install it, or name another: --agent NAME, or --agent-cmd \"COMMAND\""
+        ));
     }
     Ok(())
 }
@@ -62,8 +61,8 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
         let own: Vec<&str> = agents.keys().map(String::as_str).collect();
         let told = describe_unknown(name, &own);
         return known.ok_or_else(|| match from {
-            ValueOrigin::Typed => UsageError::of_line(&told).into(),
-            from => Error::msg(at(from, &told)),
+            ValueOrigin::Typed => told.into(),
+            from => Error::msg(at(from, &told.joined(": "))),
         });
     };
     if above.contains(&name.as_str()) {
@@ -130,11 +129,6 @@ const SAID_CHARS: usize = 200;
 /// The way out for every fallback that is refused.
 const LEAVE_OUT: &str = "name other fallbacks, or none: --fallback none";
 
-/// A person ended crew before it had begun or changed anything.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted; nothing was started")]
-pub struct Interrupted;
-
 /// The fallbacks in force, in their order, without a run's own agent.
 pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
     let Some(Sourced { origin, .. }) = settings.layer.values.get("fallback") else {
@@ -147,9 +141,10 @@ pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
         let is_known = name == own.name || agents.iter().any(|agent| agent.name == name);
         match origin {
             ValueOrigin::Typed if is_known => {
-                let told =
-                    format!("agent {name} cannot stand in for itself: name another as --fallback");
-                bail!(UsageError::of_line(&told));
+                bail!(Failure::usage(
+                    format!("agent {name} cannot stand in for itself"),
+                    "name another as --fallback",
+                ));
             }
             _ if is_known => {}
             _ => agents.push(by_name(settings, name, origin, &[])?),
@@ -166,27 +161,28 @@ pub fn refuse_useless(run: &Run, limits: &Limits, folder: &Path) -> Result<()> {
     for (place, agent) in run.fallback.iter().enumerate() {
         let mut before = run.agents().take(place + 1);
         let same = before.find(|before| account(before) == account(agent));
-        let why = if let Some(missing) = missing_program(agent, folder) {
-            format!("{missing}\nhint: install it, or {LEAVE_OUT}")
+        let refusal = if let Some(missing) = missing_program(agent, folder) {
+            Failure::new(missing, format!("install it, or {LEAVE_OUT}"))
         } else if let Some(Agent { name, .. }) = same {
-            format!(
-                "it runs the same program as {name}, so both meet the same limit\n\
-                 hint: {LEAVE_OUT}"
+            Failure::new(
+                format!("it runs the same program as {name}, so both meet the same limit"),
+                LEAVE_OUT,
             )
         } else if limits.bound_usage() && agent.dialect == Dialect::TEXT {
-            format!(
+            Failure::new(
                 "its output is plain text, which does not tell what it used, so no limit on cost \
-                 or tokens can be kept\nhint: {LEAVE_OUT}; or --max-cost 0 and --max-tokens 0"
+                 or tokens can be kept",
+                format!("{LEAVE_OUT}; or --max-cost 0 and --max-tokens 0"),
             )
         } else {
             continue;
         };
-        bail!("fallback {}: {why}", agent.name);
+        return Err(Error::new(refusal).context(format!("fallback {}", agent.name)));
     }
     Ok(())
 }
 
-/// Refuses a fallback that is not logged in. [`Interrupted`] if `stop` says so.
+/// Refuses a fallback that is not logged in. Interrupted if `stop` says so.
 pub fn try_logins(run: &Run, folder: &Path, stop: Stop<'_>) -> Result<()> {
     run.fallback.iter().try_for_each(|agent| try_login(agent, folder, stop))
 }
@@ -199,18 +195,28 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
     let call = Call::of(program, folder).args(&agent.login).envs(&agent.environment);
     let (why, said) = match call.within(LOGIN).run(stop) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(()),
-        Ok(ended) if ended.cause == ExitCause::Stopped => bail!(Interrupted),
+        Ok(ended) if ended.cause == ExitCause::Stopped => {
+            bail!(Failure::without_hint(
+                FailureKind::Interrupted,
+                "interrupted; nothing was started"
+            ))
+        }
         Ok(ended) => (ended.cause.to_string(), one_line(&plain(&ended.text()), SAID_CHARS)),
         Err(error) => (error.to_string(), String::new()),
     };
     let said = if said.is_empty() { said } else { format!(": {said}") };
-    bail!(
-        "fallback {name}: `{program} {}` failed ({why}){said}\n\
-         hint: log in with {program}, or leave {name} out; what it is asked is `login` under \
+    bail!(Failure::new(
+        format!(
+            "fallback {name}: `{program} {}` failed ({why}){said}",
+            agent.login.join(" "),
+            name = agent.name
+        ),
+        format!(
+            "log in with {program}, or leave {name} out; what it is asked is `login` under \
          [agents.{name}] in your settings, [] for nothing",
-        agent.login.join(" "),
-        name = agent.name,
-    );
+            name = agent.name
+        )
+    ));
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::find::{NewOwner, elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::drive::{test_changes, tree};
+use engine::failure::Failure;
 use engine::fleet::Carried;
 use engine::journal::Event;
 use engine::record::{
@@ -299,7 +300,7 @@ fn after(record: &Loop) -> String {
     format!("after {}", count(record.state.completed, "iteration"))
 }
 
-fn occupied(record: &Loop, session_id: Option<&str>) -> String {
+fn occupied(record: &Loop, session_id: Option<&str>) -> Failure {
     let (id, owner, iteration) = (&record.id, &record.state.owner, record.iteration());
     let pid = owner.process.pid;
     let what = match (owner.driver, owner.session_id.as_deref()) {
@@ -320,9 +321,11 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
             format!("{} here at iteration {iteration}, owned by {who}", record.status_word())
         }
     };
-    format!(
-        "loop {id} is {what}\n\
-         hint: end it with `crew cancel {id}`, use another git worktree, or start with --replace"
+    Failure::new(
+        format!("loop {id} is {what}"),
+        format!(
+            "end it with `crew cancel {id}`, use another git worktree, or start with --replace"
+        ),
     )
 }
 

@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result, bail};
 
 use engine::doctor::shell_word;
+use engine::failure::Failure;
 use engine::git::{GitFault, GitStep, GitTrouble, named};
 use engine::record::{GitSteps, Loop, Place};
 use engine::text::start;
@@ -50,16 +51,16 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
     })
 }
 
-/// What is missing of a loop's place, with the way out; no agent can work in it then. Nothing is
+/// What is missing of a loop's place; no agent can work in it then. Nothing is
 /// made again unasked: a person who removed a working tree may have meant to.
-pub fn gone(place: &Place) -> Option<String> {
+pub fn gone(place: &Place) -> Option<Failure> {
     let Place { checkout, folder, branch, .. } = place;
     if disk::is_folder(folder) {
         return None;
     }
     let (checkout, folder) = (checkout.display().to_string(), folder.display().to_string());
     let main = checkout.split_once(".worktrees/").map(|(main, _)| main);
-    let way_out = match (main, branch) {
+    let hint = match (main, branch) {
         _ if disk::is_folder(&place.checkout) => format!("mkdir -p {}", shell_word(&folder)),
         (Some(main), Some(branch)) if disk::is_folder(Path::new(main)) => {
             let words = [main, &checkout, branch].map(shell_word);
@@ -67,7 +68,7 @@ pub fn gone(place: &Place) -> Option<String> {
         }
         _ => "put it back, or start a new loop elsewhere".to_owned(),
     };
-    Some(format!("its folder {folder} is gone\nhint: {way_out}"))
+    Some(Failure::new(format!("its folder {folder} is gone"), hint))
 }
 
 /// The branch with `/` as `-`, and with eight digits of its hash if another branch already has that
@@ -112,14 +113,15 @@ pub fn without_git(
 /// The error where something needs a git repository and git finds none, or refuses it.
 pub fn needed(what: &str, here: &Path) -> Error {
     if let Some((cause, cure)) = git::refusal(here) {
-        return anyhow!("{what} needs git here: {cause}\nhint: {cure}");
+        return Failure::new(format!("{what} needs git here: {cause}"), cure).into();
     }
     let or = if what.starts_with("--") {
         format!("or leave {what} out")
     } else {
         "and a first commit".to_owned()
     };
-    anyhow!("{what} needs a git repository, and there is none here\nhint: git init, {or}")
+    let hint = format!("git init, {or}");
+    Failure::new(format!("{what} needs a git repository, and there is none here"), hint).into()
 }
 
 /// Refuses to rebase onto a name that is not a commit, and any git step in a repository whose
@@ -132,13 +134,16 @@ pub fn refuse_impossible(steps: &GitSteps, folder: &Path, are_known: bool) -> Re
     }
     let Some(checkout) = git::top(folder) else { return Ok(()) };
     if let Some(onto) = rebase.as_ref().filter(|onto| !git::is_a_commit(folder, onto)) {
-        bail!("--rebase {onto}: there is no branch {onto} here\nhint: git branch --all lists them");
+        bail!(Failure::new(
+            format!("--rebase {onto}: there is no branch {onto} here"),
+            "git branch --all lists them"
+        ));
     }
     if !are_known && steps::trusted(&checkout).is_none() {
-        bail!(
-            "git's settings cannot be listed here, and without them crew does not commit, push or rebase\n\
-             hint: update git to 2.26 or newer, or leave out --commit, --push and --rebase"
-        );
+        bail!(Failure::new(
+            "git's settings cannot be listed here, and without them crew does not commit, push or rebase",
+            "update git to 2.26 or newer, or leave out --commit, --push and --rebase"
+        ));
     }
     Ok(())
 }
@@ -153,7 +158,7 @@ pub fn lost_repository(place: &Place) -> Option<GitFault> {
 /// Refuses such a checkout.
 pub fn same_repository(place: &Place) -> Result<()> {
     match lost_repository(place) {
-        Some(fault) => bail!("{}\nhint: {}", fault.cause, fault.cure),
+        Some(fault) => bail!(Failure::new(fault.cause, fault.cure)),
         None => Ok(()),
     }
 }

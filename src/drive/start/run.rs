@@ -16,6 +16,7 @@ use crate::drive::find::{NewOwner, myself};
 use crate::drive::prompt::{self, Prompt};
 use engine::boundary::limits;
 use engine::events::{EventSink, RunEvent};
+use engine::failure::Failure;
 use engine::record::{
     Agent, Contract, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome, Phase,
     Place, Recipe, Run, TaskOfFleet,
@@ -24,12 +25,13 @@ use engine::text::clip;
 use readers::agents::is_tried;
 use readers::agents::{self, Launch};
 use readers::parse::amounts::OrOff;
-use readers::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
+use readers::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions};
 use readers::parse::fragment::parse_fragment as read_fragment;
 use readers::parse::settings::merge::{
     Settings, ValueOrigin, amount_or_zero, clamp_to_u32, merge_layers,
 };
 use readers::parse::settings::options::ProcessOptions;
+use readers::parse::spelling::shorten_text;
 use readers::prompts::procedures::nearest_to;
 use world::files::disk;
 use world::git::commit::hand_drafts_on;
@@ -90,9 +92,10 @@ pub fn prepare_at(
 fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<String>)> {
     let Some(name) = &arguments.worktree else { return Ok((folder.to_owned(), None)) };
     if arguments.dry_run {
-        bail!(
-            "--dry-run writes nothing, but --worktree would create a working tree\nhint: leave one of them out"
-        );
+        bail!(Failure::new(
+            "--dry-run writes nothing, but --worktree would create a working tree",
+            "leave one of them out"
+        ));
     }
     let top = git::top(folder).ok_or_else(|| needed("--worktree", folder))?;
     let made = git::worktree::worktree(&top, name, "HEAD")?;
@@ -116,7 +119,12 @@ fn procedure(arguments: &mut LoopArgs, known: &terms::LoadedSettings) -> Result<
         return Ok(None);
     }
     let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
-    bail!(UsageError::no_procedure(&word, nearest_to(&word, &settings)))
+    let meant = nearest_to(&word, &settings);
+    let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
+    bail!(Failure::usage(
+        format!("there is no procedure `{}`{meant}", shorten_text(&word)),
+        "crew run --list names them; a task needs at least two words",
+    ))
 }
 
 pub fn run(
@@ -232,7 +240,9 @@ fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
     match read_fragment(text, folder, &disk::is_file) {
         Ok(Fragment::File(path)) => Ok(Fragment::File(disk::real_path(&path)?)),
         Ok(other) => Ok(other),
-        Err(wanted) => bail!("`{text}` names no file\nhint: write {wanted}"),
+        Err(wanted) => {
+            bail!(Failure::new(format!("`{text}` names no file"), format!("write {wanted}")))
+        }
     }
 }
 
@@ -240,10 +250,10 @@ fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
 fn some_phase(run: &Run) -> Result<()> {
     let is_empty = Phase::ALL[1..].iter().all(|phase| run.recipe.of(*phase).is_empty());
     if let (Some(name), true) = (&run.procedure, is_empty) {
-        bail!(
-            "procedure `{name}` has no phase: nothing would be asked of the agent\n\
-             hint: give it observe, orient, decide or act in the settings, or type --act \"…\""
-        );
+        bail!(Failure::new(
+            format!("procedure `{name}` has no phase: nothing would be asked of the agent"),
+            "give it observe, orient, decide or act in the settings, or type --act \"…\""
+        ));
     }
     Ok(())
 }
@@ -270,15 +280,10 @@ pub fn try_launch(
     let usage_file = logs::usage_file(home, &subject.id, subject.iteration());
     let launch = |agent| {
         let as_it = run.by(agent);
-        let launch =
-            agents::build_launch(&as_it, &prompt.text, checks, &usage_file.to_string_lossy());
-        let is_own = agent.name == run.agent.name;
-        launch.map_err(|line| {
-            let line = if is_own { line } else { line.replacen("agent", "fallback", 1) };
-            UsageError::of_line(&line)
-        })
+        let role = if agent.name == run.agent.name { "agent" } else { "fallback" };
+        agents::build_launch(&as_it, role, &prompt.text, checks, &usage_file.to_string_lossy())
     };
-    let launches = run.agents().map(launch).collect::<Result<_, UsageError>>()?;
+    let launches = run.agents().map(launch).collect::<Result<_, Failure>>()?;
     Ok((prompt, launches))
 }
 
@@ -340,7 +345,7 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
         Err(_) if stop() => {}
         Err(fault) => {
             let fault = unlisted(fault);
-            let ending = Ending::new(Outcome::Error, fault.to_string());
+            let ending = Ending::new(Outcome::Error, fault.line());
             let _ = end::end(home, &record.id, ending, store::LOCK_WAIT);
             return Err(fault.into());
         }

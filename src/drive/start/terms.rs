@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use engine::claim::promise::Promise;
+use engine::failure::{Failure, FailureKind};
 use engine::protect::glob;
 use engine::record::{Contract, Fragment, Recipe, Run};
 use engine::test_changes::trial::TrialTerms;
@@ -83,7 +84,7 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSe
     let user =
         read(user_file.as_deref(), SettingsOwner::Users).map_err(Error::msg)?.unwrap_or_default();
     let project = read(with_project.then_some(&project_file), SettingsOwner::Projects);
-    let project = project.map_err(|faults| anyhow!("{faults}\nhint: {WITHOUT_PROJECT}"))?;
+    let project = project.map_err(|faults| Failure::new(faults, WITHOUT_PROJECT))?;
     let project = project.unwrap_or_default();
     let environment = settings::environment().map_err(Error::msg)?;
     let needs = list_trust_requests(&project.layer, &user.layer);
@@ -132,12 +133,10 @@ fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
         let Fragment::File(file) = fragment else { continue };
         disk::real_path(file).context("a piece of the prompt")?;
         if let Some(real) = tree::leads_out(checkout, file, file) {
-            bail!(
-                "{} leads out of the checkout, to {}\nhint: put the text there, or name the file in \
-                 your own settings",
-                file.display(),
-                real.display()
-            );
+            bail!(Failure::new(
+                format!("{} leads out of the checkout, to {}", file.display(), real.display()),
+                "put the text there, or name the file in your own settings"
+            ));
         }
     }
     Ok(())
@@ -171,8 +170,8 @@ pub fn refuse_untrusted(
         Some(_) => format!("CREW_HOME='{}' crew trust", home.root().display()),
         None => "crew trust".to_owned(),
     };
-    lines.push(format!("hint: read them, then run `{command}` in a terminal here{without}"));
-    bail!(lines.join("\n"))
+    let hint = format!("read them, then run `{command}` in a terminal here{without}");
+    bail!(Failure::new(lines.join("\n"), hint))
 }
 
 // The contract that the words ask for, with those settings in force.
@@ -186,13 +185,14 @@ const AUTO: &str = "auto";
 pub fn typed(mut options: LoopOptions, folder: &Path) -> Result<Layer> {
     for text in &options.terms.may_change {
         if let Err(expected) = glob(text) {
-            bail!(
-                "--may-change takes {expected}, not {text:?}\nhint: --may-change 'tests/golden/**'"
-            );
+            bail!(Failure::new(
+                format!("--may-change takes {expected}, not {text:?}"),
+                "--may-change 'tests/golden/**'"
+            ));
         }
     }
     options.terms.verify = verify(&options.terms.verify, folder)?;
-    Layer::from_options(&options).map_err(Error::msg)
+    Ok(Layer::from_options(&options)?)
 }
 
 fn verify(typed: &[String], folder: &Path) -> Result<Vec<String>> {
@@ -204,11 +204,10 @@ fn verify(typed: &[String], folder: &Path) -> Result<Vec<String>> {
         }
         let found = detected(folder).checks;
         if found.is_empty() {
-            bail!(
-                "--verify auto found no test command in {}\n\
-                 hint: name the command: --verify \"your test command\"",
-                folder.display()
-            );
+            bail!(Failure::new(
+                format!("--verify auto found no test command in {}", folder.display()),
+                "name the command: --verify \"your test command\""
+            ));
         }
         commands.extend(found.into_iter().map(|detected| detected.run));
     }
@@ -236,10 +235,10 @@ pub fn contract(
             Some(grade) => ("--require", format!(" {}", grade.label())),
             None => ("--prove", String::new()),
         };
-        bail!(
-            "{option}{grade} needs a check: without one nothing can fail and then pass\n\
-             hint: give --verify \"your test command\", or leave {option} out"
-        );
+        bail!(Failure::new(
+            format!("{option}{grade} needs a check: without one nothing can fail and then pass"),
+            format!("give --verify \"your test command\", or leave {option} out")
+        ));
     }
     let contract = Contract {
         task,
@@ -261,10 +260,10 @@ pub fn contract(
         run,
     };
     if !contract.limits.end_some_loops() && !contract.can_complete() {
-        bail!(
-            "nothing would ever end this loop: it has no promise, no --until and no limit\n\
-             hint: give --max-iterations, --max-duration, --stall or --until"
-        );
+        bail!(Failure::new(
+            "nothing would ever end this loop: it has no promise, no --until and no limit",
+            "give --max-iterations, --max-duration, --stall or --until"
+        ));
     }
     Ok(contract)
 }
@@ -279,7 +278,9 @@ fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Opti
     if arguments.terms.completion_promise.is_some() {
         return Ok(settings.default_promise());
     }
-    Ok(Promise::in_task(task)?.or(settings.default_promise()))
+    let named = Promise::in_task(task)
+        .map_err(|error| Failure::without_hint(FailureKind::Usage, error.to_string()))?;
+    Ok(named.or(settings.default_promise()))
 }
 
 /// The task; `start` is the command that the error names if it is missing.
@@ -288,29 +289,31 @@ fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
         (Some(task), _) => task,
         (None, Some(file)) => {
             let path = cwd.join(file);
-            let bytes = disk::read(&path, TASK_BYTES)?
-                .with_context(|| {
-                    format!(
-                        "there is no --prompt-file {}\nhint: write the task into it, or give it as words: \
-                         {start} \"task\"",
-                        path.display()
-                    )
-                })?;
+            let bytes = disk::read(&path, TASK_BYTES)?.ok_or_else(|| {
+                Failure::new(
+                    format!("there is no --prompt-file {}", path.display()),
+                    format!("write the task into it, or give it as words: {start} \"task\""),
+                )
+            })?;
             String::from_utf8(bytes)
                 .ok()
                 .with_context(|| format!("--prompt-file {} is not UTF-8 text", path.display()))?
         }
         (None, None) => {
-            bail!("a loop needs a task\nhint: {start} \"task\" --verify \"command\"")
+            bail!(Failure::new(
+                "a loop needs a task",
+                format!("{start} \"task\" --verify \"command\"")
+            ))
         }
     };
     if task.trim().is_empty() {
-        bail!("the task is empty\nhint: {start} \"task\" --verify \"command\"");
+        bail!(Failure::new("the task is empty", format!("{start} \"task\" --verify \"command\"")));
     }
     if task.len() as u64 > TASK_BYTES {
-        bail!(
-            "the task is longer than 1 MiB\nhint: put the details in a file and name it in the task"
-        );
+        bail!(Failure::new(
+            "the task is longer than 1 MiB",
+            "put the details in a file and name it in the task"
+        ));
     }
     Ok(task)
 }

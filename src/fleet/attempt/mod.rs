@@ -23,7 +23,7 @@ use super::record::{EndReason, TaskEnding};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, AttemptSpec, Source};
 use super::workspace::{self, FleetCommands, WorkConflict, Workspace};
 use crate::drive::control;
-use crate::drive::error_text::{error_text, git_trouble};
+use crate::drive::failure::{git_trouble, short};
 use crate::drive::find::NewOwner;
 use crate::drive::resume::{accept_test_changes_of, resume};
 use crate::drive::run::drive;
@@ -281,7 +281,7 @@ impl Attempt<'_> {
     fn tell(&self, record: &Loop, sink: &mut dyn EventSink) {
         for words in &self.spec.messages {
             if let Err(error) = control::tell(self.home, &record.id, words) {
-                let why = format!("a message did not reach the agent: {}", first_line(&error));
+                let why = format!("a message did not reach the agent: {}", short(&error));
                 sink.on_event(&RunEvent::Noted(&why));
             }
         }
@@ -310,7 +310,7 @@ impl Attempt<'_> {
             let removed = workspace::remove(&self.clone, &clone, &branch, None)
                 .and_then(|_| Ok(self.files.remove_attempt(task, number)?));
             if let Err(error) = removed {
-                commands.note(&format!("{} stays: {}", clone.display(), first_line(&error)));
+                commands.note(&format!("{} stays: {}", clone.display(), short(&error)));
             }
         }
     }
@@ -442,7 +442,7 @@ impl Attempt<'_> {
         };
         let is_conflict = error.is::<WorkConflict>();
         let reason = if is_conflict { EndReason::Conflict } else { EndReason::Machine };
-        AttemptEnd::Failed { why: first_line(error), reason, needs_person }
+        AttemptEnd::Failed { why: short(error), reason, needs_person }
     }
 
     /// Reports the end.
@@ -489,9 +489,4 @@ fn of_loop(record: &Loop, ending: &Ending) -> TaskEnding {
     let question = asked.filter(|words| !words.is_empty()).map(str::to_owned);
     let why = question.unwrap_or_else(|| ending.reason());
     TaskEnding { proof: ending.proof, ..TaskEnding::new(ending.outcome, why, reason) }
-}
-
-/// What an error says, without the way out.
-fn first_line(error: &Error) -> String {
-    error_text(error).lines().next().unwrap_or_default().to_owned()
 }

@@ -19,6 +19,7 @@ use crate::fleet::record::TaskRequest;
 use crate::fleet::shared::{OwnRefs, RemoteAccess, document, documents};
 use crate::fleet::spec::{AttemptReport, AttemptSpec, Source};
 use crate::fleet::step::FleetRequest;
+use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{GitFault, GitTrouble, RemoteRef};
 use engine::record::{Actor, Loop, LoopId};
@@ -443,7 +444,7 @@ pub fn send_request(
     let update = own.update(&name, new);
     if !own.push(refs, vec![update])? {
         // Only another coordinator writes them.
-        bail!("the requests of {task} changed at the remote\nhint: try again");
+        bail!(Failure::new(format!("the requests of {task} changed at the remote"), "try again"));
     }
     Ok(())
 }

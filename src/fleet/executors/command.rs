@@ -5,10 +5,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, Error, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, bail};
 
 use super::{FoundJobs, JobSystem, SeenJob, script};
 use crate::fleet::spec::AttemptSpec;
+use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::text::{is_word_of, start};
 use readers::parse::placeholders::fill_placeholders;
@@ -89,7 +90,7 @@ impl<'a> CommandSystem<'a> {
             ExitCause::Exit(_) if !line.is_empty() => start(line, CAUSE_CHARS).to_owned(),
             cause => cause.to_string(),
         };
-        bail!("{cause}\nhint: try the {key} of [executor.{}] in a shell", self.name);
+        bail!(Failure::new(cause, format!("try the {key} of [executor.{}] in a shell", self.name)));
     }
 
     fn script_file(&self, task: &TaskId, number: u32) -> PathBuf {
@@ -191,7 +192,8 @@ fn id_of(line: &str) -> Result<&str> {
         return Ok(line);
     };
     let shown = start(line, CAUSE_CHARS);
-    Err(anyhow!("{why}: {shown:?}\nhint: it must be one word, without quotes, in the last line"))
+    let hint = "it must be one word, without quotes, in the last line";
+    Err(Failure::new(format!("{why}: {shown:?}"), hint).into())
 }
 
 /// Where a job is.

@@ -17,9 +17,9 @@ use super::files::FleetFiles;
 use super::record::{FleetSetup, LOCAL};
 use super::spec::AttemptSpec;
 use crate::drive::slurm::quoted;
+use engine::failure::Failure;
 use engine::fleet::TaskId;
 use readers::agents;
-use readers::parse::arguments::UsageError;
 use readers::parse::settings::SettingsOwner;
 use readers::parse::settings::merge::{ExecutorEntry, Sourced};
 use world::process::Stop;
@@ -73,7 +73,7 @@ pub fn executor_of<'a>(
         _ => {
             let known = [LOCAL, SLURM].into_iter().chain(entries.keys().map(String::as_str));
             let known: Vec<&str> = known.collect();
-            bail!(UsageError::new(
+            bail!(Failure::usage(
                 format!("there is no executor `{name}`"),
                 format!(
                     "name one of {}, or write [executor.{name}] into your own settings file \

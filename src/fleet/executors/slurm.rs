@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 
 use super::{FoundJobs, JobSystem, SeenJob, script};
 use crate::drive::slurm::{call, quoted, run};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::spec::AttemptSpec;
+use engine::failure::Failure;
 use engine::text::is_word_of;
 use world::env;
 use world::process::Stop;
@@ -84,7 +85,10 @@ impl<'a> Slurm<'a> {
         let call = call(host, command, Path::new("/")).within(WITHIN).input(input);
         run(call.each_line(&mut each), host, self.stop)?;
         if is_cut {
-            bail!("Slurm lists more than {JOBS_MAX} jobs of this fleet\nhint: run it later");
+            bail!(Failure::new(
+                format!("Slurm lists more than {JOBS_MAX} jobs of this fleet"),
+                "run it later"
+            ));
         }
         Ok(found)
     }
@@ -130,7 +134,7 @@ impl JobSystem for Slurm<'_> {
         let script = script(&self.crew, spec)?;
         let ids = self.ask(&submission(&self.logs, &name), script.as_bytes(), submitted)?;
         let hint = "squeue --me lists the job if it was accepted";
-        let id = ids.last().ok_or_else(|| anyhow!("sbatch printed no id\nhint: {hint}"))?;
+        let id = ids.last().ok_or_else(|| Failure::new("sbatch printed no id", hint))?;
         Ok(id.to_string())
     }
 

@@ -208,7 +208,7 @@ fn a_controller_that_was_away_has_a_minute_to_show_a_job_again() {
         (260, Some("ended Slurm does not know it any more")),
     ] {
         let Some(state) = expected else {
-            executor.shown_after(Err(anyhow!("no controller")), second * 1000).unwrap_err();
+            executor.shown_after(Err(anyhow::anyhow!("no controller")), second * 1000).unwrap_err();
             continue;
         };
         assert_eq!(take(&mut executor, Vec::new(), second * 1000), format!("7 auth/1 {state}"));

@@ -3,6 +3,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
+use crate::drive::failure::failure_of;
 use crate::fleet::spec::Source;
 use engine::fixture::a_run;
 use engine::fleet::{Carried, Remote};
@@ -86,7 +87,7 @@ fn an_executor_is_a_known_one_or_one_of_the_users_settings() {
             "there is no executor `{name}`\nhint: name one of local, slurm, k8s, or write \
              [executor.{name}] into your own settings file (docs/reference/executors.md)"
         );
-        assert_eq!(refused.to_string(), expected);
+        assert_eq!(failure_of(&refused).with_hint(), expected);
     }
 }
 

@@ -12,7 +12,7 @@ use super::folder::{NamedBytes, is_task, read_folder};
 use super::options::{FleetFile, TaskOptions};
 use super::trust::requests;
 use crate::drive::boundary::check::missing_at_the_start;
-use crate::drive::error_text::error_text;
+use crate::drive::failure::failure_of;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::place;
 use crate::drive::start::run::{first_prompt, prepare_at};
@@ -21,12 +21,13 @@ use crate::fleet::executors::{executor_of, executors_of_user};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;
 use crate::fleet::store;
+use engine::failure::Failure;
 use engine::fleet::task::LOCAL;
 use engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote, TaskId};
 use engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Recipe, Role};
 use engine::text::{Shown, distinct, named};
 use readers::parse::amounts::Unit;
-use readers::parse::arguments::{FleetRunArgs, UsageError};
+use readers::parse::arguments::FleetRunArgs;
 use readers::parse::settings::merge::{amount_or_zero, clamp_to_u32};
 use world::files::disk;
 use world::git::include::INCLUDE_BYTES;
@@ -82,7 +83,10 @@ fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
         folder = from_the_root;
     }
     if disk::is_file(&folder) {
-        bail!("{} is a file\nhint: name the folder of the tasks", folder.display());
+        bail!(Failure::new(
+            format!("{} is a file", folder.display()),
+            "name the folder of the tasks"
+        ));
     }
     Ok(disk::real_path(&folder)?)
 }
@@ -95,18 +99,20 @@ fn read_files(folder: &Path, named: &Path) -> Result<(FleetFile, TasksRead, Vec<
     let read = read_folder(files, own.as_deref());
     let (file, read) = read.map_err(|faults| refusal(folder, &faults))?;
     if read.is_empty() {
-        bail!(
-            "there is no task in {}\nhint: write one as a Markdown file: {}",
-            folder.display(),
-            named.join("NAME.md").display()
-        );
+        bail!(Failure::new(
+            format!("there is no task in {}", folder.display()),
+            format!("write one as a Markdown file: {}", named.join("NAME.md").display())
+        ));
     }
     if read.len() > TASKS_MAX {
-        bail!(
-            "{} has {} tasks, and a fleet at most {TASKS_MAX}\nhint: make several fleets of them",
-            folder.display(),
-            read.len()
-        );
+        bail!(Failure::new(
+            format!(
+                "{} has {} tasks, and a fleet at most {TASKS_MAX}",
+                folder.display(),
+                read.len()
+            ),
+            "make several fleets of them"
+        ));
     }
     Ok((file, read, left_out))
 }
@@ -115,10 +121,10 @@ fn read_files(folder: &Path, named: &Path) -> Result<(FleetFile, TasksRead, Vec<
 fn list_files(folder: &Path) -> Result<(Vec<NamedBytes>, Vec<String>)> {
     let mut names = disk::list(folder, NAMES_MAX + 1)?;
     if names.len() > NAMES_MAX {
-        bail!(
-            "{} has more than {NAMES_MAX} files\nhint: put the tasks into a folder of their own",
-            folder.display()
-        );
+        bail!(Failure::new(
+            format!("{} has more than {NAMES_MAX} files", folder.display()),
+            "put the tasks into a folder of their own"
+        ));
     }
     names.sort();
     let (mut files, mut others) = (Vec::new(), Vec::new());
@@ -135,7 +141,7 @@ fn list_files(folder: &Path) -> Result<(Vec<NamedBytes>, Vec<String>)> {
 
 fn refusal(folder: &Path, faults: &[String]) -> Error {
     let lines = faults.join("\n  ");
-    UsageError::new(
+    Failure::usage(
         format!("the fleet in {} cannot start:\n  {lines}", folder.display()),
         "fix the files; nothing was started",
     )
@@ -151,7 +157,7 @@ fn set_up(
 ) -> Result<FleetSetup> {
     let name = file.name.as_ref().map_or_else(|| usual_name(top, folder), TaskId::to_string);
     if let Err(why) = name.parse::<TaskId>() {
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             format!("the fleet's name {name:?} cannot be used: {why}"),
             format!("name = \"NAME\" in {FLEET_FILE}")
         ));
@@ -159,7 +165,7 @@ fn set_up(
     let below = folder.strip_prefix(top).unwrap_or(folder).display().to_string();
     let landing = arguments.land.unwrap_or_default();
     if landing != LandingMode::No && below.is_empty() {
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             "tasks at the root of the repository cannot be kept from landing changes of themselves",
             "put them in a folder of their own"
         ));
@@ -233,17 +239,17 @@ fn usual_name(top: &Path, folder: &Path) -> String {
 fn base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
     let (branch, head) = git::head(top);
     if head.is_none() {
-        bail!("there is no commit here yet\nhint: git commit the first one");
+        bail!(Failure::new("there is no commit here yet", "git commit the first one"));
     }
     let Some(base) = file.base.clone().or_else(|| usual.map(str::to_owned)).or(branch) else {
-        bail!(
-            "no branch is checked out here for the tasks to start from\n\
-             hint: git switch BRANCH, or base = \"BRANCH\" in {FLEET_FILE}"
-        );
+        bail!(Failure::new(
+            "no branch is checked out here for the tasks to start from",
+            format!("git switch BRANCH, or base = \"BRANCH\" in {FLEET_FILE}")
+        ));
     };
     if git::commit(top, &format!("refs/heads/{base}")).is_none() {
         let place = if file.base.is_some() { "base in fleet.toml: " } else { "" };
-        bail!(UsageError::new(
+        bail!(Failure::usage(
             format!("{place}there is no branch {base} here to start from"),
             "git branch --all lists them"
         ));
@@ -254,16 +260,19 @@ fn base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
 /// The remote of a fleet that pushes.
 fn remote(top: &Path) -> Result<Remote> {
     let Some((name, url)) = remotes::remote_of(top) else {
-        bail!(
-            "this repository has no remote to push to\nhint: git remote add origin ADDRESS, or leave --push, --land and --on out"
-        );
+        bail!(Failure::new(
+            "this repository has no remote to push to",
+            "git remote add origin ADDRESS, or leave --push, --land and --on out"
+        ));
     };
     let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
     if url.starts_with("http") && authority.is_some_and(|it| it.contains('@')) {
-        bail!(
-            "the address of {name} holds a name or a password, and every user of a machine sees the words of its processes\n\
-             hint: git remote set-url {name} without it, and a credential helper"
-        );
+        bail!(Failure::new(
+            format!(
+                "the address of {name} holds a name or a password, and every user of a machine sees the words of its processes"
+            ),
+            format!("git remote set-url {name} without it, and a credential helper")
+        ));
     }
     Ok(Remote { name, url })
 }
@@ -285,11 +294,13 @@ pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> 
         !is_there && url.is_some() && known.remote.as_ref().map(|it| &it.url) == url.as_ref();
     let fix = format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own");
     if !is_same && !is_moved {
-        bail!(
-            "there is a fleet {name} of another repository, {}\n\
-             hint: {fix}; crew fleet clean {name} removes the other one",
-            known.repository.display()
-        );
+        bail!(Failure::new(
+            format!(
+                "there is a fleet {name} of another repository, {}",
+                known.repository.display()
+            ),
+            format!("{fix}; crew fleet clean {name} removes the other one")
+        ));
     }
     refuse_other_folder(setup, known)
 }
@@ -298,11 +309,10 @@ pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> 
 pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
     let FleetSetup { name, folder, .. } = setup;
     if known.folder != *folder {
-        bail!(
-            "the fleet {name} is of the tasks in {}\n\
-             hint: name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own",
-            Shown(&known.folder)
-        );
+        bail!(Failure::new(
+            format!("the fleet {name} is of the tasks in {}", Shown(&known.folder)),
+            format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own")
+        ));
     }
     Ok(())
 }
@@ -348,10 +358,12 @@ fn contracts(
 
 /// An error as a fault of what was typed or is in the files. Settings apply to every task, so no
 /// file of the folder is named for theirs, and no option of a fleet leaves them out.
-fn fault_of_input(error: &Error) -> UsageError {
-    let text = error_text(error);
-    let (what, fix) = text.split_once("\nhint: ").unwrap_or((&text, terms::WITHOUT_PROJECT));
-    UsageError::new(what, fix.replace(terms::WITHOUT_PROJECT, "correct that; nothing was started"))
+fn fault_of_input(error: &Error) -> Failure {
+    let Failure { text, hint, .. } = failure_of(error);
+    match hint {
+        Some(hint) if hint != terms::WITHOUT_PROJECT => Failure::usage(text, hint),
+        _ => Failure::usage(text, "correct that; nothing was started"),
+    }
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.
@@ -363,9 +375,10 @@ fn contract(
     first_prompt(home, &prepared)?;
     let Prepared { mut contract, notes, .. } = prepared;
     if setup.landing != LandingMode::No && contract.checks.iter().any(|check| check.no_worse) {
-        bail!(
-            "no-worse cannot be judged on main as it will be\nhint: use verify, or leave --land out"
-        );
+        bail!(Failure::new(
+            "no-worse cannot be judged on main as it will be",
+            "use verify, or leave --land out"
+        ));
     }
     if let Some(run) = &mut contract.run {
         run.git = GitSteps { commit: true, ..GitSteps::default() };
@@ -374,10 +387,12 @@ fn contract(
     let bytes = serde_json::to_vec(&contract)?.len();
     if bytes > MAX_CONTRACT_BYTES {
         let [has, most] = [bytes, MAX_CONTRACT_BYTES].map(|bytes| bytes.div_ceil(1 << 10));
-        bail!(
-            "with its escapes, phases and checks it has {has} KiB of JSON, and may have {most}\n\
-             hint: put some of the prompt into another file, and name that"
-        );
+        bail!(Failure::new(
+            format!(
+                "with its escapes, phases and checks it has {has} KiB of JSON, and may have {most}"
+            ),
+            "put some of the prompt into another file, and name that"
+        ));
     }
     Ok((contract, notes))
 }
@@ -390,11 +405,13 @@ fn freeze(recipe: &mut Recipe, executor: &str) -> Result<()> {
         let Fragment::File(path) = &*fragment else { continue };
         if path.extension().is_some_and(|it| it == "j2") {
             if executor != LOCAL {
-                bail!(
-                    "the template {} is on this machine, and {executor} runs the task on another\n\
-                     hint: put its text into a file that is not a template",
-                    path.display()
-                );
+                bail!(Failure::new(
+                    format!(
+                        "the template {} is on this machine, and {executor} runs the task on another",
+                        path.display()
+                    ),
+                    "put its text into a file that is not a template"
+                ));
             }
             continue;
         }
@@ -406,10 +423,9 @@ fn freeze(recipe: &mut Recipe, executor: &str) -> Result<()> {
 
 /// An error with its fix, as a row of a list. A fix may name options of a command line.
 fn in_a_line(error: &Error) -> String {
-    let text = error_text(error);
-    let Some((what, fix)) = text.split_once("\nhint: ") else { return text };
-    let key = if fix.contains("--") { OPTION_IN_A_FILE } else { "" };
-    format!("{what}; {fix}{key}")
+    let failure = failure_of(error);
+    let names_an_option = failure.hint.as_ref().is_some_and(|hint| hint.contains("--"));
+    failure.joined("; ") + if names_an_option { OPTION_IN_A_FILE } else { "" }
 }
 
 /// The note for the tasks whose agents never report what they use, where the fleet limits that.

@@ -4,22 +4,26 @@ use std::path::PathBuf;
 
 use super::fixture::{A_TASK, Yard};
 use super::*;
+use crate::drive::failure::failure_of;
+use engine::failure::FailureKind;
 use engine::fleet::LandingMode;
-use readers::parse::arguments::{FleetRunArgs, UsageError};
+use readers::parse::arguments::FleetRunArgs;
 use world::files::disk;
 
 /// What is missing on the machine or in git, as the reason of a refusal.
 fn refused(described: anyhow::Result<DescribedFleet>) -> String {
-    let error = described.expect_err("a fault");
-    assert!(!error.is::<UsageError>(), "{error}");
-    error.to_string()
+    reason(described, FailureKind::Error)
 }
 
 /// The same for what the command line or a file has wrong.
 fn refused_as_wrong(described: anyhow::Result<DescribedFleet>) -> String {
-    let error = described.expect_err("a fault");
-    assert!(error.is::<UsageError>(), "{error}");
-    error.to_string()
+    reason(described, FailureKind::Usage)
+}
+
+fn reason(described: anyhow::Result<DescribedFleet>, kind: FailureKind) -> String {
+    let failure = failure_of(&described.expect_err("a fault"));
+    assert_eq!(failure.kind, kind, "{failure}");
+    failure.with_hint()
 }
 
 #[test]
@@ -76,11 +80,11 @@ fn a_fleet_of_this_name_of_another_folder_or_repository_is_refused() {
     let elsewhere = FleetSetup { repository: yard.path("other"), ..known.clone() };
     assert!(refuse_other_fleet(&elsewhere, &known).is_ok());
     let folder = FleetSetup { folder: "fleet".to_owned(), ..known.clone() };
-    let why = refuse_other_fleet(&folder, &known).unwrap_err().to_string();
+    let why = failure_of(&refuse_other_fleet(&folder, &known).unwrap_err()).with_hint();
     assert!(why.starts_with("the fleet shop is of the tasks in tasks\nhint: name = "), "{why}");
     yard.git(".", &["clone", "-q", "origin.git", "copy"]);
     let copy = FleetSetup { repository: yard.path("copy"), ..known.clone() };
-    let why = refuse_other_fleet(&copy, &known).unwrap_err().to_string();
+    let why = failure_of(&refuse_other_fleet(&copy, &known).unwrap_err()).with_hint();
     assert!(why.contains("there is a fleet shop of another repository"), "{why}");
 }
 

@@ -7,6 +7,7 @@ use super::owner::{Owner, QuestionMode};
 use super::{Loop, LoopId, State, VERSION};
 use crate::claim::promise::Promise;
 use crate::evidence::check::Role;
+use crate::failure::Failure;
 use crate::id::TaskId;
 use crate::test_changes::TestChanges;
 use crate::test_changes::finding::ACCEPT;
@@ -525,13 +526,13 @@ impl Loop {
         self.fleet.as_ref().map(TaskOfFleet::resume)
     }
 
-    /// Why nobody resumes it alone, and the way out; `None` if it belongs to no fleet.
-    pub fn refusal_of_its_fleet(&self) -> Option<String> {
+    /// Why nobody resumes it alone; `None` if it belongs to no fleet.
+    pub fn refusal_of_its_fleet(&self) -> Option<Failure> {
         let task = self.fleet.as_ref()?;
         let (resume, tell) = (task.resume(), task.tell());
-        Some(format!(
-            "loop {} is that of {task}\nhint: {resume} resumes it; {tell} \"...\" answers it",
-            self.id
+        Some(Failure::new(
+            format!("loop {} is that of {task}", self.id),
+            format!("{resume} resumes it; {tell} \"...\" answers it"),
         ))
     }
 

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use crate::parse::service::find_limit;
 use crate::parse::spelling::{find_nearest, shorten_text};
 use engine::boundary::facts::{ApiError, ProcessEnd};
+use engine::failure::Failure;
 use engine::record::{Agent, Check, Dialect, Permissions, PromptVia, Run};
 
 pub mod activity;
@@ -115,39 +116,43 @@ pub fn reported_limit(
 
 /// Builds the command line of an iteration of this run. Under `AcceptEdits` the agent may run the
 /// `checks`, too. An agent that can leaves what it used in `usage_file`. The error names the option
-/// that the agent does not have.
+/// that the agent does not have, and calls the agent `role`.
 pub fn build_launch(
     run: &Run,
+    role: &str,
     prompt: &str,
     checks: &[Check],
     usage_file: &str,
-) -> Result<Launch, String> {
+) -> Result<Launch, Failure> {
     let Run { agent, permissions: asked, .. } = run;
-    let name = &agent.name;
+    let who = format!("{role} {}", agent.name);
     let (program, fixed) = match agent.command.split_first() {
         Some((program, fixed)) if !program.is_empty() => (program, fixed),
         _ => {
-            return Err(format!("agent {name} has no command: write `command = [\"program\", …]`"));
+            let fault = format!("{who} has no command");
+            return Err(Failure::usage(fault, "write `command = [\"program\", …]`"));
         }
     };
     let mut arguments = fixed.to_vec();
     arguments.extend(permission_rules(run, checks).0);
-    arguments.extend_from_slice(permission_arguments(agent, *asked)?);
+    arguments.extend_from_slice(permission_arguments(agent, &who, *asked)?);
     if let Some(option) = &agent.usage_file {
         arguments.extend([option.clone(), usage_file.to_owned()]);
     }
     if run.max_turns > 0 {
         let Some(option) = &agent.max_turns else {
-            return Err(format!(
-                "agent {name} has no limit on turns: take max_turns out of the settings, or bound it by --timeout"
+            return Err(Failure::usage(
+                format!("{who} has no limit on turns"),
+                "take max_turns out of the settings, or bound it by --timeout",
             ));
         };
         arguments.extend([option.clone(), run.max_turns.to_string()]);
     }
     if let Some(model) = &run.model {
         let Some(option) = &agent.model else {
-            return Err(format!(
-                "agent {name} takes no --model: give it its own option after `--`, as in -- --model {model}"
+            return Err(Failure::usage(
+                format!("{who} takes no --model"),
+                format!("give it its own option after `--`, as in -- --model {model}"),
             ));
         };
         arguments.extend([option.clone(), model.clone()]);
@@ -156,7 +161,7 @@ pub fn build_launch(
     let mut input = String::new();
     match agent.prompt {
         PromptVia::Stdin => prompt.clone_into(&mut input),
-        PromptVia::Argument => arguments.push(check_argument(name, prompt)?),
+        PromptVia::Argument => arguments.push(check_argument(&who, prompt)?),
     }
     let variables = agent.environment.clone();
     Ok(Launch { program: program.clone(), arguments, variables, input })
@@ -201,7 +206,11 @@ pub fn not_allowed<'checks>(run: &Run, checks: &'checks [Check]) -> Vec<&'checks
 
 /// The arguments that ask for these permissions. A command without listed permissions, such as one
 /// from `--agent-cmd`, sets its own: only more than `AcceptEdits` is refused for it.
-fn permission_arguments(agent: &Agent, asked: Permissions) -> Result<&[String], String> {
+fn permission_arguments<'a>(
+    agent: &'a Agent,
+    who: &str,
+    asked: Permissions,
+) -> Result<&'a [String], Failure> {
     if let Some(arguments) = agent.permissions.get(&asked) {
         return Ok(arguments);
     }
@@ -209,34 +218,31 @@ fn permission_arguments(agent: &Agent, asked: Permissions) -> Result<&[String], 
         if asked <= Permissions::AcceptEdits {
             return Ok(&[]);
         }
-        return Err(format!(
-            "agent {} takes no --permissions {}: put its own option into its command",
-            agent.name,
-            asked.label()
+        return Err(Failure::usage(
+            format!("{who} takes no --permissions {}", asked.label()),
+            "put its own option into its command",
         ));
     }
     let known: Vec<&str> = agent.permissions.keys().map(|kind| kind.label()).collect();
-    Err(format!(
-        "agent {} cannot be asked for {}: choose --permissions {}",
-        agent.name,
-        asked.label(),
-        known.join(" or ")
+    Err(Failure::usage(
+        format!("{who} cannot be asked for {}", asked.label()),
+        format!("choose --permissions {}", known.join(" or ")),
     ))
 }
 
 /// The prompt as an argument; the error says why the system cannot pass it as one.
-fn check_argument(name: &str, prompt: &str) -> Result<String, String> {
+fn check_argument(who: &str, prompt: &str) -> Result<String, Failure> {
     if prompt.len() > ARGUMENT_BYTES_MAX {
-        return Err(format!(
-            "the prompt has {} bytes, and agent {name} takes it as an argument of at most \
-             {ARGUMENT_BYTES_MAX}: shorten the task or its context",
+        let fault = format!(
+            "the prompt has {} bytes, and {who} takes it as an argument of at most \
+             {ARGUMENT_BYTES_MAX}",
             prompt.len()
-        ));
+        );
+        return Err(Failure::usage(fault, "shorten the task or its context"));
     }
     if prompt.contains('\0') {
-        return Err(format!(
-            "the prompt contains a NUL, and agent {name} takes it as an argument: remove the NUL"
-        ));
+        let fault = format!("the prompt contains a NUL, and {who} takes it as an argument");
+        return Err(Failure::usage(fault, "remove the NUL"));
     }
     Ok(prompt.to_owned())
 }
@@ -280,18 +286,19 @@ pub fn is_tried(name: &str) -> bool {
 
 /// Says why a name is not an agent and what to write instead. `own` lists the names from the user's
 /// settings.
-pub fn describe_unknown(name: &str, own: &[&str]) -> String {
+pub fn describe_unknown(name: &str, own: &[&str]) -> Failure {
     let known = known_names();
     let names: Vec<&str> = known.iter().map(String::as_str).chain(own.iter().copied()).collect();
     let name_shown = shorten_text(name);
-    match find_nearest(name, &names) {
-        Some(near) => format!("there is no agent {name_shown}: did you mean {near}?"),
+    let hint = match find_nearest(name, &names) {
+        Some(meant) => format!("did you mean {meant}?"),
         None => format!(
-            "there is no agent {name_shown}: choose one of {}, add [agents.{name_shown}] to your \
-             settings, or give its command with --agent-cmd",
+            "choose one of {}, add [agents.{name_shown}] to your settings, or give its command with \
+             --agent-cmd",
             names.join(", ")
         ),
-    }
+    };
+    Failure::usage(format!("there is no agent {name_shown}"), hint)
 }
 
 /// The entries of the compiled-in file; a test checks that it parses and that its keys are known.
@@ -301,18 +308,19 @@ fn parse_agents() -> BTreeMap<String, FileEntry> {
 
 /// Reads the command of an agent, which is named after its program. The error says what to write
 /// instead.
-pub fn parse_agent_command(text: &str) -> Result<Agent, String> {
+pub fn parse_agent_command(text: &str) -> Result<Agent, Failure> {
     let command = shell_words::split(text).map_err(|_| {
-        "--agent-cmd has a quote that is never closed: close it, or write \\ before it for the \
-         character itself"
-            .to_owned()
+        Failure::usage(
+            "--agent-cmd has a quote that is never closed",
+            "close it, or write \\ before it for the character itself",
+        )
     })?;
     // A shell would wait for another line.
     if text.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1 {
-        return Err("--agent-cmd ends in a backslash: double it, or remove it".to_owned());
+        return Err(Failure::usage("--agent-cmd ends in a backslash", "double it, or remove it"));
     }
     let program = command.first().filter(|program| !program.is_empty()).ok_or_else(|| {
-        "--agent-cmd is empty: give it a program, such as \"my-agent --quiet\"".to_owned()
+        Failure::usage("--agent-cmd is empty", "give it a program, such as \"my-agent --quiet\"")
     })?;
     let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(program);
     Ok(Agent { name: name.to_owned(), command: command.clone(), ..Agent::default() })
@@ -366,7 +374,7 @@ mod catalogue_tests {
             ),
         ];
         for (name, expected) in table {
-            assert_eq!(describe_unknown(name, &["my-agent"]), expected);
+            assert_eq!(describe_unknown(name, &["my-agent"]).joined(": "), expected);
         }
     }
 
@@ -407,7 +415,7 @@ mod catalogue_tests {
             ("agent \\", "--agent-cmd ends in a backslash: double it, or remove it"),
         ];
         for (text, expected) in table {
-            assert_eq!(parse_agent_command(text).unwrap_err(), expected, "{text}");
+            assert_eq!(parse_agent_command(text).unwrap_err().joined(": "), expected, "{text}");
         }
     }
 

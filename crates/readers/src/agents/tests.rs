@@ -74,7 +74,8 @@ fn run_of(agent: &str, permissions: Permissions) -> Run {
 
 fn asked(agent: &Agent, run: &Run, checks: &[Check]) -> Result<String, String> {
     let run = Run { agent: agent.clone(), ..run.clone() };
-    let launch = build_launch(&run, PROMPT, checks, "USED")?;
+    let launch = build_launch(&run, "agent", PROMPT, checks, "USED");
+    let launch = launch.map_err(|failure| failure.joined(": "))?;
     let input = if launch.input.is_empty() { "" } else { " < prompt" };
     assert!(["", PROMPT].contains(&launch.input.as_str()));
     Ok(format!("{} {}{input}", launch.program, launch.arguments.join(" ")))
@@ -238,7 +239,7 @@ fn an_agent_that_may_edit_may_run_only_the_checks() {
     ];
     for (name, rule) in plain {
         let run = run_of(name, AcceptEdits);
-        let launch = build_launch(&run, PROMPT, &checks, "USED").unwrap();
+        let launch = build_launch(&run, "agent", PROMPT, &checks, "USED").unwrap();
         let rules: Vec<&String> =
             launch.arguments.iter().filter(|rule| rule.contains('(')).collect();
         assert_eq!(rules, [rule], "{name}");
@@ -249,7 +250,8 @@ fn an_agent_that_may_edit_may_run_only_the_checks() {
 
 #[test]
 fn an_agent_gets_the_variables_that_make_it_report_its_waits() {
-    let launch = build_launch(&run_of("qwen", Permissions::Default), PROMPT, &[], "USED").unwrap();
+    let launch =
+        build_launch(&run_of("qwen", Permissions::Default), "agent", PROMPT, &[], "USED").unwrap();
     assert_eq!(launch.variables.get("QWEN_CODE_UNATTENDED_RETRY").map(String::as_str), Some("1"));
 }
 
@@ -276,12 +278,12 @@ fn an_agent_without_a_login_blocks_the_loop_although_it_prints_no_event() {
 #[test]
 fn an_argument_has_a_length_the_system_takes_and_no_nul() {
     let run = run_of("cursor-agent", Permissions::Default);
-    let ask = |prompt: &str| build_launch(&run, prompt, &[], "USED");
+    let ask = |prompt: &str| build_launch(&run, "agent", prompt, &[], "USED");
     let longest = "x".repeat(ARGUMENT_BYTES_MAX);
     assert_eq!(ask(&longest).unwrap().arguments.last().unwrap(), &longest);
-    let error = ask(&format!("{longest}x")).unwrap_err();
+    let error = ask(&format!("{longest}x")).unwrap_err().text;
     assert!(error.starts_with("the prompt has 131072 bytes, and agent cursor-agent"), "{error}");
-    assert!(ask("a\0b").unwrap_err().contains("remove the NUL"));
+    assert_eq!(ask("a\0b").unwrap_err().hint.as_deref(), Some("remove the NUL"));
 }
 
 fn any_line() -> impl Strategy<Value = String> {

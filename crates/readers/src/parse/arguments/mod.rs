@@ -11,11 +11,12 @@ use clap::{Arg, ArgAction, ArgMatches, ColorChoice, Command, FromArgMatches};
 pub use self::fleet::{FleetArgs, FleetCleanArgs, FleetCommand, FleetRunArgs, FleetStatusArgs};
 pub use self::options::*;
 use self::options::{LOOP, RESUME, RESUME_HERE, RUN, find_option, first_word};
-pub use self::usage::{UsageError, unknown_command};
+pub use self::usage::{unknown_command, usage_failure};
 pub use self::values::{parse_cluster, parse_count, parse_iteration};
 use crate::parse::amounts::MARK;
 pub use crate::parse::amounts::parse_text;
 use crate::parse::spelling::shorten_text;
+use engine::failure::Failure;
 use engine::text::is_word_of;
 
 mod fleet;
@@ -38,11 +39,11 @@ const END_OF_OPTIONS: &str = "--";
 ///
 /// # Errors
 /// When a part of the text is neither an option with its value nor the one task.
-pub fn parse_loop(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
+pub fn parse_loop(raw: &str) -> Result<Option<LoopArgs>, Failure> {
     let (mut rest, mut words, mut has_task) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
         if first_word(rest) == END_OF_OPTIONS {
-            return Err(UsageError::new(
+            return Err(Failure::usage(
                 "words after `--` are the agent's own options, in crew run; this session has its own",
                 "if it belongs to the task, put the whole task in double quotes",
             ));
@@ -74,15 +75,15 @@ fn parse_words<A: FromArgMatches>(command: &Command, words: Vec<String>) -> Resu
 const OPTIONS_HINT: &str =
     "/crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
 
-fn in_a_session(error: &clap::Error) -> UsageError {
-    UsageError::from_clap(error, OPTIONS_HINT)
+fn in_a_session(error: &clap::Error) -> Failure {
+    usage_failure(error, OPTIONS_HINT)
 }
 
 /// Reads the raw text after `/crew:resume`.
 ///
 /// # Errors
 /// When a part of the text is neither an option with its value nor the one name.
-pub fn parse_resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
+pub fn parse_resume(raw: &str) -> Result<ResumeHereArgs, Failure> {
     let (mut rest, mut words, mut is_bare) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
         let word = first_word(rest);
@@ -93,7 +94,7 @@ pub fn parse_resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
             rest = left;
         } else if is_bare || word == END_OF_OPTIONS {
             // The rest of a message without quotes would name a loop.
-            return Err(UsageError::new(
+            return Err(Failure::usage(
                 format!("unexpected word `{}`", shorten_text(word)),
                 "put a whole message in double quotes: --tell \"use the old parser\"",
             ));
@@ -109,9 +110,9 @@ pub fn parse_resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
 ///
 /// # Errors
 /// Where clap does not take the name.
-pub fn resume_of(name: &str) -> Result<ResumeArgs, UsageError> {
+pub fn resume_of(name: &str) -> Result<ResumeArgs, Failure> {
     parse_words(&RESUME, vec![name.to_owned()])
-        .map_err(|error| UsageError::from_clap(&error, "crew resume --help"))
+        .map_err(|error| usage_failure(&error, "crew resume --help"))
 }
 
 /// The options of `crew run` that have a long name.
@@ -138,7 +139,7 @@ pub fn take_color(given: &mut Vec<OsString>) -> Option<ColorChoice> {
 ///
 /// # Errors
 /// When a typographic dash takes the place of hyphens.
-pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
+pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     if !given.get(1).is_some_and(|verb| verb == "run" || verb == "resume") {
         return Ok(given);
     }
@@ -167,7 +168,7 @@ fn is_text(word: &str) -> bool {
 ///
 /// # Errors
 /// Where an option separates two words of the task.
-pub fn refuse_words_apart(matches: &ArgMatches) -> Result<(), UsageError> {
+pub fn refuse_words_apart(matches: &ArgMatches) -> Result<(), Failure> {
     let Some(("run", run)) = matches.subcommand() else { return Ok(()) };
     let (Some(places), Some(task)) = (run.indices_of("task"), run.get_many::<String>("task"))
     else {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn parse(raw: &str) -> Result<LoopArgs, UsageError> {
+fn parse(raw: &str) -> Result<LoopArgs, Failure> {
     parse_loop(raw).map(Option::unwrap_or_default)
 }
 
@@ -62,7 +62,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused_in_a_line_or_two(raw in anything()) {
         if let Err(error) = parse(&raw) {
-            let text = error.to_string();
+            let text = error.with_hint();
             prop_assert!((1..=2).contains(&text.lines().count()), "{}", text);
             prop_assert!(text.chars().count() < 250, "{}", text);
         }
@@ -74,7 +74,7 @@ proptest! {
         value in prop_oneof!["[0-9]{1,22}(m|s|ms|h|y|k|M)?( [0-9]{1,5}ms)?", "[0-9a-zµ. $]{1,30}"],
     ) {
         if let Err(error) = parse(&format!("--{option} \"{value}\"")) {
-            prop_assert!(error.to_string().contains(option), "{}", error);
+            prop_assert!(error.text.contains(option), "{}", error);
         }
     }
 

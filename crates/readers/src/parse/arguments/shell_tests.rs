@@ -12,11 +12,11 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn typed<A: Args + FromArgMatches>(verb: &'static str, words: &[&str]) -> Result<A, UsageError> {
+fn typed<A: Args + FromArgMatches>(verb: &'static str, words: &[&str]) -> Result<A, Failure> {
     let given = [&["crew", verb], words].concat();
     let read = of_shell(given.into_iter().map(OsString::from).collect())?;
     let verb = A::augment_args(Command::new(verb));
-    let refused_by_clap = |error| UsageError::from_clap(&error, "crew run --help");
+    let refused_by_clap = |error| usage_failure(&error, "crew run --help");
     let matches = Command::new("crew").subcommand(verb).try_get_matches_from(read);
     let matches = matches.map_err(refused_by_clap)?;
     refuse_words_apart(&matches)?;
@@ -32,7 +32,7 @@ fn iterations(start: &LoopArgs) -> Option<u64> {
 }
 
 fn refused(given: &[&str]) -> String {
-    typed::<RunArgs>("run", given).expect_err("it is refused").to_string()
+    typed::<RunArgs>("run", given).expect_err("it is refused").with_hint()
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn what_cannot_be_read_is_refused_with_a_hint() {
     assert!(refused(&["fix", "--verify", "cargo", "test"]).starts_with("`test` is outside"));
 }
 
-fn resumed(given: &[&str]) -> Result<ResumeArgs, UsageError> {
+fn resumed(given: &[&str]) -> Result<ResumeArgs, Failure> {
     typed("resume", given)
 }
 
@@ -192,7 +192,7 @@ fn what_only_a_start_can_do_is_refused_after_resume() {
     let only =
         ["--list", "--worktree", "-c", "--context", "--observe", "--orient", "--decide", "--act"];
     for option in only {
-        let error = resumed(&[option, "x"]).expect_err(option).to_string();
+        let error = resumed(&[option, "x"]).expect_err(option).with_hint();
         assert!(
             error.starts_with(&format!("`{option}` is an option of crew run\nhint: ")),
             "{error}"
@@ -205,7 +205,7 @@ fn what_only_a_start_can_do_is_refused_after_resume() {
 fn moved(limits: &Limits, typed: &str) -> Result<Limits, String> {
     let mut subject = a_loop();
     subject.contract.limits = limits.clone();
-    let set = parse_resume(typed).map_err(|error| error.to_string())?;
+    let set = parse_resume(typed).map_err(|error| error.with_hint())?;
     Ok(changed(&set.set.limits.limit_changes(), &subject, 0))
 }
 

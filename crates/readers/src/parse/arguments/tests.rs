@@ -5,7 +5,7 @@ use crate::parse::amounts::{Amount, Limit};
 use crate::parse::settings::options::{LimitOptions, TermOptions};
 use engine::boundary::limits::LimitChange;
 
-fn parse(raw: &str) -> Result<LoopArgs, UsageError> {
+fn parse(raw: &str) -> Result<LoopArgs, Failure> {
     parse_loop(raw).map(|read| read.expect("it does not ask for help"))
 }
 
@@ -42,12 +42,12 @@ fn texts(texts: &[&str]) -> Vec<String> {
 
 #[track_caller]
 fn reads(raw: &str, expected: LoopArgs) {
-    assert_eq!(parse(raw).map_err(|error| error.to_string()), Ok(expected), "{raw}");
+    assert_eq!(parse(raw).map_err(|error| error.with_hint()), Ok(expected), "{raw}");
 }
 
 #[track_caller]
 fn refuses(raw: &str, expected: &str) {
-    assert_eq!(parse(raw).map_err(|error| error.to_string()), Err(expected.to_owned()), "{raw}");
+    assert_eq!(parse(raw).map_err(|error| error.with_hint()), Err(expected.to_owned()), "{raw}");
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn a_value_is_never_missing_empty_or_another_option() {
     for (raw, option) in
         [("fix --verify", "--verify <CMD>"), ("x -n --replace", "--max-iterations <N>")]
     {
-        let error = parse(raw).expect_err(raw).to_string();
+        let error = parse(raw).expect_err(raw).with_hint();
         assert!(error.starts_with(&format!("`{option}` needs a value\nhint: ")), "{raw}: {error}");
     }
     for (raw, fault) in [
@@ -361,7 +361,7 @@ fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is
             "{flag} is inside the task, whose quotes do not balance\n\
              hint: close the quote before {flag}, or give the task with --prompt-file"
         );
-        assert_eq!(parse(raw).expect_err(raw).to_string(), expected, "{raw}");
+        assert_eq!(parse(raw).expect_err(raw).with_hint(), expected, "{raw}");
     }
     for task in [
         "Explain --verify \"cargo test\" to me",
@@ -376,7 +376,7 @@ fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is
 #[test]
 fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
     let read = |raw: &str| {
-        let it = parse_resume(raw).map_err(|error| error.to_string())?;
+        let it = parse_resume(raw).map_err(|error| error.with_hint())?;
         let limits = it.set.limits.limit_changes().into_values();
         let iterations = limits.last().map(|change| format!("{change:?}"));
         Ok::<_, String>([it.set.name, it.answer.tell, iterations].map(Option::unwrap_or_default))

@@ -8,9 +8,9 @@ use clap::Command;
 use super::options::{
     RUN, behind_typographic_dash, find_option, first_word, is_typographic_dash, takes_value,
 };
-use super::usage::UsageError;
 use super::{OPTIONS_HINT, in_a_session};
 use crate::parse::spelling::shorten_text;
+use engine::failure::Failure;
 
 /// The name of the command these arguments follow.
 const COMMAND: &str = "/crew:loop";
@@ -29,14 +29,14 @@ pub(super) fn is_option(text: &str) -> bool {
 }
 
 /// Reads a task, without its quotes, or plain words up to the next option; and what follows.
-pub(super) fn take_task(text: &str) -> Result<(String, &str), UsageError> {
+pub(super) fn take_task(text: &str) -> Result<(String, &str), Failure> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => take_quoted(text, quote),
         _ => take_plain_words(text),
     }
 }
 
-fn take_quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
+fn take_quoted(text: &str, quote: char) -> Result<(String, &str), Failure> {
     let (mut escaped, mut partners, mut last) = (0, 0, 0);
     for (offset, _) in text.match_indices(quote).skip(1) {
         last = offset;
@@ -54,7 +54,7 @@ fn take_quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
         return end_quoted(text, quote, last);
     }
     if quote == '"' && partners == 0 {
-        return Err(UsageError::new(
+        return Err(Failure::usage(
             "the quote that opens the task is never closed",
             "add a double quote where the task ends, or take the first one away",
         ));
@@ -63,14 +63,14 @@ fn take_quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
 }
 
 /// The quoted task whose closing quote is at `end`, and what follows.
-fn end_quoted(text: &str, quote: char, end: usize) -> Result<(String, &str), UsageError> {
+fn end_quoted(text: &str, quote: char, end: usize) -> Result<(String, &str), Failure> {
     refuse_swallowed_option(&text[1..end], quote)?;
     Ok((unescape_quotes(&text[1..end], quote), &text[end + 1..]))
 }
 
 /// Refuses a task that seems to have swallowed an option because its quote was not closed: it
 /// contains the option as a word, and a quote that opens there is never closed.
-pub(super) fn refuse_swallowed_option(task: &str, quote: char) -> Result<(), UsageError> {
+pub(super) fn refuse_swallowed_option(task: &str, quote: char) -> Result<(), Failure> {
     let mut open = 0_usize;
     for (offset, _) in task.match_indices(quote) {
         let before = task[..offset].chars().next_back();
@@ -86,7 +86,7 @@ pub(super) fn refuse_swallowed_option(task: &str, quote: char) -> Result<(), Usa
     match words.find(|word| find_option(&RUN, word).is_some()) {
         Some(word) => {
             let option = word.split('=').next().unwrap_or(word);
-            Err(UsageError::new(
+            Err(Failure::usage(
                 format!("{option} is inside the task, whose quotes do not balance"),
                 format!("close the quote before {option}, or give the task with --prompt-file"),
             ))
@@ -96,8 +96,8 @@ pub(super) fn refuse_swallowed_option(task: &str, quote: char) -> Result<(), Usa
 }
 
 /// The error for text outside the task.
-pub(super) fn apart_from_task(text: &str) -> UsageError {
-    UsageError::new(
+pub(super) fn apart_from_task(text: &str) -> Failure {
+    Failure::usage(
         format!("`{}` is outside the task", shorten_text(text)),
         "put the whole task in double quotes, and values of several words too",
     )
@@ -109,10 +109,10 @@ fn ends_task(after: &str) -> bool {
     next.is_empty() || (next.len() < after.len() && is_option(next))
 }
 
-fn take_plain_words(text: &str) -> Result<(String, &str), UsageError> {
+fn take_plain_words(text: &str) -> Result<(String, &str), Failure> {
     let (task, rest) = text.split_at(words_end(text));
     if first_word(task) == COMMAND {
-        return Err(UsageError::new(
+        return Err(Failure::usage(
             format!("the task begins with `{COMMAND}`"),
             "remove the second one, or put the task in double quotes",
         ));
@@ -188,7 +188,7 @@ pub(super) fn take_option<'text>(
     command: &'static Command,
     text: &'text str,
     words: &mut Vec<String>,
-) -> Result<&'text str, UsageError> {
+) -> Result<&'text str, Failure> {
     let token = first_word(text);
     refuse_typographic_dash(token)?;
     let after = text[token.len()..].trim_start();
@@ -205,7 +205,7 @@ pub(super) fn take_option<'text>(
                 None => OPTIONS_HINT.to_owned(),
             };
             let fault = format!("unknown option `{}`", shorten_text(token));
-            return Err(UsageError::new(fault, hint));
+            return Err(Failure::usage(fault, hint));
         }
         None => {
             let refused = command.clone().try_get_matches_from([token]);
@@ -217,7 +217,7 @@ pub(super) fn take_option<'text>(
     let is_attached = value.len() > after.len();
     if let Some(quote @ ('"' | '\'')) = value.chars().next() {
         let end = closing_quote(value, quote).ok_or_else(|| {
-            UsageError::new(
+            Failure::usage(
                 format!("the quote that opens the value of {name} is never closed"),
                 format!("add {quote} where the value ends"),
             )
@@ -249,11 +249,11 @@ fn unescape_quotes(text: &str, quote: char) -> String {
 }
 
 /// Refuses a typographic dash before the name of an option: clap would take it for text.
-pub(super) fn refuse_typographic_dash(word: &str) -> Result<(), UsageError> {
+pub(super) fn refuse_typographic_dash(word: &str) -> Result<(), Failure> {
     let Some(option) = behind_typographic_dash(first_word(word)) else { return Ok(()) };
     let name = shorten_text(word.split('=').next().unwrap_or(word));
     let hyphens = if option.starts_with("--") { "two hyphens" } else { "a hyphen" };
-    Err(UsageError::new(
+    Err(Failure::usage(
         format!("`{name}` begins with a typographic dash"),
         format!("type {hyphens} instead, `{option}`"),
     ))

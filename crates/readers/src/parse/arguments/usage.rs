@@ -11,81 +11,51 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::options::{RUN, find_option};
 use crate::parse::spelling::shorten_text;
 use engine::doctor::shell_word;
+use engine::failure::Failure;
 
-/// Why the words cannot be obeyed, and what to type instead.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{fault}\nhint: {hint}")]
-pub struct UsageError {
-    fault: String,
-    hint: String,
-}
-
-impl UsageError {
-    /// Both are lowercase fragments without a full stop.
-    pub fn new(fault: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { fault: fault.into(), hint: hint.into() }
-    }
-
-    /// A text of one line in which ": " parts the two.
-    pub fn of_line(line: &str) -> Self {
-        let (fault, hint) = line.split_once(": ").unwrap_or((line, "crew --help"));
-        Self::new(fault, hint)
-    }
-
-    /// One word that does not name a procedure: too likely a typing error to be a task.
-    pub fn no_procedure(word: &str, near: Option<&str>) -> Self {
-        let guess = near.map(|near| format!(": did you mean {near}?")).unwrap_or_default();
-        Self::new(
-            format!("there is no procedure `{}`{guess}", shorten_text(word)),
-            "crew run --list names them; a task needs at least two words",
-        )
-    }
-
-    /// The error of clap. `help` names the page to read where nothing better can be said.
-    pub fn from_clap(error: &clap::Error, help: &str) -> Self {
-        let [argument, value] = [ContextKind::InvalidArg, ContextKind::InvalidValue]
-            .map(|kind| shorten_text(&render_context(error, kind)));
-        let is_of_run = find_option(&RUN, &argument).is_some();
-        let fault = match error.kind() {
-            ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
-                format!("`{argument}` needs a value")
-            }
-            ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
-                format!("invalid value `{value}` for `{argument}`")
-            }
-            ErrorKind::TooManyValues if argument.starts_with('-') => {
-                format!("`{argument}` takes no value, but `{value}` follows it")
-            }
-            ErrorKind::TooManyValues => format!("unexpected word `{value}`"),
-            ErrorKind::UnknownArgument if is_of_run => {
-                format!("`{argument}` is an option of crew run")
-            }
-            ErrorKind::UnknownArgument if argument.starts_with('-') => {
-                format!("unknown option `{argument}`")
-            }
-            ErrorKind::UnknownArgument => format!("unexpected word `{argument}`"),
-            ErrorKind::MissingRequiredArgument => match argument.rsplit_once(", ") {
-                Some((others, last)) => format!("`{others}` and `{last}` are missing"),
-                None => format!("`{argument}` is missing"),
-            },
-            ErrorKind::ArgumentConflict => match render_context(error, ContextKind::PriorArg) {
-                prior if prior == argument => format!("`{argument}` is given twice"),
-                prior => format!("`{argument}` cannot be used with `{prior}`"),
-            },
-            _ => first_part(error),
-        };
-        let [listed, near] = [ContextKind::ValidValue, ContextKind::SuggestedArg]
-            .map(|kind| render_context(error, kind));
-        let is_conflict = error.kind() == ErrorKind::ArgumentConflict;
-        let hint = match error.source() {
-            Some(expected) => expected.to_string(),
-            None if !listed.is_empty() => format!("it can be {listed}"),
-            None if !near.is_empty() && !is_of_run => format!("did you mean {near}?"),
-            None if is_conflict && fault.contains(" with ") => "give one of the two".to_owned(),
-            None => help.to_owned(),
-        };
-        Self::new(fault, hint)
-    }
+/// The error of clap. `help` names the page to read where nothing better can be said.
+pub fn usage_failure(error: &clap::Error, help: &str) -> Failure {
+    let [argument, value] = [ContextKind::InvalidArg, ContextKind::InvalidValue]
+        .map(|kind| shorten_text(&render_context(error, kind)));
+    let prior = render_context(error, ContextKind::PriorArg);
+    let (is_of_run, is_twice) = (find_option(&RUN, &argument).is_some(), prior == argument);
+    let fault = match error.kind() {
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation if value.is_empty() => {
+            format!("`{argument}` needs a value")
+        }
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            format!("invalid value `{value}` for `{argument}`")
+        }
+        ErrorKind::TooManyValues if argument.starts_with('-') => {
+            format!("`{argument}` takes no value, but `{value}` follows it")
+        }
+        ErrorKind::TooManyValues => format!("unexpected word `{value}`"),
+        ErrorKind::UnknownArgument if is_of_run => {
+            format!("`{argument}` is an option of crew run")
+        }
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            format!("unknown option `{argument}`")
+        }
+        ErrorKind::UnknownArgument => format!("unexpected word `{argument}`"),
+        ErrorKind::MissingRequiredArgument => match argument.rsplit_once(", ") {
+            Some((others, last)) => format!("`{others}` and `{last}` are missing"),
+            None => format!("`{argument}` is missing"),
+        },
+        ErrorKind::ArgumentConflict if is_twice => format!("`{argument}` is given twice"),
+        ErrorKind::ArgumentConflict => format!("`{argument}` cannot be used with `{prior}`"),
+        _ => first_part(error),
+    };
+    let [listed, near] = [ContextKind::ValidValue, ContextKind::SuggestedArg]
+        .map(|kind| render_context(error, kind));
+    let is_conflict = error.kind() == ErrorKind::ArgumentConflict;
+    let hint = match error.source() {
+        Some(expected) => expected.to_string(),
+        None if !listed.is_empty() => format!("it can be {listed}"),
+        None if !near.is_empty() && !is_of_run => format!("did you mean {near}?"),
+        None if is_conflict && !is_twice => "give one of the two".to_owned(),
+        None => help.to_owned(),
+    };
+    Failure::usage(fault, hint)
 }
 
 /// What clap reports of this kind; empty if it reports nothing.
@@ -117,14 +87,14 @@ pub fn unknown_command(
     error: &clap::Error,
     words: &[OsString],
     procedures: &[&str],
-) -> Option<UsageError> {
+) -> Option<Failure> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
         return None;
     };
     let words: Vec<_> = words.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     if word.contains(char::is_whitespace) {
         let fault = format!("`{}` is a task, not a command", shorten_text(word));
-        return Some(UsageError::new(fault, format!("crew run {}", shell_line(&words))));
+        return Some(Failure::usage(fault, format!("crew run {}", shell_line(&words))));
     }
     let path = if words[0] == "fleet" && word != "fleet" { "fleet " } else { "" };
     let hint = match (find_similar(error, path, word), words.as_slice()) {
@@ -142,7 +112,7 @@ pub fn unknown_command(
         }
         (None, _) => format!("crew {path}--help names the commands"),
     };
-    Some(UsageError::new(format!("there is no command `{path}{}`", shorten_text(word)), hint))
+    Some(Failure::usage(format!("there is no command `{path}{}`", shorten_text(word)), hint))
 }
 
 /// The command that was probably intended: one that does the same, or one spelt alike.

@@ -19,6 +19,7 @@ use crate::parse::amounts::{Amount, OrOff, Unit, text_of};
 use crate::parse::spelling::shorten_text;
 use engine::boundary::limits::{LimitChange, LimitName};
 use engine::claim::promise::Promise;
+use engine::failure::{Failure, FailureKind};
 use engine::record::{
     Check, Dialect, Limits, LoopMoment, Permissions, PromptVia, Reaction, Recipe, Role,
 };
@@ -325,16 +326,18 @@ impl Layer {
     ///
     /// # Errors
     /// Where a limit adds to what a loop does not have yet.
-    pub fn from_options(options: &LoopOptions) -> Result<Self, String> {
+    pub fn from_options(options: &LoopOptions) -> Result<Self, Failure> {
         let changes = options.limits.limit_changes();
         let added = changes.iter().find(|(_, change)| matches!(change, LimitChange::By(_)));
         if let Some((limit, _)) = added {
             let limit = word(limit);
-            return Err(format!(
-                "`+` adds to the limit of a loop that exists\nhint: a start takes the limit itself: --{limit}"
+            return Err(Failure::new(
+                "`+` adds to the limit of a loop that exists",
+                format!("a start takes the limit itself: --{limit}"),
             ));
         }
-        let all = toml::Table::try_from(options).map_err(|error| error.to_string())?;
+        let all = toml::Table::try_from(options)
+            .map_err(|error| Failure::without_hint(FailureKind::Error, error.to_string()))?;
         let mut layer = Self::default();
         for key in &KEYS {
             if let Some(value) = all.get(key.name) {

@@ -127,7 +127,7 @@ fn an_unknown_author_is_told_with_the_way_out() {
     yard.git("repo", &["config", "user.name", ""]);
     yard.git("repo", &["config", "user.email", ""]);
     yard.write("repo/file", "two\n");
-    assert_snapshot!(yard.commit("message").unwrap_err(), @"
+    assert_snapshot!(yard.commit("message").unwrap_err().failure().with_hint(), @"
     commit failed: git does not know who commits
     hint: git config user.name NAME and git config user.email ADDRESS
     ");
@@ -151,7 +151,7 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
 
     yard.git("repo", &["config", "filter.big.clean", "touch planted; cat"]);
     yard.write("repo/a.big", "content again\n");
-    assert_snapshot!(commit("planted").unwrap_err(), @"
+    assert_snapshot!(commit("planted").unwrap_err().failure().with_hint(), @"
     commit failed: the setting filter.big.clean changed during this run
     hint: look at git config --list --show-origin; a new run takes it as it then is
     ");
@@ -177,7 +177,11 @@ fn a_lock_that_another_git_left_is_named() {
         let place = place_of(&yard.path(tree));
         let kept =
             Steps::new(&place, &yard.trusted(), &|| false).commit("message", &Drafts::default());
-        let told = kept.unwrap_err().to_string().replace(&yard.path("").display().to_string(), "");
+        let told = kept
+            .unwrap_err()
+            .failure()
+            .with_hint()
+            .replace(&yard.path("").display().to_string(), "");
         let expected = format!(
             "commit failed: another git is running here, or one crashed\n\
              hint: let the other git finish; if there is none, remove repo/.git/{lock}"
@@ -206,7 +210,7 @@ fn more_paths_than_crew_lists_are_told_with_the_way_out() {
     let name = "d".repeat(200);
     let deep = [&*name; 17].join("/");
     yard.sh("repo", &format!("mkdir -p {deep} && cd {deep} && seq 10500 | xargs touch"));
-    assert_snapshot!(yard.commit("message").unwrap_err(), @"
+    assert_snapshot!(yard.commit("message").unwrap_err().failure().with_hint(), @"
     commit failed: more paths differ than crew lists
     hint: have .gitignore leave out what is generated
     ");

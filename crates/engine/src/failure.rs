@@ -1,0 +1,86 @@
+//! An error for a person: what failed, and what to do about it. As the context of another error it
+//! has that one as its source.
+
+use thiserror::Error;
+
+/// The word before a hint.
+pub const HINT: &str = "hint:";
+
+/// What a failure means for whoever called crew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// What was asked for could not be done.
+    Error,
+    /// It was asked for in words that make no sense; nothing was done.
+    Usage,
+    /// A person ended crew before it had begun or changed anything.
+    Interrupted,
+}
+
+/// An error with a hint. Both texts are lowercase fragments without a full stop.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{text}")]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// Something that could not be done.
+    pub fn new(text: impl Into<String>, hint: impl Into<String>) -> Self {
+        let failure = Self::without_hint(FailureKind::Error, text);
+        Self { hint: Some(hint.into()), ..failure }
+    }
+
+    /// Words that make no sense, and what to type instead.
+    pub fn usage(text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Usage, ..Self::new(text, hint) }
+    }
+
+    /// A failure for which there is nothing to do.
+    pub fn without_hint(kind: FailureKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), hint: None }
+    }
+
+    /// The text, with the hint on the next line.
+    pub fn with_hint(&self) -> String {
+        self.joined(&format!("\n{HINT} "))
+    }
+
+    /// The same on one line.
+    pub fn in_a_line(&self) -> String {
+        let lines: Vec<&str> = self.text.lines().map(str::trim).collect();
+        Self { text: lines.join(" "), ..self.clone() }.joined(&format!("; {HINT} "))
+    }
+
+    /// The text and the hint with these characters between them.
+    pub fn joined(&self, between: &str) -> String {
+        match &self.hint {
+            Some(hint) => [&self.text, between, hint].concat(),
+            None => self.text.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn a_hint_is_on_the_line_after_the_text_or_on_the_same_one() {
+        let failure = Failure::new("it cannot start:\n  a.md: no task", "correct that");
+        assert_eq!(failure.to_string(), failure.text);
+        assert_snapshot!(failure.with_hint(), @"
+        it cannot start:
+          a.md: no task
+        hint: correct that
+        ");
+        assert_snapshot!(failure.in_a_line(), @"it cannot start: a.md: no task; hint: correct that");
+        let bare = Failure::without_hint(FailureKind::Interrupted, "nothing was started");
+        assert_eq!([bare.with_hint(), bare.in_a_line()], ["nothing was started"; 2]);
+    }
+}
