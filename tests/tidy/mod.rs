@@ -12,6 +12,7 @@ use crate::sandbox::checkout;
 mod book;
 mod circles;
 mod commands;
+mod errors;
 mod habits;
 mod language;
 mod names;
