@@ -189,10 +189,8 @@ pub fn parse_messages(output: &[u8]) -> Vec<Option<String>> {
 fn commit_message(commit: &[u8]) -> Option<String> {
     let start = commit.windows(2).position(|two| two == b"\n\n")? + 2;
     let message = &commit[start..];
-    if message.len() > MESSAGE_BYTES {
-        return None;
-    }
-    Some(String::from_utf8_lossy(message).into_owned())
+    let is_short = message.len() <= MESSAGE_BYTES;
+    if is_short { Some(String::from_utf8_lossy(message).into_owned()) } else { None }
 }
 
 /// The summaries of the refs that were not moved.

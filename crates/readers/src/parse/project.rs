@@ -131,10 +131,8 @@ fn detect_just(files: &Files) -> Option<DetectedCommand> {
     let name = find_marked(files, "justfile|Justfile|.justfile")?;
     let text = &files[name];
     let recipe = JUST_TEST.find(text)?;
-    if !recipe_does_something(text, recipe.end().saturating_sub(1)) {
-        return None;
-    }
-    Some(DetectedCommand::new("just test", name))
+    let is_useful = recipe_does_something(text, recipe.end().saturating_sub(1));
+    if is_useful { Some(DetectedCommand::new("just test", name)) } else { None }
 }
 
 fn detect_make(files: &Files, target: &str) -> Option<DetectedCommand> {

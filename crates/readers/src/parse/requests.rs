@@ -59,11 +59,8 @@ pub fn parse_request(message: &str) -> Option<TypedRequest> {
     let words: Vec<String> = words.map(str::to_owned).collect();
     let named = words.first().and_then(|word| word.parse().ok());
     let may_have_words = request == SessionRequest::Cancel || (words.len() == 1 && named.is_some());
-    if words.is_empty() || may_have_words {
-        Some(TypedRequest { request, named, words })
-    } else {
-        None
-    }
+    let is_request = words.is_empty() || may_have_words;
+    if is_request { Some(TypedRequest { request, named, words }) } else { None }
 }
 
 /// What follows a request, and perhaps an id, at the front of a message; `None` without one.

@@ -367,10 +367,8 @@ impl Layer {
 
     /// Lays this tier over all lower ones.
     fn lay_over(&self, lower: &Self) -> Self {
-        let kept = lower
-            .protect
-            .iter()
-            .filter(|glob| self.protect.iter().all(|own| own.value != glob.value));
+        let mut kept = lower.protect.clone();
+        kept.retain(|glob| self.protect.iter().all(|own| own.value != glob.value));
         let mut procedures = merge_maps(&lower.procedures, &self.procedures);
         for (name, own) in &self.procedures {
             if let Some(theirs) = lower.procedures.get(name) {
@@ -380,7 +378,7 @@ impl Layer {
         Self {
             values: merge_maps(&lower.values, &self.values),
             checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |check| check.role),
-            protect: self.protect.iter().chain(kept).cloned().collect(),
+            protect: [self.protect.clone(), kept].concat(),
             reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |own| own.on),
             agents: merge_maps(&lower.agents, &self.agents),
             procedures,

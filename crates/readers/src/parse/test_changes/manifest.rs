@@ -50,8 +50,8 @@ pub fn words_of_settings(name: &str, text: &str) -> Vec<String> {
         }
         None => text.to_owned(),
     };
-    let words = text.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c));
-    let words: Vec<&str> = words.collect();
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c)).collect();
     let modules = words.windows(2).filter(|pair| pair[0] == "-p").map(|pair| pair[1]);
     let modules = modules.map(|module| format!("{}.py", module.replace('.', "/")));
     words.iter().map(|word| word.trim_start_matches('/').to_owned()).chain(modules).collect()
