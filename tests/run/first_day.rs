@@ -187,7 +187,7 @@ fn a_run_without_a_task_says_what_is_missing() {
     assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""));
     assert_eq!(ran.stderr, format!("crew: run needs a task\n{hint}"));
     let ran = world.crew(&["run", "--", "fix it"]);
-    let why = "words after `--` go to the agent; the task stands before them";
+    let why = "words after `--` go to the agent; the task comes before them";
     assert_eq!((ran.code(), ran.stderr), (2, format!("crew: run needs a task: {why}\n{hint}")));
 }
 
