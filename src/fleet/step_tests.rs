@@ -103,9 +103,7 @@ fn a_limit_that_is_used_up_keeps_a_task_exhausted_until_it_is_raised() {
     let exhausted = states().remove(11).1;
     let mut bench = Bench::of(LandingMode::No, vec![("a", exhausted)]);
     let told = notes(&bench.step(resume("a")));
-    insta::assert_snapshot!(told.join("\n"), @r"
-    a stays exhausted: its max-iterations is used up; hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, then resume it
-    ");
+    insta::assert_snapshot!(told.join("\n"), @"a stays exhausted: its max-iterations is used up; hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, then resume it");
     let mut raised = a_described("a");
     raised.task.revision = "r2".to_owned();
     raised.contract.limits.max_iterations = 20;
