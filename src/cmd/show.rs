@@ -2,7 +2,7 @@
 
 use super::{fleet, home, named, print, reading, requested};
 use crate::cli::ShowArgs;
-use crate::drive::find::{gone_why, owner_is_gone};
+use crate::drive::find::{gone_reason, owner_is_gone};
 use crate::drive::page;
 use crate::drive::run::waits::who_worked;
 use crate::exit::Exit;
@@ -241,7 +241,7 @@ fn follow_on(
             return Ok(());
         }
         if gone {
-            print::err(&format!("crew: loop {}: {}", record.id, gone_why(&record)));
+            print::err(&format!("crew: loop {}: {}", record.id, gone_reason(&record)));
             return Ok(());
         }
         clock::sleep(LOOK);

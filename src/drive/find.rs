@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use super::meter;
 use engine::failure::Failure;
 use engine::record::{
-    Driver, Environment, Life, Loop, LoopId, Outcome, Owner, Place, ProcessIdentity, SessionMemory,
-    Status,
+    Driver, EndReason, Environment, Life, Loop, LoopId, Outcome, Owner, Place, ProcessIdentity,
+    SessionMemory, Status,
 };
 use readers::clients::{self, Hook};
 use world::files::disk;
@@ -260,10 +260,7 @@ pub fn needs_hooks(home: &Home, record: &Loop) -> bool {
     record.driver() == Driver::Session && !rests && is_here() && !owner_is_gone(home, record)
 }
 
-/// The reason an ownerless loop is ended with.
-pub fn gone_why(record: &Loop) -> &'static str {
-    match record.driver() {
-        Driver::Session => "its client is gone",
-        Driver::Process => "its crew is gone",
-    }
+/// The reason with which a loop without an owner is ended.
+pub fn gone_reason(record: &Loop) -> EndReason {
+    EndReason::OwnerGone(record.driver())
 }

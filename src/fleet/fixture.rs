@@ -1,7 +1,7 @@
 //! A fleet's record, its tasks and reports for tests: the simplest of each, defined in one place.
 //! Not compiled into the program.
 
-use super::record::EndReason;
+use super::record::TaskEndKind;
 use super::record::{FleetRecord, FleetSetup, Holder, LOCAL, TaskEnding, TaskRecord, TaskState};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, Coordination, DescribedTask};
 use super::step::{Effect, FleetEvent, step};
@@ -69,7 +69,7 @@ pub fn a_running_task() -> TaskRecord {
 /// An end; of completed work with a proof.
 pub fn an_ending(outcome: Outcome) -> TaskEnding {
     let proof = (outcome == Outcome::Completed).then_some(Proof::Checked);
-    TaskEnding { proof, ..TaskEnding::new(outcome, "so", EndReason::Loop) }
+    TaskEnding { proof, ..TaskEnding::new(outcome, "so", TaskEndKind::Loop) }
 }
 
 /// A task that ended after its first attempt.

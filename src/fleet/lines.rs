@@ -4,7 +4,7 @@
 use chrono::{DateTime, FixedOffset, Utc};
 use unicode_width::UnicodeWidthStr;
 
-use super::record::{EndReason, FleetRecord, Landed, TaskEnding};
+use super::record::{FleetRecord, Landed, TaskEndKind, TaskEnding};
 use super::step::FleetLine;
 use engine::record::Outcome;
 use engine::text::{clean, clock_time, one_line, quoted, start, with_reason};
@@ -67,7 +67,7 @@ pub fn ended(ending: &TaskEnding) -> String {
         (Outcome::Completed, None) => format!("completed{}", proved()),
         (Outcome::Cancelled, None) => with_reason("cancelled", &why),
         (Outcome::Blocked, None) => match reason {
-            EndReason::Asked => format!("needs you: blocked: {}", quoted(&why)),
+            TaskEndKind::Asked => format!("needs you: blocked: {}", quoted(&why)),
             _ => format!("needs you: {why}"),
         },
         (outcome, None) => with_reason(&format!("needs you: {}", outcome.label()), &why),
@@ -163,7 +163,7 @@ mod tests {
             reason,
             landed,
         };
-        let done = |landed| ending(Outcome::Completed, "done", EndReason::Loop, landed);
+        let done = |landed| ending(Outcome::Completed, "done", TaskEndKind::Loop, landed);
         let url = "https://example.org/7".to_owned();
         let endings = [
             done(None),
@@ -173,12 +173,12 @@ mod tests {
             ending(
                 Outcome::Blocked,
                 "conflict: a.rs changed on main too",
-                EndReason::Conflict,
+                TaskEndKind::Conflict,
                 None,
             ),
-            ending(Outcome::Blocked, "a \"key\"", EndReason::Asked, None),
-            ending(Outcome::Stalled, "no progress", EndReason::Loop, None),
-            ending(Outcome::Cancelled, "by the user: wrong", EndReason::Person, None),
+            ending(Outcome::Blocked, "a \"key\"", TaskEndKind::Asked, None),
+            ending(Outcome::Stalled, "no progress", TaskEndKind::Loop, None),
+            ending(Outcome::Cancelled, "by the user: wrong", TaskEndKind::Person, None),
         ];
         let lines = endings.map(|ending| {
             let mut record = FleetRecord::default();

@@ -138,7 +138,7 @@ fn what_ended_stays_ended_and_what_runs_is_said() {
             outcome,
             proof: None,
             why: "a key".to_owned(),
-            reason: crate::fleet::record::EndReason::Loop,
+            reason: crate::fleet::record::TaskEndKind::Loop,
             landed: None,
         })
     };

@@ -173,14 +173,14 @@ pub struct TaskEnding {
     pub outcome: Outcome,
     pub proof: Option<Proof>,
     pub why: String,
-    pub reason: EndReason,
+    pub reason: TaskEndKind,
     pub landed: Option<Landed>,
 }
 
 /// What kind of reason it is, for rows, hints and exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum EndReason {
+pub enum TaskEndKind {
     /// The loop's own end.
     Loop,
     /// The agent said BLOCKED.
@@ -428,7 +428,7 @@ impl TaskRecord {
 
     /// Lets what its loop has completed wait for its turn to land.
     pub fn land(&mut self, ending: TaskEnding, now: DateTime<Utc>) {
-        let (outcome, reason) = (Outcome::Completed, EndReason::Loop);
+        let (outcome, reason) = (Outcome::Completed, TaskEndKind::Loop);
         let ending = TaskEnding { outcome, reason, landed: None, ..ending };
         self.set(TaskState::Landing(ending), now);
     }
@@ -507,7 +507,7 @@ impl TaskEnding {
     }
 
     /// An end without a proof.
-    pub fn new(outcome: Outcome, why: impl Into<String>, reason: EndReason) -> Self {
+    pub fn new(outcome: Outcome, why: impl Into<String>, reason: TaskEndKind) -> Self {
         Self { outcome, proof: None, why: why.into(), reason, landed: None }
     }
 }
@@ -535,8 +535,8 @@ impl TaskRequest {
     pub fn ending(&self) -> Option<TaskEnding> {
         let Self::Cancel { by_agent, reason, .. } = self else { return None };
         let actor = if *by_agent { Actor::Agent } else { Actor::User };
-        let why = Ending::cancelled(actor, reason.as_deref()).why;
-        Some(TaskEnding::new(Outcome::Cancelled, why, EndReason::Person))
+        let why = Ending::cancelled(actor, reason.as_deref()).why();
+        Some(TaskEnding::new(Outcome::Cancelled, why, TaskEndKind::Person))
     }
 }
 

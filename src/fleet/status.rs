@@ -15,7 +15,7 @@ use super::files::FleetFiles;
 use super::lines::{COMMIT_CHARS, shown};
 use super::plan::FleetPlan;
 use super::record::{
-    EndReason, FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord, TaskState, WaitsFor,
+    FleetRecord, FleetSetup, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskState, WaitsFor,
 };
 use super::spec::{AttemptPhase, AttemptReport};
 use super::{attempt, store};
@@ -101,7 +101,7 @@ struct TaskStatus<'a> {
     /// When its state changed last, or its iteration began.
     since: DateTime<Utc>,
     outcome: Option<Outcome>,
-    reason: Option<EndReason>,
+    reason: Option<TaskEndKind>,
     proof: Option<Proof>,
     landed: Option<&'a Landed>,
     was_sent_back: bool,
@@ -404,10 +404,10 @@ fn ended(ending: &TaskEnding) -> (StatusGroup, &'static str) {
         (Outcome::Completed, Some(Landed::Request(_)), _) => (StatusGroup::Done, "requested"),
         (Outcome::Completed, None, _) => (StatusGroup::Done, "completed"),
         (Outcome::Cancelled, ..) => (StatusGroup::Cancelled, "cancelled"),
-        (_, _, EndReason::TestChanges) => (StatusGroup::NeedsYou, "test changes"),
-        (_, _, EndReason::Conflict) => (StatusGroup::NeedsYou, "conflict"),
-        (_, _, EndReason::Red) => (StatusGroup::NeedsYou, "red"),
-        (_, _, EndReason::Landing) => (StatusGroup::NeedsYou, "not landed"),
+        (_, _, TaskEndKind::TestChanges) => (StatusGroup::NeedsYou, "test changes"),
+        (_, _, TaskEndKind::Conflict) => (StatusGroup::NeedsYou, "conflict"),
+        (_, _, TaskEndKind::Red) => (StatusGroup::NeedsYou, "red"),
+        (_, _, TaskEndKind::Landing) => (StatusGroup::NeedsYou, "not landed"),
         (outcome, ..) => (StatusGroup::NeedsYou, outcome.label()),
     }
 }

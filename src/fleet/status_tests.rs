@@ -47,12 +47,12 @@ fn add(record: &mut FleetRecord, name: &str, minutes: i64, state: TaskState) {
     record.tasks.insert(id(name), task);
 }
 
-fn end(outcome: Outcome, why: &str, reason: EndReason) -> TaskState {
+fn end(outcome: Outcome, why: &str, reason: TaskEndKind) -> TaskState {
     TaskState::Ended(TaskEnding::new(outcome, why, reason))
 }
 
 fn landed(commit: &str) -> TaskState {
-    let ending = TaskEnding::new(Outcome::Completed, "so", EndReason::Loop);
+    let ending = TaskEnding::new(Outcome::Completed, "so", TaskEndKind::Loop);
     let landed = Some(Landed::Main(Some(commit.repeat(20))));
     TaskState::Ended(TaskEnding { landed, proof: Some(Proof::Checked), ..ending })
 }
@@ -82,8 +82,8 @@ fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
     let mut record = a_record();
     let conflict = "conflict: src/pay.rs, src/tax.rs and src/refund.rs changed on main too; its \
                     loop: the agent could not decide which of both rounds";
-    add(&mut record, "vat", 30, end(Outcome::Blocked, conflict, EndReason::Conflict));
-    add(&mut record, "ask", 40, end(Outcome::Blocked, "which port?", EndReason::Asked));
+    add(&mut record, "vat", 30, end(Outcome::Blocked, conflict, TaskEndKind::Conflict));
+    add(&mut record, "ask", 40, end(Outcome::Blocked, "which port?", TaskEndKind::Asked));
     add(&mut record, "pay", 5, runs(20));
     add(&mut record, "rests", 6, runs(9));
     add(&mut record, "first", 8, landed("4f"));
@@ -96,7 +96,7 @@ fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
         &mut record,
         "off",
         50,
-        end(Outcome::Cancelled, "cancelled by the user: not needed", EndReason::Person),
+        end(Outcome::Cancelled, "cancelled by the user: not needed", TaskEndKind::Person),
     );
     let since = at(0).wall - TimeDelta::minutes(3);
     let until = Some(at(600).wall);
@@ -152,7 +152,7 @@ fn a_fleet_of_two_thousand_tasks_fits_any_screen_and_names_what_it_leaves_out() 
     for number in 0..2000 {
         let why = "a reason that is longer than what is left of a line ".repeat(3);
         let state = match number % 4 {
-            0 => end(Outcome::Stalled, &why, EndReason::Loop),
+            0 => end(Outcome::Stalled, &why, TaskEndKind::Loop),
             1 => runs(number),
             2 => TaskState::Waiting,
             _ => landed("4f"),
@@ -194,7 +194,7 @@ fn work_that_was_reported_and_is_not_fetched_or_pushed_yet_is_named() {
     add(&mut record, "runs", 5, runs(20));
     add(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));
     add(&mut record, "first", 8, landed("4f"));
-    add(&mut record, "done", 1, end(Outcome::Completed, "so", EndReason::Loop));
+    add(&mut record, "done", 1, end(Outcome::Completed, "so", TaskEndKind::Loop));
     for name in ["runs", "lands", "done"] {
         record.tasks.get_mut(&id(name)).unwrap().tip = Some("ab".repeat(20));
     }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 pub use super::events::{Effect, FetchConcern, FleetEvent, FleetLine, FleetRequest};
 use super::plan::{self, FleetPlan, Start};
 use super::record::{
-    EndReason, FleetRecord, Landed, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
+    FleetRecord, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
 };
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport};
 pub use super::spec::{Backoff, Coordination, DescribedTask};
@@ -69,7 +69,7 @@ impl Turn<'_> {
                 self.on(&id, (why, concerns), Self::fetch_failed);
             }
             FleetEvent::Gone { task: id, number, why } => {
-                let reason = EndReason::Machine;
+                let reason = TaskEndKind::Machine;
                 let end = AttemptEnd::Failed { why, reason, needs_person: false };
                 self.on(&id, end, |turn, id, task, end| turn.attempt_ended(id, task, number, end));
             }
@@ -275,7 +275,7 @@ impl Turn<'_> {
             }
             (AttemptEnd::Interrupted, ..) if is_expected => task.set(TaskState::Waiting, self.now),
             (AttemptEnd::Interrupted, ..) => {
-                self.lost(id, task, "it was interrupted".to_owned(), EndReason::Machine);
+                self.lost(id, task, "it was interrupted".to_owned(), TaskEndKind::Machine);
             }
             (AttemptEnd::Failed { why, reason, needs_person: true }, ..) => {
                 self.end(id, task, TaskEnding::new(Outcome::Blocked, why, reason));
@@ -286,7 +286,7 @@ impl Turn<'_> {
 
     /// Frees a task whose process is gone, or could not work; one for which that happens again and
     /// again ends. It does not count where crew ended the process, or never handed it over.
-    fn lost(&mut self, id: &TaskId, task: &mut TaskRecord, why: String, reason: EndReason) {
+    fn lost(&mut self, id: &TaskId, task: &mut TaskRecord, why: String, reason: TaskEndKind) {
         let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
         let is_asked = self.known.signals > 0 || self.record.request_of(id).is_some();
         task.gone += u32::from(was_started && !is_asked);
@@ -351,7 +351,7 @@ impl Turn<'_> {
         }
         self.known.landings = Backoff::default();
         let outcome = if is_final { Outcome::Blocked } else { Outcome::Error };
-        let ending = TaskEnding::new(outcome, why, EndReason::Machine);
+        let ending = TaskEnding::new(outcome, why, TaskEndKind::Machine);
         self.end(id, task, TaskEnding { proof, ..ending });
     }
 
@@ -474,7 +474,7 @@ impl Turn<'_> {
         task.needs_push = false;
         if !is_cancelled {
             let why = format!("its work cannot be fetched: {why}");
-            let ending = TaskEnding::new(Outcome::Blocked, why, EndReason::Machine);
+            let ending = TaskEnding::new(Outcome::Blocked, why, TaskEndKind::Machine);
             self.end(id, task, ending);
         }
     }
@@ -560,11 +560,11 @@ impl Turn<'_> {
 }
 
 /// The kind of a landing's refusal, as the reason of an end.
-fn reason_of(refusal: &Refusal) -> EndReason {
+fn reason_of(refusal: &Refusal) -> TaskEndKind {
     match refusal {
-        Refusal::Conflict(_) => EndReason::Conflict,
-        Refusal::Red { .. } => EndReason::Red,
-        _ => EndReason::Landing,
+        Refusal::Conflict(_) => TaskEndKind::Conflict,
+        Refusal::Red { .. } => TaskEndKind::Red,
+        _ => TaskEndKind::Landing,
     }
 }
 

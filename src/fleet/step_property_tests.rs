@@ -182,7 +182,7 @@ impl World {
             11 => self.report(&task, false, Some(AttemptEnd::Paused)),
             12 => self.report(&task, true, Some(AttemptEnd::Interrupted)),
             13 => {
-                let reason = EndReason::Machine;
+                let reason = TaskEndKind::Machine;
                 let end = AttemptEnd::Failed { why, reason, needs_person: false };
                 self.report(&task, false, Some(end));
             }

@@ -62,11 +62,11 @@ pub(super) fn states() -> Vec<(&'static str, TaskRecord)> {
     }
     let mut refused = an_ended_task(Outcome::Blocked);
     if let TaskState::Ended(ending) = &mut refused.state {
-        (ending.proof, ending.reason) = (Some(Proof::Checked), EndReason::Red);
+        (ending.proof, ending.reason) = (Some(Proof::Checked), TaskEndKind::Red);
     }
     let mut changed_tests = an_ended_task(Outcome::Blocked);
     if let TaskState::Ended(ending) = &mut changed_tests.state {
-        ending.reason = EndReason::TestChanges;
+        ending.reason = TaskEndKind::TestChanges;
     }
     let mut exhausted = an_ended_task(Outcome::Exhausted);
     exhausted.carried = Carried { completed: 10, ..Carried::default() };
@@ -120,7 +120,7 @@ fn events() -> Vec<(String, FleetEvent)> {
     changed.task.revision = "r2".to_owned();
     let failed = |needs_person| AttemptEnd::Failed {
         why: "setup".to_owned(),
-        reason: EndReason::Machine,
+        reason: TaskEndKind::Machine,
         needs_person,
     };
     let ends = [

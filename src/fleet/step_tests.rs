@@ -49,7 +49,7 @@ fn a_task_whose_process_is_gone_three_times_in_a_row_ends_also_through_restarts(
     bench.step(gone(1));
     let ending = bench.task("a").ending().unwrap();
     assert_eq!(ending.why, "its process was gone 3 times in a row: killed");
-    assert_eq!((ending.outcome, ending.reason), (Outcome::Error, EndReason::Machine));
+    assert_eq!((ending.outcome, ending.reason), (Outcome::Error, TaskEndKind::Machine));
     bench.step(resume("a"));
     assert_eq!((bench.task("a").gone, bench.task("a").is_running()), (0, true));
     // One that is paused before it has a loop is ended.
@@ -77,7 +77,7 @@ fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
     bench.step(FleetEvent::Refused(id("a"), red()));
     let ending = bench.task("a").ending().unwrap();
     assert_eq!(ending.why, "red: `make` fails on main with this work");
-    assert_eq!((ending.outcome, ending.reason), (Outcome::Blocked, EndReason::Red));
+    assert_eq!((ending.outcome, ending.reason), (Outcome::Blocked, TaskEndKind::Red));
     bench.step(resume("a"));
     assert!(matches!(bench.task("a").state, TaskState::Landing { .. }), "what is left is to land");
     bench.step(FleetEvent::Refused(id("a"), red()));
@@ -120,7 +120,7 @@ fn a_refusal_stays_the_reason_where_no_iteration_is_left_to_settle_it() {
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Exhausted)));
     bench.step(FleetEvent::Reported(id("a"), a_report(1, 10, end)));
     let refused = bench.task("a").ending().unwrap().clone();
-    assert_eq!((refused.outcome, refused.reason), (Outcome::Blocked, EndReason::Conflict));
+    assert_eq!((refused.outcome, refused.reason), (Outcome::Blocked, TaskEndKind::Conflict));
     assert_eq!(refused.why, "conflict: a.rs changed on main too; its loop: so");
     let all = FleetEvent::Requested(None, FleetRequest::Resume { accepts_test_changes: false });
     for event in [resume("a"), all] {

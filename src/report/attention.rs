@@ -36,13 +36,13 @@ pub fn notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
 
 /// The notice that a loop has ended; `None` if the user ended it.
 pub fn ended(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
-    let why = subject.state.ending.as_ref().map_or("", |ending| &ending.why);
+    let why = subject.state.ending.as_ref()?.reason.to_string();
     let status = format!("loop {}: {}", subject.id, status_line(subject, at));
     match subject.outcome()? {
         Outcome::Cancelled => None,
         Outcome::Completed => Some(status),
-        Outcome::Blocked => Some(format!("loop {} needs you: {}", subject.id, clip(why, 120))),
-        _ => Some(format!("{status}: {}", clip(why, 120))),
+        Outcome::Blocked => Some(format!("loop {} needs you: {}", subject.id, clip(&why, 120))),
+        _ => Some(format!("{status}: {}", clip(&why, 120))),
     }
 }
 

@@ -47,7 +47,7 @@ pub fn of(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) -> String {
         id => subject.id,
         status => state.status,
         standing => status_line(subject, at),
-        why => state.ending.as_ref().map(|ending| &ending.why),
+        why => state.ending.as_ref().map(|ending| ending.reason.to_string()),
         iteration => subject.iteration(),
         completed => state.completed,
         max => limits.max_iterations,

@@ -159,7 +159,7 @@ mod tests {
         done.contract.task =
             "Split a discount over the lines of an order so that refunds\nadd up".to_owned();
         done.state.status = Status::Finished;
-        let why = "so".to_owned();
+        let why = "so";
         let proof = Some(Proof::Checked);
         done.state.ending = Some(Ending { proof, ..Ending::new(Outcome::Completed, why) });
         done.state.completed = 3;

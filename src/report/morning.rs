@@ -134,11 +134,8 @@ fn blocks(loops: &[MorningLoop<'_>], at: ListReading<'_>) -> Vec<(usize, Vec<Str
 
 /// A note on the proof of a completed loop, such as that tests were rewritten.
 fn note(record: &Loop) -> Option<String> {
-    let ending = record.state.ending.as_ref()?;
-    let reason = ending.reason();
-    let rest = reason.strip_prefix(ending.proof?.meaning());
-    let rest = rest.or_else(|| Some(reason.split_once(';')?.1))?.trim_start_matches([';', ' ']);
-    if rest.is_empty() { None } else { Some(format!("    {}", clean(rest))) }
+    let remarks = record.state.ending.as_ref()?.remarks();
+    if remarks.is_empty() { None } else { Some(format!("    {}", clean(&remarks.join("; ")))) }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use engine::fixture::{a_run, at};
 use engine::fleet::fixture::a_task;
 use engine::journal::story::Story;
 use engine::record::Failures;
-use engine::record::{Ending, Outcome, Proof, Status};
+use engine::record::{CompletionBasis, EndReason, Ending, Outcome, Proof, Status};
 use engine::usage::{Money, Usage};
 use engine::view::{ChangesFrom, LoopView, PageInputs};
 
@@ -45,13 +45,17 @@ fn ended(mut record: Loop, ending: Ending) -> Loop {
 fn night() -> Vec<Loop> {
     let stalled = "5 iterations without progress: no file, no check and no test changed, and no \
                    question was asked that a person could have answered in the meantime";
-    let rewritten = "the checks pass; 1 test was rewritten; as the loop found it, it fails: adds";
+    let rewritten = EndReason::Completed {
+        basis: CompletionBasis::ChecksPass,
+        remark: Some("1 test was rewritten; as the loop found it, it fails: adds".to_owned()),
+    };
+    let passing = Ending::completed(Proof::Passing, CompletionBasis::ChecksPass);
     let of_fleet = |id: &str, name: &str, ending: Option<Ending>| {
         let mut record = a_loop(id, name, name);
         record.fleet = Some(a_task(name));
         ending.map_or(record.clone(), |ending| ended(record, ending))
     };
-    let done = Ending::completed(Proof::Checked, Proof::Checked.meaning());
+    let done = Ending::completed(Proof::Checked, CompletionBasis::Proof(Proof::Checked));
     let mut of_another = of_fleet("paaaaaaa", "parser", Some(done.clone()));
     of_another.fleet.as_mut().unwrap().name = "old-tests".to_owned();
     vec![
@@ -70,7 +74,7 @@ fn night() -> Vec<Loop> {
         ),
         ended(
             a_loop("daaaaaaa", "日本", "Round taxes once"),
-            Ending::completed(Proof::Passing, rewritten),
+            Ending { reason: rewritten, ..passing },
         ),
         // A later loop in the same working tree has completed.
         ended(a_loop("eaaaaaaa", "shop", "The same"), Ending::new(Outcome::Blocked, "so")),
@@ -335,8 +339,18 @@ fn a_fleet_that_is_not_kept_here_has_no_command() {
 }
 
 #[test]
+fn what_a_trial_showed_is_no_remark_even_where_its_command_has_a_semicolon() {
+    let shown = "`make; make test` passes, and without the work it fails in adds";
+    let mut proven = Ending::completed(Proof::Proven, CompletionBasis::Trial(shown.to_owned()));
+    let noted = |ending: &Ending| note(&ended(a_loop("aaaaaaaa", "shop", "Add"), ending.clone()));
+    assert_eq!(noted(&proven), None);
+    proven.proof_notes = vec!["not checked: it is unsteady".to_owned()];
+    assert_eq!(noted(&proven).as_deref(), Some("    not checked: it is unsteady"));
+}
+
+#[test]
 fn what_could_not_be_pushed_needs_a_person() {
-    let done = Ending::completed(Proof::Checked, Proof::Checked.meaning());
+    let done = Ending::completed(Proof::Checked, CompletionBasis::Proof(Proof::Checked));
     let mut record = ended(a_loop("aaaaaaaa", "shop", "Split a discount"), done);
     record.state.git.pending.push = true;
     assert!(!shown(&[record.clone()], 80, 24).contains("NEEDS YOU"), "it is being pushed");

@@ -9,7 +9,9 @@ use engine::claim::Claim;
 use engine::doing::LoopStep;
 use engine::fixture::{a_loop, a_loop_with, a_page, a_run, at, facts, result};
 use engine::journal::story::Story;
-use engine::record::{Ending, LoopMoment, Outcome, Proof, Role, Status};
+use engine::record::{
+    Actor, CompletionBasis, EndReason, EndSignal, Ending, LoopMoment, Outcome, Proof, Role, Status,
+};
 use engine::usage::{Money, Tokens, Usage};
 
 /// A run as a pipe shows it. It starts at ten o'clock local time.
@@ -80,7 +82,7 @@ impl PipedRun {
         let mut facts = facts(Claim::None);
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
-        facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned())));
+        facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
         let judged = judge(&self.record, &facts);
         self.record = judged.after;
         self.ms += i64::from(ms);
@@ -316,23 +318,31 @@ fn each_event_around_an_iteration_has_one_line() {
 #[test]
 fn every_outcome_has_its_line() {
     let endings = [
-        (Outcome::Completed, Some(Proof::Checked), "a check that had failed now passes"),
+        (
+            Outcome::Completed,
+            Some(Proof::Checked),
+            Ending::completed(Proof::Checked, CompletionBasis::Proof(Proof::Checked)).reason,
+        ),
         (
             Outcome::Completed,
             Some(Proof::Claimed),
-            "the time limit of 4h is reached; nothing was checked",
+            "the time limit of 4h is reached; nothing was checked".into(),
         ),
-        (Outcome::Exhausted, None, "the time limit of 4h is reached"),
-        (Outcome::Stalled, None, "nothing changed in the last 5 iterations"),
-        (Outcome::Blocked, None, "the agent said BLOCKED: no key"),
-        (Outcome::Cancelled, None, "cancelled by the user"),
-        (Outcome::Error, None, "the agent could not be started"),
+        (
+            Outcome::Exhausted,
+            None,
+            EndReason::LimitReached("the time limit of 4h is reached".into()),
+        ),
+        (Outcome::Stalled, None, "nothing changed in the last 5 iterations".into()),
+        (Outcome::Blocked, None, EndReason::AgentBlocked("no key".into())),
+        (Outcome::Cancelled, None, Ending::cancelled(Actor::User, None).reason),
+        (Outcome::Error, None, "the agent could not be started".into()),
     ];
     let mut run = PipedRun::of(build(10));
     run.record.state.awake_ms = 136_000;
     run.record.state.completed = 3;
-    for (outcome, proof, why) in endings {
-        run.record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
+    for (outcome, proof, reason) in endings {
+        run.record.state.ending = Some(Ending { proof, ..Ending::new(outcome, reason) });
         run.finish();
     }
     run.end(Outcome::Interrupted, "SIGTERM");

@@ -13,13 +13,20 @@ use super::evidence::test_memory::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::journal::story::Story;
 use super::record::{
-    Agent, Check, Contract, Driver, IterationTimes, Limits, Loop, LoopId, Moment, Owner,
+    Agent, Check, Contract, Driver, EndReason, IterationTimes, Limits, Loop, LoopId, Moment, Owner,
     Permissions, Place, ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
 };
 use super::test_changes::TestChanges;
 use super::test_changes::trial::{Prove, TrialTerms};
 use super::usage::Earlier;
 use super::view::{ChangesFrom, LoopView, Page, PageInputs};
+
+/// A reason of which only the words matter.
+impl From<&str> for EndReason {
+    fn from(why: &str) -> Self {
+        Self::External { cause: why.to_owned(), cure: String::new() }
+    }
+}
 
 /// The instant `seconds` after the loop's start, all of them awake.
 pub fn at(seconds: u32) -> Moment {

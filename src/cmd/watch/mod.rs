@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{home, print, reading, requested};
-use crate::drive::find::{gone_why, owner_is_gone};
+use crate::drive::find::{gone_reason, owner_is_gone};
 use crate::drive::page::read;
 use crate::exit::Exit;
 use crate::report::line::{self, LoopLine};
@@ -42,7 +42,7 @@ fn follow(name: Option<&str>) -> Result<Exit> {
             return Ok(Exit::SUCCESS);
         }
         if gone {
-            print::err(&format!("crew: loop {}: {}", record.id, gone_why(&record)));
+            print::err(&format!("crew: loop {}: {}", record.id, gone_reason(&record)));
             return Ok(Exit::SUCCESS);
         }
         clock::sleep(LOOK);

@@ -21,7 +21,9 @@ use engine::boundary::facts::{ControlRequest, Facts};
 use engine::boundary::judge::{Judged, judge};
 use engine::evidence::test_memory::TestMemories;
 use engine::journal::{Choice, Event};
-use engine::record::{Actor, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status};
+use engine::record::{
+    Actor, EndReason, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status,
+};
 use engine::words::view::ViewState;
 use world::files::disk::{self, Lock};
 use world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, view};
@@ -109,7 +111,7 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
         return Ok(None);
     }
     if disk::exists(&end_mark(home, id)) {
-        end::interrupt(home, id, "its session ended", LOCK_WAIT)?;
+        end::interrupt(home, id, EndReason::SessionEnded(None), LOCK_WAIT)?;
         return Ok(None);
     }
     end::end_groups(home, &before);
@@ -337,7 +339,7 @@ fn event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
         Decision::Wait { why, .. } => (Choice::Wait, Some(why.clone())),
         Decision::Hold(Hold::Paused) => (Choice::Hold, Some("paused".to_owned())),
         Decision::Hold(Hold::Background(work)) => (Choice::Hold, Some(work.clone())),
-        Decision::Finish(ending) => (Choice::Finish, Some(ending.reason())),
+        Decision::Finish(ending) => (Choice::Finish, Some(ending.why())),
     };
     Event::Boundary {
         decision,

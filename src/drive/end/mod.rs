@@ -17,7 +17,9 @@ use super::find::{is_ours, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
 use engine::failure::Failure;
 use engine::journal::counted_late;
-use engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Pending, Status};
+use engine::record::{
+    Actor, Driver, EndReason, Ending, Life, Loop, LoopId, Outcome, Pending, Status,
+};
 use engine::usage::Usage;
 use engine::view::Page;
 use engine::words::view::ViewState;
@@ -244,8 +246,13 @@ pub fn end_groups(home: &Home, record: &Loop) {
 }
 
 /// Ends a loop whose owner is gone.
-pub fn interrupt(home: &Home, id: &LoopId, why: &str, wait: Duration) -> Result<EndAttempt> {
-    let ending = Ending::new(Outcome::Interrupted, why);
+pub fn interrupt(
+    home: &Home,
+    id: &LoopId,
+    reason: EndReason,
+    wait: Duration,
+) -> Result<EndAttempt> {
+    let ending = Ending::new(Outcome::Interrupted, reason);
     let attempt = end(home, id, ending, wait)?;
     if let EndAttempt::Ended(ended) = &attempt
         && ended.record.driver() == Driver::Process
@@ -266,7 +273,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     if !record.is_live() {
         return Ok(EndAttempt::Over(Box::new(record)));
     }
-    let what = ending.why.clone();
+    let what = ending.reason.to_string();
     let breaks_off = record.state.status == Status::Running;
     let was_at_work = works(home, &record);
     let turn_goes_on = was_at_work && needs_hooks(home, &record);

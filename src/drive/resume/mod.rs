@@ -9,7 +9,7 @@ use anyhow::{Error, Result, bail};
 use super::boundary::undelivered;
 use super::control::tellable;
 use super::end::{self, handoff};
-use super::find::{NewOwner, elsewhere, environment_of, gone_why, owner_is_gone};
+use super::find::{NewOwner, elsewhere, environment_of, gone_reason, owner_is_gone};
 use super::prompt::Prompt;
 use super::start::baseline::baseline;
 use super::start::establish::{HeldPointers, make_way};
@@ -198,8 +198,8 @@ fn release(home: &Home, former: Option<String>, record: &Loop) {
 
 /// Whether its crew was killed before it could end what it had started.
 fn is_cut_off(home: &Home, record: &Loop) -> bool {
-    let why = record.state.ending.as_ref().map(|ending| ending.why.as_str());
-    owner_is_gone(home, record) || why == Some(gone_why(record))
+    let reason = record.state.ending.as_ref().map(|ending| &ending.reason);
+    owner_is_gone(home, record) || reason == Some(&gone_reason(record))
 }
 
 /// The state of a loop that continues under a driver: what ended it, or kept it waiting, is over.

@@ -211,7 +211,7 @@ impl Runner<'_> {
             ExitCause::Signal(signal) => ProcessEnd::Signal(signal),
             ExitCause::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
             ExitCause::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
-            ExitCause::Stopped => ProcessEnd::BrokenOff(self.signals.why()),
+            ExitCause::Stopped => ProcessEnd::BrokenOff(self.signals.first()),
         };
         let usage = report.usage_after(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);

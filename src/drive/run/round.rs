@@ -15,7 +15,7 @@ use engine::doing::LoopStep;
 use engine::events::RunEvent;
 use engine::evidence::{TAIL_CHARS, Verdict};
 use engine::journal::{COMMITTED, DELIVERED};
-use engine::record::{Ending, Loop, LoopMoment, Outcome, Reaction, Status};
+use engine::record::{EndReason, Ending, Loop, LoopMoment, Outcome, Reaction, Status};
 use engine::text::{plain, tail_of};
 use engine::usage::Usage;
 use engine::words::reaction::{ReactionEnd, document, variables};
@@ -30,7 +30,8 @@ impl Runner<'_> {
             return self.obey();
         }
         if let Some(gone) = place::gone(&self.ledger.record.place) {
-            return self.end(Outcome::Blocked, &gone.text);
+            let reason = EndReason::External { cause: gone.text, cure: String::new() };
+            return self.end(Outcome::Blocked, reason);
         }
         if let Some(ending) = spent_at_rest(&self.ledger.record) {
             return self.ledger.end(&ending);
@@ -94,7 +95,7 @@ impl Runner<'_> {
         let signalled = self.signals.times() > 0;
         // An immediate pause has said that this iteration is repeated, however it has ended since.
         if signalled || open.before.state.status == Status::Paused {
-            seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
+            seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.first()));
         }
         seen.agent.relief = self.relief(&seen.agent);
         let stop = || (self.tick() && !signalled) || self.is_broken_off();
@@ -103,7 +104,7 @@ impl Runner<'_> {
         let facts = gather(left.clone(), &stop).or_else(|| {
             // A signal or an order ended a check: all that is known of the iteration is what the
             // agent left, and that it was broken off.
-            left.seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
+            left.seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.first()));
             (left.seen.order, left.protected) = (open.order(), None);
             gather(left, &|| false)
         })?;

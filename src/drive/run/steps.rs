@@ -16,7 +16,9 @@ use engine::doing::LoopStep;
 use engine::events::{EventSink, RunEvent};
 use engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use engine::journal::{COMMITTED, REBASED};
-use engine::record::{Ending, Failures, GitMemory, Loop, LoopMoment, Outcome, Pending, Sent};
+use engine::record::{
+    EndReason, Ending, Failures, GitMemory, Loop, LoopMoment, Outcome, Pending, Sent,
+};
 use engine::words::news::commit_message;
 use world::git::commit::{CommitResult, Drafts, name_paths};
 use world::git::steps::{Steps, following, put_back_in};
@@ -39,10 +41,11 @@ impl Runner<'_> {
     /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last
     /// work is in no commit.
     fn end_without_a_repository(&mut self, fault: &GitFault) {
-        let why = self.ledger.record.state.ending.as_ref().map(|ending| ending.why.clone());
+        let reason = self.reason(fault);
+        let known = self.ledger.record.state.ending.as_ref().map(|ending| &ending.reason);
         if self.ledger.record.is_live() {
-            self.end(Outcome::Blocked, &self.reason(fault));
-        } else if self.run().git.commit && why != Some(self.reason(fault)) {
+            self.end(Outcome::Blocked, reason);
+        } else if self.run().git.commit && known != Some(&reason) {
             self.failed(GitStep::Commit, fault);
         }
     }
@@ -62,7 +65,7 @@ impl Runner<'_> {
 
     /// Reports a commit or a push that failed, and remembers why.
     fn failed(&mut self, step: GitStep, fault: &GitFault) {
-        let (why, reason) = (&fault.line(), self.reason(fault));
+        let (why, reason) = (&fault.line(), self.reason(fault).to_string());
         let is_push = step == GitStep::Push;
         let event =
             if is_push { RunEvent::PushFailed { why } } else { RunEvent::CommitFailed { why } };
@@ -253,21 +256,22 @@ impl Runner<'_> {
                 true
             }
             Some(Err(fault)) => {
-                self.end(Outcome::Blocked, &fault.line());
+                self.end(Outcome::Blocked, EndReason::Git(fault));
                 false
             }
         }
     }
 
     /// The cause and the way out.
-    fn reason(&self, fault: &GitFault) -> String {
+    fn reason(&self, fault: &GitFault) -> EndReason {
+        let GitFault { cause, cure, .. } = fault.clone();
         let Some(task) = &self.ledger.record.fleet else {
-            return format!("{}; {}", fault.cause, fault.cure);
+            return EndReason::External { cause, cure };
         };
         // An option of that command is none of a fleet's.
-        let cure = fault.cure.split("crew resume --").next().unwrap_or_default();
+        let cure = cure.split("crew resume --").next().unwrap_or_default();
         let cure = cure.trim_end_matches(", or ").replace("crew resume", &task.resume());
-        if cure.is_empty() { fault.cause.clone() } else { format!("{}; {cure}", fault.cause) }
+        EndReason::External { cause, cure }
     }
 
     /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:

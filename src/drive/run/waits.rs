@@ -15,7 +15,9 @@ use engine::boundary::decide::{Decision, waiting};
 use engine::boundary::facts::{AgentOutcome, ApiError, ControlRequest};
 use engine::boundary::limits::time_left_ms;
 use engine::events::RunEvent;
-use engine::record::{AccountId, Agent, Ending, Loop, LoopMoment, Outcome, StandIn, Status};
+use engine::record::{
+    AccountId, Agent, EndReason, Ending, Loop, LoopMoment, Outcome, StandIn, Status,
+};
 use engine::text::clock_time;
 use world::clock::{self, Stopwatch};
 use world::store::{self, Home, journal};
@@ -140,8 +142,8 @@ impl Runner<'_> {
     }
 
     /// Ends the loop between two iterations.
-    pub(super) fn end(&mut self, outcome: Outcome, why: &str) {
-        self.ledger.end(&Ending::new(outcome, why));
+    pub(super) fn end(&mut self, outcome: Outcome, reason: EndReason) {
+        self.ledger.end(&Ending::new(outcome, reason));
     }
 
     /// Whether an order is left, or the record differs from the known one.
@@ -157,9 +159,9 @@ impl Runner<'_> {
     /// Obeys what was asked for between two iterations: a signal interrupts, a cancel ends, a pause
     /// pauses.
     pub(super) fn obey(&mut self) {
-        if let Some(why) = self.signals.why() {
+        if let Some(signal) = self.signals.first() {
             self.tell(&RunEvent::Stopping);
-            return self.end(Outcome::Interrupted, &why);
+            return self.end(Outcome::Interrupted, EndReason::Signalled(signal));
         }
         match store::order(self.home, &self.ledger.record.id) {
             Some(ControlRequest::Cancel { by, reason }) => {

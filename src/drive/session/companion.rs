@@ -20,7 +20,7 @@ use crate::drive::windows::{self, LoopTurn};
 use engine::boundary::decide::{Decision, waiting};
 use engine::boundary::facts::{AgentOutcome, Seen};
 use engine::journal::{Event, WOKEN};
-use engine::record::{Ending, Loop, LoopId, Outcome, Status};
+use engine::record::{EndReason, Ending, Loop, LoopId, Outcome, Status};
 use engine::words::prompt;
 use readers::clients::Hook;
 use readers::parse::service;
@@ -215,8 +215,11 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     // A wake starts another turn.
     memory.prompt_id = None;
     memory.metered = reading.metered;
-    let why = format!("the model's service failed ({kind}), and this session cannot wait for it");
-    let veto = (!hook.may_wake()).then(|| Ending::new(Outcome::Interrupted, why));
+    let veto = if hook.may_wake() {
+        None
+    } else {
+        Some(Ending::new(Outcome::Interrupted, EndReason::CannotAwaitService(kind.to_owned())))
+    };
     // A refusal does not clear the window of the account.
     let turn = windows::turn(home, &windows::account_of(&open.before), &open.before.id);
     let closing = DriverNotes { memory, veto, turn, ..DriverNotes::default() };

@@ -20,11 +20,11 @@ use super::boundary::undelivered;
 use super::control::{self, PauseResult, Paused};
 use super::end::{self, EndAttempt, handoff};
 use super::failure::failure_of;
-use super::find::{self, NewOwner, end_mark, gone_why, owner_is_gone};
+use super::find::{self, NewOwner, end_mark, gone_reason, owner_is_gone};
 use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume};
 use super::start::establish::{Started, start};
 use engine::failure::Failure;
-use engine::record::{Actor, Loop, LoopId, Obeyed, Outcome, Status};
+use engine::record::{Actor, EndReason, Loop, LoopId, Obeyed, Outcome, Status};
 use readers::clients::{Hook, HookEvent};
 use readers::parse::requests::SessionRequest;
 use readers::parse::{arguments, requests};
@@ -320,7 +320,7 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
         return Ok(reminded.unwrap_or(EventResult::Silent));
     }
     let record = if owner_is_gone(home, &record) {
-        match end::interrupt(home, &record.id, gone_why(&record), LOCK_WAIT)? {
+        match end::interrupt(home, &record.id, gone_reason(&record), LOCK_WAIT)? {
             EndAttempt::Ended(ended) => ended.record,
             EndAttempt::Over(record) => *record,
             EndAttempt::LeftToTheBoundary => return Ok(EventResult::Silent),
@@ -340,9 +340,9 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
 /// mark that the next reader obeys.
 fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
     if let Some(record) = ours(home, hook)?.filter(Loop::is_live) {
-        let why = format!("its session ended ({why})");
+        let reason = EndReason::SessionEnded(Some(why.to_owned()));
         let within = END_WAIT.min(hook.client.waits_at_the_end);
-        if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, within)? {
+        if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, reason, within)? {
             disk::write(&end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
         }
     }

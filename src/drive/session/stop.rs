@@ -22,7 +22,7 @@ use engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use engine::claim::{self, Claim};
 use engine::events::RunEvent;
 use engine::evidence::said::said;
-use engine::record::{Dialog, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
+use engine::record::{Dialog, EndReason, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
 use engine::text::start;
 use engine::usage::Usage;
 use engine::words::prompt;
@@ -335,8 +335,8 @@ fn next_turn(
             found => Ok(found),
         },
         (Decision::Continue, Some(turn)) if !hook.may_wake() => {
-            let why = format!("{}; this session cannot wait for it", turn.why);
-            Err(Ending::new(Outcome::Interrupted, why))
+            let reason = EndReason::CannotAwaitTurn(turn.why.clone());
+            Err(Ending::new(Outcome::Interrupted, reason))
         }
         // A companion that is late costs no wait: the idle fallback takes it over.
         (Decision::Continue, Some(_)) | (Decision::Hold(Hold::Background(_)), _)
@@ -368,10 +368,8 @@ fn is_near(hook: &Hook<'_>, row: u32) -> bool {
 
 /// The end of a loop that the client does not let continue.
 fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
-    let why = "the agent used no tool for so long that the client no longer lets a hook continue the turn";
     let variable = hook.client.cap.as_ref().and_then(|cap| cap.variable);
-    let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
-    Ending::new(Outcome::Stalled, format!("{why}{lifted}"))
+    Ending::new(Outcome::Stalled, EndReason::HookCap { variable: variable.map(str::to_owned) })
 }
 
 /// Continuations in a row without a tool call, and whether the turn that ends now used one. The

@@ -11,7 +11,7 @@ use super::place;
 use super::terms::{self, contract, detected, typed};
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::end::{self, EndAttempt};
-use crate::drive::find::{NewOwner, elsewhere, environment_of, gone_why, owner_is_gone};
+use crate::drive::find::{NewOwner, elsewhere, environment_of, gone_reason, owner_is_gone};
 use crate::drive::{test_changes, tree};
 use engine::failure::Failure;
 use engine::fleet::Carried;
@@ -271,7 +271,7 @@ fn vacate(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<V
     let attempt = if let Some(attempt) = end::obey_view(home, record)? {
         attempt
     } else if owner_is_gone(home, record) {
-        end::interrupt(home, id, gone_why(record), LOCK_WAIT)?
+        end::interrupt(home, id, gone_reason(record), LOCK_WAIT)?
     } else if is_ended {
         end::cancel_locked(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {

@@ -18,8 +18,8 @@ use engine::boundary::limits;
 use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
 use engine::record::{
-    Agent, Contract, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome, Phase,
-    Place, Recipe, Run, TaskOfFleet,
+    Agent, Contract, EndReason, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome,
+    Phase, Place, Recipe, Run, TaskOfFleet,
 };
 use engine::text::clip;
 use readers::agents::is_tried;
@@ -345,7 +345,7 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
         Err(_) if stop() => {}
         Err(fault) => {
             let fault = unlisted(fault);
-            let ending = Ending::new(Outcome::Error, fault.line());
+            let ending = Ending::new(Outcome::Error, EndReason::Git(fault.clone()));
             let _ = end::end(home, &record.id, ending, store::LOCK_WAIT);
             return Err(fault.into());
         }

@@ -13,7 +13,7 @@ use crate::drive::run::round::{Admission, IterationGate};
 use crate::drive::start::place::lost_repository;
 use crate::fleet::spec::{AttemptPhase, Source};
 use engine::git::{GitFault, GitStep};
-use engine::record::{Contract, Ending, Loop, Outcome};
+use engine::record::{Contract, EndReason, Ending, Loop, Outcome};
 use world::clock;
 use world::git::land::{OwnTip, own_tip};
 use world::git::refs::{Patience, Refs};
@@ -182,13 +182,17 @@ impl From<RemoteTrouble> for Admission {
         match trouble {
             // A job that is started again here, after the other is lost, resumes it.
             RemoteTrouble::Fenced => {
-                Self::Ends(Ending::new(Outcome::Interrupted, trouble.to_string()))
+                Self::Ends(Ending::new(Outcome::Interrupted, external(trouble.to_string())))
             }
-            RemoteTrouble::Refuses(why) => Self::Ends(Ending::new(Outcome::Blocked, why)),
+            RemoteTrouble::Refuses(why) => Self::Ends(Ending::new(Outcome::Blocked, external(why))),
             RemoteTrouble::Away(why) => Self::Later(why),
             RemoteTrouble::GivenUp => Self::Paused,
         }
     }
+}
+
+fn external(cause: String) -> EndReason {
+    EndReason::External { cause, cure: String::new() }
 }
 
 impl IterationGate for AttemptGate<'_> {
@@ -214,7 +218,7 @@ impl IterationGate for AttemptGate<'_> {
             Err(error) => return Admission::Later(format!("a slot, which cannot be had: {error}")),
         }
         if let Some(fault) = lost_repository(&record.place) {
-            return Admission::Ends(Ending::new(Outcome::Blocked, fault.line()));
+            return Admission::Ends(Ending::new(Outcome::Blocked, EndReason::Git(fault)));
         }
         // An agent that was ended, or ran out of memory, may have left some.
         if !steps::clear_locks(&record.place.checkout) {

@@ -19,7 +19,7 @@ use self::remote::{PATIENCE, RemoteLink, RemoteTrouble};
 use self::report::{HeldAttempt, Reports};
 pub use self::report::{is_alive, process_of, read_report};
 use super::files::FleetFiles;
-use super::record::{EndReason, TaskEnding};
+use super::record::{TaskEndKind, TaskEnding};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, AttemptSpec, Source};
 use super::workspace::{self, FleetCommands, WorkConflict, Workspace};
 use crate::drive::control;
@@ -244,7 +244,7 @@ impl Attempt<'_> {
             let mut as_now = found.clone();
             as_now.contract.limits = self.spec.contract.limits.clone();
             if let Some(limit) = reached(&as_now) {
-                let ending = TaskEnding::new(Outcome::Exhausted, limit, EndReason::Loop);
+                let ending = TaskEnding::new(Outcome::Exhausted, limit, TaskEndKind::Loop);
                 return Ok((AttemptEnd::Ended(ending), Some(found.clone())));
             }
         } else {
@@ -423,7 +423,7 @@ impl Attempt<'_> {
         AttemptEnd::Ended(match lack {
             Some(why) => {
                 let why = format!("its branch lacks its work: {why}");
-                TaskEnding::new(Outcome::Blocked, why, EndReason::Machine)
+                TaskEnding::new(Outcome::Blocked, why, TaskEndKind::Machine)
             }
             None => of_loop(record, ending),
         })
@@ -441,7 +441,7 @@ impl Attempt<'_> {
             None => !error.chain().any(<dyn std::error::Error + 'static>::is::<std::io::Error>),
         };
         let is_conflict = error.is::<WorkConflict>();
-        let reason = if is_conflict { EndReason::Conflict } else { EndReason::Machine };
+        let reason = if is_conflict { TaskEndKind::Conflict } else { TaskEndKind::Machine };
         AttemptEnd::Failed { why: short(error), reason, needs_person }
     }
 
@@ -470,7 +470,7 @@ fn end_with(end: AttemptEnd, tip: Option<&OwnTip>) -> AttemptEnd {
             if ending.is_completed() && tip.is_some_and(|tip| tip.commit.is_none()) =>
         {
             let why = "git cannot read the branch of its clone".to_owned();
-            AttemptEnd::Failed { why, reason: EndReason::Machine, needs_person: false }
+            AttemptEnd::Failed { why, reason: TaskEndKind::Machine, needs_person: false }
         }
         end => end,
     }
@@ -480,13 +480,13 @@ fn end_with(end: AttemptEnd, tip: Option<&OwnTip>) -> AttemptEnd {
 fn of_loop(record: &Loop, ending: &Ending) -> TaskEnding {
     let asked = asked_for_help(record);
     let reason = match ending.outcome {
-        Outcome::Blocked if asked.is_some() => EndReason::Asked,
-        Outcome::Blocked if record.state.test_refusals > 0 => EndReason::TestChanges,
-        Outcome::Cancelled => EndReason::Person,
-        _ => EndReason::Loop,
+        Outcome::Blocked if asked.is_some() => TaskEndKind::Asked,
+        Outcome::Blocked if record.state.test_refusals > 0 => TaskEndKind::TestChanges,
+        Outcome::Cancelled => TaskEndKind::Person,
+        _ => TaskEndKind::Loop,
     };
     // Rows quote the agent's question.
     let question = asked.filter(|words| !words.is_empty()).map(str::to_owned);
-    let why = question.unwrap_or_else(|| ending.reason());
+    let why = question.unwrap_or_else(|| ending.why());
     TaskEnding { proof: ending.proof, ..TaskEnding::new(ending.outcome, why, reason) }
 }

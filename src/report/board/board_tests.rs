@@ -29,7 +29,7 @@ fn a_loop(id: &str, folder: &str) -> Loop {
 }
 
 fn ended(mut record: Loop, outcome: Outcome, proof: Option<Proof>) -> Loop {
-    let why = "the limit of 10 iterations is reached".to_owned();
+    let why = "the limit of 10 iterations is reached";
     record.state.status = Status::Finished;
     record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
     record

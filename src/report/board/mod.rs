@@ -9,10 +9,9 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub use self::draw::draw;
 use crate::report::line;
-use engine::boundary::decide::INCURABLE;
 use engine::doing::{Doing, LoopStep};
 use engine::evidence::words::said;
-use engine::record::{Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
+use engine::record::{EndReason, Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
 use engine::text::{ago, brief, clean, clock_time, one_line, quoted, with_reason};
 use engine::view::columns::{folder, task};
 use engine::view::{
@@ -379,11 +378,11 @@ fn ended(record: &Loop, ending: &Ending) -> String {
     match (ending.proof, state_of_the_checks(record)) {
         (Some(proof), _) => format!("{outcome}, {}", proof.label()),
         (None, Some(checks)) => format!("{outcome} · {checks}"),
-        (None, None) if ending.why.starts_with(outcome) => ending.why.clone(),
-        (None, None) => {
-            let why = ending.why.strip_prefix(INCURABLE).unwrap_or(&ending.why);
-            with_reason(outcome, why)
-        }
+        (None, None) => match &ending.reason {
+            reason if reason.names_its_outcome() => reason.to_string(),
+            EndReason::Refused(refusal) => with_reason(outcome, &refusal.to_string()),
+            reason => with_reason(outcome, &reason.to_string()),
+        },
     }
 }
 

@@ -32,7 +32,7 @@ fn moved(task: &str) -> (Loop, Story) {
         let generation = record.state.generation + 1;
         record.state.generation = generation;
         let (decision, why) = match &decision {
-            Decision::Finish(ending) => (Choice::Finish, Some(ending.reason())),
+            Decision::Finish(ending) => (Choice::Finish, Some(ending.why())),
             _ => (Choice::Continue, None),
         };
         let elapsed_ms = record.elapsed_ms.last().copied();

@@ -6,7 +6,7 @@ use crate::evidence::check::{NoCause, passes_more};
 use crate::evidence::test_run::{TestReport, TestRun, TestStatus};
 use crate::evidence::{CheckResult, Verdict};
 use crate::protect::complaint;
-use crate::record::{CheckMemory, Ending, Loop, Outcome, Proof, Role};
+use crate::record::{CheckMemory, CompletionBasis, EndReason, Ending, Loop, Outcome, Proof, Role};
 use crate::test_changes::finding::TestChangesFinding;
 use crate::test_changes::trial::{AsFound, Trial};
 
@@ -82,16 +82,22 @@ pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
     let ending = record.state.ending.as_ref().filter(|it| it.outcome == Outcome::Completed)?;
     let had = ending.proof?;
     let had_failed = record.state.checks.values().any(CheckMemory::ever_failed);
-    let of = |proof: Proof| (proof, proof.meaning().to_owned());
-    let (proof, why) = match (&runs.trial, &runs.as_found) {
+    let (proof, basis) = match (&runs.trial, &runs.as_found) {
         _ if had != Proof::Claimed && runs.against.is_some() => {
-            (Proof::Passing, "the checks pass".to_owned())
+            (Proof::Passing, Some(CompletionBasis::ChecksPass))
         }
-        (Some(Trial::Proven(how)), _) => (Proof::Proven, how.clone()),
-        (_, Some(AsFound::Failed(_))) if had == Proof::Passing => of(Proof::Checked),
-        (Some(Trial::Failed(_)), _) if had == Proof::Proven && had_failed => of(Proof::Checked),
-        (Some(Trial::Failed(_)), _) if had == Proof::Proven => of(Proof::Passing),
-        _ => (had, ending.why.clone()),
+        (Some(Trial::Proven(how)), _) => (Proof::Proven, Some(CompletionBasis::Trial(how.clone()))),
+        (_, Some(AsFound::Failed(_))) if had == Proof::Passing => (Proof::Checked, None),
+        (Some(Trial::Failed(_)), _) if had == Proof::Proven && had_failed => (Proof::Checked, None),
+        (Some(Trial::Failed(_)), _) if had == Proof::Proven => (Proof::Passing, None),
+        _ => (had, None),
+    };
+    let reason = match basis {
+        None if proof == had => ending.reason.clone(),
+        basis => {
+            let basis = basis.unwrap_or(CompletionBasis::Proof(proof));
+            EndReason::Completed { basis, remark: None }
+        }
     };
     let trial = runs.trial.as_ref().filter(|_| runs.against.is_none());
     let notes = proof_notes(trial, runs.as_found.as_ref());
@@ -100,7 +106,7 @@ pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
         _ => None,
     };
     let proof_notes = runs.against.clone().into_iter().chain(notes).chain(no_cause).collect();
-    Some(Ending { proof_notes, ..Ending::completed(proof, why) })
+    Some(Ending { outcome: Outcome::Completed, proof: Some(proof), reason, proof_notes })
 }
 
 /// Why runs that look for a better proof found none.

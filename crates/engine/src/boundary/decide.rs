@@ -11,12 +11,10 @@ use super::limits::{
     TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until, waited_ms,
 };
 use crate::claim::Claim;
-use crate::record::{Driver, Ending, Loop, Moment, Outcome, Proof, Status, TaskOfFleet};
+use crate::record::{
+    CompletionBasis, EndReason, Ending, Loop, Moment, Outcome, Proof, Status, TaskOfFleet,
+};
 use crate::test_changes::trial::Trial;
-use crate::text::{count, duration};
-
-/// How the reason begins of a loop that was refused twice for what its agent cannot change.
-pub const INCURABLE: &str = "refused for what only a person can change: ";
 
 /// What happens next.
 #[must_use]
@@ -52,12 +50,14 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         // 7. proved → finish `completed` with its proof.
         .or_else(|| {
             let proof = judged.proved?;
-            let meaning = match &facts.trial {
-                Some(Trial::Proven(how)) if proof == Proof::Proven => how,
-                _ if proof == Proof::Passing && judged.is_lowered => "the checks pass",
-                _ => proof.meaning(),
+            let basis = match &facts.trial {
+                Some(Trial::Proven(how)) if proof == Proof::Proven => {
+                    CompletionBasis::Trial(how.clone())
+                }
+                _ if proof == Proof::Passing && judged.is_lowered => CompletionBasis::ChecksPass,
+                _ => CompletionBasis::Proof(proof),
             };
-            Some(completed(judged, facts, proof, meaning))
+            Some(completed(judged, facts, Ending::completed(proof, basis)))
         })
         .or_else(|| too_many_failures(subject))
         .or_else(|| spent(judged, facts))
@@ -75,18 +75,20 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
 }
 
 /// Finishes without a proof.
-fn finish(outcome: Outcome, why: impl Into<String>) -> Decision {
-    Decision::Finish(Ending::new(outcome, why))
+fn finish(outcome: Outcome, reason: EndReason) -> Decision {
+    Decision::Finish(Ending::new(outcome, reason))
 }
 
 /// Finishes `completed`, with what a person should know of the checks and of the proof.
-fn completed(judged: &Judged, facts: &Facts, proof: Proof, why: &str) -> Decision {
-    let why = std::iter::once(why).chain(judged.remark.as_deref()).collect::<Vec<_>>().join("; ");
-    let mut proof_notes = proof_notes(facts.trial.as_ref(), facts.as_found.as_ref());
-    if facts.proves_later {
-        proof_notes.push("a better proof is looked for in the background".to_owned());
+fn completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decision {
+    if let EndReason::Completed { remark, .. } = &mut ending.reason {
+        remark.clone_from(&judged.remark);
     }
-    Decision::Finish(Ending { proof_notes, ..Ending::completed(proof, why) })
+    ending.proof_notes = proof_notes(facts.trial.as_ref(), facts.as_found.as_ref());
+    if facts.proves_later {
+        ending.proof_notes.push("a better proof is looked for in the background".to_owned());
+    }
+    Decision::Finish(ending)
 }
 
 /// 1. cancelled → finish `cancelled`; paused → hold.
@@ -110,7 +112,7 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
         return None;
     };
     Some(match how {
-        Some(how) => finish(Outcome::Interrupted, how.as_str()),
+        Some(signal) => finish(Outcome::Interrupted, EndReason::Signalled(signal.clone())),
         None => Decision::Continue,
     })
 }
@@ -123,11 +125,13 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
         let why = (!judged.counted).then(|| unfit(&judged.after, facts)).flatten();
         return why.map(|_| Decision::Continue);
     }
-    let why = match &agent.error {
-        Some(ApiError::Fatal { cause, cure }) => Some(format!("{cause}; {cure}")),
+    let reason = match &agent.error {
+        Some(ApiError::Fatal { cause, cure }) => {
+            Some(EndReason::External { cause: cause.clone(), cure: cure.clone() })
+        }
         _ => denied(&judged.after, facts, judged.progress),
     };
-    why.map(|why| finish(Outcome::Blocked, why))
+    reason.map(|reason| finish(Outcome::Blocked, reason))
 }
 
 /// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
@@ -141,8 +145,8 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let attempt = subject.state.transient_errors;
     let is_relieved = agent.is_relieved_by(now) || subject.stand_in().is_some();
     if attempt >= TRANSIENT_ERRORS_MAX && !is_relieved {
-        let why = format!("the model's service failed {attempt} times in a row: {message}");
-        return Some(finish(Outcome::Blocked, why));
+        let reason = EndReason::ServiceFailing { times: attempt, message: message.clone() };
+        return Some(finish(Outcome::Blocked, reason));
     }
     let until = wait_until(now, *reset, attempt, facts.seen.jitter);
     let until = if *is_limit { until } else { before_it_is_back(subject, until) };
@@ -163,40 +167,33 @@ pub fn waiting(subject: &Loop, now: Moment, until: DateTime<Utc>, why: &str) -> 
         return Decision::Wait { until, why: why.to_owned() };
     };
     let left = (until - now.wall).num_milliseconds().unsigned_abs();
-    let wait = duration(waited_ms(subject, now).saturating_add(left));
-    let why = format!("{why}; a wait of {wait} would outlast {limit}");
-    finish(Outcome::Interrupted, why)
+    let wait_ms = waited_ms(subject, now).saturating_add(left);
+    finish(Outcome::Interrupted, EndReason::WaitTooLong { why: why.to_owned(), wait_ms, limit })
 }
 
 /// 5. claim BLOCKED → finish `blocked`.
 fn said_blocked(facts: &Facts) -> Option<Decision> {
     let Claim::Blocked { reason } = facts.seen.heard() else { return None };
-    let why = reason.as_ref().map_or_else(
-        || "the agent said BLOCKED and gave no reason".to_owned(),
-        |reason| format!("the agent said BLOCKED: {reason}"),
-    );
-    Some(finish(Outcome::Blocked, why))
+    let needs = reason.clone().unwrap_or_default();
+    Some(finish(Outcome::Blocked, EndReason::AgentBlocked(needs)))
 }
 
 /// 6. the second refusal in a row that no agent can change → finish `blocked`.
 fn refused_for_good(judged: &Judged) -> Option<Decision> {
-    let reason = judged.incurable.as_ref()?;
-    let why = format!("{INCURABLE}{reason}");
-    Some(finish(Outcome::Blocked, why))
+    let refusal = judged.incurable.clone()?;
+    Some(finish(Outcome::Blocked, EndReason::Refused(refusal)))
 }
 
 /// 8. consecutive failures ≥ threshold → finish `aborted`.
 fn too_many_failures(subject: &Loop) -> Option<Decision> {
     let threshold = subject.contract.limits.failure_threshold;
     let failures = subject.state.consecutive_failures;
-    (threshold > 0 && failures >= threshold).then(|| {
-        let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
-        let last = last.unwrap_or_default();
-        finish(
-            Outcome::Aborted,
-            format!("{} in a row, the last: {last}", count(failures, "failure")),
-        )
-    })
+    if threshold == 0 || failures < threshold {
+        return None;
+    }
+    let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
+    let last = last.unwrap_or_default();
+    Some(finish(Outcome::Aborted, EndReason::TooManyFailures { count: failures, last }))
 }
 
 /// 9. a limit reached → finish `exhausted`.
@@ -206,7 +203,7 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
 fn spent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let ending = at_its_limit(&judged.after, judged.sound)?;
     Some(match ending.proof {
-        Some(proof) => completed(judged, facts, proof, &ending.why),
+        Some(_) => completed(judged, facts, ending),
         None => Decision::Finish(ending),
     })
 }
@@ -221,50 +218,39 @@ pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
 
 /// `sound` is the proof that completes a loop which only its limit ends.
 fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
-    let why = reached(subject)?;
+    let limit = reached(subject)?;
     let contract = &subject.contract;
     let Some(proof) = sound.filter(|_| !contract.can_complete()) else {
-        return Some(Ending::new(Outcome::Exhausted, why));
+        return Some(Ending::new(Outcome::Exhausted, EndReason::LimitReached(limit)));
     };
-    let ran = ran(subject)?;
-    let checked = if contract.checks.is_empty() {
-        "; nothing was checked"
-    } else {
-        ", and every check passes"
-    };
-    Some(Ending::completed(proof, format!("{ran}{checked}")))
+    let is_checked = !contract.checks.is_empty();
+    Some(Ending::completed(proof, CompletionBasis::Limit { ran: ran(subject)?, is_checked }))
 }
 
 /// 10. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.
 fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let limited = judged.after.contract.limits.bound_usage();
-    (limited && judged.counted && facts.usage.is_none()).then(|| {
-        let silent = match judged.after.driver() {
-            Driver::Session => "the client keeps no transcript to count from",
-            Driver::Process => "the agent does not report what it used",
-        };
-        let way_out = judged.after.fleet.as_ref().map_or_else(
-            || "--max-cost 0 --max-tokens 0 continues without it".to_owned(),
-            TaskOfFleet::without_usage_limits,
-        );
-        let why = format!("its limit on cost or tokens cannot be kept: {silent}; {way_out}");
-        finish(Outcome::Blocked, why)
-    })
+    if !limited || !judged.counted || facts.usage.is_some() {
+        return None;
+    }
+    let way_out = judged.after.fleet.as_ref().map_or_else(
+        || "--max-cost 0 --max-tokens 0 continues without it".to_owned(),
+        TaskOfFleet::without_usage_limits,
+    );
+    let driver = judged.after.driver();
+    Some(finish(Outcome::Blocked, EndReason::Unmeasured { driver, way_out }))
 }
 
 /// 11. no progress for `stall` iterations → finish `stalled`.
 fn stalled(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
-    let still = judged.after.state.iterations_without_progress;
-    (stall > 0 && still >= stall).then(|| {
-        let evidence = judged.after.state.evidence.as_ref();
-        let reason = evidence.map(|it| it.progress_why.as_str()).unwrap_or_default();
-        let why = match still {
-            1 => format!("no progress in the last iteration ({reason})"),
-            _ => format!("no progress in the last {still} iterations (the last: {reason})"),
-        };
-        finish(Outcome::Stalled, why)
-    })
+    let iterations = judged.after.state.iterations_without_progress;
+    if stall == 0 || iterations < stall {
+        return None;
+    }
+    let evidence = judged.after.state.evidence.as_ref();
+    let last = evidence.map(|evidence| evidence.progress_why.clone()).unwrap_or_default();
+    Some(finish(Outcome::Stalled, EndReason::NoProgress { iterations, last }))
 }
 
 /// 12. the client has background work pending, and no claim was made → hold.

@@ -6,7 +6,7 @@ use crate::boundary::judge::judge;
 use crate::evidence::Verdict;
 use crate::evidence::changes::Changes;
 use crate::fixture::{a_loop, a_loop_with, at, facts, result};
-use crate::record::{Actor, Role};
+use crate::record::{Actor, Driver, EndSignal, Role};
 use crate::usage::{Money, Tokens, Usage};
 
 fn way_out(subject: &Loop, facts: &Facts) -> Decision {
@@ -22,7 +22,7 @@ fn outcome(decision: &Decision) -> Option<Outcome> {
 
 fn why(decision: Decision) -> String {
     match decision {
-        Decision::Finish(ending) => ending.reason(),
+        Decision::Finish(ending) => ending.why(),
         other => panic!("no ending: {other:?}"),
     }
 }
@@ -158,7 +158,7 @@ fn rule_9_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it
         else {
             panic!("a limit lets it go on");
         };
-        (ending.outcome, ending.proof, ending.reason())
+        (ending.outcome, ending.proof, ending.why())
     };
     let reached = || "the limit of 10 iterations is reached".to_owned();
     let exhausted = || (Outcome::Exhausted, None, reached());
@@ -363,7 +363,7 @@ fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() 
     assert_eq!(paused(Claim::None, Some(ProcessEnd::Exit(0))), (true, hold()));
     assert_eq!(paused(Claim::None, Some(ProcessEnd::TimedOut(60))), (true, hold()));
     assert_eq!(
-        paused(Claim::None, Some(ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned())))),
+        paused(Claim::None, Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)))),
         (false, hold())
     );
     assert_eq!(paused(Claim::Success, None), (false, hold()));
@@ -389,14 +389,14 @@ fn an_iteration_that_a_person_broke_off_counts_and_ends_the_loop_interrupted_wha
         subject.elapsed_ms = vec![1, 1];
         subject.state.consecutive_failures = 2;
         let mut facts = facts(Claim::None);
-        facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned())));
+        facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
         change(&mut subject, &mut facts);
         let judged = judge(&subject, &facts);
         assert_eq!(judged.after.state.completed, 3);
         assert_eq!(judged.after.state.consecutive_failures, 2);
         let decision = decide(&judged, &facts);
         assert_eq!(outcome(&decision), Some(Outcome::Interrupted));
-        assert_eq!(why(decision), "Ctrl-C");
+        assert_eq!(why(decision), "interrupted at the keyboard");
     };
     broken_off(|_, _| ());
     broken_off(|subject, _| subject.contract.limits.max_iterations = 3);

@@ -8,7 +8,7 @@ use crate::evidence::changes::Changes;
 use crate::evidence::test_memory::{TestMemories, remembered, worse};
 use crate::evidence::test_run::ran_nothing;
 use crate::evidence::{CheckResult, Verdict};
-use crate::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
+use crate::record::{Actor, Contract, EndSignal, Loop, Moment, Role, TreeSeen};
 use crate::test_changes::finding::TestChangesFinding;
 use crate::test_changes::trial::{AsFound, Trial};
 use crate::text::named;
@@ -53,7 +53,7 @@ pub enum ProcessEnd {
     /// By crew, because it only waited for the model's service.
     Waited,
     /// By crew, because a person asked for it: how, or `None` where a request to the loop did.
-    BrokenOff(Option<String>),
+    BrokenOff(Option<EndSignal>),
     /// It could not be started; the text says why.
     NotStarted(String),
     /// It was not started, because a reaction of the user's prevented it; the text says why.

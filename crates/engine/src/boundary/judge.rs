@@ -11,7 +11,9 @@ use crate::evidence::test_run::{TestReport, TestRun};
 use crate::evidence::{
     CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict, gate_failed,
 };
-use crate::record::{CheckMemory, Driver, Loop, Proof, Role, State};
+use crate::record::{
+    CheckMemory, Driver, EndReason, IncurableRefusal, Loop, Proof, Role, State, WeakProof,
+};
 use crate::test_changes::trial::Trial;
 use crate::text::{count, period, tail_of, with_reason};
 
@@ -29,7 +31,7 @@ pub struct Judged {
     /// check passes at this boundary.
     pub sound: Option<Proof>,
     /// Why an end was refused for the second time in a row, where no agent can change the reason.
-    pub incurable: Option<String>,
+    pub incurable: Option<IncurableRefusal>,
     pub progress: Progress,
     /// What a person should know of the checks if the loop completes here.
     pub remark: Option<String>,
@@ -46,17 +48,20 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let proof = proof(before, facts).filter(|_| counted);
     let unfair = facts.test_changes.as_ref().and_then(|it| it.refusal.clone());
     let doubts = doubts(before, facts).join("; ");
-    let short = proof.and_then(|proof| {
-        let why_not = why_not(&doubts, facts);
-        unfair.clone().or(proof.falls_short(before.contract.require, why_not))
-    });
+    let why_not = why_not(&doubts, facts);
+    let weak = proof.and_then(|proof| proof.falls_short(before.contract.require, why_not));
+    let short = match (proof, &unfair) {
+        (None, _) => None,
+        (Some(_), Some(unfair)) => Some(unfair.clone()),
+        (Some(_), None) => weak.as_ref().map(WeakProof::to_string),
+    };
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
     let can_work = cause(before, facts).err().flatten().is_some_and(NoCause::is_curable);
     let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some() || can_work;
-    let refusal = (is_asked && proved.is_none())
-        .then(|| short.clone().filter(|_| !is_curable).or_else(|| incurable(facts)));
+    let weak = if is_curable { None } else { weak };
+    let refusal = (is_asked && proved.is_none()).then(|| incurable(facts, weak));
     let (progress, progress_why) = progress(before, facts);
     let failure = failure(before, facts, progress);
     let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
@@ -153,11 +158,13 @@ fn why_not<'a>(doubts: &'a str, facts: &'a Facts) -> Option<&'a str> {
 }
 
 /// The reason with which a loop ends whose claims were refused too often for a change of tests.
-fn refused_too_often(subject: &Loop, why: &str, refusals: u32) -> Option<String> {
+fn refused_too_often(subject: &Loop, why: &str, refusals: u32) -> Option<IncurableRefusal> {
     let threshold = subject.contract.limits.failure_threshold;
-    let accept = subject.accept_test_changes();
-    (threshold > 0 && refusals >= threshold)
-        .then(|| format!("{why}; a person can accept the change: {accept}"))
+    if threshold == 0 || refusals < threshold {
+        return None;
+    }
+    let (refusal, accept) = (why.to_owned(), subject.accept_test_changes());
+    Some(IncurableRefusal::TestChanges { refusal, accept })
 }
 
 /// Whether the agent claims that the job is done, or every `until` passes.
@@ -167,13 +174,16 @@ fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
     reached || *facts.seen.heard() == Claim::Success
 }
 
-/// The reasons for a refusal that no agent can change.
-fn incurable(facts: &Facts) -> Option<String> {
+/// The reason for a refusal that no agent can change: a proof that is too weak, or else its checks.
+fn incurable(facts: &Facts, weak: Option<WeakProof>) -> Option<IncurableRefusal> {
+    if let Some(weak) = weak {
+        return Some(IncurableRefusal::ProofTooWeak(weak));
+    }
     let has_failed = |it: &CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
     let ran_nothing = |it| facts.ran_nothing(it).filter(|_| !has_failed(it));
     let why = facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| ran_nothing(it)));
     let why: Vec<String> = why.collect();
-    (!why.is_empty()).then(|| why.join("; "))
+    if why.is_empty() { None } else { Some(IncurableRefusal::Checks(why)) }
 }
 
 /// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an
@@ -433,21 +443,18 @@ pub fn unfit(subject: &Loop, facts: &Facts) -> Option<String> {
         {
             Some("it does not report what it used, and the loop limits that".to_owned())
         }
-        _ => denied(subject, facts, progress(subject, facts).0),
+        _ => Some(denied(subject, facts, progress(subject, facts).0)?.to_string()),
     }
 }
 
 /// What was denied to an agent in a process that changed nothing.
-pub(super) fn denied(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
+pub(super) fn denied(subject: &Loop, facts: &Facts, progress: Progress) -> Option<EndReason> {
     let tools = &facts.seen.agent.denied;
     let is_denied = !tools.is_empty()
         && subject.driver() == Driver::Process
         && progress == Progress::None
         && *facts.seen.heard() != Claim::Success;
-    is_denied.then(|| {
-        let tools = tools.join(", ");
-        format!("denied: {tools}, and nothing changed; allow them with --permissions")
-    })
+    if is_denied { Some(EndReason::Denied(tools.clone())) } else { None }
 }
 
 // Whether an iteration changed anything that counts, and why that is the judgement. A state in

@@ -26,7 +26,7 @@ fn claimed(before: &Loop, run: impl Into<Option<TestRun>>, ever_ran: bool) -> (L
     let words = match (&decision, after.state.evidence.as_ref().map(|last| &last.claim)) {
         (Decision::Finish(ending), _) => {
             let proof = ending.proof.map_or("", Proof::label);
-            format!("{} {proof} ({})", ending.outcome.label(), ending.reason())
+            format!("{} {proof} ({})", ending.outcome.label(), ending.why())
         }
         (_, Some(ClaimResult::Refused(why))) => format!("refused: {why}"),
         other => format!("{other:?}"),

@@ -2,7 +2,7 @@ use super::*;
 use crate::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
 use crate::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::protect::Protected;
-use crate::record::Actor;
+use crate::record::{Actor, EndSignal};
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 
@@ -48,7 +48,8 @@ fn a_proof_below_the_required_one_proves_nothing_and_no_agent_can_cure_that() {
         (None, None, ClaimResult::Refused(short.to_owned()))
     );
     assert_eq!(once.incurable, None);
-    assert_eq!(judge(&once.after, &green).incurable.as_deref(), Some(short));
+    let twice = judge(&once.after, &green).incurable;
+    assert_eq!(twice.map(|refusal| refusal.to_string()).as_deref(), Some(short));
     let mut red = facts(Claim::None);
     red.checks = vec![result("cargo test", Verdict::Failed)];
     assert_eq!(judge(&judge(&once.after, &red).after, &green).proved, Some(Proof::Checked));
@@ -123,7 +124,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
             Some("the agent could not be started: no such file"),
         ),
         (ended(ProcessEnd::Exit(0)), None),
-        (ended(ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned()))), None),
+        (ended(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard))), None),
         (ended(ProcessEnd::Skipped("reaction `true` failed".to_owned())), None),
         (around, Some("reaction `fmt` failed (exit 1)")),
         (exited, Some("the agent exited with status 2")),
@@ -256,7 +257,7 @@ fn no_progress_is_counted_and_unknown_never_stalls() {
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".into());
     assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 4);
-    idle.seen.agent.process = Some(ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned())));
+    idle.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
     assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 3);
     let mut outside_git = facts(Claim::None);
     outside_git.tree = None;
@@ -368,7 +369,7 @@ fn words_that_an_agent_was_told_are_not_told_again() {
         (1, ProcessEnd::Exit(0), &["since"][..]),
         (1, ProcessEnd::Exit(1), &["since"]),
         (0, ProcessEnd::Exit(0), &["before", "since"]),
-        (9, ProcessEnd::BrokenOff(Some("Ctrl-C".to_owned())), &[]),
+        (9, ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)), &[]),
         (1, ProcessEnd::NotStarted("no program".to_owned()), &["left", "before", "since"]),
         (0, ProcessEnd::Skipped("not now".to_owned()), &["left", "before", "since"]),
     ];

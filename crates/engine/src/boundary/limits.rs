@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
-use crate::evidence::Evidence;
-use crate::record::{Contract, Limits, Loop, Moment, Outcome};
+use crate::record::{Contract, EndReason, Limits, Loop, Moment};
 use crate::text::{count, duration, period, with_reason};
 use crate::usage::{Money, Usage, tokens_text};
 
@@ -147,13 +146,17 @@ pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits 
 
 /// "up to 10 iterations, 12h, $5.00".
 pub fn named(limits: &Limits) -> String {
+    match bounds(limits) {
+        bounds if bounds.is_empty() => "no limit on iterations or time".to_owned(),
+        bounds => format!("up to {}", bounds.join(", ")),
+    }
+}
+
+/// "10 iterations", "12h", "$5.00": the limits that end every loop.
+fn bounds(limits: &Limits) -> Vec<String> {
     let limits = limits.by_key();
     let bounds = LimitName::BOUNDS.into_iter().filter(|limit| limits[limit] > 0);
-    let named: Vec<String> = bounds.map(|limit| limit.text(limits[&limit])).collect();
-    if named.is_empty() {
-        return "no limit on iterations or time".to_owned();
-    }
-    format!("up to {}", named.join(", "))
+    bounds.map(|limit| limit.text(limits[&limit])).collect()
 }
 
 /// The limits as a start names them. Without one on iterations, "unlimited" would promise more than
@@ -163,10 +166,10 @@ pub fn in_force(limits: &Limits) -> String {
         return named(limits);
     }
     let [failures, stall] = [limits.failure_threshold, limits.stall].map(u64::from);
-    let bounds = named(limits);
+    let bounds = bounds(limits);
     let parts = [
         Some("unlimited iterations".to_owned()),
-        bounds.starts_with("up to").then_some(bounds),
+        if bounds.is_empty() { None } else { Some(format!("up to {}", bounds.join(", "))) },
         (failures > 0).then(|| format!("{} in a row abort", count(failures, "failure"))),
         (stall > 0).then(|| format!("{} without progress stall", count(stall, "iteration"))),
     ];
@@ -288,9 +291,8 @@ fn is_spent(subject: &Loop, limit: LimitName) -> bool {
 /// be kept.
 fn is_unmeasured(subject: &Loop) -> bool {
     let state = &subject.state;
-    subject.contract.limits.bound_usage()
-        && state.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Blocked)
-        && state.evidence.as_ref().is_some_and(Evidence::hides_its_use)
+    let reason = state.ending.as_ref().map(|ending| &ending.reason);
+    matches!(reason, Some(EndReason::Unmeasured { .. }))
 }
 
 /// By how much a limit is raised so that there is room again: as much as it was, `most` at most.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::evidence::Evidence;
 use crate::fixture::{USUAL_LIMITS, a_loop, at};
-use crate::record::Ending;
+use crate::record::{Driver, Ending, Outcome};
 use crate::usage::{Tokens, Usage};
 
 #[test]
@@ -132,20 +132,24 @@ fn a_small_limit_is_raised_by_as_much_as_it_was_or_by_what_it_was_exceeded_by() 
 #[test]
 fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
     let table = [
-        (5, 0, None, Outcome::Blocked, " --max-cost 0"),
-        (0, 9, None, Outcome::Blocked, " --max-tokens 0"),
-        (5, 9, None, Outcome::Blocked, " --max-cost 0 --max-tokens 0"),
-        (5, 0, Some(Usage::default()), Outcome::Blocked, ""),
-        (5, 0, None, Outcome::Stalled, ""),
-        (0, 0, None, Outcome::Blocked, ""),
+        (5, 0, true, " --max-cost 0"),
+        (0, 9, true, " --max-tokens 0"),
+        (5, 9, true, " --max-cost 0 --max-tokens 0"),
+        (5, 9, false, ""),
+        (0, 0, true, ""),
     ];
-    for (max_cost_micros, max_tokens, usage, outcome, expected) in table {
+    for (max_cost_micros, max_tokens, is_unmeasured, expected) in table {
         let mut subject = a_loop();
         subject.contract.limits.max_cost_micros = max_cost_micros;
         subject.contract.limits.max_tokens = max_tokens;
-        subject.state.evidence = Some(Evidence { usage, ..Evidence::default() });
-        subject.state.ending = Some(Ending::new(outcome, ""));
-        assert_eq!(raise(&subject), expected, "{max_cost_micros} {max_tokens} {outcome:?}");
+        let reason = if is_unmeasured {
+            EndReason::Unmeasured { driver: Driver::Process, way_out: String::new() }
+        } else {
+            "the remote refuses it".into()
+        };
+        subject.state.evidence = Some(Evidence::default());
+        subject.state.ending = Some(Ending::new(Outcome::Blocked, reason));
+        assert_eq!(raise(&subject), expected, "{max_cost_micros} {max_tokens} {is_unmeasured}");
     }
 }
 

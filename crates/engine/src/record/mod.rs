@@ -8,6 +8,7 @@ mod environment;
 mod memory;
 mod outcome;
 mod owner;
+mod reason;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub use self::environment::*;
 pub use self::memory::*;
 pub use self::outcome::*;
 pub use self::owner::*;
+pub use self::reason::*;
 use super::evidence::Evidence;
 use super::git::GitBaseline;
 use super::test_changes::Baseline;
@@ -132,7 +134,7 @@ pub struct State {
     /// Why the tree as the loop found it is not known, and the cure; `None` if it was recorded.
     pub unrecorded: Option<String>,
     /// Why the last requested end was refused, if no agent can change the reason.
-    pub incurable: Option<String>,
+    pub incurable: Option<IncurableRefusal>,
     pub evidence: Option<Evidence>,
     /// Since the start, as far as it could be counted.
     pub usage: Usage,

@@ -114,7 +114,13 @@ fn owner() -> Value {
 fn state() -> Value {
     let mut state = json!({
         "generation": 1, "boundaries": 2, "status": "finished",
-        "ending": { "outcome": "completed", "proof": "checked", "why": "w", "proof_notes": ["n"] },
+        "ending": {
+            "outcome": "completed", "proof": "checked", "why": "ran, and every check passes; r",
+            "reason": { "is": "completed", "of": {
+                "basis": { "is": "limit", "of": { "ran": "ran", "is_checked": true } }, "remark": "r",
+            } },
+            "proof_notes": ["n"],
+        },
         "owner": owner(),
         "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "tally": tally(),
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit",
@@ -125,7 +131,8 @@ fn state() -> Value {
         "prover": { "pid": 42, "started": "9" }, "tree": "t", "trees": trees(),
         "checks": { "c": {
             "last": "timedout", "failed_with": 2, "program_missing": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
-        } }, "checked_as_found": true, "checked_after_work": true, "baseline": baseline(), "test_refusals": 1, "unrecorded": "u", "incurable": "i",
+        } }, "checked_as_found": true, "checked_after_work": true, "baseline": baseline(), "test_refusals": 1, "unrecorded": "u",
+        "incurable": { "is": "checks", "of": ["i"] },
         "evidence": evidence(),
         "usage": usage(), "words": ["w"], "told": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],

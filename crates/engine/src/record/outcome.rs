@@ -1,10 +1,11 @@
 //! How a loop ends, in one of eight words, and the proof of a completed one.
 
-use super::Loop;
+use super::{CompletionBasis, EndReason, Loop, WeakProof};
 use crate::evidence::{Evidence, IterationStatus};
 use crate::text::word;
 use crate::usage::{Earlier, Spread, Usage};
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// Why a loop is over. Every outcome except `Completed` can be resumed.
@@ -64,35 +65,20 @@ pub enum Proof {
     Claimed,
 }
 
-/// What the reason holds where a proof is less than the loop requires.
-pub const FALLS_SHORT: &str = " and this loop requires ";
-
 impl Proof {
     /// Those that a loop may require.
     pub const REQUIRED: [Self; 2] = [Self::Checked, Self::Proven];
 
-    /// Why this proof is too weak for `required`; `None` if it suffices. `why_not` says why no more
-    /// could be shown.
-    pub fn falls_short(self, required: Option<Self>, why_not: Option<&str>) -> Option<String> {
+    /// How it falls short of `required`; `None` if it suffices. `why_not` says why no more could be
+    /// shown.
+    pub fn falls_short(self, required: Option<Self>, why_not: Option<&str>) -> Option<WeakProof> {
         let required = required?;
         let is_enough = match required {
             Self::Proven => self == Self::Proven,
             _ => matches!(self, Self::Proven | Self::Checked),
         };
-        if is_enough {
-            return None;
-        }
-        let remedy = if required == Self::Proven && why_not.is_some() {
-            "with a test that fails without the work"
-        } else {
-            "with a check that fails now"
-        };
-        let (grade, required) = (self.label(), required.label());
-        let why = why_not.unwrap_or(self.meaning());
-        Some(format!(
-            "the proof would be `{grade}`{FALLS_SHORT}`{required}`: {why}; start it without --require, \
-             or {remedy}"
-        ))
+        let why_not = why_not.map(str::to_owned);
+        (!is_enough).then_some(WeakProof { proof: self, required, why_not })
     }
 
     /// The word used in messages, files and JSON.
@@ -129,37 +115,58 @@ impl Actor {
 
 impl Ending {
     /// An end without a proof.
-    pub fn new(outcome: Outcome, why: impl Into<String>) -> Self {
-        Self { outcome, proof: None, why: why.into(), proof_notes: Vec::new() }
+    pub fn new(outcome: Outcome, reason: impl Into<EndReason>) -> Self {
+        Self { outcome, proof: None, reason: reason.into(), proof_notes: Vec::new() }
     }
 
     /// A completed loop.
-    pub fn completed(proof: Proof, why: impl Into<String>) -> Self {
-        Self { proof: Some(proof), ..Self::new(Outcome::Completed, why) }
+    pub fn completed(proof: Proof, basis: CompletionBasis) -> Self {
+        let reason = EndReason::Completed { basis, remark: None };
+        Self { proof: Some(proof), ..Self::new(Outcome::Completed, reason) }
     }
 
-    /// The whole reason, with the notes.
-    pub fn reason(&self) -> String {
-        std::iter::once(&self.why).chain(&self.proof_notes).cloned().collect::<Vec<_>>().join("; ")
+    /// The whole reason, with the notes, as a sentence fragment.
+    pub fn why(&self) -> String {
+        let reason = self.reason.to_string();
+        std::iter::once(&reason).chain(&self.proof_notes).cloned().collect::<Vec<_>>().join("; ")
     }
 
-    /// Ended by an order.
+    /// What a person should know beyond what completed it; empty if there is nothing.
+    pub fn remarks(&self) -> Vec<&str> {
+        let notes = self.proof_notes.iter().map(String::as_str);
+        self.reason.remarks().chain(notes).collect()
+    }
+
+    /// Ended on request.
     pub fn cancelled(by: Actor, reason: Option<&str>) -> Self {
-        let reason = reason.map_or_else(String::new, |reason| format!(": {}", reason.trim()));
-        Self::new(Outcome::Cancelled, format!("cancelled by the {}{reason}", by.label()))
+        let reason = reason.map(str::to_owned);
+        Self::new(Outcome::Cancelled, EndReason::Cancelled { by, reason })
     }
 }
 
 /// An outcome with its reason, ready to be recorded and shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Ending {
     pub outcome: Outcome,
     /// Only with `Completed`.
     pub proof: Option<Proof>,
-    /// One sentence fragment: what ended the loop and, if there is one, the remedy.
-    pub why: String,
+    pub reason: EndReason,
     /// What the runs that look for a better proof came to, if they did not find one.
     pub proof_notes: Vec<String>,
+}
+
+/// The reason is written as a sentence, too: for people, and for programs that read the files.
+impl Serialize for Ending {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { outcome, proof, reason, proof_notes } = self;
+        let mut fields = serializer.serialize_struct("Ending", 5)?;
+        fields.serialize_field("outcome", outcome)?;
+        fields.serialize_field("proof", proof)?;
+        fields.serialize_field("why", &reason.to_string())?;
+        fields.serialize_field("reason", reason)?;
+        fields.serialize_field("proof_notes", proof_notes)?;
+        fields.end()
+    }
 }
 
 // The results of many loops together: how they ended, how long their iterations took, what they

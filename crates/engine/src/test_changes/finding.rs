@@ -170,7 +170,7 @@ mod tests {
         let words = match &decision {
             Decision::Finish(ending) => {
                 let proof = ending.proof.map_or("-", |proof| proof.label());
-                format!("{} {proof}: {}", ending.outcome.label(), ending.why)
+                format!("{} {proof}: {}", ending.outcome.label(), ending.why())
             }
             other => format!("{other:?}"),
         };

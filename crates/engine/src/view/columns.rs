@@ -39,7 +39,7 @@ impl Serialize for LoopView<'_> {
         map.serialize_entry("outcome", &record.outcome())?;
         map.serialize_entry("proof", &ending.and_then(|ending| ending.proof))?;
         map.serialize_entry("proved_at", &state.proved_at)?;
-        map.serialize_entry("why", &ending.map(Ending::reason))?;
+        map.serialize_entry("why", &ending.map(Ending::why))?;
         map.serialize_entry("iteration", &record.iteration())?;
         map.serialize_entry("completed_iterations", &state.completed)?;
         map.serialize_entry("limits", &contract.limits)?;

@@ -1,11 +1,12 @@
 //! How a loop stands or ended: the first line of a page, and the rows that explain it.
 
 use super::{Fact, PageInputs};
-use crate::boundary::decide::INCURABLE;
 use crate::boundary::limits;
 use crate::evidence::{ClaimResult, Evidence, Verdict};
 use crate::journal::story::{Regression, regressions};
-use crate::record::{CheckMemory, Dialog, Loop, Outcome, Proof, Run, Status};
+use crate::record::{
+    CheckMemory, CompletionBasis, Dialog, EndReason, Ending, Loop, Outcome, Proof, Run, Status,
+};
 use crate::templates;
 use crate::text::{clip, clock_time, count};
 use chrono::{DateTime, FixedOffset, Utc};
@@ -102,9 +103,8 @@ fn named(run: &str) -> String {
 
 /// What the agent needs of a person, in its own words; `None` unless it said so itself.
 pub fn asked_for_help(record: &Loop) -> Option<&str> {
-    record.outcome().filter(|outcome| *outcome == Outcome::Blocked)?;
-    match &record.state.evidence.as_ref()?.claim {
-        ClaimResult::Blocked(needs) => Some(needs),
+    match &record.state.ending.as_ref()?.reason {
+        EndReason::AgentBlocked(needs) => Some(needs),
         _ => None,
     }
 }
@@ -140,7 +140,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
 /// Why claims were refused; empty for a completed loop, and where the reason of its end says so.
 fn refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
     let ending = inputs.view.record.state.ending.as_ref();
-    if ending.is_some_and(|it| it.outcome == Outcome::Completed || it.why.starts_with(INCURABLE)) {
+    if let Some(EndReason::Completed { .. } | EndReason::Refused(_)) = ending.map(|it| &it.reason) {
         return Vec::new();
     }
     let claims = inputs.story.iterations().map(|it| &it.evidence.claim);
@@ -152,26 +152,33 @@ fn refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
 }
 
 /// What a proof rests on: its checks, and what is known of their past. `rest` is what the reason
-/// says beyond the meaning of the proof; `None` without a proof, or where no check ran.
+/// says beyond the meaning of the proof; `None` where that is not all, or where no check ran.
 fn proof(inputs: &PageInputs<'_>) -> Value {
     let state = &inputs.view.record.state;
     let (Some(ending), Some(evidence)) = (&state.ending, &state.evidence) else {
         return context! { rest => None::<String> };
     };
-    let reason = ending.reason();
-    let rest = ending.proof.and_then(|proof| reason.strip_prefix(proof.meaning()));
     let first = evidence.checks.first();
     let runs = || evidence.checks.iter().map(|check| &check.run);
     let was_red = runs().find(|run| state.checks.get(*run).is_some_and(CheckMemory::ever_failed));
     let found = was_red.and_then(|run| inputs.tests.get(run)).filter(|memory| memory.as_found);
     let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
     context! {
-        rest => rest.filter(|_| first.is_some()),
+        rest => first.and_then(|_| rest(ending)),
         passing => passing(evidence),
         was_green => first.is_some_and(|it| inputs.story.green_before.contains(&it.run)),
         was_red,
         red_tests => found.map(|run| (run.failed, run.total())),
     }
+}
+
+/// "; it passes only with the change of mk/test.mk": what a reason says beyond the meaning of the
+/// proof. `None` of one that says something else.
+fn rest(ending: &Ending) -> Option<String> {
+    let EndReason::Completed { basis: CompletionBasis::Proof(_), .. } = &ending.reason else {
+        return None;
+    };
+    Some([vec![""], ending.remarks()].concat().join("; "))
 }
 
 /// "waits at a permission dialog since 02:10: Bash", seen at `at`.

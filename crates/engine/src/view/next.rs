@@ -8,7 +8,9 @@ use super::ending::asked_for_help;
 use super::{ChangesFrom, PageInputs};
 use crate::evidence::Evidence;
 use crate::journal::story::{Regression, regressions};
-use crate::record::{CheckMemory, FALLS_SHORT, Outcome, Proof, Role, Status, TaskOfFleet};
+use crate::record::{
+    CheckMemory, EndReason, IncurableRefusal, Outcome, Proof, Role, Status, TaskOfFleet,
+};
 use crate::templates;
 use crate::test_changes::finding::ACCEPT;
 
@@ -28,17 +30,13 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
     let fleet = record.fleet.as_ref();
     let mut failing = record.state.evidence.iter().flat_map(Evidence::failing);
     let gate = failing.find(|it| it.roles.contains(&Role::Gate)).map(|it| &it.run);
-    let accept = || {
-        let own = || format!("{} {ACCEPT}", inputs.resume);
-        fleet.map_or_else(own, TaskOfFleet::accept_test_changes)
-    };
     let values = context! {
         resume => inputs.resume,
         is_at_rest => record.is_live() && is_at_rest(inputs),
         can_resume => can_resume(inputs),
         needs => asked_for_help(record),
         tell => fleet.map(TaskOfFleet::tell),
-        accept => has_reason(inputs, ACCEPT).then(accept),
+        accept => accept(inputs),
         own_branch => record.branch(),
         gate,
         changed_something => changed_something(inputs),
@@ -49,6 +47,16 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
     let mut steps =
         rows.into_iter().map(|row| Step { command: row.text, what: row.detail.concat() });
     (steps.next().unwrap_or_default(), steps.next())
+}
+
+/// The command that accepts the changed tests for which claims were refused.
+fn accept(inputs: &PageInputs<'_>) -> Option<String> {
+    let record = inputs.view.record;
+    if !record.state.ending.as_ref()?.reason.is_of_test_changes() {
+        return None;
+    }
+    let own = || format!("{} {ACCEPT}", inputs.resume);
+    Some(record.fleet.as_ref().map_or_else(own, TaskOfFleet::accept_test_changes))
 }
 
 /// Whether resuming the loop leads anywhere.
@@ -70,7 +78,9 @@ pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
 /// can cure the rest: a changed check, or what a run in the scratch folder needs.
 fn never_failed(inputs: &PageInputs<'_>) -> bool {
     let record = inputs.view.record;
-    has_reason(inputs, FALLS_SHORT)
+    let reason = record.state.ending.as_ref().map(|ending| &ending.reason);
+    let is_too_weak = matches!(reason, Some(EndReason::Refused(IncurableRefusal::ProofTooWeak(_))));
+    is_too_weak
         && record.contract.require == Some(Proof::Checked)
         && (record.state.checked_as_found || record.contract.before_the_first().next().is_none())
         && !record.state.checks.values().any(CheckMemory::ever_failed)
@@ -87,11 +97,6 @@ fn shown_regression(inputs: &PageInputs<'_>) -> Option<Regression> {
     let is_there = changed_something(inputs) && !is_completed;
     let first = regressions(inputs.story).into_iter().next().filter(|_| is_there)?;
     (!first.files.is_empty()).then_some(first)
-}
-
-fn has_reason(inputs: &PageInputs<'_>, part: &str) -> bool {
-    let ending = inputs.view.record.state.ending.as_ref();
-    ending.is_some_and(|ending| ending.why.contains(part))
 }
 
 fn is_at_rest(inputs: &PageInputs<'_>) -> bool {

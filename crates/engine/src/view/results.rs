@@ -8,9 +8,8 @@ use crate::evidence::changes::{Changes, Commits};
 use crate::evidence::test_run::{TestMemory, TestStatus};
 use crate::journal::story::{Story, What};
 use crate::journal::{BROUGHT_BACK, COUNTED_LATE, Choice, DELIVERED, RESUMED_IN_A_SESSION, WOKEN};
-use crate::record::{Driver, Outcome};
+use crate::record::Driver;
 use crate::templates;
-use crate::test_changes::finding::ACCEPT;
 use crate::text::{clip, one_line, tail_of};
 use minijinja::{Value, context};
 use serde::Serialize;
@@ -51,7 +50,7 @@ pub fn facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> {
         checks => checks.collect::<Vec<_>>(),
         // Only a check that had failed is refused for a change of its tests.
         is_refused =>
-            ending.is_some_and(|it| it.outcome == Outcome::Blocked && it.why.contains(ACCEPT)),
+            ending.is_some_and(|ending| ending.reason.is_of_test_changes()),
         changed => inputs.changes.and_then(Changes::words),
         files => files.iter().map(|file| {
             context! { kind => file.kind.word(), name => file.name(PATH_CHARS), yours => file.yours }

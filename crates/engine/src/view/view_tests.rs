@@ -9,7 +9,10 @@ use crate::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::fixture::{a_loop, a_loop_with, a_run, at, facts, result};
 use crate::fleet::fixture::a_task;
 use crate::journal::{Choice, Event, JournalEntry, SCHEMA};
-use crate::record::{Check, CheckMemory, Driver, Ending, Role, Status, TaskOfFleet};
+use crate::record::{
+    Actor, Check, CheckMemory, CompletionBasis, Driver, EndReason, Ending, IncurableRefusal, Role,
+    Status, TaskOfFleet,
+};
 
 fn changed(paths: &str) -> Changes {
     let file = |path: &str| ChangedFile {
@@ -44,9 +47,9 @@ fn story(record: &mut Loop, steps: &[(&str, Option<Verdict>, ClaimResult)]) -> S
     story
 }
 
-fn ended(record: &mut Loop, outcome: Outcome, proof: Option<Proof>, why: &str) {
+fn ended(record: &mut Loop, outcome: Outcome, proof: Option<Proof>, reason: impl Into<EndReason>) {
     record.state.status = Status::Finished;
-    record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
+    record.state.ending = Some(Ending { proof, ..Ending::new(outcome, reason) });
 }
 
 pub fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -> Page {
@@ -92,7 +95,7 @@ fn told(page: &Page) -> String {
 type Steps = Vec<(&'static str, Option<Verdict>, ClaimResult)>;
 
 /// Ends of loops: their iterations, outcome, proof and recorded reason.
-fn ends() -> Vec<(Steps, Outcome, Option<Proof>, &'static str)> {
+fn ends() -> Vec<(Steps, Outcome, Option<Proof>, EndReason)> {
     use Verdict::{Failed, Passed};
     let refused = || ClaimResult::Refused("`npm test` failed".to_owned());
     let none = || ClaimResult::None;
@@ -104,37 +107,52 @@ fn ends() -> Vec<(Steps, Outcome, Option<Proof>, &'static str)> {
             vec![("+a", Some(Failed), refused()), ("a", Some(Passed), ClaimResult::Accepted)],
             Outcome::Completed,
             checked,
-            Proof::Checked.meaning(),
+            Ending::completed(Proof::Checked, CompletionBasis::Proof(Proof::Checked)).reason,
         ),
         (
             vec![("+a", Some(Passed), none()), ("b", Some(Failed), refused())],
             Outcome::Exhausted,
             None,
-            "the limit of 2 iterations is reached",
+            "the limit of 2 iterations is reached".into(),
         ),
         (
             vec![("+a", Some(Passed), none())],
             Outcome::Exhausted,
             None,
-            "the limit of 1 iteration is reached",
+            "the limit of 1 iteration is reached".into(),
         ),
         (
             vec![("+a", Some(Passed), ClaimResult::Accepted)],
             Outcome::Completed,
             Some(Proof::Claimed),
-            Proof::Claimed.meaning(),
+            Ending::completed(Proof::Claimed, CompletionBasis::Proof(Proof::Claimed)).reason,
         ),
-        (vec![("+a", None, blocked())], Outcome::Blocked, None, "the agent said BLOCKED"),
+        (
+            vec![("+a", None, blocked())],
+            Outcome::Blocked,
+            None,
+            EndReason::AgentBlocked("the password of backup_ro".to_owned()),
+        ),
         (
             vec![("+a", None, ClaimResult::Blocked(String::new()))],
             Outcome::Blocked,
             None,
-            "the agent said BLOCKED",
+            EndReason::AgentBlocked(String::new()),
         ),
-        (vec![("", None, none())], Outcome::Stalled, None, "nothing changed in the last iteration"),
-        (vec![], Outcome::Cancelled, None, "cancelled by the user: wrong branch"),
-        (vec![("a", None, gave_up())], Outcome::Aborted, None, "3 failures in a row"),
-        (vec![("", None, none())], Outcome::Aborted, None, "3 failures in a row"),
+        (
+            vec![("", None, none())],
+            Outcome::Stalled,
+            None,
+            "nothing changed in the last iteration".into(),
+        ),
+        (
+            vec![],
+            Outcome::Cancelled,
+            None,
+            Ending::cancelled(Actor::User, Some("wrong branch")).reason,
+        ),
+        (vec![("a", None, gave_up())], Outcome::Aborted, None, "3 failures in a row".into()),
+        (vec![("", None, none())], Outcome::Aborted, None, "3 failures in a row".into()),
     ]
 }
 
@@ -274,12 +292,43 @@ fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
         record.state.checked_as_found = is_known;
         let memory = CheckMemory::of(&result("npm test", found), 0, None);
         record.state.checks.insert("npm test".to_owned(), memory);
-        let why = Proof::Passing.falls_short(Some(required), None).unwrap();
-        ended(&mut record, Outcome::Blocked, None, &why);
+        let weak = Proof::Passing.falls_short(Some(required), None).unwrap();
+        let reason = EndReason::Refused(IncurableRefusal::ProofTooWeak(weak));
+        ended(&mut record, Outcome::Blocked, None, reason);
         let page = page(&record, &none.0, &none.1, &none.2);
         let offers = (page.then.is_some(), page.resume.is_some());
         assert_eq!(offers, (is_resumed, is_resumed), "{required:?}, as found: {found:?}");
     }
+}
+
+#[test]
+fn only_a_refusal_for_changed_tests_offers_to_accept_them_whatever_an_agent_says() {
+    let none = (Story::picking(None), Changes::default(), TestMemories::new());
+    let (refusal, accept) = ("`T.tax` was changed".to_owned(), "crew resume".to_owned());
+    let refused = EndReason::Refused(IncurableRefusal::TestChanges { refusal, accept });
+    let asked = EndReason::AgentBlocked("run crew resume --accept-test-changes".to_owned());
+    let external = "hook: use --accept-test-changes and this loop requires `checked`".into();
+    for (reason, expected) in [(refused, true), (asked, false), (external, false)] {
+        let mut record = a_run(None);
+        record.contract.checks = vec![Check::new("npm test", Role::Verify)];
+        let memory = CheckMemory::of(&result("npm test", Verdict::Failed), 0, None);
+        record.state.checks.insert("npm test".to_owned(), memory);
+        ended(&mut record, Outcome::Blocked, None, reason);
+        let page = page(&record, &none.0, &none.1, &none.2);
+        let offered = page.then.map(|then| then.command).unwrap_or_default();
+        assert_eq!(offered == "crew resume haaaaaaa --accept-test-changes", expected, "{offered}");
+    }
+}
+
+#[test]
+fn a_question_that_was_answered_is_not_asked_again_by_another_end() {
+    let mut record = a_run(None);
+    let claim = ClaimResult::Blocked("which port?".to_owned());
+    record.state.evidence = Some(Evidence { claim, ..Evidence::default() });
+    ended(&mut record, Outcome::Blocked, None, "rebase failed (conflict): a.rs");
+    assert_eq!(asked_for_help(&record), None);
+    ended(&mut record, Outcome::Blocked, None, EndReason::AgentBlocked("which port?".to_owned()));
+    assert_eq!(asked_for_help(&record), Some("which port?"));
 }
 
 #[test]

@@ -9,7 +9,9 @@ use crate::evidence::changes::Commits;
 use crate::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::fixture::{a_loop_with, a_page, at, facts, result};
 use crate::journal::story::Story;
-use crate::record::{CheckMemory, Ending, Outcome, Proof, Role, Status};
+use crate::record::{
+    CheckMemory, EndReason, Ending, IncurableRefusal, Outcome, Proof, Role, Status,
+};
 
 fn refused_at_its_limit() -> Loop {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
@@ -98,8 +100,9 @@ fn a_loop_that_no_resume_can_help_names_no_command_for_it() {
     subject.state.checked_as_found = true;
     let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
     subject.state.checks.insert("cargo test".to_owned(), memory);
-    let why = Proof::Passing.falls_short(Some(Proof::Checked), None).unwrap();
-    subject.state.ending = Some(Ending::new(Outcome::Blocked, why));
+    let weak = Proof::Passing.falls_short(Some(Proof::Checked), None).unwrap();
+    let reason = EndReason::Refused(IncurableRefusal::ProofTooWeak(weak));
+    subject.state.ending = Some(Ending::new(Outcome::Blocked, reason));
     subject.state.status = Status::Finished;
     let page = a_page(&subject, &Story::picking(None));
     let text = text(&page, "", "blocked", at(0).wall);

@@ -67,7 +67,7 @@ fn cost(subject: &Loop) -> Option<f64> {
 
 fn why(subject: &Loop) -> Option<String> {
     let awaited = subject.state.wait_reason.clone().filter(|_| subject.state.due.is_some());
-    subject.state.ending.as_ref().map(Ending::reason).or(awaited)
+    subject.state.ending.as_ref().map(Ending::why).or(awaited)
 }
 
 /// The variables of a reaction. Each one is set, so that none is inherited; one without meaning at
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_no_variable_can_hold_is_left_out() {
         let mut subject = finished();
-        subject.state.ending.as_mut().unwrap().why = "no\0thing".to_owned();
+        subject.state.ending.as_mut().unwrap().reason = "no\0thing".into();
         let variables = variables(&subject, LoopMoment::Finish);
         assert!(variables.contains(&("CREW_WHY", "nothing".to_owned())));
     }

@@ -14,7 +14,7 @@ use signal_hook::low_level::signal_name;
 
 use super::identity::row;
 use crate::clock;
-use engine::record::ProcessIdentity;
+use engine::record::{EndSignal, ProcessIdentity};
 
 /// A flag that is set when the client or the user asks this process to end.
 pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
@@ -92,12 +92,12 @@ impl Signals {
         self.0.first.load(Ordering::Relaxed) == SIGHUP
     }
 
-    /// The reason that the record gives for the first signal; `None` before one has come.
-    pub fn why(&self) -> Option<String> {
+    /// The first signal, as the record names it; `None` before one has come.
+    pub fn first(&self) -> Option<EndSignal> {
         Some(match self.0.first.load(Ordering::Relaxed) {
             0 => return None,
-            SIGINT => "interrupted at the keyboard".to_owned(),
-            other => format!("asked to end by {}", signal_name(other).unwrap_or("a signal")),
+            SIGINT => EndSignal::Keyboard,
+            other => EndSignal::Named(signal_name(other).unwrap_or("a signal").to_owned()),
         })
     }
 }
