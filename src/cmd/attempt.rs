@@ -43,15 +43,15 @@ pub fn attempt(file: &Path) -> Result<Exit> {
     let mut reporter = Reporter::new(OutputArgs::default());
     Ok(match attempt::run(&home()?, spec, &signals, &mut reporter)? {
         AttemptResult::Over(AttemptEnd::Ended(ending)) => {
-            print::err(&format!("crew: {task} is {}: {}", ending.outcome.label(), ending.why));
+            print::err(&format!("crew: {task} is {}: {}", ending.outcome.label(), ending.reason));
             Exit::of(ending.outcome)
         }
         AttemptResult::Over(AttemptEnd::Paused) => Exit::INTERRUPTED,
         AttemptResult::Over(AttemptEnd::Interrupted) => {
             signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled)
         }
-        AttemptResult::Over(AttemptEnd::Failed { why, needs_person, .. }) => {
-            print::err(&format!("crew: {task} cannot continue: {why}"));
+        AttemptResult::Over(AttemptEnd::Failed { reason, needs_person }) => {
+            print::err(&format!("crew: {task} cannot continue: {reason}"));
             if needs_person { Exit::of(Outcome::Blocked) } else { Exit::ERROR }
         }
         AttemptResult::Elsewhere => {

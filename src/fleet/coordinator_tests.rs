@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::fleet::executors::{FoundJobs, JobSystem};
 use crate::fleet::landing::PreparedLanding;
-use crate::fleet::record::{Landed, TaskEndKind, TaskEnding, TaskRequest};
+use crate::fleet::record::{Landed, TaskEnding, TaskRequest};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase, AttemptSpec};
 use crate::fleet::step::FleetRequest;
 use crate::fleet::store::{Push, StoreFault};
@@ -69,8 +69,7 @@ impl Scripted {
         let ending = TaskEnding {
             outcome: Outcome::Completed,
             proof: Some(Proof::Checked),
-            why: "done".to_owned(),
-            reason: TaskEndKind::Loop,
+            reason: "done".into(),
             landed: None,
         };
         let report = AttemptReport {
@@ -372,7 +371,7 @@ fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
         let mut record = stage.record(1);
         let mut task = TaskRecord::new("0123456789ab", 0, clock::now().wall);
         task.attempt = 1;
-        task.land(TaskEnding::new(Outcome::Completed, "", TaskEndKind::Loop), clock::now().wall);
+        task.land(TaskEnding::new(Outcome::Completed, ""), clock::now().wall);
         task.request = Some(TaskRequest::Cancel { now: false, by_agent: false, reason: None });
         record.tasks.insert(id.clone(), task);
         let mut say = |_: &str| {};

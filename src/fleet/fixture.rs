@@ -1,14 +1,22 @@
 //! A fleet's record, its tasks and reports for tests: the simplest of each, defined in one place.
 //! Not compiled into the program.
 
-use super::record::TaskEndKind;
-use super::record::{FleetRecord, FleetSetup, Holder, LOCAL, TaskEnding, TaskRecord, TaskState};
+use super::record::{
+    FleetRecord, FleetSetup, Holder, LOCAL, TaskEnding, TaskReason, TaskRecord, TaskState,
+};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, Coordination, DescribedTask};
 use super::step::{Effect, FleetEvent, step};
 use engine::fixture::{a_run, at};
 use engine::fleet::{Carried, FleetTask, LandingMode, TaskId};
 use engine::record::{LoopId, Outcome, Proof};
 use engine::usage::{Money, Usage};
+
+/// The end of a loop of which only the words matter.
+impl From<&str> for TaskReason {
+    fn from(why: &str) -> Self {
+        Self::Loop { reason: why.into(), notes: Vec::new() }
+    }
+}
 
 /// A name.
 pub fn id(name: &str) -> TaskId {
@@ -69,7 +77,7 @@ pub fn a_running_task() -> TaskRecord {
 /// An end; of completed work with a proof.
 pub fn an_ending(outcome: Outcome) -> TaskEnding {
     let proof = (outcome == Outcome::Completed).then_some(Proof::Checked);
-    TaskEnding { proof, ..TaskEnding::new(outcome, "so", TaskEndKind::Loop) }
+    TaskEnding { proof, ..TaskEnding::new(outcome, "so") }
 }
 
 /// A task that ended after its first attempt.

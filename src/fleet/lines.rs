@@ -4,7 +4,7 @@
 use chrono::{DateTime, FixedOffset, Utc};
 use unicode_width::UnicodeWidthStr;
 
-use super::record::{FleetRecord, Landed, TaskEndKind, TaskEnding};
+use super::record::{FleetRecord, Landed, TaskEnding, TaskReason};
 use super::step::FleetLine;
 use engine::record::Outcome;
 use engine::text::{clean, clock_time, one_line, quoted, start, with_reason};
@@ -55,8 +55,8 @@ pub fn line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOffset>) -
 /// How a task ended: "landed as 4f2c9d1, proof: checked", "needs you: conflict: src/pay.rs changed
 /// on main too".
 pub fn ended(ending: &TaskEnding) -> String {
-    let TaskEnding { outcome, proof, why, reason, landed } = ending;
-    let why = shown(why);
+    let TaskEnding { outcome, proof, reason, landed } = ending;
+    let why = shown(&reason.to_string());
     let proved = || proof.map_or(String::new(), |proof| format!(", proof: {}", proof.label()));
     match (outcome, landed) {
         (_, Some(Landed::Main(Some(commit)))) => {
@@ -65,9 +65,12 @@ pub fn ended(ending: &TaskEnding) -> String {
         (_, Some(Landed::Main(None))) => format!("landed: main has its work already{}", proved()),
         (_, Some(Landed::Request(url))) => format!("requested: {}{}", shown(url), proved()),
         (Outcome::Completed, None) => format!("completed{}", proved()),
-        (Outcome::Cancelled, None) => with_reason("cancelled", &why),
+        (Outcome::Cancelled, None) => match reason {
+            TaskReason::FileGone => with_reason("cancelled", &why),
+            _ => why,
+        },
         (Outcome::Blocked, None) => match reason {
-            TaskEndKind::Asked => format!("needs you: blocked: {}", quoted(&why)),
+            TaskReason::Asked(_) => format!("needs you: blocked: {}", quoted(&why)),
             _ => format!("needs you: {why}"),
         },
         (outcome, None) => with_reason(&format!("needs you: {}", outcome.label()), &why),
@@ -96,8 +99,8 @@ mod tests {
     use super::*;
     use crate::fleet::record::{TaskRecord, TaskState};
     use engine::fixture::at;
-    use engine::fleet::TaskId;
-    use engine::record::Proof;
+    use engine::fleet::{Refusal, TaskId};
+    use engine::record::{Actor, Proof};
 
     fn vat() -> TaskId {
         "vat-rounding".parse().unwrap()
@@ -156,29 +159,27 @@ mod tests {
 
     #[test]
     fn an_end_says_where_the_work_went_or_what_it_needs() {
-        let ending = |outcome, why: &str, reason, landed| TaskEnding {
+        let ending = |outcome, reason: TaskReason, landed| TaskEnding {
             outcome,
             proof: (outcome == Outcome::Completed).then_some(Proof::Checked),
-            why: why.to_owned(),
             reason,
             landed,
         };
-        let done = |landed| ending(Outcome::Completed, "done", TaskEndKind::Loop, landed);
+        let done = |landed| ending(Outcome::Completed, "done".into(), landed);
+        let refusal = Refusal::Conflict(vec!["a.rs".to_owned()]);
+        let conflict = TaskReason::Refused { refusal, unsettled: None };
+        let (by, reason) = (Actor::User, Some("wrong".to_owned()));
         let url = "https://example.org/7".to_owned();
         let endings = [
             done(None),
             done(Some(Landed::Main(Some("4f2c9d1aaaa".to_owned())))),
             done(Some(Landed::Main(None))),
             done(Some(Landed::Request(url))),
-            ending(
-                Outcome::Blocked,
-                "conflict: a.rs changed on main too",
-                TaskEndKind::Conflict,
-                None,
-            ),
-            ending(Outcome::Blocked, "a \"key\"", TaskEndKind::Asked, None),
-            ending(Outcome::Stalled, "no progress", TaskEndKind::Loop, None),
-            ending(Outcome::Cancelled, "by the user: wrong", TaskEndKind::Person, None),
+            ending(Outcome::Blocked, conflict, None),
+            ending(Outcome::Blocked, TaskReason::Asked("a \"key\"".to_owned()), None),
+            ending(Outcome::Stalled, "no progress".into(), None),
+            ending(Outcome::Cancelled, TaskReason::Cancelled { by, reason }, None),
+            ending(Outcome::Cancelled, TaskReason::FileGone, None),
         ];
         let lines = endings.map(|ending| {
             let mut record = FleetRecord::default();
@@ -195,7 +196,8 @@ mod tests {
         vat-rounding   needs you: conflict: a.rs changed on main too
         vat-rounding   needs you: blocked: "a 'key'"
         vat-rounding   needs you: stalled: no progress
-        vat-rounding   cancelled: by the user: wrong
+        vat-rounding   cancelled by the user: wrong
+        vat-rounding   cancelled: its file is gone
         "#);
     }
 }

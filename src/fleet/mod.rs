@@ -6,6 +6,7 @@ pub mod attempt;
 pub mod clean;
 pub mod coordinator;
 mod effects;
+mod ending;
 pub mod events;
 pub mod executors;
 pub mod files;

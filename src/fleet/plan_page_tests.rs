@@ -134,13 +134,7 @@ fn what_ended_stays_ended_and_what_runs_is_said() {
     let fleet = five();
     let mut record = FleetRecord::default();
     let ending = |outcome| {
-        TaskState::Ended(TaskEnding {
-            outcome,
-            proof: None,
-            why: "a key".to_owned(),
-            reason: crate::fleet::record::TaskEndKind::Loop,
-            landed: None,
-        })
+        TaskState::Ended(TaskEnding { outcome, proof: None, reason: "a key".into(), landed: None })
     };
     let running = TaskState::Running { job: "1".to_owned(), since: engine::fixture::at(0).wall };
     for (name, state) in [

@@ -10,11 +10,12 @@ use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use super::ending::{Landed, TaskEndKind, TaskEnding, TaskReason, Unsettled};
 use engine::failure::Failure;
 pub use engine::fleet::task::LOCAL;
 use engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use engine::git::GitBaseline;
-use engine::record::{Actor, Check, CheckMemory, Ending, LoopId, Outcome, Proof};
+use engine::record::{Actor, Check, CheckMemory, LoopId, Outcome};
 use engine::text::distinct;
 use engine::usage::Usage;
 use readers::parse::git::is_id;
@@ -165,46 +166,6 @@ pub enum TaskState {
     Landing(TaskEnding),
     /// Nothing works on it until it is resumed.
     Ended(TaskEnding),
-}
-
-/// How a task ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskEnding {
-    pub outcome: Outcome,
-    pub proof: Option<Proof>,
-    pub why: String,
-    pub reason: TaskEndKind,
-    pub landed: Option<Landed>,
-}
-
-/// What kind of reason it is, for rows, hints and exit codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TaskEndKind {
-    /// The loop's own end.
-    Loop,
-    /// The agent said BLOCKED.
-    Asked,
-    /// Refused claims because tests were changed; a person can accept them.
-    TestChanges,
-    Conflict,
-    Red,
-    /// The landing was refused for another reason.
-    Landing,
-    /// git, the remote or the executor.
-    Machine,
-    /// A person's cancel, or its file is gone.
-    Person,
-}
-
-/// Where completed work went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Landed {
-    /// On the base as this commit; `None` where the base had all of it.
-    Main(Option<String>),
-    /// The address of a pull request.
-    Request(String),
 }
 
 /// What a person asked.
@@ -428,9 +389,7 @@ impl TaskRecord {
 
     /// Lets what its loop has completed wait for its turn to land.
     pub fn land(&mut self, ending: TaskEnding, now: DateTime<Utc>) {
-        let (outcome, reason) = (Outcome::Completed, TaskEndKind::Loop);
-        let ending = TaskEnding { outcome, reason, landed: None, ..ending };
-        self.set(TaskState::Landing(ending), now);
+        self.set(TaskState::Landing(ending.for_landing()), now);
     }
 
     /// How its loop has ended, while its work is landed or waits for its turn.
@@ -495,23 +454,6 @@ impl TaskRecord {
     }
 }
 
-impl TaskEnding {
-    /// Whether its work is done.
-    pub fn is_completed(&self) -> bool {
-        self.outcome == Outcome::Completed
-    }
-
-    /// Whether it was given up.
-    pub fn is_cancelled(&self) -> bool {
-        self.outcome == Outcome::Cancelled
-    }
-
-    /// An end without a proof.
-    pub fn new(outcome: Outcome, why: impl Into<String>, reason: TaskEndKind) -> Self {
-        Self { outcome, proof: None, why: why.into(), reason, landed: None }
-    }
-}
-
 impl TaskRequest {
     /// Whether it also ends the iteration that runs.
     pub fn is_now(&self) -> bool {
@@ -534,9 +476,9 @@ impl TaskRequest {
     /// How a cancel ends a task; `None` for a pause.
     pub fn ending(&self) -> Option<TaskEnding> {
         let Self::Cancel { by_agent, reason, .. } = self else { return None };
-        let actor = if *by_agent { Actor::Agent } else { Actor::User };
-        let why = Ending::cancelled(actor, reason.as_deref()).why();
-        Some(TaskEnding::new(Outcome::Cancelled, why, TaskEndKind::Person))
+        let by = if *by_agent { Actor::Agent } else { Actor::User };
+        let reason = TaskReason::Cancelled { by, reason: reason.clone() };
+        Some(TaskEnding::new(Outcome::Cancelled, reason))
     }
 }
 

@@ -137,7 +137,7 @@ fn a_later_start_lifts_pauses_and_keeps_cancels_that_were_not_obeyed() {
     record.tasks.get_mut(&id("b")).unwrap().request = Some(TaskRequest::Pause { now: true });
     record.take_up(record.terms.clone(), Holder::default());
     assert_eq!((record.request_of(&id("b")), record.request_of(&id("a"))), (None, None));
-    let why = record.cancel_of(&id("d")).unwrap().why;
+    let why = record.cancel_of(&id("d")).unwrap().reason.to_string();
     assert_eq!(why, "cancelled by the agent: so");
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::{FleetRecord, TaskEndKind, TaskEnding, TaskRecord};
+use super::record::{FleetRecord, TaskEnding, TaskReason, TaskRecord};
 use engine::boundary::limits::LimitName;
 use engine::fleet::{Carried, FleetTask, Refusal, TaskId};
 use engine::git::GitBaseline;
@@ -110,7 +110,7 @@ pub enum AttemptEnd {
     /// A signal ended it; the loop can be resumed.
     Interrupted,
     /// It could not begin or continue. With `needs_person` trying again is of no use.
-    Failed { why: String, reason: TaskEndKind, needs_person: bool },
+    Failed { reason: TaskReason, needs_person: bool },
 }
 
 /// A task as its file is now.

@@ -272,7 +272,7 @@ impl<'a> TaskStatus<'a> {
             until,
             since,
             outcome: ending.map(|it| it.outcome),
-            reason: ending.map(|it| it.reason),
+            reason: ending.map(|it| it.reason.kind()),
             proof: ending.and_then(|it| it.proof),
             landed: task.landed(),
             was_sent_back: task.sent_back.is_some(),
@@ -303,10 +303,7 @@ impl<'a> TaskStatus<'a> {
             _ => None,
         };
         // The word before it says the kind already.
-        let why = ending_of(self.task).map(|ending| {
-            let rest = ending.why.strip_prefix(self.what).and_then(|it| it.strip_prefix(": "));
-            rest.unwrap_or(&ending.why)
-        });
+        let why = ending_of(self.task).map(|ending| ending.reason.without_its_kind());
         let news = render(context! {
             row => self, phase, before, why,
             request => record.request_of(self.task),
@@ -399,7 +396,7 @@ fn lacks(record: &FleetRecord) -> &'static str {
 
 /// The group of a task that ended so, and the word for it.
 fn ended(ending: &TaskEnding) -> (StatusGroup, &'static str) {
-    match (ending.outcome, &ending.landed, ending.reason) {
+    match (ending.outcome, &ending.landed, ending.reason.kind()) {
         (Outcome::Completed, Some(Landed::Main(_)), _) => (StatusGroup::Done, "landed"),
         (Outcome::Completed, Some(Landed::Request(_)), _) => (StatusGroup::Done, "requested"),
         (Outcome::Completed, None, _) => (StatusGroup::Done, "completed"),

@@ -6,11 +6,11 @@ use serde_json::Value as Json;
 
 use super::*;
 use crate::fleet::fixture::an_ending;
-use crate::fleet::record::{FleetSetup, Holder, TaskRequest};
+use crate::fleet::record::{FleetSetup, Holder, TaskReason, TaskRequest, Unsettled};
 use crate::report::colour;
 use engine::fixture::at;
-use engine::fleet::{Carried, LandingMode};
-use engine::record::Check;
+use engine::fleet::{Carried, LandingMode, Refusal};
+use engine::record::{Actor, Check};
 
 fn id(name: &str) -> TaskId {
     name.parse().unwrap()
@@ -47,12 +47,12 @@ fn add(record: &mut FleetRecord, name: &str, minutes: i64, state: TaskState) {
     record.tasks.insert(id(name), task);
 }
 
-fn end(outcome: Outcome, why: &str, reason: TaskEndKind) -> TaskState {
-    TaskState::Ended(TaskEnding::new(outcome, why, reason))
+fn end(outcome: Outcome, reason: impl Into<TaskReason>) -> TaskState {
+    TaskState::Ended(TaskEnding::new(outcome, reason))
 }
 
 fn landed(commit: &str) -> TaskState {
-    let ending = TaskEnding::new(Outcome::Completed, "so", TaskEndKind::Loop);
+    let ending = TaskEnding::new(Outcome::Completed, "so");
     let landed = Some(Landed::Main(Some(commit.repeat(20))));
     TaskState::Ended(TaskEnding { landed, proof: Some(Proof::Checked), ..ending })
 }
@@ -80,10 +80,13 @@ fn report(phase: AttemptPhase) -> AttemptReport {
 
 fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
     let mut record = a_record();
-    let conflict = "conflict: src/pay.rs, src/tax.rs and src/refund.rs changed on main too; its \
-                    loop: the agent could not decide which of both rounds";
-    add(&mut record, "vat", 30, end(Outcome::Blocked, conflict, TaskEndKind::Conflict));
-    add(&mut record, "ask", 40, end(Outcome::Blocked, "which port?", TaskEndKind::Asked));
+    let files = ["src/pay.rs", "src/tax.rs", "src/refund.rs"].map(str::to_owned).to_vec();
+    let of_loop = Box::new("the agent could not decide which of both rounds".into());
+    let (refusal, unsettled) = (Refusal::Conflict(files), Some(Unsettled::Loop(of_loop)));
+    let conflict = TaskReason::Refused { refusal, unsettled };
+    add(&mut record, "vat", 30, end(Outcome::Blocked, conflict));
+    let asked = TaskReason::Asked("which port?".to_owned());
+    add(&mut record, "ask", 40, end(Outcome::Blocked, asked));
     add(&mut record, "pay", 5, runs(20));
     add(&mut record, "rests", 6, runs(9));
     add(&mut record, "first", 8, landed("4f"));
@@ -96,7 +99,10 @@ fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
         &mut record,
         "off",
         50,
-        end(Outcome::Cancelled, "cancelled by the user: not needed", TaskEndKind::Person),
+        end(
+            Outcome::Cancelled,
+            TaskReason::Cancelled { by: Actor::User, reason: Some("not needed".to_owned()) },
+        ),
     );
     let since = at(0).wall - TimeDelta::minutes(3);
     let until = Some(at(600).wall);
@@ -127,7 +133,7 @@ fn what_needs_a_person_is_first_with_its_reason_in_full_and_the_oldest_on_top() 
 
       ask  blocked   40m ago  "which port?"
       vat  conflict  30m ago
-          src/pay.rs, src/tax.rs and src/refund.rs changed on main too; its loop: the agent could not
+          src/pay.rs, src/tax.rs, src/refund.rs changed on main too; its loop: the agent could not
           decide which of both rounds
 
       rests  waits  5/10  6m         until 11:16: usage limit       box
@@ -152,7 +158,7 @@ fn a_fleet_of_two_thousand_tasks_fits_any_screen_and_names_what_it_leaves_out() 
     for number in 0..2000 {
         let why = "a reason that is longer than what is left of a line ".repeat(3);
         let state = match number % 4 {
-            0 => end(Outcome::Stalled, &why, TaskEndKind::Loop),
+            0 => end(Outcome::Stalled, &*why),
             1 => runs(number),
             2 => TaskState::Waiting,
             _ => landed("4f"),
@@ -194,7 +200,7 @@ fn work_that_was_reported_and_is_not_fetched_or_pushed_yet_is_named() {
     add(&mut record, "runs", 5, runs(20));
     add(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));
     add(&mut record, "first", 8, landed("4f"));
-    add(&mut record, "done", 1, end(Outcome::Completed, "so", TaskEndKind::Loop));
+    add(&mut record, "done", 1, end(Outcome::Completed, "so"));
     for name in ["runs", "lands", "done"] {
         record.tasks.get_mut(&id(name)).unwrap().tip = Some("ab".repeat(20));
     }

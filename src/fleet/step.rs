@@ -6,7 +6,8 @@ use chrono::{DateTime, Utc};
 pub use super::events::{Effect, FetchConcern, FleetEvent, FleetLine, FleetRequest};
 use super::plan::{self, FleetPlan, Start};
 use super::record::{
-    FleetRecord, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskRequest, TaskState, WaitsFor,
+    FleetRecord, Landed, TaskEnding, TaskReason, TaskRecord, TaskRequest, TaskState, Unsettled,
+    WaitsFor,
 };
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport};
 pub use super::spec::{Backoff, Coordination, DescribedTask};
@@ -69,8 +70,8 @@ impl Turn<'_> {
                 self.on(&id, (why, concerns), Self::fetch_failed);
             }
             FleetEvent::Gone { task: id, number, why } => {
-                let reason = TaskEndKind::Machine;
-                let end = AttemptEnd::Failed { why, reason, needs_person: false };
+                let reason = TaskReason::ProcessGone(why);
+                let end = AttemptEnd::Failed { reason, needs_person: false };
                 self.on(&id, end, |turn, id, task, end| turn.attempt_ended(id, task, number, end));
             }
             FleetEvent::NotStarted { task: id, why } => self.on(&id, why, Self::not_started),
@@ -259,8 +260,8 @@ impl Turn<'_> {
             (_, Some(cancelled), _) => self.end(id, task, cancelled),
             (AttemptEnd::Ended(ending), ..) if ending.is_completed() => task.land(ending, self.now),
             (AttemptEnd::Ended(ending), _, Some(refusal)) if !ending.is_cancelled() => {
-                let why = format!("{}; its loop: {}", refusal.why(), ending.why);
-                let ending = TaskEnding::new(Outcome::Blocked, why, reason_of(refusal));
+                let unsettled = Unsettled::Loop(Box::new(ending.reason));
+                let ending = refused_ending(refusal, Some(unsettled));
                 self.end(id, task, ending);
             }
             (AttemptEnd::Ended(ending), ..) => self.end(id, task, ending),
@@ -275,27 +276,27 @@ impl Turn<'_> {
             }
             (AttemptEnd::Interrupted, ..) if is_expected => task.set(TaskState::Waiting, self.now),
             (AttemptEnd::Interrupted, ..) => {
-                self.lost(id, task, "it was interrupted".to_owned(), TaskEndKind::Machine);
+                self.lost(id, task, TaskReason::Interrupted);
             }
-            (AttemptEnd::Failed { why, reason, needs_person: true }, ..) => {
-                self.end(id, task, TaskEnding::new(Outcome::Blocked, why, reason));
+            (AttemptEnd::Failed { reason, needs_person: true }, ..) => {
+                self.end(id, task, TaskEnding::new(Outcome::Blocked, reason));
             }
-            (AttemptEnd::Failed { why, reason, .. }, ..) => self.lost(id, task, why, reason),
+            (AttemptEnd::Failed { reason, .. }, ..) => self.lost(id, task, reason),
         }
     }
 
     /// Frees a task whose process is gone, or could not work; one for which that happens again and
     /// again ends. It does not count where crew ended the process, or never handed it over.
-    fn lost(&mut self, id: &TaskId, task: &mut TaskRecord, why: String, reason: TaskEndKind) {
+    fn lost(&mut self, id: &TaskId, task: &mut TaskRecord, reason: TaskReason) {
         let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
         let is_asked = self.known.signals > 0 || self.record.request_of(id).is_some();
         task.gone += u32::from(was_started && !is_asked);
         if task.gone >= GONE_MAX {
-            let why = format!("its process was gone {GONE_MAX} times in a row: {why}");
-            return self.end(id, task, TaskEnding::new(Outcome::Error, why, reason));
+            let reason = TaskReason::Repeated { times: GONE_MAX, last: Box::new(reason) };
+            return self.end(id, task, TaskEnding::new(Outcome::Error, reason));
         }
         task.set(TaskState::Waiting, self.now);
-        self.say(FleetLine::Gone { task: id.clone(), why });
+        self.say(FleetLine::Gone { task: id.clone(), why: reason.to_string() });
     }
 
     /// Takes note that a landing is over. How the loop had ended, if the task still waits for that.
@@ -323,18 +324,19 @@ impl Turn<'_> {
         }
         let described = self.known.described(id);
         let limit = described.and_then(|it| task.spent_limit(&it.contract.limits));
-        let (mut why, reason) = (refusal.why(), reason_of(&refusal));
+        let mut unsettled = None;
         if refusal.can_be_settled() && task.sent_back.is_none() {
             let Some(limit) = limit else {
+                let why = refusal.why();
                 task.send_back(refusal, self.now);
                 return self.say(FleetLine::SentBack { task: id.clone(), why });
             };
-            let named = self.record.named(id);
-            why = format!("{why}; its {limit} is used up: raise it, then crew resume {named}");
+            let resume = format!("crew resume {}", self.record.named(id));
+            unsettled = Some(Unsettled::LimitUsedUp { limit: limit.to_owned(), resume });
         }
-        task.sent_back = Some(refusal);
         // With the proof of its loop: what is left of it is to land.
-        let ending = TaskEnding::new(Outcome::Blocked, why, reason);
+        let ending = refused_ending(&refusal, unsettled);
+        task.sent_back = Some(refusal);
         self.end(id, task, TaskEnding { proof, ..ending });
     }
 
@@ -351,7 +353,7 @@ impl Turn<'_> {
         }
         self.known.landings = Backoff::default();
         let outcome = if is_final { Outcome::Blocked } else { Outcome::Error };
-        let ending = TaskEnding::new(outcome, why, TaskEndKind::Machine);
+        let ending = TaskEnding::new(outcome, TaskReason::NotLanded(why));
         self.end(id, task, TaskEnding { proof, ..ending });
     }
 
@@ -473,9 +475,8 @@ impl Turn<'_> {
         task.tip.clone_from(&task.commit);
         task.needs_push = false;
         if !is_cancelled {
-            let why = format!("its work cannot be fetched: {why}");
-            let ending = TaskEnding::new(Outcome::Blocked, why, TaskEndKind::Machine);
-            self.end(id, task, ending);
+            let reason = TaskReason::Unfetchable(why);
+            self.end(id, task, TaskEnding::new(Outcome::Blocked, reason));
         }
     }
 
@@ -559,13 +560,10 @@ impl Turn<'_> {
     }
 }
 
-/// The kind of a landing's refusal, as the reason of an end.
-fn reason_of(refusal: &Refusal) -> TaskEndKind {
-    match refusal {
-        Refusal::Conflict(_) => TaskEndKind::Conflict,
-        Refusal::Red { .. } => TaskEndKind::Red,
-        _ => TaskEndKind::Landing,
-    }
+/// The end of a task whose landing was refused. What its check printed is in the record already.
+fn refused_ending(refusal: &Refusal, unsettled: Option<Unsettled>) -> TaskEnding {
+    let refusal = refusal.without_output();
+    TaskEnding::new(Outcome::Blocked, TaskReason::Refused { refusal, unsettled })
 }
 
 #[cfg(test)]

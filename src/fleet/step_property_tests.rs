@@ -182,8 +182,8 @@ impl World {
             11 => self.report(&task, false, Some(AttemptEnd::Paused)),
             12 => self.report(&task, true, Some(AttemptEnd::Interrupted)),
             13 => {
-                let reason = TaskEndKind::Machine;
-                let end = AttemptEnd::Failed { why, reason, needs_person: false };
+                let reason = TaskReason::Failed(why);
+                let end = AttemptEnd::Failed { reason, needs_person: false };
                 self.report(&task, false, Some(end));
             }
             14 | 15 if self.processes.remove(&task).is_some() => {

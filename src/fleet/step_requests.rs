@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::plan::lacks_a_share;
 use super::record::{
-    Landed, MESSAGES_MAX, TaskEndKind, TaskEnding, TaskRecord, TaskRequest, TaskState,
+    Landed, MESSAGES_MAX, TaskEndKind, TaskEnding, TaskReason, TaskRecord, TaskRequest, TaskState,
 };
 use super::spec::AttemptReport;
 use super::step::{DescribedTask, Effect, FleetLine, FleetRequest, Turn};
@@ -77,8 +77,7 @@ impl Turn<'_> {
     /// no file any more is given up unless it is done.
     fn begin(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<&String>) {
         let (lands, is_gone) = (self.lands(), revision.is_none());
-        let why = "its file is gone".to_owned();
-        let given_up = TaskEnding::new(Outcome::Cancelled, why, TaskEndKind::Person);
+        let given_up = TaskEnding::new(Outcome::Cancelled, TaskReason::FileGone);
         match (task.state.clone(), self.record.cancel_of(id)) {
             (TaskState::Running { .. }, cancel) => {
                 self.say(FleetLine::Adopted { task: id.clone() });
@@ -315,7 +314,7 @@ impl Turn<'_> {
         let Some(described) = self.known.described(id) else {
             return Some((format!("{id} is not tried again: there is no {file}"), false));
         };
-        if accepts && ending.reason != TaskEndKind::TestChanges {
+        if accepts && ending.reason.kind() != TaskEndKind::TestChanges {
             return Some((format!("{id} is not blocked by a change of its tests"), false));
         }
         if ending.proof.is_some() {

@@ -5,7 +5,7 @@ use crate::fleet::fixture::{
     Bench, a_described, a_report, a_running_task, a_task, an_ended_task, an_ending, commit, id,
 };
 use engine::fleet::Carried;
-use engine::record::Proof;
+use engine::record::{EndReason, IncurableRefusal, Proof};
 
 /// An effect in a few words.
 pub(super) fn effect(effect: &Effect) -> String {
@@ -42,7 +42,7 @@ pub(super) fn state(task: &TaskRecord) -> String {
         TaskState::Landing { .. } => "lands".to_owned(),
         TaskState::Ended(ending) => match &ending.landed {
             Some(_) => "landed".to_owned(),
-            None => format!("{} ({:?})", ending.outcome.label(), ending.reason),
+            None => format!("{} ({:?})", ending.outcome.label(), ending.reason.kind()),
         },
     };
     let messages = match task.messages.len() {
@@ -62,11 +62,15 @@ pub(super) fn states() -> Vec<(&'static str, TaskRecord)> {
     }
     let mut refused = an_ended_task(Outcome::Blocked);
     if let TaskState::Ended(ending) = &mut refused.state {
-        (ending.proof, ending.reason) = (Some(Proof::Checked), TaskEndKind::Red);
+        let refusal = Refusal::Red { run: "make".to_owned(), output: String::new() };
+        ending.proof = Some(Proof::Checked);
+        ending.reason = TaskReason::Refused { refusal, unsettled: None };
     }
     let mut changed_tests = an_ended_task(Outcome::Blocked);
     if let TaskState::Ended(ending) = &mut changed_tests.state {
-        ending.reason = TaskEndKind::TestChanges;
+        let (refusal, accept) = ("a test was changed".to_owned(), "crew resume".to_owned());
+        let reason = EndReason::Refused(IncurableRefusal::TestChanges { refusal, accept });
+        ending.reason = TaskReason::Loop { reason, notes: Vec::new() };
     }
     let mut exhausted = an_ended_task(Outcome::Exhausted);
     exhausted.carried = Carried { completed: 10, ..Carried::default() };
@@ -119,8 +123,7 @@ fn events() -> Vec<(String, FleetEvent)> {
     let mut changed = a_described("a");
     changed.task.revision = "r2".to_owned();
     let failed = |needs_person| AttemptEnd::Failed {
-        why: "setup".to_owned(),
-        reason: TaskEndKind::Machine,
+        reason: TaskReason::Failed("setup".to_owned()),
         needs_person,
     };
     let ends = [

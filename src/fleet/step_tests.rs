@@ -6,9 +6,10 @@ use crate::fleet::fixture::{
     Bench, a_described, a_report, a_running_task, a_setup, a_task, an_ended_task, an_ending,
     commit, id,
 };
-use crate::fleet::record::{FleetSetup, Holder};
+use crate::fleet::record::{FleetSetup, Holder, TaskEndKind};
 use engine::fixture::at;
 use engine::fleet::{Carried, Remote};
+use engine::record::Proof;
 
 /// The notes of a step, in full.
 pub(super) fn notes(effects: &[Effect]) -> Vec<String> {
@@ -48,8 +49,8 @@ fn a_task_whose_process_is_gone_three_times_in_a_row_ends_also_through_restarts(
     bench.known.reports.clear();
     bench.step(gone(1));
     let ending = bench.task("a").ending().unwrap();
-    assert_eq!(ending.why, "its process was gone 3 times in a row: killed");
-    assert_eq!((ending.outcome, ending.reason), (Outcome::Error, TaskEndKind::Machine));
+    assert_eq!(ending.reason.to_string(), "its process was gone 3 times in a row: killed");
+    assert_eq!((ending.outcome, ending.reason.kind()), (Outcome::Error, TaskEndKind::Machine));
     bench.step(resume("a"));
     assert_eq!((bench.task("a").gone, bench.task("a").is_running()), (0, true));
     // One that is paused before it has a loop is ended.
@@ -58,6 +59,33 @@ fn a_task_whose_process_is_gone_three_times_in_a_row_ends_also_through_restarts(
     bench.step(FleetEvent::Requested(Some(id("a")), pause));
     bench.step(gone(1));
     assert_eq!((bench.task("a").gone, state(bench.task("a"))), (0, "waits, to pause".into()));
+}
+
+#[test]
+fn an_attempt_that_fails_or_is_interrupted_again_and_again_is_not_called_gone() {
+    let failed = || AttemptEnd::Failed {
+        reason: TaskReason::Failed("the remote is out of reach".to_owned()),
+        needs_person: false,
+    };
+    let words = |end: fn() -> AttemptEnd| {
+        let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+        for _ in 0..3 {
+            bench.step(taken(1));
+            bench.step(FleetEvent::Reported(id("a"), a_report(1, 0, Some(end()))));
+        }
+        bench.task("a").ending().unwrap().reason.to_string()
+    };
+    let why = "it failed 3 times in a row, the last time: the remote is out of reach";
+    assert_eq!(words(failed), why);
+    assert_eq!(words(|| AttemptEnd::Interrupted), "it was interrupted 3 times in a row");
+}
+
+#[test]
+fn work_that_lands_after_a_refusal_does_not_keep_the_refusal_as_its_reason() {
+    let refused = TaskReason::Refused { refusal: conflict(), unsettled: None };
+    let ending =
+        TaskEnding { proof: Some(Proof::Checked), ..TaskEnding::new(Outcome::Blocked, refused) };
+    assert_eq!(ending.for_landing().reason.to_string(), Proof::Checked.meaning());
 }
 
 #[test]
@@ -76,8 +104,8 @@ fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
     bench.step(FleetEvent::Reported(id("a"), a_report(2, 2, Some(end))));
     bench.step(FleetEvent::Refused(id("a"), red()));
     let ending = bench.task("a").ending().unwrap();
-    assert_eq!(ending.why, "red: `make` fails on main with this work");
-    assert_eq!((ending.outcome, ending.reason), (Outcome::Blocked, TaskEndKind::Red));
+    assert_eq!(ending.reason.to_string(), "red: `make` fails on main with this work");
+    assert_eq!((ending.outcome, ending.reason.kind()), (Outcome::Blocked, TaskEndKind::Red));
     bench.step(resume("a"));
     assert!(matches!(bench.task("a").state, TaskState::Landing { .. }), "what is left is to land");
     bench.step(FleetEvent::Refused(id("a"), red()));
@@ -87,7 +115,7 @@ fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
     let mut bench = Bench::of(LandingMode::Main, vec![("a", TaskRecord { carried, ..landing })]);
     bench.step(FleetEvent::Tick);
     bench.step(FleetEvent::Refused(id("a"), red()));
-    let why = &bench.task("a").ending().unwrap().why;
+    let why = &bench.task("a").ending().unwrap().reason;
     insta::assert_snapshot!(why, @"red: `make` fails on main with this work; its max-iterations is used up: raise it, then crew resume shop/a");
     let mut raised = a_described("a");
     raised.task.revision = "r2".to_owned();
@@ -120,8 +148,8 @@ fn a_refusal_stays_the_reason_where_no_iteration_is_left_to_settle_it() {
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Exhausted)));
     bench.step(FleetEvent::Reported(id("a"), a_report(1, 10, end)));
     let refused = bench.task("a").ending().unwrap().clone();
-    assert_eq!((refused.outcome, refused.reason), (Outcome::Blocked, TaskEndKind::Conflict));
-    assert_eq!(refused.why, "conflict: a.rs changed on main too; its loop: so");
+    assert_eq!((refused.outcome, refused.reason.kind()), (Outcome::Blocked, TaskEndKind::Conflict));
+    assert_eq!(refused.reason.to_string(), "conflict: a.rs changed on main too; its loop: so");
     let all = FleetEvent::Requested(None, FleetRequest::Resume { accepts_test_changes: false });
     for event in [resume("a"), all] {
         let told = notes(&bench.step(event)).join("\n");
@@ -259,7 +287,8 @@ fn what_a_running_task_commits_beyond_its_report_is_fetched_and_what_comes_after
         bench.second += wait;
     }
     let ending = bench.task("a").ending().unwrap();
-    assert_eq!(ending.why, "its work cannot be fetched: its branch moved after its loop");
+    let why = "its work cannot be fetched: its branch moved after its loop";
+    assert_eq!(ending.reason.to_string(), why);
     assert_eq!(bench.task("a").commit, None);
 }
 

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::drive::failure::failure_of;
-use crate::fleet::record::{TaskEndKind, TaskEnding, TaskRecord, TaskRequest, TaskState};
+use crate::fleet::record::{TaskEnding, TaskRecord, TaskRequest, TaskState};
 use engine::fleet::Remote;
 use engine::record::Outcome;
 use world::files::tree;
@@ -203,7 +203,7 @@ fn a_landing_that_was_pushed_by_a_coordinator_that_was_killed_then_is_known_at_t
     let yard = Yard::new();
     let (mut store, mut record) = yard.begin(&yard.home("home"), true);
     let (main, commit) = (yard.main(), yard.commit("work"));
-    let ending = TaskEnding::new(Outcome::Completed, "", TaskEndKind::Loop);
+    let ending = TaskEnding::new(Outcome::Completed, "");
     let mut task = TaskRecord { attempt: 1, commit: Some(commit.clone()), ..TaskRecord::default() };
     task.land(ending.clone(), record.started_at);
     record.tasks.insert("vat".parse().unwrap(), task.clone());

@@ -80,7 +80,7 @@ pub struct Workspace {
 /// A task that comes before changes the same lines as the base or another one.
 #[derive(Debug, thiserror::Error)]
 #[error("conflict: {0}")]
-pub struct WorkConflict(String);
+pub struct WorkConflict(pub String);
 
 /// Makes the clone of an attempt ready. A clone that is there is one that was made whole.
 ///

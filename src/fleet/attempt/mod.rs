@@ -19,7 +19,7 @@ use self::remote::{PATIENCE, RemoteLink, RemoteTrouble};
 use self::report::{HeldAttempt, Reports};
 pub use self::report::{is_alive, process_of, read_report};
 use super::files::FleetFiles;
-use super::record::{TaskEndKind, TaskEnding};
+use super::record::{TaskEnding, TaskReason};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, AttemptSpec, Source};
 use super::workspace::{self, FleetCommands, WorkConflict, Workspace};
 use crate::drive::control;
@@ -36,8 +36,7 @@ use engine::boundary::limits::{LimitChange, LimitName, reached};
 use engine::events::{EventSink, RunEvent};
 use engine::fleet::{Carried, TaskId, evidence, without_markers};
 use engine::git::GitTrouble;
-use engine::record::{Contract, Ending, Fragment, Loop, Outcome, Phase, Place};
-use engine::view::asked_for_help;
+use engine::record::{Contract, EndReason, Ending, Fragment, Loop, Outcome, Phase, Place};
 use world::files::disk;
 use world::git::land::OwnTip;
 use world::process::identity;
@@ -244,7 +243,8 @@ impl Attempt<'_> {
             let mut as_now = found.clone();
             as_now.contract.limits = self.spec.contract.limits.clone();
             if let Some(limit) = reached(&as_now) {
-                let ending = TaskEnding::new(Outcome::Exhausted, limit, TaskEndKind::Loop);
+                let ending = Ending::new(Outcome::Exhausted, EndReason::LimitReached(limit));
+                let ending = TaskEnding::of_loop(&ending);
                 return Ok((AttemptEnd::Ended(ending), Some(found.clone())));
             }
         } else {
@@ -421,11 +421,8 @@ impl Attempt<'_> {
             _ => None,
         };
         AttemptEnd::Ended(match lack {
-            Some(why) => {
-                let why = format!("its branch lacks its work: {why}");
-                TaskEnding::new(Outcome::Blocked, why, TaskEndKind::Machine)
-            }
-            None => of_loop(record, ending),
+            Some(why) => TaskEnding::new(Outcome::Blocked, TaskReason::LacksWork(why)),
+            None => TaskEnding::of_loop(ending),
         })
     }
 
@@ -440,9 +437,11 @@ impl Attempt<'_> {
             Some(trouble) => trouble.needs_a_person(),
             None => !error.chain().any(<dyn std::error::Error + 'static>::is::<std::io::Error>),
         };
-        let is_conflict = error.is::<WorkConflict>();
-        let reason = if is_conflict { TaskEndKind::Conflict } else { TaskEndKind::Machine };
-        AttemptEnd::Failed { why: short(error), reason, needs_person }
+        let reason = match error.downcast_ref() {
+            Some(WorkConflict(what)) => TaskReason::WorkConflict(what.clone()),
+            None => TaskReason::Failed(short(error)),
+        };
+        AttemptEnd::Failed { reason, needs_person }
     }
 
     /// Reports the end.
@@ -470,23 +469,8 @@ fn end_with(end: AttemptEnd, tip: Option<&OwnTip>) -> AttemptEnd {
             if ending.is_completed() && tip.is_some_and(|tip| tip.commit.is_none()) =>
         {
             let why = "git cannot read the branch of its clone".to_owned();
-            AttemptEnd::Failed { why, reason: TaskEndKind::Machine, needs_person: false }
+            AttemptEnd::Failed { reason: TaskReason::Failed(why), needs_person: false }
         }
         end => end,
     }
-}
-
-/// The end of a task by that of its loop.
-fn of_loop(record: &Loop, ending: &Ending) -> TaskEnding {
-    let asked = asked_for_help(record);
-    let reason = match ending.outcome {
-        Outcome::Blocked if asked.is_some() => TaskEndKind::Asked,
-        Outcome::Blocked if record.state.test_refusals > 0 => TaskEndKind::TestChanges,
-        Outcome::Cancelled => TaskEndKind::Person,
-        _ => TaskEndKind::Loop,
-    };
-    // Rows quote the agent's question.
-    let question = asked.filter(|words| !words.is_empty()).map(str::to_owned);
-    let why = question.unwrap_or_else(|| ending.why());
-    TaskEnding { proof: ending.proof, ..TaskEnding::new(ending.outcome, why, reason) }
 }

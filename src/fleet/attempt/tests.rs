@@ -160,7 +160,7 @@ fn a_report() -> AttemptReport {
 }
 
 fn ended(outcome: Outcome) -> AttemptEnd {
-    AttemptEnd::Ended(TaskEnding::new(outcome, "so", TaskEndKind::Loop))
+    AttemptEnd::Ended(TaskEnding::new(outcome, "so"))
 }
 
 fn a_record(outcome: Option<Outcome>, completed: u32) -> Loop {
@@ -545,25 +545,6 @@ fn a_clone_whose_repository_is_the_persons_now_begins_no_iteration_and_is_not_to
 }
 
 #[test]
-fn what_kind_of_end_it_was_is_read_from_the_record() {
-    use engine::evidence::{ClaimResult, Evidence};
-    let end = |outcome, claim, refusals| {
-        let mut record = a_record(Some(outcome), 0);
-        record.state.evidence = Some(Evidence { claim, ..Evidence::default() });
-        record.state.test_refusals = refusals;
-        of_loop(&record, record.state.ending.as_ref().unwrap())
-    };
-    let reason = |outcome, claim, refusals| end(outcome, claim, refusals).reason;
-    let asked = ClaimResult::Blocked("which port?".to_owned());
-    let ending = end(Outcome::Blocked, asked, 0);
-    assert_eq!((ending.reason, ending.why.as_str()), (TaskEndKind::Asked, "which port?"));
-    assert_eq!(reason(Outcome::Blocked, ClaimResult::None, 3), TaskEndKind::TestChanges);
-    assert_eq!(reason(Outcome::Blocked, ClaimResult::None, 0), TaskEndKind::Loop);
-    assert_eq!(reason(Outcome::Cancelled, ClaimResult::None, 0), TaskEndKind::Person);
-    assert_eq!(reason(Outcome::Stalled, ClaimResult::None, 0), TaskEndKind::Loop);
-}
-
-#[test]
 fn a_later_attempt_removes_what_an_earlier_one_left_on_its_node_and_keeps_its_commits() {
     let yard = Yard::new();
     let (first, signals) = (yard.make_clone(), Signals::default());
@@ -586,7 +567,7 @@ fn a_later_attempt_removes_what_an_earlier_one_left_on_its_node_and_keeps_its_co
 
 #[test]
 fn completed_work_whose_commit_cannot_be_read_is_not_completed() {
-    let end = |outcome| AttemptEnd::Ended(TaskEnding::new(outcome, "w", TaskEndKind::Loop));
+    let end = |outcome| AttemptEnd::Ended(TaskEnding::new(outcome, "w"));
     let tip = |commit: Option<&str>| OwnTip { commit: commit.map(str::to_owned), astray: None };
     let kept = |outcome, tip: Option<OwnTip>| end_with(end(outcome), tip.as_ref()) == end(outcome);
     assert!(!kept(Outcome::Completed, Some(tip(None))));

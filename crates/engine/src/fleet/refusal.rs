@@ -40,18 +40,35 @@ impl Refusal {
 
     /// The reason in one line, which begins with its kind.
     pub fn why(&self) -> String {
+        let kind = match self {
+            Self::Conflict(_) => "conflict",
+            Self::Red { .. } => "red",
+            Self::Folder(_) => "tasks folder",
+            Self::Moved(_) => "moved",
+            Self::Incomplete(_) => "incomplete",
+            Self::Request(_) => "pull request",
+        };
+        format!("{kind}: {}", self.what())
+    }
+
+    /// The same without its kind.
+    pub fn what(&self) -> String {
         match self {
-            Self::Conflict(files) => {
-                format!("conflict: {} changed on main too", named(files, NAMED_MAX))
+            Self::Conflict(files) => format!("{} changed on main too", named(files, NAMED_MAX)),
+            Self::Red { run, output } if run.is_empty() => output.clone(),
+            Self::Red { run, .. } => format!("`{run}` fails on main with this work"),
+            Self::Folder(path) => format!("it changes {path}, which only a person may land"),
+            Self::Moved(why) | Self::Incomplete(why) | Self::Request(why) => why.clone(),
+        }
+    }
+
+    /// The same without what a command printed, which its sentence does not have.
+    pub fn without_output(&self) -> Self {
+        match self {
+            Self::Red { run, .. } if !run.is_empty() => {
+                Self::Red { run: run.clone(), output: String::new() }
             }
-            Self::Red { run, output } if run.is_empty() => format!("red: {output}"),
-            Self::Red { run, .. } => format!("red: `{run}` fails on main with this work"),
-            Self::Folder(path) => {
-                format!("tasks folder: it changes {path}, which only a person may land")
-            }
-            Self::Moved(why) => format!("moved: {why}"),
-            Self::Incomplete(why) => format!("incomplete: {why}"),
-            Self::Request(why) => format!("pull request: {why}"),
+            refusal => refusal.clone(),
         }
     }
 }

@@ -1,0 +1,271 @@
+//! How a task ended, and why, as a value: rows, hints and exit codes match on it, and people read
+//! its sentence.
+
+use std::fmt;
+
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Serialize, Serializer};
+
+use engine::fleet::Refusal;
+use engine::record::{Actor, CompletionBasis, EndReason, Ending, Outcome, Proof};
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct TaskEnding {
+    pub outcome: Outcome,
+    pub proof: Option<Proof>,
+    pub reason: TaskReason,
+    pub landed: Option<Landed>,
+}
+
+/// Where completed work went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Landed {
+    /// On the base as this commit; `None` where the base had all of it.
+    Main(Option<String>),
+    /// The address of a pull request.
+    Request(String),
+}
+
+/// Why a task is over, or why an attempt at it could not continue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", content = "of")]
+pub enum TaskReason {
+    /// The end of its loop, with the notes about its proof.
+    Loop {
+        reason: EndReason,
+        notes: Vec<String>,
+    },
+    /// Its agent asks a person; empty where it gave no reason.
+    Asked(String),
+    Cancelled {
+        by: Actor,
+        reason: Option<String>,
+    },
+    FileGone,
+    /// The landing refused its work, and nothing has settled that.
+    Refused {
+        refusal: Refusal,
+        unsettled: Option<Unsettled>,
+    },
+    /// The landing could not be tried.
+    NotLanded(String),
+    Unfetchable(String),
+    LacksWork(String),
+    /// Two tasks before it, or the base and one of them, change the same lines.
+    WorkConflict(String),
+    /// The attempt could not begin or continue.
+    Failed(String),
+    /// The executor says that the process of the attempt is gone.
+    ProcessGone(String),
+    Interrupted,
+    /// Its attempts ended so often in a row without a finished iteration.
+    Repeated {
+        times: u32,
+        last: Box<TaskReason>,
+    },
+}
+
+/// Why a refusal of a landing was not settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", content = "of")]
+pub enum Unsettled {
+    /// Its loop ended for this reason.
+    Loop(Box<TaskReason>),
+    /// This limit of its loop is used up; with the command once it is raised.
+    LimitUsedUp { limit: String, resume: String },
+}
+
+/// What kind of reason it is, for rows, hints and exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskEndKind {
+    /// The loop's own end.
+    Loop,
+    /// The agent said BLOCKED.
+    Asked,
+    /// Refused claims because tests were changed; a person can accept them.
+    TestChanges,
+    Conflict,
+    Red,
+    /// The landing was refused for another reason.
+    Landing,
+    /// git, the remote or the executor.
+    Machine,
+    /// A person's cancel, or its file is gone.
+    Person,
+}
+
+impl TaskEnding {
+    /// An end without a proof.
+    pub fn new(outcome: Outcome, reason: impl Into<TaskReason>) -> Self {
+        Self { outcome, proof: None, reason: reason.into(), landed: None }
+    }
+
+    /// The end of a task by that of its loop.
+    pub fn of_loop(ending: &Ending) -> Self {
+        let Ending { reason, proof_notes, .. } = ending.clone();
+        let reason = match reason {
+            EndReason::AgentBlocked(needs) => TaskReason::Asked(needs),
+            reason => TaskReason::Loop { reason, notes: proof_notes },
+        };
+        Self { proof: ending.proof, ..Self::new(ending.outcome, reason) }
+    }
+
+    /// Whether its work is done.
+    pub fn is_completed(&self) -> bool {
+        self.outcome == Outcome::Completed
+    }
+
+    /// Whether it was given up.
+    pub fn is_cancelled(&self) -> bool {
+        self.outcome == Outcome::Cancelled
+    }
+
+    /// The same of work that is to land now, whatever kept it from that before.
+    pub fn for_landing(self) -> Self {
+        let reason = match (self.reason, self.proof) {
+            (reason @ TaskReason::Loop { .. }, _) | (reason, None) => reason,
+            (_, Some(proof)) => TaskReason::Loop {
+                reason: EndReason::Completed { basis: CompletionBasis::Proof(proof), remark: None },
+                notes: Vec::new(),
+            },
+        };
+        Self { outcome: Outcome::Completed, reason, landed: None, ..self }
+    }
+}
+
+/// The reason is written as a sentence, too, for people who read the files.
+impl Serialize for TaskEnding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { outcome, proof, reason, landed } = self;
+        let mut fields = serializer.serialize_struct("TaskEnding", 5)?;
+        fields.serialize_field("outcome", outcome)?;
+        fields.serialize_field("proof", proof)?;
+        fields.serialize_field("why", &reason.to_string())?;
+        fields.serialize_field("reason", reason)?;
+        fields.serialize_field("landed", landed)?;
+        fields.end()
+    }
+}
+
+impl TaskReason {
+    /// What kind of reason it is.
+    pub fn kind(&self) -> TaskEndKind {
+        match self {
+            Self::Loop { reason, .. } if reason.is_of_test_changes() => TaskEndKind::TestChanges,
+            Self::Loop { reason: EndReason::Cancelled { .. }, .. }
+            | Self::Cancelled { .. }
+            | Self::FileGone => TaskEndKind::Person,
+            Self::Loop { .. } => TaskEndKind::Loop,
+            Self::Asked(_) => TaskEndKind::Asked,
+            Self::Refused { refusal: Refusal::Conflict(_), .. } | Self::WorkConflict(_) => {
+                TaskEndKind::Conflict
+            }
+            Self::Refused { refusal: Refusal::Red { .. }, .. } => TaskEndKind::Red,
+            Self::Refused { .. } => TaskEndKind::Landing,
+            Self::NotLanded(_)
+            | Self::Unfetchable(_)
+            | Self::LacksWork(_)
+            | Self::Failed(_)
+            | Self::ProcessGone(_)
+            | Self::Interrupted => TaskEndKind::Machine,
+            Self::Repeated { last, .. } => last.kind(),
+        }
+    }
+
+    /// Its sentence behind a word for its kind, which a conflict and a red begin with.
+    pub fn without_its_kind(&self) -> String {
+        match self {
+            Self::Refused {
+                refusal: refusal @ (Refusal::Conflict(_) | Refusal::Red { .. }),
+                unsettled,
+            } => with_unsettled(refusal.what(), unsettled.as_ref()),
+            Self::WorkConflict(what) => what.clone(),
+            reason => reason.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for TaskReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loop { reason, notes } => {
+                reason.fmt(out)?;
+                notes.iter().try_for_each(|note| write!(out, "; {note}"))
+            }
+            Self::Asked(needs) if needs.is_empty() => {
+                EndReason::AgentBlocked(String::new()).fmt(out)
+            }
+            Self::Cancelled { by, reason } => {
+                EndReason::Cancelled { by: *by, reason: reason.clone() }.fmt(out)
+            }
+            Self::FileGone => out.write_str("its file is gone"),
+            Self::Refused { refusal, unsettled } => {
+                out.write_str(&with_unsettled(refusal.why(), unsettled.as_ref()))
+            }
+            Self::Asked(why)
+            | Self::NotLanded(why)
+            | Self::Failed(why)
+            | Self::ProcessGone(why) => out.write_str(why),
+            Self::Unfetchable(why) => write!(out, "its work cannot be fetched: {why}"),
+            Self::LacksWork(why) => write!(out, "its branch lacks its work: {why}"),
+            Self::WorkConflict(what) => write!(out, "conflict: {what}"),
+            Self::Interrupted => out.write_str("it was interrupted"),
+            Self::Repeated { times, last } => match &**last {
+                Self::ProcessGone(why) => {
+                    write!(out, "its process was gone {times} times in a row: {why}")
+                }
+                Self::Interrupted => write!(out, "it was interrupted {times} times in a row"),
+                last => write!(out, "it failed {times} times in a row, the last time: {last}"),
+            },
+        }
+    }
+}
+
+fn with_unsettled(why: String, unsettled: Option<&Unsettled>) -> String {
+    match unsettled {
+        None => why,
+        Some(Unsettled::Loop(reason)) => format!("{why}; its loop: {reason}"),
+        Some(Unsettled::LimitUsedUp { limit, resume }) => {
+            format!("{why}; its {limit} is used up: raise it, then {resume}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::record::IncurableRefusal;
+
+    #[test]
+    fn the_kind_of_an_end_and_its_sentence_follow_from_the_reason() {
+        let (refusal, accept) = ("a test was changed".to_owned(), "crew resume".to_owned());
+        let refused = EndReason::Refused(IncurableRefusal::TestChanges { refusal, accept });
+        let cancelled = EndReason::Cancelled { by: Actor::User, reason: None };
+        let asked = EndReason::AgentBlocked("which port?".to_owned());
+        let silent = EndReason::AgentBlocked(String::new());
+        let told = [
+            (Outcome::Blocked, asked),
+            (Outcome::Blocked, silent),
+            (Outcome::Blocked, refused),
+            // Whatever was refused before.
+            (Outcome::Blocked, "a fault of git".into()),
+            (Outcome::Cancelled, cancelled),
+            (Outcome::Stalled, "no progress".into()),
+        ]
+        .map(|(outcome, reason)| {
+            let reason = TaskEnding::of_loop(&Ending::new(outcome, reason)).reason;
+            format!("{:?}: {reason}", reason.kind())
+        });
+        insta::assert_snapshot!(told.join("\n"), @r"
+        Asked: which port?
+        Asked: the agent said BLOCKED and gave no reason
+        TestChanges: refused for what only a person can change: a test was changed; a person can accept the change: crew resume
+        Loop: a fault of git
+        Person: cancelled by the user
+        Loop: no progress
+        ");
+    }
+}
