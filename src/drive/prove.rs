@@ -61,7 +61,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
     let terms = terms(home, record, last.as_deref(), stop);
     let finding = test_changes::look(terms, left, (&[], None), &tests).unwrap_or_default();
     let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());
-    let against = finding.refusal.or(doubts);
+    let against = finding.refusal().or(doubts);
     let trial = against.clone().map_or_else(|| run_trial(terms), Trial::Failed);
     let as_found = if against.is_none() { look_back(terms, Some(&trial)) } else { None };
     let text = match &trial {

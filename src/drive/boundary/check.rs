@@ -68,7 +68,7 @@ pub fn run_check(
         verdict: Verdict::Unknown,
         elapsed_ms,
         tail: format!("{why}\n{tail}").trim_end().to_owned(),
-        incurable: Some(format!("`{}` {why}", check.run)),
+        incurable: Some(why),
         ..CheckResult::default()
     };
     if within.deadline.passed() {
@@ -178,8 +178,7 @@ fn may_come_to_be(place: &Place) -> bool {
 /// package or of a `PATH` folder in the checkout.
 fn missing_at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<String> {
     let Place { checkout, folder, .. } = &subject.place;
-    let run = &check.run;
-    let words: Vec<&str> = run.split_whitespace().collect();
+    let words: Vec<&str> = check.run.split_whitespace().collect();
     let name = not_found(output).or(words.first().copied())?;
     let is_missing_path = |word: &&str| {
         let path = folder.join(word);
@@ -190,11 +189,10 @@ fn missing_at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<Str
     let is_for_the_agent = is_of_a_package
         || (!name.contains('/') && may_come_to_be(&subject.place))
         || [name, program].iter().any(is_missing_path);
-    (!is_for_the_agent).then(|| {
-        format!(
-            "`{run}` finds no program `{name}` (exit 127); install it, or start with another check"
-        )
-    })
+    if is_for_the_agent {
+        return None;
+    }
+    Some(format!("finds no program `{name}` (exit 127); install it, or start with another check"))
 }
 
 #[cfg(test)]

@@ -102,7 +102,7 @@ fn tests(known: TestMemories, results: &[CheckResult], are_as_found: bool) -> Op
 fn notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
     let mut notes: Vec<String> = results
         .iter()
-        .filter_map(|result| result.incurable.clone().or_else(|| doubt(result)))
+        .filter_map(|result| result.incurable_words().or_else(|| doubt(result)))
         .collect();
     let names_none = results.iter().all(|result| result.test_run.is_none());
     if record.contract.is_tried() && names_none && !results.is_empty() {

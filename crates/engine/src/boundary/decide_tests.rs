@@ -203,8 +203,8 @@ fn rule_6_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
         let decision = decide(&judged, &facts);
         (apply(judged, &decision), decision)
     };
-    let missing = Some("`test` finds no program `x` (exit 127); install it");
-    let other = Some("`test` was ended by a signal");
+    let missing = Some("finds no program `x` (exit 127); install it");
+    let other = Some("was ended by a signal");
     let begun = a_loop_with(&[("test", Role::Verify)]);
     let (once, decision) = refused(&begun, missing, Claim::Success);
     assert_eq!(decision, Decision::Continue);

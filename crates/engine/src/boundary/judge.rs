@@ -9,11 +9,12 @@ use crate::evidence::changes::Changes;
 use crate::evidence::check::NoCause;
 use crate::evidence::test_run::{TestReport, TestRun};
 use crate::evidence::{
-    CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict, gate_failed,
+    CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict,
 };
 use crate::record::{
     CheckMemory, Driver, EndReason, IncurableRefusal, Loop, Proof, Role, State, WeakProof,
 };
+use crate::test_changes::finding::TestChangesFinding;
 use crate::test_changes::trial::Trial;
 use crate::text::{count, period, tail_of, with_reason};
 
@@ -46,7 +47,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let is_one = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let counted = is_one && unfit(before, facts).is_none();
     let proof = proof(before, facts).filter(|_| counted);
-    let unfair = facts.test_changes.as_ref().and_then(|it| it.refusal.clone());
+    let unfair = facts.test_changes.as_ref().and_then(TestChangesFinding::refusal);
     let doubts = doubts(before, facts).join("; ");
     let why_not = why_not(&doubts, facts);
     let weak = proof.and_then(|proof| proof.falls_short(before.contract.require, why_not));
@@ -87,7 +88,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     if counted {
         let claim = claim_result(before, facts, proved, short);
         let why = (progress, progress_why);
-        let mut evidence = evidence(before, facts, claim, failure.clone(), why);
+        let mut evidence = evidence(before, facts, claim, failure.as_ref(), why);
         evidence.words = left_for_next_prompt(state, facts);
         state.completed += 1;
         if skipped(facts).is_none() {
@@ -181,19 +182,39 @@ fn incurable(facts: &Facts, weak: Option<WeakProof>) -> Option<IncurableRefusal>
     }
     let has_failed = |it: &CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
     let ran_nothing = |it| facts.ran_nothing(it).filter(|_| !has_failed(it));
-    let why = facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| ran_nothing(it)));
+    let why = facts.checks.iter().filter_map(|it| it.incurable_words().or_else(|| ran_nothing(it)));
     let why: Vec<String> = why.collect();
     if why.is_empty() { None } else { Some(IncurableRefusal::Checks(why)) }
+}
+
+/// Why an iteration failed.
+#[derive(Clone)]
+enum IterationFailure {
+    /// The end of the agent's process.
+    Process(String),
+    /// This gate failed.
+    Gate(String),
+    Other(String),
+}
+
+impl IterationFailure {
+    fn text(&self) -> String {
+        match self {
+            Self::Gate(run) => format!("gate `{run}` failed"),
+            Self::Process(why) | Self::Other(why) => why.clone(),
+        }
+    }
 }
 
 /// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an
 /// error or is missing, a timeout without known changes, FAILURE, a failed gate, a changed
 /// protected path, or a request that the model's service refused for its content. For an answer cut
 /// by the token limit, neither the exit status nor the error it ended with is a failure.
-fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
+fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<IterationFailure> {
     let agent = &facts.seen.agent;
     if let Claim::Failure { reason } = facts.seen.heard() {
-        return Some(with_reason("the agent said FAILURE", reason.as_deref().unwrap_or_default()));
+        let reason = reason.as_deref().unwrap_or_default();
+        return Some(IterationFailure::Other(with_reason("the agent said FAILURE", reason)));
     }
     let refused = match &agent.error {
         Some(ApiError::Request { message }) => Some(format!("the request was refused: {message}")),
@@ -202,20 +223,21 @@ fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> 
             AgentClosing::Plain | AgentClosing::Missing => None,
         },
     };
-    let ended_badly = || process_failure(agent, facts.seen.heard(), progress);
     let was_ended = matches!(agent.process, Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)));
     let is_excused = agent.cut && !was_ended;
-    let failure = if is_excused { None } else { refused.or_else(ended_badly) };
-    if let Some(failure) = failure.or_else(|| agent.failed_around.clone()) {
-        return Some(failure);
+    if let (Some(refused), false) = (refused, is_excused) {
+        return Some(IterationFailure::Other(refused));
     }
-    if let Some(complaint) = tampered(subject, facts) {
-        return Some(complaint);
+    if let (Some(end), false) = (process_failure(agent, facts.seen.heard(), progress), is_excused) {
+        return Some(IterationFailure::Process(end));
+    }
+    if let Some(why) = agent.failed_around.clone().or_else(|| tampered(subject, facts)) {
+        return Some(IterationFailure::Other(why));
     }
     let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
         matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
     })?;
-    Some(gate_failed(&failed_gate.run))
+    Some(IterationFailure::Gate(failed_gate.run.clone()))
 }
 
 fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> Option<String> {
@@ -239,7 +261,7 @@ fn evidence(
     before: &Loop,
     facts: &Facts,
     claim: ClaimResult,
-    failure: Option<String>,
+    failure: Option<&IterationFailure>,
     (progress, progress_why): (Progress, String),
 ) -> Evidence {
     let recorded = |result: &CheckResult| {
@@ -277,9 +299,16 @@ fn evidence(
             Some(ProcessEnd::Exit(code)) => Some(code),
             _ => None,
         },
-        errors: errors(facts, failure.as_deref(), progress),
+        errors: match failure {
+            Some(IterationFailure::Process(_)) => tail_of(&facts.seen.agent.errors, TAIL_CHARS),
+            _ => String::new(),
+        },
         ended: ended_early(&facts.seen.agent).filter(|_| failure.is_none()),
-        failure,
+        failed_gate: match failure {
+            Some(IterationFailure::Gate(run)) => Some(run.clone()),
+            _ => None,
+        },
+        failure: failure.map(IterationFailure::text),
         skipped: skipped(facts),
         progress,
         progress_why,
@@ -292,14 +321,6 @@ fn evidence(
         cut: facts.seen.agent.cut,
         ..Evidence::default()
     }
-}
-
-/// The process's standard error, if the end of the process was the failure.
-fn errors(facts: &Facts, failure: Option<&str>, progress: Progress) -> String {
-    let agent = &facts.seen.agent;
-    let end = process_failure(agent, facts.seen.heard(), progress);
-    let is_told = failure.is_some() && end.as_deref() == failure;
-    if is_told { tail_of(&agent.errors, TAIL_CHARS) } else { String::new() }
 }
 
 fn is_broken_off(facts: &Facts) -> bool {

@@ -70,8 +70,8 @@ pub struct CheckResult {
     /// The last lines of its output; empty for a check that passed.
     // Bounded; outside of the evidence also that of a check that passed.
     pub tail: String,
-    /// Why it did not pass, with the remedy, if no agent can change the reason; else `None`. Not in
-    /// the evidence.
+    /// Why it did not pass, with the remedy, if no agent can change the reason; else `None`. In a
+    /// sentence the command comes before it. Not in the evidence.
     #[serde(skip)]
     pub incurable: Option<String>,
     /// Whether it failed because a program was not found, or could not be run: that is no failure
@@ -87,6 +87,11 @@ pub struct CheckResult {
 }
 
 impl CheckResult {
+    /// Why no agent can make it pass: "`make test` was not run: the time is over".
+    pub fn incurable_words(&self) -> Option<String> {
+        Some(format!("`{}` {}", self.run, self.incurable.as_ref()?))
+    }
+
     /// Whether it passed and, by its own words, ran no test: it has neither passed nor failed then.
     pub fn ran_no_test(&self) -> bool {
         let ran_none = |run: &TestRun| run.nothing.is_some() || !run.ran() && !run.has_failed();

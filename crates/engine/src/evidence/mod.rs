@@ -38,6 +38,8 @@ pub struct Evidence {
     pub checks: Vec<CheckResult>,
     /// Why the iteration failed; `None` if it did not.
     pub failure: Option<String>,
+    /// The gate that failed it; `None` if it did not fail, or for another reason.
+    pub failed_gate: Option<String>,
     /// The end of the agent's standard error, if the end of its process was the failure; else
     /// empty.
     pub errors: String,
@@ -88,8 +90,7 @@ impl Evidence {
 
     /// Why the iteration failed, where no failing check shows it.
     pub fn other_failure(&self) -> Option<&str> {
-        let is_shown = |why: &str| self.failing().any(|check| why == gate_failed(&check.run));
-        self.failure.as_deref().filter(|why| !is_shown(why))
+        if self.failed_gate.is_some() { None } else { self.failure.as_deref() }
     }
 
     /// What happened to the tests: "3 tests fixed".
@@ -137,11 +138,6 @@ pub enum IterationStatus {
     Skipped,
     /// A person, or the end of the loop's time, ended it.
     Interrupted,
-}
-
-/// Why an iteration failed whose gate did.
-pub fn gate_failed(run: &str) -> String {
-    format!("gate `{run}` failed")
 }
 
 /// The result of the agent's claim.

@@ -7,8 +7,22 @@ use crate::text::{clip, clip_line_at_word, count, one_line, with_reason};
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
 
-/// The results of an iteration, each in a few words.
+/// The results of an iteration, each in a few words; without any, what it changed.
 pub fn said(evidence: &Evidence) -> Vec<String> {
+    let mut parts = results(evidence);
+    if parts.is_empty() {
+        let changed = ["changed something", "changed nothing", "no claim yet"];
+        parts.push(evidence.progress_words(changed));
+    }
+    parts
+}
+
+/// Whether an iteration has results, so that nobody has said that it changed nothing.
+pub fn has_results(evidence: &Evidence) -> bool {
+    !results(evidence).is_empty()
+}
+
+fn results(evidence: &Evidence) -> Vec<String> {
     let mut parts = Vec::new();
     let changes = evidence.changes.as_ref().filter(|changes| changes.total() > 0);
     parts.extend(changes.map(files));
@@ -30,10 +44,6 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     parts.extend(failing);
     parts.extend(evidence.broken_off());
     parts.extend(evidence.cut.then(|| CUT.to_owned()));
-    if parts.is_empty() {
-        let changed = ["changed something", "changed nothing", "no claim yet"];
-        parts.push(evidence.progress_words(changed));
-    }
     parts
 }
 

@@ -7,7 +7,7 @@ use super::{
     Settled, TOLD,
 };
 use crate::evidence::test_run::TestReport;
-use crate::evidence::words::findings;
+use crate::evidence::words::{findings, has_results};
 use crate::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
 use crate::record::{Driver, Limits, Owner, Status};
 use crate::text::{named, one_line};
@@ -221,7 +221,7 @@ impl Account {
         let mut parts = findings(evidence);
         let reports = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
         parts.extend(reports.filter_map(TestReport::still_failing));
-        if evidence.progress == Progress::None && !parts.iter().any(|it| it.contains("changed")) {
+        if evidence.progress == Progress::None && has_results(evidence) {
             parts.push("nothing changed".to_owned());
         }
         if let Some(said) = &evidence.said {

@@ -21,6 +21,16 @@ fn line(after: &Loop) -> JournalEntry {
 }
 
 #[test]
+fn that_nothing_changed_is_reported_whatever_a_check_is_called() {
+    let checks = vec![result("sh changed.sh", Verdict::Failed)];
+    let evidence = Evidence { progress: Progress::None, checks, ..Evidence::default() };
+    let words = Account::of(&evidence).words;
+    assert_eq!(words, "sh changed.sh failed (exit 1); nothing changed");
+    let evidence = Evidence { progress: Progress::None, ..Evidence::default() };
+    assert_eq!(Account::of(&evidence).words, "changed nothing");
+}
+
+#[test]
 fn a_journal_tells_the_last_iterations_each_in_one_line() {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify), ("lint", Role::Gate)]);
     let mut journal = Vec::new();

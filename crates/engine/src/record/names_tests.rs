@@ -169,7 +169,7 @@ fn evidence() -> Value {
             "run": "c", "roles": ["verify", "gate", "until"], "verdict": "failed", "exit": 1,
             "elapsed_ms": 2, "tail": "t", "tests": tests(),
         }],
-        "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
+        "failure": "f", "failed_gate": "g", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
         "progress_why": "w", "changes": changes(),
         "usage": usage(), "agent": "mine", "context_percent": 86, "context_tokens": 93_000, "said": "s", "words": ["w"], "cut": true,
     })

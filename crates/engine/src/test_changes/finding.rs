@@ -69,8 +69,8 @@ impl WithOriginalTests {
 pub struct TestChangesFinding {
     /// Whether checks ran with the original tests, and all of them passed.
     pub also_passes: bool,
-    /// Why the end is refused, with the remedy; `None` if it is not.
-    pub refusal: Option<String>,
+    /// Why the end is refused, each reason once and with its remedy; empty if it is not.
+    pub refusals: Vec<String>,
     /// Why the proof is at most `passing`.
     pub doubts: Vec<String>,
 }
@@ -89,11 +89,14 @@ impl TestChangesFinding {
             return self.doubts.push(what);
         };
         let text = format!("{what}. {remedy}");
-        self.refusal = Some(match self.refusal.take() {
-            Some(known) if known.contains(&text) => known,
-            Some(known) => format!("{known}. {text}"),
-            None => text,
-        });
+        if !self.refusals.contains(&text) {
+            self.refusals.push(text);
+        }
+    }
+
+    /// Why the end is refused, with the remedy; `None` if it is not.
+    pub fn refusal(&self) -> Option<String> {
+        if self.refusals.is_empty() { None } else { Some(self.refusals.join(". ")) }
     }
 
     /// What a person should know of an end that stays as it is.

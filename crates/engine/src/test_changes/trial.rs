@@ -223,16 +223,9 @@ fn control_failure(result: &CheckResult) -> String {
     match result.verdict {
         Verdict::Passed if result.ran_no_test() => "runs no test".to_owned(),
         Verdict::Passed => "reports failing tests".to_owned(),
-        Verdict::Unknown => why_unknown(result),
+        Verdict::Unknown => result.incurable.clone().unwrap_or_else(|| result.what_happened()),
         Verdict::Failed | Verdict::TimedOut => result.what_happened(),
     }
-}
-
-/// "was not run: the variable TERM is not as it was when the loop began".
-fn why_unknown(result: &CheckResult) -> String {
-    let said = result.incurable.as_deref().unwrap_or_default();
-    let named = format!("`{}` ", result.run);
-    said.strip_prefix(&*named).map_or_else(|| result.what_happened(), str::to_owned)
 }
 
 #[cfg(test)]

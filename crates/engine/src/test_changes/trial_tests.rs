@@ -107,10 +107,11 @@ fn a_check_failed_as_found_if_it_fails_twice_and_passes_between_in_the_same_fold
 #[test]
 fn a_check_that_did_not_run_is_named_with_the_reason() {
     let unknown = CheckResult { tail: String::new(), ..result("t", Verdict::Unknown) };
-    let why = "`t` was not run: the variable TERM is not as it was when the loop began";
+    let why = "was not run: the variable TERM is not as it was when the loop began";
     let control = CheckResult { incurable: Some(why.to_owned()), ..unknown.clone() };
+    let why = format!("`t` {why}");
     let tried = |control| [TriedCheck { control, ..TriedCheck::default() }];
-    assert_eq!(judge(&tried(control), &[], false), Trial::Impossible(why.to_owned()));
+    assert_eq!(judge(&tried(control), &[], false), Trial::Impossible(why));
     let why = "`t` did not finish; its result is unknown".to_owned();
     assert_eq!(judge(&tried(unknown), &[], false), Trial::Impossible(why));
 }
