@@ -7,7 +7,7 @@ use super::find::{named_by, works};
 use super::start::place;
 use super::tree::is_at_rest;
 use engine::failure::Failure;
-use engine::journal::BROUGHT_BACK;
+use engine::journal::NoteKind;
 use engine::record::{Loop, Status};
 use readers::parse::requests::Iterations;
 use world::git::snapshots::{Restored, Snapshots};
@@ -96,7 +96,8 @@ pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     let restored = snapshots.restore(&record.id, &commit).map_err(|why| anyhow!(why))?;
     let (id, kept_as) = (&record.id, &restored.kept_as);
     // The tree is back, and that is what counts.
-    let _ = store::note(home, id, format!("{BROUGHT_BACK}{to}; undo: crew back {id} {kept_as}"));
+    let undo = format!("crew back {id} {kept_as}");
+    let _ = store::note(home, id, NoteKind::BroughtBack { to, undo });
     Ok(restored)
 }
 

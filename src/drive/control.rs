@@ -9,7 +9,7 @@ use super::session::transcript::is_marked;
 use super::{end, meter, tree};
 use engine::boundary::limits::{LimitChanges, changed, named};
 use engine::failure::Failure;
-use engine::journal::TOLD;
+use engine::journal::NoteKind;
 use engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
 use readers::clients::spelling::next_step;
 use world::clock;
@@ -194,7 +194,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
             "the agent gets them with its next prompt"
         ));
     }
-    Ok(held.change(&record, TOLD, |record| record.state.messages.push(words))?)
+    Ok(held.change(&record, NoteKind::Told, |record| record.state.messages.push(words))?)
 }
 
 /// Takes the lock of a loop and reads it. Fails for one that is over.

@@ -8,8 +8,8 @@ use super::find::{life, owner_is_gone, spent_ms};
 use super::session::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
 use engine::evidence::changes::Changes;
+use engine::journal::NoteKind;
 use engine::journal::story::{Story, What};
-use engine::journal::{COMMITTED, REBASED};
 use engine::record::{Life, Loop, Outcome, Status};
 use engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, lines};
 use readers::clients::spelling::{resume_command, spell_stop};
@@ -91,12 +91,18 @@ pub fn story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story>
 fn by_crew(story: &Story) -> Vec<OwnCommit> {
     let mut commits: Vec<OwnCommit> = Vec::new();
     for chapter in story.chapters.iter() {
-        let What::Changed { what, .. } = &chapter.what else { continue };
-        for commit in commits.iter_mut().filter(|_| what.starts_with(REBASED)) {
-            commit.may_have_copy = true;
+        let What::Changed { about, .. } = &chapter.what else { continue };
+        match about {
+            NoteKind::Rebased(_) => {
+                for commit in &mut commits {
+                    commit.may_have_copy = true;
+                }
+            }
+            NoteKind::Committed(id) => {
+                commits.push(OwnCommit { id: id.clone(), may_have_copy: false });
+            }
+            _ => {}
         }
-        let id = what.strip_prefix(COMMITTED).map(str::to_owned);
-        commits.extend(id.map(|id| OwnCommit { id, may_have_copy: false }));
     }
     commits
 }

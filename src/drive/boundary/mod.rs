@@ -191,7 +191,7 @@ impl Open {
         undelivered::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
         if let Some(cleared) = &cleared {
-            let _ = held.note(&after, facts.now, cleared);
+            let _ = held.note(&after, facts.now, cleared.as_str());
         }
         remember_tests(&self.home, &after.id, facts.tests_after());
         let proves_later = facts.proves_later;

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use crate::drive::{page, tree};
 use engine::failure::Failure;
-use engine::journal::{HANDED_OFF, HANDED_ON};
+use engine::journal::NoteKind;
 use engine::record::{Actor, Loop, Outcome, Status};
 use engine::view::Page;
 use engine::words::handoff::{authors_words, file_name, is_whole, text};
@@ -42,7 +42,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
         ));
     }
     let (page, _) = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
-    store::note(home, &record.id, format!("{HANDED_OFF}{}", by.label()))?;
+    store::note(home, &record.id, NoteKind::HandedOff(by))?;
     Ok(page)
 }
 
@@ -95,7 +95,7 @@ pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
     let page = page::read(home, record);
     let (file, _) = put(record, &page, "", kind, clock::now().wall).ok()?;
     if page.has_unread_handoff {
-        let _ = store::note(home, &record.id, HANDED_ON);
+        let _ = store::note(home, &record.id, NoteKind::HandedOn);
     }
     Some(file)
 }

@@ -16,7 +16,7 @@ use anyhow::{Error, Result};
 use super::find::{is_ours, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
 use engine::failure::Failure;
-use engine::journal::counted_late;
+use engine::journal::NoteKind;
 use engine::record::{
     Actor, Driver, EndReason, Ending, Life, Loop, LoopId, Outcome, Pending, Status,
 };
@@ -298,11 +298,11 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
 /// Takes into account that nobody drove a loop any more: counts what its iteration had used until
 /// then, as far as the agent had reported it; of a session, its transcript does. Returns the note
 /// about it.
-pub fn left_uncounted(home: &Home, record: &mut Loop) -> String {
+pub fn left_uncounted(home: &Home, record: &mut Loop) -> NoteKind {
     if record.driver() == Driver::Process {
         late::count(home, record);
     }
-    counted_late(record.driver())
+    NoteKind::CountedLate(record.driver())
 }
 
 /// Waits for the crew of a run that is over or paused, which is recorded before crew commits and

@@ -22,7 +22,7 @@ use super::{test_changes, tree};
 use engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
-use engine::journal::{DELIVERED, Event, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION, TOLD};
+use engine::journal::{Event, NoteKind};
 use engine::record::{CheckMemory, Driver, Loop, LoopId, Outcome, Owner, Run, Status};
 use readers::agents::Launch;
 use readers::clients;
@@ -117,18 +117,22 @@ pub fn resume(
     store::keep_room(home, id);
     pointers.write(id)?;
     undelivered::mark(home, &record)?;
-    let what = if is_run { RESUMED_IN_A_RUN } else { RESUMED_IN_A_SESSION };
-    let mut record = held.record(record, |next| Event::changed(what, &before, next))?;
+    let resumed = if is_run { NoteKind::ResumedInRun } else { NoteKind::ResumedInSession };
+    let mut record = held.record(record, |next| Event::changed(resumed, &before, next))?;
     // Only now: another try at a resume that fails before needs to know what was cut off.
     tree::reopen(home, &record);
     // The prompt of a session is the answer to this command, and a message in it is delivered. The
     // loop is taken already, so a failure to journal that is none.
-    let story: &[&str] = if is_run { &[TOLD] } else { &[TOLD, DELIVERED] };
-    for what in if is_told { story } else { &[] } {
-        record = held.change(&record, *what, |_| {}).unwrap_or(record);
+    let story: &[NoteKind] =
+        if is_run { &[NoteKind::Told] } else { &[NoteKind::Told, NoteKind::Delivered] };
+    for note in if is_told { story } else { &[] } {
+        record = held.change(&record, note.clone(), |_| {}).unwrap_or(record);
     }
-    for note in late.iter().chain(&accepted) {
-        let _ = held.note(&record, clock::now(), note);
+    if let Some(late) = late {
+        let _ = held.note(&record, clock::now(), late);
+    }
+    if let Some(accepted) = &accepted {
+        let _ = held.note(&record, clock::now(), accepted.as_str());
     }
     release(home, former, &record);
     let _ = view::write(&record);

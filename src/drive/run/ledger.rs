@@ -9,6 +9,7 @@ use crate::drive::boundary::{self, Open};
 use crate::drive::find::is_ours;
 use crate::drive::{control, end};
 use engine::events::{EventSink, RunEvent};
+use engine::journal::JournalNote;
 use engine::record::{Ending, Loop, LoopId};
 use world::store::{self, Home, LOCK_WAIT, StoreError, view};
 
@@ -49,12 +50,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// Changes the record as it is now, unless another owner has taken it.
-    pub fn change(&mut self, what: &str, change: impl Fn(&mut Loop)) {
+    pub fn change(&mut self, note: impl Into<JournalNote>, change: impl Fn(&mut Loop)) {
         let on_disk = |home: &Home, id: &LoopId| {
             let held = store::hold(home, id, LOCK_WAIT)?;
             let found = held.load()?;
             if is_ours(&found) {
-                let _ = view::write(&held.change(&found, what, &change)?);
+                let _ = view::write(&held.change(&found, note, &change)?);
             }
             Ok(())
         };

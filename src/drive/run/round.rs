@@ -14,7 +14,7 @@ use engine::boundary::judge::unfit;
 use engine::doing::LoopStep;
 use engine::events::RunEvent;
 use engine::evidence::{TAIL_CHARS, Verdict};
-use engine::journal::{COMMITTED, DELIVERED};
+use engine::journal::NoteKind;
 use engine::record::{EndReason, Ending, Loop, LoopMoment, Outcome, Reaction, Status};
 use engine::text::{plain, tail_of};
 use engine::usage::Usage;
@@ -211,14 +211,15 @@ impl Runner<'_> {
 
     /// Marks what crew itself did to the working tree, so that it is not the agent's progress.
     /// `left` is the snapshot from just before.
-    pub(super) fn look_at_the_tree(&mut self, what: &str, left: Option<&str>) {
+    pub(super) fn look_at_the_tree(&mut self, note: NoteKind, left: Option<&str>) {
         let is_watched = self.ledger.record.watches_the_tree();
         let look = || tree::look_again(self.home, &self.ledger.record, left);
         let tree = is_watched.then(look).flatten();
         let home = self.home;
-        self.ledger.change(what, |record| {
+        let is_commit = matches!(note, NoteKind::Committed(_));
+        self.ledger.change(note, |record| {
             test_changes::follow(home, record, tree.clone(), false);
-            record.state.git.pending.commit &= !what.starts_with(COMMITTED);
+            record.state.git.pending.commit &= !is_commit;
         });
     }
 
@@ -238,7 +239,7 @@ impl Runner<'_> {
         let told = state.messages.len();
         if told != state.told || state.evidence.as_ref().is_some_and(|last| !last.words.is_empty())
         {
-            self.ledger.change(DELIVERED, |record| record.state.told = told);
+            self.ledger.change(NoteKind::Delivered, |record| record.state.told = told);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::drive::{end, tree};
 use engine::doing::LoopStep;
 use engine::events::{EventSink, RunEvent};
 use engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
-use engine::journal::{COMMITTED, REBASED};
+use engine::journal::NoteKind;
 use engine::record::{
     EndReason, Ending, Failures, GitMemory, Loop, LoopMoment, Outcome, Pending, Sent,
 };
@@ -113,7 +113,7 @@ impl Runner<'_> {
         self.give_up_drafts(&mut drafts, &taken, &whole);
         self.tell_of_another_branch(branch);
         let left = self.ledger.record.state.trees.snapshot.clone();
-        self.look_at_the_tree(&format!("{COMMITTED}{commit}"), left.as_deref());
+        self.look_at_the_tree(NoteKind::Committed(commit), left.as_deref());
     }
 
     /// Reports paths, in place of the `{}` in `what`, except those that were reported before.
@@ -208,7 +208,7 @@ impl Runner<'_> {
             || known.pushed.as_ref() != Some(&sent)
             || known.pushes != Failures::default()
         {
-            self.ledger.change(&format!("pushed {branch} to {remote}"), |record| {
+            self.ledger.change(format!("pushed {branch} to {remote}"), |record| {
                 record.trusted.clone_from(&trusted);
                 record.state.git.pushed = Some(sent.clone());
                 record.state.git.pushes = Failures::default();
@@ -246,7 +246,7 @@ impl Runner<'_> {
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&RunEvent::Rebased { onto });
                 self.carry(carried);
-                self.look_at_the_tree(&format!("{REBASED}{onto}"), left.as_deref());
+                self.look_at_the_tree(NoteKind::Rebased(onto.to_owned()), left.as_deref());
                 true
             }
             // The loop's branch is left alone while another is checked out, and a fleet settles a

@@ -48,7 +48,7 @@ impl Runner<'_> {
             return self.ledger.end(&ending);
         }
         let what = format!("waits for its turn: {}", turn.why);
-        self.ledger.change(&what, |record| turn.hold_back(record));
+        self.ledger.change(what, |record| turn.hold_back(record));
         tree::close(self.home, &self.ledger.record);
         self.react(LoopMoment::Wait);
     }
@@ -246,7 +246,7 @@ impl Runner<'_> {
             self.handoff = handoff::hand_on(self.home, record, "takeover");
             self.note(&what);
         }
-        self.ledger.change(&what, |record| {
+        self.ledger.change(what, |record| {
             record.state.agents.stand_in = next.cloned();
             if is_another {
                 // Those were another service's.
@@ -291,7 +291,7 @@ impl Runner<'_> {
         };
         let what = format!("{agent} is out of this loop: {why}");
         self.note(&what);
-        self.ledger.change(&what, |record| record.state.agents.out.push(agent.clone()));
+        self.ledger.change(what, |record| record.state.agents.out.push(agent.clone()));
         self.is_rested = true;
     }
 }

@@ -19,7 +19,7 @@ use crate::drive::meter;
 use crate::drive::windows::{self, LoopTurn};
 use engine::boundary::decide::{Decision, waiting};
 use engine::boundary::facts::{AgentOutcome, Seen};
-use engine::journal::{Event, WOKEN};
+use engine::journal::{Event, NoteKind};
 use engine::record::{EndReason, Ending, Loop, LoopId, Outcome, Status};
 use engine::words::prompt;
 use readers::clients::Hook;
@@ -143,9 +143,9 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     if !valid {
         return Ok(VOID);
     }
-    let what = format!("{WOKEN}{}", ticket.iteration);
+    let woken = NoteKind::Woken(ticket.iteration);
     if record.state.due.is_none() {
-        held.note(&record, clock::now(), what)?;
+        held.note(&record, clock::now(), woken)?;
         return Ok(Some(EventResult::Wake(prompt::next(&record))));
     }
     // A hold is also due, while its loop runs.
@@ -165,7 +165,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
         None => state.told = state.messages.len(),
     }
     undelivered::mark(home, &record)?;
-    let record = held.record(record, |next| Event::changed(what, &before, next))?;
+    let record = held.record(record, |next| Event::changed(woken, &before, next))?;
     let _ = view::write(&record);
     let words = if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) };
     Ok(Some(EventResult::Wake(words)))

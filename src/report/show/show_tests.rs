@@ -9,7 +9,7 @@ use engine::claim::Claim;
 use engine::evidence::Verdict;
 use engine::evidence::changes::Commits;
 use engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
-use engine::journal::{Event, JournalEntry, SCHEMA};
+use engine::journal::{Event, JournalEntry, NoteKind, SCHEMA};
 use engine::record::{GitSteps, Role};
 
 /// A loop that started in a session, was moved into fresh processes and completed there, and its
@@ -45,9 +45,8 @@ fn moved(task: &str) -> (Loop, Story) {
             record.state.owner.process.pid = 99;
             record.state.generation += 1;
             let generation = record.state.generation;
-            add(90, generation, Event::changed("resumed in fresh processes", &record, &record));
-            let what = "asleep 7h".to_owned();
-            add(95, generation, Event::Noted { what });
+            add(90, generation, Event::changed(NoteKind::ResumedInRun, &record, &record));
+            add(95, generation, Event::noted("asleep 7h"));
         }
     }
     (record, story)

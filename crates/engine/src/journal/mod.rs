@@ -3,6 +3,7 @@
 //! crash the journal may be one line ahead. The state is then what counts, and the line's
 //! generation is written again.
 
+mod note;
 pub mod story;
 
 use std::collections::VecDeque;
@@ -10,7 +11,8 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Driver, Environment, Limits, Loop, Run, State};
+pub use self::note::{JournalNote, NoteKind};
+use super::record::{Environment, Limits, Loop, Run, State};
 use crate::protect::Protected;
 
 /// The version of the lines' format.
@@ -53,6 +55,8 @@ pub enum Event {
     /// limits, if the user changed them.
     Changed {
         what: String,
+        #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
+        kind: NoteKind,
         limits: Option<Limits>,
         /// How iterations run, if a new owner changed it.
         run: Option<Box<Run>>,
@@ -66,35 +70,11 @@ pub enum Event {
     /// `what` names.
     Recovered { what: Option<String>, record: Box<Loop> },
     /// For information; changes nothing.
-    Noted { what: String },
-}
-
-/// How a note begins that says where a person has brought the tree back to.
-pub const BROUGHT_BACK: &str = "the user brought the tree back to ";
-/// How a note begins of a loop whose crew or client was gone before that was recorded.
-pub const COUNTED_LATE: &str = "everything that changed in the tree until now counts as the loop's";
-/// How a change begins by which crew committed, before the commit's id.
-pub const COMMITTED: &str = "committed ";
-/// How a change begins by which crew rebased.
-pub const REBASED: &str = "rebased onto ";
-/// What a change is called by which the user told the agent something.
-pub const TOLD: &str = "told by the user";
-/// What a change is called by which an agent got the messages that waited.
-pub const DELIVERED: &str = "told the agent";
-/// How a change begins by which a wait in a session ended with a prompt.
-pub const WOKEN: &str = "woken for iteration ";
-/// What a change is called by which a session took a loop over, with a prompt.
-pub const RESUMED_IN_A_SESSION: &str = "resumed in a session";
-/// What a change is called by which a run took a loop over.
-pub const RESUMED_IN_A_RUN: &str = "resumed in fresh processes";
-/// How a note begins that says who wrote a handoff page.
-pub const HANDED_OFF: &str = "handoff written by the ";
-/// The note that the next process of a run gets what somebody wrote in one.
-pub const HANDED_ON: &str = "the words of the last handoff are in the next prompt";
-
-/// That note, with who was gone: by the time it is read, another may drive the loop.
-pub fn counted_late(gone: Driver) -> String {
-    format!("{COUNTED_LATE}: its {} was gone", gone.program())
+    Noted {
+        what: String,
+        #[serde(default, skip_serializing_if = "NoteKind::is_plain")]
+        kind: NoteKind,
+    },
 }
 
 impl Event {
@@ -107,8 +87,14 @@ impl Event {
         }
     }
 
+    /// A note, which changes nothing.
+    pub fn noted(note: impl Into<JournalNote>) -> Self {
+        let JournalNote { what, kind } = note.into();
+        Self::Noted { what, kind }
+    }
+
     /// A change between boundaries: the new state, and what else of the record it changed.
-    pub fn changed(what: impl Into<String>, before: &Loop, next: &Loop) -> Self {
+    pub fn changed(note: impl Into<JournalNote>, before: &Loop, next: &Loop) -> Self {
         fn new<T: Clone + PartialEq>(before: Option<&T>, next: Option<&T>) -> Option<Box<T>> {
             if before == next { None } else { next.cloned().map(Box::new) }
         }
@@ -116,8 +102,10 @@ impl Event {
         // The environment of another owner is that owner's own, even if it is the same.
         let is_its_owners = before.state.owner == next.state.owner;
         let environment = if is_its_owners { before.environment.as_ref() } else { None };
+        let JournalNote { what, kind } = note.into();
         Self::Changed {
-            what: what.into(),
+            what,
+            kind,
             limits: (had.limits != has.limits).then(|| has.limits.clone()),
             run: new(had.run.as_ref(), has.run.as_ref()),
             environment: new(environment, next.environment.as_ref()),
@@ -256,7 +244,7 @@ mod tests {
         let (first, line_1) = boundary(&started);
         let (second, line_2) = boundary(&first);
         let start = entry(0, Event::Started { record: Box::new(started) });
-        let note = entry(2, Event::Noted { what: "the view was altered".to_owned() });
+        let note = entry(2, Event::noted("the view was altered"));
         assert_eq!(replay(&[start, line_1, line_2, note]), Some(second));
     }
 

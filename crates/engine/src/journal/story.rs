@@ -2,10 +2,7 @@
 //! between. Lines come one at a time, and only what a page shows is kept, so a journal of any
 //! length needs little memory.
 
-use super::{
-    Choice, Event, HANDED_OFF, HANDED_ON, JournalEntry, RESUMED_IN_A_RUN, RESUMED_IN_A_SESSION,
-    Settled, TOLD,
-};
+use super::{Choice, Event, JournalEntry, NoteKind, Settled};
 use crate::evidence::test_run::TestReport;
 use crate::evidence::words::{findings, has_results};
 use crate::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
@@ -57,11 +54,21 @@ pub enum What {
     Boundary { decision: Choice, why: Option<String> },
     /// A change between boundaries; `by` is the new driver and `limits` the new limits, if those
     /// changed.
-    Changed { what: String, by: Option<Who>, limits: Option<Limits> },
+    Changed {
+        what: String,
+        #[serde(skip)]
+        about: NoteKind,
+        by: Option<Who>,
+        limits: Option<Limits>,
+    },
     /// The user told the agent something.
     Told { words: String },
     /// For information.
-    Noted { what: String },
+    Noted {
+        what: String,
+        #[serde(skip)]
+        about: NoteKind,
+    },
 }
 
 /// Who drives a loop.
@@ -137,7 +144,7 @@ impl Story {
                 What::Iteration(Box::new(it))
             }
             Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
-            Event::Changed { what, limits, state, .. } => {
+            Event::Changed { what, kind, limits, state, .. } => {
                 if state.completed == 0 {
                     // Of a cut-off attempt's work they say nothing about the time before the loop.
                     let known = state.checks.iter().filter(|_| !state.checked_after_work);
@@ -150,15 +157,15 @@ impl Story {
                     self.drivers.push(reached, by.clone());
                 }
                 match state.messages.last() {
-                    Some(words) if what == TOLD => What::Told { words: words.clone() },
-                    _ => What::Changed { what, by, limits },
+                    Some(words) if kind == NoteKind::Told => What::Told { words: words.clone() },
+                    _ => What::Changed { what, about: kind, by, limits },
                 }
             }
             Event::Recovered { what, .. } => {
                 let what = what.unwrap_or_else(|| "recorded after all".to_owned());
-                What::Changed { what, by: None, limits: None }
+                What::Changed { what, about: NoteKind::Plain, by: None, limits: None }
             }
-            Event::Noted { what } => What::Noted { what },
+            Event::Noted { what, kind } => What::Noted { what, about: kind },
         };
         self.chapters.push(reached, Chapter { at, generation, what });
     }
@@ -166,13 +173,16 @@ impl Story {
     /// Whether the newest handoff page that somebody wrote has been through no iteration of another
     /// worker. One that is cut off is repeated, and so is what it was told.
     pub fn has_unread_handoff(&self) -> bool {
-        let resumed = [RESUMED_IN_A_SESSION, RESUMED_IN_A_RUN];
         let mut is_counted = false;
         for chapter in self.chapters.iter().rev() {
             let is_handed_on = match &chapter.what {
-                What::Noted { what } if what.starts_with(HANDED_OFF) => return true,
-                What::Noted { what } => what == HANDED_ON,
-                What::Changed { what, by, .. } => by.is_some() && resumed.contains(&what.as_str()),
+                What::Noted { about: NoteKind::HandedOff(_), .. } => return true,
+                What::Noted { about, .. } => *about == NoteKind::HandedOn,
+                What::Changed {
+                    about: NoteKind::ResumedInSession | NoteKind::ResumedInRun,
+                    by,
+                    ..
+                } => by.is_some(),
                 _ => false,
             };
             if is_handed_on && is_counted {

@@ -5,7 +5,7 @@ use crate::claim::Claim;
 use crate::evidence::Verdict;
 use crate::fixture::{a_loop_with, at, facts, result};
 use crate::journal::{Choice, SCHEMA};
-use crate::record::{CheckMemory, Loop, Role};
+use crate::record::{Actor, CheckMemory, Loop, Role};
 
 fn entry(generation: u64, event: Event) -> JournalEntry {
     JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }
@@ -39,7 +39,7 @@ fn moved(mut record: Loop) -> (Loop, JournalEntry) {
     record.state.owner.driver = Driver::Process;
     record.state.owner.session_id = None;
     record.state.owner.process.pid = 99;
-    let event = Event::changed(RESUMED_IN_A_RUN, &record, &record);
+    let event = Event::changed(NoteKind::ResumedInRun, &record, &record);
     let entry = entry(record.state.generation, event);
     (record, entry)
 }
@@ -78,11 +78,10 @@ fn a_handoff_is_unread_until_another_worker_has_been_through_an_iteration_with_i
         let mut story = Story::picking(None);
         story.add(start);
         for event in events.split_whitespace() {
-            let noted =
-                |what: &str| entry(record.state.generation, Event::Noted { what: what.to_owned() });
+            let noted = |kind: NoteKind| entry(record.state.generation, Event::noted(kind));
             let (next, entry) = match event {
-                "wrote" => (record.clone(), noted(&format!("{HANDED_OFF}user"))),
-                "got" => (record.clone(), noted(HANDED_ON)),
+                "wrote" => (record.clone(), noted(NoteKind::HandedOff(Actor::User))),
+                "got" => (record.clone(), noted(NoteKind::HandedOn)),
                 "took" => moved(record),
                 _ => iterate(&record),
             };
@@ -117,7 +116,7 @@ fn a_line_that_never_reached_the_record_is_told_once() {
     let (record, start) = started();
     let (record, first) = iterate(&record);
     let (_, change) = moved(record);
-    let note = entry(1, Event::Noted { what: "asleep 7h".to_owned() });
+    let note = entry(1, Event::noted("asleep 7h"));
     let mut story = Story::picking(None);
     for entry in [start, first.clone(), note, first, change.clone(), change] {
         story.add(entry);
@@ -149,7 +148,7 @@ fn an_iteration_that_never_reached_the_record_is_not_picked() {
 fn a_very_long_story_keeps_its_newest_chapters_and_counts_the_others() {
     let mut story = Story::picking(None);
     for number in 0..CHAPTERS_MAX as u64 + 7 {
-        story.add(entry(number, Event::Noted { what: number.to_string() }));
+        story.add(entry(number, Event::noted(number.to_string())));
     }
     assert_eq!((story.chapters.iter().len(), story.chapters.earlier), (CHAPTERS_MAX, 7));
     assert_eq!(story.chapters.iter().next().unwrap().generation, 7);

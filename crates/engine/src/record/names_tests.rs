@@ -242,6 +242,7 @@ fn the_names_in_a_journal_are_these() {
         } }),
         json!({ "recovered": { "what": null, "record": every_field() } }),
         json!({ "noted": { "what": "w" } }),
+        json!({ "noted": { "what": "w", "kind": { "is": "woken", "of": 2 } } }),
     ];
     for event in events {
         let line = json!({

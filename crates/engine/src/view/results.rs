@@ -7,7 +7,7 @@ use crate::evidence::Verdict;
 use crate::evidence::changes::{Changes, Commits};
 use crate::evidence::test_run::{TestMemory, TestStatus};
 use crate::journal::story::{Story, What};
-use crate::journal::{BROUGHT_BACK, COUNTED_LATE, Choice, DELIVERED, RESUMED_IN_A_SESSION, WOKEN};
+use crate::journal::{Choice, NoteKind};
 use crate::record::Driver;
 use crate::templates;
 use crate::text::{clip, one_line, tail_of};
@@ -140,20 +140,16 @@ fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
 
 /// What the journal noted of the tree since the last iteration: that the files above are not what
 /// is there, or that a person's may be among them.
-fn notes<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
+fn notes(inputs: &PageInputs<'_>) -> Vec<String> {
     let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
     let rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
     let notes = rest.filter_map(|what| match what {
-        What::Noted { what }
-            if what.starts_with(BROUGHT_BACK) || what.starts_with(COUNTED_LATE) =>
-        {
-            what.split("; undo: ").next()
-        }
+        What::Noted { about, .. } => about.of_the_tree(),
         _ => None,
     });
-    let mut notes: Vec<&str> = notes.collect();
+    let mut notes: Vec<String> = notes.collect();
     if notes.is_empty() && inputs.changes_from == ChangesFrom::Tree {
-        notes.push("the tree changed since the loop left it");
+        notes.push("the tree changed since the loop left it".to_owned());
     }
     notes
 }
@@ -174,9 +170,10 @@ fn messages(story: &Story) -> Vec<Message<'_>> {
     for chapter in story.chapters.iter() {
         match &chapter.what {
             What::Told { words } => messages.push(Message { words, prompt: None }),
-            What::Changed { what, by, .. } => {
+            What::Changed { about, by, .. } => {
                 driver = by.as_ref().map(|by| by.driver).or(driver);
-                if what == DELIVERED || what == RESUMED_IN_A_SESSION || what.starts_with(WOKEN) {
+                if let NoteKind::Delivered | NoteKind::ResumedInSession | NoteKind::Woken(_) = about
+                {
                     deliver(&mut messages, iteration);
                 }
             }
@@ -215,7 +212,7 @@ mod tests {
     use crate::evidence::changes::Changes;
     use crate::evidence::test_memory::TestMemories;
     use crate::fixture::{a_run, at};
-    use crate::journal::{Event, JournalEntry, SCHEMA, TOLD};
+    use crate::journal::{Event, JournalEntry, SCHEMA};
     use crate::record::{Loop, State, Status};
     use crate::view::tests::page;
 
@@ -247,13 +244,13 @@ mod tests {
                         continue;
                     }
                     (state.status, state.told) = (Status::Running, state.messages.len());
-                    Event::changed(DELIVERED, &record, &record)
+                    Event::changed(NoteKind::Delivered, &record, &record)
                 }
                 "session" => {
                     (state.owner.driver, state.told) = (Driver::Session, state.messages.len());
-                    Event::changed(RESUMED_IN_A_SESSION, &record, &record)
+                    Event::changed(NoteKind::ResumedInSession, &record, &record)
                 }
-                "wake" => Event::changed("woken for iteration 2", &record, &record),
+                "wake" => Event::changed(NoteKind::Woken(2), &record, &record),
                 "continue" => boundary(state, Status::Running, Choice::Continue),
                 "pause" => boundary(state, Status::Paused, Choice::Hold),
                 "finish" => boundary(state, Status::Finished, Choice::Finish),
@@ -268,7 +265,7 @@ mod tests {
                 }
                 told => {
                     state.messages.push(told.trim_start_matches("tell ").to_owned());
-                    Event::changed(TOLD, &record, &record)
+                    Event::changed(NoteKind::Told, &record, &record)
                 }
             };
             add(&record, &mut story, event);

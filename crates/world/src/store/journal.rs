@@ -102,7 +102,7 @@ mod tests {
         let path = folder.path().join("journal.jsonl");
         assert_eq!(each(&path, |_| ()).unwrap(), Extent::default());
         for generation in 0..10 {
-            let event = Event::Noted { what: "x".repeat(50) };
+            let event = Event::noted("x".repeat(50));
             let entry = JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event };
             append(&path, &entry).unwrap();
         }

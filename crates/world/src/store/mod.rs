@@ -27,7 +27,7 @@ use super::{clock, fault};
 pub use crate::home::{Home, hash, hash_stream, read_pointer, write_pointer};
 use engine::boundary::facts::ControlRequest;
 use engine::evidence::test_memory::TestMemories;
-use engine::journal::{Event, JournalEntry, SCHEMA, replay};
+use engine::journal::{Event, JournalEntry, JournalNote, SCHEMA, replay};
 use engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use engine::words::handoff::file_time;
 use readers::parse::git::BRANCHES;
@@ -321,9 +321,9 @@ pub fn hold(home: &Home, id: &LoopId, wait: Duration) -> Result<Held, StoreError
 }
 
 /// Adds an entry to the journal of a loop that changes nothing.
-pub fn note(home: &Home, id: &LoopId, what: impl Into<String>) -> Result<(), StoreError> {
+pub fn note(home: &Home, id: &LoopId, note: impl Into<JournalNote>) -> Result<(), StoreError> {
     let held = hold(home, id, LOCK_WAIT)?;
-    Ok(held.note(&held.load()?, clock::now(), what)?)
+    Ok(held.note(&held.load()?, clock::now(), note)?)
 }
 
 /// A loop whose lock is held.
@@ -384,21 +384,21 @@ impl Held {
         Ok(next)
     }
 
-    /// Records a change between boundaries of the record that was loaded; `what` names it.
+    /// Records a change between boundaries of the record that was loaded; the note names it.
     pub fn change(
         &self,
         record: &Loop,
-        what: impl Into<String>,
+        note: impl Into<JournalNote>,
         change: impl FnOnce(&mut Loop),
     ) -> io::Result<Loop> {
         let mut next = record.clone();
         change(&mut next);
-        self.record(next, |next| Event::changed(what, record, next))
+        self.record(next, |next| Event::changed(note, record, next))
     }
 
     /// Adds an entry to the journal that changes nothing.
-    pub fn note(&self, record: &Loop, at: Moment, what: impl Into<String>) -> io::Result<()> {
-        self.append(record, at.wall, Event::Noted { what: what.into() })
+    pub fn note(&self, record: &Loop, at: Moment, note: impl Into<JournalNote>) -> io::Result<()> {
+        self.append(record, at.wall, Event::noted(note))
     }
 
     fn append(&self, record: &Loop, at: DateTime<Utc>, event: Event) -> io::Result<()> {
