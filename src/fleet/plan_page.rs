@@ -20,7 +20,6 @@ use engine::record::{Check, Permissions};
 use engine::templates;
 use engine::text::{Shown, clean, is_word_of, named, one_line};
 use engine::usage::Money;
-use readers::parse::settings::trust::TrustRequest;
 use world::slots;
 
 /// The words of the page.
@@ -91,7 +90,7 @@ pub fn page(
         planted => planted(setup, record.map(|record| &record.terms)),
         keeps => setup.land_keep.iter().map(|glob| shown(glob)).collect::<Vec<_>>(),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
-        new => described.untrusted.iter().map(name_of).collect::<Vec<_>>(),
+        new => described.untrusted.iter().map(|request| shown(&request.subject.to_string())).collect::<Vec<_>>(),
         most_new => NEW_MAX,
     };
     let template = environment(width);
@@ -157,13 +156,6 @@ fn overlaps(open: &[&DescribedTask]) -> Vec<Value> {
         })
     });
     pairs.take(OVERLAPS_MAX + 1).collect()
-}
-
-/// What is asked about: `terms`, `setup`, or the name of a task.
-fn name_of(request: &TrustRequest) -> String {
-    let what = request.text.split_once("] ").map_or(&*request.text, |(_, what)| what);
-    let what = what.split([':', ',', '(']).next().unwrap_or_default();
-    shown(what.strip_prefix("task ").unwrap_or(what))
 }
 
 /// The name of a row and its text.

@@ -7,6 +7,7 @@ use engine::fixture::a_run;
 use engine::fleet::{FleetTask, Remote};
 use engine::record::{Agent, Outcome, Role};
 use readers::parse::settings::merge::ValueOrigin;
+use readers::parse::settings::trust::{TrustRequest, TrustSubject};
 
 /// The page without colours.
 fn page(described: &DescribedFleet, record: Option<&FleetRecord>, is_dry: bool) -> String {
@@ -47,8 +48,8 @@ fn a_fleet(tasks: Vec<DescribedTask>) -> DescribedFleet {
     DescribedFleet { setup, tasks, left_out, notes, untrusted }
 }
 
-fn request(what: &str) -> TrustRequest {
-    TrustRequest { text: format!("[fleet billing] {what}"), origin: ValueOrigin::Typed }
+fn request(subject: TrustSubject) -> TrustRequest {
+    TrustRequest { subject, text: String::new(), origin: ValueOrigin::Typed }
 }
 
 /// Five tasks with all that a page has rows for.
@@ -78,8 +79,8 @@ fn five() -> DescribedFleet {
     fleet.setup.land_keep = vec!["target/".to_owned()];
     fleet.setup.land_checks = vec![Check::new("npm run e2e", Role::Verify)];
     fleet.left_out = ["README.md", "_notes.md"].map(str::to_owned).to_vec();
-    let asked = ["terms: slots 4", "setup: npm ci", "task vat-rounding, fingerprint 0: x"];
-    fleet.untrusted = asked.map(request).to_vec();
+    let task = TrustSubject::Task("vat-rounding".to_owned());
+    fleet.untrusted = [TrustSubject::Terms, TrustSubject::Setup, task].map(request).to_vec();
     fleet
 }
 
@@ -175,8 +176,8 @@ fn a_dry_run_of_five_hundred_tasks_lists_each_task_once() {
         task.task.touches = vec!["src/tax/**".to_owned()];
     }
     let mut fleet = DescribedFleet { tasks, ..five() };
-    fleet.untrusted =
-        fleet.tasks.iter().map(|task| request(&format!("task {}, x", task.task.id))).collect();
+    let tasks = fleet.tasks.iter().map(|task| TrustSubject::Task(task.task.id.to_string()));
+    fleet.untrusted = tasks.map(request).collect();
     let dry = page(&fleet, None, true);
     assert!(dry.contains("\n          500  task-499\n"), "{dry}");
     assert!(dry.lines().count() < 530, "{}", dry.lines().count());

@@ -9,9 +9,10 @@ use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;
 use engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote};
 use engine::git::GitSetting;
+use engine::record::Check;
 use engine::usage::Money;
 use readers::parse::settings::merge::ValueOrigin;
-use readers::parse::settings::trust::TrustRequest;
+use readers::parse::settings::trust::{TrustRequest, TrustSubject};
 
 /// The characters of a hash by which a changed setting is named.
 const HASH_CHARS: usize = 8;
@@ -23,19 +24,38 @@ pub(super) fn requests(
     tasks: &[DescribedTask],
     known: Option<&FleetSetup>,
 ) -> Vec<TrustRequest> {
-    let mut texts = vec![terms(file)];
-    texts.extend(planted(setup, known));
-    texts.extend(setup.setup.iter().map(|run| format!("setup: {run}")));
-    texts.extend(setup.land_checks.iter().map(|check| format!("land check: {}", check.run)));
-    texts.extend(setup.remote.iter().map(|remote| pushes(setup, remote)));
-    texts.extend(setup.include.iter().map(|text| format!("{INCLUDE}: {text}")));
-    let of_all = texts.into_iter().map(|text| (FLEET_FILE.to_owned(), text));
-    let of_tasks = tasks.iter().map(|task| (format!("{}.md", task.task.id), of_task(task)));
-    let request = |(file, what): (String, String)| TrustRequest {
-        text: format!("[fleet {}] {what}", setup.name),
-        origin: ValueOrigin::File { path: Path::new(&setup.folder).join(file), line: 1 },
-    };
-    of_all.chain(of_tasks).map(request).collect()
+    let mut all = vec![request(setup, FLEET_FILE, TrustSubject::Terms, &terms(file))];
+    for setting in changed_settings(setup, known) {
+        let subject = TrustSubject::GitSetting(setting.name.clone());
+        all.push(request(setup, FLEET_FILE, subject, &changed_setting(setting)));
+    }
+    if let Some(run) = &setup.setup {
+        all.push(request(setup, FLEET_FILE, TrustSubject::Setup, &format!("setup: {run}")));
+    }
+    for Check { run, .. } in &setup.land_checks {
+        let text = format!("land check: {run}");
+        all.push(request(setup, FLEET_FILE, TrustSubject::LandCheck, &text));
+    }
+    if let Some(remote) = &setup.remote {
+        let subject = TrustSubject::Push(remote.name.clone());
+        all.push(request(setup, FLEET_FILE, subject, &pushes(setup, remote)));
+    }
+    if let Some(text) = &setup.include {
+        let text = format!("{INCLUDE}: {text}");
+        all.push(request(setup, FLEET_FILE, TrustSubject::Include, &text));
+    }
+    for task in tasks {
+        let id = task.task.id.to_string();
+        let file = format!("{id}.md");
+        all.push(request(setup, &file, TrustSubject::Task(id), &of_task(task)));
+    }
+    all
+}
+
+/// A request about something in this file of the fleet's folder.
+fn request(setup: &FleetSetup, file: &str, subject: TrustSubject, what: &str) -> TrustRequest {
+    let origin = ValueOrigin::File { path: Path::new(&setup.folder).join(file), line: 1 };
+    TrustRequest { subject, text: format!("[fleet {}] {what}", setup.name), origin }
 }
 
 /// The limits of fleet.toml: a check that is taken away, a limit that is raised and leftovers that
@@ -53,14 +73,21 @@ fn terms(file: &FleetFile) -> String {
 
 /// What has come into git's settings since an earlier start.
 pub fn planted(setup: &FleetSetup, known: Option<&FleetSetup>) -> Vec<String> {
+    changed_settings(setup, known).map(changed_setting).collect()
+}
+
+fn changed_settings<'a>(
+    setup: &'a FleetSetup,
+    known: Option<&'a FleetSetup>,
+) -> impl Iterator<Item = &'a GitSetting> {
     let both = known.and_then(|known| known.trusted.as_ref()).zip(setup.trusted.as_ref());
     let changed = both.into_iter().flat_map(|(before, now)| now.changed_since(before));
-    let changed = changed.filter(|it| it.names_a_program() || it.leads_a_remote());
-    let text = |GitSetting { name, value }: &GitSetting| {
-        let which = value.get(..HASH_CHARS).unwrap_or(value);
-        format!("git's setting {name} ({which}) changed since the fleet was started")
-    };
-    changed.map(text).collect()
+    changed.filter(|setting| setting.names_a_program() || setting.leads_a_remote())
+}
+
+fn changed_setting(GitSetting { name, value }: &GitSetting) -> String {
+    let which = value.get(..HASH_CHARS).unwrap_or(value);
+    format!("git's setting {name} ({which}) changed since the fleet was started")
 }
 
 fn pushes(setup: &FleetSetup, Remote { name, url }: &Remote) -> String {

@@ -62,12 +62,14 @@ fn read(home: &Home, checkout: &Path) -> io::Result<BTreeMap<String, String>> {
 mod tests {
     use super::*;
     use readers::parse::settings::merge::ValueOrigin;
+    use readers::parse::settings::trust::TrustSubject;
 
     #[test]
     fn a_long_text_is_known_by_its_hash_and_kept_by_its_beginning() {
         let folder = tempfile::tempdir().unwrap();
         let (home, checkout) = (Home::at(folder.path()), folder.path());
         let need = |end: &str| TrustRequest {
+            subject: TrustSubject::Project,
             text: format!("{}{end}", "x".repeat(1 << 20)),
             origin: ValueOrigin::Typed,
         };

@@ -10,17 +10,60 @@ use toml::Value;
 
 use super::merge::{Layer, Sourced, ValueOrigin, built_in};
 use super::options::{Key, Widens};
+use engine::fleet::INCLUDE;
 use engine::record::{Check, Permissions, Reaction};
 use engine::test_changes::trial::Prove;
 use engine::text::{Shown, word};
 
+/// What a request is about, for a list of what is new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrustSubject {
+    /// A project's settings file.
+    Project,
+    /// The limits of a fleet.
+    Terms,
+    /// This setting of git changed.
+    GitSetting(String),
+    Setup,
+    LandCheck,
+    /// What is pushed to this remote.
+    Push(String),
+    /// The list of files for new working trees.
+    Include,
+    /// The task of this name.
+    Task(String),
+}
+
 /// One thing to be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRequest {
+    pub subject: TrustSubject,
     /// All that matters of it, byte for byte; this is hashed. The command comes last, so that no
     /// command can be written that reads like another one with other terms.
     pub text: String,
     pub origin: ValueOrigin,
+}
+
+impl fmt::Display for TrustSubject {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Project => out.write_str("settings"),
+            Self::Terms => out.write_str("terms"),
+            Self::GitSetting(name) => write!(out, "git's setting {name}"),
+            Self::Setup => out.write_str("setup"),
+            Self::LandCheck => out.write_str("land check"),
+            Self::Push(remote) => write!(out, "pushes to {remote}"),
+            Self::Include => out.write_str(INCLUDE),
+            Self::Task(name) => out.write_str(name),
+        }
+    }
+}
+
+impl TrustRequest {
+    /// A request of a project's settings file.
+    fn of_project(text: String, origin: &ValueOrigin) -> Self {
+        Self { subject: TrustSubject::Project, text, origin: origin.clone() }
+    }
 }
 
 impl fmt::Display for TrustRequest {
@@ -43,12 +86,12 @@ pub fn list_trust_requests(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
     needs_of_terms(&mut needs, "loop", project, &[user], &of_procedures, built_in);
     for (name, agent) in &project.agents {
         let text = format!("[agents.{name}] {}", agent.value);
-        needs.push(TrustRequest { text, origin: agent.origin.clone() });
+        needs.push(TrustRequest::of_project(text, &agent.origin));
     }
     for reaction in &project.reactions {
         let Reaction { on, run, timeout_s } = &reaction.value;
         let text = format!("on {} (within {timeout_s}s): {run}", on.label());
-        needs.push(TrustRequest { text, origin: reaction.origin.clone() });
+        needs.push(TrustRequest::of_project(text, &reaction.origin));
     }
     for (name, procedure) in &project.procedures {
         let own = user.procedures.get(name).map(|own| &own.value.terms);
@@ -83,11 +126,11 @@ fn needs_of_terms(
             let (of, name) = key.split_name();
             let table = if of == "loop" { table } else { of };
             let text = format!("[{table}] {name} = {value}");
-            needs.push(TrustRequest { text, origin: origin.clone() });
+            needs.push(TrustRequest::of_project(text, origin));
         }
     }
     for Sourced { value, origin } in &terms.checks {
-        needs.push(TrustRequest { text: describe_check(value), origin: origin.clone() });
+        needs.push(TrustRequest::of_project(describe_check(value), origin));
     }
 }
 

