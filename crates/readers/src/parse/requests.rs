@@ -103,6 +103,19 @@ pub fn read_request(text: &str) -> RequestLine {
     RequestLine { by, reason: reason.map(|reason| start(reason, 500).to_owned()) }
 }
 
+/// The word in the place of a reason by which a pause also ends the running iteration.
+const AT_ONCE: &str = "now";
+
+/// Writes the line of a pause: after the running iteration, or at once.
+pub fn write_pause(at: DateTime<Utc>, by: Actor, at_once: bool) -> String {
+    write_request(at, by, if at_once { Some(AT_ONCE) } else { None })
+}
+
+/// Whether the line is that of a pause at once.
+pub fn is_pause_at_once(text: &str) -> bool {
+    read_request(text).reason.as_deref() == Some(AT_ONCE)
+}
+
 /// The types that are recognized without quotes after them.
 pub const KINDS: [&str; 5] = ["task", "phase", "review", "session", "blocked"];
 /// The type of a page that names none.
@@ -230,6 +243,10 @@ mod tests {
         assert_eq!(read_request(&line), expected);
         for junk in ["", "\n", "x", "\u{0}\u{0}"] {
             assert_eq!(read_request(junk), RequestLine { by: Actor::User, reason: None });
+            assert!(!is_pause_at_once(junk));
+        }
+        for at_once in [true, false] {
+            assert_eq!(is_pause_at_once(&write_pause(at, Actor::User, at_once)), at_once);
         }
     }
 

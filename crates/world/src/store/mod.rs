@@ -42,9 +42,6 @@ const RECORD_BYTES: u64 = 32 << 20;
 /// The largest file of a control request that is read.
 const ORDER_BYTES: u64 = 64 << 10;
 
-/// The reason of a pause that also ends the running iteration.
-const PAUSE_NOW: &str = "now";
-
 /// The records this process rebuilt and has not reported yet.
 static REBUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -200,7 +197,7 @@ pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     let cancel = home.loop_file(id, "cancel");
     if disk::exists(&cancel) {
         // The file's existence is the request; if it cannot be read only the reason is lost.
-        let RequestLine { by, reason } = read_request(&cancel);
+        let RequestLine { by, reason } = requests::read_request(&request_text(&cancel));
         return Some(ControlRequest::Cancel { by, reason });
     }
     disk::exists(&home.loop_file(id, "pause")).then_some(ControlRequest::Pause)
@@ -211,15 +208,15 @@ pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
     match order(home, id) {
         Some(ControlRequest::Cancel { .. }) => true,
         Some(ControlRequest::Pause) => {
-            read_request(&home.loop_file(id, "pause")).reason.as_deref() == Some(PAUSE_NOW)
+            requests::is_pause_at_once(&request_text(&home.loop_file(id, "pause")))
         }
         None => false,
     }
 }
 
-fn read_request(file: &Path) -> RequestLine {
-    let text = disk::read_text(file, ORDER_BYTES).ok().flatten();
-    requests::read_request(&text.unwrap_or_default())
+/// The line of a request; empty where it cannot be read.
+fn request_text(file: &Path) -> String {
+    disk::read_text(file, ORDER_BYTES).ok().flatten().unwrap_or_default()
 }
 
 /// Whether a pause is pending for a loop that has not stopped yet.
@@ -235,7 +232,7 @@ pub fn order_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -
 
 /// Leaves a request to pause: after the running iteration, or at once.
 pub fn order_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
-    let line = requests::write_request(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
+    let line = requests::write_pause(clock::now().wall, by, at_once);
     leave(home, id, "pause", &line, !at_once)
 }
 
