@@ -84,6 +84,38 @@ pub enum StatusGroup {
     Cancelled,
 }
 
+/// What a task does, or how it ended, in one or two words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TaskWord {
+    Paused,
+    Waits,
+    Lands,
+    Prepares,
+    Queued,
+    Runs,
+    Ended(&'static str),
+}
+
+impl TaskWord {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Waits => "waits",
+            Self::Lands => "lands",
+            Self::Prepares => "prepares",
+            Self::Queued => "queued",
+            Self::Runs => "runs",
+            Self::Ended(word) => word,
+        }
+    }
+}
+
+impl Serialize for TaskWord {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.label().serialize(to)
+    }
+}
+
 /// One task: a row of the page, and what `--json` prints of it. Every key is always there, and null
 /// where there is nothing to say.
 #[derive(Debug, Serialize)]
@@ -91,7 +123,7 @@ struct TaskStatus<'a> {
     task: &'a TaskId,
     group: StatusGroup,
     /// One or two words: `conflict`, `test changes`, `runs`, `waits`, `landed`.
-    what: &'static str,
+    what: TaskWord,
     /// Why, or what it does or waits for, in full.
     #[serde(rename = "why")]
     news: String,
@@ -160,9 +192,13 @@ impl<'a> FleetStatus<'a> {
     ) -> Self {
         let row = |id: &'a TaskId| TaskStatus::of(record, id, reports.get(id), plan.waits.get(id));
         let mut tasks: Vec<TaskStatus<'a>> = record.tasks.keys().filter_map(row).collect();
-        let landing = tasks.iter().filter(|row| row.what == "lands").map(|row| row.since).min();
-        for row in tasks.iter_mut().filter(|row| row.what == "lands" && Some(row.since) > landing) {
-            (row.group, row.what) = (StatusGroup::Waiting, "waits");
+        let landing = tasks.iter().filter(|row| row.what == TaskWord::Lands);
+        let landing = landing.map(|row| row.since).min();
+        for row in &mut tasks {
+            if row.what != TaskWord::Lands || Some(row.since) <= landing {
+                continue;
+            }
+            (row.group, row.what) = (StatusGroup::Waiting, TaskWord::Waits);
             "for its turn to land".clone_into(&mut row.news);
         }
         tasks.sort_by_key(|row| match (row.group, row.since.timestamp_millis()) {
@@ -172,7 +208,8 @@ impl<'a> FleetStatus<'a> {
         });
         let mut counts = BTreeMap::from(COUNTED.map(|word| (word, 0)));
         for row in &tasks {
-            let word = if row.group == StatusGroup::Done { row.what } else { word(&row.group) };
+            let is_done = row.group == StatusGroup::Done;
+            let word = if is_done { row.what.label() } else { word(&row.group) };
             for word in ["total", word] {
                 *counts.entry(word).or_default() += 1;
             }
@@ -198,7 +235,7 @@ impl<'a> FleetStatus<'a> {
     /// How a task is in one line: "waits: after vat", "conflict: src/pay.rs changed on main too".
     pub fn line_of(&self, id: &TaskId) -> String {
         let row = self.tasks.iter().find(|row| row.task == id);
-        row.map_or_else(String::new, |row| with_reason(row.what, &shown(&row.news)))
+        row.map_or_else(String::new, |row| with_reason(row.what.label(), &shown(&row.news)))
     }
 }
 
@@ -344,7 +381,7 @@ impl<'a> TaskStatus<'a> {
             (_, Some(waits)) if *waits == WaitsFor::Run || waits.is_cancel() => {
                 (2, Some(terms.run_command()))
             }
-            _ if self.what == "paused" => (3, Some(paused(record, task))),
+            _ if self.what == TaskWord::Paused => (3, Some(paused(record, task))),
             _ if self.continues() => (4, None),
             (_, Some(WaitsFor::Ended { task })) => (5, resume(task)),
             (_, Some(WaitsFor::Money)) => {
@@ -373,19 +410,21 @@ fn doing(
     task: &TaskRecord,
     waits: Option<&WaitsFor>,
     phase: Option<&AttemptPhase>,
-) -> (StatusGroup, &'static str) {
+) -> (StatusGroup, TaskWord) {
     match (waits, phase) {
         (Some(WaitsFor::Request { request }), _) if !request.is_cancel() => {
-            (StatusGroup::Waiting, "paused")
+            (StatusGroup::Waiting, TaskWord::Paused)
         }
-        (Some(WaitsFor::Run), _) if task.request.is_some() => (StatusGroup::Waiting, "paused"),
-        (Some(_), _) => (StatusGroup::Waiting, "waits"),
-        _ if task.is_waiting() => (StatusGroup::Waiting, "waits"),
-        _ if task.landing().is_some() => (StatusGroup::Running, "lands"),
-        (_, Some(AttemptPhase::Preparing)) => (StatusGroup::Running, "prepares"),
-        (_, Some(AttemptPhase::Queued)) => (StatusGroup::Running, "queued"),
-        (_, Some(AttemptPhase::Waiting { .. })) => (StatusGroup::Running, "waits"),
-        _ => (StatusGroup::Running, "runs"),
+        (Some(WaitsFor::Run), _) if task.request.is_some() => {
+            (StatusGroup::Waiting, TaskWord::Paused)
+        }
+        (Some(_), _) => (StatusGroup::Waiting, TaskWord::Waits),
+        _ if task.is_waiting() => (StatusGroup::Waiting, TaskWord::Waits),
+        _ if task.landing().is_some() => (StatusGroup::Running, TaskWord::Lands),
+        (_, Some(AttemptPhase::Preparing)) => (StatusGroup::Running, TaskWord::Prepares),
+        (_, Some(AttemptPhase::Queued)) => (StatusGroup::Running, TaskWord::Queued),
+        (_, Some(AttemptPhase::Waiting { .. })) => (StatusGroup::Running, TaskWord::Waits),
+        _ => (StatusGroup::Running, TaskWord::Runs),
     }
 }
 
@@ -395,8 +434,8 @@ fn lacks(record: &FleetRecord) -> &'static str {
 }
 
 /// The group of a task that ended so, and the word for it.
-fn ended(ending: &TaskEnding) -> (StatusGroup, &'static str) {
-    match (ending.outcome, &ending.landed, ending.reason.kind()) {
+fn ended(ending: &TaskEnding) -> (StatusGroup, TaskWord) {
+    let (group, word) = match (ending.outcome, &ending.landed, ending.reason.kind()) {
         (Outcome::Completed, Some(Landed::Main(_)), _) => (StatusGroup::Done, "landed"),
         (Outcome::Completed, Some(Landed::Request(_)), _) => (StatusGroup::Done, "requested"),
         (Outcome::Completed, None, _) => (StatusGroup::Done, "completed"),
@@ -406,7 +445,8 @@ fn ended(ending: &TaskEnding) -> (StatusGroup, &'static str) {
         (_, _, TaskEndKind::Red) => (StatusGroup::NeedsYou, "red"),
         (_, _, TaskEndKind::Landing) => (StatusGroup::NeedsYou, "not landed"),
         (outcome, ..) => (StatusGroup::NeedsYou, outcome.label()),
-    }
+    };
+    (group, TaskWord::Ended(word))
 }
 
 /// The work that is left, shared by the tasks that run: each needs as long as the ended ones did on
@@ -423,7 +463,7 @@ fn left(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
     for row in tasks {
         let waits = matches!(row.waits, Some(WaitsFor::Task { .. } | WaitsFor::Money));
         if waits || row.continues() {
-            let now = if row.what == "runs" { between(row.since, now) } else { 0 };
+            let now = if row.what == TaskWord::Runs { between(row.since, now) } else { 0 };
             let used = row.elapsed_ms.saturating_add(now);
             left = left.saturating_add(mean.saturating_sub(used));
         }
@@ -515,7 +555,7 @@ impl FleetStatus<'_> {
                 (Some(Proof::Claimed), _) => format!("{} (claimed)", row.task),
                 _ => row.task.to_string(),
             });
-            let what = words(&format!("{:<9}", rows[0].what));
+            let what = words(&format!("{:<9}", rows[0].what.label()));
             let names = named(&names.collect::<Vec<_>>(), NAMED);
             format!("  {what} {}: {names}", place.trim_end())
         };
@@ -582,7 +622,7 @@ fn cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String; 7]
         }
         StatusGroup::NeedsYou | StatusGroup::Cancelled => when = ago(since),
     }
-    [row.task.to_string(), row.what.to_owned(), count, when, cost, news, place]
+    [row.task.to_string(), row.what.label().to_owned(), count, when, cost, news, place]
 }
 
 #[cfg(test)]
