@@ -19,6 +19,7 @@ mod names;
 mod pages;
 mod product;
 mod readme;
+mod reasons;
 
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;

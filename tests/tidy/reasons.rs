@@ -1,0 +1,38 @@
+//! A reason is a value: what decides matches on it, and its sentence is only shown. A sentence that
+//! is read back decides otherwise once it is reworded, and so do an agent's words in it.
+
+use super::{none, pattern, product_of, product_source};
+
+/// Where text of other programs is read, which has no other form; the demo reads what crew prints.
+const READERS: [&str; 4] =
+    ["crates/readers/", "crates/world/src/git/", "src/reference/", "src/demo/"];
+/// Who may look into such a sentence, and why.
+const MAY_READ: [(&str, &str); 1] = [(
+    "src/drive/run/steps.rs: let cure = cure.split(\"crew resume --\")",
+    "a loop of a fleet is resumed by another command, without the options of this one",
+)];
+
+#[test]
+fn no_rule_reads_a_reason_back_from_its_sentence() {
+    let names = "why|reason|cause|cure|failure|refusal|remark|undone|sentence";
+    let predicates =
+        "starts_with|ends_with|contains|strip_prefix|strip_suffix|split|split_once|rsplit_once";
+    let reads = pattern(&format!(
+        r#"\b({names})(\(\))?(\.as_(deref|str)\(\))?\.({predicates})\(|\b(why|to_string)\(\)\.({predicates})\(|\b({names})(\(\))?(\.as_(deref|str)\(\))? [!=]= (Some\()?&?""#
+    ));
+    let mut complaints = Vec::new();
+    for file in product_source() {
+        let is_test = file.path.ends_with("tests.rs") || file.path.contains("/tests/");
+        if is_test || READERS.iter().any(|folder| file.path.starts_with(folder)) {
+            continue;
+        }
+        let text = product_of(&file.text);
+        for line in text.lines().filter(|line| reads.is_match(line)) {
+            let found = format!("{}: {}", file.path, line.trim());
+            if !MAY_READ.iter().any(|(start, _)| found.starts_with(start)) {
+                complaints.push(found);
+            }
+        }
+    }
+    none(&complaints, "match on the reason's value: its sentence is only for people");
+}
