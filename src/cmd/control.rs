@@ -37,7 +37,7 @@ pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
             let attempt = end::cancel(home, id, actor(), reason)?;
             Ok(cancelled_from_outside(&attempt, reading()))
         },
-        ("cancelled", |home, id| store::order_cancel(home, id, actor(), reason)),
+        ("cancelled", |home, id| store::request_cancel(home, id, actor(), reason)),
     )
 }
 
@@ -49,7 +49,7 @@ pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
     ordered(
         name,
         |home, id| Ok(clean(&paused(&control::pause(home, id, actor(), now)?))),
-        ("asked to pause", |home, id| store::order_pause(home, id, actor(), now)),
+        ("asked to pause", |home, id| store::request_pause(home, id, actor(), now)),
     )
 }
 

@@ -51,7 +51,7 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
         Status::Paused => return paused(record, PauseResult::Already),
         Status::Running | Status::Waiting => {}
     }
-    let left = store::order_pause(home, id, by, at_once);
+    let left = store::request_pause(home, id, by, at_once);
     left.map_err(|error| end::not_left(&record, error))?;
     let is_run = record.driver() == Driver::Process;
     let breaks_off = match record.driver() {

@@ -27,8 +27,8 @@ pub fn find(named: Option<&Path>, program: &str) -> Option<PathBuf> {
 
 /// Every program with this name on `PATH`, in the order of `PATH`.
 pub fn on_path(name: &str) -> Vec<PathBuf> {
-    let folders = env::search_path();
-    folders.into_iter().map(|folder| folder.join(name)).filter(|it| tree::is_program(it)).collect()
+    let files = env::search_path().into_iter().map(|folder| folder.join(name));
+    files.filter(|file| tree::is_program(file)).collect()
 }
 
 /// How to call this program from a terminal if `name` is not on `PATH`: its path, with the home as
@@ -38,12 +38,12 @@ pub fn off_path(name: &str) -> Option<String> {
         return None;
     }
     let program = env::program().ok()?;
-    let below =
-        env::path("HOME").and_then(|home| Some(program.strip_prefix(home).ok()?.to_owned()));
-    Some(match below {
-        Some(below) => format!("~/{}", below.display()),
-        None => program.display().to_string(),
-    })
+    if let Some(home) = env::path("HOME")
+        && let Ok(below) = program.strip_prefix(home)
+    {
+        return Some(format!("~/{}", below.display()));
+    }
+    Some(program.display().to_string())
 }
 
 /// What a program prints for these arguments, if it exits with 0.

@@ -71,6 +71,11 @@ impl Deadline {
         self.left().is_zero()
     }
 
+    /// Whether `is_ready`, called every `step`, returns true before the deadline has passed.
+    pub fn poll_until(self, step: Duration, mut is_ready: impl FnMut() -> bool) -> bool {
+        self.poll(step, || if is_ready() { Some(()) } else { None }).is_some()
+    }
+
     /// Calls `ready` every `step` until it returns something or the deadline has passed.
     pub fn poll<T>(self, step: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         loop {
@@ -97,7 +102,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The same pause after each try.
+    /// A policy with the same pause after each try.
     pub const fn every(pause: Duration, within: Duration) -> Self {
         Self { within: Some(within), first_pause: pause, longest_pause: pause }
     }
@@ -122,8 +127,7 @@ pub fn retry<T, E>(
         if result.is_ok() || left.is_zero() {
             return result;
         }
-        let is_stopped = || stop().then_some(());
-        if Deadline::after(pause.min(left)).poll(STOP_LOOK, is_stopped).is_some() {
+        if Deadline::after(pause.min(left)).poll_until(STOP_LOOK, &mut stop) {
             return result;
         }
         pause = (pause * 2).min(policy.longest_pause);
@@ -150,8 +154,8 @@ impl Stopwatch {
 const LOOK_MOST: Duration = Duration::from_secs(1);
 
 /// Adds up the time between looks, which come many times a second. The machine's sleep is not
-/// counted. Of a longer gap, in which this process was stopped or kept waiting, only one second is
-/// counted: time that crew did not watch must not count against anybody.
+/// counted. A longer gap, in which this process was stopped or kept waiting, counts as one second:
+/// time that crew did not watch must not count against anybody.
 #[derive(Debug)]
 pub struct Watched {
     last: Instant,

@@ -1,11 +1,11 @@
 //! Deliberate faults for the tests that break the store at each of its write points and move the
-//! wall clock. A release build obeys none of them.
+//! wall clock. A release build ignores all of them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The points at which a write may be cut off, in the order in which a boundary passes them;
-/// then those of a removal.
+/// The points at which a write may be cut off: first those that a boundary passes, as it passes
+/// them, then those of a removal.
 pub const POINTS: [&str; 14] = [
     "journal.open",
     "journal.write",
@@ -26,14 +26,14 @@ pub const POINTS: [&str; 14] = [
 /// Fails or kills the process here if the variable `CREW_FAULT` says so: `<point>=kill`, or
 /// `<point>=28` (an error number). `#n` after the point selects the n-th time it is passed.
 pub fn point(name: &'static str) -> std::io::Result<()> {
-    // How often the point that a test has named was passed.
+    // How often the point named by the test was passed.
     static PASSED: AtomicU32 = AtomicU32::new(0);
     if !cfg!(debug_assertions) {
         return Ok(());
     }
     delay();
-    let Some(order) = super::env::text("CREW_FAULT") else { return Ok(()) };
-    let Some((place, what)) = order.split_once('=') else { return Ok(()) };
+    let Some(setting) = super::env::text("CREW_FAULT") else { return Ok(()) };
+    let Some((place, what)) = setting.split_once('=') else { return Ok(()) };
     let (wanted, nth) = place.split_once('#').unwrap_or((place, "1"));
     if wanted != name || nth.parse() != Ok(PASSED.fetch_add(1, Ordering::Relaxed) + 1) {
         return Ok(());
@@ -54,21 +54,22 @@ fn die() -> ! {
 /// Sleeps a random time of at most `CREW_DELAY_MS` milliseconds, to provoke races.
 #[expect(clippy::disallowed_methods, reason = "the clock asks this file for its jump")]
 fn delay() {
-    if let Some(most) = number::<u64>("CREW_DELAY_MS").filter(|most| *most > 0) {
+    if let Some(most @ 1..) = number::<u64>("CREW_DELAY_MS") {
         let share = super::env::random() % most / POINTS.len() as u64;
         std::thread::sleep(Duration::from_millis(share));
     }
 }
 
-/// A test's number in a variable; a release build reads none.
+/// The number that a test has set in a variable; a release build reads none.
 pub fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
     if cfg!(debug_assertions) { super::env::text(name)?.parse().ok() } else { None }
 }
 
 /// Panics here if a test says so: `CREW_PANIC=<place>`.
 pub fn panic_at(place: &str) {
-    let is_wanted = || super::env::text("CREW_PANIC").is_some_and(|wanted| wanted == place);
-    assert!(!cfg!(debug_assertions) || !is_wanted(), "a test asked for this panic at {place}");
+    let is_wanted =
+        cfg!(debug_assertions) && super::env::text("CREW_PANIC").as_deref() == Some(place);
+    assert!(!is_wanted, "a test asked for this panic at {place}");
 }
 
 /// How far a test has moved the wall clock: `CREW_CLOCK_OFFSET_MS`, in milliseconds.
@@ -76,7 +77,7 @@ pub fn clock_jump() -> chrono::TimeDelta {
     chrono::TimeDelta::milliseconds(number("CREW_CLOCK_OFFSET_MS").unwrap_or(0))
 }
 
-/// A wait of crew's: `usual`, or as many milliseconds as the variable of a test says.
+/// The length of a wait: `usual`, or as many milliseconds as the variable of a test says.
 pub fn wait(variable: &str, usual: Duration) -> Duration {
     number(variable).map_or(usual, Duration::from_millis)
 }

@@ -31,8 +31,10 @@ impl Home {
     /// The home of a person's terminal: `CREW_HOME`, else `$XDG_STATE_HOME/crew`, else
     /// `~/.local/state/crew`.
     pub fn of_terminal() -> Option<Self> {
-        let root = env::path("CREW_HOME")
-            .or_else(|| Some(env::folder("XDG_STATE_HOME", ".local/state")?.join("crew")))?;
+        let root = match env::path("CREW_HOME") {
+            Some(root) => root,
+            None => env::folder("XDG_STATE_HOME", ".local/state")?.join("crew"),
+        };
         Some(Self { root, overridden: None, pin: None })
     }
 
@@ -69,9 +71,9 @@ impl Home {
         disk::write(file, format!("{}\n", self.root.display()).as_bytes(), Durability::Machine)
     }
 
-    /// Creates the folders that every loop needs, for this user only: logs contain secrets. Where
-    /// the home lies inside a working tree, nothing in it is the agent's work: its own rules for
-    /// git say so, which crew follows too.
+    /// Creates the folders that every loop needs, for this user only: logs contain secrets. A
+    /// `.gitignore`, which crew follows too, keeps a home inside a working tree out of the agent's
+    /// work.
     pub fn make(&self) -> io::Result<()> {
         for folder in ["loops", "sessions", "checkouts", "wakes"] {
             disk::make_private_folder(&self.root.join(folder))?;
@@ -159,7 +161,7 @@ impl Home {
         self.root.join("accounts")
     }
 
-    /// The folder of this machine's slots and of the line for them.
+    /// The folder of this machine's slots and of the queue for them.
     pub fn slots(&self) -> PathBuf {
         self.root.join("slots")
     }
@@ -201,7 +203,7 @@ pub fn hash(bytes: &[u8]) -> String {
     in_hexadecimal(&Sha256::digest(bytes))
 }
 
-/// The same of all that a stream has.
+/// Like [`hash`], for a whole stream.
 pub fn hash_stream(mut stream: impl io::Read) -> io::Result<String> {
     let (mut digest, mut bytes) = (Sha256::new(), vec![0; STREAMED]);
     loop {

@@ -30,19 +30,24 @@ pub fn host() -> Option<Host> {
     Some(Host { name: uname().nodename().to_string_lossy().into_owned(), machine, boot })
 }
 
-/// A container may have no machine id; then it is empty.
+/// The ids of the machine and of its last boot. A container may lack the first; then it is empty.
 #[cfg(target_os = "linux")]
 fn ids() -> Option<(String, String)> {
-    let text = |path: &str| super::files::disk::read_text(path.as_ref(), ID_BYTES).ok()?;
-    let line = |path| Some(text(path)?.trim().to_owned());
-    Some((line("/etc/machine-id").unwrap_or_default(), line("/proc/sys/kernel/random/boot_id")?))
+    let machine = read_id("/etc/machine-id").unwrap_or_default();
+    Some((machine, read_id("/proc/sys/kernel/random/boot_id")?))
+}
+
+#[cfg(target_os = "linux")]
+fn read_id(file: &str) -> Option<String> {
+    let text = super::files::disk::read_text(file.as_ref(), ID_BYTES).ok()??;
+    Some(text.trim().to_owned())
 }
 
 #[cfg(not(target_os = "linux"))]
 fn ids() -> Option<(String, String)> {
     let arguments = ["-n", "kern.uuid", "kern.bootsessionuuid"];
-    let told = super::process::output_of("sysctl", &arguments)?;
-    let mut lines = told.lines().map(|line| line.trim().to_owned());
+    let output = super::process::output_of("sysctl", &arguments)?;
+    let mut lines = output.lines().map(|line| line.trim().to_owned());
     Some((lines.next()?, lines.next()?))
 }
 
@@ -58,8 +63,8 @@ pub fn connects(host: &str, port: u16, within: Duration) -> io::Result<()> {
     let (sender, receiver) = channel();
     // The system looks a name up without a deadline. The thread ends with the process.
     thread::spawn(move || sender.send(connect(&place, within)));
-    let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
-    receiver.recv_timeout(within).unwrap_or_else(|_| Err(late()))
+    let late = io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+    receiver.recv_timeout(within).unwrap_or(Err(late))
 }
 
 fn connect(place: &(String, u16), within: Duration) -> io::Result<()> {
@@ -74,9 +79,8 @@ fn connect(place: &(String, u16), within: Duration) -> io::Result<()> {
 }
 
 // Keeps the machine from sleeping while a run works, with the system's own program for that. The
-// program runs as long as this process holds one end of a pipe, so it cannot outlive crew. It
-// promises no more than that program: crew counts on it only once it has started the command it
-// was given.
+// program runs as long as this process has one end of a pipe open, so it cannot outlive crew. crew
+// relies on it only once it has started the command it was given.
 
 /// The programs, with the arguments each needs before the command that it runs.
 const PROGRAMS: [(&str, &[&str]); 2] = [
@@ -104,12 +108,14 @@ pub struct Awake {
 
 /// Keeps the machine awake; `None` where no program can.
 pub fn keep_awake() -> Option<Awake> {
-    PROGRAMS.into_iter().filter(|(program, _)| !client::on_path(program).is_empty()).find_map(
-        |(program, arguments)| {
-            let held = start_awake(program, arguments).ok().flatten()?;
-            Some(Awake { by: program, _held: held })
-        },
-    )
+    for (program, arguments) in PROGRAMS {
+        if !client::on_path(program).is_empty()
+            && let Ok(Some(held)) = start_awake(program, arguments)
+        {
+            return Some(Awake { by: program, _held: held });
+        }
+    }
+    None
 }
 
 fn start_awake(program: &str, arguments: &[&str]) -> io::Result<Option<PipeWriter>> {
@@ -140,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn a_port_connects_while_somebody_listens_there() {
+    fn a_port_that_somebody_listens_on_accepts_a_connection() {
         let (_listener, port) = listen();
         connects("127.0.0.1", port, Duration::from_secs(30)).unwrap();
     }
 
     #[test]
-    fn a_port_where_nobody_listens_refuses() {
+    fn a_port_that_nobody_listens_on_refuses() {
         // A child that another test starts holds a copy of the listener until it runs its program,
         // and another test may get the port that was let go: one of a few ports must refuse.
         let refused = (0..20).any(|_| {
@@ -155,6 +161,6 @@ mod tests {
             let answer = connects("127.0.0.1", port, Duration::from_secs(30));
             answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
         });
-        assert!(refused, "twenty ports that nobody listens at took a connection");
+        assert!(refused, "twenty ports that nobody listens on accepted a connection");
     }
 }

@@ -1,9 +1,9 @@
-//! What an agent printed, by iteration: written within bounds, read from its end, followed as it
-//! grows, and deleted when there is too much. What the agent reported is in
-//! the record; of a log only crew's own lines are read, which say whose output follows.
+//! The output of an agent, by iteration: written within bounds, read from its end, followed as it
+//! grows, and deleted when there is too much. What the agent reported is in the record; crew reads
+//! only its own lines in a log, which name the agent whose output follows.
 //!
 //! The output of an iteration is in up to two files: `0007.log`, and `0007.log.old` with the 10 MiB
-//! before it. The prompt that it was started with is in `0007.prompt`.
+//! before it. Its prompt is in `0007.prompt`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -26,7 +26,7 @@ pub fn path(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.log"))
 }
 
-/// The files that hold the output of an iteration, the earlier one first, as far as they are there.
+/// The existing files with the output of an iteration, the earlier one first.
 pub fn files(home: &Home, id: &LoopId, iteration: u32) -> Vec<PathBuf> {
     let log = path(home, id, iteration);
     [earlier(&log), log].into_iter().filter(|file| disk::is_file(file)).collect()
@@ -37,8 +37,8 @@ pub fn prompt_file(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.prompt"))
 }
 
-/// Keeps the prompt of an iteration, at most as much of its beginning as of a log. Without it the
-/// loop continues, so what cannot be written is left out.
+/// Keeps the prompt of an iteration, at most as much of its beginning as of a log. An error is
+/// ignored, because the loop can continue without it.
 pub fn keep_prompt(home: &Home, id: &LoopId, iteration: u32, prompt: &str) {
     let path = prompt_file(home, id, iteration);
     let kept = start_bytes(prompt, usize::try_from(KEPT).unwrap_or(usize::MAX));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_private_and_says_whose_every_further_try_is() {
+    fn a_log_is_private_and_names_the_agent_of_every_further_try() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("iterations/0001.log");
         let tries = |path: &Path, is_one_of_several: bool| {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_log_the_end_is_kept_in_two_files() {
+    fn the_end_of_a_long_log_is_kept_in_two_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0001.log");
         let mut log = Log::open(&path);
@@ -326,7 +326,7 @@ mod tests {
         assert!((bound..=2 * bound).contains(&text.len()), "{}", text.len());
         assert!(text.ends_with(b"\nlast words\n"));
         let lines = text.strip_suffix(b"last words\n").unwrap().rchunks_exact(1000);
-        assert!(lines.into_iter().all(|it| it == line), "a piece in the middle is missing");
+        assert!(lines.into_iter().all(|found| found == line), "a piece in the middle is missing");
         let mut names = disk::names(folder.path(), 9);
         names.sort();
         assert_eq!(names, ["0001.log", "0001.log.old"]);
@@ -334,7 +334,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_full_disk_is_told_once_and_stops_nothing() {
+    fn a_full_disk_is_reported_once_and_stops_nothing() {
         let mut log = Log::open(Path::new("/dev/full"));
         log.add(b"some words\n");
         log.flush();
@@ -378,14 +378,14 @@ mod keep_tests {
         [("k3v9aaaa", 1, 100), ("k3v9aaaa", 2, 3), ("m2m2bbbb", 1, 1), ("m2m2bbbb", 2, 91)];
 
     #[test]
-    fn logs_go_by_their_age_over_all_loops() {
+    fn pruning_by_age_covers_all_loops() {
         let (_folder, home) = home(&LOGS);
         prune(&home, 0, 90);
         assert_eq!(left(&home), ["k3v9aaaa/iterations/0002.log", "m2m2bbbb/iterations/0001.log"]);
     }
 
     #[test]
-    fn a_prompt_goes_with_the_logs() {
+    fn a_prompt_is_pruned_with_the_logs() {
         let (_folder, home) = home(&[]);
         let id = "k3v9aaaa".parse().unwrap();
         keep_prompt(&home, &id, 1, "Build it.");
@@ -395,7 +395,7 @@ mod keep_tests {
     }
 
     #[test]
-    fn of_too_many_bytes_the_oldest_go() {
+    fn pruning_by_size_removes_the_oldest_logs() {
         let (_folder, home) = home(&LOGS);
         prune(&home, 150, 0);
         assert_eq!(left(&home), ["m2m2bbbb/iterations/0001.log"]);
@@ -444,7 +444,7 @@ mod tail_tests {
     }
 
     #[test]
-    fn a_follower_reads_on_over_new_files_to_the_end() {
+    fn a_follower_continues_in_new_files_to_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0001.log");
         let mut tail = Tail::open(&path, 100).unwrap();

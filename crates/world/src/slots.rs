@@ -1,8 +1,8 @@
 //! The slots of this machine, in which loops of fleets run one iteration each, and the queue of
 //! those that wait. There is no daemon: a slot is an exclusive lock on `$CREW_HOME/slots/<number>`,
 //! and a ticket in `$CREW_HOME/slots/queue` is a file that its owner keeps locked. The kernel
-//! releases both at any death. So `$CREW_HOME` must be local to the machine: a network file system
-//! may give one lock twice. It never waits; how often to ask is the caller's business.
+//! releases both when a process dies. `$CREW_HOME` must be local to the machine: a network file
+//! system may grant one lock twice. It never waits; the caller decides how often to ask.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use engine::fleet::SlotCount;
 use engine::fleet::slots::SLOTS_MAX;
 use engine::fleet::slots::{SlotTicket, default_slots};
 
-/// The most names of the queue that are read. Whoever stands beyond them is passed, not forgotten.
+/// The most names of the queue that are read. Tickets beyond them are passed over, not forgotten.
 const QUEUE_MAX: usize = 4096;
 /// How long a ticket may take from its file's creation to its name.
 const DRAFT_AGE: TimeDelta = TimeDelta::minutes(1);
@@ -37,7 +37,7 @@ pub fn own() -> Option<u32> {
     Some(OWN.load(Ordering::Relaxed)).filter(|number| *number != NONE)
 }
 
-/// A slot that this process holds; dropping it frees it. A process is to hold one at a time.
+/// A slot that this process holds; dropping it frees it. A process must hold at most one.
 #[derive(Debug)]
 #[must_use]
 pub struct Slot {
@@ -46,8 +46,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Its number, counted from 0: what is the loop's alone meanwhile, such as a port, is derived
-    /// from it.
+    /// The slot's number, from 0. Exclusive resources, such as a port, can be derived from it.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -55,7 +54,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // A slot that was taken before this one was dropped stays the one that children are told.
+        // Children keep getting the number of a slot that was taken before this one was dropped.
         let relaxed = Ordering::Relaxed;
         let _ = OWN.compare_exchange(self.number, NONE, relaxed, relaxed);
     }
@@ -74,7 +73,7 @@ pub struct SlotQueue {
 
 impl SlotQueue {
     /// Joins the queue for one of the first `slots` slots. `priority` is 0 to 9, the most urgent.
-    /// An error is one of the disk.
+    /// An error comes from the disk.
     pub fn join(home: &Home, priority: u8, slots: u32) -> io::Result<Self> {
         static JOINED: AtomicU32 = AtomicU32::new(0);
         let counter = JOINED.fetch_add(1, Ordering::Relaxed);
@@ -82,7 +81,7 @@ impl SlotQueue {
         let ticket = SlotTicket::new(priority, slots, at, std::process::id(), counter);
         let mut queue = Self { folder: home.slots(), ticket, lock: None, ahead: 0 };
         disk::make_private_folder(&queue.folder.join("queue"))?;
-        // It gets its name once it is locked: one that is seen unlocked counts as a dead owner's.
+        // It gets its name once it is locked: an unlocked ticket counts as a dead owner's.
         let draft = queue.file(&format!(".{}", queue.ticket));
         let lock = disk::lock(&draft, Duration::ZERO)?;
         queue.lock = Some(lock.ok_or_else(|| io::Error::other("the new ticket's lock is held"))?);
@@ -91,7 +90,7 @@ impl SlotQueue {
     }
 
     /// Takes a slot if it is this ticket's turn and one is free; never waits. Ask at least every
-    /// half minute: after [`SILENCE`] the others pass. Once it has given a slot it gives no other.
+    /// half minute: after [`SILENCE`] the others pass. A queue gives only one slot.
     pub fn poll(&mut self) -> io::Result<Option<Slot>> {
         if self.lock.is_none() {
             return Ok(None);
@@ -101,11 +100,7 @@ impl SlotQueue {
             mine.set_modified(now.into())?;
         }
         let mut before = self.ticket.those_before(self.waiting(now)?, now);
-        let is_passed = |ticket: &SlotTicket| {
-            let name = ticket.to_string();
-            self.remove_if_dead(&name) || self.is_silent(&name, now)
-        };
-        let passed = before.iter().take_while(|ticket| is_passed(ticket)).count();
+        let passed = before.iter().take_while(|ticket| self.is_passed(ticket, now)).count();
         before.drain(..passed);
         self.ahead = before.len();
         for number in self.ticket.may_take(&before) {
@@ -124,8 +119,8 @@ impl SlotQueue {
         self.ahead
     }
 
-    /// The tickets in the queue. Removes what was left there by a death between a ticket's creation
-    /// and its name.
+    /// The tickets in the queue. Removes files left by a process that died before it named its
+    /// ticket.
     fn waiting(&self, now: DateTime<Utc>) -> io::Result<Vec<SlotTicket>> {
         let names = disk::list(&self.folder.join("queue"), QUEUE_MAX)?;
         for name in names.iter().filter(|name| name.starts_with('.')) {
@@ -137,7 +132,7 @@ impl SlotQueue {
         Ok(names.iter().filter_map(|name| SlotTicket::of_name(name)).collect())
     }
 
-    /// Whether the owner of a file of the queue is dead; then the file is removed.
+    /// Removes a file of the queue if its owner is dead, and returns whether that is so.
     fn remove_if_dead(&self, name: &str) -> bool {
         let file = self.file(name);
         let is_dead = !disk::is_locked(&file);
@@ -148,8 +143,13 @@ impl SlotQueue {
         is_dead
     }
 
-    fn is_silent(&self, name: &str, now: DateTime<Utc>) -> bool {
-        let asked_ns = disk::stamp(&self.file(name)).map_or(0, |(_, modified)| modified);
+    /// Whether the owner of a ticket is dead or has not asked for too long.
+    fn is_passed(&self, ticket: &SlotTicket, now: DateTime<Utc>) -> bool {
+        let name = ticket.to_string();
+        if self.remove_if_dead(&name) {
+            return true;
+        }
+        let asked_ns = disk::stamp(&self.file(&name)).map_or(0, |(_, modified)| modified);
         i128::from(now.timestamp_micros()) * 1000 - asked_ns > SILENCE.as_nanos().cast_signed()
     }
 
@@ -159,7 +159,7 @@ impl SlotQueue {
 
     fn leave(&mut self) {
         if let Some(_held) = self.lock.take() {
-            // If this fails, the file is unlocked all the same, and somebody else removes it.
+            // If this fails, the file is still unlocked, and another process removes it.
             let _ = disk::remove(&self.file(&self.ticket.to_string()));
         }
     }
@@ -186,8 +186,8 @@ pub fn default_count() -> SlotCount {
 
 #[cfg(target_os = "linux")]
 fn memory_bytes() -> Option<u64> {
-    let told = rustix::system::sysinfo();
-    told.totalram.checked_mul(told.mem_unit.into())
+    let system = rustix::system::sysinfo();
+    system.totalram.checked_mul(system.mem_unit.into())
 }
 
 #[cfg(not(target_os = "linux"))]

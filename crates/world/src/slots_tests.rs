@@ -41,7 +41,7 @@ fn refused(queue: &mut SlotQueue) -> usize {
 }
 
 #[test]
-fn the_first_in_the_queue_takes_a_slot_and_an_urgent_one_that_comes_later_passes() {
+fn the_first_ticket_gets_the_slot_unless_a_more_urgent_one_joins() {
     alone(|| {
         let (_folder, home) = a_home();
         let join = |priority| SlotQueue::join(&home, priority, 1).unwrap();
@@ -62,7 +62,7 @@ fn the_first_in_the_queue_takes_a_slot_and_an_urgent_one_that_comes_later_passes
 }
 
 #[test]
-fn loops_with_fewer_slots_use_the_first_ones_and_keep_nobody_from_the_others() {
+fn a_loop_with_fewer_slots_uses_the_first_ones_and_blocks_nobody_else() {
     alone(|| {
         let (_folder, home) = a_home();
         let join = |slots| SlotQueue::join(&home, 5, slots).unwrap();
@@ -81,7 +81,7 @@ fn loops_with_fewer_slots_use_the_first_ones_and_keep_nobody_from_the_others() {
 }
 
 #[test]
-fn what_the_dead_left_is_removed_and_what_is_no_ticket_is_left_alone() {
+fn tickets_of_dead_owners_are_removed_and_other_files_are_left_alone() {
     alone(|| {
         let (_folder, home) = a_home();
         let queue = home.slots().join("queue");
@@ -96,7 +96,7 @@ fn what_the_dead_left_is_removed_and_what_is_no_ticket_is_left_alone() {
 }
 
 #[test]
-fn one_that_does_not_ask_any_more_is_passed_and_has_its_place_again_when_it_asks() {
+fn a_silent_ticket_is_passed_over_until_its_owner_asks_again() {
     alone(|| {
         let (_folder, home) = a_home();
         let mut stopped = SlotQueue::join(&home, 9, 1).unwrap();
@@ -117,29 +117,29 @@ fn one_that_does_not_ask_any_more_is_passed_and_has_its_place_again_when_it_asks
     });
 }
 
-/// What a child reads as its slot.
-fn told(slot: Option<&str>) -> String {
+/// The slot that a child reads from its environment.
+fn slot_of_child(slot: Option<&str>) -> String {
     let call = Call::shell("printf %s \"${CREW_SLOT-none}\"", Path::new("/"));
     call.envs(slot.map(|slot| ("CREW_SLOT", slot))).run(|| false).unwrap().text()
 }
 
 #[test]
-fn a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited() {
+fn a_child_gets_the_held_slot_or_else_the_inherited_one() {
     alone(|| {
         let (_folder, home) = a_home();
         let inherited = env::text("CREW_SLOT").unwrap_or("none".to_owned());
-        assert_eq!((own(), told(None)), (None, inherited.clone()));
+        assert_eq!((own(), slot_of_child(None)), (None, inherited.clone()));
         let take = || taken(&mut SlotQueue::join(&home, 5, 2).unwrap());
         let slot = take();
-        assert_eq!((own(), told(None)), (Some(0), "0".to_owned()));
-        assert_eq!(told(Some("8")), "8");
+        assert_eq!((own(), slot_of_child(None)), (Some(0), "0".to_owned()));
+        assert_eq!(slot_of_child(Some("8")), "8");
         let next = take();
         drop(slot);
-        assert_eq!((own(), told(None)), (Some(1), "1".to_owned()));
+        assert_eq!((own(), slot_of_child(None)), (Some(1), "1".to_owned()));
         drop(next);
-        assert_eq!((own(), told(None)), (None, inherited.clone()));
+        assert_eq!((own(), slot_of_child(None)), (None, inherited.clone()));
         if inherited == "none" {
-            let test = "slots::tests::a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited";
+            let test = "slots::tests::a_child_gets_the_held_slot_or_else_the_inherited_one";
             let call = Call::of(env::program().unwrap(), Path::new("/"));
             let call = call.args(["--exact", test]).envs([("CREW_SLOT", "7")]);
             let ended = call.run(|| false).unwrap();
@@ -150,7 +150,7 @@ fn a_child_is_told_the_slot_that_is_held_or_else_the_one_that_was_inherited() {
 }
 
 #[test]
-fn the_machine_says_how_many_slots_it_has_room_for() {
+fn the_machine_has_room_for_a_few_slots() {
     let SlotCount { count, why } = default_count();
     assert!((1..=4).contains(&count) && why.starts_with(&format!("{count} slot")), "{count} {why}");
     let memory = memory_bytes();
@@ -164,8 +164,8 @@ const SLOTS: u32 = 4;
 const WORKER: &str = "CREW_TEST_WORKER";
 
 /// One of fifty processes: three turns, each logged by two lines while it holds its slot.
-fn work(orders: &str) {
-    let (priority, fate) = orders.split_once(' ').unwrap();
+fn work(terms: &str) {
+    let (priority, fate) = terms.split_once(' ').unwrap();
     let folder = env::current_folder().unwrap();
     let home = Home::at(&folder);
     let say = |what: &str, slot: &Slot| {
@@ -173,8 +173,9 @@ fn work(orders: &str) {
         disk::open_to_append(&folder.join("log")).unwrap().write_all(line.as_bytes()).unwrap();
     };
     for turn in 1..=3 {
-        let is_open = || (turn == 1 || disk::exists(&folder.join("open"))).then_some(());
-        Deadline::after(PATIENCE).poll(STEP, is_open).expect("the second turn is not open");
+        let is_open = || turn == 1 || disk::exists(&folder.join("open"));
+        let opens = Deadline::after(PATIENCE).poll_until(STEP, is_open);
+        assert!(opens, "the second turn is not open");
         let mut queue = SlotQueue::join(&home, priority.parse().unwrap(), SLOTS).unwrap();
         let slot = Deadline::after(PATIENCE).poll(STEP, || queue.poll().unwrap()).expect("no slot");
         say("take", &slot);
@@ -188,7 +189,7 @@ fn work(orders: &str) {
 }
 
 /// The processes of a queue, the next one first.
-fn order(home: &Home) -> Vec<i32> {
+fn queued(home: &Home) -> Vec<i32> {
     let now = clock::now().wall;
     let last = SlotTicket::new(0, 1, now, 0, 0);
     let queue = names(home).iter().filter_map(|name| SlotTicket::of_name(name)).collect();
@@ -198,9 +199,8 @@ fn order(home: &Home) -> Vec<i32> {
 
 /// Waits for what other processes do.
 fn wait(folder: &Path, what: &str, is_so: impl Fn() -> bool) {
-    let came = Deadline::after(PATIENCE).poll(STEP, || is_so().then_some(()));
-    let output = || disk::read_end(&folder.join("output"), 0, 64 << 10);
-    assert!(came.is_some(), "{what}: {:?}", output());
+    let came = Deadline::after(PATIENCE).poll_until(STEP, is_so);
+    assert!(came, "{what}: {:?}", disk::read_end(&folder.join("output"), 0, 64 << 10));
 }
 
 /// Who took a slot, one after the other. Fails if a slot was taken that was not free.
@@ -222,39 +222,39 @@ fn takers(log: &str) -> Vec<i32> {
     takers
 }
 
-/// At first there is one slot, so that the log is in the order in which it was taken; then four.
+/// At first there is one slot, so that the log shows in which sequence it was taken; then four.
 #[test]
-fn fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_nothing() {
-    let test = "slots::tests::fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_nothing";
+fn fifty_processes_take_turns_in_the_slots_and_dead_ones_leave_nothing() {
+    let test = "slots::tests::fifty_processes_take_turns_in_the_slots_and_dead_ones_leave_nothing";
     alone(|| {
-        if let Some(orders) = env::text(WORKER) {
-            return work(&orders);
+        if let Some(terms) = env::text(WORKER) {
+            return work(&terms);
         }
         let (scratch, home) = a_home();
         let folder = scratch.path();
-        let start = |count: usize, orders: &str| -> Vec<ProcessIdentity> {
+        let start = |count: usize, terms: &str| -> Vec<ProcessIdentity> {
             let call = || {
                 let call = Call::of(env::program().unwrap(), folder);
-                call.args(["--exact", test, "--nocapture"]).envs([(WORKER, orders)])
+                call.args(["--exact", test, "--nocapture"]).envs([(WORKER, terms)])
             };
             (0..count).map(|_| call().detach(&folder.join("output")).unwrap()).collect()
         };
         let log = || disk::read_text(&folder.join("log"), 1 << 20).unwrap().unwrap_or_default();
-        let are_gone = |them: &[ProcessIdentity]| !them.iter().any(identity::is_alive);
+        let are_gone = |group: &[ProcessIdentity]| !group.iter().any(identity::is_alive);
         let mut held: Vec<Slot> =
             (0..SLOTS).map(|_| taken(&mut SlotQueue::join(&home, 5, SLOTS).unwrap())).collect();
 
         let (doomed, killed, others) = (start(4, "5 dies"), start(4, "5 waits"), start(37, "5 "));
-        wait(folder, "45 wait", || order(&home).len() == 45);
-        for it in &killed {
-            signals::signal(it.pid, &it.started, Signal::KILL);
+        wait(folder, "45 wait", || queued(&home).len() == 45);
+        for process in &killed {
+            signals::signal(process.pid, &process.started, Signal::KILL);
         }
         wait(folder, "4 are killed", || are_gone(&killed));
         let urgent = start(5, "9 ");
-        wait(folder, "5 urgent ones wait", || order(&home).len() == 50);
-        let mut expected = order(&home);
-        expected.retain(|process| killed.iter().all(|it| it.pid != *process));
-        assert!(urgent.iter().all(|it| expected[..5].contains(&it.pid)), "{expected:?}");
+        wait(folder, "5 urgent ones wait", || queued(&home).len() == 50);
+        let mut expected = queued(&home);
+        expected.retain(|pid| killed.iter().all(|process| process.pid != *pid));
+        assert!(urgent.iter().all(|process| expected[..5].contains(&process.pid)), "{expected:?}");
         drop(held.remove(0));
         wait(folder, "46 have had a turn", || {
             log().matches("give").count() == 46 && holders(&home, SLOTS) == 3
@@ -264,7 +264,7 @@ fn fifty_processes_go_in_order_never_more_than_the_slots_and_the_dead_leave_noth
         drop(held);
         drop(disk::create_private(&folder.join("open")).unwrap());
         wait(folder, "all have ended", || {
-            [&doomed, &others, &urgent].iter().all(|it| are_gone(it))
+            [&doomed, &others, &urgent].into_iter().all(|group| are_gone(group))
         });
         assert_eq!(takers(&log()).len(), 46 * 3 - 4);
         assert_eq!(log().matches("dies").count(), 4);

@@ -22,7 +22,7 @@ pub fn rows() -> Option<u16> {
     tcgetwinsize(stdout()).ok().map(|size| size.ws_row).filter(|rows| *rows > 0)
 }
 
-/// Its columns; `None` if it is not a terminal or does not report them.
+/// The columns of that terminal; `None` if it is not a terminal or does not report them.
 pub fn columns() -> Option<u16> {
     tcgetwinsize(stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
 }
@@ -32,15 +32,15 @@ pub fn is_interactive() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
 
-/// Whether a line was typed that has not been read yet; this reads it. It reads only from a
-/// terminal whose foreground process this is: any other would stop this process.
+/// Reads a typed line, and returns whether there was one. It reads only from a terminal whose
+/// foreground process this is: any other terminal would stop this process.
 pub fn enter_was_pressed() -> bool {
     is_ours()
         && comes(&stdin(), Duration::ZERO).unwrap_or(false)
         && rustix::io::read(stdin(), &mut [0; ANSWER_BYTES]).is_ok_and(|length| length > 0)
 }
 
-/// Whether anything can be read there within a time, or its end. A signal is an error.
+/// Whether input, or its end, arrives within a time. A signal is an error.
 pub(super) fn comes(input: &impl AsFd, within: Duration) -> io::Result<bool> {
     let within = Timespec::try_from(within).unwrap_or_default();
     Ok(poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&within))? > 0)
@@ -53,8 +53,8 @@ fn is_ours() -> bool {
 }
 
 /// Whether a key was pressed within that time, which is read, or a signal came; true where no key
-/// can be pressed. Only meanwhile does the terminal hand over single keys and show none. A signal
-/// that ends or stops this process then leaves it so: see `signals::end_requested`.
+/// can be pressed. During the wait the terminal passes on single keys and does not show them. A
+/// signal that ends or stops this process leaves it like that: see `signals::end_requested`.
 pub fn key_within(wait: Duration) -> bool {
     let stdin = stdin();
     let before = if is_ours() { tcgetattr(&stdin).ok() } else { None };
@@ -70,7 +70,7 @@ pub fn key_within(wait: Duration) -> bool {
     !matches!(ready, Ok(false))
 }
 
-/// The line that is typed next; `None` at the end of the input. Past the deadline it is an error.
+/// The next typed line; `None` at the end of the input. Past the deadline it is an error.
 pub fn answer() -> io::Result<Option<String>> {
     let stdin = stdin();
     if !comes(&stdin, ANSWER_WAIT)? {
@@ -78,12 +78,14 @@ pub fn answer() -> io::Result<Option<String>> {
     }
     // A terminal returns one line per read.
     let mut line = [0; ANSWER_BYTES];
-    let length = rustix::io::read(&stdin, &mut line)?;
-    Ok((length > 0).then(|| String::from_utf8_lossy(&line[..length]).trim().to_owned()))
+    match rustix::io::read(&stdin, &mut line)? {
+        0 => Ok(None),
+        length => Ok(Some(String::from_utf8_lossy(&line[..length]).trim().to_owned())),
+    }
 }
 
-// What the process that started this one hands over on standard input: only what is there soon,
-// and never what a person types.
+// What the process that started this one passes on standard input: only what arrives soon, and
+// never what a person types.
 
 /// The longest wait for all of it.
 const WITHIN: Duration = Duration::from_millis(300);

@@ -154,7 +154,7 @@ impl Open {
     /// The order that is left for the loop: its own file, or the one edit of the view that is
     /// obeyed. A cancel outranks a pause, whatever its source.
     pub fn order(&self) -> Option<ControlRequest> {
-        match store::order(&self.home, &self.before.id) {
+        match store::pending_request(&self.home, &self.before.id) {
             None | Some(ControlRequest::Pause) if self.view_state == ViewState::Deactivated => {
                 let reason = Some(end::SWITCHED_OFF.to_owned());
                 Some(ControlRequest::Cancel { by: Actor::User, reason })

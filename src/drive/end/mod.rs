@@ -177,7 +177,7 @@ pub fn cancel_locked(
     if !record.is_live() {
         return Ok(EndAttempt::Over(Box::new(record)));
     }
-    store::order_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
+    store::request_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
     match end(home, id, Ending::cancelled(by, reason), LOCK_WAIT) {
         // A boundary was faster: it obeyed this order.
         Ok(EndAttempt::Over(record)) if record.outcome() == Some(Outcome::Cancelled) => {

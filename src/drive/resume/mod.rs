@@ -113,7 +113,7 @@ pub fn resume(
     let unproved = if looks_left { end::unproved(&record) } else { None };
     hand_over(home, &mut record, new_owner);
     view::place_task(home, &mut record)?;
-    store::clear_orders(home, id)?;
+    store::clear_requests(home, id)?;
     store::keep_room(home, id);
     pointers.write(id)?;
     undelivered::mark(home, &record)?;

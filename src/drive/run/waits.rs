@@ -149,7 +149,7 @@ impl Runner<'_> {
     /// Whether an order is left, or the record differs from the known one.
     pub(super) fn is_asked(&self) -> bool {
         let known = &self.ledger.record;
-        if store::order(self.home, &known.id).is_some() {
+        if store::pending_request(self.home, &known.id).is_some() {
             return true;
         }
         let found = store::load(self.home, &known.id).ok().filter(|_| !self.ledger.is_behind());
@@ -163,7 +163,7 @@ impl Runner<'_> {
             self.tell(&RunEvent::Stopping);
             return self.end(Outcome::Interrupted, EndReason::Signalled(signal));
         }
-        match store::order(self.home, &self.ledger.record.id) {
+        match store::pending_request(self.home, &self.ledger.record.id) {
             Some(ControlRequest::Cancel { by, reason }) => {
                 self.ledger.end(&Ending::cancelled(by, reason.as_deref()));
             }

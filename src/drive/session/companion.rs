@@ -124,7 +124,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(VOID) };
     let mut record = held.load()?;
     // The ticket is left for the boundary, which sees from it that nobody was woken.
-    if store::order(home, id).is_some() {
+    if store::pending_request(home, id).is_some() {
         return Ok(VOID);
     }
     // Messages to the agent and new limits change the record, but not what is waited for.

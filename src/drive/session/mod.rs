@@ -328,11 +328,11 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
     } else {
         record
     };
-    let told = home.loop_file(&record.id, "told");
-    if record.outcome() != Some(Outcome::Interrupted) || disk::exists(&told) {
+    let reported = home.loop_file(&record.id, "reported");
+    if record.outcome() != Some(Outcome::Interrupted) || disk::exists(&reported) {
         return Ok(EventResult::Silent);
     }
-    disk::write(&told, b"", Durability::Process)?;
+    disk::write(&reported, b"", Durability::Process)?;
     Ok(EventResult::Interrupted(Box::new(record)))
 }
 

@@ -27,11 +27,11 @@ pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> R
     }
     let (id, by) = (&before.id, Actor::User);
     for text in &queue.waiting {
-        match (hook.parse_queued(text), store::order(home, id)) {
+        match (hook.parse_queued(text), store::pending_request(home, id)) {
             (Some(("cancel-loop", raw)), None | Some(ControlRequest::Pause)) => {
-                store::order_cancel(home, id, by, reason(raw))?;
+                store::request_cancel(home, id, by, reason(raw))?;
             }
-            (Some(("pause", _)), None) => store::order_pause(home, id, by, false)?,
+            (Some(("pause", _)), None) => store::request_pause(home, id, by, false)?,
             _ => {}
         }
     }

@@ -285,7 +285,7 @@ fn await_wake(
     disk::remove(&companion.file)?;
     let record = held.load()?;
     drop(held);
-    match (record.state.status, store::order(home, id)) {
+    match (record.state.status, store::pending_request(home, id)) {
         (Status::Finished, _) | (_, Some(ControlRequest::Cancel { .. })) => {
             return Ok(StopResult::Over);
         }

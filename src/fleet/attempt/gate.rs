@@ -201,7 +201,7 @@ impl IterationGate for AttemptGate<'_> {
         if let Some(Err(trouble)) = link.map(|link| link.before_iteration(&record.id)) {
             return trouble.into();
         }
-        if store::order(home, &record.id).is_some() {
+        if store::pending_request(home, &record.id).is_some() {
             return Admission::Later("what a person asked".to_owned());
         }
         let is_new = self.queue.is_none();

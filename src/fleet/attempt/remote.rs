@@ -348,7 +348,7 @@ impl RemoteLink {
             let mut state = link.lock();
             let _ = link.hear(&mut state);
             if let (true, Some(id)) = (state.is_fenced, &state.loop_id) {
-                let _ = store::order_pause(&link.home, id, Actor::User, true);
+                let _ = store::request_pause(&link.home, id, Actor::User, true);
             }
         };
         // git dies with the thread that started it, so this one stays for as long as it beats.
@@ -376,11 +376,11 @@ impl RemoteLink {
 pub fn obey(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()> {
     match request {
         FleetRequest::Task(TaskRequest::Pause { now }) => {
-            store::order_pause(home, id, Actor::User, *now)?;
+            store::request_pause(home, id, Actor::User, *now)?;
         }
         FleetRequest::Task(TaskRequest::Cancel { by_agent, reason, .. }) => {
             let by = if *by_agent { Actor::Agent } else { Actor::User };
-            store::order_cancel(home, id, by, reason.as_deref())?;
+            store::request_cancel(home, id, by, reason.as_deref())?;
         }
         FleetRequest::Tell { words, .. } => drop(control::tell(home, id, words)?),
         FleetRequest::Resume { .. } => disk::remove(&home.loop_file(id, "pause"))?,

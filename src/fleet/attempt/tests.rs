@@ -352,7 +352,7 @@ fn requests_reach_the_loop_of_their_attempt_once() {
     let send = |number| yard.ask(number, pause());
     send(2);
     link.before_iteration(&id).unwrap();
-    assert_eq!(store::order(&yard.home, &id), None, "it is for a later attempt");
+    assert_eq!(store::pending_request(&yard.home, &id), None, "it is for a later attempt");
     // A process that had no loop for it yet has not obeyed it.
     send(1);
     link.look().unwrap();
@@ -363,15 +363,15 @@ fn requests_reach_the_loop_of_their_attempt_once() {
     assert!(store::breaks_off(&yard.home, &id));
     yard.ask(1, FleetRequest::Resume { accepts_test_changes: false });
     link.before_iteration(&id).unwrap();
-    assert_eq!(store::order(&yard.home, &id), None, "the pause is lifted");
+    assert_eq!(store::pending_request(&yard.home, &id), None, "the pause is lifted");
     link.before_iteration(&id).unwrap();
-    assert_eq!(store::order(&yard.home, &id), None);
+    assert_eq!(store::pending_request(&yard.home, &id), None);
     // Another process of the attempt knows what was obeyed.
     link.publish(&a_report(), None, Duration::ZERO).unwrap();
     let second = yard.link(&Signals::default());
     second.look().unwrap();
     second.before_iteration(&id).unwrap();
-    assert_eq!(store::order(&yard.home, &id), None);
+    assert_eq!(store::pending_request(&yard.home, &id), None);
     yard.git("person", &["commit", "-q", "--allow-empty", "-m", "not JSON"]);
     let forged = "main:refs/crew/shop/request/vat";
     yard.git("person", &["push", "-q", "--force", &yard.url(), forged]);
@@ -432,10 +432,10 @@ fn no_iteration_begins_where_a_person_has_asked_for_something() {
     assert_eq!(attempt.left_here(), None);
     let record = yard.record();
     disk::make_private_folder(&yard.home.loop_folder(&record.id)).unwrap();
-    store::order_pause(&yard.home, &record.id, Actor::User, false).unwrap();
+    store::request_pause(&yard.home, &record.id, Actor::User, false).unwrap();
     let mut gate = AttemptGate::new(&attempt);
     assert_eq!(gate.admit(&record), Admission::Later("what a person asked".to_owned()));
-    store::clear_orders(&yard.home, &record.id).unwrap();
+    store::clear_requests(&yard.home, &record.id).unwrap();
     assert_eq!(gate.admit(&record), Admission::Granted);
 }
 

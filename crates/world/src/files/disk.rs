@@ -15,7 +15,7 @@ use crate::clock::Deadline;
 use crate::fault;
 use engine::text::decode_line;
 
-/// The buffer of a first read: it holds most of crew's files, so one call is enough.
+/// The buffer of a first read. Most of crew's files fit, so one call is enough.
 const FIRST_READ: usize = 4096;
 
 /// An operation that the system refused, with its path. It is wrapped in an `io::Error` of the same
@@ -57,18 +57,19 @@ pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
 
 /// The end of a file, after `start` and at most `limit` bytes, and whether something was left out.
 pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
-    let read = || {
-        let mut file = open_regular(path)?;
-        let size = file.metadata()?.len();
-        let from = if start <= size { start } else { 0 };
-        let cut = size - from > limit;
-        file.seek(SeekFrom::Start(if cut { size - limit } else { from }))?;
-        let wanted = limit.min(size - from);
-        let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(0) + FIRST_READ);
-        file.take(limit).read_to_end(&mut bytes)?;
-        Ok((into_text(bytes), cut))
-    };
-    read().map_err(cannot("read", path))
+    read_last_bytes(path, start, limit).map_err(cannot("read", path))
+}
+
+fn read_last_bytes(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
+    let mut file = open_regular(path)?;
+    let size = file.metadata()?.len();
+    let from = if start <= size { start } else { 0 };
+    let cut = size - from > limit;
+    file.seek(SeekFrom::Start(if cut { size - limit } else { from }))?;
+    let wanted = limit.min(size - from);
+    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(0) + FIRST_READ);
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok((into_text(bytes), cut))
 }
 
 /// Bytes as text; reuses the buffer if it is valid UTF-8, which is nearly always the case.
@@ -87,38 +88,42 @@ pub fn read_lines(
     path: &Path,
     start: u64,
     limit: u64,
+    each: impl FnMut(&str, bool),
+) -> io::Result<(u64, bool)> {
+    let file = open_regular(path).map_err(cannot("read", path))?;
+    cut_lines(file, start, limit, each).map_err(cannot("read", path))
+}
+
+fn cut_lines(
+    mut file: File,
+    start: u64,
+    limit: u64,
     mut each: impl FnMut(&str, bool),
 ) -> io::Result<(u64, bool)> {
-    let mut read = || {
-        let mut file = open_regular(path)?;
-        let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(start))?;
-        let mut source = BufReader::with_capacity(64 << 10, file.take(size.saturating_sub(start)));
-        // Room of this size is mapped for itself: what a long line took is given back at once.
-        let mut line = Vec::with_capacity(LINE_BYTES);
-        let mut at = start;
-        while at < start.saturating_add(limit) {
-            line.clear();
-            let mut length =
-                source.by_ref().take(LINE_BYTES as u64).read_until(b'\n', &mut line)?;
-            let mut is_whole = line.ends_with(b"\n");
-            let cut = !is_whole && length == LINE_BYTES;
-            if cut {
-                let rest = source.skip_until(b'\n')?;
-                length += rest;
-                // `skip_until` does not say whether it met a break or the end of the file. Data
-                // after the line shows that it was a break.
-                is_whole = at + (length as u64) < size;
-            }
-            if !is_whole {
-                return Ok((at, false));
-            }
-            each(&decode_line(&line, LINE_BYTES), cut);
-            at += length as u64;
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(start))?;
+    let mut source = BufReader::with_capacity(64 << 10, file.take(size.saturating_sub(start)));
+    // A buffer of this size has its own mapping, so its memory is returned to the system at once.
+    let mut line = Vec::with_capacity(LINE_BYTES);
+    let mut at = start;
+    while at < start.saturating_add(limit) {
+        line.clear();
+        let mut length = source.by_ref().take(LINE_BYTES as u64).read_until(b'\n', &mut line)?;
+        let mut is_whole = line.ends_with(b"\n");
+        let cut = !is_whole && length == LINE_BYTES;
+        if cut {
+            length += source.skip_until(b'\n')?;
+            // `skip_until` does not say whether it met a break or the end of the file. Data after
+            // the line shows that it was a break.
+            is_whole = at + (length as u64) < size;
         }
-        Ok((at, at < size))
-    };
-    read().map_err(cannot("read", path))
+        if !is_whole {
+            return Ok((at, false));
+        }
+        each(&decode_line(&line, LINE_BYTES), cut);
+        at += length as u64;
+    }
+    Ok((at, at < size))
 }
 
 /// Refuses a pipe in place of a file: reading it could block forever.
@@ -147,7 +152,7 @@ pub fn stamp(path: &Path) -> Option<(u64, i128)> {
     Some((file.len(), i128::from(file.mtime()) * 1_000_000_000 + i128::from(file.mtime_nsec())))
 }
 
-/// What tells a file that is replaced as a whole from the one before: its number, size and time.
+/// The identity of a file that is only ever replaced as a whole: its number, size and time.
 pub fn version(path: &Path) -> Option<(u64, u64, i128)> {
     use std::os::unix::fs::MetadataExt;
     let number = fs::symlink_metadata(path).ok()?.ino();
@@ -242,9 +247,10 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
 /// Whether the path still names this open file.
 pub fn is_named(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let place = |found: fs::Metadata| (found.dev(), found.ino());
-    let opened = file.metadata().map(place);
-    matches!((opened, fs::metadata(path).map(place)), (Ok(one), Ok(other)) if one == other)
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
 }
 
 /// Renames a file and replaces a file that has the new name.
@@ -282,8 +288,8 @@ pub enum Durability {
     Machine,
     /// A crash of the process: enough for what can be written again from the record.
     Process,
-    /// The same for what can be made again from the working tree. Tests order no fault for it: they
-    /// count the writes of a loop's own files.
+    /// Like `Process`, for what can be made again from the working tree. Tests cannot set a fault
+    /// here, because they count the writes of a loop's own files.
     Remade,
 }
 
@@ -314,7 +320,7 @@ pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()
 
 fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     durability.point("write.open")?;
-    // A crash may have left one, and in a folder of the agent it may be a link planted there.
+    // A crash may have left one. In a folder of the agent it may be a link planted there.
     unlink(temporary)?;
     let mut file = create(temporary)?;
     durability.point("write.data")?;
@@ -358,8 +364,8 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
 pub struct Lock(File);
 
 impl Lock {
-    /// Replaces what the lock's file says of its holder. It is not atomic: whoever reads at the
-    /// same time may see a part.
+    /// Replaces what the lock's file says about its holder. It is not atomic: a reader at the same
+    /// time may see a part.
     pub fn sign(&self, text: &str) -> io::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;
@@ -368,8 +374,8 @@ impl Lock {
     }
 }
 
-/// Whether somebody holds the lock of this file. The lock tried is a shared one, so that two who
-/// look at one time do not take each other for a holder.
+/// Whether somebody holds the lock of this file. It tries a shared lock, so that two callers at
+/// the same time do not take each other for the holder.
 pub fn is_locked(path: &Path) -> bool {
     let file = open(path).ok().flatten();
     file.is_some_and(|file| file.try_lock_shared().is_err())

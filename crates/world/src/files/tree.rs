@@ -20,17 +20,16 @@ use rustix::io::Errno;
 use super::disk::{self, SCRATCH, cannot};
 use crate::clock::{self, Deadline, RetryPolicy};
 
-/// Where `path` really is, if that is outside the checkout and the checkout led there, because the
-/// path, or the file that named it, belongs to the checkout. Such a text would be sent or kept only
-/// because the author of the project says so.
+/// The real place of `path`, if that is outside the checkout and the checkout led there, because
+/// the path, or the file that named it, belongs to the checkout. Such a text would be sent or kept
+/// only because the author of the project says so.
 pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBuf> {
     let top = disk::real_path(checkout).ok()?;
     let real = disk::real_path(path).ok()?;
-    let is_the_projects = |file: &Path| {
+    let is_led = [path, named_by].into_iter().any(|file| {
         file.starts_with(checkout) || disk::real_path(file).is_ok_and(|file| file.starts_with(&top))
-    };
-    let leads = is_the_projects(path) || is_the_projects(named_by);
-    (leads && !real.starts_with(&top)).then_some(real)
+    });
+    if is_led && !real.starts_with(&top) { Some(real) } else { None }
 }
 
 /// Every file below a folder, as relative paths, at most `limit` of them. Links count as files.
@@ -38,29 +37,31 @@ pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
     files_within(folder, limit, |_| true)
 }
 
-/// The same without the folders below it that `enters` does not accept.
+/// Like [`files`], without the folders below it that `enters` rejects.
 pub fn files_within(folder: &Path, limit: usize, enters: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
-    while let Some(below) = open.pop().filter(|_| found.len() < limit) {
+    while found.len() < limit
+        && let Some(below) = open.pop()
+    {
         for name in disk::names(&folder.join(&below), limit) {
             let path = below.join(name);
-            let is_folder = fs::symlink_metadata(folder.join(&path)).is_ok_and(|it| it.is_dir());
-            if is_folder {
-                open.extend(enters(&path).then_some(path));
-            } else if found.len() < limit {
+            if !is_folder(&folder.join(&path)) {
                 found.push(path);
+            } else if enters(&path) {
+                open.push(path);
             }
         }
     }
+    found.truncate(limit);
     found.sort();
     found
 }
 
-/// Fills a folder with links to what is in another one. A link there that is relative is made anew,
-/// so that it leads to the same place beside the new folder; so is each link in the folder of a
-/// scope, such as `node_modules/@shop`. What the new folder has stays, and its own folders are
-/// filled likewise. False if nothing was added.
+/// Fills a folder with links to the contents of another one. A relative link is copied, so that it
+/// leads to the same place beside the new folder. The folder of a scope, such as
+/// `node_modules/@shop`, and a folder that the new one already has are filled likewise. Existing
+/// files stay. False if nothing was added.
 pub fn mirror_by_links(from: &Path, to: &Path) -> io::Result<bool> {
     const NAMES_MAX: usize = 100_000;
     disk::make_folder(to)?;
@@ -80,7 +81,7 @@ pub fn mirror_by_links(from: &Path, to: &Path) -> io::Result<bool> {
 
 /// Whether this path itself is a folder, not a link to one.
 pub fn is_folder(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// What is at this path itself, in one word.
@@ -95,14 +96,14 @@ pub fn kind(path: &Path) -> &'static str {
     }
 }
 
-/// Whether there is a link to a whole path, which leads to the same place from everywhere.
+/// Whether a link to an absolute path is there, which leads to the same place from everywhere.
 pub fn is_absolute_link(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|link| link.is_absolute())
 }
 
 /// The permission bits of what a path leads to; `None` when it does not exist.
 pub fn mode(path: &Path) -> Option<u32> {
-    fs::metadata(path).ok().map(|it| it.permissions().mode() & 0o777)
+    fs::metadata(path).ok().map(|found| found.permissions().mode() & 0o777)
 }
 
 /// Sets the permission bits of a file.
@@ -112,7 +113,7 @@ pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 
 /// Whether a path leads to an executable file.
 pub fn is_program(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// Makes `link` lead to `program`; copies it where the disk does not support links.
@@ -128,8 +129,8 @@ fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
 /// The largest part of a file that is copied between two looks at the clock, in bytes.
 const COPIED_AT_ONCE: u64 = 16 << 20;
 
-/// Gives a file that never changes a second name, or copies it where the disk cannot, until the
-/// deadline. One that is there stays.
+/// Gives a file that never changes a second name, or copies it by the deadline where the disk has
+/// no hard links. An existing file stays.
 pub fn share(file: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
     match fs::hard_link(file, to) {
         Ok(()) => {}
@@ -155,8 +156,8 @@ pub fn copy_with_time(file: &Path, to: &Path) -> io::Result<()> {
     File::open(to)?.set_modified(written)
 }
 
-/// A folder that is held open: what is done in it stays in it, also where somebody puts a link in
-/// the place of one of its parents.
+/// An open folder: what is done in it stays in it, even if somebody replaces one of its parents
+/// with a link.
 #[derive(Debug)]
 pub struct RealFolder(OwnedFd);
 
@@ -166,11 +167,11 @@ impl RealFolder {
         Ok(Self(openat(CWD, path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
-    /// A folder below this one, which is made where it is missing.
+    /// Opens a folder below this one, and creates it if it is missing.
     ///
     /// # Errors
-    /// Of the kind `NotADirectory` if a link or a file is in the place of one of the folders, or
-    /// the path does not lead down.
+    /// `NotADirectory` if a link or a file is in the place of one of the folders, or the path does
+    /// not lead down.
     pub fn enter(&self, below: &Path) -> io::Result<Self> {
         let mut folder = Self(self.0.try_clone()?);
         for part in below.components() {
@@ -180,15 +181,17 @@ impl RealFolder {
                 Err(error) => return Err(error.into()),
             }
             let how = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            // A link is either one too many, or no folder: systems differ.
-            let entered = openat(&folder.0, name, how, Mode::empty())
-                .map_err(|error| if error == Errno::LOOP { Errno::NOTDIR } else { error })?;
-            folder = Self(entered);
+            folder = match openat(&folder.0, name, how, Mode::empty()) {
+                Ok(entered) => Self(entered),
+                // For a link, systems report either of the two.
+                Err(Errno::LOOP) => return Err(Errno::NOTDIR.into()),
+                Err(error) => return Err(error.into()),
+            };
         }
         Ok(folder)
     }
 
-    /// Like [`disk::stamp`] of what has this name here.
+    /// Like [`disk::stamp`], for a name in this folder.
     pub fn stamp(&self, name: &OsStr) -> Option<(u64, i128)> {
         let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let size = u64::try_from(found.st_size).unwrap_or_default();
@@ -196,7 +199,7 @@ impl RealFolder {
         Some((size, i128::from(found.st_mtime) * 1_000_000_000 + nanoseconds))
     }
 
-    /// Copies a file here as a new one, with its mode and the time of its last change.
+    /// Copies a file to a new name in this folder, with its mode and the time of its last change.
     pub fn copy_in(&self, file: &Path, name: &OsStr) -> io::Result<()> {
         let mut from = File::open(file)?;
         let found = from.metadata()?;
@@ -207,7 +210,7 @@ impl RealFolder {
         copy.set_modified(found.modified()?)
     }
 
-    /// Moves what has this name here to a name in another folder, and replaces what has that name.
+    /// Moves an entry to a name in another folder, and replaces an entry of that name.
     pub fn move_to(&self, name: &OsStr, other: &Self, new: &OsStr) -> io::Result<()> {
         Ok(renameat(&self.0, name, &other.0, new)?)
     }
@@ -221,19 +224,18 @@ impl RealFolder {
     }
 }
 
-/// The bytes that only this file holds: none for a file with a second name.
+/// The bytes that removing this file would free: none for a file with a second name.
 pub fn own_bytes(file: &Path) -> u64 {
-    fs::symlink_metadata(file).map_or(0, |it| if it.nlink() > 1 { 0 } else { it.len() })
+    fs::symlink_metadata(file).map_or(0, |found| if found.nlink() > 1 { 0 } else { found.len() })
 }
 
 /// Whether a file can be opened; a link can always be read.
 pub fn is_readable(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|it| !it.is_file() || File::open(path).is_ok())
+    fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() || File::open(path).is_ok())
 }
 
-/// Puts `new` in the place of `current`. What was at `current` is then at `new`. On Linux and macOS
-/// there is a folder at `current` at all times; on a disk that cannot exchange there is a short
-/// gap.
+/// Exchanges the folders at two paths; if nothing is at `current`, moves `new` there. On Linux and
+/// macOS a folder is at `current` at all times, except on a disk that cannot exchange.
 pub fn exchange(new: &Path, current: &Path) -> io::Result<()> {
     if !disk::exists(current) {
         return fs::rename(new, current);
@@ -260,8 +262,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
 /// The most folders whose mode is changed so that they can be removed.
 const FOLDERS_MAX: usize = 1_000_000;
 
-/// The same where somebody has taken the right to write from folders in it, as caches of modules
-/// do.
+/// Like [`remove`], also for a folder that contains read-only folders, as caches of modules do.
 pub fn remove_stubborn(folder: &Path) -> io::Result<()> {
     let Err(error) = remove(folder) else { return Ok(()) };
     if error.kind() != io::ErrorKind::PermissionDenied {
@@ -269,7 +270,9 @@ pub fn remove_stubborn(folder: &Path) -> io::Result<()> {
     }
     let mut open = vec![folder.to_owned()];
     let mut left = FOLDERS_MAX;
-    while let Some(next) = open.pop().filter(|_| left > 0) {
+    while left > 0
+        && let Some(next) = open.pop()
+    {
         left -= 1;
         let _ = set_mode(&next, 0o700);
         let names = disk::names(&next, FOLDERS_MAX).into_iter().map(|name| next.join(name));
@@ -314,10 +317,10 @@ mod tests {
     }
 
     #[test]
-    fn a_checkout_leads_out_by_a_link_and_by_what_its_own_file_names() {
+    fn a_checkout_leads_out_by_a_link_or_by_a_path_in_its_own_file() {
         let folder = tempfile::tempdir().unwrap();
         let [checkout, outside, door] =
-            ["repo", "outside", "door"].map(|it| folder.path().join(it));
+            ["repo", "outside", "door"].map(|name| folder.path().join(name));
         disk::make_folder(&checkout).unwrap();
         symlink(&checkout, &door).unwrap();
         for file in [&checkout.join("own.md"), &outside] {
@@ -325,7 +328,6 @@ mod tests {
         }
         symlink(&outside, checkout.join("link.md")).unwrap();
         let [own, link] = ["own.md", "link.md"].map(|name| checkout.join(name));
-        let led = |path: &Path, named_by: &Path| leads_out(&checkout, path, named_by).is_some();
         // The path, the file that names it, and whether the checkout leads out through it.
         let table = [
             (&own, &own, false),
@@ -338,7 +340,8 @@ mod tests {
             (&checkout.join("missing.md"), &own, false),
         ];
         for (path, named_by, expected) in table {
-            assert_eq!(led(path, named_by), expected, "{path:?} by {named_by:?}");
+            let leads = leads_out(&checkout, path, named_by).is_some();
+            assert_eq!(leads, expected, "{path:?} by {named_by:?}");
         }
     }
 

@@ -84,7 +84,7 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
 }
 
 #[test]
-fn one_that_ignores_term_is_killed_with_its_children() {
+fn an_agent_that_ignores_term_is_killed_with_its_children() {
     alone(|| {
         let (ended, _, log) =
             child("ignores_term.sh", Terms { timeout_ms: Some(300), ..Terms::default() });
@@ -98,7 +98,7 @@ fn one_that_ignores_term_is_killed_with_its_children() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn grandchildren_in_sessions_of_their_own_go_with_it() {
+fn grandchildren_in_other_sessions_are_ended_with_the_agent() {
     alone(|| {
         let (ended, seen, _) = child("leaves_grandchildren.sh", Terms::default());
         assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "I go"));
@@ -107,7 +107,7 @@ fn grandchildren_in_sessions_of_their_own_go_with_it() {
 }
 
 #[test]
-fn one_that_closes_its_output_runs_on_to_its_exit() {
+fn an_agent_that_closes_its_output_runs_until_its_exit() {
     alone(|| {
         let (ended, seen, log) = child("closes_stdout.sh", Terms::default());
         assert_eq!((ended.cause, ended.closed_early), (ExitCause::Exit(7), true));
@@ -116,7 +116,7 @@ fn one_that_closes_its_output_runs_on_to_its_exit() {
 }
 
 #[test]
-fn one_that_does_not_read_its_prompt_blocks_nobody() {
+fn an_agent_that_does_not_read_its_prompt_blocks_nobody() {
     alone(|| {
         let terms = Terms { input: 10 << 20, ..Terms::default() };
         let (ended, seen, _) = child("never_reads.sh", terms);
@@ -131,7 +131,7 @@ fn one_that_does_not_read_its_prompt_blocks_nobody() {
 }
 
 #[test]
-fn a_prompt_of_ten_megabytes_comes_back_whole() {
+fn a_prompt_of_ten_megabytes_arrives_whole() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let line = [b"p".repeat(1023), b"\n".to_vec()].concat();
@@ -179,7 +179,7 @@ fn assert_peak_below_mib(most: u64) {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
+fn bytes_that_are_not_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
     alone(|| {
         let (ended, seen, _) = child("prints_no_text.sh", Terms::default());
         assert_eq!(ended.cause, ExitCause::Exit(0));
@@ -192,7 +192,7 @@ fn bytes_that_are_no_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
 }
 
 #[test]
-fn one_that_falls_silent_is_ended() {
+fn a_silent_agent_is_ended() {
     alone(|| {
         let terms = Terms { idle_ms: Some(500), ..Terms::default() };
         assert_eq!(child("falls_silent.sh", terms).0.cause, ExitCause::Idle);
@@ -200,7 +200,7 @@ fn one_that_falls_silent_is_ended() {
 }
 
 #[test]
-fn one_that_is_silent_over_a_tool_call_works_on() {
+fn an_agent_that_is_silent_during_a_tool_call_continues() {
     alone(|| {
         let terms = Terms { idle_ms: Some(1000), ..Terms::default() };
         let (ended, seen, _) = child("works_silently.sh", terms);
@@ -219,7 +219,7 @@ fn a_stop_of_crew_and_its_agent_does_not_count_as_time() {
 }
 
 #[test]
-fn one_that_is_stopped_alone_times_out_and_ends_in_order() {
+fn an_agent_that_is_stopped_alone_times_out_and_ends_cleanly() {
     alone(|| {
         let terms = Terms { timeout_ms: Some(300), ..Terms::default() };
         let (ended, seen, _) = child("stops_itself.sh", terms);
@@ -228,7 +228,7 @@ fn one_that_is_stopped_alone_times_out_and_ends_in_order() {
 }
 
 #[test]
-fn a_signal_that_crew_did_not_send_is_told() {
+fn a_signal_that_crew_did_not_send_is_reported() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let call = Call::shell("kill -SEGV $$", folder.path());

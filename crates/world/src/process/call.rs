@@ -1,7 +1,7 @@
 //! Starts every child of crew. A caller says what to run, where, with which environment, how much
 //! of its output to keep, and how long to wait. A child runs in a separate session and leaves none
-//! of its processes behind. Of an agent it also passes on the lines, and watches for silence. What
-//! it reports is how the child ended; it never judges that.
+//! of its processes behind. For an agent it also passes on the lines and watches for silence. It
+//! reports how the child ended and never judges that.
 
 use std::ffi::OsStr;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
@@ -42,7 +42,7 @@ const EVENT_BYTES: usize = 8 << 20;
 /// line that is not UTF-8, in bytes.
 const AGENT_LINE_BYTES: usize = 1 << 20;
 
-/// Asked again and again while something runs: whether it is to end early.
+/// Called repeatedly while something runs: whether it must end early.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
 
 /// Receives the lines of a child's output.
@@ -77,7 +77,7 @@ pub struct FinishedProcess {
     pub elapsed_ms: u64,
     /// Its output, bounded.
     pub output: Vec<u8>,
-    /// The end of its standard error, where that is apart.
+    /// The end of its standard error, where that is captured separately.
     pub errors: Vec<u8>,
     /// Whether part of the output was left out.
     pub cut: bool,
@@ -128,7 +128,7 @@ impl<'a> Call<'a> {
         for name in variables::client_variables() {
             call.command.env_remove(name);
         }
-        // While none is held, one that this process was started with is passed on as it is.
+        // Without a slot of its own, this process passes on the one it was started with.
         call.envs(slots::own().map(|number| ("CREW_SLOT", number.to_string())))
     }
 
@@ -200,7 +200,7 @@ impl<'a> Call<'a> {
         Self { capture, ..self }
     }
 
-    /// Receives every line of its output, also those that are not kept: without the break, cut at
+    /// Passes on every line of its output, also those that are not kept: without the break, cut at
     /// 64 KiB.
     pub fn each_line(self, each: EachLine<'a>) -> Self {
         Self { each: Some(each), ..self }
@@ -209,7 +209,7 @@ impl<'a> Call<'a> {
     /// Runs it to its end, or until `stop`, which is called repeatedly, ends it.
     pub fn run(mut self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
         let mut caller = Caller { each: self.each.take(), stop };
-        let lines = caller.each.is_some().then(|| LineCutter::new(LINE_BYTES));
+        let lines = caller.each.as_ref().map(|_| LineCutter::new(LINE_BYTES));
         let mut feed = Feed::new(self.capture, &mut caller);
         feed.out = lines;
         let watch = Stopwatch::start();
@@ -280,21 +280,21 @@ impl<'a> Call<'a> {
         identity.ok_or_else(|| io::Error::other("it was started and is gone"))
     }
 
-    /// Starts it in a session apart, on these pipes. Nobody watches it.
+    /// Starts it in a separate session, on these pipes. Nobody watches it.
     pub fn spawn(mut self, input: PipeReader, output: PipeWriter) -> io::Result<Child> {
         self.command.stdin(input).stdout(output).stderr(Stdio::null());
         groups::leave_the_terminal(&mut self.command);
         self.command.spawn()
     }
 
-    /// Shows a text by a pager on this process's terminal, with the options that git gives `less`;
-    /// `false` if there is no such program. It stays in crew's own group, or it could not read
-    /// keys, and a person ends it, not a deadline.
+    /// Shows a text in a pager on this process's terminal, with the options that git gives `less`;
+    /// `false` if the program is missing. It stays in crew's own group, or it could not read keys,
+    /// and a person ends it, not a deadline.
     pub fn show(mut self, text: &[u8]) -> io::Result<bool> {
         self.command.env("LESS", env::text("LESS").unwrap_or_else(|| "FRX".to_owned()));
         let mut child = self.command.stdin(Stdio::piped()).spawn()?;
         if let Some(mut input) = child.stdin.take() {
-            // One that was left early reads no more.
+            // A pager that was quit early reads no more.
             let _ = input.write_all(text);
         }
         Ok(!matches!(child.wait()?.code(), Some(126 | 127)))
@@ -333,7 +333,7 @@ fn milliseconds(time: Duration) -> u64 {
 pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let call = Call::of(program, Path::new("/")).args(arguments).keep(Capture::ForParsing);
     let ended = call.within(Duration::from_secs(2)).run(|| false).ok()?;
-    (ended.cause == ExitCause::Exit(0)).then(|| ended.text())
+    if ended.cause == ExitCause::Exit(0) { Some(ended.text()) } else { None }
 }
 
 #[cfg(test)]

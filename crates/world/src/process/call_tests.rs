@@ -4,8 +4,8 @@ use super::*;
 use crate::clock::Deadline;
 
 #[test]
-fn what_is_detached_leads_a_session_and_says_all_in_its_file() {
-    let test = "process::call::tests::what_is_detached_leads_a_session_and_says_all_in_its_file";
+fn a_detached_child_leads_a_session_and_prints_to_its_file() {
+    let test = "process::call::tests::a_detached_child_leads_a_session_and_prints_to_its_file";
     if env::text("CREW_TEST_DETACHED").is_some() {
         let me = identity::myself().unwrap();
         println!("here {} leads {}", me.pid, identity::leads_its_session());
@@ -17,9 +17,9 @@ fn what_is_detached_leads_a_session_and_says_all_in_its_file() {
     let call = Call::of(env::program().unwrap(), folder.path()).args(arguments);
     let started = call.envs([("CREW_TEST_DETACHED", "1")]).detach(&output).unwrap();
     let expected = format!("here {} leads true", started.pid);
-    let found = Deadline::after(Duration::from_secs(20)).poll(Duration::from_millis(20), || {
-        let text = disk::read_text(&output, 1 << 20).unwrap().unwrap_or_default();
-        text.contains(&expected).then_some(())
+    let deadline = Deadline::after(Duration::from_secs(20));
+    let is_found = deadline.poll_until(Duration::from_millis(20), || {
+        disk::read_text(&output, 1 << 20).unwrap().is_some_and(|text| text.contains(&expected))
     });
-    assert!(found.is_some(), "{:?}", disk::read_text(&output, 1 << 20));
+    assert!(is_found, "{:?}", disk::read_text(&output, 1 << 20));
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use rustix::process::getpid;
@@ -18,11 +19,11 @@ use crate::clock::{self, Deadline};
 use engine::record::{LoopId, ProcessIdentity};
 
 /// From TERM to KILL.
-const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+const GRACE: Duration = Duration::from_millis(500);
 /// From the first KILL until crew gives up.
-const KILLED: std::time::Duration = std::time::Duration::from_secs(2);
+const KILLED: Duration = Duration::from_secs(2);
 /// Between two looks at the signalled processes.
-const STEP: std::time::Duration = std::time::Duration::from_millis(10);
+const STEP: Duration = Duration::from_millis(10);
 
 static ADOPTED: AtomicBool = AtomicBool::new(false);
 /// The children that somebody in this process waits for.
@@ -33,9 +34,9 @@ static DETACHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 static BESIDE: Mutex<()> = Mutex::new(());
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// From now on an orphan among the descendants becomes a child of this process. It is for a process
-/// that starts its children one after the other, so that what is left between two of them belongs
-/// to neither. An error where the system lacks this; then only groups are ended.
+/// Makes every later orphan among the descendants a child of this process. It is for a process that
+/// starts its children one after the other, so that a process left between two of them belongs to
+/// neither. An error where the system lacks this; then only groups are ended.
 pub fn adopt() -> io::Result<()> {
     be_subreaper(true)?;
     ADOPTED.store(true, Ordering::Relaxed);
@@ -54,7 +55,7 @@ pub struct Awaited(i32);
 impl Awaited {
     /// Starts a child that nobody else reaps.
     pub fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
-        // While it is locked nobody reaps: the child may have ended before it is noted.
+        // While it is locked nobody reaps the child, which may end before it is noted.
         let mut awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
         let child = command.spawn()?;
         let pid = child.id().cast_signed();
@@ -63,10 +64,10 @@ impl Awaited {
     }
 }
 
-/// Starts a child that outlives this process: neither it nor anything below it is taken for what
-/// another child left.
+/// Starts a child that outlives this process. Neither it nor its descendants count as left behind
+/// by another child.
 pub fn detach(command: &mut Command) -> io::Result<Child> {
-    // While it is locked nobody decides what was left: the child is noted before.
+    // While it is locked nobody decides what was left behind, so the child is noted before that.
     let mut detached = DETACHED.lock().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
     detached.push(child.id().cast_signed());
@@ -79,8 +80,8 @@ impl Drop for Awaited {
     }
 }
 
-/// Does something that starts children, in a thread beside the main one. They are not taken for
-/// what an agent left: [`end_all`] waits, and `work` ends early once [`are_ending`] says so.
+/// Does something that starts children, in a thread beside the main one. They do not count as left
+/// behind by an agent: [`end_all`] waits, and `work` ends early once [`are_ending`] is true.
 pub fn beside<T>(work: impl FnOnce() -> T) -> T {
     let _beside = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
     work()
@@ -123,8 +124,8 @@ pub fn end_all() -> Vec<i32> {
     left
 }
 
-/// Starts children one after the other in `work`, and then ends all that they left running. What is
-/// started later is adopted only if it would have been before.
+/// Starts children one after the other in `work`, and then ends all that they left running. After
+/// that, orphans are adopted only if they were before.
 pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
     let were_adopted = are_adopted();
     let _ = adopt();
@@ -143,17 +144,19 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
     end_with(&format!("CREW_LOOP={id}"))
 }
 
-/// Ends every process of this user that has this variable, as "NAME=value". It finds what left its
-/// group, also where this process has other children that must live.
+/// Ends every process of this user that has this variable, as `NAME=value`. It finds processes that
+/// left their group, and spares other children of this process.
 pub fn end_with(mark: &str) -> Vec<i32> {
-    let marked = |table: &Table| {
-        let above = above(table, identity::my_id());
-        let found = table.iter().filter(|(pid, row)| {
-            !row.has_ended && !above.contains(pid) && identity::has_variable(*pid, mark)
-        });
-        found.cloned().collect()
-    };
-    end(marked, || false)
+    end(|table| marked(table, mark), || false)
+}
+
+/// The rows of the processes that were started with a variable, without this one and its ancestors.
+fn marked(table: &Table, mark: &str) -> Table {
+    let above = above(table, identity::my_id());
+    let found = table.iter().filter(|(pid, row)| {
+        !row.has_ended && !above.contains(pid) && identity::has_variable(*pid, mark)
+    });
+    found.cloned().collect()
 }
 
 /// Processes that a killed crew may have started but that do not carry its variable: orphans and
@@ -176,9 +179,9 @@ pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
 
 type Table = Vec<(i32, readers::parse::process_table::ProcessRow)>;
 
-/// Looks again after every step: a signalled process may just have started another. `is_unseen`
-/// says that one exists although none was found, because its parent ended between two rows of the
-/// table.
+/// Ends the processes that `find` returns, and returns those that did not end. It looks again after
+/// every step, because a signalled process may just have started another. `is_unseen` reports that
+/// one exists although none was found, because its parent ended between two rows of the table.
 fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
     let grace = Deadline::after(GRACE);
     let last = Deadline::after(GRACE + KILLED);
@@ -221,10 +224,11 @@ fn below(table: &Table, ancestor: i32, spared: &[i32]) -> Table {
     let mut found: Table = Vec::new();
     let mut parents = vec![ancestor];
     while let Some(parent) = parents.pop() {
-        let is_child = |pid: i32, above: i32| above == parent && !spared.contains(&pid);
-        for (pid, row) in table.iter().filter(|(pid, row)| is_child(*pid, row.parent)) {
-            parents.push(*pid);
-            found.push((*pid, row.clone()));
+        for (pid, row) in table {
+            if row.parent == parent && !spared.contains(pid) {
+                parents.push(*pid);
+                found.push((*pid, row.clone()));
+            }
         }
     }
     found
@@ -244,15 +248,13 @@ fn above(table: &Table, pid: i32) -> Vec<i32> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::process::fixture::alone;
     use crate::process::{Call, ExitCause};
     use readers::parse::process_table::ProcessRow;
 
     #[test]
-    fn a_family_is_found_by_its_parents() {
+    fn descendants_are_found_by_their_parents() {
         let row = |pid: i32, parent| {
             let started = pid.to_string();
             (pid, ProcessRow { parent, session: 0, has_ended: false, has_terminal: false, started })
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_all_ends_what_another_thread_waits_for_in_order() {
+    fn ending_all_ends_the_child_of_another_thread_cleanly() {
         alone(|| {
             let folder = tempfile::tempdir().unwrap();
             let begun = folder.path().join("begun");
@@ -318,8 +320,8 @@ mod tests {
             let script = "sh -c 'echo > ready; while :; do sleep 0.01; done'; exit 1";
             let call = Call::shell(script, folder.path());
             let process = call.detach(&folder.path().join("log")).unwrap();
-            let is_ready = || folder.path().join("ready").exists().then_some(());
-            assert!(Deadline::after(Duration::from_secs(10)).poll(STEP, is_ready).is_some());
+            let is_ready = || folder.path().join("ready").exists();
+            assert!(Deadline::after(Duration::from_secs(10)).poll_until(STEP, is_ready));
             let left = leaving_none(|| shell("setsid sh -c 'sleep 50' & sleep 0.1", || false));
             assert_eq!(left, ExitCause::Exit(0));
             assert!(identity::is_alive(&process));
@@ -327,15 +329,15 @@ mod tests {
             assert_eq!(left_by_children(&table).len(), 0);
             assert!(!below(&table, process.pid, &[]).is_empty());
             signals::signal_group(process.pid, Signal::KILL);
-            let is_gone = || (!identity::is_alive(&process)).then_some(());
-            assert!(Deadline::after(Duration::from_secs(10)).poll(STEP, is_gone).is_some());
+            let is_gone = || !identity::is_alive(&process);
+            assert!(Deadline::after(Duration::from_secs(10)).poll_until(STEP, is_gone));
             reap_child(process.pid);
             assert_eq!(detached(), [0; 0]);
         });
     }
 
     #[test]
-    fn what_is_in_no_group_is_found_by_its_loop() {
+    fn a_process_without_a_known_group_is_found_by_its_loop() {
         alone(|| {
             let id = "k3v9aaaa".parse().unwrap();
             let folder = tempfile::tempdir().unwrap();

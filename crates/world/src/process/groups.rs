@@ -59,7 +59,7 @@ impl Drop for Note {
 /// Ends every group noted in a folder that outlived the crew that started it. The id of a leader is
 /// not reused while its group lives, so a leader with another start time means that the group is
 /// gone. If `is_of_this_start` is false, the ids are from another machine or from before its last
-/// boot: then they are only forgotten.
+/// boot: then the notes are only removed.
 pub fn end_leftovers(folder: &Path, is_of_this_start: bool) {
     for name in disk::names(folder, GROUPS_MAX) {
         let file = folder.join(&name);
@@ -78,10 +78,10 @@ pub fn end_leftovers(folder: &Path, is_of_this_start: bool) {
 // The step between fork and exec that std does not offer: a session for a child, the parent's
 // death signal, and a note of who leads a group. Nothing here allocates or locks in that step.
 
-/// Makes a child the leader of a new session and group. Without a terminal nothing in it can stop
-/// for one, ask there for a password, or write into what a person reads. On Linux it also writes
-/// its identity into `note` before it runs anything, so that a crash cannot leave an unknown group,
-/// and it gets `signal` when the process that starts it dies.
+/// Makes a child the leader of a new session and group. It has no terminal, so nothing in it can
+/// stop for one, ask there for a password, or write into what a person reads. On Linux it also
+/// writes its identity into `note` before it runs anything, so that a crash cannot leave an unknown
+/// group, and it gets `signal` when the process that starts it dies.
 pub fn lead_a_session(command: &mut Command, note: Option<File>, signal: Signal) {
     leave_the_terminal(command);
     #[cfg(target_os = "linux")]

@@ -30,7 +30,7 @@ pub fn myself() -> Option<ProcessIdentity> {
     identity(my_id())
 }
 
-/// A process by its id; `None` when there is none.
+/// A process by its id; `None` when it does not exist.
 pub fn identity(pid: i32) -> Option<ProcessIdentity> {
     Some(ProcessIdentity { pid, started: row(pid)?.started })
 }

@@ -17,11 +17,11 @@ use engine::text::decode_line;
 /// Which of a child's streams are read, and which part of them is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
-    /// For a person or an agent: both streams in order, the beginning and a longer end.
+    /// For a person or an agent: both streams as they arrive, the beginning and a longer end.
     ForReading,
-    /// The streams apart: standard output from its beginning, of standard error the end.
+    /// Separately, the beginning of standard output and the end of standard error.
     ForParsing,
-    /// The streams apart: of standard error the end alone.
+    /// Only the end of standard error, but both streams as lines.
     Apart,
 }
 
@@ -157,7 +157,7 @@ impl LineCutter {
     }
 }
 
-/// Observes a child. The time it takes does not count against the child, which waits.
+/// Observes a child. The child waits for it, and that time does not count against the child.
 pub trait Watch {
     /// A line without its line break, cut where it is too long.
     fn line(&mut self, stream: Stream, line: &str);
@@ -176,8 +176,8 @@ pub trait Watch {
     fn stop(&mut self) -> Option<StopRequest>;
 }
 
-/// What a line of standard error begins with in the log: no line of text begins so, and on a page
-/// the first character is left out.
+/// The beginning of a line of standard error in the log. No line of text begins like this, and a
+/// page leaves out the first character.
 pub const ERRORS_MARK: &str = "\u{1e}stderr: ";
 
 /// The receivers of a child's output: whole lines go to the log and to the watch, and a part of
@@ -193,7 +193,7 @@ pub struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Keeps that part of the output, and passes on no lines.
+    /// A feed that keeps a part of the output and passes on no lines.
     pub fn new(capture: Capture, watch: &'a mut dyn Watch) -> Self {
         let bounds = match capture {
             Capture::ForReading => (16 << 10, 48 << 10),
@@ -280,7 +280,7 @@ impl<'a> Pipes<'a> {
         out: PipeReader,
         errors: Option<PipeReader>,
     ) -> io::Result<Self> {
-        let input = input.filter(|_| !unsent.is_empty());
+        let input = if unsent.is_empty() { None } else { input };
         let ends = [input.as_ref().map(AsFd::as_fd), errors.as_ref().map(AsFd::as_fd)];
         for end in ends.into_iter().flatten().chain([out.as_fd()]) {
             rustix::io::ioctl_fionbio(end, true)?;
@@ -409,7 +409,7 @@ mod lines_tests {
     }
 
     #[test]
-    fn a_line_too_long_is_cut_and_the_next_one_is_whole() {
+    fn a_long_line_is_cut_and_the_next_one_is_whole() {
         assert_eq!(cut(4, &["ab", "cdef", "gh\nij\n"]), ["abcd", "[ef]", "[gh\n]", "ij\n"]);
         // A line that arrives in one piece needs no buffer.
         assert_eq!(cut(4, &["abcdef\nx"]), ["abcdef\n", "x"]);
@@ -417,14 +417,14 @@ mod lines_tests {
     }
 
     #[test]
-    fn only_a_line_that_can_be_an_event_gets_the_room_of_one() {
+    fn only_a_line_that_can_be_an_event_may_be_as_long_as_one() {
         let cut = |pieces: &[&str]| cut_by(LineCutter::with_events(2, 4), pieces);
         assert_eq!(cut(&["{", "abcd\n"]), ["{abc", "[d\n]"]);
         assert_eq!(cut(&["a", "{cd\n{e"]), ["a{", "[cd\n]", "{e"]);
     }
 
     #[test]
-    fn a_line_of_no_text_is_replaced_within_its_bound() {
+    fn a_line_that_is_not_utf_8_is_replaced_within_its_bound() {
         assert_eq!(decode_line(b"plain\r\n", 99), "plain");
         assert_eq!(decode_line(b"a\xff\xfeb\n", 99), "a\u{fffd}\u{fffd}b");
         assert!(decode_line(&[0xff; 100], 100).len() <= 100);

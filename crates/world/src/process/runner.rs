@@ -1,11 +1,11 @@
 //! Watches one child until it is gone: writes its input, passes its output on, checks whether it
-//! must end, and ends it in order: TERM, a grace, KILL. It does not interpret the output.
+//! must end, and ends it: TERM, a grace period, KILL. It does not interpret the output.
 //!
 //! **Time** is what this process watched. The machine's sleep does not count. Neither does more
 //! than one second of a gap in which crew itself did not run: `SIGSTOP` of crew and the agent for a
 //! minute takes one second from a timeout, and so does Ctrl-Z of crew alone. An agent that is
-//! stopped alone is watched and times out; with TERM it is also continued, so that it can end in
-//! order.
+//! stopped alone is watched and times out; with TERM it is also continued, so that it can end
+//! cleanly.
 //!
 //! **Threads**: on Linux a child dies with the *thread* that started it, so call `run` on the main
 //! thread.
@@ -44,7 +44,7 @@ const REAP: Duration = Duration::from_secs(5);
 /// How a child must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopRequest {
-    /// In order: TERM, a grace, KILL.
+    /// Cleanly: TERM, a grace period, KILL.
     Now,
     /// At once.
     Kill,
@@ -83,7 +83,7 @@ impl<'a, 's> Running<'a, 's> {
         // Before the child exists, because it may stop crew as soon as it starts.
         let time = Watched::start();
         let at_crews_death = call.death_signal();
-        // A note that cannot be made keeps no child from running.
+        // A child runs even if its note cannot be made.
         let note = call.notes.take().and_then(|folder| groups::note(&folder).ok());
         let signed = note.as_ref().map(|note| note.file().try_clone()).transpose()?;
         groups::lead_a_session(&mut call.command, signed, at_crews_death);
@@ -184,7 +184,7 @@ impl<'a, 's> Running<'a, 's> {
         came
     }
 
-    /// Notes when standard output closed, and reaps orphans that ended meanwhile.
+    /// Notes when standard output closed, and reaps orphans that have ended.
     fn look_around(&mut self, now: Duration, is_free: bool) {
         if is_free && self.out_closed.is_none() && !self.pipes.is_out_open() {
             self.out_closed = Some(now);
@@ -223,13 +223,13 @@ impl<'a, 's> Running<'a, 's> {
         signals::signal_group(self.group, Signal::KILL);
         // A child may have left its group. Until it is reaped its id is not reused.
         self.child.kill()?;
-        let gone = Deadline::after(KILLED)
-            .poll(Duration::from_millis(1), || self.child.try_wait().transpose());
-        gone.unwrap_or_else(|| {
-            let complaint = format!("process {} does not end, not even killed", self.group);
-            Err(io::Error::new(io::ErrorKind::TimedOut, complaint))
-        })
-        .map(drop)
+        let deadline = Deadline::after(KILLED);
+        let waited = deadline.poll(Duration::from_millis(1), || self.child.try_wait().transpose());
+        let Some(status) = waited else {
+            let complaint = format!("process {} was killed and does not end", self.group);
+            return Err(io::Error::new(io::ErrorKind::TimedOut, complaint));
+        };
+        status.map(drop)
     }
 
     /// Whether the child, which is gone, closed its standard output and kept running.

@@ -19,8 +19,10 @@ use engine::record::{EndSignal, ProcessIdentity};
 /// A flag that is set when the client or the user asks this process to end.
 pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT].into_iter().filter(|it| !is_ignored(*it)) {
-        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+        if !is_ignored(signal) {
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+        }
     }
     Ok(flag)
 }
@@ -53,10 +55,9 @@ fn is_ignored(signal: i32) -> bool {
 pub struct Signals(Arc<Asked>);
 
 impl Signals {
-    /// From now on these signals are only counted, except that the third exits: a process that is
-    /// blocked on a terminal or a pipe would not notice them. A signal that was ignored, as with
-    /// `nohup`, stays ignored. A file past the size limit becomes an error of the write, as on a
-    /// full disk.
+    /// Starts to count these signals. The third ends the process, because one that is blocked on a
+    /// terminal or a pipe would not notice them. A signal that was ignored, as with `nohup`, stays
+    /// ignored. A file past the size limit becomes an error of the write, as on a full disk.
     pub fn listen() -> io::Result<Self> {
         let signals = Self::default();
         // Not ignored: children would inherit that.
@@ -77,17 +78,17 @@ impl Signals {
         Ok(signals)
     }
 
-    /// How often it was asked: the first request ends it in order, the second at once.
+    /// How often it was asked to end: the first request ends it cleanly, the second at once.
     pub fn times(&self) -> u32 {
         self.0.times.load(Ordering::Relaxed)
     }
 
     /// The exit code for the first signal, as shells use it: 130 for INT, 143 for TERM.
     pub fn exit_code(&self) -> Option<u8> {
-        (self.times() > 0).then(|| self.0.exit_code())
+        if self.times() > 0 { Some(self.0.exit_code()) } else { None }
     }
 
-    /// Whether the first was that of a terminal that was closed.
+    /// Whether the first came from a terminal that was closed.
     pub fn is_hangup(&self) -> bool {
         self.0.first.load(Ordering::Relaxed) == SIGHUP
     }
@@ -142,14 +143,18 @@ pub fn signal_group(leader: i32, signal: Signal) {
 /// Signals this process, not a later one with the same id.
 pub fn signal(pid: i32, started: &str, signal: Signal) {
     let is_it = row(pid).is_some_and(|row| row.started == started);
-    let Some(process) = Pid::from_raw(pid).filter(|_| is_it && pid > 1) else { return };
-    let _ = kill_process(process, signal);
-    if signal == Signal::TERM {
-        let _ = kill_process(process, Signal::CONT);
+    if let Some(process) = Pid::from_raw(pid)
+        && is_it
+        && pid > 1
+    {
+        let _ = kill_process(process, signal);
+        if signal == Signal::TERM {
+            let _ = kill_process(process, Signal::CONT);
+        }
     }
 }
 
-/// Asks a process to end in order.
+/// Asks a process to end cleanly.
 pub fn ask_to_end(process: &ProcessIdentity) {
     signal(process.pid, &process.started, Signal::TERM);
 }
@@ -172,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_is_heard_and_ends_nothing() {
+    fn an_interrupt_is_counted_and_ends_nothing() {
         crate::process::fixture::alone(|| {
             let signals = Signals::listen().unwrap();
             signal_hook::low_level::raise(SIGINT).unwrap();

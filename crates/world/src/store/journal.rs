@@ -28,8 +28,8 @@ pub struct Extent {
     pub cut: bool,
 }
 
-/// Calls `each` for every line that can be read. A missing journal is an empty one. Only the end of
-/// a very long one is read.
+/// Calls `each` for every line that can be read. A missing journal counts as empty. Only the end
+/// of a very long one is read.
 pub fn each(path: &Path, each: impl FnMut(JournalEntry)) -> io::Result<Extent> {
     if disk::exists(path) { newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
 }
@@ -73,7 +73,7 @@ mod tests {
     use engine::journal::{Choice, Event, SCHEMA};
 
     #[test]
-    fn the_last_accounts_are_found_at_the_end_of_a_journal_however_long_its_lines_are() {
+    fn the_last_accounts_are_read_from_the_end_of_a_journal_with_long_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         assert_eq!(accounts(&path).unwrap(), []);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_journal_the_end_is_read_and_broken_lines_are_counted() {
+    fn the_end_of_a_long_journal_is_read_and_broken_lines_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         assert_eq!(each(&path, |_| ()).unwrap(), Extent::default());

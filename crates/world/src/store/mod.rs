@@ -1,6 +1,6 @@
-//! The record of each loop on disk. It is read and written under the loop's lock, in one order:
-//! journal, then state. A record that this crew does not understand is never written; a broken one
-//! is copied aside and rebuilt from the journal.
+//! The record of each loop on disk. It is read and written under the loop's lock, the journal
+//! before the state. A record that this crew does not understand is never written; a broken one is
+//! copied aside and rebuilt from the journal.
 
 pub mod journal;
 pub mod removal;
@@ -40,7 +40,7 @@ const LOOPS_MAX: usize = 100_000;
 /// The largest record that is read.
 const RECORD_BYTES: u64 = 32 << 20;
 /// The largest file of a control request that is read.
-const ORDER_BYTES: u64 = 64 << 10;
+const REQUEST_BYTES: u64 = 64 << 10;
 
 /// The records this process rebuilt and has not reported yet.
 static REBUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -76,7 +76,7 @@ fn newer(made_by: &str, is_over: bool) -> String {
     format!("{what} by crew {made_by}, newer than this one; update crew to {to} it")
 }
 
-/// The value in a file of JSON that can be made again; `None` if there is none, or it cannot be
+/// The value in a file of JSON that can be made again; `None` if the file is missing or cannot be
 /// read.
 pub fn read_json<T: DeserializeOwned>(file: &Path, most: u64) -> Option<T> {
     serde_json::from_slice(&disk::read(file, most).ok()??).ok()
@@ -127,18 +127,21 @@ pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
 
 /// Reads a record as it is. A rename is atomic, so the file is complete.
 fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
-    let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
-    let broken = |error: serde_json::Error| corrupt(error.to_string());
     let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
     let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
-    let Version { version, made_by } = serde_json::from_slice(&bytes).map_err(broken)?;
+    let Version { version, made_by } =
+        serde_json::from_slice(&bytes).map_err(|error| corrupt(id, &error))?;
     if version > VERSION {
         let is_over = is_over(home, id, &bytes);
         return Err(StoreError::Newer { id: id.clone(), made_by, is_over });
     }
-    let record: Loop = serde_json::from_slice(&bytes).map_err(broken)?;
-    record.check().map_err(corrupt)?;
+    let record: Loop = serde_json::from_slice(&bytes).map_err(|error| corrupt(id, &error))?;
+    record.check().map_err(|why| corrupt(id, &why))?;
     Ok(placed(record))
+}
+
+fn corrupt(id: &LoopId, why: &impl ToString) -> StoreError {
+    StoreError::Corrupt { id: id.clone(), why: why.to_string() }
 }
 
 /// Adds what a record does not store because it is the same for all.
@@ -167,7 +170,7 @@ pub fn load_all(home: &Home) -> Vec<Loop> {
     look_at_all(home).map(|(loops, _)| loops).unwrap_or_default()
 }
 
-/// Those that can be read as they are: no lock is taken and none is rebuilt.
+/// Every loop whose record can be read as it is: none is locked or rebuilt.
 pub fn readable(home: &Home) -> Vec<Loop> {
     newest_first(ids(home).filter_map(|id| read(home, &id).ok()).collect())
 }
@@ -192,20 +195,20 @@ pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
     Ok((newest_first(loops), others))
 }
 
-/// The control request that waits for a loop, if there is one. A cancel overrides a pause.
-pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
+/// The pending control request of a loop. A cancel overrides a pause.
+pub fn pending_request(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     let cancel = home.loop_file(id, "cancel");
     if disk::exists(&cancel) {
         // The file's existence is the request; if it cannot be read only the reason is lost.
         let RequestLine { by, reason } = requests::read_request(&request_text(&cancel));
         return Some(ControlRequest::Cancel { by, reason });
     }
-    disk::exists(&home.loop_file(id, "pause")).then_some(ControlRequest::Pause)
+    if disk::exists(&home.loop_file(id, "pause")) { Some(ControlRequest::Pause) } else { None }
 }
 
-/// Whether the waiting request ends the running iteration: a cancel, or a pause at once.
+/// Whether the pending request ends the running iteration: a cancel, or a pause at once.
 pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
-    match order(home, id) {
+    match pending_request(home, id) {
         Some(ControlRequest::Cancel { .. }) => true,
         Some(ControlRequest::Pause) => {
             requests::is_pause_at_once(&request_text(&home.loop_file(id, "pause")))
@@ -216,22 +219,22 @@ pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
 
 /// The line of a request; empty where it cannot be read.
 fn request_text(file: &Path) -> String {
-    disk::read_text(file, ORDER_BYTES).ok().flatten().unwrap_or_default()
+    disk::read_text(file, REQUEST_BYTES).ok().flatten().unwrap_or_default()
 }
 
 /// Whether a pause is pending for a loop that has not stopped yet.
 pub fn is_pausing(home: &Home, record: &Loop) -> bool {
     let is_over = !record.is_live() || record.state.status == Status::Paused;
-    !is_over && order(home, &record.id) == Some(ControlRequest::Pause)
+    !is_over && pending_request(home, &record.id) == Some(ControlRequest::Pause)
 }
 
 /// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
-pub fn order_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> io::Result<()> {
+pub fn request_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> io::Result<()> {
     leave(home, id, "cancel", &requests::write_request(clock::now().wall, by, reason), true)
 }
 
 /// Leaves a request to pause: after the running iteration, or at once.
-pub fn order_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
+pub fn request_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
     let line = requests::write_pause(clock::now().wall, by, at_once);
     leave(home, id, "pause", &line, !at_once)
 }
@@ -241,13 +244,11 @@ pub fn order_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Re
 fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -> io::Result<()> {
     let file = home.loop_file(id, name);
     let written = disk::write(&file, line.as_bytes(), Durability::Machine);
-    written.or_else(|error| {
-        if spend_room(home, id, &file, line).is_ok() {
-            return Ok(());
-        }
-        let is_left = may_be_empty && (disk::exists(&file) || disk::create_private(&file).is_ok());
-        if is_left { Ok(()) } else { Err(error) }
-    })
+    if written.is_ok() || spend_room(home, id, &file, line).is_ok() {
+        return Ok(());
+    }
+    let is_left = may_be_empty && (disk::exists(&file) || disk::create_private(&file).is_ok());
+    if is_left { Ok(()) } else { written }
 }
 
 // Disk space reserved by a live loop, so that on a full disk it can still take a request and be
@@ -259,7 +260,7 @@ fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -
 const ROOM: &str = "room";
 const ROOM_BYTES: usize = 256 << 10;
 
-/// Reserves space for a loop that starts or resumes. If there is none, the loop continues without.
+/// Reserves space for a loop that starts or resumes. Without enough space the loop still continues.
 pub fn keep_room(home: &Home, id: &LoopId) {
     let file = home.loop_file(id, ROOM);
     if disk::size(&file) < ROOM_BYTES as u64 {
@@ -294,8 +295,8 @@ fn spend_room(home: &Home, id: &LoopId, to: &Path, text: &str) -> io::Result<()>
 }
 
 /// Removes every request and mark of an earlier owner, because the user wants the loop to continue.
-pub fn clear_orders(home: &Home, id: &LoopId) -> io::Result<()> {
-    for name in ["cancel", "pause", "ended", "told"] {
+pub fn clear_requests(home: &Home, id: &LoopId) -> io::Result<()> {
+    for name in ["cancel", "pause", "ended", "reported"] {
         disk::remove(&home.loop_file(id, name))?;
     }
     Ok(())
@@ -348,23 +349,23 @@ impl Held {
         let mut entries = Vec::new();
         let journal = self.home.loop_file(&self.id, "journal.jsonl");
         let extent = journal::each(&journal, |entry| entries.push(entry))?;
-        // Neither is touched: the loop and its folder are named until a person looks at them.
-        let Some(record) = replay(&entries).map(placed).filter(|_| !extent.cut) else {
+        let replayed = if extent.cut { None } else { replay(&entries).map(placed) };
+        // Without it both files stay, and the error names their folder until a person looks there.
+        let Some(record) = replayed else {
             let folder = path.parent().unwrap_or(&path).display();
             let part = if extent.cut { ", whose journal is too long to be read whole" } else { "" };
-            let why = format!("{why}; both are in {folder}{part}");
-            return Err(StoreError::Corrupt { id: self.id.clone(), why });
+            return Err(corrupt(&self.id, &format!("{why}; both are in {folder}{part}")));
         };
         // The broken record stays in place until it is replaced: a crash here must not lose the
         // loop.
         disk::copy_aside(&path, &name)?;
         self.write(&record)?;
-        let told = format!("the record was broken ({why}); rebuilt, the old kept as {name}");
-        self.note(&record, now, told.as_str())?;
+        let note = format!("the record was broken ({why}); rebuilt, the old kept as {name}");
+        self.note(&record, now, note.as_str())?;
         REBUILT
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(format!("loop {}: {told}", self.id));
+            .push(format!("loop {}: {note}", self.id));
         Ok(record)
     }
 
@@ -372,7 +373,8 @@ impl Held {
     pub fn record(&self, mut next: Loop, event: impl FnOnce(&Loop) -> Event) -> io::Result<Loop> {
         let at = clock::now().wall;
         next.state.generation += 1;
-        next.state.ended_at = (!next.is_live()).then(|| next.state.ended_at.unwrap_or(at));
+        next.state.ended_at =
+            if next.is_live() { None } else { Some(next.state.ended_at.unwrap_or(at)) };
         next.check().map_err(io::Error::other)?;
         self.append(&next, at, event(&next))?;
         fault::point("record.between")?;

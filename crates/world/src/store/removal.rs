@@ -1,6 +1,6 @@
 //! Removes the record of a loop for good. One rename takes all of it out of the store, so a crash
-//! leaves a whole record or none; what was left behind is found by its name and removed later. It
-//! asks nobody and decides nothing.
+//! leaves a whole record or none; the remains are found by their name and removed later. It asks
+//! nobody and decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,7 +21,7 @@ pub fn bytes(home: &Home, id: &LoopId) -> u64 {
     bytes_below(&home.loop_folder(id))
 }
 
-/// The bytes of all files below a folder that no other name holds.
+/// The bytes that removing a folder would free.
 pub fn bytes_below(folder: &Path) -> u64 {
     tree::files(folder, ENTRIES_MAX).iter().map(|file| tree::own_bytes(&folder.join(file))).sum()
 }
@@ -32,28 +32,37 @@ pub fn take_out(home: &Home, id: &LoopId) -> io::Result<()> {
     fault::point("remove.taken")
 }
 
-/// Removes everything that was taken out, also what an earlier removal has left. Returns which
-/// loops are still there, and why: one stops no other.
+/// Removes everything that was taken out, also the remains of an earlier removal. Returns the loops
+/// that could not be removed, with the error of each.
 pub fn remove_taken(home: &Home) -> BTreeMap<LoopId, io::Error> {
     let names = disk::names(&home.loops(), ENTRIES_MAX).into_iter();
     let taken: BTreeSet<LoopId> =
         names.filter_map(|name| name.strip_prefix(TAKEN)?.parse().ok()).collect();
+    let (mut pointers, mut failed) = (Vec::new(), BTreeMap::new());
     if taken.is_empty() {
-        return BTreeMap::new();
+        return failed;
     }
-    let folders = ["sessions", "checkouts"].map(|name| home.root().join(name)).into_iter();
-    let files = folders.flat_map(|folder| {
-        disk::names(&folder, ENTRIES_MAX).into_iter().map(move |name| folder.join(name))
-    });
-    let named = files.filter_map(|pointer| Some((read_pointer(&pointer).ok()??, pointer)));
-    let pointers: Vec<(LoopId, PathBuf)> = named.filter(|(id, _)| taken.contains(id)).collect();
-    let removed = taken.into_iter().map(|id| (remove(home, &id, &pointers), id));
-    removed.filter_map(|(removed, id)| Some((id, removed.err()?))).collect()
+    for folder in ["sessions", "checkouts"].map(|name| home.root().join(name)) {
+        for name in disk::names(&folder, ENTRIES_MAX) {
+            let pointer = folder.join(name);
+            if let Ok(Some(id)) = read_pointer(&pointer)
+                && taken.contains(&id)
+            {
+                pointers.push((id, pointer));
+            }
+        }
+    }
+    for id in taken {
+        if let Err(error) = remove(home, &id, &pointers) {
+            failed.insert(id, error);
+        }
+    }
+    failed
 }
 
-/// Removes the pointers to a loop, its snapshots and its record. That goes last, because it is what
-/// says that there is something to remove. A loop that is over gets no new pointers, but a new loop
-/// may have taken one over.
+/// Removes the pointers to a loop, its snapshots, and last its record, because that shows that
+/// there is something to remove. A loop that is over gets no new pointers, but a new loop may have
+/// taken one over.
 fn remove(home: &Home, id: &LoopId, pointers: &[(LoopId, PathBuf)]) -> io::Result<()> {
     for (_, pointer) in pointers.iter().filter(|(named, _)| named == id) {
         if read_pointer(pointer).is_ok_and(|named| named.as_ref() == Some(id)) {

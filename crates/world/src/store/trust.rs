@@ -1,6 +1,7 @@
 //! What a person on this machine has trusted in each checkout: one file per real path under
 //! `$CREW_HOME/trust/`, with one line per text: its hash and, for people who look, its beginning.
-//! Texts that are no longer needed stay trusted, so that switching branches does not ask again.
+//! Texts that are no longer needed stay trusted, so that crew does not ask again after a switch of
+//! branches.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +12,7 @@ use crate::home::{Home, hash};
 use engine::text::clip;
 use readers::parse::settings::trust::TrustRequest;
 
-/// The largest file that is read: of a fleet's tasks each text that was ever trusted is a line.
+/// The largest file that is read: it has a line for every text of a fleet's tasks ever trusted.
 const FILE_BYTES: u64 = 64 << 20;
 /// The most characters of a text that are kept. Its hash decides.
 const TEXT_CHARS: usize = 200;

@@ -7,6 +7,7 @@ use std::io::{
     self,
     ErrorKind::{QuotaExceeded, StorageFull},
 };
+use std::iter::once;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -30,7 +31,7 @@ const DOING: &str = "doing.json";
 const HANDOFF_BYTES: u64 = 1 << 20;
 const HANDOFFS_MAX: usize = 1000;
 
-/// Looks at the view of a loop.
+/// Compares the view of a loop with its record.
 pub fn look(subject: &Loop) -> ViewState {
     let file = subject.place.branch_folder().join("state.json");
     match read(&file) {
@@ -63,8 +64,8 @@ fn put_task(subject: &Loop) -> io::Result<()> {
     }
 }
 
-/// Writes down the step of a run or a boundary that begins with an event, for whoever looks.
-/// Without it the loop continues.
+/// Records the step of a run or a boundary that begins with an event. For display only: an error
+/// is ignored.
 pub fn follow(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
     let Some((step, run)) = event.step() else { return };
     let doing = Doing { step, run: run.to_owned(), since: clock::now().wall };
@@ -114,12 +115,11 @@ pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathB
         None => make_inside(&folder, &subject.place.checkout)?,
     }
     // Two pages of the same second and type must not overwrite each other.
-    let free = |name: &String| !disk::exists(&folder.join(name));
     let stem = name.trim_end_matches(".md");
-    let mut names = (2..1000).map(|number| format!("{stem}-{number}.md"));
-    let name = Some(name.to_owned()).filter(free).or_else(|| names.find(free));
-    let file =
-        folder.join(name.ok_or_else(|| io::Error::other("too many handoffs in one second"))?);
+    let numbered = (2..1000).map(|number| format!("{stem}-{number}.md"));
+    let mut files = once(name.to_owned()).chain(numbered).map(|name| folder.join(name));
+    let file = files.find(|file| !disk::exists(file));
+    let file = file.ok_or_else(|| io::Error::other("too many handoffs in one second"))?;
     disk::write(&file, clean(page).as_bytes(), Durability::Process)?;
     Ok(file)
 }
@@ -176,6 +176,8 @@ fn read(file: &Path) -> Result<Option<Map<String, Value>>, Broken> {
         Err(_) => return Err(Broken::Junk),
     };
     let map: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|_| Broken::Junk)?;
-    let newer = map.get("version").and_then(Value::as_u64).is_some_and(|it| it > VERSION);
-    if newer { Err(Broken::Newer) } else { Ok(Some(map)) }
+    match map.get("version").and_then(Value::as_u64) {
+        Some(version) if version > VERSION => Err(Broken::Newer),
+        _ => Ok(Some(map)),
+    }
 }

@@ -15,7 +15,7 @@ use crate::home::Home;
 use crate::process::identity;
 use engine::record::ProcessIdentity;
 
-/// What a waiting companion's file holds.
+/// The content of a waiting companion's file.
 const WAITING: &str = "waiting";
 /// The most companions of a session; the rest of a flooded folder is not read.
 const COMPANIONS_MAX: usize = 256;
@@ -73,14 +73,18 @@ pub fn is_held(home: &Home, session_id: &str) -> bool {
     living(home, session_id, |file| matches!(file, WakeFile::Ticket(_))).is_some()
 }
 
-/// A living companion whose file is so.
-fn living(home: &Home, session_id: &str, is_so: fn(&WakeFile) -> bool) -> Option<Companion> {
+/// A living companion whose file has the wanted content.
+fn living(home: &Home, session_id: &str, is_wanted: fn(&WakeFile) -> bool) -> Option<Companion> {
     let folder = home.wakes(session_id);
-    disk::names(&folder, COMPANIONS_MAX).into_iter().find_map(|name| {
+    for name in disk::names(&folder, COMPANIONS_MAX) {
         let file = folder.join(&name);
-        let is_wanted = read(&file).is_ok_and(|file| is_so(&file));
-        Some(Companion { process: live_process(&name).filter(|_| is_wanted)?, file })
-    })
+        if read(&file).is_ok_and(|content| is_wanted(&content))
+            && let Some(process) = live_process(&name)
+        {
+            return Some(Companion { file, process });
+        }
+    }
+    None
 }
 
 /// Deletes the file of every companion of a session except `kept`: those companions exit.

@@ -1,6 +1,5 @@
 //! The rate windows of this machine, one file for each account and model. A file that is broken
-//! or foreign, or closed for longer than any limit lasts, counts for nothing: it is replaced, and
-//! stops no loop.
+//! or foreign, or closed for longer than any limit lasts, is ignored and replaced.
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +45,8 @@ fn file(home: &Home, stem: &str, extension: &str) -> PathBuf {
     home.accounts().join(format!("{stem}.{extension}"))
 }
 
-/// Changes the window of an account under its lock; without one, no file is left.
+/// Changes the window of an account under its lock. An account that is left without one has no
+/// file.
 pub fn change<T>(
     home: &Home,
     account: &AccountId,
@@ -58,7 +58,7 @@ pub fn change<T>(
     let _lock = lock.ok_or_else(|| io::Error::other("its lock is held"))?;
     let known = read(home, account);
     let mut next = known.clone();
-    let told = change(&mut next);
+    let result = change(&mut next);
     let file = file(home, &stem, "json");
     match &next {
         // Written again at the next limit, if the machine crashes before the file is on its disk.
@@ -66,27 +66,27 @@ pub fn change<T>(
         None if known.is_some() => disk::remove(&file)?,
         _ => {}
     }
-    Ok(told)
+    Ok(result)
 }
 
 /// Frees the turns of a loop that is over.
 pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
-    let has_turn = |it: &RateWindow| it.turns.contains_key(by) && !it.back.contains(by);
-    for window in all(home).into_iter().filter(has_turn) {
-        change(home, &window.account, |known| {
-            if let Some(window) = known {
-                window.leave(by, now);
-            }
-        })?;
+    for window in all(home) {
+        if window.turns.contains_key(by) && !window.back.contains(by) {
+            change(home, &window.account, |known| {
+                if let Some(window) = known {
+                    window.leave(by, now);
+                }
+            })?;
+        }
     }
     Ok(())
 }
 
-/// Removes the windows of which nothing is left at that time: the limit is over, and every loop is
-/// back.
+/// Removes the windows that are over at that time: the limit has passed, and every loop is back.
 pub fn remove_over(home: &Home, now: DateTime<Utc>) {
     for window in all(home).into_iter().filter(|window| window.free_from() <= now) {
-        // One that another process holds is removed the next time.
+        // A window that another process has locked is removed the next time.
         let _ = change(home, &window.account, |known| {
             known.take_if(|window| window.free_from() <= now);
         });
