@@ -25,7 +25,7 @@ pub fn find(named: Option<&Path>, program: &str) -> Option<PathBuf> {
     }
 }
 
-/// Every program with this name on `PATH`, in the order of `PATH`.
+/// Every program with this name on `PATH`, sorted like its folders there.
 pub fn on_path(name: &str) -> Vec<PathBuf> {
     let files = env::search_path().into_iter().map(|folder| folder.join(name));
     files.filter(|file| tree::is_program(file)).collect()

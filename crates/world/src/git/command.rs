@@ -13,7 +13,7 @@ use crate::clock::Deadline;
 use crate::files::disk;
 use crate::process::{Call, Capture, ExitCause, FinishedProcess};
 use crate::{env, recorded_environment};
-use engine::git::GitTrouble::{self, Other};
+use engine::git::GitTrouble::{self, NoIdentity, Other};
 use engine::git::{GitFault, GitStep};
 use readers::parse::git::{find_error, taken_lock, zero_list};
 
@@ -64,14 +64,18 @@ impl<'a> Git<'a> {
 
     /// Runs a command to its end.
     pub(super) fn start(self, arguments: &[&str]) -> io::Result<FinishedProcess> {
-        let run = || self.call(arguments).run(|| self.stop.is_some_and(|stop| stop()));
-        let ended = run()?;
-        let is_again = matches!(ended.cause, ExitCause::Signal(_))
-            && arguments
-                .iter()
-                .find(|word| !word.starts_with('-'))
-                .is_some_and(|word| READS.split(' ').any(|command| command == *word));
-        if is_again { run() } else { Ok(ended) }
+        let ended = self.run_once(arguments)?;
+        let command = arguments.iter().find(|word| !word.starts_with('-'));
+        if matches!(ended.cause, ExitCause::Signal(_))
+            && command.is_some_and(|command| READS.split(' ').any(|known| known == *command))
+        {
+            return self.run_once(arguments);
+        }
+        Ok(ended)
+    }
+
+    fn run_once(self, arguments: &[&str]) -> io::Result<FinishedProcess> {
+        self.call(arguments).run(|| self.stop.is_some_and(|stop| stop()))
     }
 
     fn call(self, arguments: &[&str]) -> Call<'a> {
@@ -159,10 +163,12 @@ impl<'a> Git<'a> {
         Err(Said { exit: None, text })
     }
 
-    /// The same, whatever its result is.
+    /// Runs a step, and returns what git said whether it succeeded or not.
     pub(super) fn said(self, arguments: &[&str]) -> Said {
-        let succeeded = |ended| Said { exit: Some(0), text: words(&ended) };
-        self.step(arguments).map_or_else(|said| said, succeeded)
+        match self.step(arguments) {
+            Ok(ended) => Said { exit: Some(0), text: words(&ended) },
+            Err(said) => said,
+        }
     }
 
     /// What a step of that kind printed, if it succeeded.
@@ -188,7 +194,7 @@ pub(super) fn may_be_2_54() -> bool {
     }
 }
 
-/// Whether this may be it; a build on the way to 2.54 calls itself 2.53.
+/// Whether a version may be 2.54 or later; a build before the release of 2.54 calls itself 2.53.
 fn is_2_54(version: &str) -> bool {
     let mut numbers = version.trim_start_matches("git version ").split('.').map(str::parse);
     match (numbers.next(), numbers.next()) {
@@ -202,13 +208,16 @@ fn settings_before(variables: &[(&str, String)], without: &[&OsString]) -> usize
     const COUNT: &str = "GIT_CONFIG_COUNT";
     let given = variables.iter().rfind(|(name, _)| *name == COUNT);
     let is_passed = without.iter().all(|name| *name != COUNT);
-    let inherited = is_passed.then(|| env::text(COUNT)).flatten();
-    let count = given.map(|(_, count)| count.clone()).or(inherited);
+    let count = match given {
+        Some((_, count)) => Some(count.clone()),
+        None if is_passed => env::text(COUNT),
+        None => None,
+    };
     count.and_then(|count| count.parse::<u16>().ok()).unwrap_or(0).into()
 }
 
-/// Whether git has to be told that a folder is a repository: where a person has set
-/// `safe.bareRepository`, it takes no bare one that is not named.
+/// Whether a folder is the bare repository that has to be named to git: where a person has set
+/// `safe.bareRepository`, git accepts no other bare one.
 fn is_aside(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ASIDE)
         && disk::is_file(&folder.join("HEAD"))
@@ -217,11 +226,10 @@ fn is_aside(folder: &Path) -> bool {
 
 /// The output, if the command exited with 0 and all of its output was kept.
 pub fn whole(ended: FinishedProcess) -> Option<Vec<u8>> {
-    let whole = ended.cause == ExitCause::Exit(0) && !ended.cut;
-    whole.then_some(ended.output)
+    if ended.cause == ExitCause::Exit(0) && !ended.cut { Some(ended.output) } else { None }
 }
 
-/// All that git said: its complaints come first.
+/// All that git printed, its errors first.
 pub(super) fn words(ended: &FinishedProcess) -> String {
     [&*String::from_utf8_lossy(&ended.errors), &ended.text()].concat()
 }
@@ -247,20 +255,20 @@ impl Said {
 
     /// What went wrong on this machine.
     pub fn fault(&self, step: GitStep) -> GitFault {
-        let has = |words: &str| self.text.contains(words);
-        let (trouble, cause, cure) = if has("Please tell me who you are") || has("empty ident") {
-            let cure = "git config user.name NAME and git config user.email ADDRESS".to_owned();
-            (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
-        } else if let Some(lock) = taken_lock(&self.text) {
+        let text = &self.text;
+        if text.contains("Please tell me who you are") || text.contains("empty ident") {
+            let hint = "git config user.name NAME and git config user.email ADDRESS";
+            return GitFault::new(step, NoIdentity, "git does not know who commits", hint);
+        }
+        if let Some(lock) = taken_lock(text) {
             return locked(step, lock);
-        } else if has("fsck error") {
-            let cure = "take it out of the commits; git fsck names it".to_owned();
-            (GitTrouble::Rejected, find_error(&self.text), cure)
-        } else {
-            let cure = "run the same with git by hand to see all of it".to_owned();
-            (Other, find_error(&self.text), cure)
-        };
-        GitFault::new(step, trouble, cause, cure)
+        }
+        if text.contains("fsck error") {
+            let hint = "take it out of the commits; git fsck names it";
+            return GitFault::new(step, GitTrouble::Rejected, find_error(text), hint);
+        }
+        let hint = "run the same with git by hand to see all of it";
+        GitFault::new(step, Other, find_error(text), hint)
     }
 }
 
@@ -279,7 +287,7 @@ pub struct IndexPaths {
 }
 
 impl IndexPaths {
-    /// Whether there is none.
+    /// Whether the lists are empty.
     pub fn are_none(&self) -> bool {
         self.gone.is_empty() && self.there.is_empty()
     }
@@ -302,8 +310,8 @@ pub fn has_colour(outside: &Path) -> bool {
     Git::here(outside).line(&asked).as_deref() != Some("false")
 }
 
-/// The person's pager, "cat" for none. Without `-p` git names none to a program that it has told
-/// to use none.
+/// The person's pager, "cat" for none. Without `-p` git names no pager to a program that it
+/// started with paging off.
 pub fn pager(outside: &Path) -> String {
     Git::here(outside).line(&["-p", "var", "GIT_PAGER"]).unwrap_or_default()
 }

@@ -17,7 +17,7 @@ use crate::store::Home;
 use engine::git::{GitFault, GitStep, GitTrouble, named};
 use engine::record::{Loop, LoopId};
 use readers::parse::git::{
-    FileChange, FileChangeKind, STATUS, parse_status as read, zero_ended_paths, zero_list,
+    FileChange, FileChangeKind, STATUS, parse_status, zero_ended_paths, zero_list,
 };
 
 /// The result of a commit.
@@ -32,7 +32,7 @@ pub struct CommitResult {
     pub taken: Vec<PathBuf>,
     /// What was ignored when the loop began and no longer is. It is left out.
     pub ignored: Vec<PathBuf>,
-    /// The user's drafts that are no longer among the changes.
+    /// The user's drafts that have left the changes.
     pub left: LeftDrafts,
     /// Nested repositories in the working tree, which are left out.
     pub nested: Vec<PathBuf>,
@@ -57,7 +57,6 @@ impl Steps<'_> {
         kept.left = drafts.left(self, &changes)?;
         for FileChange { path, kind, .. } in changes {
             let is_draft = drafts.hold(&path);
-            let is_listed = || listed_submodules(self.checkout()).contains(&path);
             match kind {
                 FileChangeKind::Unmerged => {
                     return Err(conflicting(GitStep::Commit, &path.display().to_string()));
@@ -66,7 +65,9 @@ impl Steps<'_> {
                 _ if is_draft && drafts.are_untouched(&path) => {}
                 _ if behind.holds(&path) => kept.behind.push(path),
                 FileChangeKind::Repository => kept.nested.push(path),
-                FileChangeKind::Added if !is_listed() => kept.nested.push(path),
+                FileChangeKind::Added if !listed_submodules(self.checkout()).contains(&path) => {
+                    kept.nested.push(path);
+                }
                 kind => {
                     let is_gone = kind == FileChangeKind::Gone;
                     let paths = if is_gone { &mut paths.gone } else { &mut paths.there };
@@ -103,8 +104,8 @@ impl Steps<'_> {
             return Err(fault);
         }
         // Then the index, and both or neither: a path that one of them lacks would look staged.
-        let update = |list: &[&str], input: &[u8]| self.printed(GitStep::Commit, list, input);
-        if let Err(fault) = paths.update(update) {
+        let updated = paths.update(|list, input| self.printed(GitStep::Commit, list, input));
+        if let Err(fault) = updated {
             underway.clear_locks();
             let back = match before {
                 "" => vec!["update-ref", "-d", "HEAD", &commit],
@@ -224,9 +225,9 @@ pub fn list_drafts(
         let cause = format!("the user's uncommitted files cannot be listed: {error}");
         GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "fix that, then crew resume")
     })?;
-    let names =
-        |paths: &BTreeSet<PathBuf>| paths.iter().map(|it| it.display().to_string()).collect();
-    Ok(ListedDrafts { drafts: names(&drafts), nested: names(&nested) })
+    let [drafts, nested] =
+        [drafts, nested].map(|paths| paths.iter().map(|path| path.display().to_string()).collect());
+    Ok(ListedDrafts { drafts, nested })
 }
 
 /// Gives a loop the drafts of an earlier one in the same working tree: what has come since is work.
@@ -253,17 +254,19 @@ fn save_drafts(home: &Home, id: &LoopId, paths: &BTreeSet<PathBuf>) -> io::Resul
     disk::write(&home.loop_file(id, DRAFTS_FILE), &zero_list(paths), Durability::Machine)
 }
 
+/// The paths that differ now from how the user left the drafts; `None` if no snapshot says so.
+fn changed_since(snapshots: &Snapshots, id: &LoopId) -> Option<BTreeSet<PathBuf>> {
+    let before = snapshots.named(id, DRAFTS)?;
+    let changed = snapshots.paths(&before, &snapshots.take().ok()?.commit).ok()?;
+    Some(changed.into_iter().map(PathBuf::from).collect())
+}
+
 impl Drafts {
-    /// Reads a loop's list, and compares the tree as it is now; `None` where there is no list.
+    /// Reads a loop's list, and compares the tree as it is now; `None` without a list.
     pub fn read(home: &Home, subject: &Loop) -> io::Result<Option<Self>> {
         let Some(paths) = read_drafts(home, &subject.id)? else { return Ok(None) };
         let snapshots = Snapshots::of(home, subject);
-        let changed = || {
-            let before = snapshots.named(&subject.id, DRAFTS)?;
-            let changed = snapshots.paths(&before, &snapshots.take().ok()?.commit).ok()?;
-            Some(changed.into_iter().map(PathBuf::from).collect())
-        };
-        let changed = if paths.is_empty() { None } else { changed() };
+        let changed = if paths.is_empty() { None } else { changed_since(&snapshots, &subject.id) };
         let ignored = snapshots.ignored_at_the_start(&subject.id);
         let ignored = ignored.into_iter().map(PathBuf::from).collect();
         Ok(Some(Self { paths, ignored, changed }))
@@ -285,8 +288,8 @@ impl Drafts {
         self.changed.as_ref().is_none_or(|changed| !changed.contains(&path))
     }
 
-    /// Those that are no longer among the changes. One that was committed since the loop began is
-    /// no longer a draft; one that is gone may come back, for example from a stash.
+    /// Those that have left the changes. One that was committed since the loop began stops being a
+    /// draft; one that is gone may come back, for example from a stash.
     pub(super) fn left(
         &self,
         steps: &Steps<'_>,
@@ -322,5 +325,5 @@ impl Drafts {
 
 /// What differs from the commit in a working tree, except what crew itself writes there.
 fn changes(steps: &Steps<'_>) -> Result<Vec<FileChange>, GitFault> {
-    Ok(read(&steps.printed(GitStep::Commit, &STATUS, &[])?))
+    Ok(parse_status(&steps.printed(GitStep::Commit, &STATUS, &[])?))
 }

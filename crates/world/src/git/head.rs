@@ -23,7 +23,7 @@ const TIPS_BYTES: u64 = 1 << 20;
 /// How many references may name each other.
 const DEPTH_MAX: usize = 5;
 
-/// Reads it; `None` if the folder is not the root of a working tree.
+/// Reads what is checked out; `None` if the folder is not the root of a working tree.
 pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
     let folder = folder(checkout)?;
     let common = common(&folder);
@@ -56,9 +56,10 @@ pub fn tips(checkout: &Path) -> Vec<String> {
     else {
         return Vec::new();
     };
-    let branch =
-        |(name, id): (String, String)| Some((name.strip_prefix("refs/heads/")?.into(), id));
-    let mut branches: BTreeMap<PathBuf, String> = packed.into_iter().filter_map(branch).collect();
+    let mut branches: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for (name, id) in packed {
+        branches.extend(name.strip_prefix("refs/heads/").map(|branch| (branch.into(), id)));
+    }
     for name in loose {
         branches.extend(line(&common.join("refs/heads").join(&name)).map(|id| (name, id)));
     }
@@ -88,9 +89,11 @@ pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadM
         return None;
     }
     let git = Git::of(subject);
-    let named = || new.branch.clone().or_else(|| Some(new.commit.as_ref()?.get(..12)?.to_owned()));
-    let is_another = old.branch != new.branch || (new.branch.is_none() && old.commit != new.commit);
-    let switched_to = is_another.then(named).flatten();
+    let switched_to = match (&new.branch, &new.commit) {
+        (Some(branch), _) if old.branch != new.branch => Some(branch.clone()),
+        (None, Some(commit)) => commit.get(..12).map(str::to_owned),
+        _ => None,
+    };
     let (Some(from), Some(to)) = (&old.commit, &new.commit) else {
         let count = new.commit.as_ref().and_then(|to| git.count(&[to]));
         let commits = count.unwrap_or_default();
@@ -100,16 +103,20 @@ pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadM
     let counts = counts.unwrap_or_default();
     let (gone, commits) = counts.split_once('\t').unwrap_or_default();
     let [gone, commits] = [gone, commits].map(|count| count.parse().unwrap_or_default());
-    let trees = [from, to].map(|commit| format!("{commit}^{{tree}}"));
-    let trees = (commits > 0).then(|| git.line(&["rev-parse", &trees[0], &trees[1]])).flatten();
-    let holds_work = trees
-        .is_some_and(|trees| trees.split_once('\n').is_some_and(|(before, after)| before != after));
+    let holds_work = commits > 0 && have_other_trees(git, from, to);
     Some(HeadMove { commits, gone, switched_to, holds_work })
 }
 
-/// The folder that all working trees of a repository share, of git's folder of one.
+/// Whether two commits hold different files.
+fn have_other_trees(git: Git<'_>, one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|commit| format!("{commit}^{{tree}}"));
+    let trees = git.line(&["rev-parse", &one, &other]).unwrap_or_default();
+    trees.split_once('\n').is_some_and(|(one, other)| one != other)
+}
+
+/// The folder that all working trees of a repository share, by git's folder of one of them.
 pub(super) fn common(folder: &Path) -> PathBuf {
-    line(&folder.join("commondir")).map_or_else(|| folder.to_owned(), |it| folder.join(it))
+    line(&folder.join("commondir")).map_or_else(|| folder.to_owned(), |shared| folder.join(shared))
 }
 
 /// git's folder of a working tree; a linked one and a submodule have a file that names it.
@@ -124,8 +131,8 @@ pub(super) fn folder(checkout: &Path) -> Option<PathBuf> {
 /// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
 /// without git.
 pub fn roots(folder: &Path) -> Vec<PathBuf> {
-    let real = |tree: WorkingTree| disk::real_path(&tree.path).unwrap_or(tree.path);
-    trees(folder).into_iter().map(real).collect()
+    let paths = trees(folder).into_iter().map(|tree| tree.path);
+    paths.map(|path| disk::real_path(&path).unwrap_or(path)).collect()
 }
 
 /// The same as git lists them.
@@ -142,8 +149,8 @@ fn line(file: &Path) -> Option<String> {
 /// The packed references by name; `None` if their file is larger.
 fn packed(common: &Path, most: u64) -> Option<BTreeMap<String, String>> {
     let text = disk::read_text(&common.join("packed-refs"), most).ok()?.unwrap_or_default();
-    let named = |line: &str| line.split_once(' ').map(|(id, name)| (name.into(), id.into()));
-    Some(text.lines().filter_map(named).collect())
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    Some(pairs.map(|(id, name)| (name.to_owned(), id.to_owned())).collect())
 }
 
 /// The longest line of a commit, in characters.
@@ -163,77 +170,90 @@ pub struct OwnCommit {
 /// known. `by_crew` are those that crew made. What is uncommitted is another look,
 /// [`uncommitted`](super::uncommitted).
 pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
-    let log = |of: &[&str]| {
-        let most = format!("-{}", Commits::MOST);
-        let form = ["log", "--no-show-signature", "--format=%h %s", &most];
-        let text = Git::of(subject).run(&[&form[..], of].concat())?;
-        Some(text.lines().map(|line| one_line(line, SUBJECT_CHARS)).collect::<Vec<_>>())
-    };
-    // One that was only rebased is not lost, nor is a merge, which a rebase leaves out. One that
-    // was rebased with other lines cannot be told from a lost one.
-    let missing = |branch: &str, commit: &str| {
-        let apart = format!("{branch}...{commit}");
-        log(&["--cherry-pick", "--right-only", "--no-merges", &apart])
-    };
-    let (branch, commit) = Git::of(subject).head();
+    let git = Git::of(subject);
+    let (branch, commit) = git.head();
     let (made, lost) = match &subject.place.head {
         Some(start) => {
             let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
-            let lost = own.and_then(|own| missing(&own, start)).or_else(|| missing("HEAD", start));
+            let lost = own.and_then(|own| log_missing(git, &own, start));
+            let lost = lost.or_else(|| log_missing(git, "HEAD", start));
             let (since, brought) = (format!("{start}..HEAD"), brought(subject));
             let since: Vec<&str> = [&*since].into_iter().chain(brought.as_deref()).collect();
-            (log(&since)?, lost.unwrap_or_default())
+            (log(git, &since)?, lost.unwrap_or_default())
         }
         // The first commit came after the start.
-        None => (log(&[commit.as_ref()?])?, Vec::new()),
+        None => (log(git, &[commit.as_ref()?])?, Vec::new()),
     };
-    let apart =
-        apart(subject, by_crew).into_iter().filter_map(|OwnCommit { id, may_have_copy }| {
-            let line = missing("HEAD", id)?.into_iter().next()?;
-            let there = branch_with(subject, id).map(|branch| format!("on {branch}"));
-            let there = there.or_else(|| (!may_have_copy).then(|| "on no branch".to_owned()))?;
-            line.starts_with(id.get(..7)?).then(|| format!("{line} ({there})"))
-        });
-    let apart: Vec<String> = apart.collect();
-    let is_own = branch.as_deref() == subject.branch();
-    let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
-    let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
-    Some(Commits { made, switched_to, lost, apart, ..Commits::default() })
+    let apart = apart(subject, by_crew);
+    let apart = apart.into_iter().filter_map(|own| describe_apart(subject, own)).collect();
+    let switched_to = match (branch, commit) {
+        (branch, _) if branch.as_deref() == subject.branch() => None,
+        (Some(branch), _) => Some(branch),
+        (None, commit) => commit.and_then(|commit| Some(commit.get(..12)?.to_owned())),
+    };
+    Some(Commits { made: Some(made), switched_to, lost, apart, ..Commits::default() })
+}
+
+/// The newest of the commits that these words name, one a line.
+fn log(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
+    let most = format!("-{}", Commits::MOST);
+    let form = ["log", "--no-show-signature", "--format=%h %s", &most];
+    let text = git.run(&[&form[..], commits].concat())?;
+    Some(text.lines().map(|line| one_line(line, SUBJECT_CHARS)).collect())
+}
+
+/// The commits that a branch lacks of those that lead to another one. One that was only rebased is
+/// not among them, nor is a merge, which a rebase leaves out. One that was rebased with other lines
+/// cannot be distinguished from a lost one.
+fn log_missing(git: Git<'_>, branch: &str, commit: &str) -> Option<Vec<String>> {
+    let apart = format!("{branch}...{commit}");
+    log(git, &["--cherry-pick", "--right-only", "--no-merges", &apart])
+}
+
+/// A commit that is not in what is checked out, and where it is; `None` if it is not lost.
+fn describe_apart(subject: &Loop, own: &OwnCommit) -> Option<String> {
+    let line = log_missing(Git::of(subject), "HEAD", &own.id)?.into_iter().next()?;
+    let there = match branch_with(subject, &own.id) {
+        Some(branch) => format!("on {branch}"),
+        None if own.may_have_copy => return None,
+        None => "on no branch".to_owned(),
+    };
+    if line.starts_with(own.id.get(..7)?) { Some(format!("{line} ({there})")) } else { None }
 }
 
 /// The files of commits since a loop started that came from a remote and that somebody with another
 /// address committed; empty where that is not known.
 pub fn changed_by_others(subject: &Loop) -> Vec<String> {
-    let git = Git::of(subject);
     let Some(start) = &subject.place.head else { return Vec::new() };
-    let since = format!("{start}..HEAD");
-    let changed = || {
-        let own = git.run(&["config", "user.email"]).unwrap_or_default();
-        let list = |more: &[&str]| {
-            git.run(&[&["log", "--no-show-signature", "--format=%H %ce", &since], more].concat())
-        };
-        let only_here = list(&["--not", "--remotes"])?;
-        let all = list(&[])?;
-        let is_others = |line: &&str| {
-            let address = line.split_once(' ').map_or("", |(_, address)| address);
-            !only_here.lines().any(|here| here == *line) && address != own.trim()
-        };
-        let ids: Vec<&str> =
-            all.lines().filter(is_others).filter_map(|line| line.get(..line.find(' ')?)).collect();
-        if ids.is_empty() {
-            return None;
-        }
-        let show = ["show", "--no-show-signature", "--format=", "--name-only", "-z"];
-        git.run(&[&show[..], &ids].concat())
-    };
-    let changed = changed().unwrap_or_default();
+    let changed = show_others(Git::of(subject), &format!("{start}..HEAD")).unwrap_or_default();
     changed.split(['\0', '\n']).filter(|path| !path.is_empty()).map(str::to_owned).collect()
+}
+
+fn show_others(git: Git<'_>, since: &str) -> Option<String> {
+    let own = git.run(&["config", "user.email"]).unwrap_or_default();
+    let form = ["log", "--no-show-signature", "--format=%H %ce", since];
+    let only_here = git.run(&[&form[..], &["--not", "--remotes"]].concat())?;
+    let only_here: BTreeSet<&str> = only_here.lines().collect();
+    let all = git.run(&form)?;
+    let mut show = vec!["show", "--no-show-signature", "--format=", "--name-only", "-z"];
+    let options = show.len();
+    for line in all.lines().filter(|line| !only_here.contains(line)) {
+        if let Some((id, address)) = line.split_once(' ')
+            && address != own.trim()
+        {
+            show.push(id);
+        }
+    }
+    if show.len() == options { None } else { git.run(&show) }
 }
 
 /// Leaves out what a rebase has brought to the branch of a task. A run that a person typed may push
 /// its own commits to what it is rebased onto.
 fn brought(subject: &Loop) -> Option<String> {
-    let run = subject.contract.run.as_ref().filter(|_| subject.fleet.is_some())?;
+    if subject.fleet.is_none() {
+        return None;
+    }
+    let run = subject.contract.run.as_ref()?;
     Some(format!("^{}", Git::of(subject).commit(run.git.rebase.as_ref()?)?))
 }
 
@@ -246,8 +266,9 @@ fn apart<'a>(subject: &Loop, by_crew: &'a [OwnCommit]) -> Vec<&'a OwnCommit> {
     let ids: Vec<&str> = newest.iter().map(|commit| commit.id.as_str()).collect();
     let list = [&["rev-list", "--ignore-missing"], &ids[..], &["--not", "HEAD"]].concat();
     let listed = Git::of(subject).run(&list).unwrap_or_default();
-    let is_listed = |it: &&OwnCommit| listed.lines().any(|line| line.starts_with(it.id.as_str()));
-    newest.iter().rev().filter(is_listed).collect()
+    let mut apart: Vec<&OwnCommit> = newest.iter().rev().collect();
+    apart.retain(|own| listed.lines().any(|line| line.starts_with(own.id.as_str())));
+    apart
 }
 
 /// A branch that has the commit.

@@ -16,7 +16,7 @@ use crate::files::{disk, tree};
 use crate::process::ExitCause;
 use readers::parse::git::{BRANCHES, zero_ended};
 
-/// The most bytes of it.
+/// The most bytes of `.worktreeinclude`.
 pub const INCLUDE_BYTES: u64 = 1 << 20;
 /// The most files that are copied.
 const FILES_MAX: usize = 10_000;
@@ -42,16 +42,14 @@ pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Ve
     }
     let mut list = vec!["ls-files", "-z", "--others", "--ignored"];
     list.extend(patterns.iter().take(PATTERNS_MAX).map(String::as_str));
-    let unlisted = |tree: &Path| format!("git cannot list the files of {}", tree.display());
-    let listed = Git { within: Some(WITHIN), ..Git::here(from) }
-        .printed(&list)
-        .ok_or_else(|| unlisted(from))?;
-    let here = ignored_in(from, zero_ended(&listed)).ok_or_else(|| unlisted(from))?;
+    let listed = Git { within: Some(WITHIN), ..Git::here(from) }.printed(&list);
+    let listed = listed.ok_or_else(|| cannot_list(from))?;
+    let here = ignored_in(from, zero_ended(&listed)).ok_or_else(|| cannot_list(from))?;
     // The branch that is checked out there may have other rules. Of a path that leads through a
     // link git says nothing; it is not copied.
     let (asked, led_away): (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) =
         here.into_iter().partition(|path| leads_by_folders(to, path));
-    let there = ignored_in(to, asked.iter().map(Vec::as_slice)).ok_or_else(|| unlisted(to))?;
+    let there = ignored_in(to, asked.iter().map(Vec::as_slice)).ok_or_else(|| cannot_list(to))?;
     let covered = &there | &led_away;
     let (ignored, others): (Vec<&[u8]>, Vec<&[u8]>) =
         zero_ended(&listed).partition(|path| covered.contains(*path));
@@ -66,7 +64,11 @@ pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Ve
     Ok(left_out)
 }
 
-/// Whether only folders, or nothing, are on the way to a path.
+fn cannot_list(tree: &Path) -> String {
+    format!("git cannot list the files of {}", tree.display())
+}
+
+/// Whether only folders, or nothing, are above a path.
 fn leads_by_folders(top: &Path, path: &[u8]) -> bool {
     let mut parents = Path::new(OsStr::from_bytes(path)).ancestors().skip(1);
     parents.all(|parent| ["folder", "gone"].contains(&tree::kind(&top.join(parent))))
@@ -78,7 +80,7 @@ fn ignored_in<'p>(tree: &Path, paths: impl Iterator<Item = &'p [u8]>) -> Option<
         let ended = Git { input, within: Some(WITHIN), ..Git::here(tree) }.start(arguments).ok()?;
         // 1 means that no path is covered.
         let is_whole = matches!(ended.cause, ExitCause::Exit(0 | 1)) && !ended.cut;
-        is_whole.then_some(ended.output)
+        if is_whole { Some(ended.output) } else { None }
     })
 }
 
@@ -92,13 +94,18 @@ pub(super) fn ignored_among<'p>(
     let ask = ["check-ignore", "--no-index", "--verbose", "--non-matching", "-z", "--stdin"];
     let printed = if input.is_empty() { Vec::new() } else { git(&ask, &input)? };
     let fields: Vec<&[u8]> = printed.split(|byte| *byte == 0).collect();
-    // The rule's file, line and text, then the path.
-    let is_covered = |it: &&[&[u8]]| !it[2].is_empty() && !it[2].starts_with(b"!");
-    let covered = fields.chunks_exact(4).filter(is_covered);
-    Some(covered.filter_map(|fields| Some(fields[3].strip_prefix(HERE)?.to_vec())).collect())
+    let mut covered = BTreeSet::new();
+    for fields in fields.chunks_exact(4) {
+        // The rule's file, line and text, then the path.
+        let (rule, path) = (fields[2], fields[3]);
+        if !rule.is_empty() && !rule.starts_with(b"!") {
+            covered.extend(path.strip_prefix(HERE).map(<[u8]>::to_vec));
+        }
+    }
+    Some(covered)
 }
 
-/// The same for files by their paths. One that is replaced differs in size or time.
+/// Copies files by their paths. One that is replaced differs in size or time.
 pub fn copy_files<'a>(
     mut paths: impl Iterator<Item = &'a [u8]>,
     from: &Path,

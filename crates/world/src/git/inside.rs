@@ -25,8 +25,8 @@ const REPOSITORIES_MAX: usize = 100;
 const FILES_READ: usize = 1000;
 const FILE_BYTES: u64 = 1 << 20;
 
-/// The state of each, by its path from the root: of those at these paths, of the submodules, and of
-/// all inside them. Where there are none, no process starts.
+/// The state of each repository inside, by its path from the root: those at these paths, the
+/// submodules, and all inside them. Without any, no process starts.
 pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside> {
     let top = &subject.place.checkout;
     let mut found = BTreeMap::new();
@@ -39,7 +39,7 @@ pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside
             continue;
         }
         let (state, inside) = of(subject, &folder);
-        pending.extend(inside.into_iter().map(|it| path.join(it)));
+        pending.extend(inside.iter().map(|nested| path.join(nested)));
         found.insert(name, state);
     }
     found
@@ -52,29 +52,32 @@ fn of(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
     let mut text = String::new();
     for (index, entry) in entries.iter().enumerate() {
         let file = folder.join(&entry.path);
-        let content = || disk::read(&file, FILE_BYTES).ok().flatten();
-        let content = if index < FILES_READ { content() } else { None };
-        let mark = content.map_or_else(|| format!("{:?}", disk::stamp(&file)), |it| hash(&it));
+        let content =
+            if index < FILES_READ { disk::read(&file, FILE_BYTES).ok().flatten() } else { None };
+        let mark = match content {
+            Some(content) => hash(&content),
+            None => format!("{:?}", disk::stamp(&file)),
+        };
         let _ = write!(text, "{}\0{mark}\0", String::from_utf8_lossy(&entry.record));
     }
-    let uncommitted = (!text.is_empty()).then(|| hash(text.as_bytes()));
+    let uncommitted = if text.is_empty() { None } else { Some(hash(text.as_bytes())) };
     let inside = entries.iter().filter(|entry| entry.kind == FileChangeKind::Repository);
     let inside = inside.map(|entry| entry.path.clone()).chain(listed_submodules(folder)).collect();
     (RepositoryInside { commit, uncommitted }, inside)
 }
 
-/// Their list in git's folder of a working tree: path and commit, each followed by a zero byte, for
-/// a path need not be UTF-8.
+/// The file that lists submodules left behind, in git's folder of a working tree: path and commit,
+/// each followed by a zero byte, for a path need not be UTF-8.
 const LIST: &str = "crew.submodules";
 /// The most that is read of it, in bytes.
 const LIST_BYTES: u64 = 1 << 20;
 
-/// Each by its path, with the commit that was checked out in it.
+/// Submodules left behind, each by its path with the commit that was checked out in it.
 #[derive(Debug, Default)]
 pub(super) struct Behind(BTreeMap<PathBuf, String>);
 
 impl Behind {
-    /// What somebody has moved since is taken off the list: that it is there again is meant.
+    /// Reads the list, and takes off it what somebody has moved since on purpose.
     pub fn read(checkout: &Path) -> Self {
         let listed =
             disk::read(&list_file(checkout), LIST_BYTES).ok().flatten().unwrap_or_default();
@@ -131,19 +134,21 @@ pub(super) fn note_submodules(checkout: &Path, before: &str) {
 pub(super) fn submodules(git: Git<'_>, file: &[&str]) -> Vec<(String, PathBuf)> {
     let form = ["-z", "--get-regexp", r"^submodule\..*\.path$"];
     let listed = git.run(&[&["config"], file, &form].concat()).unwrap_or_default();
-    let read = |record: &str| {
-        let (key, path) = record.split_once('\n')?;
-        let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
-        Some((name.to_owned(), PathBuf::from(path)))
-    };
-    listed.split_terminator('\0').filter_map(read).collect()
+    listed.split_terminator('\0').filter_map(parse_submodule).collect()
+}
+
+fn parse_submodule(record: &str) -> Option<(String, PathBuf)> {
+    let (key, path) = record.split_once('\n')?;
+    let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
+    Some((name.to_owned(), PathBuf::from(path)))
 }
 
 /// The submodules that `.gitmodules` names, by path.
 pub(super) fn listed_submodules(checkout: &Path) -> Vec<PathBuf> {
     let modules = disk::read_text(&checkout.join(".gitmodules"), LIST_BYTES).ok().flatten();
-    let path = |line: &str| line.trim().strip_prefix("path = ").map(PathBuf::from);
-    modules.unwrap_or_default().lines().filter_map(path).collect()
+    let modules = modules.unwrap_or_default();
+    let paths = modules.lines().filter_map(|line| line.trim().strip_prefix("path = "));
+    paths.map(PathBuf::from).collect()
 }
 
 fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {

@@ -34,7 +34,7 @@ pub fn changed(repository: &Path, from: &str, to: &str) -> Option<Vec<String>> {
     differing(repository, &[from, to])
 }
 
-/// The paths that a `git diff` of these names; a renamed file is two.
+/// The paths that `git diff` lists for these names; a renamed file counts as two.
 fn differing(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
     let form = ["diff", "--name-only", "--no-renames", "-z"];
     let listed = git(folder, &[&form[..], what].concat())?;
@@ -66,7 +66,7 @@ pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
         ["add", "--all", "--"].into_iter().chain(files.iter().map(String::as_str)).collect();
     let commit = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"];
     let steps = [&add[..], &commit];
-    steps.iter().try_for_each(|it| Git::lazily(folder).well(GitStep::Merge, it).map(drop))
+    steps.iter().try_for_each(|step| Git::lazily(folder).well(GitStep::Merge, step).map(drop))
 }
 
 /// Merges a branch, or another name of a commit. Returns the files that could not be merged; the
@@ -104,7 +104,10 @@ pub fn own_tip(checkout: &Path, own: &str) -> OwnTip {
 /// False where what is checked out does not continue the branch, or git is in the middle of
 /// something.
 fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
-    let Some(newest) = newest.filter(|_| !is_unfinished(checkout)) else { return false };
+    let Some(newest) = newest else { return false };
+    if is_unfinished(checkout) {
+        return false;
+    }
     let tip = commit(checkout, own);
     if tip.as_ref().is_some_and(|tip| lacking(checkout, tip, newest) != Some(0)) {
         return false;
@@ -142,9 +145,11 @@ impl LandTree<'_> {
         self.well(&["update-ref", "--no-deref", "HEAD", commit])?;
         self.well(&["read-tree", commit])?;
         let listed = self.git().printed(&["ls-files", "--stage", "-z"]).unwrap_or_default();
-        for entry in listed.split(|byte| *byte == 0).filter(|it| it.starts_with(b"160000 ")) {
-            let path = entry.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
-            let _ = tree::remove(&self.folder.join(OsStr::from_bytes(path)));
+        for entry in listed.split(|byte| *byte == 0) {
+            if entry.starts_with(b"160000 ") {
+                let path = entry.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
+                let _ = tree::remove(&self.folder.join(OsStr::from_bytes(path)));
+            }
         }
         // It fails where a file differs; the next step writes that.
         self.git().said(&["update-index", "-q", "--really-refresh"]);
@@ -204,8 +209,8 @@ impl LandTree<'_> {
 
     /// Those of the files in conflict that nobody has resolved: since the newest merge of main in
     /// which it was in conflict no commit of the branch has changed it, or lines that git wrote
-    /// there as markers are still in it. A branch that holds no such merge any more shows nothing,
-    /// except of a file that is as main has it.
+    /// there as markers are still in it. A branch without such a merge shows nothing, except of a
+    /// file that is as main has it.
     pub fn unresolved(
         &self,
         main: &str,
@@ -219,11 +224,12 @@ impl LandTree<'_> {
         let own = changed(self.folder, main, tip).unwrap_or_default();
         let list = ["rev-list", "--merges", "--parents", "--topo-order", tip, "--not", main, "--"];
         let listed = self.well(&list)?;
-        let merges: Vec<Vec<&str>> = listed.lines().map(|it| it.split(' ').collect()).collect();
-        let takes_main = |merge: &&Vec<&str>| {
+        let mut merges: Vec<Vec<&str>> =
+            listed.lines().map(|line| line.split(' ').collect()).collect();
+        // Those that take main in.
+        merges.retain(|merge| {
             merge[1..].iter().any(|parent| lacking(self.folder, parent, main) == Some(0))
-        };
-        let merges: Vec<_> = merges.iter().filter(takes_main).collect();
+        });
         let mut left = Vec::new();
         for file in files {
             let merge = merges.iter().find(|merge| self.conflicts_in(merge, file));
@@ -262,18 +268,20 @@ impl LandTree<'_> {
     /// Whether a file still holds a line with which git marked a conflict in it, whatever its
     /// length: a line that neither side of the merge had.
     fn keeps_markers(&self, merge: &[&str], tip: &str, file: &str) -> bool {
-        let lines = |commit: &str| -> BTreeSet<Vec<u8>> {
-            let blob = self.git().printed(&["cat-file", "blob", &format!("{commit}:{file}")]);
-            let blob = blob.unwrap_or_default();
-            blob.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
-        };
-        let sides: BTreeSet<Vec<u8>> = merge[1..].iter().flat_map(|side| lines(side)).collect();
-        let is_marker = |line: &Vec<u8>| {
+        let sides: BTreeSet<Vec<u8>> =
+            merge[1..].iter().flat_map(|side| self.lines_of(side, file)).collect();
+        let left = self.lines_of(tip, file);
+        self.lines_of(merge[0], file).iter().any(|line| {
             [b"<<", b">>", b"||"].iter().any(|begin| line.starts_with(*begin))
                 && !sides.contains(line)
-        };
-        let left = lines(tip);
-        lines(merge[0]).iter().filter(|line| is_marker(line)).any(|line| left.contains(line))
+                && left.contains(line)
+        })
+    }
+
+    fn lines_of(&self, commit: &str, file: &str) -> BTreeSet<Vec<u8>> {
+        let blob = self.git().printed(&["cat-file", "blob", &format!("{commit}:{file}")]);
+        let blob = blob.unwrap_or_default();
+        blob.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
     }
 }
 

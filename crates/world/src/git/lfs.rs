@@ -62,7 +62,7 @@ impl LfsPush<'_> {
         })?;
         let address = self.address.strip_prefix("file://").unwrap_or(self.address);
         let remote = self.git.folder.join(address);
-        // It has all of none, too.
+        // An empty list is complete on every remote.
         if [".git/lfs", "lfs"].iter().any(|store| are_in(&remote.join(store), &files)) {
             return Ok(());
         }
@@ -184,7 +184,7 @@ fn are_in(store: &Path, files: &[LfsFile]) -> bool {
 /// A file in a store. One of another size cannot be it.
 pub(super) fn found(store: &Path, file: &LfsFile) -> Option<PathBuf> {
     let path = place(store, &file.id);
-    (disk::is_file(&path) && disk::size(&path) == file.bytes).then_some(path)
+    if disk::is_file(&path) && disk::size(&path) == file.bytes { Some(path) } else { None }
 }
 
 /// The place of a file in a store.

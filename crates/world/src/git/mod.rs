@@ -58,29 +58,32 @@ fn place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
     disk::real_path(Path::new(&path)).ok()
 }
 
-/// Why git refuses a repository that is there, in its own words, and the cure; `None` where there
-/// is none, or git accepts it.
+/// Why git refuses a repository that is there, in its own words, and the hint; `None` without a
+/// repository, or where git accepts it.
 pub fn refusal(folder: &Path) -> Option<(String, String)> {
-    let is_there = |folder: &&Path| {
-        let git = folder.join(".git");
-        disk::size(&git) > 0 && (disk::is_file(&git) || !disk::names(&git, 1).is_empty())
-    };
-    let top = folder.ancestors().find(is_there)?.display().to_string();
+    let top = folder.ancestors().find(|folder| has_repository(folder))?.display().to_string();
     let cause = match Git::climbing(folder).start(&["rev-parse", "--show-toplevel"]) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return None,
         Ok(ended) => format!("git refuses {top}: {}", find_error(&words(&ended))),
         Err(error) => format!("git cannot be started: {error}"),
     };
-    let cures = [
+    let hints = [
         ("cannot be started", "put git on PATH".to_owned()),
         ("dubious ownership", format!("git config --global --add safe.directory {}", quote(&top))),
         ("config", "correct that setting, then start again".to_owned()),
         ("repo version", "update git".to_owned()),
         ("repository extension", "update git".to_owned()),
     ];
-    let known = cures.into_iter().find(|(words, _)| cause.contains(words));
-    let usual = || format!("git status in {top} shows it; put back what is missing");
-    Some((cause, known.map_or_else(usual, |(_, cure)| cure)))
+    let hint = match hints.into_iter().find(|(words, _)| cause.contains(words)) {
+        Some((_, hint)) => hint,
+        None => format!("git status in {top} shows it; put back what is missing"),
+    };
+    Some((cause, hint))
+}
+
+fn has_repository(folder: &Path) -> bool {
+    let git = folder.join(".git");
+    disk::size(&git) > 0 && (disk::is_file(&git) || !disk::names(&git, 1).is_empty())
 }
 
 /// The folder in which git keeps the repository that holds `folder`, one for all its working trees.
@@ -110,10 +113,11 @@ pub fn is_a_commit(folder: &Path, name: &str) -> bool {
     Git::climbing(folder).commit(name).is_some()
 }
 
-/// What the commits changed that lead from what both names have to the second one; `stat`: the
-/// columns of a summary of it. `None` if one of them is not here.
+/// What the commits of the second name changed since it left the first one; `stat`: the columns of
+/// a summary instead. `None` if one of them is not here.
 pub fn difference(top: &Path, from: &str, to: &str, stat: Option<u16>) -> Option<String> {
-    let (range, columns) = (format!("{from}...{to}"), stat.map(|it| format!("--stat={it}")));
+    let range = format!("{from}...{to}");
+    let columns = stat.map(|columns| format!("--stat={columns}"));
     let form = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"].into_iter();
     let arguments: Vec<&str> = form.chain(columns.as_deref()).chain([&*range, "--"]).collect();
     Git::here(top).run(&arguments)
@@ -137,16 +141,18 @@ pub fn is_held(top: &Path, id: &str, by: &[String]) -> bool {
     Git::here(top).count(&[id, "--not"].into_iter().chain(by).collect::<Vec<_>>()) == Some(0)
 }
 
-/// A branch below `below` that has some of the commits of one that another lacks.
+/// A branch below `below` that has some of the commits of `of` that `other` lacks.
 pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<String> {
     let listed = git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
-    let is_beyond = |branch: &&str| {
+    for branch in listed.lines() {
         let common = Git::here(top).line(&["merge-base", of, branch]).unwrap_or_default();
         // One that was merged by hand holds nothing else.
         let is_merged = commit(top, branch).as_ref() == Some(&common);
-        !is_merged && lacking(top, &common, other).is_some_and(|some| some > 0)
-    };
-    listed.lines().find(is_beyond).map(str::to_owned)
+        if !is_merged && lacking(top, &common, other).is_some_and(|some| some > 0) {
+            return Some(branch.to_owned());
+        }
+    }
+    None
 }
 
 /// What differs from the commit, with every untracked file; `None` outside a repository, or when
@@ -171,10 +177,13 @@ pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     let differing = Git::of(subject).look()?.into_iter().map(|change| change.path);
     let paths: BTreeSet<PathBuf> = differing.collect();
     let named = changes.files.iter().filter(|file| paths.contains(Path::new(&file.path))).count();
-    // Only the first files of many are known by name: all of them tell of the others, some do not.
+    // Only the first files of many are known by name. The rest counts as uncommitted if all of
+    // these are.
     let (known, all) = (changes.files.len(), changes.total());
-    let is_told = known as u64 == all || (named == known && paths.len() as u64 >= all);
-    is_told.then_some(if named == known { all } else { named as u64 })
+    if named == known && (known as u64 == all || paths.len() as u64 >= all) {
+        return Some(all);
+    }
+    if known as u64 == all { Some(named as u64) } else { None }
 }
 
 /// How many files changed since a loop started that git ignores, by the name at the root that they
@@ -212,13 +221,15 @@ pub fn changes_since(subject: &Loop) -> Option<Changes> {
     Some(tree_changes(tracked.as_bytes()).with(created))
 }
 
-/// The files of ignore rules that belong to no folder: the user's, then the repository's.
+/// The files of ignore rules for the whole tree: the user's, then the repository's.
 pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
     let git = Git::of(subject);
-    let place = |arguments: &[&str]| Some(git.folder.join(git.line(arguments)?));
-    let usual = || Some(env::folder("XDG_CONFIG_HOME", ".config")?.join("git/ignore"));
-    let users = place(&["config", "--type=path", "--get", "core.excludesFile"]).or_else(usual);
-    users.into_iter().chain(place(&["rev-parse", "--git-path", "info/exclude"])).collect()
+    let users = match git.line(&["config", "--type=path", "--get", "core.excludesFile"]) {
+        Some(path) => Some(git.folder.join(path)),
+        None => env::folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("git/ignore")),
+    };
+    let own = git.line(&["rev-parse", "--git-path", "info/exclude"]);
+    users.into_iter().chain(own.map(|path| git.folder.join(path))).collect()
 }
 
 /// `git status --porcelain`, for a prompt.
@@ -254,24 +265,25 @@ struct Git<'a> {
     input: &'a [u8],
     /// Whether it may reach a remote.
     online: bool,
-    /// `None` is the usual time of a look or a step.
+    /// The longest it may take; `None` for the usual time of a look or a step.
     within: Option<Duration>,
     /// Ends it early.
     stop: Option<Stop<'a>>,
 }
 
 impl<'a> Git<'a> {
-    /// In the environment the loop started with, like its checks: the agent may have set a hook's.
+    /// A git at a loop's checkout. Like the checks it gets the environment the loop started with:
+    /// an agent may have set that of a hook.
     fn of(subject: &'a Loop) -> Self {
         Self { subject: Some(subject), ..Self::here(&subject.place.checkout) }
     }
 
-    /// It accepts a folder anywhere within a repository.
+    /// A git in a folder anywhere within a repository.
     fn climbing(folder: &'a Path) -> Self {
         Self { climbs: true, ..Self::here(folder) }
     }
 
-    /// A step that a partial clone may need its remote for: it fetches the files it lacks.
+    /// A git for a step that may need the remote of a partial clone: it fetches missing files.
     fn lazily(folder: &'a Path) -> Self {
         Self { online: true, ..Self::here(folder) }
     }
@@ -283,8 +295,8 @@ impl<'a> Git<'a> {
 
     fn head(self) -> (Option<String>, Option<String>) {
         let both = ["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"];
-        if let Some((commit, name)) =
-            self.line(&both).as_deref().and_then(|line| line.split_once('\n'))
+        if let Some(lines) = self.line(&both)
+            && let Some((commit, name)) = lines.split_once('\n')
         {
             let branch = name.strip_prefix("refs/heads/");
             return (branch.map(str::to_owned), Some(commit.to_owned()));
@@ -302,10 +314,13 @@ impl<'a> Git<'a> {
         }
         let is_full = name == "HEAD" || name.starts_with("refs/") || is_id(name);
         let kinds: &[&str] = if is_full { &[""] } else { &["refs/heads/", "refs/remotes/", ""] };
-        kinds.iter().find_map(|kind| {
+        for kind in kinds {
             let name = format!("{kind}{name}^{{commit}}");
-            self.line(&["rev-parse", "--verify", "--quiet", &name])
-        })
+            if let Some(id) = self.line(&["rev-parse", "--verify", "--quiet", &name]) {
+                return Some(id);
+            }
+        }
+        None
     }
 
     fn look(self) -> Option<Vec<FileChange>> {
@@ -317,10 +332,12 @@ impl<'a> Git<'a> {
     fn run_on_files(self, arguments: &[&str]) -> Option<String> {
         let pattern = r"^filter\..*\.(clean|process|required)$";
         let names = self.run(&["config", "-z", "--name-only", "--get-regexp", pattern]);
-        let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
-        let names = names.unwrap_or_default();
-        let emptied = names.split_terminator('\0').map(|name| (name.into(), value(name).into()));
-        Git { settings: &emptied.collect::<Vec<Setting>>(), ..self }.run(arguments)
+        let mut emptied: Vec<Setting> = Vec::new();
+        for name in names.unwrap_or_default().split_terminator('\0') {
+            let value = if name.ends_with(".required") { "false" } else { "" };
+            emptied.push((name.to_owned(), value.to_owned()));
+        }
+        Git { settings: &emptied, ..self }.run(arguments)
     }
 
     /// The same, on all files but those that crew itself writes.

@@ -20,7 +20,7 @@ use readers::parse::git_push::{classify_failure, submodules_on_no_remote, was_up
 /// The longest a push may take. What is missing is sent by the next push.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// How crew pushes, whatever it pushes.
+/// The words of every push of crew.
 pub(super) const PUSH: &str = "push --porcelain --no-progress --no-verify --no-signed";
 
 /// The target of a push.
@@ -35,7 +35,7 @@ impl Steps<'_> {
     /// Pushes the branch that is checked out, if it is the loop's `own`. Without an upstream it
     /// goes to the branch of its name at the only remote, or at `origin`, and follows that one from
     /// now on. What crew `sent` before and has rebased since is replaced there, unless somebody
-    /// else has pushed. Where the loop `rebases`, no cure is a rebase back.
+    /// else has pushed. Where the loop `rebases`, the hint does not propose a rebase back.
     pub fn push(
         &self,
         own: Option<&str>,
@@ -83,8 +83,9 @@ impl Steps<'_> {
     /// Sends the files of git LFS that a branch has and the remote may lack. Fails if they are not
     /// all there afterwards, or if that cannot be known.
     pub fn send_lfs(&self, remote: &str, branch: &str) -> Result<(), GitFault> {
-        let url = |key: &str| setting(self.checkout(), &format!("remote.{remote}.{key}"));
-        let address = url("pushurl").or_else(|| url("url")).unwrap_or_else(|| remote.to_owned());
+        let mut urls = ["pushurl", "url"].iter();
+        let url = urls.find_map(|key| setting(self.checkout(), &format!("remote.{remote}.{key}")));
+        let address = url.unwrap_or_else(|| remote.to_owned());
         let variables = ssh(self.checkout());
         let git = Git { variables: &variables, online: true, ..self.git() };
         let (repository, address) = (self.checkout(), &*address);
@@ -106,17 +107,23 @@ impl Steps<'_> {
         let Way { remote, target: branch, .. } = way(self, &stand).ok()?;
         let commit =
             Git::here(self.checkout()).commit(&format!("refs/remotes/{remote}/{branch}"))?;
-        let is_below = self.holds(&commit, stand.head.as_deref()?);
-        is_below.then_some(Sent { remote, branch, commit, rebased: None })
+        if !self.holds(&commit, stand.head.as_deref()?) {
+            return None;
+        }
+        Some(Sent { remote, branch, commit, rebased: None })
     }
 }
 
 /// Allows a push to replace only commits that crew itself pushed and has rebased since.
 fn lease(steps: &Steps<'_>, way: &Way, commit: &str, sent: Option<&Sent>) -> Option<String> {
-    let sent = sent.filter(|sent| (&sent.remote, &sent.branch) == (&way.remote, &way.target))?;
-    let is_ours = steps.holds(sent.rebased.as_ref()?, commit);
-    let is_new = is_ours && !steps.holds(&sent.commit, commit);
-    is_new.then(|| format!("--force-with-lease=refs/heads/{}:{}", way.target, sent.commit))
+    let sent = sent?;
+    if (&sent.remote, &sent.branch) != (&way.remote, &way.target)
+        || !steps.holds(sent.rebased.as_ref()?, commit)
+        || steps.holds(&sent.commit, commit)
+    {
+        return None;
+    }
+    Some(format!("--force-with-lease=refs/heads/{}:{}", way.target, sent.commit))
 }
 
 /// What becomes of the commits of submodules that a push refers to: as the user's setting says, and
@@ -145,20 +152,23 @@ fn way(steps: &Steps<'_>, stand: &HeadState) -> Result<Way, GitFault> {
         let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
         return Err(fault(GitTrouble::Other, "no branch is checked out".to_owned(), cure));
     };
-    let setting = |name: &str| setting(steps.checkout(), name);
-    let upstream = setting(&format!("branch.{branch}.remote"));
-    let merge = setting(&format!("branch.{branch}.merge"));
+    let checkout = steps.checkout();
+    let upstream = setting(checkout, &format!("branch.{branch}.remote"));
+    let merge = setting(checkout, &format!("branch.{branch}.merge"));
     let has_upstream = upstream.is_some() && merge.is_some();
-    let named = setting(&format!("branch.{branch}.pushRemote"))
-        .or_else(|| setting("remote.pushDefault"))
+    let named = setting(checkout, &format!("branch.{branch}.pushRemote"))
+        .or_else(|| setting(checkout, "remote.pushDefault"))
         .or_else(|| upstream.clone().filter(|name| name != "."));
-    let remote = named.map_or_else(|| only_remote(steps, &branch), Ok)?;
-    let by_upstream = ["upstream", "tracking"];
-    let to_upstream = setting("push.default").is_some_and(|it| by_upstream.contains(&&*it));
-    let merge = merge.and_then(|merge| merge.strip_prefix("refs/heads/").map(str::to_owned));
-    let target = merge
-        .filter(|_| to_upstream && upstream.as_ref() == Some(&remote))
-        .unwrap_or_else(|| branch.clone());
+    let remote = match named {
+        Some(remote) => remote,
+        None => only_remote(steps, &branch)?,
+    };
+    let default = setting(checkout, "push.default");
+    let to_upstream = matches!(default.as_deref(), Some("upstream" | "tracking"));
+    let target = match merge.as_deref().and_then(|merge| merge.strip_prefix("refs/heads/")) {
+        Some(merge) if to_upstream && upstream.as_ref() == Some(&remote) => merge.to_owned(),
+        _ => branch.clone(),
+    };
     Ok(Way { remote, branch, target, has_upstream })
 }
 

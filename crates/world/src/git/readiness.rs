@@ -15,8 +15,10 @@ const LOCKS: [&str; 2] = ["packed-refs.lock", "shallow.lock"];
 
 /// Whether git knows who commits in this repository, by the rules of a commit of crew.
 pub fn identity(top: &Path) -> Result<(), GitFault> {
-    let ask = |who: &&str| Git::here(top).well(GitStep::Commit, &["var", *who]);
-    ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"].iter().try_for_each(|who| ask(who).map(drop))
+    for who in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
+        Git::here(top).well(GitStep::Commit, &["var", who])?;
+    }
+    Ok(())
 }
 
 /// The refs of this repository below these.
@@ -30,10 +32,13 @@ pub fn refs_below(top: &Path, below: &[&str]) -> Vec<RemoteRef> {
 /// Of some refs those that keep git from making one of the `wanted`: of two names where one is a
 /// folder of the other, git takes only one.
 pub fn in_the_way<'a>(refs: &'a [String], wanted: &[String]) -> Vec<&'a str> {
-    let is_below =
-        |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
-    let blocks = |name: &&str| wanted.iter().any(|it| is_below(it, name) || is_below(name, it));
-    refs.iter().map(String::as_str).filter(blocks).collect()
+    let mut blocking: Vec<&str> = refs.iter().map(String::as_str).collect();
+    blocking.retain(|name| wanted.iter().any(|one| is_below(one, name) || is_below(name, one)));
+    blocking
+}
+
+fn is_below(one: &str, other: &str) -> bool {
+    one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The locks that keep crew from fetching into refs below `below`, and that do not go away: a git
@@ -42,7 +47,7 @@ pub fn left_locks(top: &Path, below: &str) -> Vec<PathBuf> {
     let Some(shared) = shared_folder(top) else { return Vec::new() };
     let folder = shared.join(below);
     let mut names = disk::names(&folder, NAMES_MAX);
-    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == "lock"));
+    names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "lock"));
     let refs = names.iter().map(|name| folder.join(name));
     steps::held_locks(LOCKS.iter().map(|name| shared.join(name)).chain(refs).collect())
 }
@@ -61,8 +66,8 @@ pub fn absent_submodules(top: &Path, commit: &str) -> Vec<AbsentSubmodule> {
     for (_, path) in submodules(Git::here(top), &["--blob", &format!("{commit}:.gitmodules")]) {
         let (folder, path) = (top.join(&path), path.display().to_string());
         let entry = git(top, &["ls-tree", "-z", commit, "--", &path]).unwrap_or_default();
-        let recorded = entry.strip_prefix("160000 commit ").and_then(|it| it.split('\t').next());
-        let Some(recorded) = recorded else { continue };
+        let Some(recorded) = entry.strip_prefix("160000 commit ") else { continue };
+        let recorded = recorded.split('\t').next().unwrap_or_default();
         let is_initialised = disk::exists(&folder.join(".git"));
         if !is_initialised || super::commit(&folder, recorded).is_none() {
             absent.push(AbsentSubmodule { path, is_initialised });
@@ -81,8 +86,8 @@ pub fn uses_lfs(top: &Path, commit: &str) -> bool {
 /// takes too long.
 pub fn checkout_bytes(top: &Path, commit: &str) -> Option<u64> {
     let listed = git(top, &["ls-tree", "-r", "-l", "-z", commit])?;
-    let size = |entry: &str| entry.split_whitespace().nth(3)?.parse::<u64>().ok();
-    Some(listed.split_terminator('\0').filter_map(size).sum())
+    let sizes = listed.split_terminator('\0').filter_map(|entry| entry.split_whitespace().nth(3));
+    Some(sizes.filter_map(|size| size.parse::<u64>().ok()).sum())
 }
 
 #[cfg(test)]
@@ -91,8 +96,7 @@ mod tests {
 
     #[test]
     fn a_ref_is_in_the_way_of_those_below_it_and_of_its_own_folder() {
-        let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-        let wanted = names(&["refs/heads/fleet/shop/vat/1", "refs/crew/shop/record"]);
+        let wanted = ["refs/heads/fleet/shop/vat/1", "refs/crew/shop/record"].map(str::to_owned);
         for (name, is_blocking) in [
             ("refs/heads/fleet", true),
             ("refs/heads/fleet/shop", true),
@@ -106,7 +110,7 @@ mod tests {
             ("refs/crew/shop", true),
             ("refs/crew/shop/record", false),
         ] {
-            let found = !in_the_way(&names(&[name]), &wanted).is_empty();
+            let found = !in_the_way(&[name.to_owned()], &wanted).is_empty();
             assert_eq!(found, is_blocking, "{name}");
         }
     }

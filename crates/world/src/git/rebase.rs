@@ -24,13 +24,13 @@ const UNFIT: &str = "Applying autostash resulted in conflicts";
 impl Steps<'_> {
     /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this
     /// branch lacks, and if `branch` is what is checked out. Nothing is fetched. What is not
-    /// committed is set aside meanwhile. A conflict undoes it all.
-    /// `stood_on` is the commit of `onto` that the branch was on before, where that is known.
+    /// committed is set aside until then. A conflict undoes it all.
+    /// `earlier_base` is the commit of `onto` that the branch was on before, where that is known.
     pub fn rebase(
         &self,
         branch: Option<&str>,
         onto: &str,
-        stood_on: Option<&str>,
+        earlier_base: Option<&str>,
     ) -> Result<Rebased, GitFault> {
         let stand = self.begin(GitStep::Rebase)?;
         if stand.branch.as_deref() != branch {
@@ -38,7 +38,7 @@ impl Steps<'_> {
         }
         match unmerged(self.checkout()).first() {
             Some(path) => Err(conflicting(GitStep::Rebase, path)),
-            None => rebase(self, branch, onto, stood_on),
+            None => rebase(self, branch, onto, earlier_base),
         }
     }
 }
@@ -47,7 +47,7 @@ fn rebase(
     steps: &Steps<'_>,
     branch: Option<&str>,
     onto: &str,
-    stood_on: Option<&str>,
+    earlier_base: Option<&str>,
 ) -> Result<Rebased, GitFault> {
     let Some(tip) = Git::here(steps.checkout()).commit(onto) else {
         let (cause, cure) = (format!("there is no branch {onto}"), "git branch --all lists them");
@@ -66,7 +66,7 @@ fn rebase(
     }
     let staged = staged(steps, &head)?;
     let underway = Underway::begin(steps, GitStep::Rebase, &head);
-    let before = rewritten(steps.checkout(), stood_on, &tip);
+    let before = rewritten(steps.checkout(), earlier_base, &tip);
     let rebased = apply(steps, &underway, onto, (&tip, before), &head);
     if rebased.is_ok() {
         note_submodules(steps.checkout(), &head);
@@ -102,9 +102,11 @@ fn apply(
 
 /// Where this branch left an earlier state of what it is rebased onto, if that was rewritten since:
 /// what it had then is nobody's work here.
-fn rewritten<'a>(checkout: &Path, stood_on: Option<&'a str>, tip: &str) -> Option<&'a str> {
-    let lacks = |of: &str, commit| lacking(checkout, commit, of).is_none_or(|some| some > 0);
-    stood_on.filter(|before| !lacks("HEAD", before) && lacks(tip, before))
+fn rewritten<'a>(checkout: &Path, earlier_base: Option<&'a str>, tip: &str) -> Option<&'a str> {
+    let before = earlier_base?;
+    let is_rewritten =
+        lacking(checkout, before, "HEAD") == Some(0) && lacking(checkout, before, tip) != Some(0);
+    if is_rewritten { Some(before) } else { None }
 }
 
 /// Finds the cause in the working tree as git left it.
@@ -114,24 +116,20 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     }
     let files = unmerged(steps.checkout());
     let in_the_way = in_the_way(&said.text);
-    let conflict = |cause: String, cure: &str| {
-        GitFault::new(GitStep::Rebase, GitTrouble::Conflict, cause, cure)
-    };
     let by_hand = format!("run git rebase {onto} yourself, resolve the conflict, then crew resume");
-    if said.text.contains(UNFIT) {
+    let (cause, hint) = if said.text.contains(UNFIT) {
         let files = if files.is_empty() { "files".to_owned() } else { named(&files) };
         let cause = format!("what is not committed in {files} conflicts with {onto}");
-        return conflict(cause, &format!("commit it, then {by_hand}"));
-    }
-    if !files.is_empty() {
-        let cause = format!("this branch conflicts with {onto} in {}", named(&files));
-        return conflict(cause, &by_hand);
-    }
-    if !in_the_way.is_empty() {
+        (cause, format!("commit it, then {by_hand}"))
+    } else if !files.is_empty() {
+        (format!("this branch conflicts with {onto} in {}", named(&files)), by_hand)
+    } else if !in_the_way.is_empty() {
         let cause = format!("{onto} brings files that are untracked here: {}", named(&in_the_way));
-        return conflict(cause, "move them away or commit them, then crew resume");
-    }
-    said.fault(GitStep::Rebase)
+        (cause, "move them away or commit them, then crew resume".to_owned())
+    } else {
+        return said.fault(GitStep::Rebase);
+    };
+    GitFault::new(GitStep::Rebase, GitTrouble::Conflict, cause, hint)
 }
 
 /// Restores the branch, the files and the uncommitted changes.
@@ -177,10 +175,14 @@ fn not_undone(head: &str, why: &str) -> GitFault {
 /// All working trees of a repository share the list, so stashes of others may be above it.
 fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
     let list = git(steps.checkout(), &["stash", "list", "--format=%H %P"])?;
-    list.lines().enumerate().find_map(|(place, line)| {
-        let (stash, parents) = line.split_once(' ')?;
-        parents.starts_with(head).then(|| (place, stash.to_owned()))
-    })
+    for (place, line) in list.lines().enumerate() {
+        if let Some((stash, parents)) = line.split_once(' ')
+            && parents.starts_with(head)
+        {
+            return Some((place, stash.to_owned()));
+        }
+    }
+    None
 }
 
 /// The entries in which the index differs from a commit.

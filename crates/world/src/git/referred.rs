@@ -73,8 +73,8 @@ impl Referred<'_> {
         Err(push::fault(GitTrouble::Incomplete, cause, cure))
     }
 
-    /// The address of the submodule at a path: as the person has set it up, which is true of it
-    /// then, or as the commit says.
+    /// The address of the submodule at a path, as the person has set it up or else as the commit
+    /// says; and whether it is the person's.
     fn address(&self, commit: &str, path: &str) -> Option<(String, bool)> {
         let file = format!("{commit}:.gitmodules");
         let listed = submodules(self.tree.git(), &["--blob", &file]);
@@ -86,7 +86,7 @@ impl Referred<'_> {
         let url = self.tree.git().line(&["config", "--blob", &file, "--get", &key])?;
         // git would take one that begins with a dash for an option.
         let url = if url.starts_with('.') { relative(self.url, &url) } else { url };
-        (!url.is_empty() && !url.starts_with('-')).then_some((url, false))
+        if url.is_empty() || url.starts_with('-') { None } else { Some((url, false)) }
     }
 
     /// Whether a remote has a commit. With a path, one that is missing is fetched from the
@@ -95,7 +95,7 @@ impl Referred<'_> {
         in_a_new_repository(|folder| {
             let refs = Refs { folder, remote: url, stop: self.tree.stop, patience: None };
             let is_there = refs.has_commit(id)?;
-            let Some(path) = path.filter(|_| !is_there) else { return Ok(is_there) };
+            let (Some(path), false) = (path, is_there) else { return Ok(is_there) };
             let from = self.clone.join(path).display().to_string();
             let arguments: Vec<&str> =
                 words_of(FETCH).chain(["--refmap=", "--", &*from, id]).collect();

@@ -67,7 +67,7 @@ pub struct Refs<'a> {
 }
 
 impl Refs<'_> {
-    /// The refs that the remote has, of these names; `*` at the end of one stands for any rest.
+    /// The refs that the remote has, of these names; `*` at the end of one matches any rest.
     /// git transfers the list of all its refs, at most 32 MiB.
     pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, GitFault> {
         if patterns.is_empty() {
@@ -83,7 +83,7 @@ impl Refs<'_> {
         Ok(git_push::parse_refs(&ended.text(), patterns))
     }
 
-    /// Brings the objects of these refs here, with all that they rest on, but no ref. One that the
+    /// Brings the objects of these refs here, with all that they build on, but no ref. One that the
     /// remote no longer has is left out, and so is what is here since an earlier fetch of the
     /// objects `known`: no ref here points to them, so git would get the whole chain again.
     pub fn fetch(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
@@ -115,20 +115,21 @@ impl Refs<'_> {
     /// not answer that, by all that its branches and tags hold.
     pub fn has_commit(&self, id: &str) -> Result<bool, GitFault> {
         identified(id)?;
-        let bring = |more: &[&str]| {
-            let arguments: Vec<&str> =
-                words_of(FETCH).chain(["--refmap="]).chain(more.iter().copied()).collect();
-            self.talk(&arguments, &[]).map(drop)
-        };
-        if let Err(said) = bring(&["--depth=1", "--", self.remote, id]) {
+        if let Err(said) = self.fetch_only(&["--depth=1", "--", self.remote, id]) {
             if classify_failure(&said.text).0 != GitTrouble::Other {
                 return Err(failed(self.remote, &said));
             }
             let all = ["+refs/heads/*:refs/found/heads/*", "+refs/tags/*:refs/found/tags/*"];
-            bring(&[&["--", self.remote][..], &all].concat())
+            self.fetch_only(&[&["--", self.remote][..], &all].concat())
                 .map_err(|said| failed(self.remote, &said))?;
         }
         Ok(Git::here(self.folder).commit(id).is_some())
+    }
+
+    fn fetch_only(&self, what: &[&str]) -> Result<(), Said> {
+        let arguments: Vec<&str> =
+            words_of(FETCH).chain(["--refmap="]).chain(what.iter().copied()).collect();
+        self.talk(&arguments, &[]).map(drop)
     }
 
     /// The message of a commit that is here, of at most 8 MiB, byte for byte. Bytes that are not
@@ -141,7 +142,7 @@ impl Refs<'_> {
         })
     }
 
-    /// The same for each of these, in their order, read by one git up to 32 MiB; `None` where
+    /// The same for each of these in turn, read by one git up to 32 MiB; `None` where
     /// [`Self::message`] fails.
     pub fn messages(&self, ids: &[String]) -> Result<Vec<Option<String>>, GitFault> {
         let mut messages = Vec::new();
@@ -188,7 +189,7 @@ impl Refs<'_> {
     /// - A ref that is already as it should be counts as moved. After a fault, which can mean that
     ///   the answer was lost, the same swap again is therefore right.
     /// - Where `old` and `new` are the same, the ref is compared when the push begins, but is not
-    ///   part of the atomic change: that is no fence.
+    ///   part of the atomic change. It does not exclude other writers.
     /// - A branch may go back to an older commit, if the remote's rules let it.
     pub fn swap(&self, updates: &[RefUpdate]) -> Result<SwapResult, GitFault> {
         if updates.is_empty() {
@@ -207,9 +208,11 @@ impl Refs<'_> {
                 return Ok(SwapResult::Refused);
             }
             let seen = self.list(&names).ok();
-            let result = seen.and_then(|seen| swap_result(updates, &seen));
-            if let Some(result) = result.or(is_stale.then_some(SwapResult::Refused)) {
+            if let Some(result) = seen.and_then(|seen| swap_result(updates, &seen)) {
                 return Ok(result);
+            }
+            if is_stale {
+                return Ok(SwapResult::Refused);
             }
             if swaps_left == 0 || !git_push::is_contended(&said.text) {
                 return Err(failed(self.remote, &said));
@@ -241,18 +244,20 @@ impl Refs<'_> {
         let is_path = self.remote.starts_with('/');
         let variables = if is_path { Vec::new() } else { ssh(self.folder) };
         let most = if self.signalled() > 0 { WITHIN_AT_THE_END } else { WITHIN };
-        let within = self.patience.map_or(most, |it| it.talk.min(most));
+        let within = self.patience.map_or(most, |patience| patience.talk.min(most));
         let git = Git { variables: &variables, input, ..Git::lazily(self.folder) };
-        let once = || {
-            let stop = self.ends();
-            Git { within: Some(within), stop: Some(&stop), ..git }.step(arguments)
-        };
-        self.patiently(once, |answer| answer.as_ref().is_err_and(is_out_of_reach))
+        self.patiently(
+            || {
+                let stop = self.ends();
+                Git { within: Some(within), stop: Some(&stop), ..git }.step(arguments)
+            },
+            |answer| answer.as_ref().is_err_and(is_out_of_reach),
+        )
     }
 
     /// How many signals have come.
     fn signalled(&self) -> u32 {
-        self.patience.map_or(0, |it| it.signals.times())
+        self.patience.map_or(0, |patience| patience.signals.times())
     }
 
     /// What ends a git that begins now: a first signal lets it end for some time, a second does
@@ -260,9 +265,12 @@ impl Refs<'_> {
     fn ends(&self) -> impl Fn() -> bool {
         let (before, since) = (self.signalled(), OnceCell::<Deadline>::new());
         move || {
-            let new = self.signalled() - before;
-            let is_late = || since.get_or_init(|| Deadline::after(WITHIN_AT_THE_END)).passed();
-            (self.stop)() || new > 1 || (new == 1 && is_late())
+            let is_late = match self.signalled() - before {
+                0 => false,
+                1 => since.get_or_init(|| Deadline::after(WITHIN_AT_THE_END)).passed(),
+                _ => true,
+            };
+            is_late || (self.stop)()
         }
     }
 
@@ -270,11 +278,15 @@ impl Refs<'_> {
     pub fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
         let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
         let policy = RetryPolicy { within: Some(*within), ..PAUSES };
-        let asked = || {
-            let answer = ask();
-            if is_out_of_reach(&answer) { Err(answer) } else { Ok(answer) }
-        };
-        match clock::retry(policy, || signals.times() > 0, asked) {
+        let answer = clock::retry(
+            policy,
+            || signals.times() > 0,
+            || {
+                let answer = ask();
+                if is_out_of_reach(&answer) { Err(answer) } else { Ok(answer) }
+            },
+        );
+        match answer {
             Ok(answer) | Err(answer) => answer,
         }
     }
@@ -318,7 +330,7 @@ fn is_out_of_reach(said: &Said) -> bool {
     said.exit.is_none() || classify_failure(&said.text).0 == GitTrouble::Network
 }
 
-/// The one push that moves these refs. No `+` stands before a refspec, and nothing is forced: git
+/// The one push that moves these refs. A refspec begins without `+`, and nothing is forced: git
 /// would then ignore what is expected.
 pub(super) fn push_arguments(remote: &str, updates: &[RefUpdate]) -> Result<Vec<String>, GitFault> {
     let together = ["--atomic", "--no-follow-tags", "--no-recurse-submodules"];
@@ -337,14 +349,17 @@ pub(super) fn push_arguments(remote: &str, updates: &[RefUpdate]) -> Result<Vec<
 }
 
 fn named(name: &str) -> Result<(), GitFault> {
-    let refused =
-        || fault(format!("{name:?} is not the name of a ref"), "use a full name: refs/crew/a");
-    is_ref_name(name).then_some(()).ok_or_else(refused)
+    if is_ref_name(name) {
+        return Ok(());
+    }
+    Err(fault(format!("{name:?} is not the name of a ref"), "use a full name: refs/crew/a"))
 }
 
 fn identified(id: &str) -> Result<(), GitFault> {
-    let refused = || fault(format!("{id:?} is not the id of an object"), "use the whole id");
-    is_id(id).then_some(()).ok_or_else(refused)
+    if is_id(id) {
+        return Ok(());
+    }
+    Err(fault(format!("{id:?} is not the id of an object"), "use the whole id"))
 }
 
 fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
@@ -363,10 +378,10 @@ pub fn point(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
 /// Makes a bare repository in a folder, from which crew talks to a remote beside an agent at work:
 /// nothing that the agent writes into its own configuration holds there. Returns its path.
 pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
-    let refused = |error: std::io::Error| fault(error.to_string(), "free some space on its disk");
     let repository = folder.join(ASIDE);
     if !disk::is_file(&repository.join("HEAD")) {
-        disk::make_private_folder(folder).map_err(refused)?;
+        disk::make_private_folder(folder)
+            .map_err(|error| fault(error.to_string(), "free some space on its disk"))?;
         Git::climbing(folder).well(GitStep::Refs, &["init", "--quiet", "--bare", ASIDE])?;
     }
     Ok(repository)

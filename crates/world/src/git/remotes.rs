@@ -6,16 +6,19 @@ use super::push::setting;
 use super::{Git, git, head};
 use crate::files::disk;
 
-/// A setting as a configuration file has it: its value may be a secret, so it is no word of a
-/// command.
+/// A setting as a configuration file has it. Its value may be a secret, so it never becomes a word
+/// of a command.
 pub(super) fn written(name: &str, value: &str) -> String {
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let (section, rest) = name.split_once('.').unwrap_or((name, ""));
     let (subsection, key) = match rest.rsplit_once('.') {
         Some((subsection, key)) => (format!(" \"{}\"", quoted(subsection)), key),
         None => (String::new(), rest),
     };
     format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quoted(value))
+}
+
+fn quoted(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// How crew fetches: no more than the objects and refs that are named.
@@ -26,12 +29,13 @@ pub(super) const FETCH: &str =
 /// `origin`, else the only one. A path becomes absolute.
 pub fn remote_of(top: &Path) -> Option<(String, String)> {
     let names = remote_names(top);
-    let is_known = |name: &String| names.contains(name);
     let of_branch = head(top).0.and_then(|branch| setting(top, &format!("branch.{branch}.remote")));
-    let of_branch = of_branch.filter(is_known);
-    let origin = Some("origin".to_owned()).filter(is_known);
-    let only = names.first().filter(|_| names.len() == 1).cloned();
-    let name = of_branch.or(origin).or(only)?;
+    let preferred = of_branch.into_iter().chain(["origin".to_owned()]);
+    let name = match preferred.into_iter().find(|name| names.contains(name)) {
+        Some(name) => name,
+        None if names.len() == 1 => names[0].clone(),
+        None => return None,
+    };
     let address = address(top, &name)?;
     Some((name, address))
 }
@@ -49,7 +53,9 @@ fn remote_names(top: &Path) -> Vec<String> {
 
 fn address(top: &Path, name: &str) -> Option<String> {
     let url = Git::here(top).line(&["remote", "get-url", "--push", name])?;
-    let path = disk::real_path(&top.join(&url));
     let is_path = !url.contains("://") && (!url.contains(':') || url.starts_with(['/', '.']));
-    Some(path.ok().filter(|_| is_path).map_or(url, |path| path.display().to_string()))
+    match disk::real_path(&top.join(&url)) {
+        Ok(path) if is_path => Some(path.display().to_string()),
+        _ => Some(url),
+    }
 }

@@ -4,7 +4,6 @@
 //! They refuse where git no longer finds the repository in which the loop started. A failed step
 //! leaves the working tree as it was, and what a step of a killed crew left is put back.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,9 +22,7 @@ use engine::git::GitTrouble::{self, Other, Repository};
 use engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use engine::record::Place;
 use engine::text::word;
-use readers::parse::git::{
-    HeadState, find_error, is_id, parse_head as read, parse_repository_settings,
-};
+use readers::parse::git::{HeadState, find_error, is_id, parse_head, parse_repository_settings};
 use readers::parse::git_push::without_secrets;
 
 /// The programs and places that the repository's configuration names now; `None` outside git and
@@ -102,14 +99,14 @@ impl<'a> Steps<'a> {
 
     /// git's folder; a linked working tree has a separate one inside the repository's.
     pub(super) fn folder(&self) -> PathBuf {
-        let found = || repository(self.checkout()).unwrap_or_default();
-        self.place.repository.clone().unwrap_or_else(found)
+        let known = self.place.repository.clone();
+        known.or_else(|| repository(self.checkout())).unwrap_or_default()
     }
 
     /// Fails if a setting changed since the run began. Where a push goes only matters to a push.
     pub(super) fn unchanged(&self, step: GitStep, stand: &HeadState) -> Result<(), GitFault> {
         let branch = stand.branch.as_deref().unwrap_or_default();
-        let pushed = (step == GitStep::Push).then_some(branch);
+        let pushed = if step == GitStep::Push { Some(branch) } else { None };
         unplanted(self.checkout(), self.trusted, step, pushed)
     }
 
@@ -149,10 +146,10 @@ pub fn unplanted(
         let cause = "git does not list the settings of the repository";
         return Err(GitFault::new(step, Other, cause, "try git config --list here"));
     };
-    let concerns = |setting: &&GitSetting| {
+    let changed = now.changed_since(before).find(|setting| {
         setting.names_a_program() || pushed.is_some_and(|own| !setting.is_of_another_branch(own))
-    };
-    let Some(changed) = now.changed_since(before).find(concerns) else { return Ok(()) };
+    });
+    let Some(changed) = changed else { return Ok(()) };
     let cause = format!("the setting {} changed during this run", changed.name);
     let cure = "look at git config --list --show-origin; a new run takes it as it then is";
     Err(GitFault::new(step, GitTrouble::Changed, cause, cure))
@@ -169,8 +166,8 @@ const UNFINISHED: [(&str, &str); 5] = [
 
 /// What git is in the middle of, if its folder of a working tree says so.
 fn unfinished(folder: &Path) -> Option<&'static str> {
-    let is_there = |(file, _): &&(&str, _)| disk::exists(&folder.join(file));
-    UNFINISHED.iter().find(is_there).map(|(_, what)| *what)
+    let found = UNFINISHED.iter().find(|(file, _)| disk::exists(&folder.join(file)))?;
+    Some(found.1)
 }
 
 /// Whether git is in the middle of something in a working tree.
@@ -180,10 +177,10 @@ pub(super) fn is_unfinished(checkout: &Path) -> bool {
 
 /// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
 pub(super) fn another(step: GitStep, branch: Option<&str>, own: Option<&str>) -> GitFault {
-    let branch = branch.map_or_else(
-        || "no branch is checked out".to_owned(),
-        |branch| format!("{branch} is checked out"),
-    );
+    let branch = match branch {
+        Some(branch) => format!("{branch} is checked out"),
+        None => "no branch is checked out".to_owned(),
+    };
     let (own, cure) = match own {
         Some(own) => (format!("the loop's is {own}"), format!("git switch {own}")),
         None => ("the loop began on none".to_owned(), "git switch --detach".to_owned()),
@@ -219,33 +216,39 @@ const UNSEEN: [&str; 4] = ["hooks", "lfs", "modules", "objects"];
 /// have put a file or a link in its place, or in it what leads to the files, the refs or the index
 /// of another repository: a step would change those.
 pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
-    let lost = |cause: String| {
-        let cure = "move the clone away: the task then gets a new one when it is resumed";
-        Err(GitFault::new(step, Repository, cause, cure))
-    };
     let clone = &disk::real_path(clone).unwrap_or_else(|_| clone.to_owned());
+    let Some(cause) = leads_outside(clone) else { return Ok(()) };
+    let hint = "move the clone away: the task then gets a new one when it is resumed";
+    Err(GitFault::new(step, Repository, cause, hint))
+}
+
+/// How git would work elsewhere than in the folder `.git` of a clone; `None` if it would not.
+fn leads_outside(clone: &Path) -> Option<String> {
     let own = clone.join(".git");
+    if !tree::is_folder(&own) || !is_own_repository(clone, &own) {
+        return Some(format!("{} is not a repository of its own any more", clone.display()));
+    }
+    let names = tree::files_within(&own, CLONE_NAMES, |below| {
+        !UNSEEN.iter().any(|name| below == Path::new(name))
+    });
+    if names.len() == CLONE_NAMES {
+        return Some(format!("{} has more than a million files", own.display()));
+    }
+    let links = names.iter().filter(|name| tree::kind(&own.join(name)) == "link");
+    let link = links.into_iter().find(|name| name.as_path() != Path::new("hooks"))?;
+    Some(format!("{} leads elsewhere", own.join(link).display()))
+}
+
+/// Whether git finds the repository of a clone, and its refs, in the folder `own`.
+fn is_own_repository(clone: &Path, own: &Path) -> bool {
     let form = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir"];
-    let found = || Git::here(clone).line(&[&form[..], &["--git-common-dir"]].concat());
-    let expected = format!("{}\n{1}\n{1}", clone.display(), own.display());
+    let found = Git::here(clone).line(&[&form[..], &["--git-common-dir"]].concat());
+    if found != Some(format!("{}\n{1}\n{1}", clone.display(), own.display())) {
+        return false;
+    }
     // A git of 2.54 takes an address there.
-    let refs = || Git::here(clone).line(&["config", "--get", "extensions.refStorage"]);
-    let is_led = || may_be_2_54() && refs().is_some_and(|storage| storage.contains(':'));
-    if !tree::is_folder(&own) || found() != Some(expected) || is_led() {
-        return lost(format!("{} is not a repository of its own any more", clone.display()));
-    }
-    let enters = |below: &Path| !UNSEEN.iter().any(|name| below == Path::new(name));
-    let names = tree::files_within(&own, CLONE_NAMES, enters);
-    let is_link = |name: &&PathBuf| {
-        tree::kind(&own.join(name)) == "link" && name.as_path() != Path::new("hooks")
-    };
-    match names.iter().find(is_link) {
-        _ if names.len() == CLONE_NAMES => {
-            lost(format!("{} has more than a million files", own.display()))
-        }
-        Some(name) => lost(format!("{} leads elsewhere", own.join(name).display())),
-        None => Ok(()),
-    }
+    let storage = ["config", "--get", "extensions.refStorage"];
+    !may_be_2_54() || Git::here(clone).line(&storage).is_none_or(|storage| !storage.contains(':'))
 }
 
 /// What is checked out, if the repository is the one in which the loop started.
@@ -255,7 +258,9 @@ pub fn stand(place: &Place, step: GitStep) -> Result<HeadState, GitFault> {
     }
     let start = place.head.as_ref().map(|head| format!("{head}^{{commit}}"));
     let mut arguments = vec!["rev-parse", "--show-toplevel"];
-    arguments.extend(place.repository.is_some().then_some("--absolute-git-dir"));
+    if place.repository.is_some() {
+        arguments.push("--absolute-git-dir");
+    }
     arguments.extend(start.as_deref());
     arguments.extend(["HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"]);
     let ended = Git::here(&place.checkout).start(&arguments).map_err(|error| {
@@ -266,42 +271,50 @@ pub fn stand(place: &Place, step: GitStep) -> Result<HeadState, GitFault> {
         return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
     };
     let text = ended.text();
-    let lost = |cause: String| GitFault::new(step, Repository, cause, way_back(place));
-    let is_next = |text, path: &PathBuf| str::strip_prefix(text, &format!("{}\n", path.display()));
-    let mut pinned = [&place.checkout].into_iter().chain(&place.repository);
-    let Some(rest) = pinned.try_fold(&*text, is_next) else {
-        return Err(lost(other(place, &text)));
-    };
+    read_stand(place, &text, code == 0).map_err(|cause| {
+        let hint = format!("{}, then crew resume", hint_at_repair(place));
+        GitFault::new(step, Repository, cause, hint)
+    })
+}
+
+/// What is checked out, of what git printed; the error is why the repository is another one.
+fn read_stand(place: &Place, text: &str, is_whole: bool) -> Result<HeadState, String> {
+    let mut rest = text;
+    for pinned in [&place.checkout].into_iter().chain(&place.repository) {
+        let Some(after) = rest.strip_prefix(&format!("{}\n", pinned.display())) else {
+            return Err(other(place, text));
+        };
+        rest = after;
+    }
     let mut lines = rest.lines();
     if let Some(start) = &place.head
         && lines.next() != Some(start)
     {
         let start = start.get(..12).unwrap_or(start);
-        let cause = format!("{} does not hold {start}, where this loop began", named(place));
-        return Err(lost(cause));
+        return Err(format!("{} does not hold {start}, where this loop began", named(place)));
     }
-    if code == 0 {
-        return Ok(read(lines));
+    if is_whole {
+        return Ok(parse_head(lines));
     }
-    let branch = head(&place.checkout).0;
-    if place.head.is_none() {
-        return Ok(HeadState { branch, ..HeadState::default() });
+    match head(&place.checkout).0 {
+        branch if place.head.is_none() => Ok(HeadState { branch, ..HeadState::default() }),
+        Some(branch) => Err(format!("the branch {branch} no longer has a commit")),
+        None => Err("HEAD no longer has a commit".to_owned()),
     }
-    let branch = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("the branch {branch}"));
-    Err(lost(format!("{branch} no longer has a commit")))
 }
 
-/// The hint when a repository cannot be found. Of a working tree that shares one, git itself makes
-/// the lost link anew, from the shared one alone without a complaint.
-fn way_back(place: &Place) -> String {
-    let is_lost = disk::is_missing(&place.checkout.join(".git"));
-    let trees = place.repository.as_ref().and_then(|own| own.parent()).filter(|_| is_lost);
-    let shared = trees.filter(|trees| trees.ends_with("worktrees")).and_then(Path::parent);
-    let back = shared.map_or("put it back as it was".to_owned(), |shared| {
+/// What to do when a repository cannot be found. Of a working tree that shares one, git itself
+/// makes the lost link anew, from the shared one alone without a complaint.
+fn hint_at_repair(place: &Place) -> String {
+    if let Some(own) = &place.repository
+        && let Some(trees) = own.parent().filter(|trees| trees.ends_with("worktrees"))
+        && let Some(shared) = trees.parent()
+        && disk::is_missing(&place.checkout.join(".git"))
+    {
         let shared = shared.to_string_lossy();
-        format!("git -C {} worktree repair puts it back", shell_words::quote(&shared))
-    });
-    format!("{back}, then crew resume")
+        return format!("git -C {} worktree repair puts it back", shell_words::quote(&shared));
+    }
+    "put it back as it was".to_owned()
 }
 
 fn named(place: &Place) -> String {
@@ -323,13 +336,13 @@ fn other(place: &Place, found: &str) -> String {
     format!("{} cannot be read: {said}", named(place))
 }
 
-/// Its name, and the most that is read of it, in bytes.
+/// The name of the mark of a step under way, and the most that is read of it, in bytes.
 const MARK: &str = "crew-step";
 const MARK_BYTES: u64 = 4096;
 /// The most names of a folder, or of all refs, that are searched for locks.
 const LOCKS_MAX: usize = 10_000;
-/// Longer than a program holds a lock that is no git; how long a lock may be in the way;
-/// the longest wait for a git; and between two looks.
+/// Longer than any program but git holds a lock; how long a lock may block a step; the longest
+/// wait for a git; and the time between two looks.
 const LOCK_HELD: Duration = Duration::from_secs(1);
 const LOCK_GOES: Duration = Duration::from_secs(2);
 const GIT_ENDS: Duration = Duration::from_secs(5);
@@ -381,8 +394,7 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     let Some(step) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
     // An older lock is somebody else's.
     let begun = disk::stamp(&mark).map(|(_, written)| written);
-    let is_newer = |lock: &PathBuf| disk::stamp(lock).map(|(_, made)| made) >= begun;
-    if !remove_locks(checkout, &folder, is_newer) {
+    if !remove_locks(checkout, &folder, |lock| disk::stamp(lock).map(|(_, made)| made) >= begun) {
         let (cause, cure) = ("another git holds a lock here", "let it finish");
         return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, cure));
     }
@@ -422,15 +434,18 @@ fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bo
     left.retain(is_ours);
     let trees = if left.is_empty() { Vec::new() } else { head::roots(checkout) };
     let held = Deadline::after(LOCK_HELD);
-    let is_quiet = || {
+    let quiet = Deadline::after(GIT_ENDS).poll(LOOK, || {
         left.retain(|lock| disk::exists(lock));
-        (left.is_empty() || (held.passed() && !git_works(&trees))).then_some(())
-    };
-    let is_quiet = Deadline::after(GIT_ENDS).poll(LOOK, is_quiet).is_some();
-    for lock in left.iter().filter(|_| is_quiet) {
-        let _ = disk::remove(lock);
+        let is_quiet = left.is_empty() || (held.passed() && !git_works(&trees));
+        if is_quiet { Some(()) } else { None }
+    });
+    if quiet.is_none() {
+        return false;
     }
-    is_quiet
+    for lock in left {
+        let _ = disk::remove(&lock);
+    }
+    true
 }
 
 /// A lock that keeps git from moving a branch, and that does not go away soon. Where there is one,
@@ -449,7 +464,7 @@ pub(super) fn held_lock(folder: &Path, branch: Option<&str>) -> Option<PathBuf> 
 pub(super) fn held_locks(mut locks: Vec<PathBuf>) -> Vec<PathBuf> {
     Deadline::after(LOCK_GOES).poll(LOOK, || {
         locks.retain(|lock| disk::exists(lock));
-        locks.is_empty().then_some(())
+        if locks.is_empty() { Some(()) } else { None }
     });
     locks
 }
@@ -461,23 +476,27 @@ fn locks(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = refs.iter().map(|name| shared.join("refs").join(name)).collect();
     for folder in [folder, &shared] {
         // The index of each crew has its own lock.
-        let names = disk::names(folder, LOCKS_MAX).into_iter().filter(|it| !it.starts_with("crew"));
-        found.extend(names.map(|name| folder.join(name)));
+        let mut names = disk::names(folder, LOCKS_MAX);
+        names.retain(|name| !name.starts_with("crew"));
+        found.extend(names.iter().map(|name| folder.join(name)));
     }
-    found.retain(|path| path.extension().is_some_and(|it| it == "lock"));
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "lock"));
     found
 }
 
 /// Whether a git lives that works in one of these trees, whoever started it.
 #[cfg(target_os = "linux")]
 fn git_works(trees: &[PathBuf]) -> bool {
-    let is_git = |pid| {
-        let command = identity::command(pid);
-        let name = command.split(' ').next().and_then(|program| program.rsplit('/').next());
-        name.is_some_and(|name| name == "git" || name.starts_with("git-"))
-    };
-    let works = |pid| is_git(pid) && trees.iter().any(|tree| identity::works_in(pid, tree));
-    identity::table().into_iter().any(|(pid, row)| !row.has_ended && works(pid))
+    identity::table().into_iter().any(|(pid, row)| {
+        !row.has_ended && is_git(pid) && trees.iter().any(|tree| identity::works_in(pid, tree))
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn is_git(pid: i32) -> bool {
+    let command = identity::command(pid);
+    let name = command.split(' ').next().and_then(|program| program.rsplit('/').next());
+    name.is_some_and(|name| name == "git" || name.starts_with("git-"))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -489,9 +508,8 @@ fn git_works(_: &[PathBuf]) -> bool {
 pub(super) fn undo_rebase(git: Git<'_>, folder: &Path, head: &str) -> Result<(), GitFault> {
     let begun = ["rebase-merge", "rebase-apply"].map(|name| folder.join(name));
     let Some(begun) = begun.iter().find(|folder| disk::exists(folder)) else { return Ok(()) };
-    let step = |arguments: &[&str]| git.well(GitStep::Rebase, arguments);
     if ["head-name", "onto", "orig-head"].iter().all(|name| disk::exists(&begun.join(name))) {
-        let aborted = step(&["rebase", "--abort"]).map(drop);
+        let aborted = git.well(GitStep::Rebase, &["rebase", "--abort"]).map(drop);
         // Where a lock keeps git from deleting a ref, it leaves the mark that a commit is being
         // picked, and every later step would be refused because of it.
         if unfinished(folder) == Some("cherry-pick") {
@@ -500,15 +518,14 @@ pub(super) fn undo_rebase(git: Git<'_>, folder: &Path, head: &str) -> Result<(),
         return aborted;
     }
     // git had only set aside what is not committed, if that, and cannot undo it itself.
-    let unreadable = |error: io::Error| {
+    let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).map_err(|error| {
         let cause = format!("what it had set aside cannot be read: {error}");
         GitFault::new(GitStep::Rebase, Other, cause, "see its file autostash in git's folder")
-    };
-    let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).map_err(unreadable)?;
+    })?;
     // It names that before it takes anything from the files.
     if let Some(stash) = stash.as_deref().map(str::trim_end).filter(|stash| is_id(stash)) {
-        step(&["reset", "-q", "--hard", head])?;
-        step(&["stash", "apply", "-q", "--index", stash])?;
+        git.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
+        git.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", stash])?;
     }
     let _ = tree::remove(begun);
     Ok(())

@@ -23,7 +23,9 @@ pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, Gi
     };
     let path = beside(&main.path, name);
     let known = trees.iter().find(|tree| is_same(&tree.path, &path));
-    if let Some(known) = known.filter(|_| disk::exists(&path)) {
+    if let Some(known) = known
+        && disk::exists(&path)
+    {
         return again(known, path, name);
     }
     let elsewhere = trees.iter().find(|tree| tree.branch.as_deref() == Some(name));
@@ -88,8 +90,11 @@ fn beside(main: &Path, name: &str) -> PathBuf {
 
 /// git prints the real path; ours may contain a link.
 fn is_same(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| disk::real_path(path).ok();
-    one == other || (real(one).is_some() && real(one) == real(other))
+    one == other
+        || match (disk::real_path(one), disk::real_path(other)) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        }
 }
 
 fn fault(cause: impl Into<String>, cure: &str) -> GitFault {

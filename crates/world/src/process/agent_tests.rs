@@ -42,7 +42,7 @@ impl Watch for Seen {
     }
 
     fn stop(&mut self) -> Option<StopRequest> {
-        self.stop.filter(|_| self.lines > 0)
+        if self.lines > 0 { self.stop } else { None }
     }
 }
 

@@ -138,8 +138,8 @@ pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Ends every process of this user that was started in this loop, found by the variable that crew
-/// sets for each of its children. It catches what outlived a killed crew in a separate session, and
-/// so in no group that crew knows. This process and its ancestors are spared.
+/// sets for each of its children. It catches what outlived a killed crew in a separate session,
+/// outside every group that crew knows. This process and its ancestors are spared.
 pub fn end_marked(id: &LoopId) -> Vec<i32> {
     end_with(&format!("CREW_LOOP={id}"))
 }

@@ -56,7 +56,7 @@ pub enum StoreError {
     /// The loop does not exist.
     #[error("there is no loop {0}")]
     Absent(LoopId),
-    /// A later crew wrote it; `is_over` if the loop has ended, as far as this crew can tell.
+    /// A later crew wrote it; `is_over` if the loop has ended, as far as this crew knows.
     #[error("loop {id} {}", newer(.made_by, *.is_over))]
     Newer { id: LoopId, made_by: String, is_over: bool },
     /// It breaks its own rules and cannot be rebuilt from its journal.
@@ -150,8 +150,8 @@ fn placed(mut record: Loop) -> Loop {
     record
 }
 
-/// Whether a newer crew's record says that its loop has ended. If the field is no longer there,
-/// whether the loop has a result.
+/// Whether a newer crew's record says that its loop has ended. If the field is missing, whether the
+/// loop has a result.
 fn is_over(home: &Home, id: &LoopId, record: &[u8]) -> bool {
     let record: Value = serde_json::from_slice(record).unwrap_or_default();
     match record.pointer("/state/status").and_then(Value::as_str) {

@@ -1,6 +1,6 @@
 //! What a person on this machine has trusted in each checkout: one file per real path under
 //! `$CREW_HOME/trust/`, with one line per text: its hash and, for people who look, its beginning.
-//! Texts that are no longer needed stay trusted, so that crew does not ask again after a switch of
+//! Texts that nothing needs any more stay trusted: crew does not ask again after a switch of
 //! branches.
 
 use std::collections::BTreeMap;

@@ -79,12 +79,11 @@ fn combine_packs(repository: &Path) {
         // git sorts those of a partial clone by what it can fetch again, and not by size.
         return;
     }
-    let stems = names.iter().filter_map(|name| name.strip_suffix(".pack"));
-    let is_small = |stem: &&str| {
-        let file = |ending| folder.join(format!("{stem}.{ending}"));
-        disk::size(&file("pack")) <= PACK_BYTES && !disk::exists(&file("keep"))
-    };
-    let small: Vec<&str> = stems.filter(is_small).collect();
+    let mut small: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(".pack")).collect();
+    small.retain(|stem| {
+        disk::size(&folder.join(format!("{stem}.pack"))) <= PACK_BYTES
+            && !disk::exists(&folder.join(format!("{stem}.keep")))
+    });
     if small.len() < PACKS_MAX {
         return;
     }
@@ -174,15 +173,15 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
         if ids.iter().any(|id| lacking(&inside, id, "--remotes") != Some(0)) {
             submodules.push(path.display().to_string());
         }
-        pending.extend(listed_submodules(&inside).into_iter().map(|it| path.join(it)));
+        pending.extend(listed_submodules(&inside).iter().map(|nested| path.join(nested)));
     }
     if !submodules.is_empty() {
         let names = named(&submodules, NAMED_MAX);
         let cause = format!("commits of the submodule {names} are at no remote and not here");
         return Err(fault(cause, "push them there"));
     }
-    let name = |id: &String| format!("{below}/{}", id.get(..ID_CHARS).unwrap_or(id));
-    let names: Vec<String> = commits.iter().map(name).collect();
+    let ids = commits.iter().map(|id| id.get(..ID_CHARS).unwrap_or(id));
+    let names: Vec<String> = ids.map(|id| format!("{below}/{id}")).collect();
     let refspecs = commits.iter().zip(&names).map(|(id, name)| format!("+{id}:{name}"));
     if !commits.is_empty() {
         let fetched = fetch(repository, clone, &refspecs.collect::<Vec<_>>());
@@ -217,12 +216,23 @@ fn tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
 /// The commit that a line of a reflog leaves, unless another one was made in its place.
 fn left_behind(line: &str) -> Option<&str> {
     let (ids, what) = line.split_once('\t')?;
-    let is_replaced = ["commit (amend)", "rebase"].iter().any(|it| what.starts_with(it));
-    ids.split(' ').next().filter(|_| !is_replaced)
+    if what.starts_with("commit (amend)") || what.starts_with("rebase") {
+        return None;
+    }
+    ids.split(' ').next()
 }
 
 fn stashed(line: &str) -> Option<&str> {
     line.split(' ').nth(1)
+}
+
+/// Those of these ids, one a line, that are commits of a repository.
+fn commits_among(folder: &Path, ids: &str) -> BTreeSet<String> {
+    let git = Git { input: ids.as_bytes(), ..Git::here(folder) };
+    let form = ["cat-file", "--batch-check=%(objecttype) %(objectname)"];
+    let printed = git.run(&form).unwrap_or_default();
+    let commits = printed.lines().filter_map(|line| line.strip_prefix("commit "));
+    commits.map(str::to_owned).collect()
 }
 
 /// Those of these commits of a working tree that a repository does not have. One that has them has
@@ -233,17 +243,10 @@ fn unknown_to(
     ids: &BTreeSet<String>,
 ) -> Result<Vec<String>, GitFault> {
     let input = ids.iter().map(|id| format!("{id}\n")).collect::<Vec<_>>().concat();
-    let held = |folder: &Path| {
-        let git = Git { input: input.as_bytes(), ..Git::here(folder) };
-        let form = ["cat-file", "--batch-check=%(objecttype) %(objectname)"];
-        let printed = git.run(&form).unwrap_or_default();
-        let commits = printed.lines().filter_map(|line| line.strip_prefix("commit "));
-        commits.map(str::to_owned).collect::<BTreeSet<String>>()
-    };
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let (here, there) = (held(repository), held(tree));
+    let [here, there] = [repository, tree].map(|folder| commits_among(folder, &input));
     let unknown: Vec<String> = there.difference(&here).cloned().collect();
     if unknown.len() > KEPT_MAX {
         let cause = format!("{} has more than {KEPT_MAX} commits of its own", tree.display());

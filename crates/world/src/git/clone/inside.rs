@@ -40,9 +40,8 @@ pub(super) fn fill(
             let (checkout, name) = (checkout.join(&path), Path::new("modules").join(&name));
             let in_tree = folder(&checkout).map(|folder| common(&folder));
             let mut places = in_tree.into_iter().chain([shared.join(&name)]);
-            let Some(theirs) = places.find(|it| disk::is_folder(&it.join("objects"))) else {
-                continue;
-            };
+            let theirs = places.find(|place| disk::is_folder(&place.join("objects")));
+            let Some(theirs) = theirs else { continue };
             let (own, borrows) = (outer.folder.join(&name), outer.borrows);
             let twin = Twin { folder: own, top: top.join(&path), borrows };
             let is_filled = begin(&twin, &theirs, &commit, ends)?;
@@ -76,14 +75,13 @@ fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<boo
     let link = format!("gitdir: {}\n", text(&relative(&twin.top, &twin.folder)));
     disk::write(&twin.top.join(".git"), link.as_bytes(), Durability::Process)
         .map_err(|error| refused(&error))?;
-    let is_here = || Git::here(&twin.top).commit(commit).is_some();
-    if !is_here() {
+    if Git::here(&twin.top).commit(commit).is_none() {
         let arguments = [remotes::FETCH, "-- origin", commit].join(" ");
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let variables = ssh(&twin.top);
         let _ = Git { variables: &variables, ..ends.git(&twin.top) }.said(&arguments);
     }
-    if !is_here() {
+    if Git::here(&twin.top).commit(commit).is_none() {
         let _ = disk::remove(&twin.top.join(".git"));
         tree::remove(&twin.folder).map_err(|error| refused(&error))?;
         return Ok(false);
@@ -106,14 +104,14 @@ fn named(top: &Path) -> Vec<(String, PathBuf)> {
 }
 
 fn stays(path: &Path) -> bool {
-    let is_plain = |part: Component<'_>| match part {
-        Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
-        _ => false,
-    };
-    path.components().next().is_some() && path.components().all(is_plain)
+    path.components().next().is_some()
+        && path.components().all(|part| match part {
+            Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
+            _ => false,
+        })
 }
 
-/// The commit that the index records of a submodule whose folder is there and no link.
+/// The commit that the index records of a submodule whose folder is there and is not a link.
 fn recorded(top: &Path, path: &Path) -> Option<String> {
     let spec = format!(":(literal){}", text(path));
     let listed = Git::here(top).run(&["ls-files", "--stage", "-z", "--", &spec])?;

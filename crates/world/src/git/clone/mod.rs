@@ -22,8 +22,7 @@ use crate::files::tree;
 use crate::process::Stop;
 use engine::git::{GitBaseline, GitFault, GitStep, GitTrouble};
 use engine::text::words_of;
-use readers::parse::git::zero_ended;
-use readers::parse::git_push::LfsFile;
+use readers::parse::git::zero_ended_names;
 
 /// The longest that a clone may take.
 const WITHIN: Duration = Duration::from_secs(30 * 60);
@@ -84,17 +83,7 @@ pub fn clone_local(
 pub fn renew(source: &CloneSource<'_>, terms: &CloneTerms<'_>, at: &Path) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
     let twin = Twin::at(at, true);
-    let cleared = || -> io::Result<()> {
-        if !tree::is_folder(at) {
-            disk::remove(at)?;
-            disk::make_private_folder(at)?;
-        }
-        if tree::is_folder(&twin.folder) {
-            return tree::remove_stubborn(&twin.folder);
-        }
-        disk::remove(&twin.folder)
-    };
-    cleared().map_err(|error| refused(&error))?;
+    twin.clear().map_err(|error| refused(&error))?;
     begin(source, terms, &twin, ends).map(drop)
 }
 
@@ -124,10 +113,10 @@ fn begin(
     let tracked = name.map(|name| format!("refs/remotes/{name}/{}", terms.base));
     let base = tracked.and_then(|tracked| commit(checkout, &tracked));
     let base = base.or_else(|| commit(checkout, &format!("refs/heads/{}", terms.base)));
-    let start = terms.start.map(str::to_owned).or_else(|| base.clone());
-    let start = start.ok_or_else(|| {
-        fault(format!("there is no branch {} here", terms.base), "git branch --all lists them")
-    })?;
+    let Some(start) = terms.start.map(str::to_owned).or_else(|| base.clone()) else {
+        let cause = format!("there is no branch {} here", terms.base);
+        return Err(fault(cause, "git branch --all lists them"));
+    };
     let format = Git::here(checkout).line(&["rev-parse", "--show-object-format"]);
     Twin::init(&twin.top, false, format)?;
     twin.share(&common, ends).map_err(|error| refused(&error))?;
@@ -231,13 +220,27 @@ impl Twin {
         Self { folder: top.join(".git"), top: top.to_owned(), borrows }
     }
 
+    /// Removes git's folder, and what is in the place of the working tree, if that is not a folder.
+    fn clear(&self) -> io::Result<()> {
+        if !tree::is_folder(&self.top) {
+            disk::remove(&self.top)?;
+            disk::make_private_folder(&self.top)?;
+        }
+        if tree::is_folder(&self.folder) {
+            return tree::remove_stubborn(&self.folder);
+        }
+        disk::remove(&self.folder)
+    }
+
     /// Makes the repository. Its refs are files, whatever the person's are.
     fn init(at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
         let parent = at.parent().unwrap_or(at);
         disk::make_folder(parent).map_err(|error| refused(&error))?;
         let there = at.display().to_string();
         let mut arguments = vec!["init", "--quiet", "--template="];
-        arguments.extend(is_bare.then_some("--bare"));
+        if is_bare {
+            arguments.push("--bare");
+        }
         arguments.extend(["--", &there]);
         let variables = [
             ("GIT_DEFAULT_HASH", format.unwrap_or_else(|| "sha1".to_owned())),
@@ -276,7 +279,7 @@ impl Twin {
         copied.map_err(|error| refused(&error))
     }
 
-    /// Adds to its configuration. Values may be secrets, so they are no words of a command.
+    /// Adds to its configuration. Values may be secrets: they never become words of a command.
     fn add_settings(&self, text: &str) -> Result<(), GitFault> {
         let file = self.folder.join("config");
         let before = disk::read_text(&file, SMALL_BYTES).map_err(|error| refused(&error))?;
@@ -296,9 +299,10 @@ impl Twin {
         self.well(&["update-ref", "--no-deref", &own, start])?;
         self.well(&["symbolic-ref", "HEAD", &own])?;
         let tracked = format!("refs/remotes/origin/{}", terms.base);
-        let names = [Some(format!("refs/heads/{}", terms.base)), has_remote.then_some(tracked)];
-        for name in names.into_iter().flatten() {
-            self.well(&["update-ref", &name, base.unwrap_or(start)])?;
+        let local = format!("refs/heads/{}", terms.base);
+        self.well(&["update-ref", &local, base.unwrap_or(start)])?;
+        if has_remote {
+            self.well(&["update-ref", &tracked, base.unwrap_or(start)])?;
         }
         Ok(())
     }
@@ -325,21 +329,20 @@ impl Twin {
         let list = ["--attr-source=HEAD", "ls-files", "-s", "-z", "--", ":(attr:filter=lfs)"];
         // A git before 2.43 cannot list them: then git LFS downloads what it lacks.
         let listed = ends.git(&self.top).printed(&list).unwrap_or_default();
-        let id = |entry: &[u8]| {
-            let text = String::from_utf8_lossy(entry).into_owned();
-            text.split(' ').nth(1).map(str::to_owned)
-        };
-        let ids: Vec<String> = zero_ended(&listed).filter_map(id).collect();
+        let entries = zero_ended_names(&listed);
+        let ids: Vec<String> =
+            entries.filter_map(|entry| entry.split(' ').nth(1).map(str::to_owned)).collect();
         let objects = ids.join("\n");
         let files = lfs::pointers(Git::here(&self.top), objects.as_bytes()).unwrap_or_default();
         let own = self.folder.join("lfs");
-        let share = |file: &LfsFile| -> io::Result<()> {
-            let Some(from) = lfs::found(&store, file) else { return Ok(()) };
+        for file in &files {
+            let Some(from) = lfs::found(&store, file) else { continue };
             let to = lfs::place(&own, &file.id);
-            to.parent().map_or(Ok(()), disk::make_folder)?;
-            tree::share(&from, &to, ends.deadline)
-        };
-        files.iter().try_for_each(share).map_err(|error| refused(&error))
+            let made = to.parent().map_or(Ok(()), disk::make_folder);
+            let shared = made.and_then(|()| tree::share(&from, &to, ends.deadline));
+            shared.map_err(|error| refused(&error))?;
+        }
+        Ok(())
     }
 
     /// Writes the files of its commit.
@@ -385,11 +388,6 @@ fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
 }
 
 fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
-    let is_hex = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_of_pack = |name: &str| {
-        let kind = name.strip_prefix("pack-").and_then(|name| name.rsplit_once('.'));
-        kind.is_some_and(|(_, kind)| words_of(PACKED).any(|known| known == kind))
-    };
     let mut folders = disk::list(from, OBJECTS_MAX)?;
     folders.retain(|name| name.len() == 2 && is_hex(name));
     // A repack writes a pack before it removes what the pack replaces, so packs come last.
@@ -410,6 +408,15 @@ fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> 
         }
     }
     Ok(())
+}
+
+fn is_hex(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_of_pack(name: &str) -> bool {
+    let kind = name.strip_prefix("pack-").and_then(|name| name.rsplit_once('.'));
+    kind.is_some_and(|(_, kind)| words_of(PACKED).any(|known| known == kind))
 }
 
 fn fault(cause: impl Into<String>, cure: &str) -> GitFault {

@@ -10,7 +10,7 @@ use crate::files::disk;
 use crate::git::Git;
 use crate::git::remotes::{self, written};
 use crate::git::steps::without_value;
-use engine::git::GitSetting;
+use engine::git::{GitBaseline, GitSetting};
 use engine::text::words_of;
 
 /// Settings of the repository that change no more than how commits and files look; a dot ends the
@@ -48,59 +48,59 @@ pub(super) fn taken_over(source: &CloneSource<'_>, clone: &Path) -> String {
             text += &in_place_of_all(name, &values);
         }
     }
-    let agreed = |setting: &Seen| {
-        let (name, value) = (setting.name.clone(), setting.value.clone());
-        let kept = without_value(GitSetting { name, value });
-        source.trusted.is_some_and(|trusted| trusted.0.contains(&kept))
-    };
-    for setting in seen.iter().filter(|it| it.is_local && comes_along(it, &agreed)) {
-        text += &written(&setting.name, &setting.value);
+    for setting in seen.iter().filter(|setting| setting.is_local) {
+        if comes_along(setting, source.trusted) {
+            text += &written(&setting.name, &setting.value);
+        }
     }
     text + &origin(source, &seen)
 }
 
-/// Those of a submodule's own configuration file, which no person has agreed to.
+/// The settings for a submodule's clone from its own configuration file, which no person has agreed
+/// to.
 pub(super) fn of_submodule(folder: &Path, config: &Path) -> String {
     let file = config.display().to_string();
     let listed = Git::climbing(folder).run(&["config", "--file", &file, "--list", "-z"]);
-    let listed = listed.unwrap_or_default();
-    let settings = listed.split_terminator('\0').map(|record| {
+    let mut text = String::new();
+    for record in listed.unwrap_or_default().split_terminator('\0') {
         let (name, value) = record.split_once('\n').unwrap_or((record, "true"));
         let (name, value) = (name.to_owned(), value.to_owned());
-        Seen { is_persons: false, is_local: true, name, value }
-    });
-    let mut text = String::new();
-    for setting in settings {
+        let setting = Seen { is_persons: false, is_local: true, name, value };
         let is_origin = ["remote.origin.url", "remote.origin.fetch"].contains(&&*setting.name);
-        if is_origin || comes_along(&setting, &|_| false) {
+        if is_origin || comes_along(&setting, None) {
             text += &written(&setting.name, &setting.value);
         }
     }
     text + &written("remote.origin.pushurl", NO_PUSH)
 }
 
-fn comes_along(setting: &Seen, is_agreed: &impl Fn(&Seen) -> bool) -> bool {
-    let name = &setting.name;
-    let is_of = |list: &str| {
-        words_of(list).any(|it| if it.ends_with('.') { name.starts_with(it) } else { name == it })
-    };
-    if words_of(NEVER).any(|end| name.ends_with(end)) {
+/// Whether a clone gets a setting, where a person has agreed to those of `agreed`.
+fn comes_along(setting: &Seen, agreed: Option<&GitBaseline>) -> bool {
+    if words_of(NEVER).any(|end| setting.name.ends_with(end)) {
         return false;
     }
-    let (as_setting, value) = (name.clone(), String::new());
-    let is_program = GitSetting { name: as_setting, value }.names_a_program();
-    (is_of(PLAIN) && !is_program) || (is_of(AGREED) && is_agreed(setting))
+    let named = GitSetting { name: setting.name.clone(), value: setting.value.clone() };
+    if is_of(PLAIN, &setting.name) && !named.names_a_program() {
+        return true;
+    }
+    let is_agreed = agreed.is_some_and(|agreed| agreed.0.contains(&without_value(named)));
+    is_agreed && is_of(AGREED, &setting.name)
+}
+
+/// Whether a list has a setting, by its name or by the name of its section.
+fn is_of(list: &str, name: &str) -> bool {
+    words_of(list)
+        .any(|word| if word.ends_with('.') { name.starts_with(word) } else { name == word })
 }
 
 /// The remote, from which nothing is pushed; of a partial clone it also has what is missing.
 fn origin(source: &CloneSource<'_>, seen: &[Seen]) -> String {
-    let of = |end: &str| {
-        let is_it = |it: &&Seen| it.name.starts_with("remote.") && it.name.ends_with(end);
-        seen.iter().find(is_it).map(|it| it.value.clone())
+    let is_partial = of_a_remote(seen, ".promisor").is_some();
+    let url = match source.url {
+        Some(url) => Some(url.to_owned()),
+        None if is_partial => remotes::remote_of(source.checkout).map(|(_, url)| url),
+        None => None,
     };
-    let is_partial = of(".promisor").is_some();
-    let of_partial = || remotes::remote_of(source.checkout).map(|(_, url)| url);
-    let url = source.url.map(str::to_owned).or_else(|| of_partial().filter(|_| is_partial));
     let mut settings = vec![("gc.auto", "0".to_owned()), ("maintenance.auto", "false".to_owned())];
     if let Some(url) = url {
         settings.push(("remote.origin.url", url));
@@ -110,12 +110,20 @@ fn origin(source: &CloneSource<'_>, seen: &[Seen]) -> String {
             settings.push(("core.repositoryformatversion", "1".to_owned()));
             settings.push(("extensions.partialclone", "origin".to_owned()));
             settings.push(("remote.origin.promisor", "true".to_owned()));
-            let filter =
-                of(".partialclonefilter").map(|it| ("remote.origin.partialclonefilter", it));
-            settings.extend(filter);
+            if let Some(filter) = of_a_remote(seen, ".partialclonefilter") {
+                settings.push(("remote.origin.partialclonefilter", filter));
+            }
         }
     }
     settings.iter().map(|(name, value)| written(name, value)).collect()
+}
+
+/// The value of a setting of any remote, by the end of its name.
+fn of_a_remote(seen: &[Seen], end: &str) -> Option<String> {
+    let found = seen
+        .iter()
+        .find(|setting| setting.name.starts_with("remote.") && setting.name.ends_with(end));
+    found.map(|setting| setting.value.clone())
 }
 
 /// All settings in a folder. No file of `checkout` is a person's own.
@@ -123,7 +131,8 @@ fn list(folder: &Path, checkout: &Path) -> Vec<Seen> {
     let form = ["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"];
     let listed = Git::here(folder).run(&form).unwrap_or_default();
     let parts: Vec<&str> = listed.split('\0').collect();
-    let read = |part: &[&str]| {
+    let mut found = Vec::new();
+    for part in parts.chunks_exact(3) {
         let file = part[1].strip_prefix("file:").unwrap_or(part[1]);
         let is_outside =
             disk::real_path(Path::new(file)).is_ok_and(|file| !file.starts_with(checkout));
@@ -132,20 +141,20 @@ fn list(folder: &Path, checkout: &Path) -> Vec<Seen> {
         let is_left_out = ["include.", "includeif.", "hook.", "core.hookspath", "core.worktree"]
             .iter()
             .any(|start| name.starts_with(start));
-        Seen {
+        found.push(Seen {
             is_persons: ["global", "system"].contains(&part[0]) && is_outside && !is_left_out,
             is_local: ["local", "worktree"].contains(&part[0]),
             name: name.to_owned(),
             value: value.to_owned(),
-        }
-    };
-    parts.chunks_exact(3).map(read).collect()
+        });
+    }
+    found
 }
 
 /// The settings of a person's own files, each with its values.
 fn of_persons(settings: &[Seen]) -> BTreeMap<&str, Vec<&str>> {
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for setting in settings.iter().filter(|it| it.is_persons) {
+    for setting in settings.iter().filter(|setting| setting.is_persons) {
         found.entry(&setting.name).or_default().push(&setting.value);
     }
     found
@@ -211,8 +220,10 @@ mod tests {
             let (is_persons, is_local) = (false, true);
             let setting =
                 Seen { is_persons, is_local, name: name.to_owned(), value: "x".to_owned() };
-            assert_eq!(comes_along(&setting, &|_| false), alone, "{name}");
-            assert_eq!(comes_along(&setting, &|_| true), agreed, "{name}");
+            let value = setting.value.clone();
+            let same = without_value(GitSetting { name: name.to_owned(), value });
+            assert_eq!(comes_along(&setting, None), alone, "{name}");
+            assert_eq!(comes_along(&setting, Some(&GitBaseline(vec![same]))), agreed, "{name}");
         }
     }
 

@@ -48,14 +48,13 @@ impl Snapshots {
         // What a check did to its own git dir must not hide what it left in the folder.
         let index = folder.with_extension("index");
         let _ = disk::remove(&folder.with_extension("index.lock"));
-        let reset = || scratch.reset(commit, &index, keeps_others);
-        if self.lay_down(&scratch).and_then(|()| reset()).is_ok() {
+        if self.lay_down(&scratch).is_ok() && scratch.reset(commit, &index, keeps_others).is_ok() {
             return Ok(());
         }
         remove(folder)?;
         let _ = disk::remove(&index);
         self.lay_down(&scratch)?;
-        reset()
+        scratch.reset(commit, &index, keeps_others)
     }
 
     /// Writes the git dir of a scratch folder, except its objects.
@@ -106,10 +105,10 @@ impl Snapshots {
     /// they are now, except those of the snapshot that was laid out there. What it names is read
     /// from the snapshot `test_changes`, and from the working tree where it has no such file.
     pub fn include(&self, test_changes: &str, laid_out: &str, folder: &Path) -> Result<(), String> {
-        let present = || disk::read_text(&self.checkout.join(INCLUDE), INCLUDE_BYTES);
         let patterns = match self.file(test_changes, INCLUDE)? {
             Some(patterns) => Some(patterns),
-            None => present().map_err(|error| format!("{INCLUDE}: {error}"))?,
+            None => disk::read_text(&self.checkout.join(INCLUDE), INCLUDE_BYTES)
+                .map_err(|error| format!("{INCLUDE}: {error}"))?,
         };
         let Some(patterns) = patterns else { return Ok(()) };
         let file = folder.join(".git/info/include");
@@ -124,12 +123,12 @@ impl Snapshots {
     }
 
     fn reset(&self, tree: &str, index: &Path, keeps_others: bool) -> Result<(), String> {
-        let run = |arguments: &[&str]| self.printed_in(&self.checkout, arguments, &[], Some(index));
         // A check may ask git which commit it runs on.
         let commit = id(self.printed(&["commit-tree", "-m", "snapshot", tree], &[])?)?;
-        run(&["reset", "--hard", "-q", &commit])?;
+        let reset = ["reset", "--hard", "-q", &commit];
+        self.printed_in(&self.checkout, &reset, &[], Some(index))?;
         if !keeps_others {
-            run(&["clean", "-fdq"])?;
+            self.printed_in(&self.checkout, &["clean", "-fdq"], &[], Some(index))?;
         }
         let own = self.folder.join("index");
         let _ = disk::remove(&own);
@@ -192,12 +191,16 @@ pub fn is_output(name: &str) -> bool {
 /// names it.
 fn leads_back(folder: &Path, checkout: &Path) -> bool {
     let named = checkout.display().to_string();
-    let is_path_file =
-        |file: &Path| file.extension().is_some_and(|it| it == "pth" || it == "egg-link");
-    tree::files(folder, FILES_MAX).into_iter().filter(|file| is_path_file(file)).any(|file| {
-        let text = disk::read_text(&folder.join(file), EXCLUDES_BYTES).ok().flatten();
-        text.is_none_or(|text| text.contains(&named))
-    })
+    for file in tree::files(folder, FILES_MAX) {
+        let extension = file.extension().unwrap_or_default();
+        if extension == "pth" || extension == "egg-link" {
+            let text = disk::read_text(&folder.join(file), EXCLUDES_BYTES).ok().flatten();
+            if text.is_none_or(|text| text.contains(&named)) {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// Whether a folder was set up by this command; an empty one does nothing.
@@ -229,6 +232,10 @@ pub struct Restored {
     pub left: Vec<PathBuf>,
 }
 
+fn is_of_rules(entry: &IndexEntry) -> bool {
+    entry.path().file_name() == Some(RULES.as_ref())
+}
+
 /// Gives a file the mode of the one in whose place it is. Nobody may do more with it than before,
 /// except run it.
 fn give_back(file: &Path, mode: u32) -> Result<(), String> {
@@ -246,21 +253,21 @@ impl Snapshots {
     pub fn restore(&self, id: &LoopId, target: &str) -> Result<Restored, String> {
         let _lock = self.hold()?;
         let present = self.taken()?;
-        let is_free = |name: &String| self.named(id, name).is_none();
-        let kept_as = (1..RETURNS_MAX).map(|number| format!("back-{number}")).find(is_free);
-        let kept_as = kept_as.ok_or("it already has too many snapshots of earlier returns")?;
+        let mut names = (1..RETURNS_MAX).map(|number| format!("back-{number}"));
+        let kept_as = names
+            .find(|name| self.named(id, name).is_none())
+            .ok_or("it already has too many snapshots of earlier returns")?;
         self.name(id, &kept_as, &present.commit)?;
         let mut changed = self.differing(&present.commit, target)?;
         let left: BTreeSet<&Path> = present.left_out.iter().map(|file| &*file.path).collect();
-        let is_kept = |entry: &IndexEntry| {
+        changed.retain(|entry| {
             let path = entry.path();
             let file = self.checkout.join(path);
             // A repository in the tree has its own history, and a large file is in no snapshot.
-            entry.what.starts_with(b"160000")
+            !(entry.what.starts_with(b"160000")
                 || path.ancestors().any(|path| left.contains(path))
-                || disk::stamp(&file).is_some_and(|(size, _)| size > FILE_BYTES)
-        };
-        changed.retain(|entry| !is_kept(entry));
+                || disk::stamp(&file).is_some_and(|(size, _)| size > FILE_BYTES))
+        });
         let restored = self.bring_back(target, changed);
         let mut restored = restored
             .map_err(|why| format!("{why}; crew back {id} {kept_as} brings the tree back"))?;
@@ -273,7 +280,6 @@ impl Snapshots {
     fn bring_back(&self, target: &str, changed: Vec<IndexEntry>) -> Result<Restored, String> {
         let (mut gone, mut there): (Vec<IndexEntry>, Vec<IndexEntry>) =
             changed.into_iter().partition(IndexEntry::is_gone);
-        let is_of_rules = |entry: &IndexEntry| entry.path().file_name() == Some(RULES.as_ref());
         // The rules come first. What the rules of then cover was in no snapshot of then: it stays,
         // and is nobody's.
         gone.sort_by_key(|entry| !is_of_rules(entry));
@@ -289,15 +295,18 @@ impl Snapshots {
         forgotten.update(|arguments, input| self.printed(arguments, input))?;
         there.retain(|entry| {
             let is_covered = entry.is_new() && self.is_covered(entry.path());
-            left.extend(is_covered.then(|| entry.path().to_owned()));
+            if is_covered {
+                left.push(entry.path().to_owned());
+            }
             !is_covered
         });
-        let modes: Vec<(PathBuf, u32)> = there.iter().filter_map(|it| self.mode(it)).collect();
+        let modes: Vec<(PathBuf, u32)> =
+            there.iter().filter_map(|entry| self.mode(entry)).collect();
         let written = self.write_out(target, there.iter());
         written.and(modes.iter().try_for_each(|(file, mode)| give_back(file, *mode)))?;
         self.taken()?;
-        let name = |entry: &IndexEntry| entry.path().display().to_string();
-        let [written, removed] = [&there, &gone].map(|list| list.iter().map(name).collect());
+        let [written, removed] = [&there, &gone]
+            .map(|list| list.iter().map(|entry| entry.path().display().to_string()).collect());
         Ok(Restored { written, removed, left, ..Restored::default() })
     }
 
@@ -307,25 +316,27 @@ impl Snapshots {
         paths: impl Iterator<Item = &'p [u8]>,
     ) -> BTreeSet<Vec<u8>> {
         // git fails where no path is covered.
-        let asked = |arguments: &[&str], input: &[u8]| self.printed(arguments, input).ok();
-        ignored_among(paths, asked).unwrap_or_default()
+        ignored_among(paths, |arguments, input| self.printed(arguments, input).ok())
+            .unwrap_or_default()
     }
 
     /// The mode of a file that will be replaced: git would make every file readable for all.
     fn mode(&self, entry: &IndexEntry) -> Option<(PathBuf, u32)> {
         let file = self.checkout.join(entry.path());
-        let is_plain = matches!(tree::kind(&file), "file" | "program");
-        let mode = tree::mode(&file).filter(|_| is_plain)?;
-        Some((file, mode))
+        match tree::kind(&file) {
+            "file" | "program" => tree::mode(&file).map(|mode| (file, mode)),
+            _ => None,
+        }
     }
 
     /// Whether something that no snapshot holds is where a file would come: an ignored file, or a
     /// folder that was not emptied.
     fn is_covered(&self, path: &Path) -> bool {
+        if tree::kind(&self.checkout.join(path)) != "gone" {
+            return true;
+        }
         let mut above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
-        tree::kind(&self.checkout.join(path)) != "gone"
-            || above
-                .any(|folder| !matches!(tree::kind(&self.checkout.join(folder)), "folder" | "gone"))
+        above.any(|folder| !matches!(tree::kind(&self.checkout.join(folder)), "folder" | "gone"))
     }
 
     /// Removes files of the tree, and the folders that they leave empty. A link in a path means

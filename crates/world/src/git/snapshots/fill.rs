@@ -46,15 +46,11 @@ impl Snapshots {
         let parent = self.folder.parent().unwrap_or(Path::new("/"));
         make_folder(parent)?;
         let _lock = self.hold()?;
-        let is_in_git = disk::exists(&self.checkout.join(".git"));
-        let watched = |taken: &str| {
-            if is_in_git { None } else { self.entries(taken).ok().map(|entries| entries.len()) }
-        };
         if self.are_kept()
             && self.set_up(subject).is_ok()
             && let Ok(taken) = self.taken()
         {
-            return Ok(Filled { note: None, watched: watched(&taken.commit) });
+            return Ok(Filled { note: None, watched: self.count_watched(&taken.commit) });
         }
         let within = match subject.driver() {
             Driver::Session => FILL_IN_A_HOOK,
@@ -73,17 +69,27 @@ impl Snapshots {
         });
         let _ = tree::remove(&aside.folder);
         let (bytes, elapsed_ms) = (made?, watch.elapsed_ms());
-        let is_worth_a_word = elapsed_ms > LONG_MS || bytes > MUCH_BYTES;
-        let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
-        let what =
-            if bytes > 0 { format!("{megabytes} MB taken over") } else { "filled".to_owned() };
-        let words = format!("snapshots: {what} in {seconds} s");
-        let watched = self.last().and_then(|taken| watched(&taken));
-        Ok(Filled { note: is_worth_a_word.then_some(words), watched })
+        let note = if elapsed_ms > LONG_MS || bytes > MUCH_BYTES {
+            let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
+            let what =
+                if bytes > 0 { format!("{megabytes} MB taken over") } else { "filled".to_owned() };
+            Some(format!("snapshots: {what} in {seconds} s"))
+        } else {
+            None
+        };
+        Ok(Filled { note, watched: self.last().and_then(|taken| self.count_watched(&taken)) })
     }
 
-    /// Gives a new git dir the snapshots of the old one, as far as they can be read: that one look
-    /// failed is no reason to lose them.
+    /// How many files a snapshot has, in a folder without a repository.
+    fn count_watched(&self, taken: &str) -> Option<usize> {
+        if disk::exists(&self.checkout.join(".git")) {
+            return None;
+        }
+        Some(self.entries(taken).ok()?.len())
+    }
+
+    /// Gives a new git dir the snapshots of the old one, as far as they can be read: one failed
+    /// look must not lose them.
     fn carry_over(&self, new: &Self, deadline: Deadline) {
         for folder in ["objects", "refs/crew"].iter().chain(&LISTS) {
             let (from, to) = (self.folder.join(folder), new.folder.join(folder));
@@ -145,11 +151,12 @@ impl Snapshots {
         let git = Git::of(subject);
         let places = ["--git-path", "objects", "--git-path", "index", "--show-object-format"];
         let places = git.run(&[&["rev-parse"], &places[..]].concat());
-        let refused = || match refusal(&self.checkout) {
-            Some((cause, cure)) => format!("{cause} ({cure})"),
-            None => "git gave no answer".to_owned(),
+        let Some(places) = places else {
+            return Err(match refusal(&self.checkout) {
+                Some((cause, hint)) => format!("{cause} ({hint})"),
+                None => "git gave no answer".to_owned(),
+            });
         };
-        let places = places.ok_or_else(refused)?;
         let [objects, index, format] = places.lines().collect::<Vec<_>>()[..] else {
             return Err("git is too old".to_owned());
         };
@@ -182,7 +189,9 @@ impl Snapshots {
             let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
             let (about, path) = (&record[..tab], Path::new(OsStr::from_bytes(&record[tab + 1..])));
             let is_link = about[2..].starts_with(b"160000");
-            links.extend(is_link.then_some(path));
+            if is_link {
+                links.push(path);
+            }
             let is_converted = theirs.converts_all || converted.contains(path);
             // Also unmerged: with such an entry no tree can be written.
             let is_hidden = about[0] != b'H';
@@ -220,7 +229,7 @@ const DEPTH_MAX: u8 = 5;
 const OBJECTS_MAX: usize = 1_000_000;
 /// The most bytes of a list of the repositories from which one borrows.
 const ALTERNATES_BYTES: u64 = 64 << 10;
-/// How often the objects are listed again because some were packed meanwhile.
+/// How often the objects are listed again because some were packed in between.
 const ATTEMPTS: u8 = 3;
 
 /// A filling that takes longer, in milliseconds, or takes over more bytes is reported.
@@ -232,7 +241,7 @@ const MUCH_BYTES: u64 = 100_000_000;
 pub struct Filled {
     /// What the user should know, if it took long or much.
     pub note: Option<String>,
-    /// How many files there are, where there is no repository.
+    /// How many files there are, in a folder without a repository.
     pub watched: Option<usize>,
 }
 
@@ -250,15 +259,16 @@ fn link_objects(from: &Path, to: &Path, deadline: Deadline) -> Result<u64, Strin
 
 fn link_all(from: &Path, to: &Path, deadline: Deadline, depth: u8) -> std::io::Result<u64> {
     let mut bytes = 0;
-    let is_of_objects = |name: &String| {
+    let mut folders = disk::names(from, OBJECTS_MAX);
+    folders.retain(|name| {
         name == "pack" || (name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    };
-    for folder in disk::names(from, OBJECTS_MAX).into_iter().filter(is_of_objects) {
-        let names = disk::names(&from.join(&folder), OBJECTS_MAX);
+    });
+    for folder in folders {
+        let mut names = disk::names(&from.join(&folder), OBJECTS_MAX);
         // An index over several packs may name packs that are not there.
-        let wanted = |name: &String| !name.starts_with("tmp_") && !name.starts_with("multi-pack");
+        names.retain(|name| !name.starts_with("tmp_") && !name.starts_with("multi-pack"));
         disk::make_private_folder(&to.join(&folder))?;
-        for name in names.into_iter().filter(wanted) {
+        for name in names {
             if deadline.passed() {
                 return Err(ErrorKind::TimedOut.into());
             }
@@ -288,26 +298,30 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// each. The snapshots `current`, in use, are thinned out and never removed, and those of a loop
 /// that has not ended stay. Bytes that are also the repository's do not count.
 pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
-    let oldest = i128::from(clock::now().wall.timestamp()) * 1_000_000_000
-        - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days);
-    let is_old = |used: i128| days > 0 && used < oldest;
+    let oldest = match days {
+        0 => i128::MIN,
+        days => {
+            i128::from(clock::now().wall.timestamp()) * 1_000_000_000
+                - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days)
+        }
+    };
     let mut kept = own_bytes(&current.folder);
     let mut others: Vec<(i128, PathBuf)> =
         others(&current.folder).map(|folder| (used(&folder), folder)).collect();
     others.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
     for (used, folder) in others {
         let bytes = own_bytes(&folder);
-        let is_unwanted = is_old(used) || (most > 0 && kept + bytes > most);
+        let is_unwanted = used < oldest || (most > 0 && kept + bytes > most);
         if is_unwanted {
             remove_unless(&folder, || is_needed(home, &folder));
         } else {
             kept += bytes;
         }
     }
-    current.thin_out(home, is_old);
+    current.thin_out(home, oldest);
     // The folders where checks ran on another state of a working tree, if that is long ago.
     for folder in self::others(&home.scratch(&current.checkout)) {
-        if is_old(used(&folder.join(".git"))) {
+        if used(&folder.join(".git")) < oldest {
             remove_unless(&folder, || false);
         }
     }
@@ -345,14 +359,14 @@ fn is_live(home: &Home, name: &str) -> bool {
 }
 
 impl Snapshots {
-    /// Removes the names that are too old, and then what no name holds any more.
-    fn thin_out(&self, home: &Home, is_old: impl Fn(i128) -> bool) {
+    /// Removes the names that are older than `oldest`, and then what has lost its last name.
+    fn thin_out(&self, home: &Home, oldest: i128) {
         let loops = self.folder.join("refs/crew");
         let mut gone = 0;
         for name in tree::files(&loops, ENTRIES_MAX) {
             let file = loops.join(&name);
             let id = name.parent().unwrap_or(&name).to_string_lossy();
-            let is_due = disk::stamp(&file).is_some_and(|(_, written)| is_old(written));
+            let is_due = disk::stamp(&file).is_some_and(|(_, written)| written < oldest);
             if is_due && !is_live(home, &id) {
                 gone += usize::from(disk::remove(&file).is_ok());
             }
@@ -362,7 +376,7 @@ impl Snapshots {
         }
     }
 
-    /// Removes what no name holds; all of it, if there is no name. What is held by another process
+    /// Removes what no name holds, or all of it without any name. What is held by another process
     /// or cannot be removed is left for later.
     pub fn forget_what_is_unnamed(&self) {
         let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);

@@ -13,8 +13,8 @@ use engine::evidence::changes::Changes;
 use engine::record::LoopId;
 use engine::test_changes::kind::ChangedPath;
 use readers::parse::git::{
-    IndexEntry, STATUS, changes_white_space_alone, is_id, parse_ignored as all_ignored,
-    parse_objects, parse_raw_diff, tree_changes, zero_ended_names, zero_list,
+    IndexEntry, STATUS, changes_white_space_alone, is_id, parse_ignored, parse_objects,
+    parse_raw_diff, tree_changes, zero_ended_names, zero_list,
 };
 
 /// The name of the state in which the checks before the first iteration left the tree.
@@ -72,17 +72,19 @@ impl Snapshots {
         let _ = disk::remove(&self.names(id).join(ENDED));
     }
 
-    /// The last known state of a loop: of one that rests that in which it was interrupted, else its
-    /// last boundary.
+    /// The last known state of a loop: where it was interrupted, if it `is_at_rest`, else its last
+    /// boundary.
     pub fn final_state(&self, id: &LoopId, is_at_rest: bool) -> Option<String> {
-        let ended = is_at_rest.then(|| self.named(id, ENDED)).flatten();
-        ended.or_else(|| self.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit))
+        if is_at_rest && let Some(ended) = self.named(id, ENDED) {
+            return Some(ended);
+        }
+        Some(self.at_the_end_of(id, u32::MAX)?.1)
     }
 
     /// The state before and after what the agent of an iteration did; `None` if nothing is known.
     pub fn of_iteration(&self, id: &LoopId, iteration: u32) -> Option<(String, String)> {
         let (newest, end) = self.at_the_end_of(id, iteration.checked_sub(1)?)?;
-        let checked = (newest == 0).then(|| self.named(id, CHECKED)).flatten();
+        let checked = if newest == 0 { self.named(id, CHECKED) } else { None };
         let from = checked.unwrap_or(end);
         let agents = self.named(id, &format!("{iteration}-agent"));
         let to = agents.or_else(|| Some(self.at_the_end_of(id, iteration)?.1))?;
@@ -117,7 +119,10 @@ impl Snapshots {
 
     /// The difference for a person; with `stat` a summary of each file's changes in these columns.
     pub fn text(&self, from: &str, to: &str, stat: Option<u16>) -> Result<String, String> {
-        let shown = stat.map_or_else(|| "--patch".to_owned(), |it| format!("--stat={it}"));
+        let shown = match stat {
+            Some(columns) => format!("--stat={columns}"),
+            None => "--patch".to_owned(),
+        };
         let plain = ["--no-ext-diff", "--no-textconv", "--color=never"];
         let arguments = [&["diff-tree", "-r", "-M"], &plain[..], &[&shown, from, to]].concat();
         Ok(String::from_utf8_lossy(&self.stored(&arguments)?).into_owned())
@@ -161,10 +166,12 @@ impl Snapshots {
     ) -> Result<BTreeSet<String>, String> {
         let ignored = self.list(id, IGNORED).ok_or("what was ignored at the start is not known")?;
         let ignored: BTreeSet<&Path> = ignored.iter().map(Path::new).collect();
-        let new = self.changed(found, now)?.into_iter().filter(|it| it.is_new).map(|it| it.path);
-        let was_ignored =
-            |path: &String| Path::new(path).ancestors().any(|it| ignored.contains(it));
-        Ok(new.filter(was_ignored).collect())
+        let mut changed = self.changed(found, now)?;
+        changed.retain(|changed| {
+            changed.is_new
+                && Path::new(&changed.path).ancestors().any(|path| ignored.contains(path))
+        });
+        Ok(changed.into_iter().map(|changed| changed.path).collect())
     }
 }
 
@@ -182,15 +189,16 @@ impl Snapshots {
         Ok(self.changed(from, to)?.into_iter().map(|changed| changed.path).collect())
     }
 
-    /// The same with what tells the kind of each path: whether it is new, a program or a link.
+    /// The same with the kind of each path: whether it is new, a program or a link.
     pub fn changed(&self, from: &str, to: &str) -> Result<Vec<ChangedPath>, String> {
-        let read = |entry: IndexEntry| ChangedPath {
+        let entries = self.differing(from, to)?;
+        let changed = entries.iter().map(|entry| ChangedPath {
             path: String::from_utf8_lossy(&entry.path).into_owned(),
             is_new: entry.is_new(),
             is_executable: entry.has_mode(b"100755"),
             is_link: entry.has_mode(b"120000"),
-        };
-        Ok(self.differing(from, to)?.into_iter().map(read).collect())
+        });
+        Ok(changed.collect())
     }
 
     pub(super) fn differing(&self, from: &str, to: &str) -> Result<Vec<IndexEntry>, String> {
@@ -201,11 +209,11 @@ impl Snapshots {
     /// Mode and path of everything in a snapshot.
     pub fn entries(&self, commit: &str) -> Result<Vec<(String, String)>, String> {
         let listed = self.printed(&["ls-tree", "-r", "-z", "--full-tree", commit], &[])?;
-        let mode_and_path = |entry: String| {
+        let entries = zero_ended_names(&listed).filter_map(|entry| {
             let (about, path) = entry.split_once('\t')?;
             Some((about.split(' ').next()?.to_owned(), path.to_owned()))
-        };
-        Ok(zero_ended_names(&listed).filter_map(mode_and_path).collect())
+        });
+        Ok(entries.collect())
     }
 
     /// The files that ignore rules keep out of every snapshot, at these places: patterns of git. A
@@ -231,7 +239,7 @@ impl Snapshots {
         // Another process may be taking a snapshot, so the index must not be written.
         let list = [&["--no-optional-locks"], &STATUS[..], &["--ignored=matching"]].concat();
         let listed = self.printed(&list, &[])?;
-        let paths = all_ignored(&listed).into_iter();
+        let paths = parse_ignored(&listed).into_iter();
         Ok(paths.map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
@@ -240,16 +248,17 @@ impl Snapshots {
         if files.is_empty() {
             return Ok(commit.to_owned());
         }
-        let is_large = |file: &&String| disk::size(&self.checkout.join(file)) > FILE_BYTES;
-        if let Some(large) = files.iter().find(is_large) {
-            return Err(format!("{large} is too large"));
+        for file in files {
+            if disk::size(&self.checkout.join(file)) > FILE_BYTES {
+                return Err(format!("{file} is too large"));
+            }
         }
         let update = ["update-index", "--add", "--replace", "-z", "--stdin"];
         self.updated(commit, &update, &zero_list(files))
     }
 
-    /// The texts of files in a snapshot, in this order, by one process for many of them; empty for
-    /// what is not there, is large or is not text. Links are not followed.
+    /// The texts of files in a snapshot, one for each path, by one process for many of them; empty
+    /// for what is not there, is large or is not text. Links are not followed.
     pub fn texts(&self, commit: &str, paths: &[&str]) -> Vec<String> {
         let mut texts = Vec::new();
         for paths in paths.chunks(TEXTS_AT_ONCE) {
@@ -268,8 +277,8 @@ impl Snapshots {
         String::from_utf8(printed).ok().filter(|text| text.len() <= TEXT_BYTES)
     }
 
-    /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no
-    /// such file, or it is large or not text.
+    /// The text of a file in a snapshot; a link within the tree is followed. `None` if the file is
+    /// missing, large or not text.
     pub fn file(&self, commit: &str, path: &str) -> Result<Option<String>, String> {
         Ok(self.read(commit, &[path], &["--follow-symlinks"])?.pop().flatten())
     }
@@ -287,10 +296,12 @@ impl Snapshots {
         if objects.len() != paths.len() {
             return Err("git printed other files".to_owned());
         }
-        let text = |(kind, content): (String, &[u8])| {
-            let is_text = kind == "blob" && content.len() <= TEXT_BYTES;
-            str::from_utf8(content).ok().filter(|_| is_text).map(str::to_owned)
-        };
-        Ok(objects.into_iter().map(|object| object.and_then(text)).collect())
+        let texts = objects.into_iter().map(|object| match object? {
+            (kind, content) if kind == "blob" && content.len() <= TEXT_BYTES => {
+                str::from_utf8(content).ok().map(str::to_owned)
+            }
+            _ => None,
+        });
+        Ok(texts.collect())
     }
 }

@@ -26,7 +26,7 @@ use crate::store::{Home, hash};
 use crate::{env, recorded_environment};
 use engine::record::Loop;
 use readers::parse::git::{
-    FileChange, FileChangeKind, STATUS, is_id, parse_status as read, zero_ended_paths,
+    FileChange, FileChangeKind, STATUS, is_id, parse_status, zero_ended_paths,
 };
 
 /// The largest file that a snapshot holds, in bytes.
@@ -79,7 +79,7 @@ pub struct LeftOut {
 impl Snapshot {
     /// What is equal for equal trees.
     pub fn identity(&self) -> String {
-        let stamps: Vec<&str> = self.left_out.iter().map(|it| &*it.stamp).collect();
+        let stamps: Vec<&str> = self.left_out.iter().map(|left| &*left.stamp).collect();
         match &stamps[..] {
             [] => self.commit.clone(),
             stamps => hash([&self.commit, "\0", &stamps.join("\0")].concat().as_bytes()),
@@ -115,7 +115,7 @@ impl Snapshots {
     fn last(&self) -> Option<String> {
         let id = disk::read_text(&self.folder.join("HEAD"), ID_BYTES).ok()??;
         let id = id.trim_end();
-        is_id(id).then(|| id.to_owned())
+        if is_id(id) { Some(id.to_owned()) } else { None }
     }
 
     /// Holds the private git dir against other processes, and removes a lock that a killed git left
@@ -135,16 +135,17 @@ impl Snapshots {
     }
 
     fn taken(&self) -> Result<Snapshot, String> {
-        let last = self.last().ok_or("there is no private git dir")?;
+        let last = self.last().ok_or("the private git dir is missing")?;
         let printed = self.printed(&STATUS, &[])?;
-        let changes = read(&printed);
+        let changes = parse_status(&printed);
         let is_limited = self.deadline.is_none() || !disk::exists(&self.checkout.join(".git"));
         if is_limited && changes.len() > CHANGES_MAX {
             return Err("there are more files than crew reads".to_owned());
         }
         let (paths, left_out) = self.sorted(changes);
-        let beside = left_out.iter().filter(|it| it.is_repository).map(|it| it.path.clone());
-        let repositories = self.links().into_iter().chain(beside).collect();
+        let mut repositories = self.links();
+        let beside = left_out.iter().filter(|left| left.is_repository);
+        repositories.extend(beside.map(|left| left.path.clone()));
         if paths.are_none() {
             return Ok(Snapshot { commit: last, left_out, repositories });
         }

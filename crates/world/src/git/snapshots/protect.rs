@@ -1,6 +1,6 @@
 //! Which of a loop's protected paths differ from what it found. Snapshots say so of all that they
-//! hold, whatever git is told to ignore later. Files that no snapshot holds are compared by hashes:
-//! in repositories inside, behind links, too large, or ignored by a rule that came later.
+//! hold, whatever git ignores later. Files that no snapshot holds are compared by hashes: in
+//! repositories inside, behind links, too large, or ignored by a rule that came later.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,6 +10,7 @@ use crate::files::{disk, tree};
 use crate::store::{Home, hash};
 use engine::protect::{Cover, Protected};
 use engine::record::Loop;
+use engine::test_changes::kind::ChangedPath;
 use readers::parse::git::BRANCHES;
 
 /// The name of the snapshot that the protected paths are compared with.
@@ -44,16 +45,8 @@ pub fn begin(home: &Home, subject: &Loop, now: &str) -> Result<(Protected, Vec<S
     paths.keep_rules()?;
     paths.snapshots.name(&subject.id, PROTECTED, now)?;
     let (outside, _) = paths.outside(now)?;
-    let holds_one = |folder: &String| {
-        let files = tree::files(&paths.top.join(folder), IGNORED_MAX).into_iter();
-        files.map(|file| format!("{folder}{}", file.display())).any(|it| paths.cover.covers(&it))
-    };
-    let is_missed = |path: &&String| {
-        let plain = path.trim_end_matches('/');
-        paths.cover.covers(plain) || (path.ends_with('/') && holds_one(path))
-    };
-    let missed = paths.ignored.iter().filter(is_missed).cloned().collect();
-    Ok((Protected { snapshot: now.to_owned(), outside }, missed))
+    let missed = paths.ignored.iter().filter(|path| paths.covers_ignored(path));
+    Ok((Protected { snapshot: now.to_owned(), outside }, missed.cloned().collect()))
 }
 
 /// The protected paths that the snapshot `now`, and what it does not hold, have otherwise.
@@ -62,23 +55,27 @@ pub fn changed(home: &Home, subject: &Loop, now: &str) -> Result<Vec<String>, St
     let paths = ProtectedPaths::of(home, subject);
     let (outside, links) = paths.outside(now)?;
     let differing = paths.snapshots.changed(&began.snapshot, now)?;
-    let is_differing = |path: &String| differing.iter().any(|it| it.path == *path);
-    let mut changed: BTreeSet<String> =
-        links.into_iter().filter(|(_, to)| is_differing(to)).map(|(link, _)| link).collect();
-    let either: BTreeSet<&String> = began.outside.keys().chain(outside.keys()).collect();
-    let either = either.into_iter().filter(|it| began.outside.get(*it) != outside.get(*it));
-    changed.extend(either.cloned());
-    // Of a repository inside the files count, not its commit.
-    let is_repository = |path: &str| disk::exists(&paths.top.join(path).join(".git"));
-    let new: Vec<String> =
-        differing.iter().filter(|it| it.is_new).map(|it| it.path.clone()).collect();
-    let left_out = paths.left_out(&new);
-    let counts = differing.iter().filter(|it| {
-        let is_covered =
-            paths.cover.covers(&it.path) || it.is_link && paths.cover.leads_plainly(&it.path);
-        is_covered && !is_repository(&it.path) && !left_out.contains(&it.path)
-    });
-    changed.extend(counts.map(|it| it.path.clone()));
+    let mut changed = BTreeSet::new();
+    for (link, to) in links {
+        if differing.iter().any(|entry| entry.path == to) {
+            changed.insert(link);
+        }
+    }
+    for path in began.outside.keys().chain(outside.keys()) {
+        if began.outside.get(path) != outside.get(path) {
+            changed.insert(path.clone());
+        }
+    }
+    let new = differing.iter().filter(|entry| entry.is_new);
+    let left_out = paths.left_out(&new.map(|entry| entry.path.clone()).collect::<Vec<_>>());
+    for ChangedPath { path, is_link, .. } in differing {
+        let is_covered = paths.cover.covers(&path) || is_link && paths.cover.leads_plainly(&path);
+        // Of a repository inside the files count, not its commit.
+        let is_repository = disk::exists(&paths.top.join(&path).join(".git"));
+        if is_covered && !is_repository && !left_out.contains(&path) {
+            changed.insert(path);
+        }
+    }
     Ok(changed.into_iter().collect())
 }
 
@@ -93,22 +90,33 @@ impl<'a> ProtectedPaths<'a> {
         Self { top, cover: Cover::of(&subject.contract.protect), snapshots, rules, ignored }
     }
 
-    /// Keeps every file of ignore rules on the way to the paths, as it is now.
+    /// Whether an ignored file is protected, or an ignored folder has such a file.
+    fn covers_ignored(&self, path: &str) -> bool {
+        if self.cover.covers(path.trim_end_matches('/')) {
+            return true;
+        }
+        let folder = self.top.join(path);
+        let files =
+            if path.ends_with('/') { tree::files(&folder, IGNORED_MAX) } else { Vec::new() };
+        files.iter().any(|file| self.cover.covers(&format!("{path}{}", file.display())))
+    }
+
+    /// Keeps every file of ignore rules above the paths, as it is now.
     fn keep_rules(&self) -> Result<(), String> {
         remove(&self.rules.checkout)?;
         self.snapshots.lay_down(&self.rules)?;
         let above = self.cover.roots().iter().flat_map(|root| Path::new(root).ancestors());
         let above = above.map(|folder| folder.join(RULES).display().to_string());
-        let files = self.files()?.into_iter().chain(above).chain([RULES.to_owned()]);
-        let is_rules = |path: &String| {
-            let file = self.top.join(path);
-            path.rsplit('/').next() == Some(RULES)
-                && matches!(tree::kind(&file), "file" | "program")
-        };
-        for path in files.filter(is_rules).collect::<BTreeSet<_>>() {
-            let text = disk::read_text(&self.top.join(&path), RULES_BYTES);
-            let text = text.map_err(|error| error.to_string())?.unwrap_or_default();
-            write(&self.rules.checkout.join(&path), &text)?;
+        let mut files: BTreeSet<String> = self.files()?.into_iter().chain(above).collect();
+        files.insert(RULES.to_owned());
+        files.retain(|path| path.rsplit('/').next() == Some(RULES));
+        for path in files {
+            let file = self.top.join(&path);
+            if matches!(tree::kind(&file), "file" | "program") {
+                let text =
+                    disk::read_text(&file, RULES_BYTES).map_err(|error| error.to_string())?;
+                write(&self.rules.checkout.join(&path), &text.unwrap_or_default())?;
+            }
         }
         Ok(())
     }
@@ -122,18 +130,19 @@ impl<'a> ProtectedPaths<'a> {
         for root in roots {
             let folder = self.top.join(root);
             if !tree::is_folder(&folder) {
-                files.extend(disk::exists(&folder).then(|| root.clone()));
+                if disk::exists(&folder) {
+                    files.push(root.clone());
+                }
                 continue;
             }
-            let named = |below: &Path| Path::new(root).join(below).display().to_string();
-            let enters = |below: &Path| {
-                let path = named(below);
+            let root = Path::new(root);
+            let found = tree::files_within(&folder, FILES_MAX + 1, |below| {
+                let path = root.join(below).display().to_string();
                 !below.ends_with(".git")
                     && path != BRANCHES
                     && !self.ignored.contains(&(path + "/"))
-            };
-            let found = tree::files_within(&folder, FILES_MAX + 1, enters);
-            files.extend(found.iter().map(|below| named(below)));
+            });
+            files.extend(found.iter().map(|below| root.join(below).display().to_string()));
         }
         if files.len() > FILES_MAX {
             return Err("the globs of `protect` cover more files than crew reads".to_owned());
@@ -169,12 +178,10 @@ impl<'a> ProtectedPaths<'a> {
 
     /// Which of these paths git ignored when the loop began.
     fn left_out(&self, paths: &[String]) -> BTreeSet<String> {
-        let lies_in = |path: &String| {
-            let folders = path.match_indices('/').map(|(end, _)| &path[..=end]);
-            folders.chain([path.as_str()]).any(|it| self.ignored.contains(it))
-        };
-        let (within, others): (Vec<&String>, Vec<&String>) =
-            paths.iter().partition(|path| lies_in(path));
+        let (within, others): (Vec<&String>, Vec<&String>) = paths.iter().partition(|path| {
+            let mut folders = path.match_indices('/').map(|(end, _)| &path[..=end]);
+            self.ignored.contains(*path) || folders.any(|folder| self.ignored.contains(folder))
+        });
         let by_rules = self.rules.ignored_of(others.iter().map(|path| path.as_bytes()));
         let by_rules = by_rules.iter().map(|path| String::from_utf8_lossy(path).into_owned());
         within.into_iter().cloned().chain(by_rules).collect()

@@ -177,7 +177,7 @@ fn a_lock_that_another_git_left_is_named() {
         let place = place_of(&yard.path(tree));
         let kept =
             Steps::new(&place, &yard.trusted(), &|| false).commit("message", &Drafts::default());
-        let told = kept
+        let message = kept
             .unwrap_err()
             .failure()
             .with_hint()
@@ -186,7 +186,7 @@ fn a_lock_that_another_git_left_is_named() {
             "commit failed: another git is running here, or one crashed\n\
              hint: let the other git finish; if there is none, remove repo/.git/{lock}"
         );
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
     }
 }
 

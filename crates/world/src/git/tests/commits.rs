@@ -15,10 +15,11 @@ fn after(script: &str) -> (Vec<String>, Option<String>, Vec<String>) {
     let record = Loop { place: yard.place(), ..a_loop() };
     yard.sh("repo", script);
     let Commits { made, switched_to, lost, .. } = commits_since(&record, &[]).unwrap();
-    let subjects = |lines: Vec<String>| {
-        lines.iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
-    };
-    (subjects(made.unwrap()), switched_to, subjects(lost))
+    (subjects(&made.unwrap()), switched_to, subjects(&lost))
+}
+
+fn subjects(lines: &[String]) -> Vec<String> {
+    lines.iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
 }
 
 #[test]
@@ -41,7 +42,8 @@ fn one_git_says_what_is_checked_out_unless_there_is_no_commit_or_the_name_is_tak
         yard.sh("repo", script);
         yard.write("bin/git.log", "");
         let head = Git { variables: &variables, ..Git::here(&repository) }.head();
-        let expected = (branch.map(str::to_owned), has_commit.then(|| commit.clone()));
+        let expected =
+            (branch.map(str::to_owned), if has_commit { Some(commit.clone()) } else { None });
         assert_eq!(head, expected, "{script}");
         assert_eq!(yard.read("bin/git.log").lines().count(), starts, "{script}");
     }
@@ -101,7 +103,6 @@ fn a_merge_that_a_rebase_left_out_is_not_lost() {
          git switch -q main; git rebase -q HEAD@{1}",
     );
     let commits = commits_since(&record, &[]).unwrap();
-    let subjects = |lines: &[String]| lines.iter().map(|it| it[8..].to_owned()).collect::<Vec<_>>();
     assert!(!subjects(commits.made()).is_empty());
     assert_eq!(subjects(&commits.lost), Vec::<String>::new());
 }

@@ -57,7 +57,7 @@ fn a_file_that_git_does_not_ignore_is_not_copied_whatever_its_name() {
     let (repository, tree) = (yard.path("repo"), yard.path("tree"));
     let left_out = copy("*.local\n", &repository, &tree, false).unwrap();
     let expected =
-        [":(glob)e.local", "api.local"].map(|it| format!("{it} (git does not ignore it)"));
+        [":(glob)e.local", "api.local"].map(|path| format!("{path} (git does not ignore it)"));
     assert_eq!(left_out, expected);
     assert_eq!(yard.sh("tree", "ls"), ":(glob)d.local\ndb.local\n");
     assert_eq!(copy("api.*\n", &repository, &tree, false).unwrap(), expected[1..]);

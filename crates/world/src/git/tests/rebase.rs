@@ -133,7 +133,7 @@ fn a_submodule_that_the_other_branch_moved_is_not_moved_back_but_by_somebody_who
         yard.write("repo/file", moved);
         yard.commit("Before").unwrap().unwrap();
         assert_eq!(yard.rebase("main"), Ok(Rebased::Onto(1)));
-        assert_eq!(yard.commit("None"), Ok(None), "it alone is no work");
+        assert_eq!(yard.commit("None"), Ok(None), "it alone is not work");
         yard.write("repo/more", moved);
         yard.commit("Work").unwrap().unwrap();
         assert_eq!(&recorded(), moved);

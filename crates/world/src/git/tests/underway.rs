@@ -35,7 +35,7 @@ fn is_put_back(yard: &Yard, head: &str) {
         (yard.read("repo/file"), yard.read("repo/loose")),
         ("work\n".into(), "two\n".into())
     );
-    yard.git("repo", &["commit", "-qam", "there is no lock"]);
+    yard.git("repo", &["commit", "-qam", "without a lock"]);
     assert!(!yard.path("repo/.git/crew-step").exists());
 }
 
@@ -46,7 +46,8 @@ fn a_rebase_is_undone_only_by_the_mark_of_the_step_that_made_it() {
     yard.sh("repo", "! git rebase -q --autostash main");
     yard.write("repo/.git/index.lock", "");
     put_back(&yard.checkout).unwrap();
-    let stays = ["rebase-merge", "index.lock"].map(|it| yard.path("repo/.git").join(it).exists());
+    let stays =
+        ["rebase-merge", "index.lock"].map(|name| yard.path("repo/.git").join(name).exists());
     assert_eq!(stays, [true, true]);
     killed_in(&yard, "rebase", &head);
     is_put_back(&yard, &head);
@@ -115,7 +116,7 @@ fn a_lock_from_before_the_step_stays() {
     yard.sh("repo", "touch -t 202001010000 .git/HEAD.lock");
     put_back(&yard.checkout).unwrap();
     let stays = ["HEAD.lock", "index.lock", "refs/heads/work.lock", "crew-step"]
-        .map(|it| yard.path("repo/.git").join(it).exists());
+        .map(|name| yard.path("repo/.git").join(name).exists());
     assert_eq!(stays, [true, false, false, false]);
 }
 
@@ -129,6 +130,6 @@ fn without_a_mark_the_locks_of_a_step_are_known_by_what_stood_there_before() {
     let underway = Underway::begin(&steps, GitStep::Push, "");
     yard.write("repo/.git/index.lock", "");
     drop(underway);
-    let stays = ["HEAD.lock", "index.lock"].map(|it| yard.path("repo/.git").join(it).exists());
+    let stays = ["HEAD.lock", "index.lock"].map(|name| yard.path("repo/.git").join(name).exists());
     assert_eq!(stays, [true, false]);
 }

@@ -46,8 +46,8 @@ fn a_branch_that_is_there_is_taken_again_and_a_folder_that_is_gone_made_again() 
 fn a_name_that_is_no_branch_is_refused() {
     let yard = Yard::new();
     for name in ["", "..", "a..b", "../x", "/x", "-f", "@{-1}", ".git", "a b", "x.lock", "HEAD"] {
-        let told = refused(&yard, name);
-        assert!(told.contains("is not a valid branch name"), "{name:?}: {told}");
+        let message = refused(&yard, name);
+        assert!(message.contains("is not a valid branch name"), "{name:?}: {message}");
     }
     assert!(!yard.path("repo.worktrees").exists());
     assert_snapshot!(refused(&yard, "../x"), @r#"

@@ -39,7 +39,7 @@ fn a_fetch_brings_only_what_is_new_since_what_is_known() {
         let packs = counted.lines().find_map(|line| line.strip_prefix("in-pack: "));
         packs.unwrap().parse::<u32>().unwrap()
     };
-    // So that each fetch leaves a pack, which holds again what is sent again.
+    // Each fetch then leaves a pack, which holds again what is sent again.
     machines.yard.git("m1", &["config", "fetch.unpackLimit", "1"]);
     let first = machines.write(0, None, "1").unwrap();
     let second = machines.write(0, Some(&first), "2").unwrap();
@@ -54,7 +54,7 @@ fn a_fetch_brings_only_what_is_new_since_what_is_known() {
     machines.on(1, |refs| refs.fetch(&[SHARED], &[&gone])).unwrap();
     let known = [fourth, third, second];
     let messages = machines.on(1, |refs| refs.messages(&known)).unwrap();
-    assert_eq!(messages, ["4", "3", "2"].map(|it| Some(it.to_owned())));
+    assert_eq!(messages, ["4", "3", "2"].map(|text| Some(text.to_owned())));
 }
 
 #[test]
@@ -72,16 +72,16 @@ fn a_thousand_refs_are_moved_listed_fetched_and_read_at_once() {
     machines.yard.git("hub.git", &["update-ref", noise, "refs/crew/many/0001"]);
     machines.on(1, |refs| {
         let listed = refs.list(&["refs/crew/many/*"]).unwrap();
-        let names: Vec<&str> = listed.iter().map(|it| it.name.as_str()).collect();
+        let names: Vec<&str> = listed.iter().map(|found| found.name.as_str()).collect();
         assert_eq!((names.len(), names[0]), (1000, "refs/crew/many/0000"));
         refs.fetch(&names, &[]).unwrap();
-        let ids: Vec<String> = listed.iter().map(|it| it.id.clone()).collect();
+        let ids: Vec<String> = listed.iter().map(|found| found.id.clone()).collect();
         let read = refs.messages(&ids).unwrap();
         let expected = (0..1000).map(|number| Some(format!("task {number}")));
         assert!(read.into_iter().eq(expected));
         // git takes no name for a target that is also the end of a branch's.
         machines.yard.git("hub.git", &["update-ref", "-d", noise]);
-        let delete = listed.iter().map(|it| update(&it.name, Some(&it.id), None));
+        let delete = listed.iter().map(|found| update(&found.name, Some(&found.id), None));
         assert_eq!(refs.swap(&delete.collect::<Vec<_>>()), Ok(SwapResult::Done));
         assert_eq!(refs.list(&["refs/crew/*"]), Ok(Vec::new()));
     });

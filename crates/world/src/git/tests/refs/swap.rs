@@ -133,10 +133,10 @@ proptest! {
         let built = push_arguments(&remote, &updates);
         prop_assert_eq!(built.is_ok(), updates.iter().all(is_good));
         let Ok(arguments) = built else { return Ok(()) };
-        let end = arguments.iter().position(|it| it == "--").unwrap();
+        let end = arguments.iter().position(|word| word == "--").unwrap();
         let (options, refspecs) = (&arguments[..end], &arguments[end + 2..]);
-        prop_assert!(refspecs.iter().all(|it| !it.starts_with('+')), "{:?}", refspecs);
-        prop_assert!(options.iter().all(|it| it != "--force" && it != "-f"));
+        prop_assert!(refspecs.iter().all(|refspec| !refspec.starts_with('+')), "{:?}", refspecs);
+        prop_assert!(options.iter().all(|option| option != "--force" && option != "-f"));
         prop_assert!(options.contains(&"--atomic".to_owned()));
         for (update, refspec) in updates.iter().zip(refspecs) {
             let old = update.old.as_deref().unwrap_or_default();
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn a_ref_that_is_deleted_meanwhile_stops_its_holder_and_nobody_else() {
+fn a_ref_that_somebody_deletes_stops_its_holder_and_nobody_else() {
     let machines = Machines::new(1);
     let taken = machines.write(0, None, "taken").unwrap();
     let there = machines.on(0, |refs| {

@@ -254,7 +254,7 @@ fn a_return_leaves_what_no_snapshot_holds() {
     kept.sh("printf 'dist\\ncfg\\nd\\n' > .gitignore; mkdir dist
          echo built > dist/x; echo secret > cfg; echo file > d; echo two >> file");
     let restored = kept.snapshots.restore(&kept.subject.id, &first).unwrap();
-    let left: Vec<String> = restored.left.iter().map(|it| it.display().to_string()).collect();
+    let left: Vec<String> = restored.left.iter().map(|path| path.display().to_string()).collect();
     assert_eq!(left, ["cfg", "d/c", "dist"]);
     assert_eq!(kept.yard.sh("repo", "cat dist/x cfg d file"), "built\nsecret\nfile\none\n");
 }

@@ -60,12 +60,12 @@ impl Kept {
         self.sh(script);
         let after = self.snapshots.take().unwrap();
         let changes = self.snapshots.compare(&before, &after.commit).unwrap();
-        let left = after.left_out.iter().map(|it| format!("left out {}", it.path.display()));
-        told(&changes).into_iter().chain(left).collect::<Vec<_>>().join(", ")
+        let left = after.left_out.iter().map(|left| format!("left out {}", left.path.display()));
+        summarize(&changes).into_iter().chain(left).collect::<Vec<_>>().join(", ")
     }
 }
 
-fn told(changes: &Changes) -> Vec<String> {
+fn summarize(changes: &Changes) -> Vec<String> {
     let word = |kind: &ChangeKind| match kind {
         ChangeKind::Created => "A".to_owned(),
         ChangeKind::Modified => "M".to_owned(),

@@ -94,7 +94,8 @@ fn outside_git_the_same_changes_are_reported() {
 
 #[test]
 fn a_return_brings_everything_back_and_the_way_back_does_too() {
-    for (before, script, _) in SITUATIONS.into_iter().filter(|it| !it.0.contains("sub")) {
+    let situations = SITUATIONS.into_iter().filter(|(before, ..)| !before.contains("sub"));
+    for (before, script, _) in situations {
         let kept = Kept::after(before);
         let (checkout, id) = (&kept.subject.place.checkout, &kept.subject.id);
         let (first, as_found) = (kept.commit(), everything(checkout));
