@@ -25,7 +25,7 @@ use readers::parse::arguments;
 fn main() -> ExitCode {
     // A hook is recognised by its program's name, because older clients drop its arguments; and
     // never parsed by clap, whose usage errors exit with the status that blocks a client.
-    let (program, verb, option) = world::env::call();
+    let (program, verb, option) = world::env::program_call();
     match (program.as_str(), verb.as_str()) {
         ("crew-wake", _) => cmd::hook::hook(true),
         ("crew-hook", _) | (_, "hook") => cmd::hook::hook(option == "--companion"),
@@ -37,7 +37,7 @@ fn typed() -> Exit {
     if cmd::complete::answer() {
         return Exit::SUCCESS;
     }
-    let mut given = world::env::words();
+    let mut given = world::env::program_words();
     let color = std::iter::from_fn(|| arguments::take_color(&mut given)).last();
     cmd::print::set_colour(color.unwrap_or_default());
     if has_word(&given, "--all") && (has_word(&given, "--help") || has_word(&given, "-h")) {
@@ -65,7 +65,7 @@ fn typed() -> Exit {
         },
     };
     let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| fail(&failure_of(&error)));
-    for note in world::store::rebuilt() {
+    for note in world::store::take_rebuilt() {
         cmd::print::err(&format!("crew: {note}"));
     }
     exit

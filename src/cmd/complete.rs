@@ -41,7 +41,7 @@ pub fn script(shell: &str) -> Result<Exit> {
 
 /// Answers the script of a shell; `false` if none asks.
 pub fn answer() -> bool {
-    let mut words = env::words();
+    let mut words = env::program_words();
     if env::text(ASKED).as_deref() == Some("bash") {
         take_equals_out(&mut words);
     }
@@ -133,9 +133,9 @@ fn own(known: impl IntoIterator<Item = impl ToString>, table: &str) -> Vec<Strin
 
 /// The iterations, newest first, of the loop that an earlier word names.
 fn iterations(home: &Home) -> Vec<CompletionCandidate> {
-    let mut words = env::words();
+    let mut words = env::program_words();
     words.pop();
-    let mut loops = store::readable(home).into_iter();
+    let mut loops = store::readable_loops(home).into_iter();
     let named = loops.find(|record| words.iter().any(|word| word == record.id.as_str()));
     let last = named.map_or(0, |record| record.state.completed);
     (1..=last).rev().map(|number| CompletionCandidate::new(number.to_string())).collect()
@@ -145,7 +145,7 @@ fn iterations(home: &Home) -> Vec<CompletionCandidate> {
 /// their tasks.
 fn loops(is_wanted: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
     let mut candidates = Vec::new();
-    for record in home_of(store::readable).iter().filter(|record| is_wanted(record)) {
+    for record in home_of(store::readable_loops).iter().filter(|record| is_wanted(record)) {
         let help = StyledStr::from(clean(&list::in_a_line(record)));
         candidates.push(CompletionCandidate::new(record.id.as_str()).help(Some(help)));
     }

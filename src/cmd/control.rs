@@ -164,7 +164,7 @@ pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {
 pub fn paused(Paused { record, how }: &Paused) -> String {
     let (id, iteration, resume) = (&record.id, record.iteration(), resume_command(record));
     let what = match how {
-        PauseResult::Now => line::status_line(record, clock::local()),
+        PauseResult::Now => line::status_line(record, clock::local_time()),
         PauseResult::AfterIteration => line::pausing(record),
         PauseResult::BreakingOff => format!("is being paused; iteration {iteration} is repeated"),
         PauseResult::Already => {
@@ -189,7 +189,11 @@ pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
 }
 
 fn over(record: &Loop) -> String {
-    format!("loop {} is already over: {}", record.id, line::status_line(record, clock::local()))
+    format!(
+        "loop {} is already over: {}",
+        record.id,
+        line::status_line(record, clock::local_time())
+    )
 }
 
 /// The answer to `crew tell`: when the agent gets the message.

@@ -78,7 +78,8 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     if arguments.dry_run {
         return Ok(Exit::SUCCESS);
     }
-    home.make().with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
+    home.make_folders()
+        .with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
     if !untrusted.is_empty() {
         let yes = arguments.yes;
         project::ask(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
@@ -139,7 +140,7 @@ pub fn status(home: &Home, mut record: FleetRecord, json: bool, watches: bool) -
     if json {
         print::json(&serde_json::to_value(&status)?);
     } else {
-        let rows = terminal::rows().map(|rows| usize::from(rows).saturating_sub(PROMPT_ROWS));
+        let rows = terminal::count_rows().map(|rows| usize::from(rows).saturating_sub(PROMPT_ROWS));
         let at = Reading { width: reading().width.min(COLUMNS_MAX), ..reading() };
         print::page(&status.page(at, rows, None).join("\n"));
     }

@@ -127,14 +127,16 @@ fn shown(page: &Page, record: &Loop) -> String {
 fn notice_of(answer: &EventResult) -> Option<String> {
     let (record, text) = match answer {
         EventResult::Stopped(StopResult::Finished(ended), _) => {
-            (&ended.record, attention::ended(&ended.record, clock::local()))
+            (&ended.record, attention::ended(&ended.record, clock::local_time()))
         }
         EventResult::Deferred(record) => (&**record, attention::deferred(record)),
-        EventResult::AtDialog(record) => (&**record, attention::at_dialog(record, clock::local())),
-        EventResult::Stands(record) if record.is_live() => {
-            (&**record, Some(attention::waits(record, clock::local())))
+        EventResult::AtDialog(record) => {
+            (&**record, attention::at_dialog(record, clock::local_time()))
         }
-        EventResult::Stands(record) => (&**record, attention::ended(record, clock::local())),
+        EventResult::Stands(record) if record.is_live() => {
+            (&**record, Some(attention::waits(record, clock::local_time())))
+        }
+        EventResult::Stands(record) => (&**record, attention::ended(record, clock::local_time())),
         _ => return None,
     };
     if record.contract.silent { None } else { text }
@@ -142,12 +144,12 @@ fn notice_of(answer: &EventResult) -> Option<String> {
 
 /// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
 fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
-    journal::accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
+    journal::last_accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
 }
 
 /// The program that the agent runs as crew.
 fn crew() -> PathBuf {
-    env::program().unwrap_or_else(|_| "crew".into())
+    env::program_path().unwrap_or_else(|_| "crew".into())
 }
 
 fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
@@ -171,13 +173,13 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             let page = resumed.handoff.as_deref();
             let prompt = prompt::again(record, page, &accounts(home, record), &crew());
             let caution = hook.caution.map(cautioned);
-            let mut lines = vec![line::of(LoopLine::Resumed, record, clock::local())];
+            let mut lines = vec![line::of(LoopLine::Resumed, record, clock::local_time())];
             lines.extend(resumed.notes.into_iter().chain(caution));
             go_on(record, prompt, lines.join("\n"))
         }
         EventResult::Reminded(record) => {
             let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());
-            go_on(&record, prompt, line::of(LoopLine::Reminded, &record, clock::local()))
+            go_on(&record, prompt, line::of(LoopLine::Reminded, &record, clock::local_time()))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
@@ -193,7 +195,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             Reply::Instead(control::cancelled(&attempt, reading_in_a_client()))
         }
         EventResult::CancelledElsewhere(record) => {
-            Reply::Say(line::of(LoopLine::CancelledElsewhere, &record, clock::local()))
+            Reply::Say(line::of(LoopLine::CancelledElsewhere, &record, clock::local_time()))
         }
         EventResult::Paused(paused) => {
             Reply::Instead(in_its_session(&control::paused(&paused), &paused.record))
@@ -203,10 +205,10 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Ordered(order, result) => Reply::Obeyed(ordered(order, &result)),
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
         EventResult::BrokenOff(record) => {
-            Reply::Say(line::of(LoopLine::BrokenOff, &record, clock::local()))
+            Reply::Say(line::of(LoopLine::BrokenOff, &record, clock::local_time()))
         }
         EventResult::Interrupted(record) => {
-            Reply::Say(line::of(LoopLine::Interrupted, &record, clock::local()))
+            Reply::Say(line::of(LoopLine::Interrupted, &record, clock::local_time()))
         }
     }
 }
@@ -236,7 +238,7 @@ fn go_on(record: &Loop, prompt: String, line: String) -> Reply {
 
 /// A line about a loop, with the user's note below it.
 fn told(line: LoopLine, record: &Loop, note: Option<String>) -> String {
-    let mut line = line::of(line, record, clock::local());
+    let mut line = line::of(line, record, clock::local_time());
     line.extend(note.map(|note| format!("\n{note}")));
     line
 }
@@ -250,7 +252,7 @@ fn ordered(order: SessionRequest, result: &Result<(Box<Loop>, LoopIs), LoopId>) 
             return format!("that failed; type this in a terminal: crew {verb} {id}");
         }
     };
-    let (id, status) = (&record.id, line::status_line(record, clock::local()));
+    let (id, status) = (&record.id, line::status_line(record, clock::local_time()));
     let gone = if is == LoopIs::Ownerless { ", nobody drives it" } else { "" };
     match order {
         _ if is == LoopIs::Over => format!("loop {id} is over: {status}"),
@@ -275,7 +277,7 @@ fn cautioned(caution: &str) -> String {
 }
 
 fn greeting(started: &Started, caution: Option<&str>) -> String {
-    let mut lines = vec![line::of(LoopLine::Start, &started.record, clock::local())];
+    let mut lines = vec![line::of(LoopLine::Start, &started.record, clock::local_time())];
     if started.record.contract.checks.is_empty() {
         let example = started.suggestion.as_deref().unwrap_or("your test command");
         let what = limits::without_checks(&started.record.contract);

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::*;
 use engine::record::{Loop, Outcome};
-use world::process::fixture::alone;
+use world::process::fixture::run_alone;
 use world::store;
 
 const CODEX: &str = include_str!("../../tests/fixtures/clients/codex.jsonl");
@@ -55,13 +55,13 @@ impl Session {
     }
 
     fn record(&self) -> Loop {
-        store::load(&self.home(), &store::ids(&self.home()).next().unwrap()).unwrap()
+        store::load(&self.home(), &store::list_ids(&self.home()).next().unwrap()).unwrap()
     }
 }
 
 #[test]
 fn a_loop_of_a_client_without_commands_begins_by_a_message_and_ends_proved() {
-    alone(|| {
+    run_alone(|| {
         let codex = Session::new(CODEX);
         assert_eq!(codex.send("SessionStart", "source", "startup"), Output::default());
         assert_eq!(codex.send("UserPromptSubmit", "prompt", "fix the bug"), Output::default());
@@ -87,7 +87,7 @@ fn a_loop_of_a_client_without_commands_begins_by_a_message_and_ends_proved() {
 
 #[test]
 fn a_loop_of_a_client_without_commands_is_steered_and_gone_on_with_by_messages() {
-    alone(|| {
+    run_alone(|| {
         let codex = Session::new(CODEX);
         codex.send("UserPromptSubmit", "prompt", "crew loop \"Build it\"");
         codex.send("UserPromptSubmit", "prompt", "crew pause");
@@ -104,7 +104,7 @@ fn a_loop_of_a_client_without_commands_is_steered_and_gone_on_with_by_messages()
 
 #[test]
 fn beside_a_client_that_cannot_be_woken_nothing_waits() {
-    alone(|| {
+    run_alone(|| {
         let codex = Session::new(CODEX);
         codex.send("UserPromptSubmit", "prompt", "crew loop \"Do it\"");
         let event = codex.events[2]["stdin"].to_string();

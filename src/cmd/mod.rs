@@ -87,13 +87,13 @@ const CLIENT_COLUMNS: usize = 80;
 
 /// The reading of a page in this terminal, or wherever this output goes.
 fn reading() -> Reading {
-    let columns = terminal::columns().unwrap_or(FILE_COLUMNS);
+    let columns = terminal::count_columns().unwrap_or(FILE_COLUMNS);
     Reading { width: columns.into(), ..reading_in_a_client() }
 }
 
 /// The reading of a page in a client.
 fn reading_in_a_client() -> Reading {
-    let local = clock::local();
+    let local = clock::local_time();
     Reading { width: CLIENT_COLUMNS, now: local.to_utc(), offset: *local.offset() }
 }
 
@@ -273,7 +273,7 @@ fn all(home: &Home) -> Result<Vec<Loop>> {
 /// The working tree this was typed in; without git the current folder.
 fn checkout() -> Result<PathBuf> {
     let folder = env::current_folder()?;
-    match git::top(&folder) {
+    match git::find_top(&folder) {
         Some(top) => Ok(top),
         None => Ok(disk::real_path(&folder)?),
     }

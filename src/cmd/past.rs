@@ -44,7 +44,7 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
         ))
     };
     let name = names.first().map(String::as_str);
-    let columns = terminal::columns().unwrap_or(STAT_COLUMNS);
+    let columns = terminal::count_columns().unwrap_or(STAT_COLUMNS);
     let summary = if is_summary { Some(columns) } else { None };
     if let (Some(named), None) = (named_task(&home()?, name)?, of)
         && let Some(text) = named.fetched_difference(&home()?, summary)?
@@ -69,7 +69,7 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
 /// totals.
 pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     let folder = env::current_folder()?;
-    let mut here = git::head::roots(&folder);
+    let mut here = git::head::list_roots(&folder);
     here.push(checkout()?);
     let shared = git::shared_folder(&folder);
     let home = home()?;
@@ -80,7 +80,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
         fleet.is_some_and(|fleet| here.contains(&fleet.terms.repository))
     });
     let mut loops = all(&home)?;
-    let now = clock::local();
+    let now = clock::local_time();
     loops.retain(|record| {
         let age = (now.to_utc() - record.last_at()).to_std().unwrap_or_default();
         // The repository also identifies a working tree that is gone.
@@ -262,7 +262,7 @@ fn show(home: &Home, loops: &[Loop]) {
     let at = listing(user.as_deref());
     // The size that removing them would free does not include their snapshots.
     let views = loops.iter().map(|record| LoopView {
-        bytes: removal::bytes(home, &record.id),
+        bytes: removal::loop_bytes(home, &record.id),
         ..LoopView::of(record, at.reading.clock())
     });
     print::page(&list::text(list::REMOVABLE, &views.collect::<Vec<_>>(), at));

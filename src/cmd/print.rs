@@ -52,7 +52,7 @@ pub fn page(text: &str) {
 
 /// Prints a line after the current time; `false` when the reader is gone.
 pub fn stamped(line: &str) -> bool {
-    let time = clock::local().format(STAMP);
+    let time = clock::local_time().format(STAMP);
     offer_page(&colour::heads(&format!("{time} {line}"), str::to_owned))
 }
 
@@ -78,7 +78,7 @@ pub fn folded_heads(text: &str) {
 
 /// Breaks the lines of a page between words where the terminal is narrower.
 pub fn fold(page: &str) -> String {
-    match terminal::columns() {
+    match terminal::count_columns() {
         Some(columns) => fold_at(page, columns.into()),
         None => page.to_owned(),
     }
@@ -101,9 +101,9 @@ pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
     let diff = colour::painted(&colour::difference(diff), is_coloured);
     // The pager handles Ctrl-C.
     let _signals = Signals::listen()?;
-    let pager = if stdout().is_terminal() { command::pager(outside) } else { String::new() };
+    let pager = if stdout().is_terminal() { command::find_pager(outside) } else { String::new() };
     let is_shown = !matches!(&*pager, "" | "cat")
-        && Call::shell(&pager, Path::new(".")).show(diff.as_bytes())?;
+        && Call::shell(&pager, Path::new(".")).show_in_pager(diff.as_bytes())?;
     if !is_shown {
         write(&diff);
     }
@@ -131,7 +131,7 @@ pub fn confirm(yes: bool, question: &str, done: &str, command: &str) -> anyhow::
 /// Whether a person at the terminal answers yes.
 pub fn agrees(question: &str) -> io::Result<bool> {
     offer(&format!("{question} [y/N] "));
-    let answer = terminal::answer()?.unwrap_or_default().to_lowercase();
+    let answer = terminal::read_answer()?.unwrap_or_default().to_lowercase();
     Ok(["y", "yes"].contains(&answer.as_str()))
 }
 

@@ -158,12 +158,12 @@ pub(super) fn ask(
 }
 
 fn save(home: &Home, checkout: &Path, listed: &[TrustRequest]) -> Result<()> {
-    trust::trust(home, checkout, listed)
+    trust::trust_requests(home, checkout, listed)
         .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))
 }
 
 fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {
-    let forgotten = trust::forget(home, checkout)
+    let forgotten = trust::forget_trust(home, checkout)
         .with_context(|| format!("cannot forget what is trusted in {}", home.root().display()))?;
     let place = checkout.display();
     let forgotten = forgotten.map_err(|error| {

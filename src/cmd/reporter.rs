@@ -102,7 +102,7 @@ impl EventSink for Reporter {
             }
         }
         if self.wants_notices
-            && let Some(text) = of_event(event, clock::local())
+            && let Some(text) = of_event(event, clock::local_time())
             && let Some(codes) = notice(&text, &env::text)
         {
             print::codes(&codes);
@@ -115,7 +115,7 @@ impl EventSink for Reporter {
             RunEvent::Noted(text) if !self.output.quiet => self.err(&format!("crew: {text}")),
             RunEvent::Said(_) | RunEvent::Noted(_) => {}
             _ => {
-                for line in lines(event, clock::local()) {
+                for line in lines(event, clock::local_time()) {
                     self.say(&line);
                 }
             }
@@ -176,9 +176,9 @@ impl Screen {
     }
 
     fn tick(&mut self) {
-        let rows = usize::from(terminal::rows().unwrap_or(24));
+        let rows = usize::from(terminal::count_rows().unwrap_or(24));
         let skipped = self.block.len().saturating_sub(rows.saturating_sub(ROWS_LEFT));
-        let columns = terminal::columns().map_or(usize::MAX, usize::from);
+        let columns = terminal::count_columns().map_or(usize::MAX, usize::from);
         let block =
             self.block.iter().skip(skipped).map(|line| fitting(&clean(line), columns) + "\n");
         self.bar.set_message(block.collect::<String>());

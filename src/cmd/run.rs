@@ -26,7 +26,7 @@ use readers::clients::variables::inside_an_agent;
 use readers::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, resume_of};
 use readers::parse::settings::merge::merge_layers;
 use readers::prompts::procedures;
-use world::git::snapshots::{Snapshots, prune};
+use world::git::snapshots::{Snapshots, prune_snapshots};
 use world::logs;
 use world::process::signals::Signals;
 use world::store::Home;
@@ -60,7 +60,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
         return resume(&resume_of(interrupted.as_str())?);
     }
     let keep = prepared.keep;
-    logs::prune(&home, keep.bytes, keep.days);
+    logs::prune_logs(&home, keep.bytes, keep.days);
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(options.output);
     let here = home.checkout_pointer(&prepared.place.checkout);
@@ -73,7 +73,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
         settle(&home, &left, &signals, &mut reporter)?;
     }
     let record = begin(&home, prepared, &signals, &mut reporter)?;
-    prune(&home, &Snapshots::of(&home, &record), keep.snapshots, keep.days);
+    prune_snapshots(&home, &Snapshots::of(&home, &record), keep.snapshots, keep.days);
     drive_or_detach(&home, record, options, &signals, &mut reporter)
 }
 

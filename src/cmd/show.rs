@@ -133,7 +133,7 @@ fn refuse_a_folder(record: &Loop, file: &Path) -> Result<()> {
 }
 
 fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, json: bool) -> Result<Exit> {
-    let log = logs::path(home, &record.id, number);
+    let log = logs::log_path(home, &record.id, number);
     let log = if disk::exists(&log) { Some(&*log) } else { None };
     let Some(picked) = story.picked() else {
         let id = &record.id;
@@ -180,7 +180,7 @@ fn log(home: &Home, record: Loop, shown: &ShowArgs) -> Result<()> {
     let iteration = shown.iteration.unwrap_or_else(|| latest(home, &record));
     let is_due = shown.follow && may_come(&record, iteration);
     let path = if is_due {
-        logs::path(home, &record.id, iteration)
+        logs::log_path(home, &record.id, iteration)
     } else {
         kept(home, &record, iteration)?
     };
@@ -231,7 +231,7 @@ fn follow_on(
             }
             iteration += 1;
             print::err(&format!("crew: iteration {iteration}"));
-            let log = logs::path(home, &record.id, iteration);
+            let log = logs::log_path(home, &record.id, iteration);
             let rendering = rendering(home, &record, iteration, shown);
             lines = Lines::open(&log, SHOWN, rendering, shown.raw)?;
             continue;
@@ -359,7 +359,7 @@ impl Lines {
 fn latest(home: &Home, record: &Loop) -> u32 {
     // An iteration in which the loop was ended does not count, but it has a log.
     let mut numbers = (1..=record.state.completed + 1).rev().take(100);
-    let latest = numbers.find(|number| disk::exists(&logs::path(home, &record.id, *number)));
+    let latest = numbers.find(|number| disk::exists(&logs::log_path(home, &record.id, *number)));
     latest.unwrap_or(record.iteration())
 }
 
@@ -369,7 +369,7 @@ fn may_come(record: &Loop, iteration: u32) -> bool {
 
 /// The path of an iteration's log; an error if there is none.
 fn kept(home: &Home, record: &Loop, iteration: u32) -> Result<PathBuf> {
-    let (id, path) = (&record.id, logs::path(home, &record.id, iteration));
+    let (id, path) = (&record.id, logs::log_path(home, &record.id, iteration));
     if disk::exists(&path) {
         return Ok(path);
     }

@@ -91,7 +91,7 @@ fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
     let user = env::path("HOME");
     let at = listing(user.as_deref());
     let views = views(home, &loops.iter().collect::<Vec<_>>());
-    let rows = terminal::rows().map_or(usize::MAX, usize::from);
+    let rows = terminal::count_rows().map_or(usize::MAX, usize::from);
     print::page(&morning::text(&views, &|record| read(home, record), since, at, rows));
     Ok(Exit::SUCCESS)
 }
@@ -167,7 +167,7 @@ fn show_json(home: &Home, loops: &[Loop]) {
 
 /// The rate windows of this machine, with the loops that wait for them.
 fn windows(home: &Home) -> Vec<WindowRow> {
-    let windows = store::windows::all(home);
+    let windows = store::windows::list_windows(home);
     let mut loops = if windows.is_empty() { Vec::new() } else { store::load_all(home) };
     loops.retain(|record| record.state.status == Status::Waiting && !owner_is_gone(home, record));
     list::windows(&windows, &loops, clock::now().wall)

@@ -155,7 +155,7 @@ fn show_slowly(scene: &str, is_hurried: &Cell<bool>, print: &impl Fn(&str)) {
     for line in scene.strip_suffix('\n').unwrap_or(scene).split('\n') {
         print(line);
         if !is_hurried.get() {
-            is_hurried.set(terminal::key_within(fault::wait("CREW_STAY_MS", stays(line))));
+            is_hurried.set(terminal::key_within(fault::wait_time("CREW_STAY_MS", stays(line))));
         }
     }
 }

@@ -43,9 +43,9 @@ impl Scratch {
     pub fn make() -> Result<Self> {
         // Before the folder exists, so that a signal cannot leave it behind.
         let ended = signals::end_requested()?;
-        let crew = text(&env::program().context("cannot find crew's own program")?)?;
+        let crew = text(&env::program_path().context("cannot find crew's own program")?)?;
         let parent = env::temporary_folder();
-        let root = disk::make_scratch_folder(&parent, env::random())?;
+        let root = disk::make_scratch_folder(&parent, env::random_number())?;
         let mut scratch = Self { root, variables: Vec::new(), crew, ended };
         scratch.variables = variables(&scratch.root)?;
         Ok(scratch)
@@ -116,7 +116,7 @@ impl Scratch {
     /// groups can be ended, a job may need another moment.
     pub fn watch(&self, arguments: &[&str], each: &mut dyn FnMut(&str)) -> Result<ExitCause> {
         // Otherwise jobs, which have sessions of their own, outlive a coordinator that was ended.
-        let _ = descendants::adopt();
+        let _ = descendants::adopt_orphans();
         let call = self.call(&self.crew, arguments, WATCHED_WITHIN);
         let ended = call.each_line(each).run(|| self.interrupted());
         descendants::end_all();

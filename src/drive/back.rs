@@ -97,7 +97,7 @@ pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     let (id, kept_as) = (&record.id, &restored.kept_as);
     // The tree is back, and that is what counts.
     let undo = format!("crew back {id} {kept_as}");
-    let _ = store::note(home, id, NoteKind::BroughtBack { to, undo });
+    let _ = store::note_in_journal(home, id, NoteKind::BroughtBack { to, undo });
     Ok(restored)
 }
 

@@ -88,7 +88,7 @@ pub fn remove(home: &Home, loops: &[Loop]) -> Cleaned {
 /// Takes the record of one of them out of the store, where starts are kept out of its working tree.
 /// Returns its bytes.
 fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> {
-    let held = store::hold(home, id, store::LOCK_WAIT)?;
+    let held = store::hold_loop(home, id, store::LOCK_WAIT)?;
     let boundary = store::boundary_lock(home, id, store::LOCK_WAIT)?;
     let record = held.load()?;
     if record.is_live() {
@@ -101,7 +101,7 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
     if works || !is_kept_from_starts || boundary.is_none() {
         bail!(Failure::new(format!("loop {id} is busy"), "try again in a moment"));
     }
-    let bytes = removal::bytes(home, id);
+    let bytes = removal::loop_bytes(home, id);
     let taken = removal::take_out(home, id);
     taken.with_context(|| format!("cannot remove the record of loop {id}"))?;
     Ok(bytes)

@@ -164,7 +164,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     }
     let what = format!("limits set by the {}: {}", by.label(), named(&limits));
     let record = held.change(&record, what, |record| record.contract.limits = limits)?;
-    let _ = view::write(&record);
+    let _ = view::write_view(&record);
     Ok(record)
 }
 
@@ -199,7 +199,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
 
 /// Takes the lock of a loop and reads it. Fails for one that is over.
 fn hold_live(home: &Home, id: &LoopId) -> Result<(Held, Loop)> {
-    let held = store::hold(home, id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;
     if !record.is_live() {
         bail!(Failure::new(format!("loop {id} is {}", record.status_word()), next_step(&record)));
@@ -217,8 +217,8 @@ pub fn move_on(
     let (held, record) = hold_live(home, id)?;
     let record = held.change(&record, what, change)?;
     if let Some(session_id) = &record.state.owner.session_id {
-        wakes::clear(home, session_id, None);
+        wakes::clear_companions(home, session_id, None);
     }
-    let _ = view::write(&record);
+    let _ = view::write_view(&record);
     Ok(record)
 }

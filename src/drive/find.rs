@@ -41,7 +41,7 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Vec<Loop>>
 /// The newest loop of each of the repository's other working trees, the newest first.
 pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
     let here = roots(folder);
-    let others = git::head::roots(folder).into_iter().filter(|tree| !here.contains(tree));
+    let others = git::head::list_roots(folder).into_iter().filter(|tree| !here.contains(tree));
     let pointers = others.filter_map(|tree| read_pointer(&home.checkout_pointer(&tree)).ok()?);
     let mut loops: Vec<Loop> = pointers.filter_map(|id| store::load(home, &id).ok()).collect();
     loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
@@ -73,7 +73,7 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
     if !of_the_procedure.is_empty() {
         return Ok(of_the_procedure);
     }
-    let matching = store::ids(home).filter(|id| id.as_str().starts_with(name));
+    let matching = store::list_ids(home).filter(|id| id.as_str().starts_with(name));
     let found = matching.filter(|id| store::is_there(home, id)).map(|id| store::load(home, &id));
     let (loops, unreadable): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
     let loops: Vec<Loop> = loops.into_iter().flatten().collect();
@@ -96,7 +96,7 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
-    for trees in [roots(folder), git::head::roots(folder)] {
+    for trees in [roots(folder), git::head::list_roots(folder)] {
         if let Some(here) = loops.iter().position(|it| trees.contains(&it.place.checkout)) {
             return vec![loops.swap_remove(here)];
         }
@@ -134,7 +134,7 @@ pub fn named_by(home: &Home, pointer: &Path) -> Result<Option<Loop>> {
 /// The working tree's root, and without git the folder and those above it, nearest first.
 fn roots(folder: &Path) -> Vec<PathBuf> {
     let Ok(folder) = disk::real_path(folder) else { return Vec::new() };
-    match git::top(&folder) {
+    match git::find_top(&folder) {
         Some(top) => vec![top],
         None => folder.ancestors().map(Path::to_path_buf).collect(),
     }
@@ -153,7 +153,7 @@ pub struct NewOwner {
 impl NewOwner {
     /// A session: the client's process and the session's id.
     pub fn session(hook: &Hook<'_>) -> Result<Self> {
-        let process = identity::client(hook.client.is_owner)
+        let process = identity::find_client(hook.client.is_owner)
             .context("cannot tell which client this session belongs to")?;
         let owner = Owner {
             driver: Driver::Session,
@@ -178,24 +178,24 @@ pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
 
 /// This process as an owner.
 pub fn myself() -> Result<Owner> {
-    Ok(owner_here(identity::myself().context("cannot tell which process this is")?))
+    Ok(owner_here(identity::this_process().context("cannot tell which process this is")?))
 }
 
 /// A process of this machine as the owner of a run.
 fn owner_here(process: ProcessIdentity) -> Owner {
     let (session_id, client) = (None, None);
-    let (search_path, host) = (env::text("PATH"), host::host());
+    let (search_path, host) = (env::text("PATH"), host::this_host());
     Owner { driver: Driver::Process, session_id, client, process, search_path, host }
 }
 
 /// What is known here about an owner's process.
 pub fn life(owner: &Owner) -> Life {
-    owner.life(host::host().as_ref(), identity::is_alive)
+    owner.life(host::this_host().as_ref(), identity::is_alive)
 }
 
 /// Whether an owner is this process.
 pub fn is(owner: &Owner, process: &ProcessIdentity) -> bool {
-    let here = host::host();
+    let here = host::this_host();
     owner.process == *process && (here.is_none() || owner.is_of_this_start(here.as_ref()))
 }
 
@@ -207,7 +207,7 @@ pub fn is_ours(record: &Loop) -> bool {
 /// Awake milliseconds since the running iteration, or a wait, began. Zero if another machine
 /// counted them, or this machine did before it was restarted.
 pub fn spent_ms(record: &Loop) -> u64 {
-    if record.state.owner.is_of_this_start(host::host().as_ref()) {
+    if record.state.owner.is_of_this_start(host::this_host().as_ref()) {
         clock::now().awake_ms.saturating_sub(record.state.began.awake_ms)
     } else {
         0

@@ -142,7 +142,8 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
     let ours = client.marketplace_folder()?.is_some_and(|from| real(&from) == real(&folder));
     let mut shared = Vec::new();
     if ours {
-        let said = client::ask(&client.program, &["plugin", "list", "--json"], &client.here)?;
+        let said =
+            client::read_output(&client.program, &["plugin", "list", "--json"], &client.here)?;
         let plugins = plugin::parse_plugins(&said).map_err(anyhow::Error::msg)?;
         for plugin in plugins.iter().filter(|plugin| plugin.id == PLUGIN) {
             let folder = plugin.project.as_deref().unwrap_or(&client.here);
@@ -151,7 +152,7 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
                 shared.push(folder.to_owned());
             } else if disk::exists(folder) {
                 let command = ["plugin", "uninstall", PLUGIN, "--scope", &plugin.scope];
-                client::change(&client.program, &command, folder)?;
+                client::run_change(&client.program, &command, folder)?;
             }
         }
         client.change_all(&[vec!["plugin", "marketplace", "remove", NAME, "--scope", "user"]])?;
@@ -190,7 +191,7 @@ impl Client {
     /// The client that is to run these commands. Where there is none the error reports what is
     /// done, and names the commands.
     fn find(named: Option<&Path>, done: &str, commands: &[Vec<&str>]) -> Result<Self> {
-        let program = client::find(named, PRODUCT.program).ok_or_else(|| {
+        let program = client::find_program(named, PRODUCT.program).ok_or_else(|| {
             let lines = commands.iter().map(|words| {
                 let words = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>();
                 format!("\n  {} {}", PRODUCT.program, words.join(" "))
@@ -205,20 +206,20 @@ impl Client {
     }
 
     fn change_all(&self, commands: &[Vec<&str>]) -> Result<()> {
-        commands.iter().try_for_each(|words| client::change(&self.program, words, &self.here))
+        commands.iter().try_for_each(|words| client::run_change(&self.program, words, &self.here))
     }
 
     /// The folder that the client has crew's marketplace from, if it is one.
     fn marketplace_folder(&self) -> Result<Option<PathBuf>> {
         let words = ["plugin", "marketplace", "list", "--json"];
-        let said = client::ask(&self.program, &words, &self.here)?;
+        let said = client::read_output(&self.program, &words, &self.here)?;
         plugin::marketplace_folder(&said).map_err(anyhow::Error::msg)
     }
 }
 
 /// Where `crew install` puts the plugin.
 fn place() -> Result<PathBuf> {
-    let data = env::folder("XDG_DATA_HOME", ".local/share");
+    let data = env::find_folder("XDG_DATA_HOME", ".local/share");
     let data = data
         .ok_or_else(|| Failure::new("HOME is not set", "set HOME, or XDG_DATA_HOME to a folder"))?;
     Ok(data.join("crew/plugin"))
@@ -242,17 +243,17 @@ fn lay_down() -> Result<Laid> {
     // Anything that a crash left there is useless.
     let new = folder.with_extension("new");
     let laid = write_folder(&new, &program)
-        .and_then(|()| tree::exchange(&new, &folder))
+        .and_then(|()| tree::exchange_folders(&new, &folder))
         .with_context(|| format!("cannot write the plugin into {}", folder.display()));
     // The half-made one, or the one that was there before.
-    let removed = tree::remove(&new);
+    let removed = tree::remove_folder(&new);
     laid?;
     removed.with_context(|| format!("cannot remove {}", new.display()))?;
     Ok(Laid { folder, program, replaced })
 }
 
 fn write_folder(folder: &Path, program: &Path) -> io::Result<()> {
-    tree::remove(folder)?;
+    tree::remove_folder(folder)?;
     for (path, text) in plugin_files::plugin_files() {
         let file = folder.join(path);
         disk::make_folder(file.parent().unwrap_or(folder))?;
@@ -265,7 +266,7 @@ fn write_folder(folder: &Path, program: &Path) -> io::Result<()> {
 /// What the links point to: this binary's name on `PATH`, which survives when a package manager
 /// puts a newer binary there; else the binary itself.
 fn program(folder: &Path) -> Result<PathBuf> {
-    let this = env::program().and_then(|this| disk::real_path(&this));
+    let this = env::program_path().and_then(|this| disk::real_path(&this));
     let this = this.context("cannot find out where this crew is installed")?;
     if this.starts_with(folder) {
         bail!(Failure::new(
@@ -284,7 +285,7 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
     if !disk::exists(folder) {
         return Ok(None);
     }
-    let files = tree::files(folder, FILES_MAX);
+    let files = tree::list_files(folder, FILES_MAX);
     let strange = files.iter().find(|path| !plugin_files::is_plugin_file(path));
     let manifest = disk::read_text(&folder.join(MANIFEST), MANIFEST_BYTES).ok().flatten();
     let version = manifest.as_deref().and_then(manifest_version);
@@ -309,7 +310,8 @@ fn remove_folder() -> Result<bool> {
     let there = disk::exists(&folder);
     version_there(&folder)?;
     for folder in [&folder, &folder.with_extension("new")] {
-        tree::remove(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        tree::remove_folder(folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     if let Some(parent) = folder.parent() {
         tree::remove_if_empty(parent);
@@ -376,7 +378,7 @@ pub fn remove_line() -> Result<Option<PathBuf>> {
 
 /// Replaces the settings, which keep their mode.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let mode = tree::mode(file);
+    let mode = tree::read_mode(file);
     disk::make_folder(file.parent().unwrap_or(file))?;
     disk::write(file, text.as_bytes(), Durability::Machine)?;
     mode.map_or(Ok(()), |mode| tree::set_mode(file, mode))

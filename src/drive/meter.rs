@@ -210,7 +210,7 @@ fn is_rewritten(file: &Path, mark: &Mark) -> bool {
 /// A digest of what a transcript has just before a place; empty where it cannot be read.
 fn digest_before(file: &Path, at: u64) -> String {
     let (from, mut bytes) = (at.saturating_sub(DIGEST_BYTES), Vec::new());
-    let Ok(Some(mut file)) = disk::open(file) else { return String::new() };
+    let Ok(Some(mut file)) = disk::open_file(file) else { return String::new() };
     let read = file.seek(SeekFrom::Start(from));
     let read = read.and_then(|_| file.take(at - from).read_to_end(&mut bytes));
     read.map_or_else(|_| String::new(), |_| hash(&bytes))

@@ -25,9 +25,9 @@ pub fn view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
         owner_is_gone,
         dialog: waiting_dialog(record).filter(|_| !owner_is_gone),
         is_pausing: record.is_live() && store::is_pausing(home, record),
-        doing: store::view::doing(home, record).filter(|_| !owner_is_gone),
+        doing: store::view::running_step(home, record).filter(|_| !owner_is_gone),
         running_ms: spent_ms(record),
-        ..LoopView::of(record, clock::local())
+        ..LoopView::of(record, clock::local_time())
     }
 }
 
@@ -82,7 +82,7 @@ pub fn told(home: &Home, record: &Loop) -> Story {
 pub fn story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story> {
     let mut story = Story::picking(pick);
     let file = home.loop_file(&record.id, "journal.jsonl");
-    let extent = journal::each(&file, |entry| story.add(entry))?;
+    let extent = journal::read_entries(&file, |entry| story.add(entry))?;
     (story.torn, story.cut) = (extent.torn, extent.cut);
     Ok(story)
 }

@@ -39,8 +39,8 @@ pub fn assemble(
     let log = wants("git_log").then(|| git::log_text(checkout)).flatten();
     let journal = home.loop_file(&subject.id, "journal.jsonl");
     // Without its story a prompt still has its task and the latest evidence.
-    let accounts = journal::accounts(&journal).unwrap_or_default();
-    let crew = env::program().ok().map(|program| shell_word(&program.display().to_string()));
+    let accounts = journal::last_accounts(&journal).unwrap_or_default();
+    let crew = env::program_path().ok().map(|program| shell_word(&program.display().to_string()));
     let known = PromptInputs {
         accounts: &accounts,
         handoff,

@@ -71,7 +71,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
     if stop() {
         bail!("it was interrupted, and the proof of loop {id} is as it was");
     }
-    store::note(home, id, text)?;
+    store::note_in_journal(home, id, text)?;
     let runs = ProofRuns { trial: Some(trial.clone()), as_found, against };
     Ok((trial, update(home, id, &runs)?))
 }
@@ -91,7 +91,7 @@ pub fn start_in_background(home: &Home, id: &LoopId) {
     let is_over = record.outcome() == Some(Outcome::Completed);
     if let Some(Err(error)) = is_over.then(start) {
         let what = format!("no proof is looked for in the background: {error:#}");
-        let _ = store::note(home, id, what);
+        let _ = store::note_in_journal(home, id, what);
     }
 }
 
@@ -165,6 +165,6 @@ fn update(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Proof>> {
         state.checked_as_found |= runs.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
         state.ending = Some(ending);
     })?;
-    let _ = view::write(&store::load(home, id)?);
+    let _ = view::write_view(&store::load(home, id)?);
     Ok(Some(proof))
 }

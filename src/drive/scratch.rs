@@ -62,10 +62,10 @@ impl<'a> ScratchTerms<'a> {
 
     /// Takes the folder. Everything in it ends within the limits, or when `stop` says so.
     pub fn open(self) -> Result<ScratchFolder<'a>, String> {
-        let folder = self.home.scratch(&self.subject.place.checkout);
+        let folder = self.home.scratch_folder(&self.subject.place.checkout);
         let parent = folder.parent().unwrap_or(Path::new("/"));
         disk::make_private_folder(parent).map_err(|error| error.to_string())?;
-        let lock = disk::lock(&folder.with_extension("lock"), LOCK_WAIT);
+        let lock = disk::take_lock(&folder.with_extension("lock"), LOCK_WAIT);
         let lock = lock.map_err(|error| error.to_string())?;
         let lock = lock.ok_or("another crew runs checks in the scratch folder of this checkout")?;
         Ok(ScratchFolder {

@@ -23,8 +23,8 @@ const PAGES_MAX: usize = 100_000;
 
 /// The completions of bash, zsh and fish, and the folder of a person's own manual pages.
 fn places() -> Option<[PathBuf; 4]> {
-    let data = env::folder("XDG_DATA_HOME", ".local/share")?;
-    let fish = env::folder("XDG_CONFIG_HOME", ".config")?.join("fish/completions/crew.fish");
+    let data = env::find_folder("XDG_DATA_HOME", ".local/share")?;
+    let fish = env::find_folder("XDG_CONFIG_HOME", ".config")?.join("fish/completions/crew.fish");
     let bash = data.join("bash-completion/completions/crew");
     Some([bash, data.join("zsh/site-functions/_crew"), fish, data.join("man/man1")])
 }

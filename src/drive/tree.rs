@@ -10,7 +10,7 @@ use engine::evidence::changes::Changes;
 use engine::failure::Failure;
 use engine::protect as protect_rules;
 use engine::record::{Loop, Status, TreeSeen};
-use world::git::head::{checked_out, moved, new_elsewhere, tips};
+use world::git::head::{checked_out, find_move, list_tips, new_elsewhere};
 use world::git::snapshots::history::{CHECKED, ENDED};
 use world::git::snapshots::{Snapshot, Snapshots, protect};
 use world::git::{self, inside};
@@ -46,7 +46,7 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     let is_known = subject.state.completed == 0 && snapshots.as_found(&subject.id).is_some();
     // A kill before the name must not leave a tree as found without its lists.
     let kept_lists = if subject.state.completed == 0 && !is_known {
-        let status = git::look(&subject.place.checkout).unwrap_or_default();
+        let status = git::look_at_tree(&subject.place.checkout).unwrap_or_default();
         let paths = status.into_iter().map(|change| change.path.display().to_string());
         let yours: Vec<String> = paths.collect();
         snapshots.keep_beginning(&subject.id, &yours)
@@ -77,7 +77,7 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let begun = match &record.state.trees.snapshot {
-        Some(now) => protect::begin(home, record, now),
+        Some(now) => protect::begin_protection(home, record, now),
         None => Err("no snapshot can be taken here".to_owned()),
     };
     match begun {
@@ -87,7 +87,7 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         }
         Err(why) => {
             let usual = || (why, "correct that, or leave `protect` out".to_owned());
-            let (why, cure) = git::refusal(&record.place.checkout).unwrap_or_else(usual);
+            let (why, cure) = git::find_refusal(&record.place.checkout).unwrap_or_else(usual);
             bail!(Failure::new(format!("what `protect` names cannot be recorded: {why}"), cure));
         }
     }
@@ -178,7 +178,7 @@ pub fn look_after_a_rest(home: &Home, subject: &Loop) -> Option<TreeSeen> {
 pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> {
     let (before, now) = (subject.state.trees.snapshot.as_ref()?, seen.snapshot.as_ref()?);
     let heads = subject.state.trees.head.as_ref().zip(seen.head.as_ref());
-    let head = heads.and_then(|(before, now)| moved(subject, before, now));
+    let head = heads.and_then(|(before, now)| find_move(subject, before, now));
     let is_new = subject.state.tree.as_ref() != Some(&seen.identity);
     let left_out = if is_new { seen.left_out.clone() } else { Vec::new() };
     let memory = &subject.state.trees;
@@ -256,7 +256,7 @@ fn kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
     let left_out = files.map(|it| it.path.display().to_string()).collect();
     let checkout = &subject.place.checkout;
     let (identity, repositories) =
-        (snapshot.identity(), inside::look(subject, &snapshot.repositories));
+        (snapshot.identity(), inside::look_inside(subject, &snapshot.repositories));
     let identity = if repositories.is_empty() {
         identity
     } else {
@@ -265,7 +265,7 @@ fn kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
     TreeSeen {
         identity,
         head: checked_out(checkout),
-        tips: tips(checkout),
+        tips: list_tips(checkout),
         repositories,
         snapshot: Some(snapshot.commit.clone()),
         left_out,

@@ -57,7 +57,7 @@ pub fn account_with(record: &Loop, agent: Option<&Agent>) -> AccountId {
 
 /// The window of an account, if it stands now.
 pub fn closed(home: &Home, account: &AccountId) -> Option<RateWindow> {
-    windows::read(home, account).filter(|window| window.is_closed(clock::now().wall))
+    windows::read_window(home, account).filter(|window| window.is_closed(clock::now().wall))
 }
 
 /// Shares what a boundary tells of the account's limit: a limit that was met closes the window for
@@ -67,7 +67,7 @@ pub fn learn(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option
     let (account, now) = (account_of(before), clock::now().wall);
     if let Some(limit) = MetLimit::of(before, seen, next) {
         if limit.until > now {
-            let _ = windows::change(home, &account, |known| {
+            let _ = windows::change_window(home, &account, |known| {
                 *known = Some(RateWindow::after(known.take(), account.clone(), limit, now));
             });
         }
@@ -80,8 +80,8 @@ pub fn learn(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option
     let disproved =
         |known: &RateWindow| was_answered(&seen.agent) && known.is_disproved_by(began, now);
     // Nearly always there is nothing to clear, and no lock to take.
-    windows::read(home, &account).filter(disproved)?;
-    let cleared = windows::change(home, &account, |known| {
+    windows::read_window(home, &account).filter(disproved)?;
+    let cleared = windows::change_window(home, &account, |known| {
         let window = known.clone().filter(disproved)?;
         *known = Some(window.clone().opened(&before.id, now));
         Some(window)
@@ -94,14 +94,14 @@ pub fn learn(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option
 /// may start now.
 pub fn turn(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
     let now = clock::now().wall;
-    let known = windows::read(home, account).filter(|window| window.concerns(by, now))?;
+    let known = windows::read_window(home, account).filter(|window| window.concerns(by, now))?;
     let claimed = |known: &mut Option<RateWindow>| {
         let window = known.as_mut()?;
         let at = window.turn(by, now)?;
         Some(LoopTurn { account: account.clone(), at, why: window.reason() })
     };
     // Without the file's lock the turn is not recorded, and another loop may take the same.
-    windows::change(home, account, claimed).unwrap_or_else(|_| claimed(&mut Some(known)))
+    windows::change_window(home, account, claimed).unwrap_or_else(|_| claimed(&mut Some(known)))
 }
 
 /// The same for a session whose agent has just stopped. An agent that was answered in the window is
@@ -120,7 +120,7 @@ pub fn has_moved(home: &Home, record: &Loop) -> bool {
         return false;
     };
     let moved = |account: &AccountId| {
-        windows::read(home, account).is_some_and(|window| window.has_moved(&record.id, due))
+        windows::read_window(home, account).is_some_and(|window| window.has_moved(&record.id, due))
     };
     let agents = record.able_agents().map(|agent| account_with(record, Some(agent)));
     record.state.window.iter().cloned().chain(agents).any(|account| moved(&account))

@@ -81,7 +81,7 @@ impl<'a> FleetLeftovers<'a> {
             readiness::refs_below(top, &[&work, &kept]).into_iter().map(|found| (found, false));
         let there = [&heads, &results, &requests].map(|below| format!("{below}*"));
         let there = match &self.remote {
-            Some(access) => access.refs()?.list(&there.each_ref().map(String::as_str))?,
+            Some(access) => access.refs()?.list_refs(&there.each_ref().map(String::as_str))?,
             None => Vec::new(),
         };
         let newest = remote.as_ref().map_or(format!("refs/heads/{base}"), |it| it.tracked(base));
@@ -97,7 +97,7 @@ impl<'a> FleetLeftovers<'a> {
             // What landed is on the base in another commit; what is there may go if it is here.
             let task = task.filter(|task| is_there || is_on_base(task));
             let keepers = [Some(&newest), task.and_then(|task| task.commit.as_ref())];
-            let has_it = |keeper: &String| git::lacking(top, &it.id, keeper) == Some(0);
+            let has_it = |keeper: &String| git::count_lacking(top, &it.id, keeper) == Some(0);
             let is_note = it.name.starts_with(&results) || it.name.starts_with(&requests);
             // Of a task that landed, what came from an earlier attempt was rebased or done again.
             let is_landed = is_there && task.is_some_and(is_on_base);
@@ -145,7 +145,7 @@ impl<'a> FleetLeftovers<'a> {
     /// answer.
     pub fn remove(self) -> Result<Vec<String>> {
         let (terms, files) = (&self.record.terms, &self.files);
-        let Some(_lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
+        let Some(_lock) = disk::take_lock(&files.lock(), LOCK_LOOK)? else {
             bail!(is_coordinated(&terms.name));
         };
         if verbs::read_with_requests(self.home, &terms.name)?.as_ref() != Some(self.record) {

@@ -90,7 +90,7 @@ pub fn coordinate(
             record.take_up(setup, holder);
             record
         }
-        None => FleetRecord::begin(setup, format!("{:016x}", env::random()), holder, now),
+        None => FleetRecord::begin(setup, format!("{:016x}", env::random_number()), holder, now),
     };
     let mut coordinator = Coordinator::new(home, Box::new(store), executor, record, signals, say);
     coordinator.watched = Some(FolderWatch::of(home, arguments, &coordinator.record.terms)?);
@@ -308,7 +308,7 @@ impl<'a> Coordinator<'a> {
     }
 
     fn tell(&mut self, line: &FleetLine) {
-        (self.say)(&lines::line(line, &self.record, clock::local()));
+        (self.say)(&lines::line(line, &self.record, clock::local_time()));
     }
 
     pub(super) fn note(&mut self, text: &str) {
@@ -490,7 +490,7 @@ impl<'a> Coordinator<'a> {
     /// What an attempt on this machine reports, if that may be new: the file is another one, or its
     /// process is over.
     fn new_report(&mut self, task: &TaskId, number: u32, lives: bool) -> Option<AttemptReport> {
-        let found = disk::version(&self.files.report(task, number));
+        let found = disk::file_version(&self.files.report(task, number));
         let before = self.reports_read.insert(task.clone(), found);
         let is_known = lives && before == Some(found);
         if is_known { None } else { attempt::read_report(&self.files, task, number) }

@@ -138,7 +138,7 @@ impl Stage {
     fn new(is_instant: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
-        home.make().unwrap();
+        home.make_folders().unwrap();
         let files = FleetFiles::of(&home, "shop");
         files.make().unwrap();
         let executor = Scripted {
@@ -341,7 +341,7 @@ fn an_attempt_that_runs_is_adopted_and_one_that_is_gone_is_tried_again() {
         record.tasks.insert(name.parse().unwrap(), task);
     }
     let lives: TaskId = "lives".parse().unwrap();
-    let lock = disk::lock(&stage.executor.files.attempt_lock(&lives, 1), Duration::ZERO);
+    let lock = disk::take_lock(&stage.executor.files.attempt_lock(&lives, 1), Duration::ZERO);
     let lock = RefCell::new(lock.unwrap());
     let mut executor = stage.executor.clone();
     let ends = stage.executor.clone();

@@ -128,7 +128,7 @@ impl Coordinator<'_> {
     /// Passes a request on to the loop of a running attempt.
     fn pass(&mut self, task: TaskId, request: FleetRequest) {
         let Some(record) = self.record.task(&task) else { return };
-        let asked = AttemptRequest { id: env::random(), number: record.attempt, request };
+        let asked = AttemptRequest { id: env::random_number(), number: record.attempt, request };
         self.unsent.push((task, asked));
         self.send_requests();
     }
@@ -255,7 +255,7 @@ impl Coordinator<'_> {
     pub(super) fn bring_work(&self) -> Result<(), GitFault> {
         let Some(access) = &self.remote else { return Ok(()) };
         let here = access.repository.as_path();
-        let is_missing = |commit: &String| git::commit(here, commit).is_none();
+        let is_missing = |commit: &String| git::find_commit(here, commit).is_none();
         let tasks = self.record.tasks.iter();
         let lacking = tasks.filter_map(|(id, task)| Some((id, task.commit.as_ref()?)));
         let lacking: Vec<_> = lacking.filter(|(_, commit)| is_missing(commit)).collect();
@@ -263,10 +263,10 @@ impl Coordinator<'_> {
         let branches = lacking.iter().map(|(id, _)| format!("refs/heads/fleet/{fleet}/{id}/*"));
         let branches: Vec<String> = branches.collect();
         let refs = access.refs()?;
-        let found = refs.list(&branches.iter().map(String::as_str).collect::<Vec<_>>())?;
-        refs.fetch(&found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), &[])?;
+        let found = refs.list_refs(&branches.iter().map(String::as_str).collect::<Vec<_>>())?;
+        refs.fetch_objects(&found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), &[])?;
         for (id, commit) in lacking.into_iter().filter(|(_, commit)| !is_missing(commit)) {
-            git::refs::point(here, &workspace::tracked(fleet, id), commit)?;
+            git::refs::point_ref(here, &workspace::tracked(fleet, id), commit)?;
         }
         Ok(())
     }
@@ -554,7 +554,7 @@ fn bring(
     branch: &str,
     to: &str,
 ) -> Result<Option<String>, FetchFault> {
-    git::clone::bring(repository, clone, branch, to).map_err(|fault| {
+    git::clone::bring_branch(repository, clone, branch, to).map_err(|fault| {
         let is_full = FULL.iter().any(|words| fault.cause.contains(words));
         let concerns = if is_full { FetchConcern::All } else { FetchConcern::Task };
         FetchFault { why: short(&fault.into()), concerns }
@@ -570,15 +570,15 @@ fn track(
     let Some(access) = access else { return Ok(None) };
     let name = format!("refs/heads/{branch}");
     let Some(commit) = access.seen(&name)? else { return Ok(None) };
-    access.refs()?.fetch(&[&name], &[])?;
-    git::refs::point(&access.repository, to, &commit)?;
+    access.refs()?.fetch_objects(&[&name], &[])?;
+    git::refs::point_ref(&access.repository, to, &commit)?;
     Ok(Some(commit))
 }
 
 /// Deletes branches of the remote where they are what is known of them.
 fn delete(access: &RemoteAccess, pattern: &str, known: &[String]) -> Result<(), GitFault> {
     let refs = access.refs()?;
-    let mut found = refs.list(&[pattern])?;
+    let mut found = refs.list_refs(&[pattern])?;
     found.retain(|branch| git::is_held(&access.repository, &branch.id, known));
     let gone = found.into_iter().map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });
     match refs.swap(&gone.collect::<Vec<_>>())? {

@@ -57,7 +57,7 @@ impl Yard {
     fn bring(&self, commit: &str) -> Vec<String> {
         let vat = id("vat");
         let tracked = workspace::tracked("shop", &vat);
-        git::refs::point(&self.access.repository, &tracked, commit).unwrap();
+        git::refs::point_ref(&self.access.repository, &tracked, commit).unwrap();
         workspace::brought(&self.setup, &vat, None)
     }
 }

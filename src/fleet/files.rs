@@ -22,7 +22,7 @@ pub struct FleetFiles {
 impl FleetFiles {
     /// The folder of the fleet of this name. The name must be a valid [`TaskId`].
     pub fn of(home: &Home, fleet: &str) -> Self {
-        Self { root: home.fleet(fleet) }
+        Self { root: home.fleet_folder(fleet) }
     }
 
     /// The folder of what attempts of another machine's fleet need here: this one may have a fleet

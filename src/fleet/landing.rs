@@ -121,15 +121,15 @@ impl Attempted<'_> {
     fn begin(&self) -> Result<String> {
         let Landing { terms, stop, .. } = self.landing;
         let (checkout, base) = (terms.repository.as_path(), terms.base.as_str());
-        if git::commit(checkout, self.tip).is_none() {
+        if git::find_commit(checkout, self.tip).is_none() {
             bail!("the commit {} of the task is not in {}", self.tip, checkout.display());
         }
         let trusted = terms.trusted.as_ref();
         let source = CloneSource { checkout, url: Some(self.url), trusted };
         let branch = CloneTerms { base, branch: &self.branch, start: Some(self.tip), stop };
-        clone::renew(&source, &branch, &self.land)?;
+        clone::renew_clone(&source, &branch, &self.land)?;
         clone::fetch_base(&self.land, base, stop)?;
-        let main = git::commit(&self.land, &format!("refs/remotes/origin/{base}"));
+        let main = git::find_commit(&self.land, &format!("refs/remotes/origin/{base}"));
         main.with_context(|| format!("the remote has no branch {base}"))
     }
 
@@ -137,7 +137,7 @@ impl Attempted<'_> {
         let Landing { terms, stop, .. } = self.landing;
         let tree = self.tree();
         if let Some(before) = &terms.trusted {
-            steps::unplanted(&terms.repository, before, GitStep::Merge, None)?;
+            steps::check_unplanted(&terms.repository, before, GitStep::Merge, None)?;
         }
         let main = self.begin()?;
         if let Some(refusal) = self.refusal(&main)? {
@@ -166,7 +166,7 @@ impl Attempted<'_> {
         };
         // Of the commit and not of the branch: a person may have brought some of it to the base,
         // and the merge may have moved files to where the branch had none.
-        let changed = land::changed(&self.land, &main, &commit);
+        let changed = land::changed_paths(&self.land, &main, &commit);
         let changed = changed.context("git cannot compare the commit with the base")?;
         if let Some(path) = touches_the_fleet([&terms.folder, BRANCHES], &changed) {
             return Ok(PreparedLanding::Refused(Refusal::Folder(path.to_owned())));
@@ -177,7 +177,7 @@ impl Attempted<'_> {
         if let Some(refusal) = self.failure(&commit)? {
             return Ok(PreparedLanding::Refused(refusal));
         }
-        clone::give(&terms.repository, &self.land, &commit)?;
+        clone::give_commit(&terms.repository, &self.land, &commit)?;
         Ok(PreparedLanding::Ready { main, commit })
     }
 
@@ -185,13 +185,13 @@ impl Attempted<'_> {
     fn refusal(&self, main: &str) -> Result<Option<Refusal>> {
         let Landing { terms, record, .. } = self.landing;
         if let Some(before) = &record.stands_on
-            && git::lacking(&self.land, before, main) != Some(0)
+            && git::count_lacking(&self.land, before, main) != Some(0)
         {
             let (base, before) = (&terms.base, before.get(..7).unwrap_or(before));
             let why = format!("{base} was rewritten: it lacks {before}, which this branch holds");
             return Ok(Some(Refusal::Moved(why)));
         }
-        let left = self.tree().unresolved(main, self.tip, &record.conflicts)?;
+        let left = self.tree().unresolved_files(main, self.tip, &record.conflicts)?;
         Ok(if left.is_empty() { None } else { Some(Refusal::Conflict(left)) })
     }
 
@@ -240,7 +240,7 @@ impl Attempted<'_> {
     }
 
     fn altered(&self, commit: &str) -> Result<Vec<String>> {
-        let altered = self.tree().altered(commit);
+        let altered = self.tree().altered_files(commit);
         altered.context("git cannot compare the files of the landing with its commit")
     }
 

@@ -10,7 +10,7 @@ use engine::fixture::a_loop;
 use engine::fleet::{LandingMode, Remote};
 use engine::record::Role;
 use world::files::disk::{self, Durability};
-use world::git::steps::trusted;
+use world::git::steps::read_trusted;
 use world::process::{Call, ExitCause};
 
 /// A repository with a remote, and the clone of an attempt whose branch is fetched into it.
@@ -51,7 +51,7 @@ impl Yard {
             "repo",
             &format!("{first}\ngit add -A; git commit -qm first; git push -q origin main"),
         );
-        yard.setup.trusted = trusted(&yard.setup.repository);
+        yard.setup.trusted = read_trusted(&yard.setup.repository);
         yard.record.stands_on = Some(yard.id("repo", "main"));
         yard.sh(".", "mkdir -p home/fleets/shop; git clone -q origin.git home/fleets/shop/vat.1");
         yard.agent("git config user.name Agent; git config user.email agent@example.com");
@@ -190,7 +190,7 @@ fn a_branch_becomes_one_commit_with_its_modes_its_message_and_its_authors() {
     yard.fetch();
     yard.elsewhere("echo other > other");
     yard.sh("repo", "git config commit.cleanup strip; git config core.commentChar B");
-    yard.setup.trusted = trusted(&yard.setup.repository);
+    yard.setup.trusted = read_trusted(&yard.setup.repository);
     let before = yard.sh("repo", "git show-ref; git config --list --local; git status --porcelain");
     let yard = yard.checks(&["./run", "test -f other", "! test -d tasks"]);
     let commit = yard.commit();
@@ -410,7 +410,7 @@ fn a_shallow_or_partial_repository_lands_as_a_whole_one_does() {
         let clone = format!("git clone -q {depth} --no-checkout file://$PWD/origin.git repo");
         yard.sh(".", &format!("mv repo whole; {clone}"));
         yard.sh("repo", "git config user.name Some; git config user.email some@example.com");
-        yard.setup.trusted = trusted(&yard.setup.repository);
+        yard.setup.trusted = read_trusted(&yard.setup.repository);
         yard.elsewhere("echo other > other");
         yard.work("echo more > more");
         // What a shallow repository lacks cannot be compared.

@@ -36,7 +36,8 @@ const NAMED_MAX: usize = 5;
 pub fn check(home: &Home, setup: &FleetSetup, tasks: &[DescribedTask]) -> Result<Vec<String>> {
     let mut preflight = Preflight { setup, tasks, missing: Vec::new(), notes: Vec::new() };
     preflight.check_git();
-    if let Some(commit) = git::commit(&setup.repository, &format!("refs/heads/{}", setup.base)) {
+    if let Some(commit) = git::find_commit(&setup.repository, &format!("refs/heads/{}", setup.base))
+    {
         preflight.check_submodules(&commit);
         preflight.check_disk(home, &commit);
     }
@@ -72,7 +73,7 @@ impl Preflight<'_> {
     /// Who commits, refs in the way, and locks that were left.
     fn check_git(&mut self) {
         let FleetSetup { repository: top, name: fleet, .. } = self.setup;
-        if let Err(GitFault { cause, cure, .. }) = readiness::identity(top) {
+        if let Err(GitFault { cause, cure, .. }) = readiness::check_identity(top) {
             self.lacks(cause, cure);
         }
         let own = format!("refs/remotes/crew/{fleet}");
@@ -175,7 +176,7 @@ impl Preflight<'_> {
         let Remote { name, url } = remote;
         let refs = Refs { folder: repository, remote: url, stop: &|| false, patience: None };
         let (branch, record) = (format!("refs/heads/{base}"), format!("refs/crew/{fleet}/record"));
-        let there = refs.list(&[
+        let there = refs.list_refs(&[
             &branch,
             "refs/heads/fleet",
             "refs/crew",
@@ -201,7 +202,7 @@ impl Preflight<'_> {
                 format!("git push {name} {base}, or base = \"BRANCH\" in fleet.toml"),
             ),
         }
-        if !there.contains_key(&record) && !refs.takes(&record)? {
+        if !there.contains_key(&record) && !refs.takes_ref(&record)? {
             let what = format!("{name} does not take refs such as {record}");
             self.lacks(what, "have its rules take refs/crew/*, or use another remote");
         }
@@ -214,7 +215,7 @@ impl Preflight<'_> {
         let FleetSetup { repository, base, landing, name: fleet, .. } = self.setup;
         let branch = format!("refs/heads/{base}");
         // The tip is not here if others pushed since the last fetch.
-        let lacks = |known: String| Some((git::lacking(repository, &branch, &known)?, known));
+        let lacks = |known: String| Some((git::count_lacking(repository, &branch, &known)?, known));
         let known = [tip.to_owned(), remote.tracked(base)].into_iter().find_map(lacks);
         let Some((ahead @ 1.., known)) = known else { return };
         let name = &remote.name;
@@ -228,7 +229,7 @@ impl Preflight<'_> {
             );
             return self.lacks(what, push);
         }
-        let pull = match git::lacking(repository, &known, &branch) {
+        let pull = match git::count_lacking(repository, &known, &branch) {
             Some(0) => String::new(),
             _ => format!("git pull --rebase {name} {base}, and "),
         };

@@ -61,7 +61,7 @@ impl RemoteAccess {
     /// If a program or a place was planted in the configuration of the repository.
     pub fn refs(&self) -> Result<Refs<'_>, GitFault> {
         if let Some(before) = &self.trusted {
-            steps::unplanted(&self.repository, before, GitStep::Refs, Some(""))?;
+            steps::check_unplanted(&self.repository, before, GitStep::Refs, Some(""))?;
         }
         let (folder, patience) = (&self.repository, Some(&self.patience));
         Ok(Refs { folder, remote: &self.remote.url, stop: &self.stop, patience })
@@ -69,7 +69,7 @@ impl RemoteAccess {
 
     /// What the remote has of a ref.
     pub fn seen(&self, name: &str) -> Result<Option<String>, GitFault> {
-        Ok(self.refs()?.list(&[name])?.pop().map(|found| found.id))
+        Ok(self.refs()?.list_refs(&[name])?.pop().map(|found| found.id))
     }
 
     /// Sends the files of git LFS that a commit adds to what the remote was seen to have, and to
@@ -87,13 +87,13 @@ pub fn documents<T: DeserializeOwned>(
     found: &[RemoteRef],
 ) -> Result<Vec<Option<T>>, GitFault> {
     let ids: Vec<String> = found.iter().map(|it| it.id.clone()).collect();
-    let mut messages = refs.messages(&ids)?;
+    let mut messages = refs.read_messages(&ids)?;
     let read = found.iter().zip(&messages);
     let missing: Vec<&str> =
         read.filter(|(_, it)| it.is_none()).map(|(found, _)| found.name.as_str()).collect();
     if !missing.is_empty() {
-        refs.fetch(&missing, &[])?;
-        messages = refs.messages(&ids)?;
+        refs.fetch_objects(&missing, &[])?;
+        messages = refs.read_messages(&ids)?;
     }
     Ok(messages.into_iter().map(|text| serde_json::from_str(&text?).ok()).collect())
 }

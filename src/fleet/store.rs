@@ -144,11 +144,11 @@ impl FleetStore {
     ) -> Result<(Self, Option<FleetRecord>)> {
         let files = FleetFiles::of(home, &setup.name);
         files.make().with_context(|| format!("cannot keep a fleet in {}", files.root.display()))?;
-        let Some(lock) = disk::lock(&files.lock(), LOCK_LOOK)? else {
+        let Some(lock) = disk::take_lock(&files.lock(), LOCK_LOOK)? else {
             return Err(coordinated_here(&files, &setup.name));
         };
         let me = Holder::myself(home, clock::now().wall)?;
-        lock.sign(&me.to_string())?;
+        lock.write_holder(&me.to_string())?;
         let here = read_file(&files.record())?;
         if let Some(here) = &here {
             refuse_other_fleet(setup, &here.terms)?;
@@ -247,7 +247,7 @@ impl RecordStore for FleetStore {
 
     fn push(&mut self, record: &mut FleetRecord, time: PushTime) -> Option<Push> {
         let age_ms = self.tried_at.map_or(u64::MAX, Stopwatch::elapsed_ms);
-        let renew_ms = fault::number("CREW_RENEW_MS").unwrap_or(RENEW_MS);
+        let renew_ms = fault::read_number("CREW_RENEW_MS").unwrap_or(RENEW_MS);
         let due_ms = match time {
             PushTime::Now => 0,
             PushTime::Soon if !self.has_failed => 0,
@@ -291,7 +291,7 @@ impl SharedRecord {
     }
 
     fn list(&self) -> Result<Vec<RemoteRef>, GitFault> {
-        self.access.refs()?.list(&[&self.name])
+        self.access.refs()?.list_refs(&[&self.name])
     }
 
     fn read(&mut self) -> Result<Option<FleetRecord>> {
@@ -304,16 +304,16 @@ impl SharedRecord {
     fn base_has(&self, base: &str, commit: &str) -> bool {
         let name = format!("refs/heads/{base}");
         self.access.refs().is_ok_and(|refs| {
-            let there = refs.fetch(&[&name], &[]).and_then(|()| refs.list(&[&name]));
+            let there = refs.fetch_objects(&[&name], &[]).and_then(|()| refs.list_refs(&[&name]));
             let tip = there.ok().and_then(|there| Some(there.into_iter().next()?.id));
-            tip.is_some_and(|tip| git::lacking(refs.folder, commit, &tip) == Some(0))
+            tip.is_some_and(|tip| git::count_lacking(refs.folder, commit, &tip) == Some(0))
         })
     }
 
     fn record(&self, found: &RemoteRef) -> Result<FleetRecord> {
         let refs = self.access.refs()?;
-        refs.fetch(&[&self.name], &[])?;
-        let message = refs.message(&found.id)?;
+        refs.fetch_objects(&[&self.name], &[])?;
+        let message = refs.read_message(&found.id)?;
         let (_, text) = message.split_once("\n\n").unwrap_or_default();
         FleetRecord::read(&self.name, text.as_bytes(), "delete that ref of the remote")
     }
@@ -325,7 +325,7 @@ impl SharedRecord {
             let there = self.own()?;
             self.refs.adopt(&there);
         }
-        let id = self.access.refs()?.commit(&text(record)?, None)?;
+        let id = self.access.refs()?.make_commit(&text(record)?, None)?;
         let mut updates = vec![self.refs.update(&self.name, id)];
         updates.extend(base.filter(|base| base.old != base.new).cloned());
         if self.refs.push(&self.access.refs()?, updates)? {
@@ -353,7 +353,7 @@ impl SharedRecord {
 
     /// Waits until the record has not changed for so long that its coordinator is gone.
     fn watch(&self, holder: &Holder, signals: &Signals, say: &mut dyn FnMut(&str)) -> Result<()> {
-        let stale_ms = fault::number("CREW_STALE_MS").unwrap_or(STALE_MS);
+        let stale_ms = fault::read_number("CREW_STALE_MS").unwrap_or(STALE_MS);
         say(&format!(
             "watching the record of {holder}: it is taken if it does not change for {} s",
             stale_ms / 1000
@@ -400,7 +400,7 @@ impl fmt::Display for Holder {
 impl Holder {
     /// This process.
     pub fn myself(home: &Home, now: DateTime<Utc>) -> Result<Self> {
-        let host = host::host().map(|host| host.name).unwrap_or_default();
+        let host = host::this_host().map(|host| host.name).unwrap_or_default();
         Ok(Self { host, home: home_id(home)?, pid: identity::my_id(), since: now })
     }
 
@@ -414,11 +414,11 @@ impl Holder {
 /// that is written once, and from a copy of itself by its path.
 fn home_id(home: &Home) -> Result<String> {
     let (root, file) = (disk::real_path(home.root())?, home.root().join("id"));
-    let lock = disk::lock(&root.join("id.lock"), LOCK_WAIT)?;
+    let lock = disk::take_lock(&root.join("id.lock"), LOCK_WAIT)?;
     let _lock = lock.with_context(|| format!("{} is busy", root.display()))?;
     let mut text = disk::read_text(&file, REQUEST_BYTES)?.unwrap_or_default();
     if text.is_empty() {
-        text = format!("{:016x}\n", env::random());
+        text = format!("{:016x}\n", env::random_number());
         disk::write(&file, text.as_bytes(), Durability::Machine)?;
     }
     let mut id = hash(format!("{text}{}", root.display()).as_bytes());
@@ -452,7 +452,7 @@ fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) ->
 
 /// The names of all fleets of this machine, in their order.
 pub fn names(home: &Home) -> io::Result<Vec<String>> {
-    let mut names = disk::list(&home.fleets(), FLEETS_MAX)?;
+    let mut names = disk::list_names(&home.fleets_folder(), FLEETS_MAX)?;
     let is_fleet = |name: &String| {
         name.parse::<TaskId>().is_ok() && disk::is_file(&FleetFiles::of(home, name).record())
     };
@@ -526,7 +526,7 @@ pub fn send(home: &Home, fleet: &str, task: Option<&TaskId>, request: &FleetRequ
         ));
     }
     let now = clock::now().wall.timestamp_micros();
-    let file = files.requests().join(format!("{now:020}-{:016x}.json", env::random()));
+    let file = files.requests().join(format!("{now:020}-{:016x}.json", env::random_number()));
     let request = RequestFile { task: task.cloned(), request: request.clone() };
     Ok(write_json(&file, &request, Durability::Machine)?)
 }

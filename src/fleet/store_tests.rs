@@ -43,7 +43,7 @@ impl Yard {
 
     fn home(&self, name: &str) -> Home {
         let home = Home::at(&self.root.path().join(name));
-        home.make().unwrap();
+        home.make_folders().unwrap();
         home
     }
 
@@ -56,7 +56,7 @@ impl Yard {
             base: "main".to_owned(),
             executor: "local".to_owned(),
             remote: is_shared.then(|| Remote { name: "origin".to_owned(), url }),
-            trusted: steps::trusted(&self.root.path().join("repo")),
+            trusted: steps::read_trusted(&self.root.path().join("repo")),
             ..FleetSetup::default()
         }
     }

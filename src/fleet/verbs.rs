@@ -84,7 +84,7 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecor
             Failure::new(format!("there is no fleet {} here", Shown(name)), these()).into()
         });
     }
-    let (mut known, trees) = (readable(home, &names), head::roots(folder));
+    let (mut known, trees) = (readable(home, &names), head::list_roots(folder));
     match (newest(&known, &trees), known.len()) {
         (Some(found), _) => Ok(found.clone()),
         (None, 0) => {
@@ -104,7 +104,7 @@ pub fn newest_here(home: &Home, folder: &Path) -> Option<String> {
     if known.is_empty() {
         return None;
     }
-    Some(newest(&known, &head::roots(folder))?.terms.name.clone())
+    Some(newest(&known, &head::list_roots(folder))?.terms.name.clone())
 }
 
 fn readable(home: &Home, names: &[String]) -> Vec<FleetRecord> {
@@ -234,7 +234,7 @@ impl Named {
         };
         let base = remote.as_ref().map_or_else(|| base.clone(), |remote| remote.tracked(base));
         let from = task.stands_on.clone().unwrap_or(base);
-        git::difference(repository, &from, commit, stat)
+        git::difference_text(repository, &from, commit, stat)
             .map(Some)
             .with_context(|| format!("{commit} is not in {} any more", repository.display()))
     }

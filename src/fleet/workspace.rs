@@ -61,7 +61,7 @@ pub fn tracked(fleet: &str, task: &TaskId) -> String {
 pub fn brought(terms: &FleetSetup, task: &TaskId, commit: Option<&str>) -> Vec<String> {
     let top = &terms.repository;
     let mut known = git::named_by(top, &tracked(&terms.name, task));
-    known.extend(commit.and_then(|commit| git::commit(top, commit)));
+    known.extend(commit.and_then(|commit| git::find_commit(top, commit)));
     known
 }
 
@@ -136,7 +136,7 @@ fn fill(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> Result
             clone::fetch_base(part, base, commands.stop())?;
         }
         let name = if has_remote { "refs/remotes/origin" } else { "refs/heads" };
-        let newest = git::commit(part, &format!("{name}/{base}"));
+        let newest = git::find_commit(part, &format!("{name}/{base}"));
         let newest = newest.with_context(|| format!("there is no branch {base} any more"))?;
         let files = land::merge_to_conflicts(part, &newest)?;
         if !files.is_empty() {
@@ -150,7 +150,7 @@ fn fill(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> Result
 
 /// Merges the work of a task that comes before into that of the `others`.
 fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Result<()> {
-    let files = land::merge(folder, work)?;
+    let files = land::merge_branch(folder, work)?;
     if files.is_empty() {
         return Ok(());
     }
@@ -206,14 +206,14 @@ pub fn set_up(
 ) -> Result<()> {
     let Preparation { from, include, setup, within } = *preparation;
     if let Some((patterns, from)) = include.zip(from) {
-        let copied = include::copy(patterns, from, folder, again);
+        let copied = include::copy_included(patterns, from, folder, again);
         let left_out = copied.map_err(|why| anyhow!("{INCLUDE}: {why}"))?;
         if !left_out.is_empty() {
             commands.note(&format!("{INCLUDE} leaves out {}", named(&left_out, LEFT_OUT_NAMED)));
         }
     }
     let Some(command) = setup else { return Ok(()) };
-    let done = steps::repository(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
+    let done = steps::repository_folder(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
     let mark = hash(command.as_bytes());
     if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {
         return Ok(());
@@ -329,7 +329,7 @@ pub fn remove(
     let gone = beside(clone, "gone");
     tree::remove_stubborn(&gone)?;
     if let Some(commit) = fetched
-        && git::commit(repository, commit).is_none()
+        && git::find_commit(repository, commit).is_none()
     {
         bail!("{commit} is not in {} any more", repository.display());
     }

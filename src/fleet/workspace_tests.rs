@@ -4,7 +4,7 @@ use super::*;
 use engine::fixture::a_loop;
 use engine::fleet::{Carried, Refusal};
 use engine::record::TaskOfFleet;
-use world::process::fixture::alone;
+use world::process::fixture::run_alone;
 
 /// A repository `repo` with one commit on `main`, and what a shell line does there.
 struct Yard(TempDir);
@@ -70,7 +70,7 @@ impl Yard {
     }
 
     fn commit(&self, name: &str) -> String {
-        git::commit(&self.path("repo"), name).unwrap()
+        git::find_commit(&self.path("repo"), name).unwrap()
     }
 }
 
@@ -176,7 +176,7 @@ fn work_begins_at_the_base_of_the_remote_and_not_at_what_a_person_has_of_it() {
 
 #[test]
 fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
-    alone(|| {
+    run_alone(|| {
         let yard = Yard::new("");
         let mut spec = yard.spec();
         let setup = "seq 100000; echo x >> ran; setsid sleep 60 & echo $! > pid; sleep 0.2";
@@ -213,7 +213,8 @@ fn a_removed_clone_loses_no_commit() {
         echo w > w; git add w; git commit -qm work; mkdir -p cache/m; echo > cache/m/f; chmod 500 cache/m");
     let (repository, path) = (yard.path("repo"), yard.path("fleet/vat.1"));
     let branch = "fleet/shop/vat/1";
-    let fetched = clone::bring(&repository, &path, branch, "refs/remotes/crew/shop/vat").unwrap();
+    let fetched =
+        clone::bring_branch(&repository, &path, branch, "refs/remotes/crew/shop/vat").unwrap();
     let refused = remove(&repository, &path, branch, Some(&"7".repeat(40))).unwrap_err();
     assert!(refused.to_string().contains("any more") && disk::exists(&path), "{refused}");
     let kept = remove(&repository, &path, branch, fetched.as_deref()).unwrap();

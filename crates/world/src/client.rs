@@ -18,7 +18,7 @@ const QUESTION: Duration = Duration::from_secs(30);
 const CHANGE: Duration = Duration::from_secs(180);
 
 /// The client's program: the named one, else the first `program` on `PATH`.
-pub fn find(named: Option<&Path>, program: &str) -> Option<PathBuf> {
+pub fn find_program(named: Option<&Path>, program: &str) -> Option<PathBuf> {
     match named {
         Some(named) => Some(named.to_owned()),
         None => on_path(program).into_iter().next(),
@@ -37,7 +37,7 @@ pub fn off_path(name: &str) -> Option<String> {
     if !on_path(name).is_empty() {
         return None;
     }
-    let program = env::program().ok()?;
+    let program = env::program_path().ok()?;
     if let Some(home) = env::path("HOME")
         && let Ok(below) = program.strip_prefix(home)
     {
@@ -47,16 +47,16 @@ pub fn off_path(name: &str) -> Option<String> {
 }
 
 /// What a program prints for these arguments, if it exits with 0.
-pub fn ask(program: &Path, arguments: &[&str], folder: &Path) -> Result<String> {
-    capture(program, arguments, folder, QUESTION, Capture::ForParsing)
+pub fn read_output(program: &Path, arguments: &[&str], folder: &Path) -> Result<String> {
+    capture_output(program, arguments, folder, QUESTION, Capture::ForParsing)
 }
 
 /// Makes the client change something. The error holds what the client printed.
-pub fn change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
-    capture(client, arguments, folder, CHANGE, Capture::ForReading).map(drop)
+pub fn run_change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
+    capture_output(client, arguments, folder, CHANGE, Capture::ForReading).map(drop)
 }
 
-fn capture(
+fn capture_output(
     program: &Path,
     arguments: &[&str],
     folder: &Path,

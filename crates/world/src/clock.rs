@@ -17,30 +17,30 @@ pub fn now() -> Moment {
 }
 
 /// Now, in the user's local time zone.
-pub fn local() -> DateTime<FixedOffset> {
+pub fn local_time() -> DateTime<FixedOffset> {
     DateTime::<Local>::from(SystemTime::now()).fixed_offset() + fault::clock_jump()
 }
 
 /// When a wait after a crash ends: `due`, or earlier in a test.
 pub fn after_a_crash(due: DateTime<Utc>) -> DateTime<Utc> {
-    let most = fault::number("CREW_BACK_OFF_MS").map(TimeDelta::milliseconds);
+    let most = fault::read_number("CREW_BACK_OFF_MS").map(TimeDelta::milliseconds);
     most.map_or(due, |most| due.min(now().wall + most))
 }
 
 /// Milliseconds this machine was awake. A signal handler may call this.
 pub fn awake_ms() -> u64 {
-    milliseconds(ClockId::Monotonic)
+    read_milliseconds(ClockId::Monotonic)
 }
 
 /// Milliseconds since boot, including sleep. Process start times are given on this clock.
 pub fn since_boot_ms() -> u64 {
     #[cfg(target_os = "linux")]
-    return milliseconds(ClockId::Boottime);
+    return read_milliseconds(ClockId::Boottime);
     #[cfg(not(target_os = "linux"))]
-    milliseconds(ClockId::Monotonic)
+    read_milliseconds(ClockId::Monotonic)
 }
 
-fn milliseconds(clock: ClockId) -> u64 {
+fn read_milliseconds(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1000
         + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
@@ -181,7 +181,7 @@ impl Watched {
     }
 
     /// The time that passed unwatched, without the machine's sleep.
-    pub fn missed(&self) -> Duration {
+    pub fn missed_time(&self) -> Duration {
         self.missed
     }
 }

@@ -23,12 +23,12 @@ pub fn path(name: &str) -> Option<PathBuf> {
 }
 
 /// The folder that a variable names, else this one of the person's home.
-pub fn folder(variable: &str, in_home: &str) -> Option<PathBuf> {
+pub fn find_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     path(variable).or_else(|| Some(path("HOME")?.join(in_home)))
 }
 
 /// Every variable. If two have the same name the last one counts, because a child gets that one.
-pub fn all() -> BTreeMap<OsString, OsString> {
+pub fn all_variables() -> BTreeMap<OsString, OsString> {
     std::env::vars_os().collect()
 }
 
@@ -48,7 +48,7 @@ pub fn temporary_folder() -> PathBuf {
 }
 
 /// The path of this program's file.
-pub fn program() -> std::io::Result<PathBuf> {
+pub fn program_path() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
@@ -59,7 +59,7 @@ pub fn search_path() -> Vec<PathBuf> {
 }
 
 /// The name this program was called by, and its first two arguments; missing ones are empty.
-pub fn call() -> (String, String, String) {
+pub fn program_call() -> (String, String, String) {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = PathBuf::from(words.next().unwrap_or_default());
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -67,11 +67,11 @@ pub fn call() -> (String, String, String) {
 }
 
 /// All words this program was called with, its name included.
-pub fn words() -> Vec<OsString> {
+pub fn program_words() -> Vec<OsString> {
     std::env::args_os().collect()
 }
 
 /// A number that cannot be guessed from the last one. Good enough for names, not for secrets.
-pub fn random() -> u64 {
+pub fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

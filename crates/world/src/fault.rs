@@ -31,7 +31,7 @@ pub fn point(name: &'static str) -> std::io::Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());
     }
-    delay();
+    sleep_randomly();
     let Some(setting) = super::env::text("CREW_FAULT") else { return Ok(()) };
     let Some((place, what)) = setting.split_once('=') else { return Ok(()) };
     let (wanted, nth) = place.split_once('#').unwrap_or((place, "1"));
@@ -40,12 +40,12 @@ pub fn point(name: &'static str) -> std::io::Result<()> {
     }
     match what.parse() {
         Ok(number) => Err(std::io::Error::from_raw_os_error(number)),
-        Err(_) => die(),
+        Err(_) => end_process(),
     }
 }
 
 /// Ends this process at once, as a crash would.
-fn die() -> ! {
+fn end_process() -> ! {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::KILL);
     std::process::abort()
@@ -53,15 +53,15 @@ fn die() -> ! {
 
 /// Sleeps a random time of at most `CREW_DELAY_MS` milliseconds, to provoke races.
 #[expect(clippy::disallowed_methods, reason = "the clock asks this file for its jump")]
-fn delay() {
-    if let Some(most @ 1..) = number::<u64>("CREW_DELAY_MS") {
-        let share = super::env::random() % most / POINTS.len() as u64;
+fn sleep_randomly() {
+    if let Some(most @ 1..) = read_number::<u64>("CREW_DELAY_MS") {
+        let share = super::env::random_number() % most / POINTS.len() as u64;
         std::thread::sleep(Duration::from_millis(share));
     }
 }
 
 /// The number that a test has set in a variable; a release build reads none.
-pub fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
+pub fn read_number<T: std::str::FromStr>(name: &str) -> Option<T> {
     if cfg!(debug_assertions) { super::env::text(name)?.parse().ok() } else { None }
 }
 
@@ -74,10 +74,10 @@ pub fn panic_at(place: &str) {
 
 /// How far a test has moved the wall clock: `CREW_CLOCK_OFFSET_MS`, in milliseconds.
 pub fn clock_jump() -> chrono::TimeDelta {
-    chrono::TimeDelta::milliseconds(number("CREW_CLOCK_OFFSET_MS").unwrap_or(0))
+    chrono::TimeDelta::milliseconds(read_number("CREW_CLOCK_OFFSET_MS").unwrap_or(0))
 }
 
 /// The length of a wait: `usual`, or as many milliseconds as the variable of a test says.
-pub fn wait(variable: &str, usual: Duration) -> Duration {
-    number(variable).map_or(usual, Duration::from_millis)
+pub fn wait_time(variable: &str, usual: Duration) -> Duration {
+    read_number(variable).map_or(usual, Duration::from_millis)
 }

@@ -33,7 +33,7 @@ impl Home {
     pub fn of_terminal() -> Option<Self> {
         let root = match env::path("CREW_HOME") {
             Some(root) => root,
-            None => env::folder("XDG_STATE_HOME", ".local/state")?.join("crew"),
+            None => env::find_folder("XDG_STATE_HOME", ".local/state")?.join("crew"),
         };
         Some(Self { root, overridden: None, pin: None })
     }
@@ -74,7 +74,7 @@ impl Home {
     /// Creates the folders that every loop needs, for this user only: logs contain secrets. A
     /// `.gitignore`, which crew follows too, keeps a home inside a working tree out of the agent's
     /// work.
-    pub fn make(&self) -> io::Result<()> {
+    pub fn make_folders(&self) -> io::Result<()> {
         for folder in ["loops", "sessions", "checkouts", "wakes"] {
             disk::make_private_folder(&self.root.join(folder))?;
         }
@@ -96,13 +96,13 @@ impl Home {
     }
 
     /// The folder that holds every loop's folder.
-    pub fn loops(&self) -> PathBuf {
+    pub fn loops_folder(&self) -> PathBuf {
         self.root.join("loops")
     }
 
     /// The folder of one loop.
     pub fn loop_folder(&self, id: &LoopId) -> PathBuf {
-        self.loops().join(id.as_str())
+        self.loops_folder().join(id.as_str())
     }
 
     /// A file of one loop.
@@ -111,7 +111,7 @@ impl Home {
     }
 
     /// The notes of the process groups that one loop has started.
-    pub fn groups(&self, id: &LoopId) -> PathBuf {
+    pub fn groups_folder(&self, id: &LoopId) -> PathBuf {
         self.loop_file(id, "groups")
     }
 
@@ -137,17 +137,17 @@ impl Home {
     }
 
     /// The folder of all private git dirs.
-    pub fn trees(&self) -> PathBuf {
+    pub fn trees_folder(&self) -> PathBuf {
         self.root.join("trees")
     }
 
     /// The private git dir of a working tree, named like its pointer.
-    pub fn tree(&self, checkout: &Path) -> PathBuf {
+    pub fn tree_folder(&self, checkout: &Path) -> PathBuf {
         self.of_checkout("trees", checkout)
     }
 
     /// The folder where checks of a working tree run on another state of it.
-    pub fn scratch(&self, checkout: &Path) -> PathBuf {
+    pub fn scratch_folder(&self, checkout: &Path) -> PathBuf {
         self.of_checkout("scratch", checkout)
     }
 
@@ -157,32 +157,32 @@ impl Home {
     }
 
     /// The folder of the rate windows of all accounts.
-    pub fn accounts(&self) -> PathBuf {
+    pub fn accounts_folder(&self) -> PathBuf {
         self.root.join("accounts")
     }
 
     /// The folder of this machine's slots and of the queue for them.
-    pub fn slots(&self) -> PathBuf {
+    pub fn slots_folder(&self) -> PathBuf {
         self.root.join("slots")
     }
 
     /// The folder of all fleets.
-    pub fn fleets(&self) -> PathBuf {
+    pub fn fleets_folder(&self) -> PathBuf {
         self.root.join("fleets")
     }
 
     /// The folder of a fleet.
-    pub fn fleet(&self, name: &str) -> PathBuf {
-        self.fleets().join(name)
+    pub fn fleet_folder(&self, name: &str) -> PathBuf {
+        self.fleets_folder().join(name)
     }
 
     /// Whether this machine keeps the record of a fleet.
     pub fn keeps_fleet(&self, name: &str) -> bool {
-        disk::is_file(&self.fleet(name).join("fleet.json"))
+        disk::is_file(&self.fleet_folder(name).join("fleet.json"))
     }
 
     /// The folder of a session's companions.
-    pub fn wakes(&self, session_id: &str) -> PathBuf {
+    pub fn wakes_folder(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)
     }
 }

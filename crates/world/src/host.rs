@@ -21,8 +21,8 @@ use engine::record::Host;
 const ID_BYTES: u64 = 256;
 
 /// The identity of this machine and its last boot.
-pub fn host() -> Option<Host> {
-    let (machine, boot) = ids()?;
+pub fn this_host() -> Option<Host> {
+    let (machine, boot) = read_ids()?;
     // The machine id itself must not be exposed (machine-id(5)), and other programs read the
     // record.
     let machine =
@@ -32,7 +32,7 @@ pub fn host() -> Option<Host> {
 
 /// The ids of the machine and of its last boot. A container may lack the first; then it is empty.
 #[cfg(target_os = "linux")]
-fn ids() -> Option<(String, String)> {
+fn read_ids() -> Option<(String, String)> {
     let machine = read_id("/etc/machine-id").unwrap_or_default();
     Some((machine, read_id("/proc/sys/kernel/random/boot_id")?))
 }
@@ -44,7 +44,7 @@ fn read_id(file: &str) -> Option<String> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ids() -> Option<(String, String)> {
+fn read_ids() -> Option<(String, String)> {
     let arguments = ["-n", "kern.uuid", "kern.bootsessionuuid"];
     let output = super::process::output_of("sysctl", &arguments)?;
     let mut lines = output.lines().map(|line| line.trim().to_owned());
@@ -58,16 +58,16 @@ fn ids() -> Option<(String, String)> {
 const ADDRESSES_MAX: usize = 4;
 
 /// Connects to a port within a time; the error says why not.
-pub fn connects(host: &str, port: u16, within: Duration) -> io::Result<()> {
+pub fn connect_within(host: &str, port: u16, within: Duration) -> io::Result<()> {
     let place = (host.to_owned(), port);
     let (sender, receiver) = channel();
     // The system looks a name up without a deadline. The thread ends with the process.
-    thread::spawn(move || sender.send(connect(&place, within)));
+    thread::spawn(move || sender.send(open_connection(&place, within)));
     let late = io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
     receiver.recv_timeout(within).unwrap_or(Err(late))
 }
 
-fn connect(place: &(String, u16), within: Duration) -> io::Result<()> {
+fn open_connection(place: &(String, u16), within: Duration) -> io::Result<()> {
     let mut last = io::Error::other("the name has no address");
     for address in place.to_socket_addrs()?.take(ADDRESSES_MAX) {
         match TcpStream::connect_timeout(&address, within) {
@@ -130,7 +130,8 @@ fn start_awake(program: &str, arguments: &[&str]) -> io::Result<Option<PipeWrite
 
 /// Whether any output comes before the end of the output and before the deadline.
 fn says_a_word(output: &PipeReader, deadline: Deadline) -> io::Result<bool> {
-    Ok(terminal::comes(output, deadline.left())? && rustix::io::read(output, &mut [0; 1])? > 0)
+    Ok(terminal::input_comes(output, deadline.left())?
+        && rustix::io::read(output, &mut [0; 1])? > 0)
 }
 
 #[cfg(test)]
@@ -148,7 +149,7 @@ mod tests {
     #[test]
     fn a_port_that_somebody_listens_on_accepts_a_connection() {
         let (_listener, port) = listen();
-        connects("127.0.0.1", port, Duration::from_secs(30)).unwrap();
+        connect_within("127.0.0.1", port, Duration::from_secs(30)).unwrap();
     }
 
     #[test]
@@ -158,7 +159,7 @@ mod tests {
         let refused = (0..20).any(|_| {
             let (listener, port) = listen();
             drop(listener);
-            let answer = connects("127.0.0.1", port, Duration::from_secs(30));
+            let answer = connect_within("127.0.0.1", port, Duration::from_secs(30));
             answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
         });
         assert!(refused, "twenty ports that nobody listens on accepted a connection");

@@ -22,14 +22,14 @@ const KEPT: u64 = 10 << 20;
 const FOLDER: &str = "iterations";
 
 /// The log of an iteration.
-pub fn path(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
+pub fn log_path(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.log"))
 }
 
 /// The existing files with the output of an iteration, the earlier one first.
-pub fn files(home: &Home, id: &LoopId, iteration: u32) -> Vec<PathBuf> {
-    let log = path(home, id, iteration);
-    [earlier(&log), log].into_iter().filter(|file| disk::is_file(file)).collect()
+pub fn output_files(home: &Home, id: &LoopId, iteration: u32) -> Vec<PathBuf> {
+    let log = log_path(home, id, iteration);
+    [earlier_file(&log), log].into_iter().filter(|file| disk::is_file(file)).collect()
 }
 
 /// The prompt that an iteration was started with.
@@ -58,7 +58,7 @@ pub fn usage_file(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
 }
 
 /// The file with the output before the log's beginning.
-fn earlier(log: &Path) -> PathBuf {
+fn earlier_file(log: &Path) -> PathBuf {
     log.with_extension("log.old")
 }
 
@@ -73,7 +73,7 @@ const AGAIN_BY: &str = "… this iteration again by ";
 
 /// Begins the output of an agent in a log. A further try of the iteration is separated from those
 /// before; the first one is named only where several agents may follow each other.
-pub fn begin(path: &Path, agent: &str, is_one_of_several: bool) {
+pub fn begin_output(path: &Path, agent: &str, is_one_of_several: bool) {
     let before = disk::read_end(path, 0, 1).map(|(end, _)| end).unwrap_or_default();
     let by = match &*before {
         "" if !is_one_of_several => return,
@@ -108,13 +108,13 @@ impl Log {
     /// Opens a log and appends to an existing one: a killed iteration keeps its output.
     pub fn open(path: &Path) -> Self {
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let file = disk::make_private_folder(folder).and_then(|()| buffered(path));
+        let file = disk::make_private_folder(folder).and_then(|()| open_buffered(path));
         Self { path: path.to_owned(), file, size: disk::size(path) }
     }
 
     /// Adds output.
     pub fn add(&mut self, bytes: &[u8]) {
-        if let Err(error) = self.write(bytes) {
+        if let Err(error) = self.write_bytes(bytes) {
             self.file = Err(error);
         }
     }
@@ -134,13 +134,13 @@ impl Log {
         self.file.err()
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    fn write_bytes(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while let (false, Ok(file)) = (bytes.is_empty(), &mut self.file) {
             if self.size >= KEPT {
                 // The current file becomes the earlier one and replaces that.
                 file.flush()?;
-                disk::rename(&self.path, &earlier(&self.path))?;
-                *file = buffered(&self.path)?;
+                disk::rename(&self.path, &earlier_file(&self.path))?;
+                *file = open_buffered(&self.path)?;
                 self.size = 0;
             }
             let room = usize::try_from(KEPT - self.size).unwrap_or(usize::MAX);
@@ -153,7 +153,7 @@ impl Log {
     }
 }
 
-fn buffered(path: &Path) -> io::Result<BufWriter<File>> {
+fn open_buffered(path: &Path) -> io::Result<BufWriter<File>> {
     Ok(BufWriter::with_capacity(GATHERED, disk::open_to_append(path)?))
 }
 
@@ -166,10 +166,10 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Keeps the newest `most` bytes of logs and none older than `days`; 0 means no limit, for each. A
 /// log's age counts from its last write. What cannot be deleted is skipped.
-pub fn prune(home: &Home, most: u64, days: u64) {
-    let mut logs = logs(home);
+pub fn prune_logs(home: &Home, most: u64, days: u64) {
+    let mut logs = list_logs(home);
     logs.sort_unstable_by_key(|log| std::cmp::Reverse(log.written));
-    let oldest = now() - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days);
+    let oldest = now_nanoseconds() - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days);
     let mut kept = 0;
     for log in logs {
         let is_old = days > 0 && log.written < oldest;
@@ -188,9 +188,9 @@ struct StoredLog {
     written: i128,
 }
 
-fn logs(home: &Home) -> Vec<StoredLog> {
-    let loops = disk::names(&home.loops(), ENTRIES_MAX);
-    let folders = loops.iter().map(|name| home.loops().join(name).join(FOLDER));
+fn list_logs(home: &Home) -> Vec<StoredLog> {
+    let loops = disk::names(&home.loops_folder(), ENTRIES_MAX);
+    let folders = loops.iter().map(|name| home.loops_folder().join(name).join(FOLDER));
     let names = folders.flat_map(|folder| {
         let names = disk::names(&folder, ENTRIES_MAX).into_iter();
         names.filter(|name| is_kept(name)).map(move |name| folder.join(name))
@@ -207,7 +207,7 @@ fn is_kept(name: &str) -> bool {
     name.contains(".log") || name.ends_with(".prompt")
 }
 
-fn now() -> i128 {
+fn now_nanoseconds() -> i128 {
     i128::from(clock::now().wall.timestamp()) * 1_000_000_000
 }
 
@@ -232,13 +232,13 @@ impl Tail {
     /// for.
     pub fn open(log: &Path, most: u64) -> io::Result<Self> {
         let mut tail = Self { log: log.to_owned(), file: None, begins_within: false };
-        let (old, now) = (disk::size(&earlier(log)), disk::size(log));
+        let (old, now) = (disk::size(&earlier_file(log)), disk::size(log));
         let (path, skipped) = if most > now && old > 0 {
-            (earlier(log), old.saturating_sub(most - now))
+            (earlier_file(log), old.saturating_sub(most - now))
         } else {
             (log.to_owned(), now.saturating_sub(most))
         };
-        if let Some(mut file) = disk::open(&path)? {
+        if let Some(mut file) = disk::open_file(&path)? {
             // Start one byte earlier: if that byte is a line break, the next line is whole.
             file.seek(SeekFrom::Start(skipped.saturating_sub(1)))?;
             tail.begins_within = skipped > 0;
@@ -252,7 +252,7 @@ impl Tail {
     pub fn read_next(&mut self) -> io::Result<Vec<u8>> {
         loop {
             if self.file.is_none() {
-                self.file = disk::open(&self.log)?;
+                self.file = disk::open_file(&self.log)?;
             }
             let Some(file) = &mut self.file else { return Ok(Vec::new()) };
             // Checked before the read: bytes that arrive in between are returned by the next call.
@@ -292,7 +292,7 @@ mod tests {
         let path = folder.path().join("iterations/0001.log");
         let tries = |path: &Path, is_one_of_several: bool| {
             for (agent, words) in [("claude", "one\n"), ("claude", "tw"), ("codex", "three\n")] {
-                begin(path, agent, is_one_of_several);
+                begin_output(path, agent, is_one_of_several);
                 let mut log = Log::open(path);
                 log.add(words.as_bytes());
                 assert!(log.close().is_none());
@@ -321,7 +321,7 @@ mod tests {
         }
         log.add(b"last words\n");
         assert!(log.close().is_none());
-        let text = [read(&earlier(&path)), read(&path)].concat();
+        let text = [read(&earlier_file(&path)), read(&path)].concat();
         let bound = usize::try_from(KEPT).unwrap();
         assert!((bound..=2 * bound).contains(&text.len()), "{}", text.len());
         assert!(text.ends_with(b"\nlast words\n"));
@@ -356,7 +356,7 @@ mod keep_tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
         for (id, iteration, age) in logs {
-            let path = path(&home, &id.parse().unwrap(), *iteration);
+            let path = log_path(&home, &id.parse().unwrap(), *iteration);
             disk::make_private_folder(path.parent().unwrap()).unwrap();
             disk::write(&path, &[b'x'; 100], Durability::Process).unwrap();
             let file = disk::open_to_append(&path).unwrap();
@@ -367,9 +367,9 @@ mod keep_tests {
     }
 
     fn left(home: &Home) -> Vec<String> {
-        let root = home.loops();
+        let root = home.loops_folder();
         let name = |log: StoredLog| log.path.strip_prefix(&root).unwrap().display().to_string();
-        let mut left: Vec<String> = logs(home).into_iter().map(name).collect();
+        let mut left: Vec<String> = list_logs(home).into_iter().map(name).collect();
         left.sort();
         left
     }
@@ -380,7 +380,7 @@ mod keep_tests {
     #[test]
     fn pruning_by_age_covers_all_loops() {
         let (_folder, home) = home(&LOGS);
-        prune(&home, 0, 90);
+        prune_logs(&home, 0, 90);
         assert_eq!(left(&home), ["k3v9aaaa/iterations/0002.log", "m2m2bbbb/iterations/0001.log"]);
     }
 
@@ -390,16 +390,16 @@ mod keep_tests {
         let id = "k3v9aaaa".parse().unwrap();
         keep_prompt(&home, &id, 1, "Build it.");
         assert_eq!(read_prompt(&home, &id, 1).as_deref(), Some("Build it."));
-        prune(&home, 1, 0);
+        prune_logs(&home, 1, 0);
         assert_eq!(read_prompt(&home, &id, 1), None);
     }
 
     #[test]
     fn pruning_by_size_removes_the_oldest_logs() {
         let (_folder, home) = home(&LOGS);
-        prune(&home, 150, 0);
+        prune_logs(&home, 150, 0);
         assert_eq!(left(&home), ["m2m2bbbb/iterations/0001.log"]);
-        prune(&home, 0, 0);
+        prune_logs(&home, 0, 0);
         assert_eq!(left(&home), ["m2m2bbbb/iterations/0001.log"]);
     }
 }
@@ -470,7 +470,7 @@ mod tail_tests {
     fn a_tail_reaches_into_the_file_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0001.log");
-        disk::write(&earlier(&path), b"one\ntwo\n", Durability::Process).unwrap();
+        disk::write(&earlier_file(&path), b"one\ntwo\n", Durability::Process).unwrap();
         disk::write(&path, b"three\n", Durability::Process).unwrap();
         assert_eq!(read(&mut Tail::open(&path, 10).unwrap()), "two\nthree\n");
         assert_eq!(read(&mut Tail::open(&path, 99).unwrap()), "one\ntwo\nthree\n");

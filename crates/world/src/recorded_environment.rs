@@ -24,10 +24,16 @@ pub fn of_session(
             held.extend(read(&text.unwrap_or_default()));
         }
     }
-    Environment::of(&env::all(), &foreign(), &held, format!("{:016x}", env::random()), hash)
+    Environment::of(
+        &env::all_variables(),
+        &read_foreign(),
+        &held,
+        format!("{:016x}", env::random_number()),
+        hash,
+    )
 }
 
-fn foreign() -> Foreign {
+fn read_foreign() -> Foreign {
     Foreign {
         own: variables::client_variables().collect(),
         shifting: variables::shifting_variables().collect(),
@@ -36,7 +42,7 @@ fn foreign() -> Foreign {
 
 /// How the environment for a loop's checks and git commands differs from this process's
 /// environment.
-pub fn plan(subject: &Loop) -> Plan {
+pub fn plan_environment(subject: &Loop) -> Plan {
     let kept = subject.environment.as_ref();
-    kept.map(|kept| kept.compare(&env::all(), &foreign(), hash)).unwrap_or_default()
+    kept.map(|kept| kept.compare(&env::all_variables(), &read_foreign(), hash)).unwrap_or_default()
 }

@@ -33,7 +33,7 @@ const NONE: u32 = u32::MAX;
 static OWN: AtomicU32 = AtomicU32::new(NONE);
 
 /// The number of the slot that this process holds now, if it holds one.
-pub fn own() -> Option<u32> {
+pub fn own_number() -> Option<u32> {
     Some(OWN.load(Ordering::Relaxed)).filter(|number| *number != NONE)
 }
 
@@ -79,13 +79,13 @@ impl SlotQueue {
         let counter = JOINED.fetch_add(1, Ordering::Relaxed);
         let at = clock::now().wall;
         let ticket = SlotTicket::new(priority, slots, at, std::process::id(), counter);
-        let mut queue = Self { folder: home.slots(), ticket, lock: None, ahead: 0 };
+        let mut queue = Self { folder: home.slots_folder(), ticket, lock: None, ahead: 0 };
         disk::make_private_folder(&queue.folder.join("queue"))?;
         // It gets its name once it is locked: an unlocked ticket counts as a dead owner's.
-        let draft = queue.file(&format!(".{}", queue.ticket));
-        let lock = disk::lock(&draft, Duration::ZERO)?;
+        let draft = queue.ticket_file(&format!(".{}", queue.ticket));
+        let lock = disk::take_lock(&draft, Duration::ZERO)?;
         queue.lock = Some(lock.ok_or_else(|| io::Error::other("the new ticket's lock is held"))?);
-        disk::rename(&draft, &queue.file(&queue.ticket.to_string()))?;
+        disk::rename(&draft, &queue.ticket_file(&queue.ticket.to_string()))?;
         Ok(queue)
     }
 
@@ -96,17 +96,17 @@ impl SlotQueue {
             return Ok(None);
         }
         let now = clock::now().wall;
-        if let Some(mine) = disk::open(&self.file(&self.ticket.to_string()))? {
+        if let Some(mine) = disk::open_file(&self.ticket_file(&self.ticket.to_string()))? {
             mine.set_modified(now.into())?;
         }
-        let mut before = self.ticket.those_before(self.waiting(now)?, now);
+        let mut before = self.ticket.those_before(self.list_waiting(now)?, now);
         let passed = before.iter().take_while(|ticket| self.is_passed(ticket, now)).count();
         before.drain(..passed);
         self.ahead = before.len();
         for number in self.ticket.may_take(&before) {
-            let lock = disk::lock(&self.folder.join(number.to_string()), Duration::ZERO)?;
+            let lock = disk::take_lock(&self.folder.join(number.to_string()), Duration::ZERO)?;
             if let Some(lock) = lock {
-                self.leave();
+                self.leave_queue();
                 OWN.store(number, Ordering::Relaxed);
                 return Ok(Some(Slot { number, _lock: lock }));
             }
@@ -115,14 +115,14 @@ impl SlotQueue {
     }
 
     /// How many were before it at the last poll. A dead owner counts until it is the first.
-    pub fn ahead(&self) -> usize {
+    pub fn count_ahead(&self) -> usize {
         self.ahead
     }
 
     /// The tickets in the queue. Removes files left by a process that died before it named its
     /// ticket.
-    fn waiting(&self, now: DateTime<Utc>) -> io::Result<Vec<SlotTicket>> {
-        let names = disk::list(&self.folder.join("queue"), QUEUE_MAX)?;
+    fn list_waiting(&self, now: DateTime<Utc>) -> io::Result<Vec<SlotTicket>> {
+        let names = disk::list_names(&self.folder.join("queue"), QUEUE_MAX)?;
         for name in names.iter().filter(|name| name.starts_with('.')) {
             let draft = SlotTicket::of_name(&name[1..]);
             if draft.is_some_and(|draft| draft.waited(now) > DRAFT_AGE) {
@@ -134,7 +134,7 @@ impl SlotQueue {
 
     /// Removes a file of the queue if its owner is dead, and returns whether that is so.
     fn remove_if_dead(&self, name: &str) -> bool {
-        let file = self.file(name);
+        let file = self.ticket_file(name);
         let is_dead = !disk::is_locked(&file);
         if is_dead {
             // What cannot be removed, such as a folder, is passed over each time.
@@ -149,32 +149,33 @@ impl SlotQueue {
         if self.remove_if_dead(&name) {
             return true;
         }
-        let asked_ns = disk::stamp(&self.file(&name)).map_or(0, |(_, modified)| modified);
+        let asked_ns = disk::stamp(&self.ticket_file(&name)).map_or(0, |(_, modified)| modified);
         i128::from(now.timestamp_micros()) * 1000 - asked_ns > SILENCE.as_nanos().cast_signed()
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    fn ticket_file(&self, name: &str) -> PathBuf {
         self.folder.join("queue").join(name)
     }
 
-    fn leave(&mut self) {
+    fn leave_queue(&mut self) {
         if let Some(_held) = self.lock.take() {
             // If this fails, the file is still unlocked, and another process removes it.
-            let _ = disk::remove(&self.file(&self.ticket.to_string()));
+            let _ = disk::remove(&self.ticket_file(&self.ticket.to_string()));
         }
     }
 }
 
 impl Drop for SlotQueue {
     fn drop(&mut self) {
-        self.leave();
+        self.leave_queue();
     }
 }
 
 /// How many of the first `slots` slots are held now.
 #[cfg(test)]
 pub fn holders(home: &Home, slots: u32) -> u32 {
-    let files = (0..slots.min(SLOTS_MAX)).map(|number| home.slots().join(number.to_string()));
+    let files =
+        (0..slots.min(SLOTS_MAX)).map(|number| home.slots_folder().join(number.to_string()));
     files.map(|file| u32::from(disk::is_locked(&file))).sum()
 }
 

@@ -7,7 +7,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use super::*;
 use crate::clock::Deadline;
 use crate::env;
-use crate::process::fixture::alone;
+use crate::process::fixture::run_alone;
 use crate::process::{Call, ExitCause, identity, signals};
 use engine::record::ProcessIdentity;
 
@@ -19,12 +19,12 @@ const STEP: Duration = Duration::from_millis(20);
 fn a_home() -> (tempfile::TempDir, Home) {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
-    disk::make_folder(&home.slots().join("queue")).unwrap();
+    disk::make_folder(&home.slots_folder().join("queue")).unwrap();
     (folder, home)
 }
 
 fn names(home: &Home) -> Vec<String> {
-    let mut names = disk::list(&home.slots().join("queue"), QUEUE_MAX).unwrap();
+    let mut names = disk::list_names(&home.slots_folder().join("queue"), QUEUE_MAX).unwrap();
     names.sort();
     names
 }
@@ -37,12 +37,12 @@ fn taken(queue: &mut SlotQueue) -> Slot {
 /// How many are before a queue that must give no slot now.
 fn refused(queue: &mut SlotQueue) -> usize {
     assert!(queue.poll().unwrap().is_none());
-    queue.ahead()
+    queue.count_ahead()
 }
 
 #[test]
 fn the_first_ticket_gets_the_slot_unless_a_more_urgent_one_joins() {
-    alone(|| {
+    run_alone(|| {
         let (_folder, home) = a_home();
         let join = |priority| SlotQueue::join(&home, priority, 1).unwrap();
         let (mut first, mut second) = (join(5), join(5));
@@ -63,14 +63,14 @@ fn the_first_ticket_gets_the_slot_unless_a_more_urgent_one_joins() {
 
 #[test]
 fn a_loop_with_fewer_slots_uses_the_first_ones_and_blocks_nobody_else() {
-    alone(|| {
+    run_alone(|| {
         let (_folder, home) = a_home();
         let join = |slots| SlotQueue::join(&home, 5, slots).unwrap();
         let zero = taken(&mut join(1));
         let (mut narrow, mut wide) = (join(1), join(3));
         assert_eq!(refused(&mut narrow), 0);
         let one = taken(&mut wide);
-        assert_eq!((one.number(), wide.ahead()), (1, 1));
+        assert_eq!((one.number(), wide.count_ahead()), (1, 1));
         assert_eq!([0, 1, 2, 3].map(|slots| holders(&home, slots)), [0, 1, 2, 2]);
         drop(zero);
         assert_eq!(holders(&home, 3), 1);
@@ -82,9 +82,9 @@ fn a_loop_with_fewer_slots_uses_the_first_ones_and_blocks_nobody_else() {
 
 #[test]
 fn tickets_of_dead_owners_are_removed_and_other_files_are_left_alone() {
-    alone(|| {
+    run_alone(|| {
         let (_folder, home) = a_home();
-        let queue = home.slots().join("queue");
+        let queue = home.slots_folder().join("queue");
         let draft = format!(".{}", SlotTicket::new(9, 4, clock::now().wall, 1, 0));
         for name in ["9-1-1-0-4", "9-2-1-0-4", ".9-3-1-0-4", "notes", &draft] {
             drop(disk::create_private(&queue.join(name)).unwrap());
@@ -97,14 +97,14 @@ fn tickets_of_dead_owners_are_removed_and_other_files_are_left_alone() {
 
 #[test]
 fn a_silent_ticket_is_passed_over_until_its_owner_asks_again() {
-    alone(|| {
+    run_alone(|| {
         let (_folder, home) = a_home();
         let mut stopped = SlotQueue::join(&home, 9, 1).unwrap();
         let mut next = SlotQueue::join(&home, 5, 1).unwrap();
         let asked = |ago: Duration| {
-            let file = stopped.file(&stopped.ticket.to_string());
+            let file = stopped.ticket_file(&stopped.ticket.to_string());
             let at = clock::now().wall - ago;
-            disk::open(&file).unwrap().unwrap().set_modified(at.into()).unwrap();
+            disk::open_file(&file).unwrap().unwrap().set_modified(at.into()).unwrap();
         };
         asked(SILENCE / 2);
         assert_eq!(refused(&mut next), 1);
@@ -125,22 +125,22 @@ fn slot_of_child(slot: Option<&str>) -> String {
 
 #[test]
 fn a_child_gets_the_held_slot_or_else_the_inherited_one() {
-    alone(|| {
+    run_alone(|| {
         let (_folder, home) = a_home();
         let inherited = env::text("CREW_SLOT").unwrap_or("none".to_owned());
-        assert_eq!((own(), slot_of_child(None)), (None, inherited.clone()));
+        assert_eq!((own_number(), slot_of_child(None)), (None, inherited.clone()));
         let take = || taken(&mut SlotQueue::join(&home, 5, 2).unwrap());
         let slot = take();
-        assert_eq!((own(), slot_of_child(None)), (Some(0), "0".to_owned()));
+        assert_eq!((own_number(), slot_of_child(None)), (Some(0), "0".to_owned()));
         assert_eq!(slot_of_child(Some("8")), "8");
         let next = take();
         drop(slot);
-        assert_eq!((own(), slot_of_child(None)), (Some(1), "1".to_owned()));
+        assert_eq!((own_number(), slot_of_child(None)), (Some(1), "1".to_owned()));
         drop(next);
-        assert_eq!((own(), slot_of_child(None)), (None, inherited.clone()));
+        assert_eq!((own_number(), slot_of_child(None)), (None, inherited.clone()));
         if inherited == "none" {
             let test = "slots::tests::a_child_gets_the_held_slot_or_else_the_inherited_one";
-            let call = Call::of(env::program().unwrap(), Path::new("/"));
+            let call = Call::of(env::program_path().unwrap(), Path::new("/"));
             let call = call.args(["--exact", test]).envs([("CREW_SLOT", "7")]);
             let ended = call.run(|| false).unwrap();
             assert_eq!(ended.cause, ExitCause::Exit(0), "{}", ended.text());
@@ -226,7 +226,7 @@ fn takers(log: &str) -> Vec<i32> {
 #[test]
 fn fifty_processes_take_turns_in_the_slots_and_dead_ones_leave_nothing() {
     let test = "slots::tests::fifty_processes_take_turns_in_the_slots_and_dead_ones_leave_nothing";
-    alone(|| {
+    run_alone(|| {
         if let Some(terms) = env::text(WORKER) {
             return work(&terms);
         }
@@ -234,7 +234,7 @@ fn fifty_processes_take_turns_in_the_slots_and_dead_ones_leave_nothing() {
         let folder = scratch.path();
         let start = |count: usize, terms: &str| -> Vec<ProcessIdentity> {
             let call = || {
-                let call = Call::of(env::program().unwrap(), folder);
+                let call = Call::of(env::program_path().unwrap(), folder);
                 call.args(["--exact", test, "--nocapture"]).envs([(WORKER, terms)])
             };
             (0..count).map(|_| call().detach(&folder.join("output")).unwrap()).collect()
@@ -247,7 +247,7 @@ fn fifty_processes_take_turns_in_the_slots_and_dead_ones_leave_nothing() {
         let (doomed, killed, others) = (start(4, "5 dies"), start(4, "5 waits"), start(37, "5 "));
         wait(folder, "45 wait", || queued(&home).len() == 45);
         for process in &killed {
-            signals::signal(process.pid, &process.started, Signal::KILL);
+            signals::signal_process(process.pid, &process.started, Signal::KILL);
         }
         wait(folder, "4 are killed", || are_gone(&killed));
         let urgent = start(5, "9 ");
@@ -269,7 +269,7 @@ fn fifty_processes_take_turns_in_the_slots_and_dead_ones_leave_nothing() {
         assert_eq!(takers(&log()).len(), 46 * 3 - 4);
         assert_eq!(log().matches("dies").count(), 4);
         assert_eq!((names(&home), holders(&home, SLOTS)), (Vec::new(), 0));
-        let mut files = disk::names(&home.slots(), QUEUE_MAX);
+        let mut files = disk::names(&home.slots_folder(), QUEUE_MAX);
         files.sort();
         assert_eq!(files, ["0", "1", "2", "3", "queue"]);
     });

@@ -18,12 +18,12 @@ const ANSWER_BYTES: usize = 1024;
 
 /// The rows of the terminal on standard output; `None` if it is not a terminal or does not report
 /// them.
-pub fn rows() -> Option<u16> {
+pub fn count_rows() -> Option<u16> {
     tcgetwinsize(stdout()).ok().map(|size| size.ws_row).filter(|rows| *rows > 0)
 }
 
 /// The columns of that terminal; `None` if it is not a terminal or does not report them.
-pub fn columns() -> Option<u16> {
+pub fn count_columns() -> Option<u16> {
     tcgetwinsize(stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
 }
 
@@ -36,12 +36,12 @@ pub fn is_interactive() -> bool {
 /// foreground process this is: any other terminal would stop this process.
 pub fn enter_was_pressed() -> bool {
     is_ours()
-        && comes(&stdin(), Duration::ZERO).unwrap_or(false)
+        && input_comes(&stdin(), Duration::ZERO).unwrap_or(false)
         && rustix::io::read(stdin(), &mut [0; ANSWER_BYTES]).is_ok_and(|length| length > 0)
 }
 
 /// Whether input, or its end, arrives within a time. A signal is an error.
-pub(super) fn comes(input: &impl AsFd, within: Duration) -> io::Result<bool> {
+pub(super) fn input_comes(input: &impl AsFd, within: Duration) -> io::Result<bool> {
     let within = Timespec::try_from(within).unwrap_or_default();
     Ok(poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&within))? > 0)
 }
@@ -62,7 +62,7 @@ pub fn key_within(wait: Duration) -> bool {
     let mut single = before.clone();
     single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
     let _ = tcsetattr(&stdin, OptionalActions::Now, &single);
-    let ready = comes(&stdin, wait);
+    let ready = input_comes(&stdin, wait);
     if matches!(ready, Ok(true)) {
         let _ = rustix::io::read(&stdin, &mut [0; ANSWER_BYTES]);
     }
@@ -71,9 +71,9 @@ pub fn key_within(wait: Duration) -> bool {
 }
 
 /// The next typed line; `None` at the end of the input. Past the deadline it is an error.
-pub fn answer() -> io::Result<Option<String>> {
+pub fn read_answer() -> io::Result<Option<String>> {
     let stdin = stdin();
-    if !comes(&stdin, ANSWER_WAIT)? {
+    if !input_comes(&stdin, ANSWER_WAIT)? {
         return Err(io::Error::new(ErrorKind::TimedOut, "nobody answered"));
     }
     // A terminal returns one line per read.
@@ -98,7 +98,7 @@ pub fn offered_input() -> Vec<u8> {
     let deadline = Deadline::after(WITHIN);
     let mut part = [0; 8192];
     while !stdin.is_terminal() && bytes.len() < MOST {
-        let is_there = comes(&stdin, deadline.left()).unwrap_or(false);
+        let is_there = input_comes(&stdin, deadline.left()).unwrap_or(false);
         let length = if is_there { rustix::io::read(&stdin, &mut part).unwrap_or(0) } else { 0 };
         if length == 0 {
             break;

@@ -65,7 +65,7 @@ pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
             desk.width = width;
             desk.look();
         }
-        screen.draw(|frame| draw(&desk.board, frame, clock::local()))?;
+        screen.draw(|frame| draw(&desk.board, frame, clock::local_time()))?;
         fault::panic_at("board");
         let Some(key) = screen.key(KEY_WAIT)? else { continue };
         desk.touched = Some(Stopwatch::start());
@@ -152,7 +152,7 @@ impl<'a> Desk<'a> {
         let Some(record) = self.machine.record(&id) else { return };
         let text = match kind {
             TextKind::Page => {
-                let now = clock::local();
+                let now = clock::local_time();
                 let reading = Reading { width, now: now.to_utc(), offset: *now.offset() };
                 self.page_read = Stopwatch::start();
                 Ok(page_text(&page::read(self.home, record), reading))
@@ -216,7 +216,7 @@ impl<'a> Machine<'a> {
     /// Reads what has changed.
     pub fn look(&mut self) {
         let mut before = std::mem::take(&mut self.known);
-        for id in store::ids(self.home) {
+        for id in store::list_ids(self.home) {
             let stamp = disk::stamp(&self.home.loop_file(&id, "loop.json"));
             let known = match before.remove(&id) {
                 Some(known) if known.stamp == stamp => known,

@@ -54,7 +54,7 @@ fn follow(name: Option<&str>) -> Result<Exit> {
 
 /// Prints the status if it has changed; `false` when the reader is gone.
 fn say(record: &Loop, said: &mut String) -> bool {
-    let line = line::of(LoopLine::Changed, record, clock::local());
+    let line = line::of(LoopLine::Changed, record, clock::local_time());
     if *said == line {
         return true;
     }

@@ -74,7 +74,7 @@ pub fn run_check(
     if within.deadline.passed() {
         return Some(unknown(format!("was not run: {}", within.why), 0, ""));
     }
-    let plan = recorded_environment::plan(subject);
+    let plan = recorded_environment::plan_environment(subject);
     if let Some(why) = plan.refusal(&of_loop(subject, "resume")) {
         return Some(unknown(why, 0, ""));
     }
@@ -89,7 +89,7 @@ pub fn run_check(
         .without(&plan.dropped)
         .envs(variables)
         .within(own.min(left))
-        .noted(home.groups(&subject.id))
+        .noted(home.groups_folder(&subject.id))
         .each_line(&mut each);
     let ended = match descendants::leaving_none(|| call.run(stop)) {
         Ok(ended) => ended,
@@ -125,7 +125,7 @@ pub fn run_check(
 fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
     let own = subject.state.owner.search_path.clone();
     let checkout = &subject.place.checkout;
-    let scratch = home.scratch(checkout);
+    let scratch = home.scratch_folder(checkout);
     if !folder.starts_with(&scratch) {
         return own;
     }

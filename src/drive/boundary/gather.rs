@@ -33,7 +33,7 @@ impl Open {
     /// Looks for an order, and at the working tree: before the checks, because they may write where
     /// the agent must not, and what they write is not the agent's work.
     pub fn look(&self, seen: Seen, usage: Option<Usage>) -> Facts {
-        let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
+        let jitter = u16::try_from(env::random_number() % 1000).unwrap_or(0);
         let seen = Seen { order: self.order(), jitter, ..seen };
         let subject = &self.before;
         let looks = seen.looks(&subject.contract);
@@ -43,7 +43,7 @@ impl Open {
         let snapshot = tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
         let look = || {
             let now = snapshot.ok_or("no snapshot can be taken of the working tree")?;
-            protect::changed(&self.home, subject, now)
+            protect::changed_paths(&self.home, subject, now)
         };
         let protected = is_protected.then(look);
         Facts {

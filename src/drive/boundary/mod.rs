@@ -103,7 +103,7 @@ fn patient_lock(home: &Home, id: &LoopId) -> Result<Lock> {
 }
 
 fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
-    let held = store::hold(home, id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let before = held.load()?;
     drop(held);
     if !before.is_live() {
@@ -134,7 +134,7 @@ pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> 
 /// Records everything that only memory has, merged with what others did to the record on disk
 /// meanwhile. A newer crew's record is never written.
 pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
-    let held = store::hold(home, &memory.id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, &memory.id, LOCK_WAIT)?;
     let next = match held.load() {
         Ok(found) if found.state.owner != memory.state.owner => return Ok(found),
         Ok(found) => reconciled(known, memory, &found),
@@ -148,7 +148,7 @@ impl Open {
     /// Opens a boundary. Without a lock it is kept in memory only: what its driver remembers
     /// overrides what is on disk.
     pub fn of(home: &Home, before: Loop, lock: Option<Lock>) -> Self {
-        Self { home: home.clone(), view_state: view::look(&before), before, lock }
+        Self { home: home.clone(), view_state: view::compare_view(&before), before, lock }
     }
 
     /// The order that is left for the loop: its own file, or the one edit of the view that is
@@ -171,12 +171,12 @@ impl Open {
     /// Judges, decides and records on the record as it is now. `None` when the iteration that was
     /// looked at is no longer the running one: this boundary counts nothing.
     pub fn record(mut self, mut facts: Facts, closing: DriverNotes) -> Result<Option<Recorded>> {
-        let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
+        let held = store::hold_loop(&self.home, &self.before.id, LOCK_WAIT)?;
         let mut record = held.load()?;
         if !is_the_same_iteration(&self.before, &record) {
             return Ok(None);
         }
-        if view::look(&record) == ViewState::Deactivated {
+        if view::compare_view(&record) == ViewState::Deactivated {
             self.view_state = ViewState::Deactivated;
         }
         if let Some(order) = self.order() {
@@ -240,7 +240,7 @@ impl Open {
             let what = format!("CREW_HOME is {} in the environment; ignored", theirs.display());
             held.note_once(record, "overridden", &what)?;
         }
-        for remark in recorded_environment::plan(record).remarks() {
+        for remark in recorded_environment::plan_environment(record).remarks() {
             let mark = format!("environment-{}", &hash(remark.as_bytes())[..8]);
             held.note_once(record, &mark, &remark)?;
         }

@@ -40,7 +40,7 @@ pub(super) fn examine(
 ) -> SeenClient {
     let answered = the_client(here, named, other, found);
     let program = answered.as_ref().ok().map(|(program, _)| program);
-    let ask = |words: &[&str]| client::ask(program?, words, here).ok();
+    let ask = |words: &[&str]| client::read_output(program?, words, here).ok();
     let all = ask(&["plugin", "list", "--json"]).and_then(|text| parse_plugins(&text).ok());
     let source = ask(&["plugin", "marketplace", "list", "--json"]);
     let folder = source.and_then(|text| marketplace_folder(&text).ok().flatten());
@@ -80,14 +80,14 @@ fn the_client(
     other: Option<&str>,
     found: &mut Findings,
 ) -> Result<(PathBuf, Version), &'static str> {
-    let Some(program) = client::find(named, PRODUCT.program) else {
+    let Some(program) = client::find_program(named, PRODUCT.program) else {
         match other {
             Some(agent) => found.add("client-missing/other-agent", &context! { agent }),
             None => found.add("client-missing", &context! {}),
         }
         return Err("none");
     };
-    let answer = client::ask(&program, &["--version"], here).map_err(|error| short(&error));
+    let answer = client::read_output(&program, &["--version"], here).map_err(|error| short(&error));
     let version = answer.and_then(|text| {
         let strange = || format!("`{} --version` prints {text:?}", program.display());
         client_version(&text).ok_or_else(strange)
@@ -165,9 +165,9 @@ fn the_program(folder: &Path, here: &Path, found: &mut Findings) {
     let (path, said) = if is_checkout {
         let words = [&*launcher.to_string_lossy(), "--version"];
         // Without a binary the launcher exits silently and lets everything through.
-        (&launcher, client::ask(Path::new("sh"), &words, here))
+        (&launcher, client::read_output(Path::new("sh"), &words, here))
     } else {
-        (&programs[0], client::ask(&programs[0], &["--version"], here))
+        (&programs[0], client::read_output(&programs[0], &["--version"], here))
     };
     match crew_version(&said.unwrap_or_default()) {
         Some(VERSION) => {}
@@ -179,7 +179,7 @@ fn the_program(folder: &Path, here: &Path, found: &mut Findings) {
 /// The client's settings files that can be read and apply here.
 fn the_settings(here: &Path) -> Vec<ClientSettings> {
     let mut folders = vec![here.to_owned()];
-    folders.extend(git::top(here).filter(|top| top != here));
+    folders.extend(git::find_top(here).filter(|top| top != here));
     let mut found = Vec::new();
     for (path, managed) in settings_files(config_folder(env::path).as_deref(), &folders) {
         let text = disk::read_text(&path, TEXT_BYTES).ok().flatten();

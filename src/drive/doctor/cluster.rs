@@ -45,8 +45,8 @@ pub fn ask(
     let agent = find_agent(home, here, named)?.name;
     let host = executor.strip_prefix("slurm:");
     // As for the jobs of a fleet: elsewhere PATH must lead to it.
-    let crew = if host.is_some() { "crew".into() } else { env::program()? };
-    let top = git::top(here);
+    let crew = if host.is_some() { "crew".into() } else { env::program_path()? };
+    let top = git::find_top(here);
     let remote = top.as_deref().and_then(git::remotes::remote_of).map(|(_, url)| url);
     let secret = remote.as_ref().is_some_and(|url| is_secret(url));
     let mut words = vec!["doctor", "--node", "--json", "--agent", &agent];
@@ -121,7 +121,7 @@ pub fn report_node(
     remote: Option<&str>,
     stop: Stop<'_>,
 ) -> NodeReport {
-    let named_by_system = || host::host().map(|host| host.name);
+    let named_by_system = || host::this_host().map(|host| host.name);
     let node = env::text(NODE).or_else(named_by_system).unwrap_or_else(|| "the node".to_owned());
     let mut found = Findings::default();
     let agent = find_agent(home, here, named);
@@ -152,11 +152,11 @@ fn try_git(
     stop: Stop<'_>,
     found: &mut Findings,
 ) -> &'static str {
-    if !git::answers(here) {
+    if !git::can_run(here) {
         found.add("node-git-missing", &context! { node });
         return "not tried";
     }
-    if let Err(GitFault { cause, cure, .. }) = refs::identity() {
+    if let Err(GitFault { cause, cure, .. }) = refs::check_identity() {
         found.add("node-identity-missing", &context! { node, cause, cure });
     }
     let Some(url) = remote else { return "not tried" };
@@ -188,7 +188,7 @@ fn try_service(
     let url = variable(set_by).unwrap_or_else(|| (*usual).to_owned());
     let (address, connected) = match resolve_route(&url, &variable) {
         Some((host, port)) => {
-            let tried = host::connects(&host, port, CONNECTS);
+            let tried = host::connect_within(&host, port, CONNECTS);
             (format!("{host}:{port}"), tried.map_err(|error| error.to_string()))
         }
         None => ((*set_by).to_owned(), Err("it is not the address of a service".to_owned())),

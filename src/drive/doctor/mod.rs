@@ -31,7 +31,7 @@ use readers::parse::settings::trust::list_trust_requests;
 use readers::parse::settings::{ParsedSettings, SettingsOwner};
 use world::files::disk::{self, Durability};
 use world::files::tree;
-use world::store::settings::{environment, project_file, read, user_file};
+use world::store::settings::{project_file, read_environment, read_settings_file, user_file};
 use world::store::{self, Home, StoreError, trust};
 use world::{client as programs, env, git};
 
@@ -56,7 +56,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> Examination {
     found.extend(own.sorted());
     try_scratch_folder(home, here, &mut found);
     check_home(home, &settled, &mut found);
-    if !git::answers(here) {
+    if !git::can_run(here) {
         found.add("git-missing", &context! {});
     }
     check_path(&mut found);
@@ -95,7 +95,7 @@ fn check_home(home: &Home, settled: &[(PathBuf, PathBuf)], found: &mut Findings)
     let root = home.root();
     if let Err(why) = try_home(root) {
         found.add("home-unusable", &context! { root, why => why.to_string() });
-    } else if let Some(mode) = tree::mode(root).filter(|mode| mode & 0o077 != 0) {
+    } else if let Some(mode) = tree::read_mode(root).filter(|mode| mode & 0o077 != 0) {
         found.add("home-open", &context! { root, mode => format!("{mode:04o}") });
     }
     for (file, theirs) in settled.iter().filter(|(_, theirs)| theirs != root) {
@@ -107,12 +107,12 @@ fn check_home(home: &Home, settled: &[(PathBuf, PathBuf)], found: &mut Findings)
 /// can be made.
 fn try_home(root: &Path) -> std::io::Result<()> {
     if disk::exists(root) {
-        let probe = root.join(format!(".doctor-{}", env::random()));
+        let probe = root.join(format!(".doctor-{}", env::random_number()));
         disk::write(&probe, b"", Durability::Process)?;
         return disk::remove(&probe);
     }
     let Some(above) = root.ancestors().find(|folder| disk::exists(folder)) else { return Ok(()) };
-    tree::remove_scratch_folder(&disk::make_scratch_folder(above, env::random())?)
+    tree::remove_scratch_folder(&disk::make_scratch_folder(above, env::random_number())?)
 }
 
 /// Looks for more than one program called `crew` on `PATH`.
@@ -135,7 +135,7 @@ fn check_path(found: &mut Findings) {
 /// Looks for records that cannot be read, loops without an owner, and loops of live sessions whose
 /// client has lost crew's plugin.
 fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
-    for id in store::ids(home) {
+    for id in store::list_ids(home) {
         let record = match store::load(home, &id) {
             // A start that was killed before its record was written.
             Err(StoreError::Absent(_)) => continue,
@@ -173,7 +173,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
         }
     };
     let mut file = |path: &Path, whose| {
-        let read = read(path, whose, &agents::output_formats());
+        let read = read_settings_file(path, whose, &agents::output_formats());
         read.unwrap_or_else(|faults| {
             unreadable(&faults, "correct that line");
             None
@@ -181,11 +181,11 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
     };
     let project = file(&project_file(checkout), SettingsOwner::Projects).unwrap_or_default();
     let user = user_file().and_then(|path| file(&path, SettingsOwner::Users)).unwrap_or_default();
-    if let Err(faults) = environment() {
+    if let Err(faults) = read_environment() {
         unreadable(&faults, "correct or unset the variable");
     }
     let needs = list_trust_requests(&project.layer, &user.layer);
-    let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
+    let untrusted = trust::find_untrusted(home, checkout, needs).unwrap_or_default();
     if !untrusted.is_empty() {
         let untrusted: Vec<String> = untrusted.iter().map(ToString::to_string).collect();
         found.add("settings-untrusted", &context! { untrusted });

@@ -42,7 +42,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
         ));
     }
     let (page, _) = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
-    store::note(home, &record.id, NoteKind::HandedOff(by))?;
+    store::note_in_journal(home, &record.id, NoteKind::HandedOff(by))?;
     Ok(page)
 }
 
@@ -95,7 +95,7 @@ pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
     let page = page::read(home, record);
     let (file, _) = put(record, &page, "", kind, clock::now().wall).ok()?;
     if page.has_unread_handoff {
-        let _ = store::note(home, &record.id, NoteKind::HandedOn);
+        let _ = store::note_in_journal(home, &record.id, NoteKind::HandedOn);
     }
     Some(file)
 }

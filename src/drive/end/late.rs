@@ -41,7 +41,7 @@ impl StartedAgent {
 /// Remembers that an agent is started, whose output follows in the iteration's log.
 pub fn remember(home: &Home, record: &Loop, agent: &str) {
     let boundaries = record.state.boundaries;
-    let started = StartedAgent { boundaries, name: agent.to_owned(), id: env::random() };
+    let started = StartedAgent { boundaries, name: agent.to_owned(), id: env::random_number() };
     let file = home.loop_file(&record.id, STARTED);
     // Without it nothing is counted if this crew is killed; the loop itself does not need it.
     let _ = store::write_json(&file, &started, Durability::Remade);
@@ -76,7 +76,7 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
     let iteration = record.state.completed + 1;
     let mut reader = agents::create_reader(agent);
     let mut is_cut = false;
-    for (number, file) in logs::files(home, &record.id, iteration).into_iter().enumerate() {
+    for (number, file) in logs::output_files(home, &record.id, iteration).into_iter().enumerate() {
         // What was before the first of two files is dropped, and the line between them is in two.
         is_cut |= number > 0;
         let read = disk::read_lines(&file, 0, LOG_BYTES, |line, cut| {
@@ -96,7 +96,7 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
     {
         reader.read_usage(&text);
     }
-    let mut usage = reader.report(clock::local()).usage?;
+    let mut usage = reader.report(clock::local_time()).usage?;
     usage.lost |= is_cut;
     Some(usage)
 }
@@ -130,8 +130,8 @@ mod tests {
 
         /// An agent is started and prints something.
         fn start(&self, output: &str) {
-            let log = logs::path(&self.home, &self.record.id, self.record.iteration());
-            logs::begin(&log, "claude", false);
+            let log = logs::log_path(&self.home, &self.record.id, self.record.iteration());
+            logs::begin_output(&log, "claude", false);
             remember(&self.home, &self.record, "claude");
             let mut log = Log::open(&log);
             log.add(output.as_bytes());

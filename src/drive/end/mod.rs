@@ -54,7 +54,7 @@ pub struct EndedLoop {
 
 /// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
-    let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
+    let lock = disk::take_lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
     if matches!(lock, Ok(None)) || result::read(home, &record).is_some() {
         return EndedLoop { page: page::read(home, &record), record, turn_goes_on: false };
     }
@@ -74,9 +74,9 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
     page.handoff = handoff.flatten().map(|(file, _)| file.display().to_string());
     result::write(home, &record, &page.commits, now);
-    let _ = view::write(&record);
+    let _ = view::write_view(&record);
     store::give_up_room(home, &record.id);
-    let _ = windows::leave(home, &record.id, now);
+    let _ = windows::free_turns(home, &record.id, now);
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);
     }
@@ -108,7 +108,7 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     // First the current generation gets its result: whoever ended the loop then does not wind it up
     // again.
     complete(home, &store::load(home, id)?);
-    let held = store::hold(home, id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;
     let commits = (!record.is_live()).then(|| result::commits(home, &record, None, &[]));
     let record = held.change(&record, what, change)?;
@@ -130,7 +130,7 @@ pub fn complete(home: &Home, record: &Loop) {
 pub fn release(home: &Home, session_id: &str, id: &LoopId) {
     let pointer = home.session_pointer(session_id);
     if read_pointer(&pointer).is_ok_and(|found| found.as_ref() == Some(id)) {
-        wakes::clear(home, session_id, None);
+        wakes::clear_companions(home, session_id, None);
         let _ = disk::rename(&pointer, &home.last_pointer(session_id));
     }
 }
@@ -144,7 +144,7 @@ pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
 /// The same for a working tree.
 pub fn between_starts_in(home: &Home, checkout: &Path) -> Option<disk::Lock> {
     let pointer = home.checkout_pointer(checkout);
-    disk::lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten()
+    disk::take_lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten()
 }
 
 /// What became of an attempt to end a loop from outside a boundary.
@@ -207,7 +207,7 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
 /// `None` for any other.
 pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
     let is_paused = record.state.status == Status::Paused;
-    if !is_paused || view::look(record) != ViewState::Deactivated {
+    if !is_paused || view::compare_view(record) != ViewState::Deactivated {
         return Ok(None);
     }
     end(home, &record.id, Ending::cancelled(Actor::User, Some(SWITCHED_OFF)), LOCK_WAIT).map(Some)
@@ -225,11 +225,11 @@ pub fn end_leftovers(home: &Home, record: &Loop) {
 /// `None` if there are none.
 pub fn unproved(record: &Loop) -> Option<String> {
     if record.driver() != Driver::Process
-        || !record.state.owner.is_of_this_start(host::host().as_ref())
+        || !record.state.owner.is_of_this_start(host::this_host().as_ref())
     {
         return None;
     }
-    let found = descendants::unproved(&record.place.checkout, &record.state.owner.process);
+    let found = descendants::find_unproved(&record.place.checkout, &record.state.owner.process);
     (!found.is_empty()).then(|| {
         format!(
             "still running in this working tree, perhaps left by loop {}: {}; kill ID ends one",
@@ -241,8 +241,8 @@ pub fn unproved(record: &Loop) -> Option<String> {
 
 /// Ends the groups that a loop's crew noted, if their ids still mean the same processes.
 pub fn end_groups(home: &Home, record: &Loop) {
-    let is_of_this_start = record.state.owner.is_of_this_start(host::host().as_ref());
-    groups::end_leftovers(&home.groups(&record.id), is_of_this_start);
+    let is_of_this_start = record.state.owner.is_of_this_start(host::this_host().as_ref());
+    groups::end_leftovers(&home.groups_folder(&record.id), is_of_this_start);
 }
 
 /// Ends a loop whose owner is gone.
@@ -264,7 +264,7 @@ pub fn interrupt(
 
 /// Ends a loop from outside a boundary.
 pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<EndAttempt> {
-    let held = match store::hold(home, id, wait) {
+    let held = match store::hold_loop(home, id, wait) {
         Ok(held) => held,
         Err(StoreError::Busy(_)) => return Ok(EndAttempt::LeftToTheBoundary),
         Err(error) => return Err(error.into()),

@@ -50,7 +50,7 @@ pub fn commits(
     }
     let Some(mut commits) = git::commits_since(record, by_crew) else { return Commits::default() };
     if let Some(changes) = changes.filter(|changes| changes.total() > 0 && !record.is_live()) {
-        commits.uncommitted = git::uncommitted(record, changes);
+        commits.uncommitted = git::count_uncommitted(record, changes);
     }
     let commits_all = record.contract.run.as_ref().is_some_and(|run| run.git.commit);
     if commits_all && record.outcome() == Some(Outcome::Completed) {

@@ -82,7 +82,7 @@ pub fn resume(
     for pointer in &pointers.files {
         make_way(home, pointer, id, &new_owner.owner, &mut unreadable)?;
     }
-    let held = store::hold(home, id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let before = held.load()?;
     let mut record = before.clone();
     refuse(home, &record, &new_owner.owner)?;
@@ -108,7 +108,8 @@ pub fn resume(
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
-    let accepted = if is_run { None } else { recorded_environment::plan(&record).accepted() };
+    let accepted =
+        if is_run { None } else { recorded_environment::plan_environment(&record).accepted() };
     let looks_left = is_run && is_cut_off(home, &record);
     let unproved = if looks_left { end::unproved(&record) } else { None };
     hand_over(home, &mut record, new_owner);
@@ -135,7 +136,7 @@ pub fn resume(
         let _ = held.note(&record, clock::now(), accepted.as_str());
     }
     release(home, former, &record);
-    let _ = view::write(&record);
+    let _ = view::write_view(&record);
     let handoff = made.or_else(|| Some(view::newest_handoff(&record)?.0));
     let notes = unreadable.into_iter().chain(accepted).chain(unproved).chain(adapted).collect();
     Ok(Resumed { record, handoff, notes })
@@ -195,7 +196,7 @@ fn release(home: &Home, former: Option<String>, record: &Loop) {
             end::release(home, &former, &record.id);
         }
         // Otherwise a ticket of the wait that ended here would be valid for the next wait.
-        (_, Some(session_id)) => wakes::clear(home, session_id, None),
+        (_, Some(session_id)) => wakes::clear_companions(home, session_id, None),
         (_, None) => {}
     }
 }
@@ -340,14 +341,15 @@ fn adapt(
     // A loop that began in a session is bound to the repository now, as a start does.
     let checkout = &record.place.checkout;
     refuse_impossible(&run.git, checkout, record.trusted.is_some())?;
-    record.trusted = record.trusted.take().or_else(|| git::steps::trusted(checkout));
-    let repository = record.place.repository.take().or_else(|| git::steps::repository(checkout));
+    record.trusted = record.trusted.take().or_else(|| git::steps::read_trusted(checkout));
+    let repository =
+        record.place.repository.take().or_else(|| git::steps::repository_folder(checkout));
     record.place.repository = repository;
     // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
     let is_the_users = !had_commits || record.state.completed == 0;
     let commits = run.git.commit && record.place.repository.is_some();
-    let now = git::head(&record.place.checkout).0;
+    let now = git::read_head(&record.place.checkout).0;
     if options.process.push {
         run.git.branch.clone_from(&now);
     }

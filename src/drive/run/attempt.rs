@@ -132,10 +132,10 @@ impl Runner<'_> {
             .envs(record.state.owner.search_path.as_ref().map(|path| ("PATH", path)))
             .input(launch.input.as_bytes())
             .within(if is_the_last { left } else { own })
-            .noted(self.home.groups(&record.id));
-        let log = logs::path(self.home, &record.id, record.iteration());
+            .noted(self.home.groups_folder(&record.id));
+        let log = logs::log_path(self.home, &record.id, record.iteration());
         logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
-        logs::begin(&log, &run.agent.name, !run.fallback.is_empty());
+        logs::begin_output(&log, &run.agent.name, !run.fallback.is_empty());
         late::remember(self.home, record, &run.agent.name);
         let idle = within(run.pace.idle_timeout_s);
         if run.agent.usage_file.is_some() {
@@ -149,7 +149,7 @@ impl Runner<'_> {
             wait: None,
             had_waited: None,
         };
-        let ended = match call.watched(idle, &log, &mut watcher) {
+        let ended = match call.run_watched(idle, &log, &mut watcher) {
             Ok(ended) => ended,
             Err(error) => {
                 let why = format!("{}: {error}", launch.program);
@@ -162,7 +162,7 @@ impl Runner<'_> {
         }
         let had_waited = watcher.had_waited.filter(|_| ended.cause == ExitCause::Stopped);
         let failure = had_waited.as_ref().and_then(|then| then.agent.error.clone());
-        let report = watcher.reader.report(clock::local()).ended_for(failure);
+        let report = watcher.reader.report(clock::local_time()).ended_for(failure);
         let mut attempt = self.classify(run, prompt, &ended, &report);
         if had_waited.is_some() {
             attempt.seen.agent.process = Some(ProcessEnd::Waited);
@@ -215,7 +215,8 @@ impl Runner<'_> {
         };
         let usage = report.usage_after(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
-        let told = agents::reported_limit(&run.agent, report, &process, &errors, clock::local());
+        let told =
+            agents::reported_limit(&run.agent, report, &process, &errors, clock::local_time());
         // A claim contradicts it: an agent that says that all is done was not kept from its work.
         let told = told.filter(|_| claim != Claim::Success);
         let mut agent = AgentOutcome {
@@ -257,7 +258,7 @@ impl Watcher<'_, '_> {
     /// Notes whether the agent waits, as its last line said.
     fn note_a_wait(&mut self) {
         let (now, known) = (self.time.look(), self.wait);
-        self.wait = self.reader.service_wait(clock::local()).map(|told| {
+        self.wait = self.reader.service_wait(clock::local_time()).map(|told| {
             let before = known.filter(|before| before.told.tries <= told.tries);
             let same = before.filter(|before| before.told.tries == told.tries);
             let since = before.map_or(now, |before| before.since);
@@ -272,7 +273,7 @@ impl Watcher<'_, '_> {
             told.is_enough(now.saturating_sub(since), now.saturating_sub(last))
         });
         if is_enough && self.had_waited.is_none() {
-            self.had_waited = Some(self.reader.report(clock::local()));
+            self.had_waited = Some(self.reader.report(clock::local_time()));
             self.runner.note("the agent only waits for the model's service: crew ends it");
         }
         self.had_waited.is_some()

@@ -52,10 +52,10 @@ impl<'a> Ledger<'a> {
     /// Changes the record as it is now, unless another owner has taken it.
     pub fn change(&mut self, note: impl Into<JournalNote>, change: impl Fn(&mut Loop)) {
         let on_disk = |home: &Home, id: &LoopId| {
-            let held = store::hold(home, id, LOCK_WAIT)?;
+            let held = store::hold_loop(home, id, LOCK_WAIT)?;
             let found = held.load()?;
             if is_ours(&found) {
-                let _ = view::write(&held.change(&found, note, &change)?);
+                let _ = view::write_view(&held.change(&found, note, &change)?);
             }
             Ok(())
         };

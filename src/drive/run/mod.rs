@@ -54,7 +54,7 @@ pub fn drive(
     }
     // Without this an agent's orphans outlive their iteration; it fails only on a system without
     // the call.
-    let _ = descendants::adopt();
+    let _ = descendants::adopt_orphans();
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
     let mut runner = Runner::new(home, record, signals, &sink, gate);
     // Its last process may have been cut off between its last record and the steps that follow it.
@@ -150,7 +150,7 @@ impl<'a> Runner<'a> {
     }
 
     fn tell(&self, event: &RunEvent<'_>) {
-        view::follow(self.home, &self.ledger.record, event);
+        view::record_step(self.home, &self.ledger.record, event);
         self.sink.borrow_mut().on_event(event);
     }
 
@@ -198,7 +198,7 @@ pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, Pa
     let process = Call::crew(home, &record.place.folder)
         .and_then(|call| call.args(arguments).detach(&output))
         .context("cannot start a crew in the background")?;
-    let held = store::hold(home, &record.id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, &record.id, LOCK_WAIT)?;
     let record = held.load()?;
     Ok((held.change(&record, "detached", |next| next.state.owner.process = process)?, output))
 }

@@ -124,7 +124,7 @@ impl Runner<'_> {
         }
         let counted = after.state.completed > self.ledger.record.state.completed;
         let began = std::mem::replace(&mut self.ledger.record, after);
-        let _ = view::write(&self.ledger.record);
+        let _ = view::write_view(&self.ledger.record);
         if counted {
             self.handoff = None;
             let after = &self.ledger.record;
@@ -171,7 +171,7 @@ impl Runner<'_> {
             record.state.completed
         );
         self.handoff = end::handoff::hand_on(self.home, record, "redline");
-        let _ = store::note(self.home, &record.id, &*why);
+        let _ = store::note_in_journal(self.home, &record.id, &*why);
         self.note(&why);
     }
 
@@ -272,12 +272,12 @@ fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>
     let on = reaction.on;
     let mut variables = variables(subject, on);
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
-    let input = document(subject, on, clock::local()).to_string() + "\n";
+    let input = document(subject, on, clock::local_time()).to_string() + "\n";
     let ended = Call::shell(&reaction.run, &subject.place.folder)
         .envs(variables)
         .input(input.as_bytes())
         .within(Duration::from_secs(reaction.timeout_s))
-        .noted(home.groups(&subject.id))
+        .noted(home.groups_folder(&subject.id))
         .run(stop);
     let (verdict, exit) = match ended.as_ref().map(|ended| ended.cause) {
         Ok(ExitCause::Exit(0)) => (Verdict::Passed, Some(0)),

@@ -21,8 +21,8 @@ use engine::record::{
 };
 use engine::words::news::commit_message;
 use world::git::commit::{CommitResult, Drafts, name_paths};
-use world::git::steps::{Steps, following, put_back_in};
-use world::git::{refusal, steps};
+use world::git::steps::{Steps, put_back_in, trusted_following};
+use world::git::{find_refusal, steps};
 use world::process::Stop;
 use world::process::signals::Signals;
 use world::store::{self, Home, LOCK_WAIT};
@@ -194,7 +194,8 @@ impl Runner<'_> {
             self.tell(&RunEvent::Pushed { branch, remote });
         }
         if pushed.upstream_was_set {
-            self.trusted = self.trusted.take().map(|before| following(&before, branch, remote));
+            self.trusted =
+                self.trusted.take().map(|before| trusted_following(&before, branch, remote));
         }
         let trusted = self.trusted.clone();
         let sent = Sent {
@@ -280,14 +281,14 @@ impl Runner<'_> {
         let seen_at_remote =
             || self.steps(|steps| steps.seen_at_remote()).flatten().filter(|_| self.run().git.push);
         let sent = self.ledger.record.state.git.pushed.clone().or_else(seen_at_remote)?;
-        let head = steps::stand(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
+        let head = steps::read_head_state(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
     }
 
     fn without_git(&self) -> GitFault {
         let none = || ("this is not a git repository".to_owned(), "git init".to_owned());
-        let (cause, cure) = refusal(&self.ledger.record.place.checkout).unwrap_or_else(none);
+        let (cause, cure) = find_refusal(&self.ledger.record.place.checkout).unwrap_or_else(none);
         GitFault::new(GitStep::Push, GitTrouble::NoRemote, cause, cure)
     }
 
@@ -313,7 +314,7 @@ impl Runner<'_> {
     /// Remembers the commit that a rebase made of it.
     fn carry(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
-        let stand = steps::stand(&self.ledger.record.place, GitStep::Rebase).ok();
+        let stand = steps::read_head_state(&self.ledger.record.place, GitStep::Rebase).ok();
         let sent = Sent { rebased: stand.and_then(|stand| stand.head), ..sent };
         self.remember_of_git(|git| git.pushed = Some(sent.clone()));
     }
@@ -348,7 +349,7 @@ pub fn settle(
     for note in &notes {
         sink.on_event(&RunEvent::Noted(note));
     }
-    let held = store::hold(home, id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;
     let left = record.state.git.left();
     if record.is_live() || left.is_empty() {
@@ -370,7 +371,7 @@ impl Runner<'_> {
     /// Does what an earlier process of the loop left.
     pub(super) fn do_pending(&mut self, left: Pending) {
         let own = self.ledger.record.branch();
-        let stand = steps::stand(&self.ledger.record.place, GitStep::Commit).ok();
+        let stand = steps::read_head_state(&self.ledger.record.place, GitStep::Commit).ok();
         // What is there may be another branch's work.
         if let Some(stand) = stand.filter(|it| left.commit && it.branch.as_deref() != own) {
             let why = on_another_branch(own, stand.branch.as_deref());

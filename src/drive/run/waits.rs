@@ -186,7 +186,7 @@ pub fn who_worked(home: &Home, record: &Loop, iteration: u32) -> Option<Agent> {
         return Some(record.worker().unwrap_or(&run.agent).clone());
     }
     let mut name = None;
-    let _ = journal::each(&home.loop_file(&record.id, "journal.jsonl"), |entry| {
+    let _ = journal::read_entries(&home.loop_file(&record.id, "journal.jsonl"), |entry| {
         let evidence = entry.event.state().and_then(|state| state.evidence.as_ref());
         let agent = evidence.filter(|it| it.iteration == iteration);
         name = agent.and_then(|it| it.agent.clone()).or(name.take());
@@ -220,7 +220,7 @@ impl Runner<'_> {
         let is_unshared = |met: &&LoopTurn| {
             met.account == *account
                 && met.at > clock::now().wall
-                && store::windows::read(self.home, account).is_none()
+                && store::windows::read_window(self.home, account).is_none()
         };
         let turn = windows::turn(self.home, account, &self.ledger.record.id);
         turn.or_else(|| self.met.iter().find(is_unshared).cloned())
@@ -236,7 +236,7 @@ impl Runner<'_> {
         let own = record.contract.run.as_ref().map_or("", |run| run.agent.name.as_str());
         let what = match next {
             Some(StandIn { agent, until }) => {
-                let until = clock_time(*until, clock::local());
+                let until = clock_time(*until, clock::local_time());
                 format!("{agent} takes over: {own} is limited until {until}")
             }
             None => format!("{own} is back"),

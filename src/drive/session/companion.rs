@@ -41,20 +41,20 @@ const LOOK_EVERY: u32 = 10;
 /// Beside a stop: waits for a ticket, to wake the agent.
 pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some((session_id, id)) = wakeable(home, hook) else { return Ok(EventResult::Silent) };
-    serve(home, &id, hook, &wakes::register(home, session_id)?)
+    serve(home, &id, hook, &wakes::register_companion(home, session_id)?)
 }
 
 /// The fallback for a session that has been idle for a while. If its loop is due at some time and
 /// no living process has the ticket, this process takes it over.
 pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some((session_id, id)) = wakeable(home, hook) else { return Ok(EventResult::Silent) };
-    let held = store::hold(home, &id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, &id, LOCK_WAIT)?;
     let record = held.load()?;
     if record.state.due.is_none() || wakes::is_held(home, session_id) {
         return Ok(EventResult::Silent);
     }
-    wakes::clear(home, session_id, None);
-    let file = wakes::register(home, session_id)?;
+    wakes::clear_companions(home, session_id, None);
+    let file = wakes::register_companion(home, session_id)?;
     wakes::hand_over(&file, &ticket(&record))?;
     drop(held);
     serve(home, &id, hook, &file)
@@ -73,7 +73,7 @@ fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Event
     let ended = signals::end_requested()?;
     let (mut step, mut looks, mut is_early) = (STEP, 0_u32, false);
     loop {
-        let longest = match wakes::read(file)? {
+        let longest = match wakes::read_wake_file(file)? {
             WakeFile::Gone => return Ok(EventResult::Silent),
             WakeFile::Waiting => STEP_NEAR,
             WakeFile::Ticket(ticket) => {
@@ -120,8 +120,8 @@ const VOID: Option<EventResult> = Some(EventResult::Silent);
 /// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come.
 /// `None` where its turn after a limit comes later: the companion waits for it.
 fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<EventResult>> {
-    let held = store::hold(home, id, LOCK_WAIT)?;
-    let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(VOID) };
+    let held = store::hold_loop(home, id, LOCK_WAIT)?;
+    let WakeFile::Ticket(ticket) = wakes::read_wake_file(file)? else { return Ok(VOID) };
     let mut record = held.load()?;
     // The ticket is left for the boundary, which sees from it that nobody was woken.
     if store::pending_request(home, id).is_some() {
@@ -166,7 +166,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     }
     undelivered::mark(home, &record)?;
     let record = held.record(record, |next| Event::changed(woken, &before, next))?;
-    let _ = view::write(&record);
+    let _ = view::write_view(&record);
     let words = if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) };
     Ok(Some(EventResult::Wake(words)))
 }
@@ -189,7 +189,7 @@ fn wait_longer(
     }
     let what = format!("waits for its turn: {}", turn.why);
     let record = held.change(record, what, |record| turn.hold_back(record))?;
-    let _ = view::write(&record);
+    let _ = view::write_view(&record);
     wakes::hand_over(file, &ticket(&record))?;
     Ok(None)
 }
@@ -202,7 +202,7 @@ fn wait_longer(
 /// Records the failure, and waits if waiting helps, to wake the agent.
 pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<EventResult> {
     let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
-    let error = service::classify_error(kind, message, clock::local());
+    let error = service::classify_error(kind, message, clock::local_time());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
     let seen = Seen { agent, ..Seen::default() };
     let reading = meter::read(&open.before, hook, None, false);
@@ -227,7 +227,7 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     let Recorded { boundary, held, lock } = recorded;
     let continues = matches!(boundary.decision, Decision::Continue | Decision::Wait { .. });
     let session_id = hook.session_id.as_deref().unwrap_or_default();
-    let file = continues.then(|| wakes::register(home, session_id)).transpose();
+    let file = continues.then(|| wakes::register_companion(home, session_id)).transpose();
     let own = file.as_ref().ok().and_then(Option::as_deref);
     let handed_over = hand_over(home, hook, &boundary, held, own);
     drop(lock);

@@ -136,7 +136,7 @@ fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
 /// Journals what went wrong with an event, if its session's loop can be found and written.
 pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
     if let Ok(Some(id)) = owned_id(home, hook)
-        && let Ok(held) = store::hold(home, &id, END_WAIT)
+        && let Ok(held) = store::hold_loop(home, &id, END_WAIT)
         && let Ok(record) = held.load()
     {
         let _ = held.note(&record, clock::now(), what);

@@ -120,7 +120,7 @@ fn pending(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<Pendi
 
 /// Changes what is kept for people, in a loop that still works.
 fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
-    let held = store::hold(home, id, RECORDED_WITHIN)?;
+    let held = store::hold_loop(home, id, RECORDED_WITHIN)?;
     let record = held.load()?;
     if !is_at_work(&record) {
         return Ok(record);

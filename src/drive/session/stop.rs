@@ -168,8 +168,8 @@ pub fn hand_over(
     let after = &boundary.after;
     let done = file.map_or(Ok(()), |file| wakes::hand_over(file, &ticket(after)));
     let session_id = hook.session_id.as_deref().unwrap_or_default();
-    wakes::clear(home, session_id, if done.is_ok() { file } else { None });
-    let _ = view::write(after);
+    wakes::clear_companions(home, session_id, if done.is_ok() { file } else { None });
+    let _ = view::write_view(after);
     drop(held);
     tree::close_after(home, after, &boundary.decision);
     done
@@ -182,7 +182,7 @@ pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Res
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
     let mut left = open.look(seen, usage.cloned());
-    let follow = |event: &RunEvent<'_>| view::follow(home, &open.before, event);
+    let follow = |event: &RunEvent<'_>| view::record_step(home, &open.before, event);
     let facts = match open.gather(left.clone(), &give_up, &follow) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {
@@ -206,7 +206,7 @@ fn goes_on(foreseen: &Decision) -> bool {
 /// A stop is ours when it comes from the session and the client process that own the loop.
 pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = &record.state.owner;
-    let client = || identity::client(hook.client.is_owner);
+    let client = || identity::find_client(hook.client.is_owner);
     hook.session_id.is_some()
         && owner.session_id == hook.session_id
         && client().is_some_and(|client| is(owner, &client))
@@ -280,8 +280,8 @@ fn await_wake(
         clock::sleep(WAKE_TAKEN);
     }
     let id = &boundary.after.id;
-    let held = store::hold(home, id, LOCK_WAIT)?;
-    let is_used = !matches!(wakes::read(&companion.file), Ok(WakeFile::Ticket(_)));
+    let held = store::hold_loop(home, id, LOCK_WAIT)?;
+    let is_used = !matches!(wakes::read_wake_file(&companion.file), Ok(WakeFile::Ticket(_)));
     disk::remove(&companion.file)?;
     let record = held.load()?;
     drop(held);
@@ -352,7 +352,7 @@ fn next_turn(
 fn companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
     let session_id = hook.session_id.as_deref().filter(|_| hook.client.wakes)?;
     Deadline::after(COMPANION_WAIT)
-        .poll(Duration::from_millis(5), || wakes::waiting(home, session_id))
+        .poll(Duration::from_millis(5), || wakes::find_waiting(home, session_id))
 }
 
 /// Whether the client would honour one more continuation.

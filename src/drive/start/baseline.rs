@@ -37,7 +37,7 @@ pub fn baseline(
         signals.times() > 0 || store::breaks_off(home, &id)
     };
     let tell = |event: &RunEvent<'_>| {
-        view::follow(home, &record, event);
+        view::record_step(home, &record, event);
         sink.borrow_mut().on_event(event);
     };
     // What an attempt left that was cut off is the agent's work, never what the loop found.
@@ -49,7 +49,7 @@ pub fn baseline(
     }
     let look = || tree::look_again(home, &record, record.state.trees.snapshot.as_deref());
     let tree = (is_remembered && record.watches_the_tree()).then(look).flatten();
-    let held = store::hold(home, &id, store::LOCK_WAIT)?;
+    let held = store::hold_loop(home, &id, store::LOCK_WAIT)?;
     let found = held.load()?;
     if !found.is_live() || !is_ours(&found) {
         return Ok(found);

@@ -72,7 +72,7 @@ impl HeldPointers {
     /// Takes the lock of the working tree. Fails if another start or resume has it.
     pub fn hold(home: &Home, checkout: &Path, owner: &Owner) -> Result<Self> {
         let pointer = home.checkout_pointer(checkout);
-        let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
+        let lock = disk::take_lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
         let lock = lock.context("another loop is being started in this working tree")?;
         let of_session = owner.session_id.as_deref().map(|id| home.session_pointer(id));
         Ok(Self { files: iter::once(pointer).chain(of_session).collect(), _lock: lock })
@@ -92,7 +92,8 @@ pub fn establish(
     prepared: Prepared,
     new_owner: NewOwner,
 ) -> Result<Option<(Held, Loop, Vec<String>)>> {
-    home.make().with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
+    home.make_folders()
+        .with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
     home.write_pin()?;
     let pointers = HeldPointers::hold(home, &prepared.place.checkout, &new_owner.owner)?;
     let mut vacated = Vec::new();
@@ -108,7 +109,7 @@ pub fn establish(
     let Prepared { place, contract, mut notes, carried, fleet, .. } = prepared;
     notes.extend(vacated);
     notes.extend(put_back_in(&place).err().map(|fault| fault.line()));
-    let id = LoopId::from_random(env::random());
+    let id = LoopId::from_random(env::random_number());
     let mut record = Loop::begin(id, contract, place, owner, clock::now());
     record.fleet = fleet;
     if let Some(carried) = &carried {
@@ -117,8 +118,8 @@ pub fn establish(
     disk::make_private_folder(&home.loop_folder(&record.id))?;
     match record.driver() {
         Driver::Process => {
-            record.trusted = git::steps::trusted(&record.place.checkout);
-            record.place.repository = git::steps::repository(&record.place.checkout);
+            record.trusted = git::steps::read_trusted(&record.place.checkout);
+            record.place.repository = git::steps::repository_folder(&record.place.checkout);
         }
         Driver::Session => {
             record.environment = Some(environment_of(&record.state.owner, &record.place));
@@ -128,16 +129,16 @@ pub fn establish(
     match look(home, &mut record) {
         Ok(seen) => notes.extend(seen),
         Err(refused) => {
-            let _ = tree_files::remove(&home.loop_folder(&record.id));
+            let _ = tree_files::remove_folder(&home.loop_folder(&record.id));
             return Err(refused);
         }
     }
     pointers.write(&record.id)?;
     view::place_task(home, &mut record)?;
-    let held = store::hold(home, &record.id, LOCK_WAIT)?;
+    let held = store::hold_loop(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
     store::keep_room(home, &record.id);
-    if let Err(error) = view::write(&record) {
+    if let Err(error) = view::write_view(&record) {
         let folder = record.place.reading_folder();
         notes.push(format!(
             "the checkout's files could not be written ({error}); the task and handoffs are in {}",

@@ -28,9 +28,9 @@ const NAME_BYTES: usize = 100;
 pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
     let cwd = disk::real_path(cwd)?;
     let project = project.and_then(|folder| disk::real_path(folder).ok());
-    let top = git::top(&cwd);
-    let (branch, head) = top.as_deref().map_or((None, None), git::head);
-    let is_in_it = |folder: &PathBuf| top.is_none() || git::top(folder) == top;
+    let top = git::find_top(&cwd);
+    let (branch, head) = top.as_deref().map_or((None, None), git::read_head);
+    let is_in_it = |folder: &PathBuf| top.is_none() || git::find_top(folder) == top;
     let folder = project.filter(is_in_it).unwrap_or(cwd);
     let checkout = top.unwrap_or_else(|| folder.clone());
     let branch_dir = match (&branch, &head) {
@@ -92,7 +92,7 @@ pub fn without_git(
     steps: &GitSteps,
     here: &Path,
 ) -> Result<Option<String>> {
-    if *steps == GitSteps::default() || git::top(here).is_some() {
+    if *steps == GitSteps::default() || git::find_top(here).is_some() {
         return Ok(None);
     }
     let typed = [
@@ -103,7 +103,7 @@ pub fn without_git(
     if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
         return Err(needed(option, here));
     }
-    let why = git::refusal(here).map_or_else(
+    let why = git::find_refusal(here).map_or_else(
         || "this is not a git repository".to_owned(),
         |(cause, cure)| format!("{cause} ({cure})"),
     );
@@ -112,7 +112,7 @@ pub fn without_git(
 
 /// The error where something needs a git repository and git finds none, or refuses it.
 pub fn needed(what: &str, here: &Path) -> Error {
-    if let Some((cause, cure)) = git::refusal(here) {
+    if let Some((cause, cure)) = git::find_refusal(here) {
         return Failure::new(format!("{what} needs git here: {cause}"), cure).into();
     }
     let or = if what.starts_with("--") {
@@ -132,14 +132,14 @@ pub fn refuse_impossible(steps: &GitSteps, folder: &Path, are_known: bool) -> Re
     if !commit && !push && rebase.is_none() {
         return Ok(());
     }
-    let Some(checkout) = git::top(folder) else { return Ok(()) };
+    let Some(checkout) = git::find_top(folder) else { return Ok(()) };
     if let Some(onto) = rebase.as_ref().filter(|onto| !git::is_a_commit(folder, onto)) {
         bail!(Failure::new(
             format!("--rebase {onto}: there is no branch {onto} here"),
             "git branch --all lists them"
         ));
     }
-    if !are_known && steps::trusted(&checkout).is_none() {
+    if !are_known && steps::read_trusted(&checkout).is_none() {
         bail!(Failure::new(
             "git's settings cannot be listed here, and without them crew does not commit, push or rebase",
             "update git to 2.26 or newer, or leave out --commit, --push and --rebase"
@@ -151,7 +151,7 @@ pub fn refuse_impossible(steps: &GitSteps, folder: &Path, are_known: bool) -> Re
 /// The fault of a checkout whose repository is not the one the loop began in.
 pub fn lost_repository(place: &Place) -> Option<GitFault> {
     place.repository.as_ref()?;
-    let fault = steps::stand(place, GitStep::Commit).err();
+    let fault = steps::read_head_state(place, GitStep::Commit).err();
     fault.filter(|fault| fault.trouble == GitTrouble::Repository)
 }
 

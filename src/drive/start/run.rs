@@ -97,8 +97,8 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
             "leave one of them out"
         ));
     }
-    let top = git::top(folder).ok_or_else(|| needed("--worktree", folder))?;
-    let made = git::worktree::worktree(&top, name, "HEAD")?;
+    let top = git::find_top(folder).ok_or_else(|| needed("--worktree", folder))?;
+    let made = git::worktree::open_worktree(&top, name, "HEAD")?;
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());
     Ok((made.path, Some(note)))
@@ -262,7 +262,7 @@ fn some_phase(run: &Run) -> Result<()> {
 /// start tries them before anything is written.
 pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, Vec<Launch>)> {
     let Prepared { contract, place, .. } = prepared;
-    let id = LoopId::from_random(env::random());
+    let id = LoopId::from_random(env::random_number());
     let subject = Loop::begin(id, contract.clone(), place.clone(), myself()?, clock::now());
     let (prompt, launches) = try_launch(home, &subject, None)?;
     Ok((subject, prompt, launches))

@@ -78,7 +78,7 @@ impl LoadedSettings {
 pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
     let (user_file, project_file) = (settings::user_file(), settings::project_file(checkout));
     let read = |file: Option<&Path>, whose| match file {
-        Some(file) => settings::read(file, whose, &agents::output_formats()),
+        Some(file) => settings::read_settings_file(file, whose, &agents::output_formats()),
         None => Ok(None),
     };
     let user =
@@ -86,9 +86,9 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSe
     let project = read(with_project.then_some(&project_file), SettingsOwner::Projects);
     let project = project.map_err(|faults| Failure::new(faults, WITHOUT_PROJECT))?;
     let project = project.unwrap_or_default();
-    let environment = settings::environment().map_err(Error::msg)?;
+    let environment = settings::read_environment().map_err(Error::msg)?;
     let needs = list_trust_requests(&project.layer, &user.layer);
-    let untrusted = trust::untrusted(home, checkout, needs.clone())?;
+    let untrusted = trust::find_untrusted(home, checkout, needs.clone())?;
     let (user_layer, project_layer, typed) = (user.layer, project.layer, Layer::default());
     let known = LoadedSettings {
         layers: Layers { user: user_layer, project: project_layer, environment, typed },

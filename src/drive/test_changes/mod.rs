@@ -314,7 +314,7 @@ fn hash_of(checkout: &Path, path: &str) -> String {
         Ok(Some(bytes)) => hash(&bytes),
         Ok(None) => "gone".to_owned(),
         Err(_) if disk::is_folder(&file) => {
-            let files = tree::files(&file, FILES_MAX).into_iter();
+            let files = tree::list_files(&file, FILES_MAX).into_iter();
             let files = files.map(|it| format!("{path}/{}", it.display()));
             let is_other = |part: &str| is_output(part) || [".git", "node_modules"].contains(&part);
             let tests = files.filter(|it| is_test(it) && !it.split('/').any(is_other));
@@ -392,7 +392,7 @@ fn obeyed_by_python(checkout: &Path, ignored: &[String]) -> Vec<String> {
     let inside = folders.chain(libs).chain(versions).chain(packages).flat_map(names);
     let mut header = [0; 8];
     let mut is_unchecked = |path: &str| {
-        let file = disk::open(&checkout.join(path)).ok().flatten();
+        let file = disk::open_file(&checkout.join(path)).ok().flatten();
         file.is_some_and(|mut file| file.read_exact(&mut header).is_ok())
             && header[4..] == [1, 0, 0, 0]
     };

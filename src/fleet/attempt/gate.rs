@@ -60,7 +60,7 @@ impl<'a> AttemptGate<'a> {
         };
         self.slot = queue.poll()?;
         if self.slot.is_none() {
-            return Ok(Some(queue.ahead()));
+            return Ok(Some(queue.count_ahead()));
         }
         self.queue = None;
         Ok(None)
@@ -102,23 +102,25 @@ impl<'a> AttemptGate<'a> {
             return Ok(());
         };
         let checkout = &record.place.checkout;
-        steps::unplanted(checkout, trusted, GitStep::Rebase, Some(&spec.branch))?;
+        steps::check_unplanted(checkout, trusted, GitStep::Rebase, Some(&spec.branch))?;
         // The last rebase may have worked. A new branch begins at the base as the clone has it.
-        let is_in = |commit: &String| git::lacking(checkout, commit, "HEAD") == Some(0);
-        let began = || git::commit(checkout, &spec.tracked_base()).filter(is_in);
+        let is_in = |commit: &String| git::count_lacking(checkout, commit, "HEAD") == Some(0);
+        let began = || git::find_commit(checkout, &spec.tracked_base()).filter(is_in);
         self.stands_on = self.stands_on(record).or_else(began);
         let signals = self.attempt.signals.clone();
         let patience = Patience { signals, within: Duration::ZERO, talk: BASE_TALK };
         let (remote, patience) = (url.as_str(), Some(&patience));
         let refs = Refs { folder: checkout, remote, stop: &|| false, patience };
         let name = format!("refs/heads/{}", spec.base);
-        let Some(newest) = refs.list(&[&name])?.pop().map(|found| found.id) else { return Ok(()) };
-        if git::commit(checkout, &newest).is_none() {
-            refs.fetch(&[&name], &[])?;
+        let Some(newest) = refs.list_refs(&[&name])?.pop().map(|found| found.id) else {
+            return Ok(());
+        };
+        if git::find_commit(checkout, &newest).is_none() {
+            refs.fetch_objects(&[&name], &[])?;
         }
-        let is_kept = |before: &String| git::lacking(checkout, before, &newest) == Some(0);
+        let is_kept = |before: &String| git::count_lacking(checkout, before, &newest) == Some(0);
         if self.stands_on.as_ref().is_none_or(is_kept) {
-            git::refs::point(checkout, &spec.tracked_base(), &newest)?;
+            git::refs::point_ref(checkout, &spec.tracked_base(), &newest)?;
             self.fetched = Some(newest);
         } else {
             let base = &spec.base;
@@ -131,7 +133,7 @@ impl<'a> AttemptGate<'a> {
     /// onto it has worked.
     fn stands_on(&self, record: &Loop) -> Option<String> {
         let checkout = &record.place.checkout;
-        let is_in = |commit: &&String| git::lacking(checkout, commit, "HEAD") == Some(0);
+        let is_in = |commit: &&String| git::count_lacking(checkout, commit, "HEAD") == Some(0);
         self.fetched.as_ref().filter(is_in).or(self.stands_on.as_ref()).cloned()
     }
 
@@ -162,8 +164,10 @@ impl<'a> AttemptGate<'a> {
         let steps = Steps::new(&record.place, trusted, &stop);
         let checkout = &record.place.checkout;
         let sent = steps
-            .stand(GitStep::Push)
-            .and_then(|_| steps::unplanted(checkout, trusted, GitStep::Push, Some(&spec.branch)))
+            .head_state(GitStep::Push)
+            .and_then(|_| {
+                steps::check_unplanted(checkout, trusted, GitStep::Push, Some(&spec.branch))
+            })
             .and_then(|()| steps.send_lfs(url, &spec.branch));
         if let Err(fault) = sent {
             self.note(fault.line());
@@ -271,6 +275,6 @@ pub(super) fn tip(record: &Loop) -> OwnTip {
     }
     match record.branch() {
         Some(branch) => own_tip(checkout, branch),
-        None => OwnTip { commit: git::head(checkout).1, astray: None },
+        None => OwnTip { commit: git::read_head(checkout).1, astray: None },
     }
 }

@@ -153,8 +153,8 @@ fn check_names(spec: &AttemptSpec) -> Result<()> {
 fn begun_report(spec: &AttemptSpec, earlier: Option<&AttemptReport>) -> AttemptReport {
     AttemptReport {
         number: spec.number,
-        host: host::host().map(|host| host.name).unwrap_or_default(),
-        process: identity::myself(),
+        host: host::this_host().map(|host| host.name).unwrap_or_default(),
+        process: identity::this_process(),
         phase: AttemptPhase::Preparing,
         carried: spec.carried.clone(),
         stands_on: spec.stands_on.clone(),
@@ -290,9 +290,12 @@ impl Attempt<'_> {
     /// On a node that was lost and is back, the clone may lack what another one has pushed since.
     fn set_stale_clone_aside(&self) -> Result<()> {
         let Some(pushed) = self.link.and(self.spec.start.as_ref()) else { return Ok(()) };
-        if disk::is_folder(&self.clone) && git::commit(&self.clone, pushed).is_none() {
+        if disk::is_folder(&self.clone) && git::find_commit(&self.clone, pushed).is_none() {
             let (task, number) = (&self.spec.task.task, self.spec.number);
-            disk::move_aside(&self.clone, &format!("{task}.{number}.lost.{:08x}", env::random()))?;
+            disk::move_aside(
+                &self.clone,
+                &format!("{task}.{number}.lost.{:08x}", env::random_number()),
+            )?;
         }
         Ok(())
     }

@@ -191,7 +191,7 @@ impl RemoteLink {
     pub fn look(&self) -> Result<Option<AttemptReport>, RemoteTrouble> {
         let (mut state, access) = (self.lock(), self.access.patient(PATIENCE, WITHIN));
         let (refs, Self { branch, result, .. }) = (access.refs()?, self);
-        let there = refs.list(&[branch, result])?;
+        let there = refs.list_refs(&[branch, result])?;
         let found = there.iter().find(|it| it.name == *result);
         let found: Option<RemoteResult> = document(&refs, found)?;
         *state = LinkState::default();
@@ -207,7 +207,7 @@ impl RemoteLink {
         let Self { branch, result, request, .. } = self;
         let access = self.access.patient(Duration::ZERO, BEAT_TALK);
         let refs = access.refs()?;
-        let there = refs.list(&[branch, result, request])?;
+        let there = refs.list_refs(&[branch, result, request])?;
         state.is_fenced |= !state.refs.are_own(&[branch, result], &there);
         let found = there.iter().find(|it| it.name == *request);
         let found = found.filter(|it| state.request.as_ref() != Some(&it.id));
@@ -273,7 +273,7 @@ impl RemoteLink {
         };
         let access = self.access.patient(within, WITHIN);
         let refs = access.refs()?;
-        let document = refs.commit(&document.text(), None)?;
+        let document = refs.make_commit(&document.text(), None)?;
         let moves = [(result, Some(document)), (branch, commit)];
         let moves = moves.into_iter().filter_map(|(name, new)| Some(state.refs.update(name, new?)));
         let moves = moves.collect();
@@ -354,7 +354,7 @@ impl RemoteLink {
         // git dies with the thread that started it, so this one stays for as long as it beats.
         thread::spawn(move || {
             while over.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                descendants::beside(&beat);
+                descendants::run_beside(&beat);
             }
         });
         heart
@@ -395,7 +395,7 @@ pub fn obey(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()> {
 pub fn reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, AttemptReport)>> {
     let prefix = results(fleet);
     let mut found = Vec::new();
-    for it in refs.list(&[&format!("{prefix}*")])? {
+    for it in refs.list_refs(&[&format!("{prefix}*")])? {
         let attempt = it.name.strip_prefix(&prefix).and_then(|name| attempt_of(name, '/'));
         found.extend(attempt.map(|(task, number)| (number, task, it)));
     }
@@ -419,7 +419,7 @@ pub fn result(
     task: &TaskId,
     number: u32,
 ) -> Result<Option<RemoteResult>> {
-    let found = refs.list(&[&format!("{}{task}/{number}", results(fleet))])?;
+    let found = refs.list_refs(&[&format!("{}{task}/{number}", results(fleet))])?;
     Ok(document(refs, found.first())?)
 }
 
@@ -432,7 +432,7 @@ pub fn send_request(
     asked: &AttemptRequest,
 ) -> Result<()> {
     let name = requests_to(fleet, task);
-    let (mut own, there) = (OwnRefs::default(), refs.list(&[&name])?);
+    let (mut own, there) = (OwnRefs::default(), refs.list_refs(&[&name])?);
     own.adopt(&there);
     let before = document(refs, there.first())?;
     let mut requests: Vec<AttemptRequest> = before.unwrap_or_default();
@@ -440,7 +440,7 @@ pub fn send_request(
     requests.retain(|request| request.number == asked.number && request.id != asked.id);
     requests.push(asked.clone());
     requests.drain(..requests.len().saturating_sub(REQUESTS_MAX));
-    let new = refs.commit(&serde_json::to_string(&requests)?, None)?;
+    let new = refs.make_commit(&serde_json::to_string(&requests)?, None)?;
     let update = own.update(&name, new);
     if !own.push(refs, vec![update])? {
         // Only another coordinator writes them.

@@ -71,14 +71,14 @@ impl HeldAttempt {
     pub fn take(files: &FleetFiles, spec: &AttemptSpec) -> Result<Option<Self>> {
         let (task, number) = (&spec.task.task, spec.number);
         let file = files.attempt_lock(task, number);
-        let Some(lock) = disk::lock(&file, HELD_WAIT)? else { return Ok(None) };
+        let Some(lock) = disk::take_lock(&file, HELD_WAIT)? else { return Ok(None) };
         let before: Option<AttemptHolder> = read_json(&file, HOLDER_BYTES);
         let stamp = disk::stamp(&files.spec(task, number));
         let holder = AttemptHolder {
             owner: Owner { search_path: None, ..myself()? },
             spec: stamp.map(|(bytes, modified)| format!("{bytes} {modified}")),
         };
-        lock.sign(&serde_json::to_string(&holder)?)?;
+        lock.write_holder(&serde_json::to_string(&holder)?)?;
         let here = holder.owner.host.as_ref();
         Ok(Some(Self {
             is_same_spec: before.as_ref().is_some_and(|before| before.spec == holder.spec),

@@ -101,7 +101,7 @@ impl Yard {
     fn record(&self) -> Loop {
         let checkout = self.files.clone(&vat(), 1);
         let mut record = a_run(None);
-        record.trusted = steps::trusted(&checkout);
+        record.trusted = steps::read_trusted(&checkout);
         record.place.branch = Some("fleet/shop/vat/1".to_owned());
         (record.place.folder, record.place.checkout) = (checkout.clone(), checkout);
         record
@@ -110,7 +110,7 @@ impl Yard {
     /// What the coordinator asks of the remote.
     /// Asks something of an attempt, twice: the answer to the first try was lost.
     fn ask(&self, number: u32, request: FleetRequest) {
-        let asked = AttemptRequest { id: env::random(), number, request };
+        let asked = AttemptRequest { id: env::random_number(), number, request };
         for _ in 0..2 {
             self.on_remote(|refs| send_request(refs, "shop", &vat(), &asked)).unwrap();
         }
@@ -243,7 +243,7 @@ fn one_process_has_an_attempt_and_its_lock_says_which() {
     let held = HeldAttempt::take(files, &spec).unwrap().unwrap();
     assert!(!held.is_same_spec);
     assert!(is_alive(files, &vat(), 1));
-    assert_eq!(process_of(files, &vat(), 1), identity::myself());
+    assert_eq!(process_of(files, &vat(), 1), identity::this_process());
     assert!(HeldAttempt::take(files, &spec).unwrap().is_none());
     drop(held);
     // A process that another test starts has the lock, too, until it is another program.
@@ -403,7 +403,7 @@ fn only_the_newest_attempt_of_a_task_is_heard_and_junk_is_not() {
         let text = serde_json::json!({ "report": AttemptReport { number: report, ..a_report() },
             "record": null, "journal": null });
         yard.on_remote(|refs| {
-            let new = Some(refs.commit(&text.to_string(), None).unwrap());
+            let new = Some(refs.make_commit(&text.to_string(), None).unwrap());
             let name = format!("refs/crew/shop/result/vat/{number}");
             refs.swap(&[engine::git::RefUpdate { name, old: None, new }]).unwrap()
         });
@@ -518,7 +518,7 @@ fn a_clone_whose_repository_is_the_persons_now_begins_no_iteration_and_is_not_to
     let yard = Yard::new();
     let clone = yard.make_clone();
     let mut record = yard.record();
-    record.place.repository = steps::repository(&record.place.checkout);
+    record.place.repository = steps::repository_folder(&record.place.checkout);
     record.place.is_clone = true;
     let work = yard.commit(&clone, "work");
     let from = yard.path(&clone).display().to_string();

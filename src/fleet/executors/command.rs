@@ -110,7 +110,7 @@ impl JobSystem for CommandSystem<'_> {
             .and_then(|()| disk::write(&file, text.as_bytes(), Durability::Process))
             .context("cannot write the script of a job")?;
         let path = file.display().to_string();
-        let name = job_name(spec, env::random());
+        let name = job_name(spec, env::random_number());
         let command =
             fill_placeholders(&self.commands.submit, &[("script", &path), ("name", &name)]);
         let printed = self.run("submit", &command, self.submit_within, self.stop)?;

@@ -99,7 +99,7 @@ fn a_job_is_submitted_followed_and_over_and_its_script_is_for_its_user_only() {
     let mut executor = system.executor();
     assert_eq!(System::submit(&mut executor).unwrap(), "1.host");
     let script = system.path("my scripts/auth.2.sh");
-    let mode = |path: &Path| tree::mode(path).unwrap() & 0o777;
+    let mode = |path: &Path| tree::read_mode(path).unwrap() & 0o777;
     assert_eq!((mode(&script), mode(&system.path("my scripts"))), (0o600, 0o700));
     assert_eq!(system.read("copy"), system.read("my scripts/auth.2.sh"));
     assert!(system.read("copy").contains("\nexec crew fleet attempt - <<'SPEC_OF_CREW'\n{"));

@@ -42,7 +42,7 @@ pub type ExecutorEntries = BTreeMap<String, Sourced<ExecutorEntry>>;
 /// When the file cannot be used; all of its faults are listed.
 pub fn executors_of_user() -> Result<ExecutorEntries> {
     let Some(file) = settings::user_file() else { return Ok(ExecutorEntries::new()) };
-    let read = settings::read(&file, SettingsOwner::Users, &agents::output_formats());
+    let read = settings::read_settings_file(&file, SettingsOwner::Users, &agents::output_formats());
     let read = read.map_err(anyhow::Error::msg)?.unwrap_or_default();
     Ok(read.layer.executors)
 }
@@ -86,7 +86,7 @@ pub fn executor_of<'a>(
     // Machines of one cluster mostly share the path of a program; elsewhere PATH must lead to it.
     let crew = match host {
         Some(_) => "crew".to_owned(),
-        None => env::program().context("cannot find this program")?.display().to_string(),
+        None => env::program_path().context("cannot find this program")?.display().to_string(),
     };
     Ok(Executor::new(Slurm::new(setup, host, crew, stop)))
 }

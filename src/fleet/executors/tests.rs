@@ -209,5 +209,9 @@ fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
         local.list().unwrap().into_iter().all(|job| job.ended.is_some()).then_some(())
     });
     assert!(ended.is_some());
-    assert_eq!(identity::identity(process.pid).filter(|found| *found == process), None, "reaped");
+    assert_eq!(
+        identity::identify_process(process.pid).filter(|found| *found == process),
+        None,
+        "reaped"
+    );
 }

@@ -60,7 +60,7 @@ const NAMED_MAX: usize = 3;
 /// repository or folder.
 pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<DescribedFleet> {
     let folder = find_folder(here, &arguments.folder).map_err(|error| fault_of_input(&error))?;
-    let top = git::top(&folder).ok_or_else(|| place::needed("a fleet", &folder))?;
+    let top = git::find_top(&folder).ok_or_else(|| place::needed("a fleet", &folder))?;
     let (file, read, left_out) =
         read_files(&folder, &arguments.folder).map_err(|error| fault_of_input(&error))?;
     let setup = set_up(&top, &folder, &file, arguments)?;
@@ -70,14 +70,14 @@ pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<De
     executor_of(home, &setup, &executors, &|| false).map(drop)?;
     let (tasks, notes) = contracts(home, &setup, read, &folder)?;
     let asked = requests(&setup, &file, &tasks, known.as_ref());
-    let untrusted = trust::untrusted(home, &setup.repository, asked)?;
+    let untrusted = trust::find_untrusted(home, &setup.repository, asked)?;
     Ok(DescribedFleet { setup, tasks, left_out, notes, untrusted })
 }
 
 fn find_folder(here: &Path, named: &Path) -> Result<PathBuf> {
     let mut folder = here.join(named);
     if !disk::exists(&folder)
-        && let Some(from_the_root) = git::top(here).map(|top| top.join(named))
+        && let Some(from_the_root) = git::find_top(here).map(|top| top.join(named))
         && disk::exists(&from_the_root)
     {
         folder = from_the_root;
@@ -119,7 +119,7 @@ fn read_files(folder: &Path, named: &Path) -> Result<(FleetFile, TasksRead, Vec<
 
 /// The tasks' files, and the names of the other files.
 fn list_files(folder: &Path) -> Result<(Vec<NamedBytes>, Vec<String>)> {
-    let mut names = disk::list(folder, NAMES_MAX + 1)?;
+    let mut names = disk::list_names(folder, NAMES_MAX + 1)?;
     if names.len() > NAMES_MAX {
         bail!(Failure::new(
             format!("{} has more than {NAMES_MAX} files", folder.display()),
@@ -192,7 +192,7 @@ fn set_up(
         land_checks: file.check.iter().map(check).collect(),
         land_keep: file.keep.clone(),
         keeps_branches: file.keep_branches,
-        trusted: steps::trusted(top),
+        trusted: steps::read_trusted(top),
     })
 }
 
@@ -228,7 +228,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
     if !["tasks", "fleet"].contains(&own.as_str()) {
         return own;
     }
-    let roots = git::head::roots(top);
+    let roots = git::head::list_roots(top);
     let main = roots.first().map_or(top, PathBuf::as_path);
     let is_hidden = name(main).starts_with('.');
     let named = name(if is_hidden { main.parent().unwrap_or(main) } else { main });
@@ -237,7 +237,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
 
 /// The branch that tasks start from: that of the file, else `usual`, else the one checked out.
 fn base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
-    let (branch, head) = git::head(top);
+    let (branch, head) = git::read_head(top);
     if head.is_none() {
         bail!(Failure::new("there is no commit here yet", "git commit the first one"));
     }
@@ -247,7 +247,7 @@ fn base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
             format!("git switch BRANCH, or base = \"BRANCH\" in {FLEET_FILE}")
         ));
     };
-    if git::commit(top, &format!("refs/heads/{base}")).is_none() {
+    if git::find_commit(top, &format!("refs/heads/{base}")).is_none() {
         let place = if file.base.is_some() { "base in fleet.toml: " } else { "" };
         bail!(Failure::usage(
             format!("{place}there is no branch {base} here to start from"),
@@ -285,7 +285,7 @@ fn remote(top: &Path) -> Result<Remote> {
 /// The fleet that has the name, and how this one gets a name of its own.
 pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
     let FleetSetup { name, repository, folder, .. } = setup;
-    let is_there = git::top(&known.repository).is_some();
+    let is_there = git::find_top(&known.repository).is_some();
     let is_same = known.repository == *repository
         || (is_there && git::shared_folder(&known.repository) == git::shared_folder(repository));
     // A repository that was moved has the same remote.

@@ -35,7 +35,7 @@ pub fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error
 
 /// Reads a file of at most `limit` bytes. `None` when it does not exist; a larger file is an error.
 pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let Some(file) = open(path)? else { return Ok(None) };
+    let Some(file) = open_file(path)? else { return Ok(None) };
     read_stream(file, limit).map(Some).map_err(cannot("read", path))
 }
 
@@ -153,7 +153,7 @@ pub fn stamp(path: &Path) -> Option<(u64, i128)> {
 }
 
 /// The identity of a file that is only ever replaced as a whole: its number, size and time.
-pub fn version(path: &Path) -> Option<(u64, u64, i128)> {
+pub fn file_version(path: &Path) -> Option<(u64, u64, i128)> {
     use std::os::unix::fs::MetadataExt;
     let number = fs::symlink_metadata(path).ok()?.ino();
     stamp(path).map(|(bytes, modified)| (number, bytes, modified))
@@ -207,11 +207,11 @@ pub fn make_scratch_folder(parent: &Path, name: u64) -> io::Result<PathBuf> {
 
 /// The names in a folder, at most `limit` of them; empty when it does not exist or cannot be read.
 pub fn names(folder: &Path, limit: usize) -> Vec<String> {
-    list(folder, limit).unwrap_or_default()
+    list_names(folder, limit).unwrap_or_default()
 }
 
 /// The names in a folder, at most `limit` of them; empty when it does not exist.
-pub fn list(folder: &Path, limit: usize) -> io::Result<Vec<String>> {
+pub fn list_names(folder: &Path, limit: usize) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if is_absent(&error) => return Ok(Vec::new()),
         entries => entries.map_err(cannot("read", folder))?,
@@ -222,10 +222,10 @@ pub fn list(folder: &Path, limit: usize) -> io::Result<Vec<String>> {
 
 /// Creates an empty file for this user only, open for writing.
 pub fn create_private(path: &Path) -> io::Result<File> {
-    create(path).map_err(cannot("write", path))
+    create_file(path).map_err(cannot("write", path))
 }
 
-fn create(path: &Path) -> io::Result<File> {
+fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
@@ -236,7 +236,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file for reading; `None` when it does not exist.
-pub fn open(path: &Path) -> io::Result<Option<File>> {
+pub fn open_file(path: &Path) -> io::Result<Option<File>> {
     match open_regular(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if is_absent(&error) => Ok(None),
@@ -260,10 +260,10 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Removes a file; a missing file is not an error.
 pub fn remove(path: &Path) -> io::Result<()> {
-    unlink(path).map_err(cannot("remove", path))
+    unlink_file(path).map_err(cannot("remove", path))
 }
 
-fn unlink(path: &Path) -> io::Result<()> {
+fn unlink_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if !is_absent(&error) => Err(error),
         _ => Ok(()),
@@ -321,8 +321,8 @@ pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()
 fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     durability.point("write.open")?;
     // A crash may have left one. In a folder of the agent it may be a link planted there.
-    unlink(temporary)?;
-    let mut file = create(temporary)?;
+    unlink_file(temporary)?;
+    let mut file = create_file(temporary)?;
     durability.point("write.data")?;
     file.write_all(bytes)?;
     durability.point("write.sync")?;
@@ -333,10 +333,10 @@ fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::R
 /// Appends one line and syncs it. If a crash left an incomplete last line, that line is ended
 /// first, so that only it is lost.
 pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
-    append(path, line).map_err(cannot("write", path))
+    append_text(path, line).map_err(cannot("write", path))
 }
 
-fn append(path: &Path, line: &str) -> io::Result<()> {
+fn append_text(path: &Path, line: &str) -> io::Result<()> {
     fault::point("journal.open")?;
     let mut options = OpenOptions::new();
     let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
@@ -366,7 +366,7 @@ pub struct Lock(File);
 impl Lock {
     /// Replaces what the lock's file says about its holder. It is not atomic: a reader at the same
     /// time may see a part.
-    pub fn sign(&self, text: &str) -> io::Result<()> {
+    pub fn write_holder(&self, text: &str) -> io::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
@@ -377,12 +377,12 @@ impl Lock {
 /// Whether somebody holds the lock of this file. It tries a shared lock, so that two callers at
 /// the same time do not take each other for the holder.
 pub fn is_locked(path: &Path) -> bool {
-    let file = open(path).ok().flatten();
+    let file = open_file(path).ok().flatten();
     file.is_some_and(|file| file.try_lock_shared().is_err())
 }
 
 /// Takes a lock, waiting at most `wait`. `None` when somebody else holds it.
-pub fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
+pub fn take_lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path);
     let file = file.map_err(cannot("lock", path))?;

@@ -33,11 +33,11 @@ pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBu
 }
 
 /// Every file below a folder, as relative paths, at most `limit` of them. Links count as files.
-pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
+pub fn list_files(folder: &Path, limit: usize) -> Vec<PathBuf> {
     files_within(folder, limit, |_| true)
 }
 
-/// Like [`files`], without the folders below it that `enters` rejects.
+/// Like [`list_files`], without the folders below it that `enters` rejects.
 pub fn files_within(folder: &Path, limit: usize, enters: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
@@ -102,7 +102,7 @@ pub fn is_absolute_link(path: &Path) -> bool {
 }
 
 /// The permission bits of what a path leads to; `None` when it does not exist.
-pub fn mode(path: &Path) -> Option<u32> {
+pub fn read_mode(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|found| found.permissions().mode() & 0o777)
 }
 
@@ -131,7 +131,7 @@ const COPIED_AT_ONCE: u64 = 16 << 20;
 
 /// Gives a file that never changes a second name, or copies it by the deadline where the disk has
 /// no hard links. An existing file stays.
-pub fn share(file: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
+pub fn share_file(file: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
     match fs::hard_link(file, to) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -236,7 +236,7 @@ pub fn is_readable(path: &Path) -> bool {
 
 /// Exchanges the folders at two paths; if nothing is at `current`, moves `new` there. On Linux and
 /// macOS a folder is at `current` at all times, except on a disk that cannot exchange.
-pub fn exchange(new: &Path, current: &Path) -> io::Result<()> {
+pub fn exchange_folders(new: &Path, current: &Path) -> io::Result<()> {
     if !disk::exists(current) {
         return fs::rename(new, current);
     }
@@ -252,7 +252,7 @@ pub fn exchange(new: &Path, current: &Path) -> io::Result<()> {
 }
 
 /// Removes a folder and its contents; a missing folder is not an error.
-pub fn remove(folder: &Path) -> io::Result<()> {
+pub fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -262,9 +262,9 @@ pub fn remove(folder: &Path) -> io::Result<()> {
 /// The most folders whose mode is changed so that they can be removed.
 const FOLDERS_MAX: usize = 1_000_000;
 
-/// Like [`remove`], also for a folder that contains read-only folders, as caches of modules do.
+/// Like [`remove_folder`], also for a folder that contains read-only folders, as caches of modules do.
 pub fn remove_stubborn(folder: &Path) -> io::Result<()> {
-    let Err(error) = remove(folder) else { return Ok(()) };
+    let Err(error) = remove_folder(folder) else { return Ok(()) };
     if error.kind() != io::ErrorKind::PermissionDenied {
         return Err(error);
     }
@@ -278,7 +278,7 @@ pub fn remove_stubborn(folder: &Path) -> io::Result<()> {
         let names = disk::names(&next, FOLDERS_MAX).into_iter().map(|name| next.join(name));
         open.extend(names.filter(|path| is_folder(path)));
     }
-    remove(folder)
+    remove_folder(folder)
 }
 
 /// How long processes that still write in a scratch folder are waited for.
@@ -292,7 +292,7 @@ pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
         return Err(cannot("remove", folder)(io::Error::other("it is not a scratch folder")));
     }
     let policy = RetryPolicy::every(Duration::from_millis(20), SCRATCH_WAIT);
-    clock::retry(policy, || false, || remove(folder)).map_err(cannot("remove", folder))
+    clock::retry(policy, || false, || remove_folder(folder)).map_err(cannot("remove", folder))
 }
 
 /// Removes a folder if it is empty.
@@ -353,8 +353,8 @@ mod tests {
             disk::make_folder(&place.join("in")).unwrap();
             disk::write(&place.join("in").join(name), b"", Durability::Process).unwrap();
         }
-        exchange(&new, &current).unwrap();
-        assert_eq!(files(&current, 9), [Path::new("in/b")]);
-        assert_eq!(files(&new, 9), [Path::new("in/a")]);
+        exchange_folders(&new, &current).unwrap();
+        assert_eq!(list_files(&current, 9), [Path::new("in/b")]);
+        assert_eq!(list_files(&new, 9), [Path::new("in/a")]);
     }
 }

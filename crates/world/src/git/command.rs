@@ -82,7 +82,7 @@ impl<'a> Git<'a> {
         let off = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"];
         let fixed = [&off[..], &["-c", "i18n.logOutputEncoding=UTF-8", "--no-pager"]].concat();
         let bare: &[&str] = if is_aside(self.folder) { &["--git-dir=."] } else { &[] };
-        let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
+        let plan = self.subject.map(recorded_environment::plan_environment).unwrap_or_default();
         let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
         let without: Vec<&OsString> = plan.dropped.iter().chain(self.without).collect();
         // A look leaves the index as it is, unless its variables say otherwise.
@@ -116,7 +116,7 @@ impl<'a> Git<'a> {
 
     /// What a look prints, byte for byte.
     pub(super) fn printed(self, arguments: &[&str]) -> Option<Vec<u8>> {
-        whole(self.start(arguments).ok()?)
+        whole_output(self.start(arguments).ok()?)
     }
 
     /// The same as text.
@@ -130,7 +130,7 @@ impl<'a> Git<'a> {
     }
 
     /// Switches off the hooks that the configuration itself names, as it can since git 2.54.
-    fn hooks(self) -> Vec<Setting> {
+    fn disabled_hooks(self) -> Vec<Setting> {
         // crew's own configuration names none. One that global settings name is not switched off.
         // A loop may have another git on its path.
         if is_aside(self.folder) || (self.subject.is_none() && !may_be_2_54()) {
@@ -146,7 +146,7 @@ impl<'a> Git<'a> {
     pub(super) fn step(self, arguments: &[&str]) -> Result<FinishedProcess, Said> {
         let own = SETTINGS.lines().filter_map(|line| line.split_once(" = "));
         let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let settings: Vec<Setting> = own.chain(self.hooks()).collect();
+        let settings: Vec<Setting> = own.chain(self.disabled_hooks()).collect();
         let within = self.within.unwrap_or(STEP);
         let git = Git { settings: &settings, within: Some(within), ..self };
         let text = match git.start(arguments) {
@@ -154,7 +154,7 @@ impl<'a> Git<'a> {
             Ok(ended) => match ended.cause {
                 ExitCause::Exit(0) => return Ok(ended),
                 ExitCause::Exit(code) => {
-                    return Err(Said { exit: Some(code), text: words(&ended) });
+                    return Err(Said { exit: Some(code), text: all_words(&ended) });
                 }
                 ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
                 _ => "git was ended before it was done".to_owned(),
@@ -166,7 +166,7 @@ impl<'a> Git<'a> {
     /// Runs a step, and returns what git said whether it succeeded or not.
     pub(super) fn said(self, arguments: &[&str]) -> Said {
         match self.step(arguments) {
-            Ok(ended) => Said { exit: Some(0), text: words(&ended) },
+            Ok(ended) => Said { exit: Some(0), text: all_words(&ended) },
             Err(said) => said,
         }
     }
@@ -225,12 +225,12 @@ fn is_aside(folder: &Path) -> bool {
 }
 
 /// The output, if the command exited with 0 and all of its output was kept.
-pub fn whole(ended: FinishedProcess) -> Option<Vec<u8>> {
+pub fn whole_output(ended: FinishedProcess) -> Option<Vec<u8>> {
     if ended.cause == ExitCause::Exit(0) && !ended.cut { Some(ended.output) } else { None }
 }
 
 /// All that git printed, its errors first.
-pub(super) fn words(ended: &FinishedProcess) -> String {
+pub(super) fn all_words(ended: &FinishedProcess) -> String {
     [&*String::from_utf8_lossy(&ended.errors), &ended.text()].concat()
 }
 
@@ -261,7 +261,7 @@ impl Said {
             return GitFault::new(step, NoIdentity, "git does not know who commits", hint);
         }
         if let Some(lock) = taken_lock(text) {
-            return locked(step, lock);
+            return locked_fault(step, lock);
         }
         if text.contains("fsck error") {
             let hint = "take it out of the commits; git fsck names it";
@@ -273,7 +273,7 @@ impl Said {
 }
 
 /// The fault where a lock keeps git from a step.
-pub(super) fn locked(step: GitStep, lock: &str) -> GitFault {
+pub(super) fn locked_fault(step: GitStep, lock: &str) -> GitFault {
     let cure = format!("let the other git finish; if there is none, remove {lock}");
     let cause = "another git is running here, or one crashed";
     GitFault::new(step, GitTrouble::Unfinished, cause, cure)
@@ -312,7 +312,7 @@ pub fn has_colour(outside: &Path) -> bool {
 
 /// The person's pager, "cat" for none. Without `-p` git names no pager to a program that it
 /// started with paging off.
-pub fn pager(outside: &Path) -> String {
+pub fn find_pager(outside: &Path) -> String {
     Git::here(outside).line(&["-p", "var", "GIT_PAGER"]).unwrap_or_default()
 }
 

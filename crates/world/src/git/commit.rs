@@ -10,7 +10,7 @@ use super::Git;
 use super::command::{IndexPaths, WRITE_TREE};
 use super::inside::{Behind, listed_submodules};
 use super::snapshots::Snapshots;
-use super::steps::{Steps, Underway, conflicting};
+use super::steps::{Steps, Underway, conflict_fault};
 use crate::files::disk::{self, Durability};
 use crate::process::identity;
 use crate::store::Home;
@@ -50,16 +50,16 @@ impl Steps<'_> {
     /// Commits what differs, staged or not, except crew's own files and `drafts`, the user's, that
     /// are as they were.
     pub fn commit(&self, message: &str, drafts: &Drafts) -> Result<CommitResult, GitFault> {
-        let stand = self.begin(GitStep::Commit)?;
-        let mut kept = CommitResult { branch: stand.branch.clone(), ..CommitResult::default() };
+        let state = self.begin(GitStep::Commit)?;
+        let mut kept = CommitResult { branch: state.branch.clone(), ..CommitResult::default() };
         let (mut paths, behind) = (IndexPaths::default(), Behind::read(self.checkout()));
-        let changes = changes(self)?;
-        kept.left = drafts.left(self, &changes)?;
+        let changes = list_changes(self)?;
+        kept.left = drafts.find_left(self, &changes)?;
         for FileChange { path, kind, .. } in changes {
             let is_draft = drafts.hold(&path);
             match kind {
                 FileChangeKind::Unmerged => {
-                    return Err(conflicting(GitStep::Commit, &path.display().to_string()));
+                    return Err(conflict_fault(GitStep::Commit, &path.display().to_string()));
                 }
                 _ if drafts.were_ignored(&path) => kept.ignored.push(path),
                 _ if is_draft && drafts.are_untouched(&path) => {}
@@ -82,18 +82,18 @@ impl Steps<'_> {
             return Ok(kept);
         }
         let beside = Beside::new(self);
-        beside.fed(&["read-tree", stand.head.as_deref().unwrap_or("--empty")], &[])?;
-        paths.update(|arguments, input| beside.fed(arguments, input))?;
-        let tree = beside.fed(WRITE_TREE, &[])?;
-        if stand.tree.as_deref() == Some(&*tree) {
+        beside.printed_line(&["read-tree", state.head.as_deref().unwrap_or("--empty")], &[])?;
+        paths.update(|arguments, input| beside.printed_line(arguments, input))?;
+        let tree = beside.printed_line(WRITE_TREE, &[])?;
+        if state.tree.as_deref() == Some(&*tree) {
             kept.taken.clear();
             return Ok(kept);
         }
         let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
-        arguments.extend(stand.head.iter().flat_map(|head| ["-p", head]));
-        let commit = beside.fed(&arguments, message.as_bytes())?;
+        arguments.extend(state.head.iter().flat_map(|head| ["-p", head]));
+        let commit = beside.printed_line(&arguments, message.as_bytes())?;
         let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
-        let before = stand.head.as_deref().unwrap_or_default();
+        let before = state.head.as_deref().unwrap_or_default();
         let underway = Underway::begin(self, GitStep::Commit, before);
         let moved =
             self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before]);
@@ -129,20 +129,20 @@ struct Beside<'a> {
 impl<'a> Beside<'a> {
     fn new(steps: &'a Steps<'a>) -> Self {
         let folder = steps.folder();
-        clear(&folder, |pid| identity::identity(pid).is_none());
+        clear_indexes(&folder, |pid| identity::identify_process(pid).is_none());
         let me = std::process::id();
         let beside = Self { steps, index: folder.join(format!("{INDEX}{me}")) };
-        beside.clear();
+        beside.clear_index();
         beside
     }
 
-    fn clear(&self) {
+    fn clear_index(&self) {
         let me = std::process::id().cast_signed();
-        clear(&self.steps.folder(), |pid| pid == me);
+        clear_indexes(&self.steps.folder(), |pid| pid == me);
     }
 
     /// The line that git prints of this input.
-    fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
+    fn printed_line(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
         let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
         let git = Git { variables: &variables, input, ..self.steps.git() };
         Ok(git.well(GitStep::Commit, arguments)?.trim_end().to_owned())
@@ -151,7 +151,7 @@ impl<'a> Beside<'a> {
 
 /// Removes separate indexes and their locks that a killed crew left. Those of a live crew are never
 /// touched: its commit would lose every file.
-fn clear(folder: &Path, is_left: impl Fn(i32) -> bool) {
+fn clear_indexes(folder: &Path, is_left: impl Fn(i32) -> bool) {
     for name in disk::names(folder, NAMES_MAX) {
         let whose =
             name.strip_prefix(INDEX).and_then(|id| id.trim_end_matches(".lock").parse().ok());
@@ -163,7 +163,7 @@ fn clear(folder: &Path, is_left: impl Fn(i32) -> bool) {
 
 impl Drop for Beside<'_> {
     fn drop(&mut self) {
-        self.clear();
+        self.clear_index();
     }
 }
 
@@ -213,7 +213,7 @@ pub fn list_drafts(
     steps: &Steps<'_>,
 ) -> Result<ListedDrafts, GitFault> {
     let (mut drafts, mut nested) = (BTreeSet::new(), BTreeSet::new());
-    for FileChange { path, kind, .. } in changes(steps)? {
+    for FileChange { path, kind, .. } in list_changes(steps)? {
         let list = if kind == FileChangeKind::Repository { &mut nested } else { &mut drafts };
         list.insert(path);
     }
@@ -290,7 +290,7 @@ impl Drafts {
 
     /// Those that have left the changes. One that was committed since the loop began stops being a
     /// draft; one that is gone may come back, for example from a stash.
-    pub(super) fn left(
+    pub(super) fn find_left(
         &self,
         steps: &Steps<'_>,
         changes: &[FileChange],
@@ -324,6 +324,6 @@ impl Drafts {
 }
 
 /// What differs from the commit in a working tree, except what crew itself writes there.
-fn changes(steps: &Steps<'_>) -> Result<Vec<FileChange>, GitFault> {
+fn list_changes(steps: &Steps<'_>) -> Result<Vec<FileChange>, GitFault> {
     Ok(parse_status(&steps.printed(GitStep::Commit, &STATUS, &[])?))
 }

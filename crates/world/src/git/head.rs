@@ -25,9 +25,9 @@ const DEPTH_MAX: usize = 5;
 
 /// Reads what is checked out; `None` if the folder is not the root of a working tree.
 pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
-    let folder = folder(checkout)?;
-    let common = common(&folder);
-    let mut named = line(&folder.join("HEAD"))?;
+    let folder = git_folder(checkout)?;
+    let common = common_folder(&folder);
+    let mut named = read_line(&folder.join("HEAD"))?;
     let mut branch = None;
     for _ in 0..DEPTH_MAX {
         let Some(name) = named.strip_prefix("ref: ") else {
@@ -35,8 +35,8 @@ pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
             return Some(CheckedOut { branch, commit: Some(named).filter(|id| is_id(id)) });
         };
         branch = name.strip_prefix("refs/heads/").map(str::to_owned).or(branch);
-        let loose = line(&folder.join(name)).or_else(|| line(&common.join(name)));
-        match loose.or_else(|| packed(&common, PACKED_BYTES)?.remove(name)) {
+        let loose = read_line(&folder.join(name)).or_else(|| read_line(&common.join(name)));
+        match loose.or_else(|| read_packed(&common, PACKED_BYTES)?.remove(name)) {
             Some(next) => named = next,
             None => return Some(CheckedOut { branch, commit: None }),
         }
@@ -46,12 +46,12 @@ pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
 
 /// The commits of all branches, and of what is checked out in any working tree of the repository;
 /// empty where they are more than crew compares.
-pub fn tips(checkout: &Path) -> Vec<String> {
-    let Some(own) = folder(checkout) else { return Vec::new() };
-    let common = common(&own);
-    let loose = tree::files(&common.join("refs/heads"), TIPS_MAX + 1);
+pub fn list_tips(checkout: &Path) -> Vec<String> {
+    let Some(own) = git_folder(checkout) else { return Vec::new() };
+    let common = common_folder(&own);
+    let loose = tree::list_files(&common.join("refs/heads"), TIPS_MAX + 1);
     let trees = disk::names(&common.join("worktrees"), TIPS_MAX + 1);
-    let packed = packed(&common, TIPS_BYTES);
+    let packed = read_packed(&common, TIPS_BYTES);
     let (true, true, Some(packed)) = (loose.len() <= TIPS_MAX, trees.len() <= TIPS_MAX, packed)
     else {
         return Vec::new();
@@ -61,10 +61,10 @@ pub fn tips(checkout: &Path) -> Vec<String> {
         branches.extend(name.strip_prefix("refs/heads/").map(|branch| (branch.into(), id)));
     }
     for name in loose {
-        branches.extend(line(&common.join("refs/heads").join(&name)).map(|id| (name, id)));
+        branches.extend(read_line(&common.join("refs/heads").join(&name)).map(|id| (name, id)));
     }
     let heads = trees.iter().map(|name| common.join("worktrees").join(name)).chain([own]);
-    let heads = heads.filter_map(|folder| line(&folder.join("HEAD")));
+    let heads = heads.filter_map(|folder| read_line(&folder.join("HEAD")));
     let tips: BTreeSet<String> =
         branches.into_values().chain(heads).filter(|id| is_id(id)).collect();
     if tips.len() > TIPS_MAX { Vec::new() } else { tips.into_iter().collect() }
@@ -80,11 +80,11 @@ pub fn new_elsewhere(subject: &Loop, old: &[String], new: &[String]) -> u64 {
     let known = old.iter().map(String::as_str).chain(["HEAD"]);
     let new = ["--ignore-missing"].into_iter().chain(added).chain(["--not"]).chain(known);
     let arguments: Vec<&str> = new.chain(["--", "."]).collect();
-    Git::of(subject).count(&arguments).unwrap_or_default()
+    Git::of(subject).count_commits(&arguments).unwrap_or_default()
 }
 
 /// What happened between two looks; `None` if nothing did.
-pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadMove> {
+pub fn find_move(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadMove> {
     if old == new {
         return None;
     }
@@ -95,7 +95,7 @@ pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadM
         _ => None,
     };
     let (Some(from), Some(to)) = (&old.commit, &new.commit) else {
-        let count = new.commit.as_ref().and_then(|to| git.count(&[to]));
+        let count = new.commit.as_ref().and_then(|to| git.count_commits(&[to]));
         let commits = count.unwrap_or_default();
         return Some(HeadMove { commits, switched_to, holds_work: commits > 0, gone: 0 });
     };
@@ -115,39 +115,40 @@ fn have_other_trees(git: Git<'_>, one: &str, other: &str) -> bool {
 }
 
 /// The folder that all working trees of a repository share, by git's folder of one of them.
-pub(super) fn common(folder: &Path) -> PathBuf {
-    line(&folder.join("commondir")).map_or_else(|| folder.to_owned(), |shared| folder.join(shared))
+pub(super) fn common_folder(folder: &Path) -> PathBuf {
+    read_line(&folder.join("commondir"))
+        .map_or_else(|| folder.to_owned(), |shared| folder.join(shared))
 }
 
 /// git's folder of a working tree; a linked one and a submodule have a file that names it.
-pub(super) fn folder(checkout: &Path) -> Option<PathBuf> {
+pub(super) fn git_folder(checkout: &Path) -> Option<PathBuf> {
     let git = checkout.join(".git");
     if disk::is_folder(&git) {
         return Some(git);
     }
-    Some(checkout.join(line(&git)?.strip_prefix("gitdir: ")?))
+    Some(checkout.join(read_line(&git)?.strip_prefix("gitdir: ")?))
 }
 
 /// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
 /// without git.
-pub fn roots(folder: &Path) -> Vec<PathBuf> {
-    let paths = trees(folder).into_iter().map(|tree| tree.path);
+pub fn list_roots(folder: &Path) -> Vec<PathBuf> {
+    let paths = list_trees(folder).into_iter().map(|tree| tree.path);
     paths.map(|path| disk::real_path(&path).unwrap_or(path)).collect()
 }
 
 /// The same as git lists them.
-pub(super) fn trees(folder: &Path) -> Vec<WorkingTree> {
+pub(super) fn list_trees(folder: &Path) -> Vec<WorkingTree> {
     let list = ["worktree", "list", "--porcelain"];
     parse_worktrees(&Git::climbing(folder).run(&list).unwrap_or_default())
 }
 
-fn line(file: &Path) -> Option<String> {
+fn read_line(file: &Path) -> Option<String> {
     let text = disk::read_text(file, LINE_BYTES).ok()??;
     Some(text.trim_end().to_owned())
 }
 
 /// The packed references by name; `None` if their file is larger.
-fn packed(common: &Path, most: u64) -> Option<BTreeMap<String, String>> {
+fn read_packed(common: &Path, most: u64) -> Option<BTreeMap<String, String>> {
     let text = disk::read_text(&common.join("packed-refs"), most).ok()?.unwrap_or_default();
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
     Some(pairs.map(|(id, name)| (name.to_owned(), id.to_owned())).collect())
@@ -168,7 +169,7 @@ pub struct OwnCommit {
 
 /// The commits since a loop started, and those that its branch has lost; `None` if they are not
 /// known. `by_crew` are those that crew made. What is uncommitted is another look,
-/// [`uncommitted`](super::uncommitted).
+/// [`count_uncommitted`](super::count_uncommitted).
 pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
     let git = Git::of(subject);
     let (branch, commit) = git.head();
@@ -177,14 +178,14 @@ pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
             let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
             let lost = own.and_then(|own| log_missing(git, &own, start));
             let lost = lost.or_else(|| log_missing(git, "HEAD", start));
-            let (since, brought) = (format!("{start}..HEAD"), brought(subject));
+            let (since, brought) = (format!("{start}..HEAD"), exclude_brought(subject));
             let since: Vec<&str> = [&*since].into_iter().chain(brought.as_deref()).collect();
-            (log(git, &since)?, lost.unwrap_or_default())
+            (log_lines(git, &since)?, lost.unwrap_or_default())
         }
         // The first commit came after the start.
-        None => (log(git, &[commit.as_ref()?])?, Vec::new()),
+        None => (log_lines(git, &[commit.as_ref()?])?, Vec::new()),
     };
-    let apart = apart(subject, by_crew);
+    let apart = find_apart(subject, by_crew);
     let apart = apart.into_iter().filter_map(|own| describe_apart(subject, own)).collect();
     let switched_to = match (branch, commit) {
         (branch, _) if branch.as_deref() == subject.branch() => None,
@@ -195,7 +196,7 @@ pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
 }
 
 /// The newest of the commits that these words name, one a line.
-fn log(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
+fn log_lines(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
     let most = format!("-{}", Commits::MOST);
     let form = ["log", "--no-show-signature", "--format=%h %s", &most];
     let text = git.run(&[&form[..], commits].concat())?;
@@ -207,7 +208,7 @@ fn log(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
 /// cannot be distinguished from a lost one.
 fn log_missing(git: Git<'_>, branch: &str, commit: &str) -> Option<Vec<String>> {
     let apart = format!("{branch}...{commit}");
-    log(git, &["--cherry-pick", "--right-only", "--no-merges", &apart])
+    log_lines(git, &["--cherry-pick", "--right-only", "--no-merges", &apart])
 }
 
 /// A commit that is not in what is checked out, and where it is; `None` if it is not lost.
@@ -249,16 +250,13 @@ fn show_others(git: Git<'_>, since: &str) -> Option<String> {
 
 /// Leaves out what a rebase has brought to the branch of a task. A run that a person typed may push
 /// its own commits to what it is rebased onto.
-fn brought(subject: &Loop) -> Option<String> {
-    if subject.fleet.is_none() {
-        return None;
-    }
-    let run = subject.contract.run.as_ref()?;
+fn exclude_brought(subject: &Loop) -> Option<String> {
+    let (Some(_), Some(run)) = (&subject.fleet, &subject.contract.run) else { return None };
     Some(format!("^{}", Git::of(subject).commit(run.git.rebase.as_ref()?)?))
 }
 
 /// Those of crew's newest commits that are not among the ones of what is checked out.
-fn apart<'a>(subject: &Loop, by_crew: &'a [OwnCommit]) -> Vec<&'a OwnCommit> {
+fn find_apart<'a>(subject: &Loop, by_crew: &'a [OwnCommit]) -> Vec<&'a OwnCommit> {
     let newest = &by_crew[by_crew.len().saturating_sub(APART_MAX)..];
     if newest.is_empty() {
         return Vec::new();

@@ -34,7 +34,12 @@ const HALF: &str = "copied.tmp";
 /// Copies the files that `patterns` name to the same places in another working tree, as they are
 /// now, as far as git ignores them here and there; what is there already stays, unless this
 /// `replaces` it. Returns what was left out, each with its reason. The error is a sentence.
-pub fn copy(patterns: &str, from: &Path, to: &Path, replaces: bool) -> Result<Vec<String>, String> {
+pub fn copy_included(
+    patterns: &str,
+    from: &Path,
+    to: &Path,
+    replaces: bool,
+) -> Result<Vec<String>, String> {
     let lines = patterns.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     let patterns: Vec<String> = lines.map(|line| format!("--exclude={line}")).collect();
     if patterns.is_empty() {
@@ -120,7 +125,7 @@ pub fn copy_files<'a>(
         let why = match tree::kind(&source) {
             "gone" => continue,
             "file" | "program" if disk::size(&source) <= FILE_BYTES => {
-                match copies.copy(&source, path) {
+                match copies.copy_whole(&source, path) {
                     Ok(()) => continue,
                     Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                         "a link or a file is in the place of its folder"
@@ -161,7 +166,7 @@ impl Copies {
     }
 
     /// Copies one file whole or not at all: a half of it would stay as if the agent had made it.
-    fn copy(&self, source: &Path, path: &Path) -> io::Result<()> {
+    fn copy_whole(&self, source: &Path, path: &Path) -> io::Result<()> {
         let Some(name) = path.file_name() else { return Ok(()) };
         let folder = self.top.enter(path.parent().unwrap_or(Path::new("")))?;
         let there = folder.stamp(name);

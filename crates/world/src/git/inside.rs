@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Git;
 use super::head::checked_out;
-use super::steps::repository;
+use super::steps::repository_folder;
 use crate::files::disk::{self, Durability};
 use crate::store::hash;
 use engine::record::{Loop, RepositoryInside};
@@ -27,7 +27,7 @@ const FILE_BYTES: u64 = 1 << 20;
 
 /// The state of each repository inside, by its path from the root: those at these paths, the
 /// submodules, and all inside them. Without any, no process starts.
-pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside> {
+pub fn look_inside(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside> {
     let top = &subject.place.checkout;
     let mut found = BTreeMap::new();
     let mut pending: Vec<PathBuf> = at.iter().cloned().chain(listed_submodules(top)).collect();
@@ -38,7 +38,7 @@ pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside
         if is_known || disk::is_missing(&folder.join(".git")) {
             continue;
         }
-        let (state, inside) = of(subject, &folder);
+        let (state, inside) = read_state(subject, &folder);
         pending.extend(inside.iter().map(|nested| path.join(nested)));
         found.insert(name, state);
     }
@@ -46,7 +46,7 @@ pub fn look(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside
 }
 
 /// The state of one, and the repositories inside it.
-fn of(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
+fn read_state(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
     let commit = checked_out(folder).and_then(|head| head.commit);
     let entries = Git { folder, ..Git::of(subject) }.look().unwrap_or_default();
     let mut text = String::new();
@@ -87,13 +87,13 @@ impl Behind {
         let listed = behind.0.len();
         behind.0.retain(|path, commit| is_at(checkout, path, commit));
         if behind.0.len() < listed {
-            behind.keep(checkout);
+            behind.save_list(checkout);
         }
         behind
     }
 
     /// Writes the list.
-    fn keep(&self, checkout: &Path) {
+    fn save_list(&self, checkout: &Path) {
         let pairs = self.0.iter().flat_map(|(path, commit)| [path.as_os_str(), commit.as_ref()]);
         let text = zero_list(pairs);
         let file = list_file(checkout);
@@ -126,12 +126,12 @@ pub(super) fn note_submodules(checkout: &Path, before: &str) {
         }
     }
     behind.0.retain(|path, commit| is_at(checkout, path, commit));
-    behind.keep(checkout);
+    behind.save_list(checkout);
 }
 
 /// The submodules by name, with their paths, of the `.gitmodules` that these words of `git config`
 /// name.
-pub(super) fn submodules(git: Git<'_>, file: &[&str]) -> Vec<(String, PathBuf)> {
+pub(super) fn list_submodules(git: Git<'_>, file: &[&str]) -> Vec<(String, PathBuf)> {
     let form = ["-z", "--get-regexp", r"^submodule\..*\.path$"];
     let listed = git.run(&[&["config"], file, &form].concat()).unwrap_or_default();
     listed.split_terminator('\0').filter_map(parse_submodule).collect()
@@ -156,5 +156,5 @@ fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {
 }
 
 fn list_file(checkout: &Path) -> PathBuf {
-    repository(checkout).unwrap_or_else(|| checkout.join(".git")).join(LIST)
+    repository_folder(checkout).unwrap_or_else(|| checkout.join(".git")).join(LIST)
 }

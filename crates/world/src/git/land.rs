@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::inside::note_submodules;
 use super::steps::{is_unfinished, stays_inside};
-use super::{Git, commit, git, head, lacking, unmerged};
+use super::{Git, count_lacking, find_commit, read_head, run_git, unmerged_files};
 use crate::files::tree;
 use crate::process::{ExitCause, Stop};
 use engine::git::{GitFault, GitStep};
@@ -30,14 +30,14 @@ pub enum Squashed {
 }
 
 /// The paths in which two commits differ.
-pub fn changed(repository: &Path, from: &str, to: &str) -> Option<Vec<String>> {
-    differing(repository, &[from, to])
+pub fn changed_paths(repository: &Path, from: &str, to: &str) -> Option<Vec<String>> {
+    differing_paths(repository, &[from, to])
 }
 
 /// The paths that `git diff` lists for these names; a renamed file counts as two.
-fn differing(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
+fn differing_paths(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
     let form = ["diff", "--name-only", "--no-renames", "-z"];
-    let listed = git(folder, &[&form[..], what].concat())?;
+    let listed = run_git(folder, &[&form[..], what].concat())?;
     Some(listed.split_terminator('\0').map(str::to_owned).collect())
 }
 
@@ -46,15 +46,15 @@ fn differing(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
 pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
     let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
     let before = Git::here(folder).commit("HEAD").unwrap_or_default();
-    let files = conflicts(Git::lazily(folder), &arguments);
+    let files = find_conflicts(Git::lazily(folder), &arguments);
     note_submodules(folder, &before);
     files
 }
 
 /// The files in conflict after this merge: git's exit status and its index say which.
-fn conflicts(git: Git<'_>, merge: &[&str]) -> Result<Vec<String>, GitFault> {
+fn find_conflicts(git: Git<'_>, merge: &[&str]) -> Result<Vec<String>, GitFault> {
     let merged = git.said(merge);
-    let files = if merged.is_good() { Vec::new() } else { unmerged(git.folder) };
+    let files = if merged.is_good() { Vec::new() } else { unmerged_files(git.folder) };
     if files.is_empty() { merged.check(GitStep::Merge).map(|()| files) } else { Ok(files) }
 }
 
@@ -71,10 +71,10 @@ pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
 
 /// Merges a branch, or another name of a commit. Returns the files that could not be merged; the
 /// working tree is then as it was.
-pub fn merge(folder: &Path, branch: &str) -> Result<Vec<String>, GitFault> {
+pub fn merge_branch(folder: &Path, branch: &str) -> Result<Vec<String>, GitFault> {
     let files = merge_to_conflicts(folder, branch)?;
     if !files.is_empty() {
-        git(folder, &["merge", "--abort"]);
+        run_git(folder, &["merge", "--abort"]);
     }
     Ok(files)
 }
@@ -91,14 +91,14 @@ pub struct OwnTip {
 /// The newest commit of a working tree's own branch. What is checked out beside it, and continues
 /// it, becomes the branch, which is checked out again.
 pub fn own_tip(checkout: &Path, own: &str) -> OwnTip {
-    let (current, newest) = head(checkout);
+    let (current, newest) = read_head(checkout);
     let name = format!("refs/heads/{own}");
     if current.as_deref() == Some(own) || come_back(checkout, &name, newest.as_deref()) {
         return OwnTip { commit: newest, astray: None };
     }
     let there = current.map_or("no branch".to_owned(), |branch| format!("the branch {branch}"));
     let astray = format!("{there} is checked out, without all commits of {own}");
-    OwnTip { commit: commit(checkout, &name), astray: Some(astray) }
+    OwnTip { commit: find_commit(checkout, &name), astray: Some(astray) }
 }
 
 /// False where what is checked out does not continue the branch, or git is in the middle of
@@ -108,8 +108,8 @@ fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
     if is_unfinished(checkout) {
         return false;
     }
-    let tip = commit(checkout, own);
-    if tip.as_ref().is_some_and(|tip| lacking(checkout, tip, newest) != Some(0)) {
+    let tip = find_commit(checkout, own);
+    if tip.as_ref().is_some_and(|tip| count_lacking(checkout, tip, newest) != Some(0)) {
         return false;
     }
     let before = tip.unwrap_or_default();
@@ -148,7 +148,7 @@ impl LandTree<'_> {
         for entry in listed.split(|byte| *byte == 0) {
             if entry.starts_with(b"160000 ") {
                 let path = entry.splitn(2, |byte| *byte == b'\t').nth(1).unwrap_or_default();
-                let _ = tree::remove(&self.folder.join(OsStr::from_bytes(path)));
+                let _ = tree::remove_folder(&self.folder.join(OsStr::from_bytes(path)));
             }
         }
         // It fails where a file differs; the next step writes that.
@@ -167,7 +167,7 @@ impl LandTree<'_> {
 
     /// Commits the work of a branch on top of what is checked out.
     pub fn squash(&self, tip: &str, message: &str) -> Result<Squashed, GitFault> {
-        let files = conflicts(self.git(), &["merge", "--squash", "--quiet", tip])?;
+        let files = find_conflicts(self.git(), &["merge", "--squash", "--quiet", tip])?;
         if !files.is_empty() {
             return Ok(Squashed::Conflict(files));
         }
@@ -190,9 +190,10 @@ impl LandTree<'_> {
 
     /// The tracked files whose content, mode or index entry differs from a commit; `None` where git
     /// cannot say.
-    pub fn altered(&self, commit: &str) -> Option<Vec<String>> {
-        let staged = differing(self.folder, &["--cached", "--ignore-submodules=dirty", commit])?;
-        let files = differing(self.folder, &["--ignore-submodules=dirty", commit])?;
+    pub fn altered_files(&self, commit: &str) -> Option<Vec<String>> {
+        let staged =
+            differing_paths(self.folder, &["--cached", "--ignore-submodules=dirty", commit])?;
+        let files = differing_paths(self.folder, &["--ignore-submodules=dirty", commit])?;
         Some(distinct(files.into_iter().chain(staged)))
     }
 
@@ -211,24 +212,24 @@ impl LandTree<'_> {
     /// which it was in conflict no commit of the branch has changed it, or lines that git wrote
     /// there as markers are still in it. A branch without such a merge shows nothing, except of a
     /// file that is as main has it.
-    pub fn unresolved(
+    pub fn unresolved_files(
         &self,
         main: &str,
         tip: &str,
         files: &[String],
     ) -> Result<Vec<String>, GitFault> {
         // A person may have merged the branch, and settled them there.
-        if files.is_empty() || lacking(self.folder, tip, main) == Some(0) {
+        if files.is_empty() || count_lacking(self.folder, tip, main) == Some(0) {
             return Ok(Vec::new());
         }
-        let own = changed(self.folder, main, tip).unwrap_or_default();
+        let own = changed_paths(self.folder, main, tip).unwrap_or_default();
         let list = ["rev-list", "--merges", "--parents", "--topo-order", tip, "--not", main, "--"];
         let listed = self.well(&list)?;
         let mut merges: Vec<Vec<&str>> =
             listed.lines().map(|line| line.split(' ').collect()).collect();
         // Those that take main in.
         merges.retain(|merge| {
-            merge[1..].iter().any(|parent| lacking(self.folder, parent, main) == Some(0))
+            merge[1..].iter().any(|parent| count_lacking(self.folder, parent, main) == Some(0))
         });
         let mut left = Vec::new();
         for file in files {
@@ -237,7 +238,7 @@ impl LandTree<'_> {
                 Some(merge) => {
                     let path = format!(":(literal,top){file}");
                     let since = ["--no-merges", tip, "--not", merge[0], main, "--", &path];
-                    self.git().count(&since).is_some_and(|commits| commits > 0)
+                    self.git().count_commits(&since).is_some_and(|commits| commits > 0)
                         && !self.keeps_markers(merge, tip, file)
                 }
                 // One that was merged without a conflict, for main had moved.
@@ -288,13 +289,13 @@ impl LandTree<'_> {
 #[cfg(test)]
 mod branch_tests {
     use super::*;
-    use crate::git::git;
+    use crate::git::run_git;
 
     #[test]
     fn a_branch_takes_in_what_continues_it_and_keeps_what_anything_else_lacks() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path();
-        let run = |arguments: &[&str]| git(top, arguments).unwrap();
+        let run = |arguments: &[&str]| run_git(top, arguments).unwrap();
         let commit = |words: &str| {
             let person = ["-c", "user.name=a", "-c", "user.email=a@b"];
             run(&[&person[..], &["commit", "-q", "--allow-empty", "-m", words]].concat())
@@ -306,7 +307,7 @@ mod branch_tests {
         commit("two");
         let feature = id("feature");
         let is_back = OwnTip { commit: Some(feature.clone()), astray: None };
-        assert_eq!((own_tip(top, "own"), head(top).0), (is_back, Some("own".to_owned())));
+        assert_eq!((own_tip(top, "own"), read_head(top).0), (is_back, Some("own".to_owned())));
         assert_eq!(id("own"), feature);
 
         run(&["checkout", "--quiet", "HEAD~1"]);
@@ -328,12 +329,12 @@ mod branch_tests {
     fn a_rebase_that_is_under_way_moves_no_branch() {
         let folder = tempfile::tempdir().unwrap();
         let top = folder.path();
-        let run = |arguments: &[&str]| git(top, arguments).unwrap();
+        let run = |arguments: &[&str]| run_git(top, arguments).unwrap();
         run(&["init", "--quiet", "--initial-branch=own"]);
         run(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mx"]);
         run(&["checkout", "--quiet", "--detach"]);
         std::fs::create_dir(top.join(".git/rebase-merge")).unwrap();
         let astray = Some("no branch is checked out, without all commits of own".to_owned());
-        assert_eq!((own_tip(top, "own").astray, head(top).0), (astray, None));
+        assert_eq!((own_tip(top, "own").astray, read_head(top).0), (astray, None));
     }
 }

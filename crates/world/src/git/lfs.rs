@@ -8,7 +8,7 @@ use std::time::Duration;
 use shell_words::quote;
 
 use super::Git;
-use super::head::{common, folder};
+use super::head::{common_folder, git_folder};
 use crate::files::{disk, tree};
 use crate::store::hash_stream;
 use engine::git::{GitFault, GitStep, GitTrouble};
@@ -46,12 +46,12 @@ impl LfsPush<'_> {
     /// # Errors
     /// [`GitTrouble::Incomplete`] if they are not all at the remote, or that cannot be known.
     pub fn send(&self, commits: &[&str]) -> Result<(), GitFault> {
-        let stores = self.stores();
+        let stores = self.find_stores();
         let mut trees = self.clones.iter().chain([&self.repository]);
         if !trees.any(|tree| names_lfs(tree)) && !stores.iter().any(|store| disk::exists(store)) {
             return Ok(());
         }
-        let files = added(self.git, commits).ok_or_else(|| {
+        let files = added_files(self.git, commits).ok_or_else(|| {
             let cause = "git does not list the files of git LFS of this branch".to_owned();
             GitFault::new(
                 GitStep::Push,
@@ -66,15 +66,20 @@ impl LfsPush<'_> {
         if [".git/lfs", "lfs"].iter().any(|store| are_in(&remote.join(store), &files)) {
             return Ok(());
         }
-        self.push(&files, &stores).map_err(|why| {
+        self.push_files(&files, &stores).map_err(|why| {
             let files_of = count(files.len() as u64, "file");
             let remote = without_secrets(self.remote);
             let cause = format!("{files_of} of git LFS may be missing on {remote}: {why}");
-            GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, self.cure(&files[0].id))
+            GitFault::new(
+                GitStep::Push,
+                GitTrouble::Incomplete,
+                cause,
+                self.push_hint(&files[0].id),
+            )
         })
     }
 
-    fn cure(&self, file: &str) -> String {
+    fn push_hint(&self, file: &str) -> String {
         let remote = without_secrets(self.remote);
         let place = self.clones.first().copied().unwrap_or(self.repository);
         if let Some(branch) = self.branch {
@@ -86,30 +91,32 @@ impl LfsPush<'_> {
     }
 
     /// The stores that may have the files: that of the repository, and the usual one of each clone.
-    fn stores(&self) -> Vec<PathBuf> {
-        let own = folder(self.repository).map(|folder| store(&folder));
-        let folders = self.clones.iter().filter_map(|clone| folder(clone));
-        own.into_iter().chain(folders.map(|folder| common(&folder).join("lfs"))).collect()
+    fn find_stores(&self) -> Vec<PathBuf> {
+        let own = git_folder(self.repository).map(|folder| store_folder(&folder));
+        let folders = self.clones.iter().filter_map(|clone| git_folder(clone));
+        own.into_iter().chain(folders.map(|folder| common_folder(&folder).join("lfs"))).collect()
     }
 
     /// Has git-lfs send them. The error is a sentence fragment.
-    fn push(&self, files: &[LfsFile], stores: &[PathBuf]) -> Result<(), String> {
+    fn push_files(&self, files: &[LfsFile], stores: &[PathBuf]) -> Result<(), String> {
         // git-lfs takes a path for the name of a remote.
         let is_path = self.remote.starts_with('/');
         let remote = format!("{}{}", if is_path { "file://" } else { "" }, self.remote);
         if let Some(branch) = self.branch {
-            return self.run(&["lfs", "push", &remote, &format!("refs/heads/{branch}")]);
+            return self.run_lfs(&["lfs", "push", &remote, &format!("refs/heads/{branch}")]);
         }
         let store = stores.iter().find(|store| are_in(store, files));
         let store = store.ok_or("they are not all on this machine")?;
         let storage = format!("lfs.storage={}", store.display());
         let form = ["-c", &storage, "lfs", "push", "--object-id", &remote];
         files.chunks(AT_ONCE).try_for_each(|some| {
-            self.run(&form.into_iter().chain(some.iter().map(|file| &*file.id)).collect::<Vec<_>>())
+            self.run_lfs(
+                &form.into_iter().chain(some.iter().map(|file| &*file.id)).collect::<Vec<_>>(),
+            )
         })
     }
 
-    fn run(&self, arguments: &[&str]) -> Result<(), String> {
+    fn run_lfs(&self, arguments: &[&str]) -> Result<(), String> {
         let said = Git { within: Some(LFS_WITHIN), ..self.git }.said(arguments);
         if said.text.contains("is not a git command") {
             return Err("git-lfs is not installed here".to_owned());
@@ -123,15 +130,17 @@ impl LfsPush<'_> {
 /// its content is what its name says.
 pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io::Result<()> {
     let theirs = clone.join(".git/lfs");
-    let (true, Some(own)) = (disk::is_folder(&theirs), folder(repository)) else { return Ok(()) };
-    let own = store(&own);
+    let (true, Some(own)) = (disk::is_folder(&theirs), git_folder(repository)) else {
+        return Ok(());
+    };
+    let own = store_folder(&own);
     let git = Git { within: Some(LFS_WITHIN), ..Git::lazily(repository) };
-    let added = added(git, commits);
+    let added = added_files(git, commits);
     let added = added.ok_or_else(|| io::Error::other("git cannot list its files of git LFS"))?;
-    for file in added.iter().filter(|file| found(&own, file).is_none()) {
-        let there = found(&theirs, file).filter(|path| tree::kind(path) != "link");
-        let Some(from) = there.map_or(Ok(None), |path| disk::open(&path))? else { continue };
-        let to = place(&own, &file.id);
+    for file in added.iter().filter(|file| find_file(&own, file).is_none()) {
+        let there = find_file(&theirs, file).filter(|path| tree::kind(path) != "link");
+        let Some(from) = there.map_or(Ok(None), |path| disk::open_file(&path))? else { continue };
+        let to = file_place(&own, &file.id);
         let part = to.with_extension("crew");
         part.parent().map_or(Ok(()), disk::make_folder)?;
         // What a killed crew left there may be read-only.
@@ -140,7 +149,7 @@ pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io
         copy.set_permissions(from.metadata()?.permissions())?;
         // It may grow while it is copied.
         io::copy(&mut from.take(file.bytes), &mut copy)?;
-        if disk::open(&part)?.map(hash_stream).transpose()?.as_ref() == Some(&file.id) {
+        if disk::open_file(&part)?.map(hash_stream).transpose()?.as_ref() == Some(&file.id) {
             disk::rename(&part, &to)?;
         } else {
             disk::remove(&part)?;
@@ -150,10 +159,10 @@ pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io
 }
 
 /// The files of git LFS to which what these commits add points; `None` where git cannot say.
-fn added(git: Git<'_>, commits: &[&str]) -> Option<Vec<LfsFile>> {
+fn added_files(git: Git<'_>, commits: &[&str]) -> Option<Vec<LfsFile>> {
     let form = ["rev-list", "--objects", "--no-object-names", SMALL];
     let objects = git.printed(&[&form[..], commits].concat())?;
-    pointers(git, &objects)
+    read_pointers(git, &objects)
 }
 
 /// How a command of git in a folder begins; the folder may be one of another machine.
@@ -163,32 +172,32 @@ pub(super) fn git_in(folder: &Path) -> String {
 }
 
 /// The files that these objects point to, one object a line; `None` where git cannot read them.
-pub(super) fn pointers(git: Git<'_>, objects: &[u8]) -> Option<Vec<LfsFile>> {
+pub(super) fn read_pointers(git: Git<'_>, objects: &[u8]) -> Option<Vec<LfsFile>> {
     let batch = Git { input: objects, ..git };
     Some(lfs_pointers(&batch.printed(&["cat-file", "--batch"])?))
 }
 
 /// The store of a repository by git's folder of a working tree, where git-lfs has it, too. The
 /// setting of an agent's clone can lead anywhere: no file is taken from there.
-pub(super) fn store(folder: &Path) -> PathBuf {
+pub(super) fn store_folder(folder: &Path) -> PathBuf {
     let own = format!("--git-dir={}", folder.display());
     let set = Git::climbing(folder).line(&[&own, "config", "--get", "lfs.storage"]);
-    common(folder).join(set.filter(|place| !place.is_empty()).as_deref().unwrap_or("lfs"))
+    common_folder(folder).join(set.filter(|place| !place.is_empty()).as_deref().unwrap_or("lfs"))
 }
 
 /// Whether a store has all of these files.
 fn are_in(store: &Path, files: &[LfsFile]) -> bool {
-    files.iter().all(|file| found(store, file).is_some())
+    files.iter().all(|file| find_file(store, file).is_some())
 }
 
 /// A file in a store. One of another size cannot be it.
-pub(super) fn found(store: &Path, file: &LfsFile) -> Option<PathBuf> {
-    let path = place(store, &file.id);
+pub(super) fn find_file(store: &Path, file: &LfsFile) -> Option<PathBuf> {
+    let path = file_place(store, &file.id);
     if disk::is_file(&path) && disk::size(&path) == file.bytes { Some(path) } else { None }
 }
 
 /// The place of a file in a store.
-pub(super) fn place(store: &Path, id: &str) -> PathBuf {
+pub(super) fn file_place(store: &Path, id: &str) -> PathBuf {
     store.join("objects").join(&id[..2]).join(&id[2..4]).join(id)
 }
 

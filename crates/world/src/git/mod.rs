@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use shell_words::quote;
 
-use self::command::{Setting, words};
+use self::command::{Setting, all_words};
 pub use self::head::{OwnCommit, commits_since};
 use super::env;
 use super::files::disk;
@@ -43,28 +43,28 @@ use readers::parse::git::{
 };
 
 /// Whether git can be run.
-pub fn answers(folder: &Path) -> bool {
-    git(folder, &["--version"]).is_some()
+pub fn can_run(folder: &Path) -> bool {
+    run_git(folder, &["--version"]).is_some()
 }
 
 /// The root of the working tree, with every link resolved; `None` outside a repository.
-pub fn top(folder: &Path) -> Option<PathBuf> {
-    place(folder, &["rev-parse", "--show-toplevel"])
+pub fn find_top(folder: &Path) -> Option<PathBuf> {
+    find_place(folder, &["rev-parse", "--show-toplevel"])
 }
 
 /// A path that git prints of the repository that holds `folder`, with every link resolved.
-fn place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
+fn find_place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
     let path = Git::climbing(folder).line(arguments)?;
     disk::real_path(Path::new(&path)).ok()
 }
 
 /// Why git refuses a repository that is there, in its own words, and the hint; `None` without a
 /// repository, or where git accepts it.
-pub fn refusal(folder: &Path) -> Option<(String, String)> {
+pub fn find_refusal(folder: &Path) -> Option<(String, String)> {
     let top = folder.ancestors().find(|folder| has_repository(folder))?.display().to_string();
     let cause = match Git::climbing(folder).start(&["rev-parse", "--show-toplevel"]) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return None,
-        Ok(ended) => format!("git refuses {top}: {}", find_error(&words(&ended))),
+        Ok(ended) => format!("git refuses {top}: {}", find_error(&all_words(&ended))),
         Err(error) => format!("git cannot be started: {error}"),
     };
     let hints = [
@@ -88,17 +88,17 @@ fn has_repository(folder: &Path) -> bool {
 
 /// The folder in which git keeps the repository that holds `folder`, one for all its working trees.
 pub fn shared_folder(folder: &Path) -> Option<PathBuf> {
-    place(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
+    find_place(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
 }
 
 /// The branch (`None` when detached) and the commit (`None` before the first one). It does not read
 /// the working tree, so a large or slow tree does not slow it down.
-pub fn head(top: &Path) -> (Option<String>, Option<String>) {
+pub fn read_head(top: &Path) -> (Option<String>, Option<String>) {
     Git::here(top).head()
 }
 
 /// The commit that a name denotes at the root of a working tree.
-pub fn commit(top: &Path, name: &str) -> Option<String> {
+pub fn find_commit(top: &Path, name: &str) -> Option<String> {
     Git::here(top).commit(name)
 }
 
@@ -115,7 +115,7 @@ pub fn is_a_commit(folder: &Path, name: &str) -> bool {
 
 /// What the commits of the second name changed since it left the first one; `stat`: the columns of
 /// a summary instead. `None` if one of them is not here.
-pub fn difference(top: &Path, from: &str, to: &str, stat: Option<u16>) -> Option<String> {
+pub fn difference_text(top: &Path, from: &str, to: &str, stat: Option<u16>) -> Option<String> {
     let range = format!("{from}...{to}");
     let columns = stat.map(|columns| format!("--stat={columns}"));
     let form = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"].into_iter();
@@ -124,31 +124,32 @@ pub fn difference(top: &Path, from: &str, to: &str, stat: Option<u16>) -> Option
 }
 
 /// How many commits of one name another lacks; `None` if one of them is not here.
-pub fn lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
-    Git::here(top).count(&[of, "--not", other, "--"])
+pub fn count_lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
+    Git::here(top).count_commits(&[of, "--not", other, "--"])
 }
 
 /// The commits that a ref names, and has named as far as its reflog says.
 pub fn named_by(top: &Path, name: &str) -> Vec<String> {
     let logged = Git::here(top).run(&["rev-list", "--walk-reflogs", name, "--"]);
     let logged = logged.unwrap_or_default();
-    commit(top, name).into_iter().chain(logged.lines().map(str::to_owned)).collect()
+    find_commit(top, name).into_iter().chain(logged.lines().map(str::to_owned)).collect()
 }
 
 /// Whether a commit is one of others, which are here, or is held by them.
 pub fn is_held(top: &Path, id: &str, by: &[String]) -> bool {
     let by = by.iter().map(String::as_str).chain(["--"]);
-    Git::here(top).count(&[id, "--not"].into_iter().chain(by).collect::<Vec<_>>()) == Some(0)
+    Git::here(top).count_commits(&[id, "--not"].into_iter().chain(by).collect::<Vec<_>>())
+        == Some(0)
 }
 
 /// A branch below `below` that has some of the commits of `of` that `other` lacks.
 pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<String> {
-    let listed = git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
+    let listed = run_git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
     for branch in listed.lines() {
         let common = Git::here(top).line(&["merge-base", of, branch]).unwrap_or_default();
         // One that was merged by hand holds nothing else.
-        let is_merged = commit(top, branch).as_ref() == Some(&common);
-        if !is_merged && lacking(top, &common, other).is_some_and(|some| some > 0) {
+        let is_merged = find_commit(top, branch).as_ref() == Some(&common);
+        if !is_merged && count_lacking(top, &common, other).is_some_and(|some| some > 0) {
             return Some(branch.to_owned());
         }
     }
@@ -157,14 +158,14 @@ pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<St
 
 /// What differs from the commit, with every untracked file; `None` outside a repository, or when
 /// git took too long or printed too much.
-pub fn look(top: &Path) -> Option<Vec<FileChange>> {
+pub fn look_at_tree(top: &Path) -> Option<Vec<FileChange>> {
     Git::here(top).look()
 }
 
 /// The files with an unresolved conflict.
-fn unmerged(top: &Path) -> Vec<String> {
+fn unmerged_files(top: &Path) -> Vec<String> {
     // It reads the index alone: no untracked file is looked at, and no filter runs.
-    let listed = git(top, &["ls-files", "--unmerged", "-z"]).unwrap_or_default();
+    let listed = run_git(top, &["ls-files", "--unmerged", "-z"]).unwrap_or_default();
     let paths = listed.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\t')?.1));
     distinct(paths.map(str::to_owned))
 }
@@ -173,7 +174,7 @@ const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 
 /// How many of these changed files are in no commit; `None` outside a repository, or when git took
 /// too long or printed too much.
-pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
+pub fn count_uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     let differing = Git::of(subject).look()?.into_iter().map(|change| change.path);
     let paths: BTreeSet<PathBuf> = differing.collect();
     let named = changes.files.iter().filter(|file| paths.contains(Path::new(&file.path))).count();
@@ -226,7 +227,9 @@ pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
     let git = Git::of(subject);
     let users = match git.line(&["config", "--type=path", "--get", "core.excludesFile"]) {
         Some(path) => Some(git.folder.join(path)),
-        None => env::folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("git/ignore")),
+        None => {
+            env::find_folder("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("git/ignore"))
+        }
     };
     let own = git.line(&["rev-parse", "--git-path", "info/exclude"]);
     users.into_iter().chain(own.map(|path| git.folder.join(path))).collect()
@@ -245,7 +248,7 @@ pub fn diff_text(top: &Path) -> Option<String> {
 
 /// `git log --oneline -10`, for a prompt.
 pub fn log_text(top: &Path) -> Option<String> {
-    git(top, &["log", "--no-color", "--no-show-signature", "--oneline", "-10"])
+    run_git(top, &["log", "--no-color", "--no-show-signature", "--oneline", "-10"])
 }
 
 /// One start of git. At the root of a working tree it never accepts a repository above it.
@@ -289,7 +292,7 @@ impl<'a> Git<'a> {
     }
 
     /// How many commits these words name.
-    fn count(self, commits: &[&str]) -> Option<u64> {
+    fn count_commits(self, commits: &[&str]) -> Option<u64> {
         self.line(&[&["rev-list", "--count"], commits].concat())?.parse().ok()
     }
 
@@ -348,6 +351,6 @@ impl<'a> Git<'a> {
 }
 
 /// Runs git with this process's environment.
-fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+fn run_git(folder: &Path, arguments: &[&str]) -> Option<String> {
     Git::here(folder).run(arguments)
 }

@@ -8,8 +8,8 @@ use shell_words::quote;
 
 use super::command::Said;
 use super::lfs::LfsPush;
-use super::steps::{Steps, Underway, another};
-use super::{Git, git};
+use super::steps::{Steps, Underway, another_branch};
+use super::{Git, run_git};
 use crate::env;
 use engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
 use engine::record::Sent;
@@ -24,7 +24,7 @@ const WITHIN: Duration = Duration::from_secs(120);
 pub(super) const PUSH: &str = "push --porcelain --no-progress --no-verify --no-signed";
 
 /// The target of a push.
-struct Way {
+struct PushTarget {
     remote: String,
     branch: String,
     target: String,
@@ -42,40 +42,40 @@ impl Steps<'_> {
         sent: Option<&Sent>,
         rebases: bool,
     ) -> Result<Pushed, GitFault> {
-        let stand = self.stand(GitStep::Push)?;
-        self.unchanged(GitStep::Push, &stand)?;
-        if let Some(branch) = stand.branch.as_deref().filter(|branch| Some(*branch) != own) {
-            let mut fault = another(GitStep::Push, Some(branch), own);
+        let state = self.head_state(GitStep::Push)?;
+        self.check_unchanged(GitStep::Push, &state)?;
+        if let Some(branch) = state.branch.as_deref().filter(|branch| Some(*branch) != own) {
+            let mut fault = another_branch(GitStep::Push, Some(branch), own);
             let back = own.map(|_| fault.cure + ", or ").unwrap_or_default();
             fault.cure = format!("{back}crew resume --push continues on {branch}");
             return Err(fault);
         }
-        let way = way(self, &stand)?;
-        let commit = stand.head.clone().unwrap_or_default();
-        self.send_lfs(&way.remote, &way.branch)?;
-        let refspec = format!("refs/heads/{}:refs/heads/{}", way.branch, way.target);
+        let to = find_target(self, &state)?;
+        let commit = state.head.clone().unwrap_or_default();
+        self.send_lfs(&to.remote, &to.branch)?;
+        let refspec = format!("refs/heads/{}:refs/heads/{}", to.branch, to.target);
         let of_submodules = of_submodules(self.checkout());
         // With it a push would have to send every ref.
-        let no_mirror = format!("remote.{}.mirror=false", way.remote);
+        let no_mirror = format!("remote.{}.mirror=false", to.remote);
         let mut arguments: Vec<&str> =
             ["-c", &no_mirror].into_iter().chain(words_of(PUSH)).collect();
         arguments.push(of_submodules);
-        if !way.has_upstream {
+        if !to.has_upstream {
             arguments.push("--set-upstream");
         }
-        let lease = lease(self, &way, &commit, sent);
+        let lease = lease_option(self, &to, &commit, sent);
         arguments.extend(lease.as_deref());
-        arguments.extend(["--", &way.remote, &refspec]);
+        arguments.extend(["--", &to.remote, &refspec]);
         let _underway = Underway::begin(self, GitStep::Push, &commit);
-        let said = self.talk(WITHIN, &arguments);
+        let said = self.talk_to_remote(WITHIN, &arguments);
         if !said.is_good() {
-            return Err(failed(&said, &way, lease.is_some(), rebases));
+            return Err(explain_failure(&said, &to, lease.is_some(), rebases));
         }
         Ok(Pushed {
             was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
-            upstream_was_set: !way.has_upstream,
-            remote: way.remote,
-            branch: way.target,
+            upstream_was_set: !to.has_upstream,
+            remote: to.remote,
+            branch: to.target,
             commit,
         })
     }
@@ -84,9 +84,10 @@ impl Steps<'_> {
     /// all there afterwards, or if that cannot be known.
     pub fn send_lfs(&self, remote: &str, branch: &str) -> Result<(), GitFault> {
         let mut urls = ["pushurl", "url"].iter();
-        let url = urls.find_map(|key| setting(self.checkout(), &format!("remote.{remote}.{key}")));
+        let url =
+            urls.find_map(|key| read_setting(self.checkout(), &format!("remote.{remote}.{key}")));
         let address = url.unwrap_or_else(|| remote.to_owned());
-        let variables = ssh(self.checkout());
+        let variables = ssh_variables(self.checkout());
         let git = Git { variables: &variables, online: true, ..self.git() };
         let (repository, address) = (self.checkout(), &*address);
         let push = LfsPush { git, remote, address, repository, clones: &[], branch: Some(branch) };
@@ -95,19 +96,19 @@ impl Steps<'_> {
     }
 
     /// Runs a git that talks to the remote.
-    fn talk(&self, within: Duration, arguments: &[&str]) -> Said {
-        let (variables, within) = (ssh(self.checkout()), Some(within));
+    fn talk_to_remote(&self, within: Duration, arguments: &[&str]) -> Said {
+        let (variables, within) = (ssh_variables(self.checkout()), Some(within));
         Git { variables: &variables, online: true, within, ..self.git() }.said(arguments)
     }
 
     /// What its remote was last seen to have of the branch that is checked out, if nothing of that
     /// is missing here.
     pub fn seen_at_remote(&self) -> Option<Sent> {
-        let stand = self.stand(GitStep::Push).ok()?;
-        let Way { remote, target: branch, .. } = way(self, &stand).ok()?;
+        let state = self.head_state(GitStep::Push).ok()?;
+        let PushTarget { remote, target: branch, .. } = find_target(self, &state).ok()?;
         let commit =
             Git::here(self.checkout()).commit(&format!("refs/remotes/{remote}/{branch}"))?;
-        if !self.holds(&commit, stand.head.as_deref()?) {
+        if !self.holds(&commit, state.head.as_deref()?) {
             return None;
         }
         Some(Sent { remote, branch, commit, rebased: None })
@@ -115,21 +116,26 @@ impl Steps<'_> {
 }
 
 /// Allows a push to replace only commits that crew itself pushed and has rebased since.
-fn lease(steps: &Steps<'_>, way: &Way, commit: &str, sent: Option<&Sent>) -> Option<String> {
+fn lease_option(
+    steps: &Steps<'_>,
+    to: &PushTarget,
+    commit: &str,
+    sent: Option<&Sent>,
+) -> Option<String> {
     let sent = sent?;
-    if (&sent.remote, &sent.branch) != (&way.remote, &way.target)
+    if (&sent.remote, &sent.branch) != (&to.remote, &to.target)
         || !steps.holds(sent.rebased.as_ref()?, commit)
         || steps.holds(&sent.commit, commit)
     {
         return None;
     }
-    Some(format!("--force-with-lease=refs/heads/{}:{}", way.target, sent.commit))
+    Some(format!("--force-with-lease=refs/heads/{}:{}", to.target, sent.commit))
 }
 
 /// What becomes of the commits of submodules that a push refers to: as the user's setting says, and
 /// without one it is refused where they are on no remote.
 fn of_submodules(folder: &Path) -> &'static str {
-    match setting(folder, "push.recurseSubmodules").as_deref() {
+    match read_setting(folder, "push.recurseSubmodules").as_deref() {
         Some("no" | "false" | "off" | "0") => "--recurse-submodules=no",
         Some("on-demand" | "only") => "--recurse-submodules=on-demand",
         _ => "--recurse-submodules=check",
@@ -137,9 +143,9 @@ fn of_submodules(folder: &Path) -> &'static str {
 }
 
 /// An ssh command that never prompts, unless the user has chosen one.
-pub(super) fn ssh(folder: &Path) -> Vec<(&'static str, String)> {
+pub(super) fn ssh_variables(folder: &Path) -> Vec<(&'static str, String)> {
     let theirs = env::text("GIT_SSH_COMMAND").or_else(|| env::text("GIT_SSH"));
-    match theirs.or_else(|| setting(folder, "core.sshCommand")) {
+    match theirs.or_else(|| read_setting(folder, "core.sshCommand")) {
         Some(_) => Vec::new(),
         None => vec![("GIT_SSH_COMMAND", "ssh -o BatchMode=yes".to_owned())],
     }
@@ -147,34 +153,34 @@ pub(super) fn ssh(folder: &Path) -> Vec<(&'static str, String)> {
 
 /// The branch of the same name at the remote. A branch made from `origin/main` has that as its
 /// upstream and must not be pushed there.
-fn way(steps: &Steps<'_>, stand: &HeadState) -> Result<Way, GitFault> {
-    let Some(branch) = stand.branch.clone() else {
+fn find_target(steps: &Steps<'_>, state: &HeadState) -> Result<PushTarget, GitFault> {
+    let Some(branch) = state.branch.clone() else {
         let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
-        return Err(fault(GitTrouble::Other, "no branch is checked out".to_owned(), cure));
+        return Err(push_fault(GitTrouble::Other, "no branch is checked out".to_owned(), cure));
     };
     let checkout = steps.checkout();
-    let upstream = setting(checkout, &format!("branch.{branch}.remote"));
-    let merge = setting(checkout, &format!("branch.{branch}.merge"));
+    let upstream = read_setting(checkout, &format!("branch.{branch}.remote"));
+    let merge = read_setting(checkout, &format!("branch.{branch}.merge"));
     let has_upstream = upstream.is_some() && merge.is_some();
-    let named = setting(checkout, &format!("branch.{branch}.pushRemote"))
-        .or_else(|| setting(checkout, "remote.pushDefault"))
+    let named = read_setting(checkout, &format!("branch.{branch}.pushRemote"))
+        .or_else(|| read_setting(checkout, "remote.pushDefault"))
         .or_else(|| upstream.clone().filter(|name| name != "."));
     let remote = match named {
         Some(remote) => remote,
         None => only_remote(steps, &branch)?,
     };
-    let default = setting(checkout, "push.default");
+    let default = read_setting(checkout, "push.default");
     let to_upstream = matches!(default.as_deref(), Some("upstream" | "tracking"));
     let target = match merge.as_deref().and_then(|merge| merge.strip_prefix("refs/heads/")) {
         Some(merge) if to_upstream && upstream.as_ref() == Some(&remote) => merge.to_owned(),
         _ => branch.clone(),
     };
-    Ok(Way { remote, branch, target, has_upstream })
+    Ok(PushTarget { remote, branch, target, has_upstream })
 }
 
 /// The remote if no setting names one: the only remote, else `origin`.
 fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
-    let remotes = git(steps.checkout(), &["remote"]).unwrap_or_default();
+    let remotes = run_git(steps.checkout(), &["remote"]).unwrap_or_default();
     let remotes: Vec<&str> = remotes.lines().collect();
     let (cause, cure) = match remotes[..] {
         [only] => return Ok(only.to_owned()),
@@ -188,21 +194,21 @@ fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
             (cause, format!("git push -u REMOTE {branch}, once"))
         }
     };
-    Err(fault(GitTrouble::NoRemote, cause, cure))
+    Err(push_fault(GitTrouble::NoRemote, cause, cure))
 }
 
-pub(super) fn setting(folder: &Path, name: &str) -> Option<String> {
+pub(super) fn read_setting(folder: &Path, name: &str) -> Option<String> {
     let value = Git::here(folder).line(&["config", "--get", name]);
     value.filter(|value| !value.is_empty())
 }
 
-fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
-    let Way { remote, branch, target, .. } = way;
+fn explain_failure(said: &Said, to: &PushTarget, leased: bool, rebases: bool) -> GitFault {
+    let PushTarget { remote, branch, target, .. } = to;
     let lacking = submodules_on_no_remote(&said.text);
     if let Some(first) = lacking.first() {
         let cause = format!("commits of submodules are on no remote: {}", named(&lacking));
         let cure = format!("push them first: git -C {} push origin HEAD:BRANCH", quote(first));
-        return fault(GitTrouble::Incomplete, cause, cure);
+        return push_fault(GitTrouble::Incomplete, cause, cure);
     }
     let (trouble, cause) = match said.exit {
         Some(_) => classify_failure(&said.text),
@@ -235,9 +241,9 @@ fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
         }
         _ => format!("git push {remote} {branch} by hand shows all of it"),
     };
-    fault(trouble, cause, cure)
+    push_fault(trouble, cause, cure)
 }
 
-pub(super) fn fault(trouble: GitTrouble, cause: String, cure: String) -> GitFault {
+pub(super) fn push_fault(trouble: GitTrouble, cause: String, cure: String) -> GitFault {
     GitFault { step: GitStep::Push, trouble, cause, cure }
 }

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::inside::submodules;
-use super::{Git, git, shared_folder, steps};
+use super::inside::list_submodules;
+use super::{Git, run_git, shared_folder, steps};
 use crate::files::disk;
 use engine::git::{GitFault, GitStep, RemoteRef};
 
@@ -14,7 +14,7 @@ const NAMES_MAX: usize = 20_000;
 const LOCKS: [&str; 2] = ["packed-refs.lock", "shallow.lock"];
 
 /// Whether git knows who commits in this repository, by the rules of a commit of crew.
-pub fn identity(top: &Path) -> Result<(), GitFault> {
+pub fn check_identity(top: &Path) -> Result<(), GitFault> {
     for who in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
         Git::here(top).well(GitStep::Commit, &["var", who])?;
     }
@@ -24,7 +24,7 @@ pub fn identity(top: &Path) -> Result<(), GitFault> {
 /// The refs of this repository below these.
 pub fn refs_below(top: &Path, below: &[&str]) -> Vec<RemoteRef> {
     let form = "--format=%(objectname) %(refname)";
-    let listed = git(top, &[&["for-each-ref", form], below].concat()).unwrap_or_default();
+    let listed = run_git(top, &[&["for-each-ref", form], below].concat()).unwrap_or_default();
     let parts = listed.lines().filter_map(|line| line.split_once(' '));
     parts.map(|(id, name)| RemoteRef { name: name.to_owned(), id: id.to_owned() }).collect()
 }
@@ -63,13 +63,14 @@ pub struct AbsentSubmodule {
 /// The submodules that a commit names, without those that have the commit that it records of them.
 pub fn absent_submodules(top: &Path, commit: &str) -> Vec<AbsentSubmodule> {
     let mut absent = Vec::new();
-    for (_, path) in submodules(Git::here(top), &["--blob", &format!("{commit}:.gitmodules")]) {
+    for (_, path) in list_submodules(Git::here(top), &["--blob", &format!("{commit}:.gitmodules")])
+    {
         let (folder, path) = (top.join(&path), path.display().to_string());
-        let entry = git(top, &["ls-tree", "-z", commit, "--", &path]).unwrap_or_default();
+        let entry = run_git(top, &["ls-tree", "-z", commit, "--", &path]).unwrap_or_default();
         let Some(recorded) = entry.strip_prefix("160000 commit ") else { continue };
         let recorded = recorded.split('\t').next().unwrap_or_default();
         let is_initialised = disk::exists(&folder.join(".git"));
-        if !is_initialised || super::commit(&folder, recorded).is_none() {
+        if !is_initialised || super::find_commit(&folder, recorded).is_none() {
             absent.push(AbsentSubmodule { path, is_initialised });
         }
     }
@@ -78,14 +79,14 @@ pub fn absent_submodules(top: &Path, commit: &str) -> Vec<AbsentSubmodule> {
 
 /// Whether a commit's `.gitattributes` gives files to git-lfs.
 pub fn uses_lfs(top: &Path, commit: &str) -> bool {
-    let attributes = git(top, &["cat-file", "blob", &format!("{commit}:.gitattributes")]);
+    let attributes = run_git(top, &["cat-file", "blob", &format!("{commit}:.gitattributes")]);
     attributes.is_some_and(|text| text.contains("filter=lfs"))
 }
 
 /// How many bytes the files of a commit take; `None` where git cannot tell without its remote, or
 /// takes too long.
 pub fn checkout_bytes(top: &Path, commit: &str) -> Option<u64> {
-    let listed = git(top, &["ls-tree", "-r", "-l", "-z", commit])?;
+    let listed = run_git(top, &["ls-tree", "-r", "-l", "-z", commit])?;
     let sizes = listed.split_terminator('\0').filter_map(|entry| entry.split_whitespace().nth(3));
     Some(sizes.filter_map(|size| size.parse::<u64>().ok()).sum())
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::command::{Said, locked};
+use super::command::{Said, locked_fault};
 use super::inside::note_submodules;
-use super::steps::{Steps, Underway, another, conflicting, held_lock, undo_rebase};
-use super::{Git, git, lacking, unmerged};
+use super::steps::{Steps, Underway, another_branch, conflict_fault, held_lock, undo_rebase};
+use super::{Git, count_lacking, run_git, unmerged_files};
 use crate::clock::Deadline;
 use engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use engine::text::words_of;
@@ -32,18 +32,18 @@ impl Steps<'_> {
         onto: &str,
         earlier_base: Option<&str>,
     ) -> Result<Rebased, GitFault> {
-        let stand = self.begin(GitStep::Rebase)?;
-        if stand.branch.as_deref() != branch {
-            return Err(another(GitStep::Rebase, stand.branch.as_deref(), branch));
+        let state = self.begin(GitStep::Rebase)?;
+        if state.branch.as_deref() != branch {
+            return Err(another_branch(GitStep::Rebase, state.branch.as_deref(), branch));
         }
-        match unmerged(self.checkout()).first() {
-            Some(path) => Err(conflicting(GitStep::Rebase, path)),
-            None => rebase(self, branch, onto, earlier_base),
+        match unmerged_files(self.checkout()).first() {
+            Some(path) => Err(conflict_fault(GitStep::Rebase, path)),
+            None => rebase_onto(self, branch, onto, earlier_base),
         }
     }
 }
 
-fn rebase(
+fn rebase_onto(
     steps: &Steps<'_>,
     branch: Option<&str>,
     onto: &str,
@@ -53,7 +53,7 @@ fn rebase(
         let (cause, cure) = (format!("there is no branch {onto}"), "git branch --all lists them");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
     };
-    let lacking = lacking(steps.checkout(), &tip, "HEAD");
+    let lacking = count_lacking(steps.checkout(), &tip, "HEAD");
     let (Some(lacking), Some(head)) = (lacking, Git::here(steps.checkout()).commit("HEAD")) else {
         let (cause, cure) = ("there is no commit here yet", "git commit the first one");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
@@ -62,12 +62,12 @@ fn rebase(
         return Ok(Rebased::NothingNew);
     }
     if let Some(lock) = held_lock(&steps.folder(), branch) {
-        return Err(locked(GitStep::Rebase, &lock.display().to_string()));
+        return Err(locked_fault(GitStep::Rebase, &lock.display().to_string()));
     }
-    let staged = staged(steps, &head)?;
+    let staged = staged_entries(steps, &head)?;
     let underway = Underway::begin(steps, GitStep::Rebase, &head);
-    let before = rewritten(steps.checkout(), earlier_base, &tip);
-    let rebased = apply(steps, &underway, onto, (&tip, before), &head);
+    let before = find_rewritten(steps.checkout(), earlier_base, &tip);
+    let rebased = apply_rebase(steps, &underway, onto, (&tip, before), &head);
     if rebased.is_ok() {
         note_submodules(steps.checkout(), &head);
     }
@@ -79,7 +79,7 @@ fn rebase(
 
 /// Rebases onto the commit `tip` what has come since the commit `before`, or restores everything
 /// except the index.
-fn apply(
+fn apply_rebase(
     steps: &Steps<'_>,
     underway: &Underway<'_>,
     onto: &str,
@@ -95,26 +95,30 @@ fn apply(
     if said.is_good() && !said.text.contains(UNFIT) {
         return Ok(());
     }
-    let fault = fault(steps, &said, onto);
-    undo(steps, underway, head, said.is_good())?;
+    let fault = explain_failure(steps, &said, onto);
+    undo_failed(steps, underway, head, said.is_good())?;
     Err(fault)
 }
 
 /// Where this branch left an earlier state of what it is rebased onto, if that was rewritten since:
 /// what it had then is nobody's work here.
-fn rewritten<'a>(checkout: &Path, earlier_base: Option<&'a str>, tip: &str) -> Option<&'a str> {
+fn find_rewritten<'a>(
+    checkout: &Path,
+    earlier_base: Option<&'a str>,
+    tip: &str,
+) -> Option<&'a str> {
     let before = earlier_base?;
-    let is_rewritten =
-        lacking(checkout, before, "HEAD") == Some(0) && lacking(checkout, before, tip) != Some(0);
+    let is_rewritten = count_lacking(checkout, before, "HEAD") == Some(0)
+        && count_lacking(checkout, before, tip) != Some(0);
     if is_rewritten { Some(before) } else { None }
 }
 
 /// Finds the cause in the working tree as git left it.
-fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
+fn explain_failure(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     if said.exit.is_none() {
         return said.fault(GitStep::Rebase);
     }
-    let files = unmerged(steps.checkout());
+    let files = unmerged_files(steps.checkout());
     let in_the_way = in_the_way(&said.text);
     let by_hand = format!("run git rebase {onto} yourself, resolve the conflict, then crew resume");
     let (cause, hint) = if said.text.contains(UNFIT) {
@@ -133,7 +137,7 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
 }
 
 /// Restores the branch, the files and the uncommitted changes.
-fn undo(
+fn undo_failed(
     steps: &Steps<'_>,
     underway: &Underway<'_>,
     head: &str,
@@ -174,7 +178,7 @@ fn not_undone(head: &str, why: &str) -> GitFault {
 /// git's stash of the uncommitted changes on top of `head`: its place in the list, and the commit.
 /// All working trees of a repository share the list, so stashes of others may be above it.
 fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
-    let list = git(steps.checkout(), &["stash", "list", "--format=%H %P"])?;
+    let list = run_git(steps.checkout(), &["stash", "list", "--format=%H %P"])?;
     for (place, line) in list.lines().enumerate() {
         if let Some((stash, parents)) = line.split_once(' ')
             && parents.starts_with(head)
@@ -186,7 +190,7 @@ fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
 }
 
 /// The entries in which the index differs from a commit.
-fn staged(steps: &Steps<'_>, head: &str) -> Result<Vec<IndexEntry>, GitFault> {
+fn staged_entries(steps: &Steps<'_>, head: &str) -> Result<Vec<IndexEntry>, GitFault> {
     let form = ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
     Ok(parse_raw_diff(&steps.printed(GitStep::Rebase, &form, &[])?))
 }

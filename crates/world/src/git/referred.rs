@@ -7,10 +7,10 @@ use std::path::Path;
 use shell_words::quote;
 
 use super::Git;
-use super::inside::submodules;
+use super::inside::list_submodules;
 use super::land::LandTree;
 use super::lfs::{LfsPush, git_in};
-use super::push::{self, setting, ssh};
+use super::push::{self, read_setting, ssh_variables};
 use super::refs::{Refs, in_a_new_repository};
 use super::remotes::FETCH;
 use crate::process::Stop;
@@ -40,7 +40,7 @@ impl Referred<'_> {
     /// # Errors
     /// [`GitTrouble::Incomplete`], with how to push what is missing.
     pub fn have_submodules(&self, main: &str, commit: &str) -> Result<(), GitFault> {
-        let person = setting(self.repository, "push.recurseSubmodules");
+        let person = read_setting(self.repository, "push.recurseSubmodules");
         if matches!(person.as_deref(), Some("no" | "false" | "off" | "0")) {
             return Ok(());
         }
@@ -52,7 +52,7 @@ impl Referred<'_> {
             let Some(id) = entry.what.strip_prefix(b"160000 ") else { continue };
             let id = String::from_utf8_lossy(id).into_owned();
             let path = entry.path().display().to_string();
-            let (url, is_there) = match self.address(commit, &path) {
+            let (url, is_there) = match self.find_address(commit, &path) {
                 Some((url, is_own)) => {
                     let path = if pushes && is_own { Some(&*path) } else { None };
                     let is_there = self.is_on_remote(&url, &id, path)?;
@@ -70,22 +70,22 @@ impl Referred<'_> {
         let cause = format!("commits of submodules are on no remote: {}", named(&paths));
         // The name of the remote in a clone leads to no place for pushes.
         let cure = format!("push them first: {git} push {} {id}:refs/heads/BRANCH", quote(&url));
-        Err(push::fault(GitTrouble::Incomplete, cause, cure))
+        Err(push::push_fault(GitTrouble::Incomplete, cause, cure))
     }
 
     /// The address of the submodule at a path, as the person has set it up or else as the commit
     /// says; and whether it is the person's.
-    fn address(&self, commit: &str, path: &str) -> Option<(String, bool)> {
+    fn find_address(&self, commit: &str, path: &str) -> Option<(String, bool)> {
         let file = format!("{commit}:.gitmodules");
-        let listed = submodules(self.tree.git(), &["--blob", &file]);
+        let listed = list_submodules(self.tree.git(), &["--blob", &file]);
         let (name, _) = listed.into_iter().find(|(_, at)| at == Path::new(path))?;
         let key = format!("submodule.{name}.url");
-        if let Some(own) = setting(self.repository, &key) {
+        if let Some(own) = read_setting(self.repository, &key) {
             return Some((own, true));
         }
         let url = self.tree.git().line(&["config", "--blob", &file, "--get", &key])?;
         // git would take one that begins with a dash for an option.
-        let url = if url.starts_with('.') { relative(self.url, &url) } else { url };
+        let url = if url.starts_with('.') { relative_address(self.url, &url) } else { url };
         if url.is_empty() || url.starts_with('-') { None } else { Some((url, false)) }
     }
 
@@ -115,7 +115,7 @@ impl Referred<'_> {
     /// # Errors
     /// [`GitTrouble::Incomplete`] if they are not all at the remote, or that cannot be known.
     pub fn send_lfs(&self, main: &str, tip: &str) -> Result<(), GitFault> {
-        let variables = ssh(self.tree.folder);
+        let variables = ssh_variables(self.tree.folder);
         let push = LfsPush {
             git: Git { variables: &variables, ..self.tree.git() },
             remote: self.url,
@@ -137,8 +137,8 @@ pub fn send_lfs(
     has: &[String],
     stop: Stop<'_>,
 ) -> Result<(), GitFault> {
-    let variables = ssh(repository);
-    let address = setting(repository, &format!("remote.{remote}.url")).unwrap_or_default();
+    let variables = ssh_variables(repository);
+    let address = read_setting(repository, &format!("remote.{remote}.url")).unwrap_or_default();
     let push = LfsPush {
         git: Git { variables: &variables, stop: Some(stop), ..Git::lazily(repository) },
         remote,
@@ -156,7 +156,7 @@ pub fn send_lfs(
 }
 
 /// The address that a relative one of `.gitmodules` means, beside the remote's own.
-fn relative(remote: &str, url: &str) -> String {
+fn relative_address(remote: &str, url: &str) -> String {
     let (mut base, mut rest) = (remote.trim_end_matches('/'), url);
     loop {
         if let Some(after) = rest.strip_prefix("../") {
@@ -186,7 +186,7 @@ mod referred_tests {
             ("https://h/top", "/srv/sub", "/srv/sub"),
         ];
         for (remote, url, expected) in table {
-            assert_eq!(relative(remote, url), expected, "{remote} {url}");
+            assert_eq!(relative_address(remote, url), expected, "{remote} {url}");
         }
     }
 }

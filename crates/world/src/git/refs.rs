@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::Git;
 use super::command::{ASIDE, Said};
-use super::push::{PUSH, ssh};
+use super::push::{PUSH, ssh_variables};
 use super::readiness;
 use super::remotes::FETCH;
 use crate::clock::{self, Deadline, RetryPolicy};
@@ -69,16 +69,18 @@ pub struct Refs<'a> {
 impl Refs<'_> {
     /// The refs that the remote has, of these names; `*` at the end of one matches any rest.
     /// git transfers the list of all its refs, at most 32 MiB.
-    pub fn list(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, GitFault> {
+    pub fn list_refs(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, GitFault> {
         if patterns.is_empty() {
             // git would list everything.
             return Ok(Vec::new());
         }
         let arguments = [&["ls-remote", "--refs", "--quiet", "--", self.remote], patterns].concat();
-        let ended = self.talk(&arguments, &[]).map_err(|said| failed(self.remote, &said))?;
+        let ended = self
+            .talk_to_remote(&arguments, &[])
+            .map_err(|said| explain_failure(self.remote, &said))?;
         if ended.cut {
             let cure = "use a remote of the fleets' own";
-            return Err(fault("the remote has more refs than crew reads", cure));
+            return Err(refs_fault("the remote has more refs than crew reads", cure));
         }
         Ok(git_push::parse_refs(&ended.text(), patterns))
     }
@@ -86,19 +88,19 @@ impl Refs<'_> {
     /// Brings the objects of these refs here, with all that they build on, but no ref. One that the
     /// remote no longer has is left out, and so is what is here since an earlier fetch of the
     /// objects `known`: no ref here points to them, so git would get the whole chain again.
-    pub fn fetch(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
-        names.iter().try_for_each(|name| named(name))?;
-        known.iter().try_for_each(|id| identified(id))?;
-        let mut brought = self.bring(names, known);
+    pub fn fetch_objects(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
+        names.iter().try_for_each(|name| check_name(name))?;
+        known.iter().try_for_each(|id| check_id(id))?;
+        let mut brought = self.bring_objects(names, known);
         if brought.as_ref().is_err_and(|said| git_push::is_gone(&said.text)) {
-            let there = self.list(names)?;
+            let there = self.list_refs(names)?;
             let there: Vec<&str> = there.iter().map(|found| found.name.as_str()).collect();
-            brought = self.bring(&there, &[]);
+            brought = self.bring_objects(&there, &[]);
         }
-        brought.map_err(|said| failed(self.remote, &said))
+        brought.map_err(|said| explain_failure(self.remote, &said))
     }
 
-    fn bring(&self, names: &[&str], known: &[&str]) -> Result<(), Said> {
+    fn bring_objects(&self, names: &[&str], known: &[&str]) -> Result<(), Said> {
         if names.is_empty() {
             // git would fetch what the configuration names.
             return Ok(());
@@ -108,20 +110,20 @@ impl Refs<'_> {
         arguments.extend(["--refmap=", "--no-prune", "--stdin"]);
         arguments.extend(tips.iter().map(String::as_str));
         arguments.extend(["--", self.remote]);
-        self.talk(&arguments, names.join("\n").as_bytes()).map(drop)
+        self.talk_to_remote(&arguments, names.join("\n").as_bytes()).map(drop)
     }
 
     /// Whether the remote has a commit that is not here: asked by its id and, where the remote does
     /// not answer that, by all that its branches and tags hold.
     pub fn has_commit(&self, id: &str) -> Result<bool, GitFault> {
-        identified(id)?;
+        check_id(id)?;
         if let Err(said) = self.fetch_only(&["--depth=1", "--", self.remote, id]) {
             if classify_failure(&said.text).0 != GitTrouble::Other {
-                return Err(failed(self.remote, &said));
+                return Err(explain_failure(self.remote, &said));
             }
             let all = ["+refs/heads/*:refs/found/heads/*", "+refs/tags/*:refs/found/tags/*"];
             self.fetch_only(&[&["--", self.remote][..], &all].concat())
-                .map_err(|said| failed(self.remote, &said))?;
+                .map_err(|said| explain_failure(self.remote, &said))?;
         }
         Ok(Git::here(self.folder).commit(id).is_some())
     }
@@ -129,28 +131,28 @@ impl Refs<'_> {
     fn fetch_only(&self, what: &[&str]) -> Result<(), Said> {
         let arguments: Vec<&str> =
             words_of(FETCH).chain(["--refmap="]).chain(what.iter().copied()).collect();
-        self.talk(&arguments, &[]).map(drop)
+        self.talk_to_remote(&arguments, &[]).map(drop)
     }
 
     /// The message of a commit that is here, of at most 8 MiB, byte for byte. Bytes that are not
     /// UTF-8 are replaced.
-    pub fn message(&self, id: &str) -> Result<String, GitFault> {
-        let read = self.messages(&[id.to_owned()])?.pop().flatten();
+    pub fn read_message(&self, id: &str) -> Result<String, GitFault> {
+        let read = self.read_messages(&[id.to_owned()])?.pop().flatten();
         read.ok_or_else(|| {
             let cause = format!("{id} is not a commit here with a message of at most 8 MiB");
-            fault(cause, "fetch its ref; if that does not help, crew did not write it")
+            refs_fault(cause, "fetch its ref; if that does not help, crew did not write it")
         })
     }
 
     /// The same for each of these in turn, read by one git up to 32 MiB; `None` where
-    /// [`Self::message`] fails.
-    pub fn messages(&self, ids: &[String]) -> Result<Vec<Option<String>>, GitFault> {
+    /// [`Self::read_message`] fails.
+    pub fn read_messages(&self, ids: &[String]) -> Result<Vec<Option<String>>, GitFault> {
         let mut messages = Vec::new();
         while let Some(rest) = ids.get(messages.len()..).filter(|rest| !rest.is_empty()) {
             let asked = rest.iter().map(|id| if is_id(id) { id } else { NO_OBJECT });
             let input = asked.collect::<Vec<_>>().join("\n");
             let arguments = ["cat-file", "--batch"];
-            let stop = self.ends();
+            let stop = self.end_condition();
             let input = input.as_bytes();
             let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
             let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Refs))?;
@@ -167,21 +169,21 @@ impl Refs<'_> {
     /// Makes a commit of the empty tree. The message is kept byte for byte: no line is stripped or
     /// added. `parent` must be here, or no remote takes the commit. No two commits are the same
     /// even with the same message, so of two who write the same into a ref, one is refused.
-    pub fn commit(&self, message: &str, parent: Option<&str>) -> Result<String, GitFault> {
+    pub fn make_commit(&self, message: &str, parent: Option<&str>) -> Result<String, GitFault> {
         if message.contains('\0') || message.len() > MESSAGE_BYTES {
             let cause = "git cannot keep this message: it is longer than 8 MiB or has a zero byte";
-            return Err(fault(cause, "make it shorter, without the zero byte"));
+            return Err(refs_fault(cause, "make it shorter, without the zero byte"));
         }
-        parent.map_or(Ok(()), identified)?;
-        let tree = self.store("tree", "")?;
+        parent.map_or(Ok(()), check_id)?;
+        let tree = self.store_object("tree", "")?;
         let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
         let who = format!("{CREW} {} +0000", clock::now().wall.timestamp());
         let header = format!(
             "tree {tree}\n{parent}author {who}\ncommitter {who}\ncrew-unique {:016x}\n",
-            env::random()
+            env::random_number()
         );
         // `git commit-tree` would replace characters that Unicode keeps for no use.
-        self.store("commit", &format!("{header}\n{message}"))
+        self.store_object("commit", &format!("{header}\n{message}"))
     }
 
     /// Moves these refs together or not at all, each only if it still points to what it did before.
@@ -201,13 +203,13 @@ impl Refs<'_> {
         let mut swaps_left = SWAPS_MAX;
         loop {
             swaps_left -= 1;
-            let Err(said) = self.push(updates)? else { return Ok(SwapResult::Done) };
+            let Err(said) = self.push_updates(updates)? else { return Ok(SwapResult::Done) };
             let is_stale = git_push::is_stale(&said.text);
             // For git, a ref to delete that is already gone is stale, too.
             if is_stale && !deletes {
                 return Ok(SwapResult::Refused);
             }
-            let seen = self.list(&names).ok();
+            let seen = self.list_refs(&names).ok();
             if let Some(result) = seen.and_then(|seen| swap_result(updates, &seen)) {
                 return Ok(result);
             }
@@ -215,40 +217,44 @@ impl Refs<'_> {
                 return Ok(SwapResult::Refused);
             }
             if swaps_left == 0 || !git_push::is_contended(&said.text) {
-                return Err(failed(self.remote, &said));
+                return Err(explain_failure(self.remote, &said));
             }
         }
     }
 
     /// Whether the remote takes a ref of this name, found out with one of a similar name, which is
     /// deleted again. Where nobody may delete, it stays.
-    pub fn takes(&self, name: &str) -> Result<bool, GitFault> {
-        let name = format!("{name}-probe-{:016x}", env::random());
-        let id = self.commit("Whether this remote takes a ref of this name\n", None)?;
+    pub fn takes_ref(&self, name: &str) -> Result<bool, GitFault> {
+        let name = format!("{name}-probe-{:016x}", env::random_number());
+        let id = self.make_commit("Whether this remote takes a ref of this name\n", None)?;
         let create = RefUpdate { name: name.clone(), old: None, new: Some(id.clone()) };
-        let Err(said) = self.push(&[create])? else {
+        let Err(said) = self.push_updates(&[create])? else {
             let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
             return Ok(true);
         };
-        if git_push::is_rejected(&said.text) { Ok(false) } else { Err(failed(self.remote, &said)) }
+        if git_push::is_rejected(&said.text) {
+            Ok(false)
+        } else {
+            Err(explain_failure(self.remote, &said))
+        }
     }
 
-    fn push(&self, updates: &[RefUpdate]) -> Result<Result<(), Said>, GitFault> {
+    fn push_updates(&self, updates: &[RefUpdate]) -> Result<Result<(), Said>, GitFault> {
         let arguments = push_arguments(self.remote, updates)?;
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Ok(self.talk(&arguments, &[]).map(drop))
+        Ok(self.talk_to_remote(&arguments, &[]).map(drop))
     }
 
     /// Runs a git that talks to the remote, again while that is out of reach.
-    fn talk(&self, arguments: &[&str], input: &[u8]) -> Result<FinishedProcess, Said> {
+    fn talk_to_remote(&self, arguments: &[&str], input: &[u8]) -> Result<FinishedProcess, Said> {
         let is_path = self.remote.starts_with('/');
-        let variables = if is_path { Vec::new() } else { ssh(self.folder) };
-        let most = if self.signalled() > 0 { WITHIN_AT_THE_END } else { WITHIN };
+        let variables = if is_path { Vec::new() } else { ssh_variables(self.folder) };
+        let most = if self.count_signals() > 0 { WITHIN_AT_THE_END } else { WITHIN };
         let within = self.patience.map_or(most, |patience| patience.talk.min(most));
         let git = Git { variables: &variables, input, ..Git::lazily(self.folder) };
-        self.patiently(
+        self.ask_patiently(
             || {
-                let stop = self.ends();
+                let stop = self.end_condition();
                 Git { within: Some(within), stop: Some(&stop), ..git }.step(arguments)
             },
             |answer| answer.as_ref().is_err_and(is_out_of_reach),
@@ -256,16 +262,16 @@ impl Refs<'_> {
     }
 
     /// How many signals have come.
-    fn signalled(&self) -> u32 {
+    fn count_signals(&self) -> u32 {
         self.patience.map_or(0, |patience| patience.signals.times())
     }
 
     /// What ends a git that begins now: a first signal lets it end for some time, a second does
     /// not.
-    fn ends(&self) -> impl Fn() -> bool {
-        let (before, since) = (self.signalled(), OnceCell::<Deadline>::new());
+    fn end_condition(&self) -> impl Fn() -> bool {
+        let (before, since) = (self.count_signals(), OnceCell::<Deadline>::new());
         move || {
-            let is_late = match self.signalled() - before {
+            let is_late = match self.count_signals() - before {
                 0 => false,
                 1 => since.get_or_init(|| Deadline::after(WITHIN_AT_THE_END)).passed(),
                 _ => true,
@@ -275,7 +281,7 @@ impl Refs<'_> {
     }
 
     /// Asks again while the remote is out of reach.
-    pub fn patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
+    pub fn ask_patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
         let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
         let policy = RetryPolicy { within: Some(*within), ..PAUSES };
         let answer = clock::retry(
@@ -292,17 +298,17 @@ impl Refs<'_> {
     }
 
     /// Stores an object and returns its id.
-    fn store(&self, kind: &str, content: &str) -> Result<String, GitFault> {
-        let (input, stop) = (content.as_bytes(), self.ends());
+    fn store_object(&self, kind: &str, content: &str) -> Result<String, GitFault> {
+        let (input, stop) = (content.as_bytes(), self.end_condition());
         let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
         let hash = ["hash-object", "-t", kind, "-w", "--stdin"];
         let id = git.well(GitStep::Refs, &hash)?.trim_end().to_owned();
-        identified(&id).map(|()| id)
+        check_id(&id).map(|()| id)
     }
 }
 
 /// Why a talk with a remote failed.
-pub(super) fn failed(remote: &str, said: &Said) -> GitFault {
+pub(super) fn explain_failure(remote: &str, said: &Said) -> GitFault {
     let (trouble, cause) = match said.exit {
         Some(_) => classify_failure(&said.text),
         None => (GitTrouble::Network, said.text.clone()),
@@ -337,8 +343,8 @@ pub(super) fn push_arguments(remote: &str, updates: &[RefUpdate]) -> Result<Vec<
     let mut arguments: Vec<String> = words_of(PUSH).chain(together).map(str::to_owned).collect();
     let mut refspecs = Vec::new();
     for RefUpdate { name, old, new } in updates {
-        named(name)?;
-        old.iter().chain(new).try_for_each(|id| identified(id))?;
+        check_name(name)?;
+        old.iter().chain(new).try_for_each(|id| check_id(id))?;
         let [old, new] = [old, new].map(|id| id.as_deref().unwrap_or_default());
         arguments.push(format!("--force-with-lease={name}:{old}"));
         refspecs.push(format!("{new}:{name}"));
@@ -348,29 +354,29 @@ pub(super) fn push_arguments(remote: &str, updates: &[RefUpdate]) -> Result<Vec<
     Ok(arguments)
 }
 
-fn named(name: &str) -> Result<(), GitFault> {
+fn check_name(name: &str) -> Result<(), GitFault> {
     if is_ref_name(name) {
         return Ok(());
     }
-    Err(fault(format!("{name:?} is not the name of a ref"), "use a full name: refs/crew/a"))
+    Err(refs_fault(format!("{name:?} is not the name of a ref"), "use a full name: refs/crew/a"))
 }
 
-fn identified(id: &str) -> Result<(), GitFault> {
+fn check_id(id: &str) -> Result<(), GitFault> {
     if is_id(id) {
         return Ok(());
     }
-    Err(fault(format!("{id:?} is not the id of an object"), "use the whole id"))
+    Err(refs_fault(format!("{id:?} is not the id of an object"), "use the whole id"))
 }
 
-fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
+fn refs_fault(cause: impl Into<String>, cure: &str) -> GitFault {
     GitFault::new(GitStep::Refs, GitTrouble::Other, cause, cure)
 }
 
 /// Makes a ref of a working tree's repository name a commit that is there. One that is a name of
 /// another ref becomes a ref of its own.
-pub fn point(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
-    named(name)?;
-    identified(id)?;
+pub fn point_ref(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
+    check_name(name)?;
+    check_id(id)?;
     let arguments = ["update-ref", "--no-deref", name, id];
     Git::here(folder).well(GitStep::Refs, &arguments).map(drop)
 }
@@ -381,20 +387,20 @@ pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
     let repository = folder.join(ASIDE);
     if !disk::is_file(&repository.join("HEAD")) {
         disk::make_private_folder(folder)
-            .map_err(|error| fault(error.to_string(), "free some space on its disk"))?;
+            .map_err(|error| refs_fault(error.to_string(), "free some space on its disk"))?;
         Git::climbing(folder).well(GitStep::Refs, &["init", "--quiet", "--bare", ASIDE])?;
     }
     Ok(repository)
 }
 
 /// Whether git knows who commits on this machine, by the same rules as for a commit of crew.
-pub fn identity() -> Result<(), GitFault> {
-    in_a_new_repository(readiness::identity)
+pub fn check_identity() -> Result<(), GitFault> {
+    in_a_new_repository(readiness::check_identity)
 }
 
-/// Whether the remote at this address takes a ref of this name; see [`Refs::takes`].
+/// Whether the remote at this address takes a ref of this name; see [`Refs::takes_ref`].
 pub fn remote_takes(url: &str, name: &str, stop: Stop<'_>) -> Result<bool, GitFault> {
-    in_a_new_repository(|folder| Refs { folder, remote: url, stop, patience: None }.takes(name))
+    in_a_new_repository(|folder| Refs { folder, remote: url, stop, patience: None }.takes_ref(name))
 }
 
 /// Does something in an empty repository whose only remote, `origin`, has this address.
@@ -409,9 +415,10 @@ pub fn with_remote<T>(url: &str, work: impl Fn(&Path) -> T) -> Result<T, GitFaul
 pub(super) fn in_a_new_repository<T>(
     ask: impl Fn(&Path) -> Result<T, GitFault>,
 ) -> Result<T, GitFault> {
-    let folder = disk::make_scratch_folder(&env::temporary_folder(), env::random());
-    let folder = folder
-        .map_err(|error| fault(error.to_string(), "set TMPDIR to a folder that can be written"))?;
+    let folder = disk::make_scratch_folder(&env::temporary_folder(), env::random_number());
+    let folder = folder.map_err(|error| {
+        refs_fault(error.to_string(), "set TMPDIR to a folder that can be written")
+    })?;
     let init = ["init", "--quiet", "--bare", "."];
     let made = Git::climbing(&folder).well(GitStep::Refs, &init);
     let answer = made.and_then(|_| ask(&folder));

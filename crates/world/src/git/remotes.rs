@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use super::push::setting;
-use super::{Git, git, head};
+use super::push::read_setting;
+use super::{Git, read_head, run_git};
 use crate::files::disk;
 
 /// A setting as a configuration file has it. Its value may be a secret, so it never becomes a word
 /// of a command.
-pub(super) fn written(name: &str, value: &str) -> String {
+pub(super) fn format_setting(name: &str, value: &str) -> String {
     let (section, rest) = name.split_once('.').unwrap_or((name, ""));
     let (subsection, key) = match rest.rsplit_once('.') {
-        Some((subsection, key)) => (format!(" \"{}\"", quoted(subsection)), key),
+        Some((subsection, key)) => (format!(" \"{}\"", quote_value(subsection)), key),
         None => (String::new(), rest),
     };
-    format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quoted(value))
+    format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quote_value(value))
 }
 
-fn quoted(text: &str) -> String {
+fn quote_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
@@ -29,14 +29,15 @@ pub(super) const FETCH: &str =
 /// `origin`, else the only one. A path becomes absolute.
 pub fn remote_of(top: &Path) -> Option<(String, String)> {
     let names = remote_names(top);
-    let of_branch = head(top).0.and_then(|branch| setting(top, &format!("branch.{branch}.remote")));
-    let preferred = of_branch.into_iter().chain(["origin".to_owned()]);
-    let name = match preferred.into_iter().find(|name| names.contains(name)) {
+    let of_branch =
+        read_head(top).0.and_then(|branch| read_setting(top, &format!("branch.{branch}.remote")));
+    let mut preferred = of_branch.into_iter().chain(["origin".to_owned()]);
+    let name = match preferred.find(|name| names.contains(name)) {
         Some(name) => name,
         None if names.len() == 1 => names[0].clone(),
         None => return None,
     };
-    let address = address(top, &name)?;
+    let address = push_address(top, &name)?;
     Some((name, address))
 }
 
@@ -44,14 +45,14 @@ pub fn remote_of(top: &Path) -> Option<(String, String)> {
 pub fn remote_at(top: &Path, url: &str, before: &str) -> Option<String> {
     let mut names = remote_names(top);
     names.sort_by_key(|name| name != before);
-    names.into_iter().find(|name| address(top, name).as_deref() == Some(url))
+    names.into_iter().find(|name| push_address(top, name).as_deref() == Some(url))
 }
 
 fn remote_names(top: &Path) -> Vec<String> {
-    git(top, &["remote"]).unwrap_or_default().lines().map(str::to_owned).collect()
+    run_git(top, &["remote"]).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-fn address(top: &Path, name: &str) -> Option<String> {
+fn push_address(top: &Path, name: &str) -> Option<String> {
     let url = Git::here(top).line(&["remote", "get-url", "--push", name])?;
     let is_path = !url.contains("://") && (!url.contains(':') || url.starts_with(['/', '.']));
     match disk::real_path(&top.join(&url)) {

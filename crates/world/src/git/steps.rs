@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::{may_be_2_54, whole, words};
-use super::{Git, git, head};
+use super::command::{all_words, may_be_2_54, whole_output};
+use super::{Git, head, read_head, run_git};
 use crate::clock::Deadline;
 use crate::files::disk::{self, Durability};
 use crate::files::tree;
@@ -27,8 +27,8 @@ use readers::parse::git_push::without_secrets;
 
 /// The programs and places that the repository's configuration names now; `None` outside git and
 /// with a git older than 2.26. git-lfs and git-crypt depend on them, so steps must allow them.
-pub fn trusted(checkout: &Path) -> Option<GitBaseline> {
-    let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
+pub fn read_trusted(checkout: &Path) -> Option<GitBaseline> {
+    let listed = run_git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = parse_repository_settings(&listed);
     found.retain(|setting| setting.names_a_program() || setting.names_a_place());
     Some(GitBaseline(found.into_iter().map(without_value).collect()))
@@ -42,7 +42,7 @@ pub(super) fn without_value(GitSetting { name, value }: GitSetting) -> GitSettin
 }
 
 /// The same after one of crew's pushes set the upstream of `branch` to its name at `remote`.
-pub fn following(trusted: &GitBaseline, branch: &str, remote: &str) -> GitBaseline {
+pub fn trusted_following(trusted: &GitBaseline, branch: &str, remote: &str) -> GitBaseline {
     let [whose, which] = ["remote", "merge"].map(|key| format!("branch.{branch}.{key}"));
     let mut settings = trusted.0.clone();
     settings.retain(|setting| ![&whose, &which].contains(&&setting.name));
@@ -84,15 +84,15 @@ impl<'a> Steps<'a> {
     }
 
     /// What is checked out, if this is still the repository the loop began in.
-    pub fn stand(&self, step: GitStep) -> Result<HeadState, GitFault> {
-        stand(self.place, step)
+    pub fn head_state(&self, step: GitStep) -> Result<HeadState, GitFault> {
+        read_head_state(self.place, step)
     }
 
     /// Checks that no operation is in progress and no program was planted.
     pub(super) fn begin(&self, step: GitStep) -> Result<HeadState, GitFault> {
-        let stand = self.stand(step)?;
-        self.unchanged(step, &stand)?;
-        let Some(what) = unfinished(&self.folder()) else { return Ok(stand) };
+        let state = self.head_state(step)?;
+        self.check_unchanged(step, &state)?;
+        let Some(what) = find_unfinished(&self.folder()) else { return Ok(state) };
         let (cause, cure) = (format!("a {what} is under way"), format!("git {what} --abort"));
         Err(GitFault::new(step, GitTrouble::Unfinished, cause, format!("finish it, or {cure}")))
     }
@@ -100,14 +100,14 @@ impl<'a> Steps<'a> {
     /// git's folder; a linked working tree has a separate one inside the repository's.
     pub(super) fn folder(&self) -> PathBuf {
         let known = self.place.repository.clone();
-        known.or_else(|| repository(self.checkout())).unwrap_or_default()
+        known.or_else(|| repository_folder(self.checkout())).unwrap_or_default()
     }
 
     /// Fails if a setting changed since the run began. Where a push goes only matters to a push.
-    pub(super) fn unchanged(&self, step: GitStep, stand: &HeadState) -> Result<(), GitFault> {
-        let branch = stand.branch.as_deref().unwrap_or_default();
+    pub(super) fn check_unchanged(&self, step: GitStep, state: &HeadState) -> Result<(), GitFault> {
+        let branch = state.branch.as_deref().unwrap_or_default();
         let pushed = if step == GitStep::Push { Some(branch) } else { None };
-        unplanted(self.checkout(), self.trusted, step, pushed)
+        check_unplanted(self.checkout(), self.trusted, step, pushed)
     }
 
     /// What git printed, if it succeeded.
@@ -123,7 +123,7 @@ impl<'a> Steps<'a> {
         input: &[u8],
     ) -> Result<Vec<u8>, GitFault> {
         let ended = Git { input, ..self.git() }.step(arguments).map_err(|said| said.fault(step))?;
-        whole(ended).ok_or_else(|| {
+        whole_output(ended).ok_or_else(|| {
             let cause = "more paths differ than crew lists";
             GitFault::new(step, Other, cause, "have .gitignore leave out what is generated")
         })
@@ -136,13 +136,13 @@ impl<'a> Steps<'a> {
 }
 
 /// Fails if a setting in `folder` changed that names a program, or leads a push of this branch.
-pub fn unplanted(
+pub fn check_unplanted(
     folder: &Path,
     before: &GitBaseline,
     step: GitStep,
     pushed: Option<&str>,
 ) -> Result<(), GitFault> {
-    let Some(now) = trusted(folder) else {
+    let Some(now) = read_trusted(folder) else {
         let cause = "git does not list the settings of the repository";
         return Err(GitFault::new(step, Other, cause, "try git config --list here"));
     };
@@ -165,18 +165,18 @@ const UNFINISHED: [(&str, &str); 5] = [
 ];
 
 /// What git is in the middle of, if its folder of a working tree says so.
-fn unfinished(folder: &Path) -> Option<&'static str> {
+fn find_unfinished(folder: &Path) -> Option<&'static str> {
     let found = UNFINISHED.iter().find(|(file, _)| disk::exists(&folder.join(file)))?;
     Some(found.1)
 }
 
 /// Whether git is in the middle of something in a working tree.
 pub(super) fn is_unfinished(checkout: &Path) -> bool {
-    unfinished(&repository(checkout).unwrap_or_else(|| checkout.join(".git"))).is_some()
+    find_unfinished(&repository_folder(checkout).unwrap_or_else(|| checkout.join(".git"))).is_some()
 }
 
 /// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
-pub(super) fn another(step: GitStep, branch: Option<&str>, own: Option<&str>) -> GitFault {
+pub(super) fn another_branch(step: GitStep, branch: Option<&str>, own: Option<&str>) -> GitFault {
     let branch = match branch {
         Some(branch) => format!("{branch} is checked out"),
         None => "no branch is checked out".to_owned(),
@@ -190,13 +190,13 @@ pub(super) fn another(step: GitStep, branch: Option<&str>, own: Option<&str>) ->
 }
 
 /// An unresolved conflict that was already there.
-pub(super) fn conflicting(step: GitStep, path: &str) -> GitFault {
+pub(super) fn conflict_fault(step: GitStep, path: &str) -> GitFault {
     let cause = format!("{path} has an unresolved conflict");
     GitFault::new(step, GitTrouble::Unfinished, cause, "resolve it, then git add the file")
 }
 
 /// git's own folder of a working tree, with the path that git prints.
-pub fn repository(top: &Path) -> Option<PathBuf> {
+pub fn repository_folder(top: &Path) -> Option<PathBuf> {
     Some(Git::here(top).line(&["rev-parse", "--absolute-git-dir"])?.into())
 }
 
@@ -234,8 +234,8 @@ fn leads_outside(clone: &Path) -> Option<String> {
     if names.len() == CLONE_NAMES {
         return Some(format!("{} has more than a million files", own.display()));
     }
-    let links = names.iter().filter(|name| tree::kind(&own.join(name)) == "link");
-    let link = links.into_iter().find(|name| name.as_path() != Path::new("hooks"))?;
+    let mut links = names.iter().filter(|name| tree::kind(&own.join(name)) == "link");
+    let link = links.find(|name| name.as_path() != Path::new("hooks"))?;
     Some(format!("{} leads elsewhere", own.join(link).display()))
 }
 
@@ -252,7 +252,7 @@ fn is_own_repository(clone: &Path, own: &Path) -> bool {
 }
 
 /// What is checked out, if the repository is the one in which the loop started.
-pub fn stand(place: &Place, step: GitStep) -> Result<HeadState, GitFault> {
+pub fn read_head_state(place: &Place, step: GitStep) -> Result<HeadState, GitFault> {
     if place.is_clone {
         stays_inside(&place.checkout, step)?;
     }
@@ -271,18 +271,18 @@ pub fn stand(place: &Place, step: GitStep) -> Result<HeadState, GitFault> {
         return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
     };
     let text = ended.text();
-    read_stand(place, &text, code == 0).map_err(|cause| {
+    parse_head_state(place, &text, code == 0).map_err(|cause| {
         let hint = format!("{}, then crew resume", hint_at_repair(place));
         GitFault::new(step, Repository, cause, hint)
     })
 }
 
 /// What is checked out, of what git printed; the error is why the repository is another one.
-fn read_stand(place: &Place, text: &str, is_whole: bool) -> Result<HeadState, String> {
+fn parse_head_state(place: &Place, text: &str, is_whole: bool) -> Result<HeadState, String> {
     let mut rest = text;
     for pinned in [&place.checkout].into_iter().chain(&place.repository) {
         let Some(after) = rest.strip_prefix(&format!("{}\n", pinned.display())) else {
-            return Err(other(place, text));
+            return Err(explain_missing(place, text));
         };
         rest = after;
     }
@@ -291,12 +291,15 @@ fn read_stand(place: &Place, text: &str, is_whole: bool) -> Result<HeadState, St
         && lines.next() != Some(start)
     {
         let start = start.get(..12).unwrap_or(start);
-        return Err(format!("{} does not hold {start}, where this loop began", named(place)));
+        return Err(format!(
+            "{} does not hold {start}, where this loop began",
+            repository_name(place)
+        ));
     }
     if is_whole {
         return Ok(parse_head(lines));
     }
-    match head(&place.checkout).0 {
+    match read_head(&place.checkout).0 {
         branch if place.head.is_none() => Ok(HeadState { branch, ..HeadState::default() }),
         Some(branch) => Err(format!("the branch {branch} no longer has a commit")),
         None => Err("HEAD no longer has a commit".to_owned()),
@@ -317,23 +320,26 @@ fn hint_at_repair(place: &Place) -> String {
     "put it back as it was".to_owned()
 }
 
-fn named(place: &Place) -> String {
+fn repository_name(place: &Place) -> String {
     let usual = place.checkout.join(".git");
     place.repository.as_ref().unwrap_or(&usual).display().to_string()
 }
 
 /// The reason why git does not find it.
-fn other(place: &Place, found: &str) -> String {
+fn explain_missing(place: &Place, found: &str) -> String {
     let link = place.checkout.join(".git");
     if disk::is_missing(&link) {
         return format!("{} is gone", link.display());
     }
     if let Some(found) = found.lines().nth(1) {
-        return format!("git finds another repository here, {found}, not {}", named(place));
+        return format!(
+            "git finds another repository here, {found}, not {}",
+            repository_name(place)
+        );
     }
     let said = Git::here(&place.checkout).start(&["rev-parse", "--git-dir"]);
-    let said = said.map_or_else(|error| error.to_string(), |ended| find_error(&words(&ended)));
-    format!("{} cannot be read: {said}", named(place))
+    let said = said.map_or_else(|error| error.to_string(), |ended| find_error(&all_words(&ended)));
+    format!("{} cannot be read: {said}", repository_name(place))
 }
 
 /// The name of the mark of a step under way, and the most that is read of it, in bytes.
@@ -363,7 +369,7 @@ impl<'a> Underway<'a> {
     /// Marks that a step begins, with the commit that is checked out.
     pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
         let (checkout, folder) = (steps.checkout(), steps.folder());
-        let before = locks(&folder);
+        let before = list_locks(&folder);
         let text = format!("{} {head}", word(&step));
         let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
         Self { checkout, folder, before }
@@ -389,7 +395,7 @@ impl Drop for Underway<'_> {
 /// # Errors
 /// If a git works there that may have made a lock, or git cannot put it back; the mark then stays.
 pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
-    let Some(folder) = repository(checkout) else { return Ok(()) };
+    let Some(folder) = repository_folder(checkout) else { return Ok(()) };
     let mark = folder.join(MARK);
     let Some(step) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
     // An older lock is somebody else's.
@@ -402,7 +408,7 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
         Some(("rebase", head)) => undo_rebase(Git::here(checkout), &folder, head)?,
         Some(("commit", head)) => {
             let list = ["diff-tree", "-r", "--name-only", "--no-renames", "-z", head, "HEAD"];
-            let paths = git(checkout, &list).unwrap_or_default();
+            let paths = run_git(checkout, &list).unwrap_or_default();
             let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
             let git = Git { input: paths.as_bytes(), ..Git::here(checkout) };
             git.well(GitStep::Commit, &update)?;
@@ -424,15 +430,15 @@ pub fn put_back_in(place: &Place) -> Result<(), GitFault> {
 /// Removes every lock that a killed git left in a clone where nobody else works. False if a git
 /// still works there.
 pub fn clear_locks(clone: &Path) -> bool {
-    repository(clone).is_none_or(|folder| remove_locks(clone, &folder, |_| true))
+    repository_folder(clone).is_none_or(|folder| remove_locks(clone, &folder, |_| true))
 }
 
 /// Removes the locks of the step, once no git works in the repository. False if one still does.
 /// Another program than git holds a lock for less than is waited here.
 fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bool) -> bool {
-    let mut left = locks(folder);
+    let mut left = list_locks(folder);
     left.retain(is_ours);
-    let trees = if left.is_empty() { Vec::new() } else { head::roots(checkout) };
+    let trees = if left.is_empty() { Vec::new() } else { head::list_roots(checkout) };
     let held = Deadline::after(LOCK_HELD);
     let quiet = Deadline::after(GIT_ENDS).poll(LOOK, || {
         left.retain(|lock| disk::exists(lock));
@@ -451,7 +457,7 @@ fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bo
 /// A lock that keeps git from moving a branch, and that does not go away soon. Where there is one,
 /// a rebase that fails is undone only in part: the files may be left as the other branch has them.
 pub(super) fn held_lock(folder: &Path, branch: Option<&str>) -> Option<PathBuf> {
-    let shared = head::common(folder);
+    let shared = head::common_folder(folder);
     let own = ["index.lock", "HEAD.lock"].map(|name| folder.join(name));
     let refs = branch.map(|branch| shared.join(format!("refs/heads/{branch}.lock")));
     let mut locks: Vec<PathBuf> = own.into_iter().chain(refs).collect();
@@ -470,9 +476,9 @@ pub(super) fn held_locks(mut locks: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// The locks of git now: in the folder of a working tree, in that of the repository, and of refs.
-fn locks(folder: &Path) -> Vec<PathBuf> {
-    let shared = head::common(folder);
-    let refs = tree::files(&shared.join("refs"), LOCKS_MAX);
+fn list_locks(folder: &Path) -> Vec<PathBuf> {
+    let shared = head::common_folder(folder);
+    let refs = tree::list_files(&shared.join("refs"), LOCKS_MAX);
     let mut found: Vec<PathBuf> = refs.iter().map(|name| shared.join("refs").join(name)).collect();
     for folder in [folder, &shared] {
         // The index of each crew has its own lock.
@@ -487,14 +493,14 @@ fn locks(folder: &Path) -> Vec<PathBuf> {
 /// Whether a git lives that works in one of these trees, whoever started it.
 #[cfg(target_os = "linux")]
 fn git_works(trees: &[PathBuf]) -> bool {
-    identity::table().into_iter().any(|(pid, row)| {
+    identity::read_table().into_iter().any(|(pid, row)| {
         !row.has_ended && is_git(pid) && trees.iter().any(|tree| identity::works_in(pid, tree))
     })
 }
 
 #[cfg(target_os = "linux")]
 fn is_git(pid: i32) -> bool {
-    let command = identity::command(pid);
+    let command = identity::read_command(pid);
     let name = command.split(' ').next().and_then(|program| program.rsplit('/').next());
     name.is_some_and(|name| name == "git" || name.starts_with("git-"))
 }
@@ -512,7 +518,7 @@ pub(super) fn undo_rebase(git: Git<'_>, folder: &Path, head: &str) -> Result<(),
         let aborted = git.well(GitStep::Rebase, &["rebase", "--abort"]).map(drop);
         // Where a lock keeps git from deleting a ref, it leaves the mark that a commit is being
         // picked, and every later step would be refused because of it.
-        if unfinished(folder) == Some("cherry-pick") {
+        if find_unfinished(folder) == Some("cherry-pick") {
             let _ = disk::remove(&folder.join("CHERRY_PICK_HEAD"));
         }
         return aborted;
@@ -527,6 +533,6 @@ pub(super) fn undo_rebase(git: Git<'_>, folder: &Path, head: &str) -> Result<(),
         git.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
         git.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", stash])?;
     }
-    let _ = tree::remove(begun);
+    let _ = tree::remove_folder(begun);
     Ok(())
 }

@@ -3,42 +3,42 @@
 
 use std::path::{Path, PathBuf};
 
-use super::head::trees;
-use super::{Git, git};
+use super::head::list_trees;
+use super::{Git, run_git};
 use crate::files::disk;
 use engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use readers::parse::git::WorkingTree;
 
 /// The working tree of that name of the repository that `checkout` belongs to. It is created if
 /// necessary, on the branch of that name, which begins at `start` unless it exists.
-pub fn worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, GitFault> {
-    let checked = git(checkout, &["check-ref-format", "--branch", name]);
+pub fn open_worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, GitFault> {
+    let checked = run_git(checkout, &["check-ref-format", "--branch", name]);
     if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
         let cure = "use letters, digits, -, _ and /: --worktree feat/auth";
-        return Err(fault(format!("{name:?} is not a valid branch name"), cure));
+        return Err(worktree_fault(format!("{name:?} is not a valid branch name"), cure));
     }
-    let trees = trees(checkout);
+    let trees = list_trees(checkout);
     let Some(main) = trees.first() else {
-        return Err(fault("this is not a git repository", "git init, and a first commit"));
+        return Err(worktree_fault("this is not a git repository", "git init, and a first commit"));
     };
-    let path = beside(&main.path, name);
+    let path = path_beside(&main.path, name);
     let known = trees.iter().find(|tree| is_same(&tree.path, &path));
     if let Some(known) = known
         && disk::exists(&path)
     {
-        return again(known, path, name);
+        return reuse_worktree(known, path, name);
     }
     let elsewhere = trees.iter().find(|tree| tree.branch.as_deref() == Some(name));
     if let Some(tree) = elsewhere.filter(|tree| !is_same(&tree.path, &path)) {
         let cause = format!("the branch {name} is checked out in {}", tree.path.display());
-        return Err(fault(cause, "run crew there, or use another name"));
+        return Err(worktree_fault(cause, "run crew there, or use another name"));
     }
-    make(checkout, &path, (name, start), known.is_some())?;
+    make_worktree(checkout, &path, (name, start), known.is_some())?;
     let path = disk::real_path(&path).unwrap_or(path);
     Ok(Worktree { path, is_new: true })
 }
 
-fn again(known: &WorkingTree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {
+fn reuse_worktree(known: &WorkingTree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {
     if known.branch.as_deref() == Some(name) {
         let path = disk::real_path(&path).unwrap_or(path);
         return Ok(Worktree { path, is_new: false });
@@ -48,11 +48,11 @@ fn again(known: &WorkingTree, path: PathBuf, name: &str) -> Result<Worktree, Git
         Some(other) => format!("{there} is on the branch {other}, not {name}"),
         None => format!("{there} is on no branch, not on {name}"),
     };
-    Err(fault(cause, &format!("git -C {there} switch {name}, or use another name")))
+    Err(worktree_fault(cause, &format!("git -C {there} switch {name}, or use another name")))
 }
 
 /// `registered`: git knows a working tree there whose folder is gone.
-fn make(
+fn make_worktree(
     checkout: &Path,
     path: &Path,
     (name, start): (&str, &str),
@@ -62,27 +62,27 @@ fn make(
     let branch = format!("refs/heads/{name}");
     if !disk::names(path, 1).is_empty() {
         let cause = format!("{there} exists, and is not a working tree of this repository");
-        return Err(fault(cause, "move it away, or use another name"));
+        return Err(worktree_fault(cause, "move it away, or use another name"));
     }
     let mut arguments = vec!["worktree", "add", "--quiet"];
     if registered {
         arguments.push("--force");
     }
-    if git(checkout, &["show-ref", "--verify", "--quiet", &branch]).is_some() {
+    if run_git(checkout, &["show-ref", "--verify", "--quiet", &branch]).is_some() {
         arguments.extend(["--", &there, name]);
-    } else if git(checkout, &["rev-parse", "--verify", "--quiet", start]).is_some() {
+    } else if run_git(checkout, &["rev-parse", "--verify", "--quiet", start]).is_some() {
         arguments.extend(["--no-track", "-b", name, "--", &there, start]);
     } else {
         let (cause, cure) = match start {
             "HEAD" => ("there is no commit here yet".to_owned(), "git commit the first one"),
             _ => (format!("there is no branch {start} here"), "git branch --all lists them"),
         };
-        return Err(fault(cause, cure));
+        return Err(worktree_fault(cause, cure));
     }
     Git::lazily(checkout).well(GitStep::Worktree, &arguments).map(drop)
 }
 
-fn beside(main: &Path, name: &str) -> PathBuf {
+fn path_beside(main: &Path, name: &str) -> PathBuf {
     let mut folder = main.as_os_str().to_owned();
     folder.push(".worktrees");
     Path::new(&folder).join(name)
@@ -97,6 +97,6 @@ fn is_same(one: &Path, other: &Path) -> bool {
         }
 }
 
-fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
+fn worktree_fault(cause: impl Into<String>, cure: &str) -> GitFault {
     GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::files::disk;
-use crate::process::fixture::alone;
+use crate::process::fixture::run_alone;
 use crate::process::{StopRequest, Stream, descendants, identity};
 
 /// What was observed of an agent.
@@ -71,10 +71,12 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     let (idle, log) =
         (asked.idle_ms.map(Duration::from_millis), folder.path().join("iterations/0001.log"));
     let mut seen = Seen { stop: asked.stop, ..Seen::default() };
-    let ended = call.watched(idle, &log, &mut seen).unwrap();
+    let ended = call.run_watched(idle, &log, &mut seen).unwrap();
     let ids = std::fs::read_to_string(ids).unwrap();
-    let left: Vec<&str> =
-        ids.lines().filter(|id| identity::identity(id.parse().unwrap()).is_some()).collect();
+    let left: Vec<&str> = ids
+        .lines()
+        .filter(|id| identity::identify_process(id.parse().unwrap()).is_some())
+        .collect();
     assert_eq!(left, [""; 0], "processes of the child are left");
     assert!(ended.left_behind.is_empty());
     #[cfg(target_os = "linux")]
@@ -85,7 +87,7 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
 
 #[test]
 fn an_agent_that_ignores_term_is_killed_with_its_children() {
-    alone(|| {
+    run_alone(|| {
         let (ended, _, log) =
             child("ignores_term.sh", Terms { timeout_ms: Some(300), ..Terms::default() });
         assert_eq!((ended.cause, log.as_str()), (ExitCause::TimedOut, "I stay\n"));
@@ -99,7 +101,7 @@ fn an_agent_that_ignores_term_is_killed_with_its_children() {
 #[cfg(target_os = "linux")]
 #[test]
 fn grandchildren_in_other_sessions_are_ended_with_the_agent() {
-    alone(|| {
+    run_alone(|| {
         let (ended, seen, _) = child("leaves_grandchildren.sh", Terms::default());
         assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "I go"));
         assert!(!ended.closed_early);
@@ -108,7 +110,7 @@ fn grandchildren_in_other_sessions_are_ended_with_the_agent() {
 
 #[test]
 fn an_agent_that_closes_its_output_runs_until_its_exit() {
-    alone(|| {
+    run_alone(|| {
         let (ended, seen, log) = child("closes_stdout.sh", Terms::default());
         assert_eq!((ended.cause, ended.closed_early), (ExitCause::Exit(7), true));
         assert_eq!((seen.last.as_str(), log.as_str()), ("last words", "last words\n"));
@@ -117,7 +119,7 @@ fn an_agent_that_closes_its_output_runs_until_its_exit() {
 
 #[test]
 fn an_agent_that_does_not_read_its_prompt_blocks_nobody() {
-    alone(|| {
+    run_alone(|| {
         let terms = Terms { input: 10 << 20, ..Terms::default() };
         let (ended, seen, _) = child("never_reads.sh", terms);
         assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "what prompt?"));
@@ -132,14 +134,14 @@ fn an_agent_that_does_not_read_its_prompt_blocks_nobody() {
 
 #[test]
 fn a_prompt_of_ten_megabytes_arrives_whole() {
-    alone(|| {
+    run_alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let line = [b"p".repeat(1023), b"\n".to_vec()].concat();
         let input = line.repeat(10 << 10);
         let call = Call::of("cat", folder.path()).input(&input).within(Duration::from_secs(60));
         let log = folder.path().join("0001.log");
         let mut seen = Seen::default();
-        assert_eq!(call.watched(None, &log, &mut seen).unwrap().cause, ExitCause::Exit(0));
+        assert_eq!(call.run_watched(None, &log, &mut seen).unwrap().cause, ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.bytes), (10 << 10, 1023 * (10 << 10)));
         assert_eq!(disk::size(&log), 10 << 20);
     });
@@ -148,7 +150,7 @@ fn a_prompt_of_ten_megabytes_arrives_whole() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_gigabyte_of_output_costs_no_memory() {
-    alone(|| {
+    run_alone(|| {
         let (ended, seen, log) = child("prints_a_gigabyte.sh", Terms::default());
         assert_eq!(ended.cause, ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.bytes), (1_000_001, 999_000_012));
@@ -160,7 +162,7 @@ fn a_gigabyte_of_output_costs_no_memory() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_gigabyte_without_a_line_costs_no_memory() {
-    alone(|| {
+    run_alone(|| {
         let (ended, seen, _) = child("prints_no_lines.sh", Terms::default());
         assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 1));
         assert!(seen.bytes <= 1 << 20);
@@ -180,7 +182,7 @@ fn assert_peak_below_mib(most: u64) {
 
 #[test]
 fn bytes_that_are_not_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
-    alone(|| {
+    run_alone(|| {
         let (ended, seen, _) = child("prints_no_text.sh", Terms::default());
         assert_eq!(ended.cause, ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.last.as_str()), (2, "no line break \u{fffd}"));
@@ -193,7 +195,7 @@ fn bytes_that_are_not_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
 
 #[test]
 fn a_silent_agent_is_ended() {
-    alone(|| {
+    run_alone(|| {
         let terms = Terms { idle_ms: Some(500), ..Terms::default() };
         assert_eq!(child("falls_silent.sh", terms).0.cause, ExitCause::Idle);
     });
@@ -201,7 +203,7 @@ fn a_silent_agent_is_ended() {
 
 #[test]
 fn an_agent_that_is_silent_during_a_tool_call_continues() {
-    alone(|| {
+    run_alone(|| {
         let terms = Terms { idle_ms: Some(1000), ..Terms::default() };
         let (ended, seen, _) = child("works_silently.sh", terms);
         assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 3));
@@ -210,7 +212,7 @@ fn an_agent_that_is_silent_during_a_tool_call_continues() {
 
 #[test]
 fn a_stop_of_crew_and_its_agent_does_not_count_as_time() {
-    alone(|| {
+    run_alone(|| {
         let terms = Terms { timeout_ms: Some(3000), idle_ms: Some(3000), ..Terms::default() };
         let (ended, seen, _) = child("stops_everyone.sh", terms);
         assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "good morning"));
@@ -220,7 +222,7 @@ fn a_stop_of_crew_and_its_agent_does_not_count_as_time() {
 
 #[test]
 fn an_agent_that_is_stopped_alone_times_out_and_ends_cleanly() {
-    alone(|| {
+    run_alone(|| {
         let terms = Terms { timeout_ms: Some(300), ..Terms::default() };
         let (ended, seen, _) = child("stops_itself.sh", terms);
         assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::TimedOut, "in order"));
@@ -229,11 +231,11 @@ fn an_agent_that_is_stopped_alone_times_out_and_ends_cleanly() {
 
 #[test]
 fn a_signal_that_crew_did_not_send_is_reported() {
-    alone(|| {
+    run_alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let call = Call::shell("kill -SEGV $$", folder.path());
         let log = folder.path().join("0001.log");
-        let ended = call.watched(None, &log, &mut Seen::default()).unwrap();
+        let ended = call.run_watched(None, &log, &mut Seen::default()).unwrap();
         assert_eq!(ended.cause, ExitCause::Signal(11));
     });
 }
@@ -241,11 +243,11 @@ fn a_signal_that_crew_did_not_send_is_reported() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_costs_the_log_and_nothing_else() {
-    alone(|| {
+    run_alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let call = Call::shell("echo one; sleep 0.1; echo two", folder.path());
         let mut seen = Seen::default();
-        let ended = call.watched(None, Path::new("/dev/full"), &mut seen).unwrap();
+        let ended = call.run_watched(None, Path::new("/dev/full"), &mut seen).unwrap();
         assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 2));
         assert_eq!(ended.log_error.unwrap().kind(), io::ErrorKind::StorageFull);
     });

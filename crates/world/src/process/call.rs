@@ -129,7 +129,7 @@ impl<'a> Call<'a> {
             call.command.env_remove(name);
         }
         // Without a slot of its own, this process passes on the one it was started with.
-        call.envs(slots::own().map(|number| ("CREW_SLOT", number.to_string())))
+        call.envs(slots::own_number().map(|number| ("CREW_SLOT", number.to_string())))
     }
 
     /// A command of the shell.
@@ -139,7 +139,7 @@ impl<'a> Call<'a> {
 
     /// This program, for this home, with every variable of this process.
     pub fn crew(home: &Home, folder: &Path) -> io::Result<Self> {
-        Ok(Self::with_all(env::program()?, folder).envs([("CREW_HOME", home.root())]))
+        Ok(Self::with_all(env::program_path()?, folder).envs([("CREW_HOME", home.root())]))
     }
 
     fn with_all(program: impl AsRef<OsStr>, folder: &Path) -> Self {
@@ -219,7 +219,7 @@ impl<'a> Call<'a> {
         let cause = running.wait(None);
         running.finish_group();
         let elapsed_ms = watch.elapsed_ms();
-        running.drain(LINGER);
+        running.drain_output(LINGER);
         let ([output, errors], _) = running.feed.end();
         let (output, cut) = output.take();
         Ok(FinishedProcess { cause: cause?, elapsed_ms, output, errors: errors.take_tail(), cut })
@@ -230,7 +230,7 @@ impl<'a> Call<'a> {
     /// silence on both streams while no tool call is open. All its output is appended to `log`,
     /// which is bounded (see `world/store/logs`). An error means that it could not be started or,
     /// very rarely, could not be ended.
-    pub fn watched(
+    pub fn run_watched(
         self,
         idle: Option<Duration>,
         log: &Path,
@@ -241,12 +241,12 @@ impl<'a> Call<'a> {
         feed.out = Some(LineCutter::with_events(AGENT_LINE_BYTES, EVENT_BYTES));
         feed.errors = Some(LineCutter::new(LINE_BYTES));
         let mut running = Running::start(self.keep(Capture::Apart), feed)?;
-        running.linger = fault::wait("CREW_LINGER_MS", CLOSED);
+        running.linger = fault::wait_time("CREW_LINGER_MS", CLOSED);
         let cause = running.wait(idle);
         let ran = running.time.look();
         let closed_early = running.closed_early();
         if matches!(cause, Ok(ExitCause::Exit(_) | ExitCause::Signal(_))) {
-            running.drain(AGENT_LINGER);
+            running.drain_output(AGENT_LINGER);
         }
         let left_behind = if descendants::are_adopted() {
             descendants::end_all()
@@ -254,13 +254,13 @@ impl<'a> Call<'a> {
             running.finish_group();
             Vec::new()
         };
-        running.empty();
-        let missed = running.time.missed();
+        running.empty_pipes();
+        let missed = running.time.missed_time();
         let ([_, errors], log_error) = running.feed.end();
         Ok(FinishedAgent {
             cause: cause?,
-            ran_ms: milliseconds(ran),
-            missed_ms: milliseconds(missed),
+            ran_ms: whole_milliseconds(ran),
+            missed_ms: whole_milliseconds(missed),
             errors: String::from_utf8_lossy(&errors.take_tail()).into_owned(),
             closed_early,
             log_error,
@@ -275,8 +275,8 @@ impl<'a> Call<'a> {
         let output = disk::open_to_append(output)?;
         self.command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         groups::leave_the_terminal(&mut self.command);
-        let child = descendants::detach(&mut self.command)?;
-        let identity = identity::identity(child.id().cast_signed());
+        let child = descendants::detach_child(&mut self.command)?;
+        let identity = identity::identify_process(child.id().cast_signed());
         identity.ok_or_else(|| io::Error::other("it was started and is gone"))
     }
 
@@ -290,7 +290,7 @@ impl<'a> Call<'a> {
     /// Shows a text in a pager on this process's terminal, with the options that git gives `less`;
     /// `false` if the program is missing. It stays in crew's own group, or it could not read keys,
     /// and a person ends it, not a deadline.
-    pub fn show(mut self, text: &[u8]) -> io::Result<bool> {
+    pub fn show_in_pager(mut self, text: &[u8]) -> io::Result<bool> {
         self.command.env("LESS", env::text("LESS").unwrap_or_else(|| "FRX".to_owned()));
         let mut child = self.command.stdin(Stdio::piped()).spawn()?;
         if let Some(mut input) = child.stdin.take() {
@@ -324,7 +324,7 @@ impl<F: Fn() -> bool> Watch for Caller<'_, F> {
     }
 }
 
-fn milliseconds(time: Duration) -> u64 {
+fn whole_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -7,14 +7,14 @@ use crate::clock::Deadline;
 fn a_detached_child_leads_a_session_and_prints_to_its_file() {
     let test = "process::call::tests::a_detached_child_leads_a_session_and_prints_to_its_file";
     if env::text("CREW_TEST_DETACHED").is_some() {
-        let me = identity::myself().unwrap();
+        let me = identity::this_process().unwrap();
         println!("here {} leads {}", me.pid, identity::leads_its_session());
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("detached.log");
     let arguments = ["--exact", test, "--nocapture"];
-    let call = Call::of(env::program().unwrap(), folder.path()).args(arguments);
+    let call = Call::of(env::program_path().unwrap(), folder.path()).args(arguments);
     let started = call.envs([("CREW_TEST_DETACHED", "1")]).detach(&output).unwrap();
     let expected = format!("here {} leads true", started.pid);
     let deadline = Deadline::after(Duration::from_secs(20));

@@ -37,7 +37,7 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// Makes every later orphan among the descendants a child of this process. It is for a process that
 /// starts its children one after the other, so that a process left between two of them belongs to
 /// neither. An error where the system lacks this; then only groups are ended.
-pub fn adopt() -> io::Result<()> {
+pub fn adopt_orphans() -> io::Result<()> {
     be_subreaper(true)?;
     ADOPTED.store(true, Ordering::Relaxed);
     Ok(())
@@ -54,7 +54,7 @@ pub struct Awaited(i32);
 
 impl Awaited {
     /// Starts a child that nobody else reaps.
-    pub fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
+    pub fn spawn_child(command: &mut Command) -> io::Result<(Child, Self)> {
         // While it is locked nobody reaps the child, which may end before it is noted.
         let mut awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
         let child = command.spawn()?;
@@ -66,7 +66,7 @@ impl Awaited {
 
 /// Starts a child that outlives this process. Neither it nor its descendants count as left behind
 /// by another child.
-pub fn detach(command: &mut Command) -> io::Result<Child> {
+pub fn detach_child(command: &mut Command) -> io::Result<Child> {
     // While it is locked nobody decides what was left behind, so the child is noted before that.
     let mut detached = DETACHED.lock().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
@@ -82,7 +82,7 @@ impl Drop for Awaited {
 
 /// Does something that starts children, in a thread beside the main one. They do not count as left
 /// behind by an agent: [`end_all`] waits, and `work` ends early once [`are_ending`] is true.
-pub fn beside<T>(work: impl FnOnce() -> T) -> T {
+pub fn run_beside<T>(work: impl FnOnce() -> T) -> T {
     let _beside = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
     work()
 }
@@ -97,7 +97,7 @@ pub fn reap_orphans() {
     if are_adopted() && has_ended_child() {
         let me = identity::my_id();
         let awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
-        for (pid, row) in identity::table() {
+        for (pid, row) in identity::read_table() {
             if row.has_ended && row.parent == me && !awaited.contains(&pid) {
                 reap_child(pid);
             }
@@ -116,7 +116,7 @@ pub fn end_all() -> Vec<i32> {
     let alone = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
     ENDING.store(false, Ordering::Relaxed);
     let left = if has_children() {
-        end(left_by_children, || detached().is_empty() && has_children())
+        end_processes(left_by_children, || list_detached().is_empty() && has_children())
     } else {
         Vec::new()
     };
@@ -128,7 +128,7 @@ pub fn end_all() -> Vec<i32> {
 /// that, orphans are adopted only if they were before.
 pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
     let were_adopted = are_adopted();
-    let _ = adopt();
+    let _ = adopt_orphans();
     let result = work();
     end_all();
     if !were_adopted && be_subreaper(false).is_ok() {
@@ -147,12 +147,12 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
 /// Ends every process of this user that has this variable, as `NAME=value`. It finds processes that
 /// left their group, and spares other children of this process.
 pub fn end_with(mark: &str) -> Vec<i32> {
-    end(|table| marked(table, mark), || false)
+    end_processes(|table| find_marked(table, mark), || false)
 }
 
 /// The rows of the processes that were started with a variable, without this one and its ancestors.
-fn marked(table: &Table, mark: &str) -> Table {
-    let above = above(table, identity::my_id());
+fn find_marked(table: &Table, mark: &str) -> Table {
+    let above = list_ancestors(table, identity::my_id());
     let found = table.iter().filter(|(pid, row)| {
         !row.has_ended && !above.contains(pid) && identity::has_variable(*pid, mark)
     });
@@ -162,16 +162,16 @@ fn marked(table: &Table, mark: &str) -> Table {
 /// Processes that a killed crew may have started but that do not carry its variable: orphans and
 /// session leaders without a terminal that work in `checkout` and started after `owner`. Somebody
 /// else may have started them, so they are only reported, by id and command.
-pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
+pub fn find_unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
     let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
-    let table = identity::table();
-    let above = above(&table, identity::my_id());
+    let table = identity::read_table();
+    let above = list_ancestors(&table, identity::my_id());
     let mut found: Vec<String> = Vec::new();
     for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
         let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
         let is_later = row.started.parse().is_ok_and(|started: u64| started >= since);
         if is_loose && is_later && !row.has_ended && identity::works_in(*pid, checkout) {
-            found.push(format!("{pid} ({})", identity::command(*pid)));
+            found.push(format!("{pid} ({})", identity::read_command(*pid)));
         }
     }
     found
@@ -182,12 +182,12 @@ type Table = Vec<(i32, readers::parse::process_table::ProcessRow)>;
 /// Ends the processes that `find` returns, and returns those that did not end. It looks again after
 /// every step, because a signalled process may just have started another. `is_unseen` reports that
 /// one exists although none was found, because its parent ended between two rows of the table.
-fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
+fn end_processes(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
     let grace = Deadline::after(GRACE);
     let last = Deadline::after(GRACE + KILLED);
     let mut asked: Vec<(i32, String)> = Vec::new();
     loop {
-        let table = identity::table();
+        let table = identity::read_table();
         let me = identity::my_id();
         let (ended, left): (Table, Table) =
             find(&table).into_iter().partition(|(_, row)| row.has_ended);
@@ -200,9 +200,9 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
         for (pid, row) in left {
             let this = (pid, row.started);
             if grace.passed() {
-                signals::signal(pid, &this.1, Signal::KILL);
+                signals::signal_process(pid, &this.1, Signal::KILL);
             } else if !asked.contains(&this) {
-                signals::signal(pid, &this.1, Signal::TERM);
+                signals::signal_process(pid, &this.1, Signal::TERM);
                 asked.push(this);
             }
         }
@@ -212,15 +212,15 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
 
 /// The rows of all descendants of this process, without those that were detached.
 fn left_by_children(table: &Table) -> Table {
-    below(table, identity::my_id(), &detached())
+    rows_below(table, identity::my_id(), &list_detached())
 }
 
-fn detached() -> Vec<i32> {
+fn list_detached() -> Vec<i32> {
     DETACHED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// The rows of all descendants of `ancestor`, without `spared` and what is below them.
-fn below(table: &Table, ancestor: i32, spared: &[i32]) -> Table {
+fn rows_below(table: &Table, ancestor: i32, spared: &[i32]) -> Table {
     let mut found: Table = Vec::new();
     let mut parents = vec![ancestor];
     while let Some(parent) = parents.pop() {
@@ -235,7 +235,7 @@ fn below(table: &Table, ancestor: i32, spared: &[i32]) -> Table {
 }
 
 /// `pid` and its ancestors.
-fn above(table: &Table, pid: i32) -> Vec<i32> {
+fn list_ancestors(table: &Table, pid: i32) -> Vec<i32> {
     let mut line = vec![pid];
     while let Some((_, row)) = table.iter().find(|(other, _)| Some(other) == line.last()) {
         if line.contains(&row.parent) {
@@ -249,7 +249,7 @@ fn above(table: &Table, pid: i32) -> Vec<i32> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use crate::process::fixture::alone;
+    use crate::process::fixture::run_alone;
     use crate::process::{Call, ExitCause};
     use readers::parse::process_table::ProcessRow;
 
@@ -260,11 +260,12 @@ mod tests {
             (pid, ProcessRow { parent, session: 0, has_ended: false, has_terminal: false, started })
         };
         let table = vec![row(1, 0), row(5, 1), row(6, 5), row(7, 6), row(8, 1), row(9, 5)];
-        let mut found: Vec<i32> = below(&table, 5, &[]).into_iter().map(|(pid, _)| pid).collect();
+        let mut found: Vec<i32> =
+            rows_below(&table, 5, &[]).into_iter().map(|(pid, _)| pid).collect();
         found.sort_unstable();
         assert_eq!(found, [6, 7, 9]);
-        assert_eq!(below(&table, 5, &[6]).len(), 1);
-        assert_eq!(above(&table, 7), [7, 6, 5, 1, 0]);
+        assert_eq!(rows_below(&table, 5, &[6]).len(), 1);
+        assert_eq!(list_ancestors(&table, 7), [7, 6, 5, 1, 0]);
     }
 
     fn shell(script: &str, stop: impl Fn() -> bool) -> ExitCause {
@@ -274,12 +275,12 @@ mod tests {
 
     #[test]
     fn a_child_of_another_thread_is_neither_reaped_nor_killed_here() {
-        alone(|| {
+        run_alone(|| {
             let is_over = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 let beside = scope.spawn(|| {
                     let causes: Vec<_> =
-                        (0..30).map(|_| beside(|| shell("exit 7", || false))).collect();
+                        (0..30).map(|_| run_beside(|| shell("exit 7", || false))).collect();
                     is_over.store(true, Ordering::Relaxed);
                     causes
                 });
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn ending_all_ends_the_child_of_another_thread_cleanly() {
-        alone(|| {
+        run_alone(|| {
             let folder = tempfile::tempdir().unwrap();
             let begun = folder.path().join("begun");
             let script = format!(
@@ -302,7 +303,7 @@ mod tests {
                 begun.display()
             );
             std::thread::scope(|scope| {
-                let beside = scope.spawn(|| beside(|| shell(&script, are_ending)));
+                let beside = scope.spawn(|| run_beside(|| shell(&script, are_ending)));
                 while !begun.exists() {
                     clock::sleep(STEP);
                 }
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_detached_child_and_its_own_are_spared_while_others_are_ended() {
-        alone(|| {
+        run_alone(|| {
             let folder = tempfile::tempdir().unwrap();
             let script = "sh -c 'echo > ready; while :; do sleep 0.01; done'; exit 1";
             let call = Call::shell(script, folder.path());
@@ -325,20 +326,20 @@ mod tests {
             let left = leaving_none(|| shell("setsid sh -c 'sleep 50' & sleep 0.1", || false));
             assert_eq!(left, ExitCause::Exit(0));
             assert!(identity::is_alive(&process));
-            let table = identity::table();
+            let table = identity::read_table();
             assert_eq!(left_by_children(&table).len(), 0);
-            assert!(!below(&table, process.pid, &[]).is_empty());
+            assert!(!rows_below(&table, process.pid, &[]).is_empty());
             signals::signal_group(process.pid, Signal::KILL);
             let is_gone = || !identity::is_alive(&process);
             assert!(Deadline::after(Duration::from_secs(10)).poll_until(STEP, is_gone));
             reap_child(process.pid);
-            assert_eq!(detached(), [0; 0]);
+            assert_eq!(list_detached(), [0; 0]);
         });
     }
 
     #[test]
     fn a_process_without_a_known_group_is_found_by_its_loop() {
-        alone(|| {
+        run_alone(|| {
             let id = "k3v9aaaa".parse().unwrap();
             let folder = tempfile::tempdir().unwrap();
             let script = "setsid sh -c 'touch one; sleep 50' &
@@ -349,7 +350,7 @@ mod tests {
             assert_eq!(ended.cause, ExitCause::Exit(0));
             assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
             let living = || {
-                let all = left_by_children(&identity::table());
+                let all = left_by_children(&identity::read_table());
                 all.into_iter().filter(|(_, row)| !row.has_ended).count()
             };
             assert!(living() >= 2);

@@ -12,14 +12,14 @@ use crate::env;
 
 /// Runs `test`, a closure that is a whole test. In its process orphans are adopted and the grace of
 /// a child is short.
-pub fn alone<T: FnOnce()>(test: T) {
+pub fn run_alone<T: FnOnce()>(test: T) {
     if env::text("CREW_TEST_ALONE").is_some() {
-        assert_eq!(descendants::adopt().is_ok(), cfg!(target_os = "linux"));
+        assert_eq!(descendants::adopt_orphans().is_ok(), cfg!(target_os = "linux"));
         return test();
     }
     let name = type_name_of_val(&test).trim_end_matches("::{{closure}}");
     let (_, name) = name.split_once("::").unwrap();
-    let program = env::program().unwrap();
+    let program = env::program_path().unwrap();
     let ended = Call::of(program, Path::new("/"))
         .args(["--exact", name, "--nocapture"])
         .envs([("CREW_TEST_ALONE", "1"), ("CREW_GRACE_MS", "300")])

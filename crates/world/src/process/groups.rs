@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use rustix::process::{Pid, getpid};
 
 #[cfg(not(target_os = "linux"))]
-use super::identity::identity;
+use super::identity::identify_process;
 use super::{identity, signals};
 use crate::env;
 use crate::files::disk;
@@ -28,9 +28,9 @@ const GROUPS_MAX: usize = 256;
 const NOTE_BYTES: u64 = 4096;
 
 /// Creates the note of a group that is about to be started. The note exists until it is dropped.
-pub fn note(folder: &Path) -> io::Result<Note> {
+pub fn create_note(folder: &Path) -> io::Result<Note> {
     disk::make_private_folder(folder)?;
-    let path = folder.join(format!("{:x}", env::random()));
+    let path = folder.join(format!("{:x}", env::random_number()));
     let file = disk::create_private(&path)?;
     Ok(Note { path, file })
 }
@@ -65,8 +65,8 @@ pub fn end_leftovers(folder: &Path, is_of_this_start: bool) {
         let file = folder.join(&name);
         let text = disk::read_text(&file, NOTE_BYTES).ok().flatten().unwrap_or_default();
         if let Some(leader) = noted_leader(&text) {
-            let another =
-                identity::identity(leader.pid).is_some_and(|found| found.started != leader.started);
+            let another = identity::identify_process(leader.pid)
+                .is_some_and(|found| found.started != leader.started);
             if is_of_this_start && !another {
                 signals::signal_group(leader.pid, Signal::KILL);
             }
@@ -88,7 +88,7 @@ pub fn lead_a_session(command: &mut Command, note: Option<File>, signal: Signal)
     {
         before_exec(command, die_with(getpid(), signal));
         if let Some(note) = note {
-            before_exec(command, move || sign(&note));
+            before_exec(command, move || sign_note(&note));
         }
     }
     #[cfg(not(target_os = "linux"))]
@@ -116,7 +116,7 @@ fn die_with(parent: Pid, signal: Signal) -> impl FnMut() -> io::Result<()> + Sen
 
 /// Writes the identity of this process, as the system reports it.
 #[cfg(target_os = "linux")]
-fn sign(note: &File) -> io::Result<()> {
+fn sign_note(note: &File) -> io::Result<()> {
     let mut row = [0; 1024];
     let length = File::open("/proc/self/stat")?.read(&mut row)?;
     let _ = (&*note).write(&row[..length]);
@@ -126,7 +126,7 @@ fn sign(note: &File) -> io::Result<()> {
 /// Writes the identity of a group's leader, on systems where the leader cannot do so itself.
 pub fn note_leader(note: &File, leader: i32) {
     #[cfg(not(target_os = "linux"))]
-    if let Some(leader) = identity(leader) {
+    if let Some(leader) = identify_process(leader) {
         let _ = write!(&*note, "{} {}", leader.pid, leader.started);
     }
     #[cfg(target_os = "linux")]

@@ -12,11 +12,11 @@ use readers::parse::process_table::{self, ProcessRow};
 
 /// The process that runs this hook: the nearest ancestor for which `is_owner`, given this process
 /// and the ancestor, is true.
-pub fn client(is_owner: impl Fn(&ProcessRow, &ProcessRow) -> bool) -> Option<ProcessIdentity> {
-    let me = row(my_id())?;
+pub fn find_client(is_owner: impl Fn(&ProcessRow, &ProcessRow) -> bool) -> Option<ProcessIdentity> {
+    let me = read_row(my_id())?;
     let mut pid = me.parent;
     for _ in 0..64 {
-        let parent = row(pid)?;
+        let parent = read_row(pid)?;
         if is_owner(&me, &parent) || parent.parent <= 1 {
             return Some(ProcessIdentity { pid, started: parent.started });
         }
@@ -26,23 +26,23 @@ pub fn client(is_owner: impl Fn(&ProcessRow, &ProcessRow) -> bool) -> Option<Pro
 }
 
 /// This process.
-pub fn myself() -> Option<ProcessIdentity> {
-    identity(my_id())
+pub fn this_process() -> Option<ProcessIdentity> {
+    identify_process(my_id())
 }
 
 /// A process by its id; `None` when it does not exist.
-pub fn identity(pid: i32) -> Option<ProcessIdentity> {
-    Some(ProcessIdentity { pid, started: row(pid)?.started })
+pub fn identify_process(pid: i32) -> Option<ProcessIdentity> {
+    Some(ProcessIdentity { pid, started: read_row(pid)?.started })
 }
 
 /// Whether this process, not a later one with the same id, exists and has not ended.
 pub fn is_alive(process: &ProcessIdentity) -> bool {
-    row(process.pid).is_some_and(|row| row.started == process.started && !row.has_ended)
+    read_row(process.pid).is_some_and(|row| row.started == process.started && !row.has_ended)
 }
 
 /// Whether this process has ended and its parent has reaped it.
 pub fn is_reaped(process: &ProcessIdentity) -> bool {
-    row(process.pid).is_none_or(|row| row.started != process.started)
+    read_row(process.pid).is_none_or(|row| row.started != process.started)
 }
 
 /// Whether this process is a session leader.
@@ -55,7 +55,7 @@ pub fn leads_its_session() -> bool {
 pub fn started_ms() -> Option<u64> {
     #[cfg(target_os = "linux")]
     {
-        let ticks: u64 = myself()?.started.parse().ok()?;
+        let ticks: u64 = this_process()?.started.parse().ok()?;
         Some(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1))
     }
     #[cfg(not(target_os = "linux"))]
@@ -63,14 +63,14 @@ pub fn started_ms() -> Option<u64> {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) fn row(pid: i32) -> Option<ProcessRow> {
+pub(super) fn read_row(pid: i32) -> Option<ProcessRow> {
     let path = format!("/proc/{pid}/stat");
     let text = disk::read_text(Path::new(&path), 4096).ok()??;
     process_table::proc_stat(&text)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn row(pid: i32) -> Option<ProcessRow> {
+pub(super) fn read_row(pid: i32) -> Option<ProcessRow> {
     let text = super::output_of("ps", &["-o", "ppid=,sess=,lstart=", "-p", &pid.to_string()])?;
     process_table::parse_ps(&text)
 }
@@ -88,10 +88,10 @@ const PROCESSES_MAX: usize = 1 << 17;
 const ENVIRONMENT_BYTES: u64 = 2 << 20;
 
 /// Every process with its id.
-pub fn table() -> Vec<(i32, ProcessRow)> {
+pub fn read_table() -> Vec<(i32, ProcessRow)> {
     let names = disk::names(Path::new("/proc"), PROCESSES_MAX);
     let ids = names.iter().filter_map(|name| name.parse().ok());
-    ids.filter_map(|pid| Some((pid, row(pid)?))).collect()
+    ids.filter_map(|pid| Some((pid, read_row(pid)?))).collect()
 }
 
 /// Whether a process of this user was started with `variable`, given as `NAME=value`.
@@ -109,7 +109,7 @@ pub fn works_in(pid: i32, folder: &Path) -> bool {
 }
 
 /// The beginning of a process's command line.
-pub fn command(pid: i32) -> String {
+pub fn read_command(pid: i32) -> String {
     let path = format!("/proc/{pid}/cmdline");
     let found = disk::read_text(Path::new(&path), ENVIRONMENT_BYTES);
     let words = found.ok().flatten().unwrap_or_default().replace('\0', " ");

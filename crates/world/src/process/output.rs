@@ -301,16 +301,16 @@ impl<'a> Pipes<'a> {
     /// Waits at most `wait` until something can be read or written, and does it once for each pipe.
     /// Returns whether anything was read.
     pub fn pump(&mut self, wait: Duration, mut each: impl FnMut(Stream, &[u8])) -> bool {
-        if !self.wait(wait) {
+        if !self.wait_for_pipe(wait) {
             return false;
         }
-        self.send();
-        let out = read(&mut self.out, &mut self.buffer, |bytes| each(Stream::Out, bytes));
-        read(&mut self.errors, &mut self.buffer, |bytes| each(Stream::Errors, bytes)) || out
+        self.send_input();
+        let out = read_pipe(&mut self.out, &mut self.buffer, |bytes| each(Stream::Out, bytes));
+        read_pipe(&mut self.errors, &mut self.buffer, |bytes| each(Stream::Errors, bytes)) || out
     }
 
     /// Whether a pipe is ready.
-    fn wait(&self, wait: Duration) -> bool {
+    fn wait_for_pipe(&self, wait: Duration) -> bool {
         let reading = [&self.out, &self.errors].into_iter().flatten().map(PipeReader::as_fd);
         let mut waiting: Vec<PollFd<'_>> =
             reading.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).collect();
@@ -326,7 +326,7 @@ impl<'a> Pipes<'a> {
     }
 
     /// A child that closes its input or is gone has read what it wanted.
-    fn send(&mut self) {
+    fn send_input(&mut self) {
         let Some(input) = &mut self.input else { return };
         match input.write(&self.unsent[..self.unsent.len().min(CHUNK)]) {
             Ok(count) => self.unsent = &self.unsent[count..],
@@ -339,7 +339,7 @@ impl<'a> Pipes<'a> {
     }
 }
 
-fn read(pipe: &mut Option<PipeReader>, buffer: &mut [u8], each: impl FnOnce(&[u8])) -> bool {
+fn read_pipe(pipe: &mut Option<PipeReader>, buffer: &mut [u8], each: impl FnOnce(&[u8])) -> bool {
     let Some(reader) = pipe else { return false };
     match reader.read(buffer) {
         Ok(count @ 1..) => {

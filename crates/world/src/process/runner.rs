@@ -84,7 +84,7 @@ impl<'a, 's> Running<'a, 's> {
         let time = Watched::start();
         let at_crews_death = call.death_signal();
         // A child runs even if its note cannot be made.
-        let note = call.notes.take().and_then(|folder| groups::note(&folder).ok());
+        let note = call.notes.take().and_then(|folder| groups::create_note(&folder).ok());
         let signed = note.as_ref().map(|note| note.file().try_clone()).transpose()?;
         groups::lead_a_session(&mut call.command, signed, at_crews_death);
         let (out, stdout) = io::pipe()?;
@@ -104,7 +104,7 @@ impl<'a, 's> Running<'a, 's> {
             call.command.stdin(stdin);
         }
         let pipes = Pipes::new(input, call.input.unwrap_or_default(), out, errors)?;
-        let (child, awaited) = Awaited::spawn(&mut call.command)?;
+        let (child, awaited) = Awaited::spawn_child(&mut call.command)?;
         // The command still holds the child's ends, and with it no pipe would ever seem closed.
         drop(call.command);
         let group = child.id().cast_signed();
@@ -120,7 +120,7 @@ impl<'a, 's> Running<'a, 's> {
             pipes,
             feed,
             look: LOOK,
-            stop_grace: fault::wait("CREW_GRACE_MS", GRACE),
+            stop_grace: fault::wait_time("CREW_GRACE_MS", GRACE),
             linger: Duration::MAX,
             time,
             last_output: Duration::ZERO,
@@ -136,7 +136,7 @@ impl<'a, 's> Running<'a, 's> {
         let mut step = self.look;
         loop {
             let was_open = !self.pipes.are_closed();
-            self.pump(step);
+            self.pump_output(step);
             step = match (was_open, self.pipes.are_closed()) {
                 (_, false) => self.look,
                 (true, true) => BRIEFLY,
@@ -149,33 +149,33 @@ impl<'a, 's> Running<'a, 's> {
             self.look_around(now, ending.is_none());
             match (self.asks_to_stop(now), ending) {
                 (Some(StopRequest::Kill), _) => {
-                    self.kill()?;
+                    self.kill_child()?;
                     return Ok(ending.map_or(ExitCause::Stopped, |(cause, _)| cause));
                 }
                 (_, Some((cause, deadline))) if deadline.passed() => {
-                    self.kill()?;
+                    self.kill_child()?;
                     return Ok(cause);
                 }
                 (_, Some(_)) => {}
                 (Some(StopRequest::Now), None) => {
-                    ending = Some(self.terminate(ExitCause::Stopped, self.stop_grace));
+                    ending = Some(self.terminate_group(ExitCause::Stopped, self.stop_grace));
                 }
                 (None, None) => {
-                    ending = self
-                        .is_over(idle, now)
-                        .map(|cause| self.terminate(cause, fault::wait("CREW_GRACE_MS", GRACE)));
+                    ending = self.is_over(idle, now).map(|cause| {
+                        self.terminate_group(cause, fault::wait_time("CREW_GRACE_MS", GRACE))
+                    });
                 }
             }
         }
     }
 
-    fn terminate(&self, cause: ExitCause, grace: Duration) -> (ExitCause, Deadline) {
+    fn terminate_group(&self, cause: ExitCause, grace: Duration) -> (ExitCause, Deadline) {
         signals::signal_group(self.group, Signal::TERM);
         (cause, Deadline::after(grace))
     }
 
     /// Passes on what arrives within `wait`.
-    fn pump(&mut self, wait: Duration) -> bool {
+    fn pump_output(&mut self, wait: Duration) -> bool {
         let came = self.pipes.pump(wait, |stream, bytes| self.feed.take(stream, bytes));
         self.feed.flush();
         if came {
@@ -219,7 +219,7 @@ impl<'a, 's> Running<'a, 's> {
         idle.is_some_and(|idle| silent >= idle).then_some(ExitCause::Idle)
     }
 
-    fn kill(&mut self) -> io::Result<()> {
+    fn kill_child(&mut self) -> io::Result<()> {
         signals::signal_group(self.group, Signal::KILL);
         // A child may have left its group. Until it is reaped its id is not reused.
         self.child.kill()?;
@@ -239,17 +239,17 @@ impl<'a, 's> Running<'a, 's> {
     }
 
     /// After the exit: processes that the child left behind may print for another moment.
-    pub fn drain(&mut self, most: Duration) {
+    pub fn drain_output(&mut self, most: Duration) {
         let deadline = Deadline::after(most);
         while !self.pipes.are_closed() && !deadline.passed() {
-            self.pump(deadline.left().min(self.look));
+            self.pump_output(deadline.left().min(self.look));
         }
     }
 
     /// Reads what is left in the pipes.
-    pub fn empty(&mut self) {
+    pub fn empty_pipes(&mut self) {
         for _ in 0..LAST_PAGES {
-            if !self.pump(Duration::ZERO) {
+            if !self.pump_output(Duration::ZERO) {
                 break;
             }
         }
@@ -268,7 +268,7 @@ impl<'a, 's> Running<'a, 's> {
             if !descendants::group_lives(self.group) {
                 return;
             }
-            self.pump(Duration::from_millis(5));
+            self.pump_output(Duration::from_millis(5));
         }
         signals::signal_group(self.group, Signal::KILL);
     }

@@ -12,7 +12,7 @@ use signal_hook::consts::{
 };
 use signal_hook::low_level::signal_name;
 
-use super::identity::row;
+use super::identity::read_row;
 use crate::clock;
 use engine::record::{EndSignal, ProcessIdentity};
 
@@ -69,7 +69,7 @@ impl Signals {
             // `_exit`; it neither allocates nor locks.
             unsafe {
                 signal_hook::low_level::register(signal, move || {
-                    if asked.note(signal) >= LAST_REQUEST {
+                    if asked.count_request(signal) >= LAST_REQUEST {
                         signal_hook::low_level::exit(asked.exit_code().into());
                     }
                 })?;
@@ -112,7 +112,7 @@ struct Asked {
 
 impl Asked {
     /// Counts a request and returns its ordinal (1, 2, 3); 0 for a duplicate.
-    fn note(&self, signal: i32) -> u32 {
+    fn count_request(&self, signal: i32) -> u32 {
         let now = clock::awake_ms();
         let last = self.last_ms.swap(now, Ordering::Relaxed);
         let is_first =
@@ -141,8 +141,8 @@ pub fn signal_group(leader: i32, signal: Signal) {
 }
 
 /// Signals this process, not a later one with the same id.
-pub fn signal(pid: i32, started: &str, signal: Signal) {
-    let is_it = row(pid).is_some_and(|row| row.started == started);
+pub fn signal_process(pid: i32, started: &str, signal: Signal) {
+    let is_it = read_row(pid).is_some_and(|row| row.started == started);
     if let Some(process) = Pid::from_raw(pid)
         && is_it
         && pid > 1
@@ -156,7 +156,7 @@ pub fn signal(pid: i32, started: &str, signal: Signal) {
 
 /// Asks a process to end cleanly.
 pub fn ask_to_end(process: &ProcessIdentity) {
-    signal(process.pid, &process.started, Signal::TERM);
+    signal_process(process.pid, &process.started, Signal::TERM);
 }
 
 #[cfg(test)]
@@ -167,18 +167,18 @@ mod tests {
     fn a_second_request_counts_and_an_echo_of_the_first_does_not() {
         let signals = Signals::default();
         assert_eq!((signals.times(), signals.exit_code()), (0, None));
-        signals.0.note(SIGHUP);
-        signals.0.note(SIGHUP);
+        signals.0.count_request(SIGHUP);
+        signals.0.count_request(SIGHUP);
         assert_eq!((signals.times(), signals.exit_code()), (1, Some(129)));
         let earlier = clock::awake_ms().saturating_sub(ONE_REQUEST_MS);
         signals.0.last_ms.store(earlier, Ordering::Relaxed);
-        signals.0.note(SIGINT);
+        signals.0.count_request(SIGINT);
         assert_eq!((signals.times(), signals.exit_code()), (2, Some(129)));
     }
 
     #[test]
     fn an_interrupt_is_counted_and_ends_nothing() {
-        crate::process::fixture::alone(|| {
+        crate::process::fixture::run_alone(|| {
             let signals = Signals::listen().unwrap();
             signal_hook::low_level::raise(SIGINT).unwrap();
             assert_eq!((signals.times(), signals.exit_code()), (1, Some(130)));

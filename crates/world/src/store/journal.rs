@@ -15,7 +15,7 @@ const ACCOUNTS_BYTES: u64 = 64 << 10;
 const ACCOUNTS_BYTES_MAX: u64 = 4 << 20;
 
 /// Appends an entry durably.
-pub fn append(path: &Path, entry: &JournalEntry) -> io::Result<()> {
+pub fn append_entry(path: &Path, entry: &JournalEntry) -> io::Result<()> {
     disk::append_line(path, &serde_json::to_string(entry)?)
 }
 
@@ -30,17 +30,17 @@ pub struct Extent {
 
 /// Calls `each` for every line that can be read. A missing journal counts as empty. Only the end
 /// of a very long one is read.
-pub fn each(path: &Path, each: impl FnMut(JournalEntry)) -> io::Result<Extent> {
-    if disk::exists(path) { newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
+pub fn read_entries(path: &Path, each: impl FnMut(JournalEntry)) -> io::Result<Extent> {
+    if disk::exists(path) { read_newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
 }
 
 /// The accounts of the last iterations. The journal is read from its end, and only as far as
 /// needed: the cost of an iteration must not grow with the number of earlier ones.
-pub fn accounts(path: &Path) -> io::Result<Vec<Account>> {
+pub fn last_accounts(path: &Path) -> io::Result<Vec<Account>> {
     let mut bytes = ACCOUNTS_BYTES;
     while disk::exists(path) {
         let mut accounts = Accounts::default();
-        let extent = newest(path, bytes, |entry| accounts.add(&entry))?;
+        let extent = read_newest(path, bytes, |entry| accounts.add(&entry))?;
         let last = accounts.last();
         if last.len() >= ACCOUNTS_SHOWN || !extent.cut || bytes >= ACCOUNTS_BYTES_MAX {
             return Ok(last);
@@ -50,7 +50,7 @@ pub fn accounts(path: &Path) -> io::Result<Vec<Account>> {
     Ok(Vec::new())
 }
 
-fn newest(path: &Path, limit: u64, mut each: impl FnMut(JournalEntry)) -> io::Result<Extent> {
+fn read_newest(path: &Path, limit: u64, mut each: impl FnMut(JournalEntry)) -> io::Result<Extent> {
     let start = disk::size(path).saturating_sub(limit);
     let mut extent = Extent { torn: 0, cut: start > 0 };
     let mut begins_within = extent.cut;
@@ -76,7 +76,7 @@ mod tests {
     fn the_last_accounts_are_read_from_the_end_of_a_journal_with_long_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        assert_eq!(accounts(&path).unwrap(), []);
+        assert_eq!(last_accounts(&path).unwrap(), []);
         let mut state = a_loop().state;
         // Together they exceed what is read at first.
         state.messages = vec!["x".repeat(30_000)];
@@ -87,10 +87,13 @@ mod tests {
             let (decision, state) = (Choice::Continue, Box::new(state.clone()));
             let event = Event::Boundary { decision, why: None, elapsed_ms: Some(1), state };
             let generation = u64::from(iteration);
-            append(&path, &JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event })
-                .unwrap();
+            append_entry(
+                &path,
+                &JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event },
+            )
+            .unwrap();
             let last: Vec<u32> =
-                accounts(&path).unwrap().iter().map(|account| account.iteration).collect();
+                last_accounts(&path).unwrap().iter().map(|account| account.iteration).collect();
             let first = iteration.saturating_sub(4).max(1);
             assert_eq!(last, (first..=iteration).collect::<Vec<_>>());
         }
@@ -100,18 +103,18 @@ mod tests {
     fn the_end_of_a_long_journal_is_read_and_broken_lines_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
-        assert_eq!(each(&path, |_| ()).unwrap(), Extent::default());
+        assert_eq!(read_entries(&path, |_| ()).unwrap(), Extent::default());
         for generation in 0..10 {
             let event = Event::noted("x".repeat(50));
             let entry = JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event };
-            append(&path, &entry).unwrap();
+            append_entry(&path, &entry).unwrap();
         }
         disk::append_line(&path, "{\"broken").unwrap();
         let bytes = disk::size(&path);
         let line = (bytes - 9) / 10;
         for (limit, first, cut) in [(bytes, 0, false), (bytes - 1, 1, true), (2 * line, 9, true)] {
             let mut seen = Vec::new();
-            let extent = newest(&path, limit, |entry| seen.push(entry.generation)).unwrap();
+            let extent = read_newest(&path, limit, |entry| seen.push(entry.generation)).unwrap();
             assert_eq!(extent, Extent { torn: 1, cut }, "{limit}");
             assert_eq!(seen, (first..10).collect::<Vec<_>>(), "{limit}");
         }

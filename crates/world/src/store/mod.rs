@@ -46,7 +46,7 @@ const REQUEST_BYTES: u64 = 64 << 10;
 static REBUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The messages about records rebuilt from their journals since the last call.
-pub fn rebuilt() -> Vec<String> {
+pub fn take_rebuilt() -> Vec<String> {
     std::mem::take(&mut *REBUILT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -57,7 +57,7 @@ pub enum StoreError {
     #[error("there is no loop {0}")]
     Absent(LoopId),
     /// A later crew wrote it; `is_over` if the loop has ended, as far as this crew knows.
-    #[error("loop {id} {}", newer(.made_by, *.is_over))]
+    #[error("loop {id} {}", explain_newer(.made_by, *.is_over))]
     Newer { id: LoopId, made_by: String, is_over: bool },
     /// It breaks its own rules and cannot be rebuilt from its journal.
     #[error("the record of loop {id} is broken, and its journal cannot replace it: {why}")]
@@ -70,7 +70,7 @@ pub enum StoreError {
     Io(#[from] io::Error),
 }
 
-fn newer(made_by: &str, is_over: bool) -> String {
+fn explain_newer(made_by: &str, is_over: bool) -> String {
     let (what, to) =
         if is_over { ("is over, recorded", "read") } else { ("was started", "continue") };
     format!("{what} by crew {made_by}, newer than this one; update crew to {to} it")
@@ -119,33 +119,34 @@ pub fn is_there(home: &Home, id: &LoopId) -> bool {
 
 /// Reads a record. It takes no lock unless the record is broken and must be rebuilt.
 pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
-    match read(home, id) {
-        Err(StoreError::Corrupt { .. }) => hold(home, id, LOCK_WAIT)?.load(),
+    match read_record(home, id) {
+        Err(StoreError::Corrupt { .. }) => hold_loop(home, id, LOCK_WAIT)?.load(),
         other => other,
     }
 }
 
 /// Reads a record as it is. A rename is atomic, so the file is complete.
-fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
+fn read_record(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
     let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
     let Version { version, made_by } =
-        serde_json::from_slice(&bytes).map_err(|error| corrupt(id, &error))?;
+        serde_json::from_slice(&bytes).map_err(|error| corrupt_record(id, &error))?;
     if version > VERSION {
         let is_over = is_over(home, id, &bytes);
         return Err(StoreError::Newer { id: id.clone(), made_by, is_over });
     }
-    let record: Loop = serde_json::from_slice(&bytes).map_err(|error| corrupt(id, &error))?;
-    record.check().map_err(|why| corrupt(id, &why))?;
-    Ok(placed(record))
+    let record: Loop =
+        serde_json::from_slice(&bytes).map_err(|error| corrupt_record(id, &error))?;
+    record.check().map_err(|why| corrupt_record(id, &why))?;
+    Ok(with_place(record))
 }
 
-fn corrupt(id: &LoopId, why: &impl ToString) -> StoreError {
+fn corrupt_record(id: &LoopId, why: &impl ToString) -> StoreError {
     StoreError::Corrupt { id: id.clone(), why: why.to_string() }
 }
 
 /// Adds what a record does not store because it is the same for all.
-fn placed(mut record: Loop) -> Loop {
+fn with_place(mut record: Loop) -> Loop {
     record.place.branches = BRANCHES;
     record
 }
@@ -161,8 +162,8 @@ fn is_over(home: &Home, id: &LoopId, record: &[u8]) -> bool {
 }
 
 /// The ids of all loops in this home, at most `LOOPS_MAX`.
-pub fn ids(home: &Home) -> impl Iterator<Item = LoopId> {
-    disk::names(&home.loops(), LOOPS_MAX).into_iter().filter_map(|name| name.parse().ok())
+pub fn list_ids(home: &Home) -> impl Iterator<Item = LoopId> {
+    disk::names(&home.loops_folder(), LOOPS_MAX).into_iter().filter_map(|name| name.parse().ok())
 }
 
 /// Every loop in this home, newest first; unreadable ones are left out.
@@ -171,8 +172,8 @@ pub fn load_all(home: &Home) -> Vec<Loop> {
 }
 
 /// Every loop whose record can be read as it is: none is locked or rebuilt.
-pub fn readable(home: &Home) -> Vec<Loop> {
-    newest_first(ids(home).filter_map(|id| read(home, &id).ok()).collect())
+pub fn readable_loops(home: &Home) -> Vec<Loop> {
+    newest_first(list_ids(home).filter_map(|id| read_record(home, &id).ok()).collect())
 }
 
 fn newest_first(mut loops: Vec<Loop>) -> Vec<Loop> {
@@ -184,7 +185,10 @@ fn newest_first(mut loops: Vec<Loop>) -> Vec<Loop> {
 /// be listed.
 pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
     let (mut loops, mut others) = (Vec::new(), Vec::new());
-    for id in disk::list(&home.loops(), LOOPS_MAX)?.iter().filter_map(|name| name.parse().ok()) {
+    for id in disk::list_names(&home.loops_folder(), LOOPS_MAX)?
+        .iter()
+        .filter_map(|name| name.parse().ok())
+    {
         match load(home, &id) {
             Ok(record) => loops.push(record),
             // A folder without a record is a start that was interrupted or is in progress.
@@ -230,18 +234,24 @@ pub fn is_pausing(home: &Home, record: &Loop) -> bool {
 
 /// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
 pub fn request_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> io::Result<()> {
-    leave(home, id, "cancel", &requests::write_request(clock::now().wall, by, reason), true)
+    leave_request(home, id, "cancel", &requests::write_request(clock::now().wall, by, reason), true)
 }
 
 /// Leaves a request to pause: after the running iteration, or at once.
 pub fn request_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
     let line = requests::write_pause(clock::now().wall, by, at_once);
-    leave(home, id, "pause", &line, !at_once)
+    leave_request(home, id, "pause", &line, !at_once)
 }
 
 /// Leaves a request. On a full disk it uses the reserved space or, if `may_be_empty`, writes an
 /// empty file, because the file's existence is already a request.
-fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -> io::Result<()> {
+fn leave_request(
+    home: &Home,
+    id: &LoopId,
+    name: &str,
+    line: &str,
+    may_be_empty: bool,
+) -> io::Result<()> {
     let file = home.loop_file(id, name);
     let written = disk::write(&file, line.as_bytes(), Durability::Machine);
     if written.is_ok() || spend_room(home, id, &file, line).is_ok() {
@@ -305,22 +315,26 @@ pub fn clear_requests(home: &Home, id: &LoopId) -> io::Result<()> {
 /// Takes the lock of the boundary, which is held for the whole boundary, waiting at most `wait`.
 /// `None` when another boundary holds it.
 pub fn boundary_lock(home: &Home, id: &LoopId, wait: Duration) -> io::Result<Option<Lock>> {
-    disk::lock(&home.loop_file(id, "boundary.lock"), wait)
+    disk::take_lock(&home.loop_file(id, "boundary.lock"), wait)
 }
 
 /// Takes a loop's lock, waiting at most `wait`.
-pub fn hold(home: &Home, id: &LoopId, wait: Duration) -> Result<Held, StoreError> {
+pub fn hold_loop(home: &Home, id: &LoopId, wait: Duration) -> Result<Held, StoreError> {
     if disk::is_missing(&home.loop_folder(id)) {
         return Err(StoreError::Absent(id.clone()));
     }
-    let lock = disk::lock(&home.loop_file(id, "loop.lock"), wait)?;
+    let lock = disk::take_lock(&home.loop_file(id, "loop.lock"), wait)?;
     let lock = lock.ok_or_else(|| StoreError::Busy(id.clone()))?;
     Ok(Held { home: home.clone(), id: id.clone(), _lock: lock })
 }
 
 /// Adds an entry to the journal of a loop that changes nothing.
-pub fn note(home: &Home, id: &LoopId, note: impl Into<JournalNote>) -> Result<(), StoreError> {
-    let held = hold(home, id, LOCK_WAIT)?;
+pub fn note_in_journal(
+    home: &Home,
+    id: &LoopId,
+    note: impl Into<JournalNote>,
+) -> Result<(), StoreError> {
+    let held = hold_loop(home, id, LOCK_WAIT)?;
     Ok(held.note(&held.load()?, clock::now(), note)?)
 }
 
@@ -336,30 +350,30 @@ pub struct Held {
 impl Held {
     /// Reads the record; a broken one is copied aside and rebuilt from the journal, once.
     pub fn load(&self) -> Result<Loop, StoreError> {
-        match read(&self.home, &self.id) {
-            Err(StoreError::Corrupt { why, .. }) => self.rebuild(&why),
+        match read_record(&self.home, &self.id) {
+            Err(StoreError::Corrupt { why, .. }) => self.rebuild_record(&why),
             other => other,
         }
     }
 
-    fn rebuild(&self, why: &str) -> Result<Loop, StoreError> {
+    fn rebuild_record(&self, why: &str) -> Result<Loop, StoreError> {
         let now = clock::now();
         let name = format!("loop.json.corrupt-{}", file_time(now.wall));
         let path = self.home.loop_file(&self.id, "loop.json");
         let mut entries = Vec::new();
         let journal = self.home.loop_file(&self.id, "journal.jsonl");
-        let extent = journal::each(&journal, |entry| entries.push(entry))?;
-        let replayed = if extent.cut { None } else { replay(&entries).map(placed) };
+        let extent = journal::read_entries(&journal, |entry| entries.push(entry))?;
+        let replayed = if extent.cut { None } else { replay(&entries).map(with_place) };
         // Without it both files stay, and the error names their folder until a person looks there.
         let Some(record) = replayed else {
             let folder = path.parent().unwrap_or(&path).display();
             let part = if extent.cut { ", whose journal is too long to be read whole" } else { "" };
-            return Err(corrupt(&self.id, &format!("{why}; both are in {folder}{part}")));
+            return Err(corrupt_record(&self.id, &format!("{why}; both are in {folder}{part}")));
         };
         // The broken record stays in place until it is replaced: a crash here must not lose the
         // loop.
         disk::copy_aside(&path, &name)?;
-        self.write(&record)?;
+        self.write_record(&record)?;
         let note = format!("the record was broken ({why}); rebuilt, the old kept as {name}");
         self.note(&record, now, note.as_str())?;
         REBUILT
@@ -376,9 +390,9 @@ impl Held {
         next.state.ended_at =
             if next.is_live() { None } else { Some(next.state.ended_at.unwrap_or(at)) };
         next.check().map_err(io::Error::other)?;
-        self.append(&next, at, event(&next))?;
+        self.append_event(&next, at, event(&next))?;
         fault::point("record.between")?;
-        self.write(&next)?;
+        self.write_record(&next)?;
         fault::point("record.after")?;
         Ok(next)
     }
@@ -397,12 +411,12 @@ impl Held {
 
     /// Adds an entry to the journal that changes nothing.
     pub fn note(&self, record: &Loop, at: Moment, note: impl Into<JournalNote>) -> io::Result<()> {
-        self.append(record, at.wall, Event::noted(note))
+        self.append_event(record, at.wall, Event::noted(note))
     }
 
-    fn append(&self, record: &Loop, at: DateTime<Utc>, event: Event) -> io::Result<()> {
+    fn append_event(&self, record: &Loop, at: DateTime<Utc>, event: Event) -> io::Result<()> {
         let entry = JournalEntry { schema: SCHEMA, at, generation: record.state.generation, event };
-        journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
+        journal::append_entry(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
     }
 
     /// Adds an entry only once in the loop's life, identified by `mark`. Returns whether this was
@@ -417,7 +431,7 @@ impl Held {
         Ok(true)
     }
 
-    fn write(&self, record: &Loop) -> io::Result<()> {
+    fn write_record(&self, record: &Loop) -> io::Result<()> {
         write_json(&self.home.loop_file(&self.id, "loop.json"), record, Durability::Machine)
     }
 }

@@ -17,25 +17,28 @@ const TAKEN: &str = ".removed-";
 const ENTRIES_MAX: usize = 1_000_000;
 
 /// The bytes of a loop's record, its logs included.
-pub fn bytes(home: &Home, id: &LoopId) -> u64 {
+pub fn loop_bytes(home: &Home, id: &LoopId) -> u64 {
     bytes_below(&home.loop_folder(id))
 }
 
 /// The bytes that removing a folder would free.
 pub fn bytes_below(folder: &Path) -> u64 {
-    tree::files(folder, ENTRIES_MAX).iter().map(|file| tree::own_bytes(&folder.join(file))).sum()
+    tree::list_files(folder, ENTRIES_MAX)
+        .iter()
+        .map(|file| tree::own_bytes(&folder.join(file)))
+        .sum()
 }
 
 /// Takes a record out of the store: from here on no command finds the loop.
 pub fn take_out(home: &Home, id: &LoopId) -> io::Result<()> {
-    disk::rename(&home.loop_folder(id), &home.loops().join(format!("{TAKEN}{id}")))?;
+    disk::rename(&home.loop_folder(id), &home.loops_folder().join(format!("{TAKEN}{id}")))?;
     fault::point("remove.taken")
 }
 
 /// Removes everything that was taken out, also the remains of an earlier removal. Returns the loops
 /// that could not be removed, with the error of each.
 pub fn remove_taken(home: &Home) -> BTreeMap<LoopId, io::Error> {
-    let names = disk::names(&home.loops(), ENTRIES_MAX).into_iter();
+    let names = disk::names(&home.loops_folder(), ENTRIES_MAX).into_iter();
     let taken: BTreeSet<LoopId> =
         names.filter_map(|name| name.strip_prefix(TAKEN)?.parse().ok()).collect();
     let (mut pointers, mut failed) = (Vec::new(), BTreeMap::new());
@@ -53,7 +56,7 @@ pub fn remove_taken(home: &Home) -> BTreeMap<LoopId, io::Error> {
         }
     }
     for id in taken {
-        if let Err(error) = remove(home, &id, &pointers) {
+        if let Err(error) = remove_loop(home, &id, &pointers) {
             failed.insert(id, error);
         }
     }
@@ -63,27 +66,27 @@ pub fn remove_taken(home: &Home) -> BTreeMap<LoopId, io::Error> {
 /// Removes the pointers to a loop, its snapshots, and last its record, because that shows that
 /// there is something to remove. A loop that is over gets no new pointers, but a new loop may have
 /// taken one over.
-fn remove(home: &Home, id: &LoopId, pointers: &[(LoopId, PathBuf)]) -> io::Result<()> {
+fn remove_loop(home: &Home, id: &LoopId, pointers: &[(LoopId, PathBuf)]) -> io::Result<()> {
     for (_, pointer) in pointers.iter().filter(|(named, _)| named == id) {
         if read_pointer(pointer).is_ok_and(|named| named.as_ref() == Some(id)) {
             disk::remove(pointer)?;
         }
     }
     fault::point("remove.pointers")?;
-    let git_dirs = disk::names(&home.trees(), ENTRIES_MAX).into_iter();
+    let git_dirs = disk::names(&home.trees_folder(), ENTRIES_MAX).into_iter();
     for git_dir in git_dirs.filter(|name| !name.contains('.')) {
-        let git_dir = home.trees().join(git_dir);
+        let git_dir = home.trees_folder().join(git_dir);
         remove_folder(&git_dir.join("refs/crew").join(id.as_str()))?;
         for list in LISTS {
             disk::remove(&git_dir.join(list).join(id.as_str()))?;
         }
     }
     fault::point("remove.snapshots")?;
-    remove_folder(&home.loops().join(format!("{TAKEN}{id}")))
+    remove_folder(&home.loops_folder().join(format!("{TAKEN}{id}")))
 }
 
 fn remove_folder(folder: &Path) -> io::Result<()> {
-    tree::remove(folder).map_err(disk::cannot("remove", folder))
+    tree::remove_folder(folder).map_err(disk::cannot("remove", folder))
 }
 
 /// The folders of a private git dir with a list of paths for each loop: those that were changed

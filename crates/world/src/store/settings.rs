@@ -14,7 +14,7 @@ pub const FILE_BYTES: u64 = 256 << 10;
 /// The user's own file; `None` if this user has no home folder. On Claude Code 2.1.330 a project's
 /// settings cannot change the two variables that locate it.
 pub fn user_file() -> Option<PathBuf> {
-    Some(env::folder("XDG_CONFIG_HOME", ".config")?.join("crew").join("config.toml"))
+    Some(env::find_folder("XDG_CONFIG_HOME", ".config")?.join("crew").join("config.toml"))
 }
 
 /// The project's file.
@@ -24,7 +24,7 @@ pub fn project_file(checkout: &Path) -> PathBuf {
 
 /// Reads a settings file; `outputs` are the formats of an agent's output that can be read. `None`
 /// when it does not exist; an error lists every fault.
-pub fn read(
+pub fn read_settings_file(
     path: &Path,
     whose: SettingsOwner,
     outputs: &[&'static str],
@@ -38,6 +38,6 @@ pub fn read(
 }
 
 /// The settings from the environment. The error has one line for each variable that cannot be used.
-pub fn environment() -> Result<Layer, String> {
+pub fn read_environment() -> Result<Layer, String> {
     parse_variables(&env::text)
 }

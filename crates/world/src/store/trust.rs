@@ -18,7 +18,7 @@ const FILE_BYTES: u64 = 64 << 20;
 const TEXT_CHARS: usize = 200;
 
 /// The requests that nobody has trusted yet.
-pub fn untrusted(
+pub fn find_untrusted(
     home: &Home,
     checkout: &Path,
     needs: Vec<TrustRequest>,
@@ -26,14 +26,16 @@ pub fn untrusted(
     if needs.is_empty() {
         return Ok(needs);
     }
-    let known = read(home, checkout)?;
-    Ok(needs.into_iter().filter(|need| !known.contains_key(&digest(need))).collect())
+    let known = read_trust(home, checkout)?;
+    Ok(needs.into_iter().filter(|need| !known.contains_key(&digest_request(need))).collect())
 }
 
 /// Trusts all of these requests.
-pub fn trust(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result<()> {
-    let mut known = read(home, checkout)?;
-    known.extend(needs.iter().map(|need| (digest(need), clip(&need.to_string(), TEXT_CHARS))));
+pub fn trust_requests(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result<()> {
+    let mut known = read_trust(home, checkout)?;
+    known.extend(
+        needs.iter().map(|need| (digest_request(need), clip(&need.to_string(), TEXT_CHARS))),
+    );
     let file = home.trust_file(checkout);
     disk::make_private_folder(file.parent().unwrap_or(home.root()))?;
     let lines = known.iter().map(|(digest, text)| format!("{digest} {text}\n"));
@@ -43,17 +45,17 @@ pub fn trust(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result
 
 /// Removes all trust from a checkout, and returns the texts that were trusted there, or why they
 /// cannot be listed.
-pub fn forget(home: &Home, checkout: &Path) -> io::Result<io::Result<Vec<String>>> {
-    let known = read(home, checkout);
+pub fn forget_trust(home: &Home, checkout: &Path) -> io::Result<io::Result<Vec<String>>> {
+    let known = read_trust(home, checkout);
     disk::remove(&home.trust_file(checkout))?;
     Ok(known.map(|texts| texts.into_values().collect()))
 }
 
-fn digest(need: &TrustRequest) -> String {
+fn digest_request(need: &TrustRequest) -> String {
     hash(need.text.as_bytes())
 }
 
-fn read(home: &Home, checkout: &Path) -> io::Result<BTreeMap<String, String>> {
+fn read_trust(home: &Home, checkout: &Path) -> io::Result<BTreeMap<String, String>> {
     let text = disk::read_text(&home.trust_file(checkout), FILE_BYTES)?.unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     Ok(lines.map(|(digest, text)| (digest.to_owned(), text.to_owned())).collect())
@@ -74,11 +76,11 @@ mod tests {
             text: format!("{}{end}", "x".repeat(1 << 20)),
             origin: ValueOrigin::Typed,
         };
-        trust(&home, checkout, &[need("a")]).unwrap();
+        trust_requests(&home, checkout, &[need("a")]).unwrap();
         let both = vec![need("a"), need("b")];
-        assert_eq!(untrusted(&home, checkout, both).unwrap(), [need("b")]);
-        let forgotten = forget(&home, checkout).unwrap().unwrap();
+        assert_eq!(find_untrusted(&home, checkout, both).unwrap(), [need("b")]);
+        let forgotten = forget_trust(&home, checkout).unwrap().unwrap();
         assert_eq!(forgotten, [format!("{}…", "x".repeat(TEXT_CHARS))]);
-        assert_eq!(untrusted(&home, checkout, vec![need("a")]).unwrap(), [need("a")]);
+        assert_eq!(find_untrusted(&home, checkout, vec![need("a")]).unwrap(), [need("a")]);
     }
 }

@@ -32,9 +32,9 @@ const HANDOFF_BYTES: u64 = 1 << 20;
 const HANDOFFS_MAX: usize = 1000;
 
 /// Compares the view of a loop with its record.
-pub fn look(subject: &Loop) -> ViewState {
+pub fn compare_view(subject: &Loop) -> ViewState {
     let file = subject.place.branch_folder().join("state.json");
-    match read(&file) {
+    match read_view(&file) {
         Ok(Some(map)) => compare(subject, &map),
         Ok(None) => ViewState::Missing,
         Err(_) => ViewState::Altered,
@@ -66,7 +66,7 @@ fn put_task(subject: &Loop) -> io::Result<()> {
 
 /// Records the step of a run or a boundary that begins with an event. For display only: an error
 /// is ignored.
-pub fn follow(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
+pub fn record_step(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
     let Some((step, run)) = event.step() else { return };
     let doing = Doing { step, run: run.to_owned(), since: clock::now().wall };
     let _ = write_json(&home.loop_file(&subject.id, DOING), &doing, Durability::Process);
@@ -74,12 +74,12 @@ pub fn follow(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
 }
 
 /// The step that a running loop is in.
-pub fn doing(home: &Home, subject: &Loop) -> Option<Doing> {
+pub fn running_step(home: &Home, subject: &Loop) -> Option<Doing> {
     current_step(subject, read_json(&home.loop_file(&subject.id, DOING), VIEW_BYTES))
 }
 
 /// Writes the view and, if it is missing, the `.gitignore`.
-pub fn write(subject: &Loop) -> io::Result<()> {
+pub fn write_view(subject: &Loop) -> io::Result<()> {
     write_doing(subject, None)
 }
 
@@ -90,7 +90,7 @@ fn write_doing(subject: &Loop, doing: Option<&Doing>) -> io::Result<()> {
         disk::write(&ignore, b"*\n", Durability::Process)?;
     }
     let file = folder.join("state.json");
-    let existing = match read(&file) {
+    let existing = match read_view(&file) {
         Ok(existing) => existing,
         Err(Broken::Newer) => {
             let complaint = format!("{} was written by a newer crew", file.display());
@@ -141,7 +141,7 @@ pub fn read_handoff(page: PathBuf) -> Option<(PathBuf, String)> {
 
 /// The branch that owns a folder under `.claude/branches/`, according to its view.
 pub fn branch_of(folder: &Path) -> Option<String> {
-    match read(&folder.join("state.json")).ok()??.get("branch") {
+    match read_view(&folder.join("state.json")).ok()??.get("branch") {
         Some(Value::String(branch)) => Some(branch.clone()),
         _ => None,
     }
@@ -169,7 +169,7 @@ enum Broken {
     Junk,
 }
 
-fn read(file: &Path) -> Result<Option<Map<String, Value>>, Broken> {
+fn read_view(file: &Path) -> Result<Option<Map<String, Value>>, Broken> {
     let bytes = match disk::read(file, VIEW_BYTES) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(None),

@@ -48,37 +48,42 @@ pub enum WakeFile {
 }
 
 /// Creates this process's companion file.
-pub fn register(home: &Home, session_id: &str) -> io::Result<PathBuf> {
-    let me = identity::myself().ok_or_else(|| io::Error::other("crew cannot find its process"))?;
-    let folder = home.wakes(session_id);
+pub fn register_companion(home: &Home, session_id: &str) -> io::Result<PathBuf> {
+    let me =
+        identity::this_process().ok_or_else(|| io::Error::other("crew cannot find its process"))?;
+    let folder = home.wakes_folder(session_id);
     disk::make_private_folder(&folder)?;
-    let file = folder.join(format!("{}-{}", me.pid, digits(&me.started)));
+    let file = folder.join(format!("{}-{}", me.pid, start_digits(&me.started)));
     disk::write(&file, WAITING.as_bytes(), Durability::Process)?;
     Ok(file)
 }
 
 /// Reads a companion's file.
-pub fn read(file: &Path) -> io::Result<WakeFile> {
+pub fn read_wake_file(file: &Path) -> io::Result<WakeFile> {
     let Some(text) = disk::read_text(file, TICKET_BYTES)? else { return Ok(WakeFile::Gone) };
     Ok(serde_json::from_slice(text.as_bytes()).map_or(WakeFile::Waiting, WakeFile::Ticket))
 }
 
 /// A living companion without a ticket.
-pub fn waiting(home: &Home, session_id: &str) -> Option<Companion> {
-    living(home, session_id, |file| *file == WakeFile::Waiting)
+pub fn find_waiting(home: &Home, session_id: &str) -> Option<Companion> {
+    find_living(home, session_id, |file| *file == WakeFile::Waiting)
 }
 
 /// Whether a living companion has a ticket.
 pub fn is_held(home: &Home, session_id: &str) -> bool {
-    living(home, session_id, |file| matches!(file, WakeFile::Ticket(_))).is_some()
+    find_living(home, session_id, |file| matches!(file, WakeFile::Ticket(_))).is_some()
 }
 
 /// A living companion whose file has the wanted content.
-fn living(home: &Home, session_id: &str, is_wanted: fn(&WakeFile) -> bool) -> Option<Companion> {
-    let folder = home.wakes(session_id);
+fn find_living(
+    home: &Home,
+    session_id: &str,
+    is_wanted: fn(&WakeFile) -> bool,
+) -> Option<Companion> {
+    let folder = home.wakes_folder(session_id);
     for name in disk::names(&folder, COMPANIONS_MAX) {
         let file = folder.join(&name);
-        if read(&file).is_ok_and(|content| is_wanted(&content))
+        if read_wake_file(&file).is_ok_and(|content| is_wanted(&content))
             && let Some(process) = live_process(&name)
         {
             return Some(Companion { file, process });
@@ -88,8 +93,8 @@ fn living(home: &Home, session_id: &str, is_wanted: fn(&WakeFile) -> bool) -> Op
 }
 
 /// Deletes the file of every companion of a session except `kept`: those companions exit.
-pub fn clear(home: &Home, session_id: &str, kept: Option<&Path>) {
-    let folder = home.wakes(session_id);
+pub fn clear_companions(home: &Home, session_id: &str, kept: Option<&Path>) {
+    let folder = home.wakes_folder(session_id);
     for name in disk::names(&folder, COMPANIONS_MAX) {
         let file = folder.join(name);
         if Some(file.as_path()) != kept {
@@ -106,12 +111,12 @@ pub fn hand_over(file: &Path, ticket: &Ticket) -> io::Result<()> {
 /// The process of a companion's file, if it still exists.
 fn live_process(name: &str) -> Option<ProcessIdentity> {
     let (pid, started) = name.split_once('-')?;
-    let identity = identity::identity(pid.parse().ok()?)?;
-    (digits(&identity.started) == started).then_some(identity)
+    let identity = identity::identify_process(pid.parse().ok()?)?;
+    (start_digits(&identity.started) == started).then_some(identity)
 }
 
 /// A start time as part of a file name. On systems other than Linux it is a date with blanks and
 /// colons.
-fn digits(started: &str) -> String {
+fn start_digits(started: &str) -> String {
     started.chars().filter(char::is_ascii_alphanumeric).collect()
 }

@@ -20,13 +20,13 @@ const FILE_BYTES: u64 = 256 << 10;
 const ACCOUNTS_MAX: usize = 1000;
 
 /// The window of an account, if it has one.
-pub fn read(home: &Home, account: &AccountId) -> Option<RateWindow> {
+pub fn read_window(home: &Home, account: &AccountId) -> Option<RateWindow> {
     of_file(home, &account.file_stem())
 }
 
 /// The windows of all accounts.
-pub fn all(home: &Home) -> Vec<RateWindow> {
-    let mut stems: Vec<String> = disk::names(&home.accounts(), ACCOUNTS_MAX)
+pub fn list_windows(home: &Home) -> Vec<RateWindow> {
+    let mut stems: Vec<String> = disk::names(&home.accounts_folder(), ACCOUNTS_MAX)
         .into_iter()
         .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
         .filter(|stem| !stem.starts_with('.'))
@@ -36,30 +36,30 @@ pub fn all(home: &Home) -> Vec<RateWindow> {
 }
 
 fn of_file(home: &Home, stem: &str) -> Option<RateWindow> {
-    let window: RateWindow = read_json(&file(home, stem, "json"), FILE_BYTES)?;
+    let window: RateWindow = read_json(&window_file(home, stem, "json"), FILE_BYTES)?;
     let is_its_own = window.account.file_stem() == stem;
-    (is_its_own && is_believed(window.free_from(), clock::local())).then_some(window)
+    (is_its_own && is_believed(window.free_from(), clock::local_time())).then_some(window)
 }
 
-fn file(home: &Home, stem: &str, extension: &str) -> PathBuf {
-    home.accounts().join(format!("{stem}.{extension}"))
+fn window_file(home: &Home, stem: &str, extension: &str) -> PathBuf {
+    home.accounts_folder().join(format!("{stem}.{extension}"))
 }
 
 /// Changes the window of an account under its lock. An account that is left without one has no
 /// file.
-pub fn change<T>(
+pub fn change_window<T>(
     home: &Home,
     account: &AccountId,
     change: impl FnOnce(&mut Option<RateWindow>) -> T,
 ) -> io::Result<T> {
     let stem = account.file_stem();
-    disk::make_private_folder(&home.accounts())?;
-    let lock = disk::lock(&file(home, &stem, "lock"), LOCK_WAIT)?;
+    disk::make_private_folder(&home.accounts_folder())?;
+    let lock = disk::take_lock(&window_file(home, &stem, "lock"), LOCK_WAIT)?;
     let _lock = lock.ok_or_else(|| io::Error::other("its lock is held"))?;
-    let known = read(home, account);
+    let known = read_window(home, account);
     let mut next = known.clone();
     let result = change(&mut next);
-    let file = file(home, &stem, "json");
+    let file = window_file(home, &stem, "json");
     match &next {
         // Written again at the next limit, if the machine crashes before the file is on its disk.
         Some(window) if next != known => write_json(&file, window, Durability::Process)?,
@@ -70,10 +70,10 @@ pub fn change<T>(
 }
 
 /// Frees the turns of a loop that is over.
-pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
-    for window in all(home) {
+pub fn free_turns(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
+    for window in list_windows(home) {
         if window.turns.contains_key(by) && !window.back.contains(by) {
-            change(home, &window.account, |known| {
+            change_window(home, &window.account, |known| {
                 if let Some(window) = known {
                     window.leave(by, now);
                 }
@@ -85,9 +85,9 @@ pub fn leave(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()> {
 
 /// Removes the windows that are over at that time: the limit has passed, and every loop is back.
 pub fn remove_over(home: &Home, now: DateTime<Utc>) {
-    for window in all(home).into_iter().filter(|window| window.free_from() <= now) {
+    for window in list_windows(home).into_iter().filter(|window| window.free_from() <= now) {
         // A window that another process has locked is removed the next time.
-        let _ = change(home, &window.account, |known| {
+        let _ = change_window(home, &window.account, |known| {
             known.take_if(|window| window.free_from() <= now);
         });
     }

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{OBJECTS_MAX, fault, refused};
+use super::{OBJECTS_MAX, clone_fault, clone_refused};
 use crate::clock::{self, RetryPolicy};
 use crate::files::{disk, tree};
 use crate::git::command::Said;
 use crate::git::inside::listed_submodules;
 use crate::git::steps::stays_inside;
-use crate::git::{Git, commit, head, lacking, lfs, remotes};
+use crate::git::{Git, count_lacking, find_commit, head, lfs, remotes};
 use engine::git::{GitFault, GitStep};
 use engine::text::{named, words_of};
 use readers::parse::git::{is_id, zero_ended};
@@ -46,20 +46,20 @@ const ID_CHARS: usize = 16;
 
 /// Brings the newest commit of a clone's branch into a repository as the ref `to`, and returns it;
 /// `None` where the clone has no such branch. The ref may move to any commit.
-pub fn bring(
+pub fn bring_branch(
     repository: &Path,
     clone: &Path,
     branch: &str,
     to: &str,
 ) -> Result<Option<String>, GitFault> {
     stays_inside(clone, GitStep::Refs)?;
-    match fetch(repository, clone, &[format!("+refs/heads/{branch}:{to}")]) {
+    match fetch_from_clone(repository, clone, &[format!("+refs/heads/{branch}:{to}")]) {
         Ok(()) => {
             combine_packs(repository);
-            let brought = commit(repository, to);
+            let brought = find_commit(repository, to);
             let (tip, without) = (brought.as_deref().unwrap_or(to), format!("--exclude={to}"));
             let added = [tip, "--not", &without, "--all"];
-            lfs::take_over(repository, clone, &added).map_err(|error| refused(&error))?;
+            lfs::take_over(repository, clone, &added).map_err(|error| clone_refused(&error))?;
             Ok(brought)
         }
         Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),
@@ -72,7 +72,10 @@ pub fn bring(
 /// No object is dropped, whether a ref leads to it or not, and those outside of packs stay where
 /// the person has them. If it fails, the next one tries again.
 fn combine_packs(repository: &Path) {
-    let Some(folder) = head::folder(repository).map(|folder| head::common(&folder)) else { return };
+    let Some(folder) = head::git_folder(repository).map(|folder| head::common_folder(&folder))
+    else {
+        return;
+    };
     let folder = folder.join("objects/pack");
     let names = disk::names(&folder, OBJECTS_MAX);
     if names.iter().any(|name| name.ends_with(".promisor")) {
@@ -105,12 +108,12 @@ fn combine_packs(repository: &Path) {
 }
 
 /// Gives a repository the objects of a commit of a clone, and no ref.
-pub fn give(repository: &Path, clone: &Path, commit: &str) -> Result<(), GitFault> {
-    let given = fetch(repository, clone, &[commit.to_owned()]);
+pub fn give_commit(repository: &Path, clone: &Path, commit: &str) -> Result<(), GitFault> {
+    let given = fetch_from_clone(repository, clone, &[commit.to_owned()]);
     given.map_err(|said| said.fault(GitStep::Merge))
 }
 
-fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Said> {
+fn fetch_from_clone(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Said> {
     let from = clone.join(".git");
     // A file there would name another repository.
     if !tree::is_folder(&from) {
@@ -153,7 +156,7 @@ fn fetch(repository: &Path, clone: &Path, refspecs: &[String]) -> Result<(), Sai
 /// neither at its remote nor in the person's repository.
 pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<String>, GitFault> {
     stays_inside(clone, GitStep::Refs)?;
-    let mut commits = unknown_to(repository, clone, &tips(clone)?)?;
+    let mut commits = unknown_to(repository, clone, &list_tips(clone)?)?;
     if commits.len() > 1 {
         // One that another one holds needs no ref.
         let list = ["merge-base", "--independent"].into_iter();
@@ -169,8 +172,8 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
         if !is_new || disk::is_missing(&inside.join(".git")) {
             continue;
         }
-        let ids = unknown_to(&theirs, &inside, &tips(&inside)?)?;
-        if ids.iter().any(|id| lacking(&inside, id, "--remotes") != Some(0)) {
+        let ids = unknown_to(&theirs, &inside, &list_tips(&inside)?)?;
+        if ids.iter().any(|id| count_lacking(&inside, id, "--remotes") != Some(0)) {
             submodules.push(path.display().to_string());
         }
         pending.extend(listed_submodules(&inside).iter().map(|nested| path.join(nested)));
@@ -178,35 +181,35 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
     if !submodules.is_empty() {
         let names = named(&submodules, NAMED_MAX);
         let cause = format!("commits of the submodule {names} are at no remote and not here");
-        return Err(fault(cause, "push them there"));
+        return Err(clone_fault(cause, "push them there"));
     }
     let ids = commits.iter().map(|id| id.get(..ID_CHARS).unwrap_or(id));
     let names: Vec<String> = ids.map(|id| format!("{below}/{id}")).collect();
     let refspecs = commits.iter().zip(&names).map(|(id, name)| format!("+{id}:{name}"));
     if !commits.is_empty() {
-        let fetched = fetch(repository, clone, &refspecs.collect::<Vec<_>>());
+        let fetched = fetch_from_clone(repository, clone, &refspecs.collect::<Vec<_>>());
         fetched.map_err(|said| said.fault(GitStep::Refs))?;
     }
     Ok(names)
 }
 
 /// The commits that names lead to in a working tree, or have led to lately.
-fn tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
+fn list_tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
     let form = "--format=%(objectname)%00%(*objectname)%00";
     let listed = Git::here(tree).well(GitStep::Refs, &["for-each-ref", form])?;
     let names = zero_ended(listed.as_bytes()).map(|id| String::from_utf8_lossy(id).into_owned());
     let mut found: BTreeSet<String> = names.map(|id| id.trim().to_owned()).collect();
-    found.extend(commit(tree, "HEAD"));
+    found.extend(find_commit(tree, "HEAD"));
     // A line of HEAD's reflog leaves a commit, one of the stash's adds one.
     for (name, commit_of) in
-        [("HEAD", left_behind as fn(&str) -> Option<&str>), ("refs/stash", stashed)]
+        [("HEAD", left_behind as fn(&str) -> Option<&str>), ("refs/stash", stashed_commit)]
     {
         let logs = Git::here(tree).line(&["rev-parse", "--git-path", &format!("logs/{name}")]);
         let file = tree.join(logs.unwrap_or_default());
         if !disk::is_file(&file) {
             continue;
         }
-        let read = disk::read_end(&file, 0, REFLOG_BYTES).map_err(|error| refused(&error))?;
+        let read = disk::read_end(&file, 0, REFLOG_BYTES).map_err(|error| clone_refused(&error))?;
         found.extend(read.0.lines().filter_map(commit_of).map(str::to_owned));
     }
     found.retain(|id| is_id(id));
@@ -222,7 +225,7 @@ fn left_behind(line: &str) -> Option<&str> {
     ids.split(' ').next()
 }
 
-fn stashed(line: &str) -> Option<&str> {
+fn stashed_commit(line: &str) -> Option<&str> {
     line.split(' ').nth(1)
 }
 
@@ -250,7 +253,7 @@ fn unknown_to(
     let unknown: Vec<String> = there.difference(&here).cloned().collect();
     if unknown.len() > KEPT_MAX {
         let cause = format!("{} has more than {KEPT_MAX} commits of its own", tree.display());
-        return Err(fault(cause, "remove it by hand"));
+        return Err(clone_fault(cause, "remove it by hand"));
     }
     Ok(unknown)
 }

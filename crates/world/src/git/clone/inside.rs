@@ -4,12 +4,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Ends, Twin, refused, settings};
+use super::{Ends, Twin, clone_refused, settings};
 use crate::files::disk::{self, Durability};
 use crate::files::tree::{self, RealFolder};
-use crate::git::head::{common, folder};
-use crate::git::inside::submodules;
-use crate::git::push::ssh;
+use crate::git::head::{common_folder, git_folder};
+use crate::git::inside::list_submodules;
+use crate::git::push::ssh_variables;
 use crate::git::{Git, remotes};
 use engine::git::GitFault;
 use readers::parse::git::is_id;
@@ -24,7 +24,7 @@ const SUBMODULES_MAX: usize = 500;
 /// Fills the submodules of a clone, and those inside them. It is that of a repository of the person
 /// with this working tree, which need not be there, and the folder `shared` by all of its working
 /// trees. Returns which stay empty.
-pub(super) fn fill(
+pub(super) fn fill_all(
     checkout: &Path,
     shared: &Path,
     twin: Twin,
@@ -34,18 +34,18 @@ pub(super) fn fill(
     let mut pending = vec![(checkout.to_owned(), shared.to_owned(), twin, 1)];
     while let Some((checkout, shared, outer, depth)) = pending.pop() {
         let top = &outer.top;
-        for (name, path) in named(top) {
-            ends.check().map_err(|error| refused(&error))?;
-            let Some(commit) = recorded(top, &path) else { continue };
+        for (name, path) in named_submodules(top) {
+            ends.check().map_err(|error| clone_refused(&error))?;
+            let Some(commit) = recorded_commit(top, &path) else { continue };
             let (checkout, name) = (checkout.join(&path), Path::new("modules").join(&name));
-            let in_tree = folder(&checkout).map(|folder| common(&folder));
+            let in_tree = git_folder(&checkout).map(|folder| common_folder(&folder));
             let mut places = in_tree.into_iter().chain([shared.join(&name)]);
             let theirs = places.find(|place| disk::is_folder(&place.join("objects")));
             let Some(theirs) = theirs else { continue };
             let (own, borrows) = (outer.folder.join(&name), outer.borrows);
             let twin = Twin { folder: own, top: top.join(&path), borrows };
-            let is_filled = begin(&twin, &theirs, &commit, ends)?;
-            let path = text(&path);
+            let is_filled = begin_submodule(&twin, &theirs, &commit, ends)?;
+            let path = path_text(&path);
             let _ = Git::here(top).said(&["submodule", "--quiet", "init", "--", &path]);
             if !is_filled {
                 notes.push(format!("the submodule {path} is empty: its commit is not here"));
@@ -62,28 +62,36 @@ pub(super) fn fill(
 }
 
 /// Makes the repository of a submodule on this commit. False where no repository has the commit.
-fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<bool, GitFault> {
+fn begin_submodule(
+    twin: &Twin,
+    theirs: &Path,
+    commit: &str,
+    ends: Ends<'_>,
+) -> Result<bool, GitFault> {
     let config = theirs.join("config");
-    let format = ["config", "--file", &text(&config), "extensions.objectformat"];
+    let format = ["config", "--file", &path_text(&config), "extensions.objectformat"];
     let format = Git::climbing(&twin.top).line(&format);
-    Twin::init(&twin.folder, true, format)?;
-    twin.share(theirs, ends).map_err(|error| refused(&error))?;
-    let work = remotes::written("core.worktree", &text(&relative(&twin.folder, &twin.top)));
-    let bare = remotes::written("core.bare", "false");
+    Twin::init_repository(&twin.folder, true, format)?;
+    twin.share(theirs, ends).map_err(|error| clone_refused(&error))?;
+    let work = remotes::format_setting(
+        "core.worktree",
+        &path_text(&relative_path(&twin.folder, &twin.top)),
+    );
+    let bare = remotes::format_setting("core.bare", "false");
     let own = settings::of_submodule(&twin.folder, &config);
     twin.add_settings(&(bare + &work + &own))?;
-    let link = format!("gitdir: {}\n", text(&relative(&twin.top, &twin.folder)));
+    let link = format!("gitdir: {}\n", path_text(&relative_path(&twin.top, &twin.folder)));
     disk::write(&twin.top.join(".git"), link.as_bytes(), Durability::Process)
-        .map_err(|error| refused(&error))?;
+        .map_err(|error| clone_refused(&error))?;
     if Git::here(&twin.top).commit(commit).is_none() {
         let arguments = [remotes::FETCH, "-- origin", commit].join(" ");
         let arguments: Vec<&str> = arguments.split(' ').collect();
-        let variables = ssh(&twin.top);
+        let variables = ssh_variables(&twin.top);
         let _ = Git { variables: &variables, ..ends.git(&twin.top) }.said(&arguments);
     }
     if Git::here(&twin.top).commit(commit).is_none() {
         let _ = disk::remove(&twin.top.join(".git"));
-        tree::remove(&twin.folder).map_err(|error| refused(&error))?;
+        tree::remove_folder(&twin.folder).map_err(|error| clone_refused(&error))?;
         return Ok(false);
     }
     twin.well(&["update-ref", "--no-deref", "HEAD", commit])?;
@@ -93,17 +101,17 @@ fn begin(twin: &Twin, theirs: &Path, commit: &str, ends: Ends<'_>) -> Result<boo
 }
 
 /// The submodules of a working tree by name, with their paths, as far as both stay in it.
-fn named(top: &Path) -> Vec<(String, PathBuf)> {
+fn named_submodules(top: &Path) -> Vec<(String, PathBuf)> {
     if tree::kind(&top.join(".gitmodules")) == "gone" {
         return Vec::new();
     }
-    let mut found = submodules(Git::here(top), &["--file", ".gitmodules"]);
-    found.retain(|(name, path)| stays(Path::new(name)) && stays(path));
+    let mut found = list_submodules(Git::here(top), &["--file", ".gitmodules"]);
+    found.retain(|(name, path)| is_inside(Path::new(name)) && is_inside(path));
     found.truncate(SUBMODULES_MAX);
     found
 }
 
-fn stays(path: &Path) -> bool {
+fn is_inside(path: &Path) -> bool {
     path.components().next().is_some()
         && path.components().all(|part| match part {
             Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
@@ -112,8 +120,8 @@ fn stays(path: &Path) -> bool {
 }
 
 /// The commit that the index records of a submodule whose folder is there and is not a link.
-fn recorded(top: &Path, path: &Path) -> Option<String> {
-    let spec = format!(":(literal){}", text(path));
+fn recorded_commit(top: &Path, path: &Path) -> Option<String> {
+    let spec = format!(":(literal){}", path_text(path));
     let listed = Git::here(top).run(&["ls-files", "--stage", "-z", "--", &spec])?;
     let id = listed.strip_prefix("160000 ")?.split(' ').next().filter(|id| is_id(id))?;
     if !tree::is_folder(&top.join(path)) {
@@ -125,14 +133,14 @@ fn recorded(top: &Path, path: &Path) -> Option<String> {
 }
 
 /// The path from one folder to another, so that both can be moved together.
-fn relative(from: &Path, to: &Path) -> PathBuf {
+fn relative_path(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other);
     let shared = shared.count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);
     up.chain(to.components().skip(shared)).collect()
 }
 
-fn text(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
@@ -148,7 +156,7 @@ mod tests {
             ("/c", "/c/x", "x"),
         ];
         for (from, to, expected) in table {
-            assert_eq!(relative(Path::new(from), Path::new(to)), Path::new(expected));
+            assert_eq!(relative_path(Path::new(from), Path::new(to)), Path::new(expected));
         }
     }
 
@@ -164,7 +172,7 @@ mod tests {
             ("a/.GIT", false),
         ];
         for (path, expected) in table {
-            assert_eq!(stays(Path::new(path)), expected, "{path}");
+            assert_eq!(is_inside(Path::new(path)), expected, "{path}");
         }
     }
 }

@@ -12,10 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use self::bring::{bring, give, keep_strays};
-use super::push::ssh;
-use super::steps::repository;
-use super::{Git, commit, lfs, refs, remotes, shared_folder};
+pub use self::bring::{bring_branch, give_commit, keep_strays};
+use super::push::ssh_variables;
+use super::steps::repository_folder;
+use super::{Git, find_commit, lfs, refs, remotes, shared_folder};
 use crate::clock::Deadline;
 use crate::files::disk::{self, Durability};
 use crate::files::tree;
@@ -70,24 +70,28 @@ pub fn clone_local(
 ) -> Result<Vec<String>, GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
     let twin = Twin::at(to, false);
-    let common = begin(source, terms, &twin, ends)?;
-    let own = repository(source.checkout).unwrap_or_else(|| common.clone());
-    twin.copy("info/sparse-checkout", &own.join("info/sparse-checkout"))?;
+    let common = begin_clone(source, terms, &twin, ends)?;
+    let own = repository_folder(source.checkout).unwrap_or_else(|| common.clone());
+    twin.copy_file("info/sparse-checkout", &own.join("info/sparse-checkout"))?;
     twin.share_lfs(&own, ends)?;
     twin.check_out(ends)?;
-    inside::fill(source.checkout, &common, twin, ends)
+    inside::fill_all(source.checkout, &common, twin, ends)
 }
 
 /// Makes git's folder of a clone anew, so that no setting, hook, ref, index or lock of an earlier
 /// use is in force. The files stay as they are. It borrows the objects of the person's repository.
-pub fn renew(source: &CloneSource<'_>, terms: &CloneTerms<'_>, at: &Path) -> Result<(), GitFault> {
+pub fn renew_clone(
+    source: &CloneSource<'_>,
+    terms: &CloneTerms<'_>,
+    at: &Path,
+) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
     let twin = Twin::at(at, true);
-    twin.clear().map_err(|error| refused(&error))?;
-    begin(source, terms, &twin, ends).map(drop)
+    twin.clear_place().map_err(|error| clone_refused(&error))?;
+    begin_clone(source, terms, &twin, ends).map(drop)
 }
 
-/// Fills the submodules of a clone that was [renewed](renew), as its index records them. Returns
+/// Fills the submodules of a clone that was [renewed](renew_clone), as its index records them. Returns
 /// which stay empty.
 pub fn fill_submodules(
     checkout: &Path,
@@ -96,12 +100,12 @@ pub fn fill_submodules(
 ) -> Result<Vec<String>, GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop };
     let common = shared_folder(checkout).ok_or_else(|| is_lost(checkout))?;
-    inside::fill(checkout, &common, Twin::at(at, true), ends)
+    inside::fill_all(checkout, &common, Twin::at(at, true), ends)
 }
 
 /// Makes the clone's repository with its objects, settings and branches, and writes no file of the
 /// working tree. Returns the folder that all working trees of the person's repository share.
-fn begin(
+fn begin_clone(
     source: &CloneSource<'_>,
     terms: &CloneTerms<'_>,
     twin: &Twin,
@@ -111,15 +115,15 @@ fn begin(
     let common = shared_folder(checkout).ok_or_else(|| is_lost(checkout))?;
     let name = source.url.and_then(|url| remotes::remote_at(checkout, url, "origin"));
     let tracked = name.map(|name| format!("refs/remotes/{name}/{}", terms.base));
-    let base = tracked.and_then(|tracked| commit(checkout, &tracked));
-    let base = base.or_else(|| commit(checkout, &format!("refs/heads/{}", terms.base)));
+    let base = tracked.and_then(|tracked| find_commit(checkout, &tracked));
+    let base = base.or_else(|| find_commit(checkout, &format!("refs/heads/{}", terms.base)));
     let Some(start) = terms.start.map(str::to_owned).or_else(|| base.clone()) else {
         let cause = format!("there is no branch {} here", terms.base);
-        return Err(fault(cause, "git branch --all lists them"));
+        return Err(clone_fault(cause, "git branch --all lists them"));
     };
     let format = Git::here(checkout).line(&["rev-parse", "--show-object-format"]);
-    Twin::init(&twin.top, false, format)?;
-    twin.share(&common, ends).map_err(|error| refused(&error))?;
+    Twin::init_repository(&twin.top, false, format)?;
+    twin.share(&common, ends).map_err(|error| clone_refused(&error))?;
     twin.add_settings(&settings::taken_over(source, &twin.top))?;
     twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
     if source.url.is_some() && terms.start.is_none() {
@@ -131,18 +135,18 @@ fn begin(
 }
 
 fn is_lost(checkout: &Path) -> GitFault {
-    fault(format!("{} is not a repository", checkout.display()), "git status there")
+    clone_fault(format!("{} is not a repository", checkout.display()), "git status there")
 }
 
 /// Clones a remote into a folder that does not exist, with the branch checked out.
 pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
-    to.parent().map_or(Ok(()), disk::make_folder).map_err(|error| refused(&error))?;
+    to.parent().map_or(Ok(()), disk::make_folder).map_err(|error| clone_refused(&error))?;
     let (parent, there) = (to.parent().unwrap_or(to), to.display().to_string());
     let form = "clone --quiet --no-checkout --no-tags --no-local --template= --origin=origin";
     let single = ["--single-branch", "--branch", terms.base, "--", url, &there];
     let arguments: Vec<&str> = words_of(form).chain(single).collect();
-    let mut variables = ssh(parent);
+    let mut variables = ssh_variables(parent);
     variables.push(("GIT_DEFAULT_REF_FORMAT", "files".to_owned()));
     let git = Git { variables: &variables, climbs: true, ..ends.git(parent) };
     git.well(GitStep::Worktree, &arguments)?;
@@ -150,7 +154,7 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
     let fetch = "remote.origin.fetch";
     let all = "+refs/heads/*:refs/remotes/origin/*";
     twin.well(&["config", "--replace-all", fetch, all])?;
-    twin.add_settings(&remotes::written("remote.origin.pushurl", NO_PUSH))?;
+    twin.add_settings(&remotes::format_setting("remote.origin.pushurl", NO_PUSH))?;
     // The work of other attempts is on their branches.
     let fleet: Vec<&str> = terms.branch.split('/').take(2).collect();
     let fleet = fleet.join("/");
@@ -160,7 +164,7 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
     twin.check_out(ends)?;
     if disk::exists(&to.join(".gitmodules")) {
         let update = ["submodule", "--quiet", "update", "--init", "--recursive"];
-        let variables = ssh(to);
+        let variables = ssh_variables(to);
         Git { variables: &variables, ..ends.git(to) }.well(GitStep::Worktree, &update)?;
     }
     Ok(())
@@ -181,9 +185,9 @@ fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFa
     // too.
     let form = ["--no-filter", "--refmap=", "--", "origin", refspec];
     let arguments: Vec<&str> = words_of(remotes::FETCH).chain(form).collect();
-    let variables = ssh(clone);
+    let variables = ssh_variables(clone);
     let said = Git { variables: &variables, ..ends.git(clone) }.said(&arguments);
-    if said.is_good() { Ok(()) } else { Err(refs::failed("origin", &said)) }
+    if said.is_good() { Ok(()) } else { Err(refs::explain_failure("origin", &said)) }
 }
 
 /// What ends a clone.
@@ -221,7 +225,7 @@ impl Twin {
     }
 
     /// Removes git's folder, and what is in the place of the working tree, if that is not a folder.
-    fn clear(&self) -> io::Result<()> {
+    fn clear_place(&self) -> io::Result<()> {
         if !tree::is_folder(&self.top) {
             disk::remove(&self.top)?;
             disk::make_private_folder(&self.top)?;
@@ -233,9 +237,9 @@ impl Twin {
     }
 
     /// Makes the repository. Its refs are files, whatever the person's are.
-    fn init(at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
+    fn init_repository(at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
         let parent = at.parent().unwrap_or(at);
-        disk::make_folder(parent).map_err(|error| refused(&error))?;
+        disk::make_folder(parent).map_err(|error| clone_refused(&error))?;
         let there = at.display().to_string();
         let mut arguments = vec!["init", "--quiet", "--template="];
         if is_bare {
@@ -257,34 +261,35 @@ impl Twin {
             let line = format!("{}\n", theirs.display());
             disk::write(&own.join("info/alternates"), line.as_bytes(), Durability::Process)?;
         } else {
-            for lender in lenders(&theirs) {
+            for lender in find_lenders(&theirs) {
                 share_objects(&lender, &own, ends)?;
             }
         }
         for name in ["shallow", "info/exclude", "info/attributes"] {
-            let copied = self.copy(name, &common.join(name));
+            let copied = self.copy_file(name, &common.join(name));
             copied.map_err(|fault| io::Error::other(fault.cause))?;
         }
         Ok(())
     }
 
     /// Copies a small file into git's folder, if it is there.
-    fn copy(&self, name: &str, file: &Path) -> Result<(), GitFault> {
+    fn copy_file(&self, name: &str, file: &Path) -> Result<(), GitFault> {
         let copied = disk::read(file, SMALL_BYTES).and_then(|text| {
             let Some(text) = text else { return Ok(()) };
             let target = self.folder.join(name);
             target.parent().map_or(Ok(()), disk::make_folder)?;
             disk::write(&target, &text, Durability::Process)
         });
-        copied.map_err(|error| refused(&error))
+        copied.map_err(|error| clone_refused(&error))
     }
 
     /// Adds to its configuration. Values may be secrets: they never become words of a command.
     fn add_settings(&self, text: &str) -> Result<(), GitFault> {
         let file = self.folder.join("config");
-        let before = disk::read_text(&file, SMALL_BYTES).map_err(|error| refused(&error))?;
+        let before = disk::read_text(&file, SMALL_BYTES).map_err(|error| clone_refused(&error))?;
         let text = before.unwrap_or_default() + text;
-        disk::write(&file, text.as_bytes(), Durability::Process).map_err(|error| refused(&error))
+        disk::write(&file, text.as_bytes(), Durability::Process)
+            .map_err(|error| clone_refused(&error))
     }
 
     /// Makes the branch, and those of the base, which an agent may compare with.
@@ -309,9 +314,9 @@ impl Twin {
 
     /// The same with the base as it was fetched.
     fn point_to_fetched(&self, terms: &CloneTerms<'_>) -> Result<(), GitFault> {
-        let base = commit(&self.top, &format!("refs/remotes/origin/{}", terms.base));
+        let base = find_commit(&self.top, &format!("refs/remotes/origin/{}", terms.base));
         let start = terms.start.or(base.as_deref()).ok_or_else(|| {
-            fault(format!("the remote has no branch {}", terms.base), "push it there")
+            clone_fault(format!("the remote has no branch {}", terms.base), "push it there")
         })?;
         self.point_to(terms, start, base.as_deref(), true)
     }
@@ -320,8 +325,8 @@ impl Twin {
     /// downloaded. They come from the repository whose folder is `theirs`.
     fn share_lfs(&self, theirs: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
         // A person's own files may name another place for every repository.
-        self.add_settings(&remotes::written("lfs.storage", "lfs"))?;
-        let store = lfs::store(theirs);
+        self.add_settings(&remotes::format_setting("lfs.storage", "lfs"))?;
+        let store = lfs::store_folder(theirs);
         if !disk::is_folder(&store) {
             return Ok(());
         }
@@ -333,21 +338,22 @@ impl Twin {
         let ids: Vec<String> =
             entries.filter_map(|entry| entry.split(' ').nth(1).map(str::to_owned)).collect();
         let objects = ids.join("\n");
-        let files = lfs::pointers(Git::here(&self.top), objects.as_bytes()).unwrap_or_default();
+        let files =
+            lfs::read_pointers(Git::here(&self.top), objects.as_bytes()).unwrap_or_default();
         let own = self.folder.join("lfs");
         for file in &files {
-            let Some(from) = lfs::found(&store, file) else { continue };
-            let to = lfs::place(&own, &file.id);
+            let Some(from) = lfs::find_file(&store, file) else { continue };
+            let to = lfs::file_place(&own, &file.id);
             let made = to.parent().map_or(Ok(()), disk::make_folder);
-            let shared = made.and_then(|()| tree::share(&from, &to, ends.deadline));
-            shared.map_err(|error| refused(&error))?;
+            let shared = made.and_then(|()| tree::share_file(&from, &to, ends.deadline));
+            shared.map_err(|error| clone_refused(&error))?;
         }
         Ok(())
     }
 
     /// Writes the files of its commit.
     fn check_out(&self, ends: Ends<'_>) -> Result<(), GitFault> {
-        let variables = ssh(&self.top);
+        let variables = ssh_variables(&self.top);
         let git = Git { variables: &variables, ..ends.git(&self.top) };
         git.well(GitStep::Worktree, &["reset", "--quiet", "--hard", "HEAD"]).map(drop)
     }
@@ -358,7 +364,7 @@ impl Twin {
 }
 
 /// A folder of objects, and those from which it borrows.
-fn lenders(objects: &Path) -> Vec<PathBuf> {
+fn find_lenders(objects: &Path) -> Vec<PathBuf> {
     let mut found = vec![objects.to_owned()];
     let mut next = 0;
     while let Some(folder) = found.get(next).cloned() {
@@ -388,14 +394,14 @@ fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
 }
 
 fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
-    let mut folders = disk::list(from, OBJECTS_MAX)?;
+    let mut folders = disk::list_names(from, OBJECTS_MAX)?;
     folders.retain(|name| name.len() == 2 && is_hex(name));
     // A repack writes a pack before it removes what the pack replaces, so packs come last.
     folders.push("pack".to_owned());
     for folder in folders {
         ends.check()?;
         let (theirs, own) = (from.join(&folder), to.join(&folder));
-        let mut names = disk::list(&theirs, OBJECTS_MAX)?;
+        let mut names = disk::list_names(&theirs, OBJECTS_MAX)?;
         names.retain(|name| if folder == "pack" { is_of_pack(name) } else { is_hex(name) });
         if !names.is_empty() {
             disk::make_folder(&own)?;
@@ -404,7 +410,7 @@ fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> 
             let file = theirs.join(&name);
             // The second name of a link would lead elsewhere.
             let file = if tree::kind(&file) == "link" { disk::real_path(&file)? } else { file };
-            tree::share(&file, &own.join(&name), ends.deadline)?;
+            tree::share_file(&file, &own.join(&name), ends.deadline)?;
         }
     }
     Ok(())
@@ -419,10 +425,10 @@ fn is_of_pack(name: &str) -> bool {
     kind.is_some_and(|(_, kind)| words_of(PACKED).any(|known| known == kind))
 }
 
-fn fault(cause: impl Into<String>, cure: &str) -> GitFault {
+fn clone_fault(cause: impl Into<String>, cure: &str) -> GitFault {
     GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
 }
 
-fn refused(why: &impl ToString) -> GitFault {
-    fault(why.to_string(), "try again")
+fn clone_refused(why: &impl ToString) -> GitFault {
+    clone_fault(why.to_string(), "try again")
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{CloneSource, NO_PUSH};
 use crate::files::disk;
 use crate::git::Git;
-use crate::git::remotes::{self, written};
+use crate::git::remotes::{self, format_setting};
 use crate::git::steps::without_value;
 use engine::git::{GitBaseline, GitSetting};
 use engine::text::words_of;
@@ -38,8 +38,8 @@ struct Seen {
 
 /// The text that a new clone's configuration gets, `origin` included.
 pub(super) fn taken_over(source: &CloneSource<'_>, clone: &Path) -> String {
-    let seen = list(source.checkout, source.checkout);
-    let known = list(clone, source.checkout);
+    let seen = list_settings(source.checkout, source.checkout);
+    let known = list_settings(clone, source.checkout);
     let (held, mut text) = (of_persons(&known), String::new());
     // Those of the person's files that hold in the repository and not in the clone: the condition
     // of an include can name a folder.
@@ -50,10 +50,10 @@ pub(super) fn taken_over(source: &CloneSource<'_>, clone: &Path) -> String {
     }
     for setting in seen.iter().filter(|setting| setting.is_local) {
         if comes_along(setting, source.trusted) {
-            text += &written(&setting.name, &setting.value);
+            text += &format_setting(&setting.name, &setting.value);
         }
     }
-    text + &origin(source, &seen)
+    text + &origin_settings(source, &seen)
 }
 
 /// The settings for a submodule's clone from its own configuration file, which no person has agreed
@@ -68,10 +68,10 @@ pub(super) fn of_submodule(folder: &Path, config: &Path) -> String {
         let setting = Seen { is_persons: false, is_local: true, name, value };
         let is_origin = ["remote.origin.url", "remote.origin.fetch"].contains(&&*setting.name);
         if is_origin || comes_along(&setting, None) {
-            text += &written(&setting.name, &setting.value);
+            text += &format_setting(&setting.name, &setting.value);
         }
     }
-    text + &written("remote.origin.pushurl", NO_PUSH)
+    text + &format_setting("remote.origin.pushurl", NO_PUSH)
 }
 
 /// Whether a clone gets a setting, where a person has agreed to those of `agreed`.
@@ -94,7 +94,7 @@ fn is_of(list: &str, name: &str) -> bool {
 }
 
 /// The remote, from which nothing is pushed; of a partial clone it also has what is missing.
-fn origin(source: &CloneSource<'_>, seen: &[Seen]) -> String {
+fn origin_settings(source: &CloneSource<'_>, seen: &[Seen]) -> String {
     let is_partial = of_a_remote(seen, ".promisor").is_some();
     let url = match source.url {
         Some(url) => Some(url.to_owned()),
@@ -115,7 +115,7 @@ fn origin(source: &CloneSource<'_>, seen: &[Seen]) -> String {
             }
         }
     }
-    settings.iter().map(|(name, value)| written(name, value)).collect()
+    settings.iter().map(|(name, value)| format_setting(name, value)).collect()
 }
 
 /// The value of a setting of any remote, by the end of its name.
@@ -127,7 +127,7 @@ fn of_a_remote(seen: &[Seen], end: &str) -> Option<String> {
 }
 
 /// All settings in a folder. No file of `checkout` is a person's own.
-fn list(folder: &Path, checkout: &Path) -> Vec<Seen> {
+fn list_settings(folder: &Path, checkout: &Path) -> Vec<Seen> {
     let form = ["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"];
     let listed = Git::here(folder).run(&form).unwrap_or_default();
     let parts: Vec<&str> = listed.split('\0').collect();
@@ -163,8 +163,8 @@ fn of_persons(settings: &[Seen]) -> BTreeMap<&str, Vec<&str>> {
 /// A setting with these values, whatever values it has already.
 fn in_place_of_all(name: &str, values: &[&str]) -> String {
     let is_list = words_of(LISTS).any(|end| name.ends_with(end));
-    let reset = if is_list { written(name, "") } else { String::new() };
-    reset + &values.iter().map(|value| written(name, value)).collect::<String>()
+    let reset = if is_list { format_setting(name, "") } else { String::new() };
+    reset + &values.iter().map(|value| format_setting(name, value)).collect::<String>()
 }
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
         };
         for held in [&[][..], &["work"], &["a", "work"], &["work", "a"]] {
             for name in ["user.email", "http.x.extraheader"] {
-                let before: String = held.iter().map(|value| written(name, value)).collect();
+                let before: String = held.iter().map(|value| format_setting(name, value)).collect();
                 let text = before + &in_place_of_all(name, &["a", "work"]);
                 disk::write(&file, text.as_bytes(), disk::Durability::Process).unwrap();
                 assert_eq!(read(name, "--get"), ["work"], "{held:?}");
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn a_setting_is_written_so_that_git_reads_the_same() {
-        let header = written("http.https://example.org/.extraheader", "a \"b\\c;# d");
+        let header = format_setting("http.https://example.org/.extraheader", "a \"b\\c;# d");
         let expected = "[http \"https://example.org/\"]\n\textraheader = \"a \\\"b\\\\c;# d\"\n";
         assert_eq!(header, expected);
-        assert_eq!(written("user.name", "A"), "[user]\n\tname = \"A\"\n");
+        assert_eq!(format_setting("user.name", "A"), "[user]\n\tname = \"A\"\n");
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::fill::ATTRIBUTES;
-use super::{FILE_BYTES, Snapshots, id, make_folder, remove, write};
+use super::{FILE_BYTES, Snapshots, make_folder, parse_id, remove_folder, write_file};
 use crate::clock::Deadline;
 use crate::files::{disk, tree};
 use crate::git::command::IndexPaths;
@@ -48,13 +48,14 @@ impl Snapshots {
         // What a check did to its own git dir must not hide what it left in the folder.
         let index = folder.with_extension("index");
         let _ = disk::remove(&folder.with_extension("index.lock"));
-        if self.lay_down(&scratch).is_ok() && scratch.reset(commit, &index, keeps_others).is_ok() {
+        if self.lay_down(&scratch).is_ok() && scratch.reset_to(commit, &index, keeps_others).is_ok()
+        {
             return Ok(());
         }
-        remove(folder)?;
+        remove_folder(folder)?;
         let _ = disk::remove(&index);
         self.lay_down(&scratch)?;
-        scratch.reset(commit, &index, keeps_others)
+        scratch.reset_to(commit, &index, keeps_others)
     }
 
     /// Writes the git dir of a scratch folder, except its objects.
@@ -63,11 +64,11 @@ impl Snapshots {
         let objects = self.folder.join("objects").display().to_string();
         let excludes = disk::read_text(&self.folder.join("info/exclude"), EXCLUDES_BYTES);
         let excludes = excludes.ok().flatten().unwrap_or_default();
-        write(&scratch.folder.join("config"), CONFIG)?;
-        write(&scratch.folder.join("info/attributes"), ATTRIBUTES)?;
-        write(&scratch.folder.join("info/exclude"), &excludes)?;
-        write(&scratch.folder.join("objects/info/alternates"), &objects)?;
-        write(&scratch.folder.join("HEAD"), "ref: refs/heads/scratch")
+        write_file(&scratch.folder.join("config"), CONFIG)?;
+        write_file(&scratch.folder.join("info/attributes"), ATTRIBUTES)?;
+        write_file(&scratch.folder.join("info/exclude"), &excludes)?;
+        write_file(&scratch.folder.join("objects/info/alternates"), &objects)?;
+        write_file(&scratch.folder.join("HEAD"), "ref: refs/heads/scratch")
     }
 
     /// A snapshot with these files, and what is in folders of these names, as in another one.
@@ -95,7 +96,7 @@ impl Snapshots {
         }
         let mut entries = Vec::new();
         for (path, text) in files {
-            let id = id(self.printed(&["hash-object", "-w", "--stdin"], text.as_bytes())?)?;
+            let id = parse_id(self.printed(&["hash-object", "-w", "--stdin"], text.as_bytes())?)?;
             entries.extend(format!("100644 {id}\t{path}\0").into_bytes());
         }
         self.updated(commit, &["update-index", "-z", "--index-info"], &entries)
@@ -112,7 +113,7 @@ impl Snapshots {
         };
         let Some(patterns) = patterns else { return Ok(()) };
         let file = folder.join(".git/info/include");
-        write(&file, &patterns)?;
+        write_file(&file, &patterns)?;
         let file = file.display().to_string();
         let listed = self.printed(&["ls-files", "-z", "--others", "-i", "-X", &file], &[])?;
         let held = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", laid_out];
@@ -122,9 +123,9 @@ impl Snapshots {
         copy_files(files, &self.checkout, folder, true).map(drop)
     }
 
-    fn reset(&self, tree: &str, index: &Path, keeps_others: bool) -> Result<(), String> {
+    fn reset_to(&self, tree: &str, index: &Path, keeps_others: bool) -> Result<(), String> {
         // A check may ask git which commit it runs on.
-        let commit = id(self.printed(&["commit-tree", "-m", "snapshot", tree], &[])?)?;
+        let commit = parse_id(self.printed(&["commit-tree", "-m", "snapshot", tree], &[])?)?;
         let reset = ["reset", "--hard", "-q", &commit];
         self.printed_in(&self.checkout, &reset, &[], Some(index))?;
         if !keeps_others {
@@ -146,14 +147,14 @@ pub fn link_ignored(
     scratch: &Path,
 ) -> Result<bool, String> {
     let mut is_new = false;
-    for path in outside(snapshots)? {
+    for path in ignored_inputs(snapshots)? {
         let (from, to) = (checkout.join(&path), scratch.join(&path));
         if tree::kind(&from) == "folder" && !leads_back(&from, checkout) {
             is_new |= tree::mirror_by_links(&from, &to).map_err(|error| error.to_string())?;
         }
     }
     if is_new {
-        write(&scratch.join(LINKED), "")?;
+        write_file(&scratch.join(LINKED), "")?;
     }
     Ok(is_new)
 }
@@ -166,13 +167,13 @@ pub fn is_linked(scratch: &Path) -> bool {
 /// What git ignores in the working tree, except what builds and tests leave, and a scratch folder
 /// does not have.
 pub fn left_out(snapshots: &Snapshots, scratch: &Path) -> Result<Vec<String>, String> {
-    let mut ignored = outside(snapshots)?;
+    let mut ignored = ignored_inputs(snapshots)?;
     ignored.retain(|path| !disk::exists(&scratch.join(path)));
     Ok(ignored)
 }
 
 /// What git ignores in the working tree, except what builds, tests and crew leave.
-fn outside(snapshots: &Snapshots) -> Result<Vec<String>, String> {
+fn ignored_inputs(snapshots: &Snapshots) -> Result<Vec<String>, String> {
     let mut ignored = snapshots.all_ignored()?;
     ignored.retain(|path| {
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
@@ -191,7 +192,7 @@ pub fn is_output(name: &str) -> bool {
 /// names it.
 fn leads_back(folder: &Path, checkout: &Path) -> bool {
     let named = checkout.display().to_string();
-    for file in tree::files(folder, FILES_MAX) {
+    for file in tree::list_files(folder, FILES_MAX) {
         let extension = file.extension().unwrap_or_default();
         if extension == "pth" || extension == "egg-link" {
             let text = disk::read_text(&folder.join(file), EXCLUDES_BYTES).ok().flatten();
@@ -211,7 +212,7 @@ pub fn is_set_up(folder: &Path, setup: &str) -> bool {
 
 /// Notes that a folder was set up by this command.
 pub fn mark_set_up(folder: &Path, setup: &str) -> Result<(), String> {
-    write(&folder.join(SET_UP), &hash(setup.as_bytes()))
+    write_file(&folder.join(SET_UP), &hash(setup.as_bytes()))
 }
 
 /// The files of ignore rules.
@@ -284,12 +285,12 @@ impl Snapshots {
         // and is nobody's.
         gone.sort_by_key(|entry| !is_of_rules(entry));
         let rules = gone.partition_point(is_of_rules);
-        self.remove(&gone[..rules])?;
+        self.remove_files(&gone[..rules])?;
         self.write_out(target, there.iter().filter(|entry| is_of_rules(entry)))?;
         let covered = self.ignored_of(gone[rules..].iter().map(|entry| &*entry.path));
         let (ignored, gone): (Vec<IndexEntry>, Vec<IndexEntry>) =
             gone.into_iter().partition(|entry| covered.contains(&entry.path));
-        self.remove(&gone)?;
+        self.remove_files(&gone)?;
         let mut left: Vec<PathBuf> = ignored.iter().map(|entry| entry.path().into()).collect();
         let forgotten = IndexPaths { gone: left.clone(), there: Vec::new() };
         forgotten.update(|arguments, input| self.printed(arguments, input))?;
@@ -301,7 +302,7 @@ impl Snapshots {
             !is_covered
         });
         let modes: Vec<(PathBuf, u32)> =
-            there.iter().filter_map(|entry| self.mode(entry)).collect();
+            there.iter().filter_map(|entry| self.mode_of(entry)).collect();
         let written = self.write_out(target, there.iter());
         written.and(modes.iter().try_for_each(|(file, mode)| give_back(file, *mode)))?;
         self.taken()?;
@@ -321,10 +322,10 @@ impl Snapshots {
     }
 
     /// The mode of a file that will be replaced: git would make every file readable for all.
-    fn mode(&self, entry: &IndexEntry) -> Option<(PathBuf, u32)> {
+    fn mode_of(&self, entry: &IndexEntry) -> Option<(PathBuf, u32)> {
         let file = self.checkout.join(entry.path());
         match tree::kind(&file) {
-            "file" | "program" => tree::mode(&file).map(|mode| (file, mode)),
+            "file" | "program" => tree::read_mode(&file).map(|mode| (file, mode)),
             _ => None,
         }
     }
@@ -341,7 +342,7 @@ impl Snapshots {
 
     /// Removes files of the tree, and the folders that they leave empty. A link in a path means
     /// that the file is elsewhere and not the tree's.
-    fn remove(&self, entries: &[IndexEntry]) -> Result<(), String> {
+    fn remove_files(&self, entries: &[IndexEntry]) -> Result<(), String> {
         for path in entries.iter().map(IndexEntry::path) {
             let folders: Vec<PathBuf> =
                 path.ancestors().skip(1).map(|folder| self.checkout.join(folder)).collect();

@@ -11,12 +11,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{FILE_BYTES, LINKS, LOCK_WAIT, Snapshots, make_folder, remove, write};
+use super::{FILE_BYTES, LINKS, LOCK_WAIT, Snapshots, make_folder, remove_folder, write_file};
 use crate::clock::{self, Deadline, Stopwatch};
 use crate::files::disk::{self, Durability};
 use crate::files::tree;
 use crate::git::command::IndexPaths;
-use crate::git::{Git, exclude_files, refusal};
+use crate::git::{Git, exclude_files, find_refusal};
 use crate::store::removal::LISTS;
 use crate::store::{self, Home, StoreError};
 use engine::record::{Driver, Loop};
@@ -62,12 +62,13 @@ impl Snapshots {
             deadline: Some(deadline),
             ..self.clone()
         };
-        let made = aside.make(subject, deadline).and_then(|bytes| {
+        let made = aside.make_git_dir(subject, deadline).and_then(|bytes| {
             self.carry_over(&aside, deadline);
-            tree::exchange(&aside.folder, &self.folder).map_err(|error| error.to_string())?;
+            tree::exchange_folders(&aside.folder, &self.folder)
+                .map_err(|error| error.to_string())?;
             Ok(bytes)
         });
-        let _ = tree::remove(&aside.folder);
+        let _ = tree::remove_folder(&aside.folder);
         let (bytes, elapsed_ms) = (made?, watch.elapsed_ms());
         let note = if elapsed_ms > LONG_MS || bytes > MUCH_BYTES {
             let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
@@ -93,25 +94,25 @@ impl Snapshots {
     fn carry_over(&self, new: &Self, deadline: Deadline) {
         for folder in ["objects", "refs/crew"].iter().chain(&LISTS) {
             let (from, to) = (self.folder.join(folder), new.folder.join(folder));
-            for file in tree::files(&from, FILES_MAX) {
+            for file in tree::list_files(&from, FILES_MAX) {
                 let to = to.join(&file);
                 let made = make_folder(to.parent().unwrap_or(&to));
-                let _ = made.map(|()| tree::share(&from.join(&file), &to, deadline));
+                let _ = made.map(|()| tree::share_file(&from.join(&file), &to, deadline));
             }
         }
     }
 
     /// Makes it. Returns the bytes of the objects that it takes over.
-    fn make(&self, subject: &Loop, deadline: Deadline) -> Result<u64, String> {
-        remove(&self.folder)?;
+    fn make_git_dir(&self, subject: &Loop, deadline: Deadline) -> Result<u64, String> {
+        remove_folder(&self.folder)?;
         for folder in ["objects/pack", "objects/info", "refs/heads"] {
             make_folder(&self.folder.join(folder))?;
         }
-        write(&self.folder.join("HEAD"), "ref: refs/heads/none")?;
+        write_file(&self.folder.join("HEAD"), "ref: refs/heads/none")?;
         let mut bytes = 0;
         if let Some(theirs) = self.set_up(subject)? {
             bytes = link_objects(&theirs.objects, &self.folder.join("objects"), deadline)?;
-            if self.seed(subject, &theirs).is_err() {
+            if self.seed_index(subject, &theirs).is_err() {
                 let _ = disk::remove(&self.folder.join("index"));
             }
         }
@@ -122,7 +123,7 @@ impl Snapshots {
 
     /// Writes the configuration, the attributes and the ignore rules.
     fn set_up(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
-        let theirs = self.theirs(subject)?;
+        let theirs = self.read_theirs(subject)?;
         let core = theirs.as_ref().map(|theirs| &*theirs.core).unwrap_or_default();
         let (version, extensions) = match &theirs {
             Some(theirs) if theirs.is_sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
@@ -130,8 +131,8 @@ impl Snapshots {
         };
         let version = format!("[core]\n\trepositoryFormatVersion = {version}\n");
         let config = [CONFIG, &version, core, extensions].concat();
-        write(&self.folder.join("config"), &config)?;
-        write(&self.folder.join("info/attributes"), ATTRIBUTES)?;
+        write_file(&self.folder.join("config"), &config)?;
+        write_file(&self.folder.join("info/attributes"), ATTRIBUTES)?;
         let mut excludes = String::new();
         let files = if theirs.is_some() { exclude_files(subject) } else { Vec::new() };
         for file in files {
@@ -139,12 +140,12 @@ impl Snapshots {
             excludes.push_str(&text.unwrap_or_default());
             excludes.push('\n');
         }
-        write(&self.folder.join("info/exclude"), &format!("{excludes}/{BRANCHES}/"))?;
+        write_file(&self.folder.join("info/exclude"), &format!("{excludes}/{BRANCHES}/"))?;
         Ok(theirs)
     }
 
     /// What the user's git says of the repository; `None` if there is none.
-    fn theirs(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
+    fn read_theirs(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
         if !disk::exists(&self.checkout.join(".git")) {
             return Ok(None);
         }
@@ -152,7 +153,7 @@ impl Snapshots {
         let places = ["--git-path", "objects", "--git-path", "index", "--show-object-format"];
         let places = git.run(&[&["rev-parse"], &places[..]].concat());
         let Some(places) = places else {
-            return Err(match refusal(&self.checkout) {
+            return Err(match find_refusal(&self.checkout) {
                 Some((cause, hint)) => format!("{cause} ({hint})"),
                 None => "git gave no answer".to_owned(),
             });
@@ -177,10 +178,11 @@ impl Snapshots {
     /// Begins with the user's index, so that unchanged files are not read. What it stores in
     /// another form than the file has, and what it would not look at, is taken anew. An index that
     /// is split into two files cannot be read alone.
-    fn seed(&self, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
+    fn seed_index(&self, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
         tree::copy_with_time(&theirs.index, &self.folder.join("index"))
             .map_err(|error| error.to_string())?;
-        let converted = if theirs.converts_all { Some(Vec::new()) } else { converted(subject) };
+        let converted =
+            if theirs.converts_all { Some(Vec::new()) } else { list_converted(subject) };
         let converted = converted.ok_or("git does not say what it converts")?;
         let converted: BTreeSet<&Path> = zero_ended_paths(&converted).collect();
         let listed = self.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
@@ -213,7 +215,7 @@ impl Snapshots {
 }
 
 /// The tracked paths whose content git may store in another form, each followed by a zero byte.
-fn converted(subject: &Loop) -> Option<Vec<u8>> {
+fn list_converted(subject: &Loop) -> Option<Vec<u8>> {
     let plain = ":(exclude,attr:!filter !text !eol !crlf !ident !working-tree-encoding)";
     Git::of(subject).printed(&["ls-files", "-z", "--", ".", plain])
 }
@@ -273,7 +275,7 @@ fn link_all(from: &Path, to: &Path, deadline: Deadline, depth: u8) -> std::io::R
                 return Err(ErrorKind::TimedOut.into());
             }
             let file = from.join(&folder).join(&name);
-            tree::share(&file, &to.join(&folder).join(&name), deadline)?;
+            tree::share_file(&file, &to.join(&folder).join(&name), deadline)?;
             bytes += disk::size(&file);
         }
     }
@@ -297,7 +299,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Keeps the newest `most` bytes of snapshots and none older than `days`; 0 means no limit, for
 /// each. The snapshots `current`, in use, are thinned out and never removed, and those of a loop
 /// that has not ended stay. Bytes that are also the repository's do not count.
-pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
+pub fn prune_snapshots(home: &Home, current: &Snapshots, most: u64, days: u64) {
     let oldest = match days {
         0 => i128::MIN,
         days => {
@@ -307,7 +309,7 @@ pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
     };
     let mut kept = own_bytes(&current.folder);
     let mut others: Vec<(i128, PathBuf)> =
-        others(&current.folder).map(|folder| (used(&folder), folder)).collect();
+        other_folders(&current.folder).map(|folder| (last_used(&folder), folder)).collect();
     others.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
     for (used, folder) in others {
         let bytes = own_bytes(&folder);
@@ -320,15 +322,15 @@ pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
     }
     current.thin_out(home, oldest);
     // The folders where checks ran on another state of a working tree, if that is long ago.
-    for folder in self::others(&home.scratch(&current.checkout)) {
-        if used(&folder.join(".git")) < oldest {
+    for folder in other_folders(&home.scratch_folder(&current.checkout)) {
+        if last_used(&folder.join(".git")) < oldest {
             remove_unless(&folder, || false);
         }
     }
 }
 
 /// The other folders of a folder's kind, which are beside it, with their locks.
-fn others(own: &Path) -> impl Iterator<Item = PathBuf> {
+fn other_folders(own: &Path) -> impl Iterator<Item = PathBuf> {
     let parent = own.parent().unwrap_or(own);
     let names = disk::names(parent, ENTRIES_MAX).into_iter().filter(|name| !name.contains('.'));
     names.map(|name| parent.join(name)).filter(move |folder| folder != own)
@@ -336,9 +338,9 @@ fn others(own: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Removes a folder that no process holds and that is not needed.
 fn remove_unless(folder: &Path, is_needed: impl Fn() -> bool) {
-    let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
+    let lock = disk::take_lock(&folder.with_extension("lock"), Duration::ZERO);
     if matches!(lock, Ok(Some(_))) && !is_needed() {
-        let _ = tree::remove(folder);
+        let _ = tree::remove_folder(folder);
     }
 }
 
@@ -363,7 +365,7 @@ impl Snapshots {
     fn thin_out(&self, home: &Home, oldest: i128) {
         let loops = self.folder.join("refs/crew");
         let mut gone = 0;
-        for name in tree::files(&loops, ENTRIES_MAX) {
+        for name in tree::list_files(&loops, ENTRIES_MAX) {
             let file = loops.join(&name);
             let id = name.parent().unwrap_or(&name).to_string_lossy();
             let is_due = disk::stamp(&file).is_some_and(|(_, written)| written < oldest);
@@ -379,12 +381,12 @@ impl Snapshots {
     /// Removes what no name holds, or all of it without any name. What is held by another process
     /// or cannot be removed is left for later.
     pub fn forget_what_is_unnamed(&self) {
-        let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
+        let lock = disk::take_lock(&self.folder.with_extension("lock"), LOCK_WAIT);
         if !matches!(lock, Ok(Some(_))) || !self.are_kept() {
             return;
         }
         let _ = if disk::names(&self.folder.join("refs/crew"), 1).is_empty() {
-            tree::remove(&self.folder).map_err(|error| error.to_string())
+            tree::remove_folder(&self.folder).map_err(|error| error.to_string())
         } else {
             self.printed(&["prune", "--expire=now"], &[]).map(drop)
         };
@@ -397,11 +399,14 @@ impl Snapshots {
 }
 
 /// When a git dir was last used: every snapshot writes its HEAD, and every look its index.
-fn used(folder: &Path) -> i128 {
+fn last_used(folder: &Path) -> i128 {
     let stamps = ["HEAD", "index"].map(|name| disk::stamp(&folder.join(name)));
     stamps.into_iter().flatten().map(|(_, written)| written).max().unwrap_or(0)
 }
 
 fn own_bytes(folder: &Path) -> u64 {
-    tree::files(folder, ENTRIES_MAX).iter().map(|file| tree::own_bytes(&folder.join(file))).sum()
+    tree::list_files(folder, ENTRIES_MAX)
+        .iter()
+        .map(|file| tree::own_bytes(&folder.join(file)))
+        .sum()
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{FILE_BYTES, ID_BYTES, Snapshots, write};
+use super::{FILE_BYTES, ID_BYTES, Snapshots, write_file};
 use crate::files::disk;
 use crate::store::removal::LISTS;
 use engine::evidence::changes::Changes;
@@ -37,7 +37,7 @@ impl Snapshots {
 
     /// Gives a snapshot a name among those of a loop.
     pub fn name(&self, id: &LoopId, name: &str, commit: &str) -> Result<(), String> {
-        write(&self.names(id).join(name), commit)
+        write_file(&self.names(id).join(name), commit)
     }
 
     /// The snapshot of that name.
@@ -135,7 +135,7 @@ impl Snapshots {
     }
 
     fn keep_list(&self, id: &LoopId, list: &str, paths: &[String]) -> Result<(), String> {
-        write(&self.folder.join(list).join(id.as_str()), &paths.join("\0"))
+        write_file(&self.folder.join(list).join(id.as_str()), &paths.join("\0"))
     }
 
     /// Which paths were changed before the loop began.

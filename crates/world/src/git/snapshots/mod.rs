@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::checkout::Restored;
-pub use self::fill::prune;
+pub use self::fill::prune_snapshots;
 use super::Git;
-use super::command::{IndexPaths, WRITE_TREE, whole};
+use super::command::{IndexPaths, WRITE_TREE, whole_output};
 use super::head::checked_out;
 use crate::clock::Deadline;
 use crate::files::disk::{self, Durability, Lock};
@@ -90,15 +90,16 @@ impl Snapshot {
 impl Snapshots {
     /// The snapshots of the working tree of a loop. Nothing is read or made yet.
     pub fn of(home: &Home, subject: &Loop) -> Self {
-        let plan = recorded_environment::plan(subject);
+        let plan = recorded_environment::plan_environment(subject);
         let mut variables = plan.replaced;
         variables.retain(|(name, _)| !name.starts_with("GIT_"));
         let path = subject.state.owner.search_path.clone();
         variables.extend(path.map(|path| ("PATH".to_owned(), path)));
-        let theirs = env::all().into_keys().filter(|name| name.as_bytes().starts_with(b"GIT_"));
+        let theirs =
+            env::all_variables().into_keys().filter(|name| name.as_bytes().starts_with(b"GIT_"));
         let checkout = subject.place.checkout.clone();
         Self {
-            folder: home.tree(&checkout),
+            folder: home.tree_folder(&checkout),
             checkout,
             variables,
             without: plan.dropped.into_iter().chain(theirs).collect(),
@@ -121,7 +122,7 @@ impl Snapshots {
     /// Holds the private git dir against other processes, and removes a lock that a killed git left
     /// in it.
     fn hold(&self) -> Result<Lock, String> {
-        let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
+        let lock = disk::take_lock(&self.folder.with_extension("lock"), LOCK_WAIT);
         let lock = lock.map_err(|error| error.to_string())?;
         let lock = lock.ok_or("another crew is taking a snapshot here")?;
         let _ = disk::remove(&self.folder.join("index.lock"));
@@ -142,7 +143,7 @@ impl Snapshots {
         if is_limited && changes.len() > CHANGES_MAX {
             return Err("there are more files than crew reads".to_owned());
         }
-        let (paths, left_out) = self.sorted(changes);
+        let (paths, left_out) = self.sort_changes(changes);
         let mut repositories = self.links();
         let beside = left_out.iter().filter(|left| left.is_repository);
         repositories.extend(beside.map(|left| left.path.clone()));
@@ -160,7 +161,7 @@ impl Snapshots {
     }
 
     /// What a snapshot takes, and what it leaves out.
-    fn sorted(&self, changes: Vec<FileChange>) -> (IndexPaths, Vec<LeftOut>) {
+    fn sort_changes(&self, changes: Vec<FileChange>) -> (IndexPaths, Vec<LeftOut>) {
         let (mut paths, mut left_out) = (IndexPaths::default(), Vec::new());
         for FileChange { path, kind, .. } in changes {
             let file = self.checkout.join(&path);
@@ -184,8 +185,8 @@ impl Snapshots {
 
     /// Makes a commit of the index, the last one.
     fn commit(&self) -> Result<String, String> {
-        let tree = id(self.printed(WRITE_TREE, &[])?)?;
-        write(&self.folder.join("HEAD"), &tree)?;
+        let tree = parse_id(self.printed(WRITE_TREE, &[])?)?;
+        write_file(&self.folder.join("HEAD"), &tree)?;
         Ok(tree)
     }
 
@@ -208,7 +209,7 @@ impl Snapshots {
     fn updated(&self, commit: &str, update: &[&str], input: &[u8]) -> Result<String, String> {
         self.on_own_index(commit, |run| {
             run(update, input)?;
-            id(run(WRITE_TREE, &[])?)
+            parse_id(run(WRITE_TREE, &[])?)
         })
     }
 
@@ -246,7 +247,7 @@ impl Snapshots {
         let ended = git.start(arguments);
         let ended = ended.map_err(|error| format!("git cannot be started: {error}"))?;
         let cause = ended.cause;
-        whole(ended).ok_or_else(|| format!("git {} failed ({cause})", arguments[0]))
+        whole_output(ended).ok_or_else(|| format!("git {} failed ({cause})", arguments[0]))
     }
 }
 
@@ -266,13 +267,13 @@ const FIXED: [(&str, &str); 11] = [
 ];
 
 /// The id that git printed.
-fn id(printed: Vec<u8>) -> Result<String, String> {
+fn parse_id(printed: Vec<u8>) -> Result<String, String> {
     let id = String::from_utf8(printed).unwrap_or_default().trim_end().to_owned();
     if is_id(&id) { Ok(id) } else { Err("git printed no id".to_owned()) }
 }
 
 /// Replaces a file of a private git dir, in a folder that is made if necessary.
-fn write(file: &Path, text: &str) -> Result<(), String> {
+fn write_file(file: &Path, text: &str) -> Result<(), String> {
     make_folder(file.parent().unwrap_or(file))?;
     disk::write(file, format!("{text}\n").as_bytes(), Durability::Remade)
         .map_err(|error| error.to_string())
@@ -282,6 +283,6 @@ fn make_folder(folder: &Path) -> Result<(), String> {
     disk::make_private_folder(folder).map_err(|error| error.to_string())
 }
 
-fn remove(folder: &Path) -> Result<(), String> {
-    tree::remove(folder).map_err(|error| error.to_string())
+fn remove_folder(folder: &Path) -> Result<(), String> {
+    tree::remove_folder(folder).map_err(|error| error.to_string())
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{FILE_BYTES, Snapshots, remove, write};
+use super::{FILE_BYTES, Snapshots, remove_folder, write_file};
 use crate::files::{disk, tree};
 use crate::store::{Home, hash};
 use engine::protect::{Cover, Protected};
@@ -40,20 +40,24 @@ struct ProtectedPaths<'a> {
 
 /// Takes the snapshot `now` as what the paths have to stay like. Returns also which existing paths
 /// are not protected, because git ignores them.
-pub fn begin(home: &Home, subject: &Loop, now: &str) -> Result<(Protected, Vec<String>), String> {
+pub fn begin_protection(
+    home: &Home,
+    subject: &Loop,
+    now: &str,
+) -> Result<(Protected, Vec<String>), String> {
     let paths = ProtectedPaths::of(home, subject);
     paths.keep_rules()?;
     paths.snapshots.name(&subject.id, PROTECTED, now)?;
-    let (outside, _) = paths.outside(now)?;
+    let (outside, _) = paths.mark_outside(now)?;
     let missed = paths.ignored.iter().filter(|path| paths.covers_ignored(path));
     Ok((Protected { snapshot: now.to_owned(), outside }, missed.cloned().collect()))
 }
 
 /// The protected paths that the snapshot `now`, and what it does not hold, have otherwise.
-pub fn changed(home: &Home, subject: &Loop, now: &str) -> Result<Vec<String>, String> {
+pub fn changed_paths(home: &Home, subject: &Loop, now: &str) -> Result<Vec<String>, String> {
     let Some(began) = &subject.protected else { return Ok(Vec::new()) };
     let paths = ProtectedPaths::of(home, subject);
-    let (outside, links) = paths.outside(now)?;
+    let (outside, links) = paths.mark_outside(now)?;
     let differing = paths.snapshots.changed(&began.snapshot, now)?;
     let mut changed = BTreeSet::new();
     for (link, to) in links {
@@ -97,17 +101,17 @@ impl<'a> ProtectedPaths<'a> {
         }
         let folder = self.top.join(path);
         let files =
-            if path.ends_with('/') { tree::files(&folder, IGNORED_MAX) } else { Vec::new() };
+            if path.ends_with('/') { tree::list_files(&folder, IGNORED_MAX) } else { Vec::new() };
         files.iter().any(|file| self.cover.covers(&format!("{path}{}", file.display())))
     }
 
     /// Keeps every file of ignore rules above the paths, as it is now.
     fn keep_rules(&self) -> Result<(), String> {
-        remove(&self.rules.checkout)?;
+        remove_folder(&self.rules.checkout)?;
         self.snapshots.lay_down(&self.rules)?;
         let above = self.cover.roots().iter().flat_map(|root| Path::new(root).ancestors());
         let above = above.map(|folder| folder.join(RULES).display().to_string());
-        let mut files: BTreeSet<String> = self.files()?.into_iter().chain(above).collect();
+        let mut files: BTreeSet<String> = self.list_files()?.into_iter().chain(above).collect();
         files.insert(RULES.to_owned());
         files.retain(|path| path.rsplit('/').next() == Some(RULES));
         for path in files {
@@ -115,7 +119,7 @@ impl<'a> ProtectedPaths<'a> {
             if matches!(tree::kind(&file), "file" | "program") {
                 let text =
                     disk::read_text(&file, RULES_BYTES).map_err(|error| error.to_string())?;
-                write(&self.rules.checkout.join(&path), &text.unwrap_or_default())?;
+                write_file(&self.rules.checkout.join(&path), &text.unwrap_or_default())?;
             }
         }
         Ok(())
@@ -123,7 +127,7 @@ impl<'a> ProtectedPaths<'a> {
 
     /// The files where a glob may find one, but for git's own and crew's, and for those in folders
     /// that were ignored as a whole.
-    fn files(&self) -> Result<Vec<String>, String> {
+    fn list_files(&self) -> Result<Vec<String>, String> {
         let roots = self.cover.roots();
         let roots = if roots.is_empty() { &[String::new()] } else { roots };
         let mut files = Vec::new();
@@ -152,15 +156,15 @@ impl<'a> ProtectedPaths<'a> {
 
     /// What no snapshot holds of the paths, each with a mark of its kind and content; and the links
     /// among them with the files in the tree that they lead to.
-    fn outside(&self, now: &str) -> Result<(Marks, Links), String> {
+    fn mark_outside(&self, now: &str) -> Result<(Marks, Links), String> {
         let entries = self.snapshots.entries(now)?;
         let held: BTreeSet<&String> = entries.iter().map(|(_, path)| path).collect();
-        let mut files = self.files()?;
+        let mut files = self.list_files()?;
         files.retain(|path| self.cover.covers(path) && !held.contains(path));
         let left_out = self.left_out(&files);
         files.retain(|path| !left_out.contains(path));
         let mut marks: Marks =
-            files.into_iter().map(|path| (path.clone(), self.mark(&path))).collect();
+            files.into_iter().map(|path| (path.clone(), self.mark_of(&path))).collect();
         let mut links = Vec::new();
         for (mode, path) in &entries {
             if mode == "120000" && self.cover.covers(path) {
@@ -169,7 +173,7 @@ impl<'a> ProtectedPaths<'a> {
                 if held.contains(&target) {
                     links.push((path.clone(), target));
                 } else {
-                    marks.insert(path.clone(), self.mark(path));
+                    marks.insert(path.clone(), self.mark_of(path));
                 }
             }
         }
@@ -187,7 +191,7 @@ impl<'a> ProtectedPaths<'a> {
         within.into_iter().cloned().chain(by_rules).collect()
     }
 
-    fn mark(&self, path: &str) -> String {
+    fn mark_of(&self, path: &str) -> String {
         let file = self.top.join(path);
         let content = disk::read(&file, FILE_BYTES).ok().flatten().map(|content| hash(&content));
         match tree::kind(&file) {

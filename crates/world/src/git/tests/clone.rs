@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::{Drafts, Steps, Yard};
 use crate::files::disk;
-use crate::git::clone::{CloneSource, CloneTerms, bring, clone_local, clone_remote};
+use crate::git::clone::{CloneSource, CloneTerms, bring_branch, clone_local, clone_remote};
 use crate::git::clone::{fetch_base, keep_strays};
-use crate::git::steps::{put_back_in, stand, stays_inside};
+use crate::git::steps::{put_back_in, read_head_state, stays_inside};
 use engine::git::{GitBaseline, GitStep, GitTrouble};
 use engine::record::Place;
 
@@ -19,7 +19,7 @@ fn terms(start: Option<&str>) -> CloneTerms<'_> {
 
 /// Clones `from` to `to`; returns the notes.
 fn cloned_of(yard: &Yard, from: &str, url: Option<&str>, to: &str) -> Vec<String> {
-    let trusted = crate::git::steps::trusted(&yard.path(from));
+    let trusted = crate::git::steps::read_trusted(&yard.path(from));
     cloned_as(yard, from, url, to, trusted.as_ref())
 }
 
@@ -104,7 +104,8 @@ fn repositories_of_every_kind_are_cloned_whole() {
         yard.commit_file("c/vat.1", "work", "work\n");
         yard.git("c/vat.1", &["fsck", "--full"]);
         assert!(!yard.path("c/vat.1/.git/objects/info/alternates").exists(), "{make}");
-        let brought = bring(&yard.path("kind"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x");
+        let brought =
+            bring_branch(&yard.path("kind"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x");
         let tip = yard.git("c/vat.1", &["rev-parse", "HEAD"]);
         assert_eq!(brought.unwrap().as_deref(), Some(tip.trim()), "{make}");
         assert_eq!(yard.git("kind", &["show", "refs/crew/x:work"]), "work\n", "{make}");
@@ -128,7 +129,8 @@ fn a_partial_and_sparse_repository_gives_its_patterns_and_its_remote() {
         assert_eq!(yard.git("c/vat.1", &["status", "--porcelain"]), "");
         yard.identify("c/vat.1");
         yard.commit_file("c/vat.1", "in/work", "work\n");
-        let brought = bring(&yard.path("part"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x");
+        let brought =
+            bring_branch(&yard.path("part"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x");
         assert!(brought.unwrap().is_some());
         // What is missing comes from the real remote.
         assert_eq!(yard.git("c/vat.1", &["show", "HEAD:out/b"]), "out\n");
@@ -255,7 +257,7 @@ fn files_of_git_lfs_that_an_agent_made_come_with_its_branch_if_they_are_what_the
         yard.git("repo", &["config", "lfs.storage", &set]);
         // Half of it, as a full disk leaves it.
         yard.write(&format!("{at}/{}", below(&ids[0])), "ma");
-        bring(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
+        bring_branch(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
         assert_eq!(yard.read(&format!("{at}/{}", below(&ids[0]))), "made");
         assert_eq!(yard.sh(at, "find . -type f | wc -l").trim(), "1");
         // Nothing is copied that has another size.
@@ -282,7 +284,7 @@ fn settings_that_commits_and_files_need_come_along_and_planted_programs_do_not()
     }
     yard.write("repo/.gitattributes", "file filter=fine\n");
     yard.sh("repo", "git add .gitattributes; git commit -qm attributes");
-    let agreed = crate::git::steps::trusted(&yard.path("repo"));
+    let agreed = crate::git::steps::read_trusted(&yard.path("repo"));
     for (name, value) in [
         ("filter.evil.smudge", "evil"),
         ("url.https://evil/.insteadOf", "https://example.org/"),
@@ -360,7 +362,7 @@ fn nothing_that_an_agent_leaves_in_its_clone_takes_effect_elsewhere() {
         };
         let before = all();
         let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
-        let brought = bring(&repo, &clone, BRANCH, "refs/remotes/crew/shop/vat");
+        let brought = bring_branch(&repo, &clone, BRANCH, "refs/remotes/crew/shop/vat");
         let brought = brought.unwrap_or_else(|fault| panic!("{plants}: {fault}"));
         assert_eq!(brought.as_deref(), Some(tip.trim()), "{plants}");
         keep_strays(&repo, &clone, "refs/remotes/crew/kept").unwrap();
@@ -379,7 +381,7 @@ fn many_brings_leave_few_packs_and_drop_no_object() {
     yard.sh("repo", "echo stray > ../stray; git hash-object -w ../stray > ../id; git gc -q");
     for number in 0..40 {
         yard.commit_file("c/vat.1", "work", &number.to_string());
-        bring(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
+        bring_branch(&yard.path("repo"), &yard.path("c/vat.1"), BRANCH, "refs/crew/x").unwrap();
     }
     let packs = yard.sh("repo", "ls .git/objects/pack/*.pack | wc -l");
     assert!(packs.trim().parse::<u32>().unwrap() <= 17, "{packs}");
@@ -401,14 +403,14 @@ fn what_git_would_show_otherwise_is_brought_as_it_is() {
     for plants in plants {
         let yard = with_an_agent(plants);
         let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
-        let brought = bring(&repo, &clone, BRANCH, "refs/crew/x").unwrap();
+        let brought = bring_branch(&repo, &clone, BRANCH, "refs/crew/x").unwrap();
         assert!(brought.is_some(), "{plants}");
         assert_eq!(yard.git("repo", &["rev-list", "--count", "refs/crew/x"]), "2\n", "{plants}");
         assert_eq!(yard.git("repo", &["show", "refs/crew/x:work"]), "work\n", "{plants}");
     }
     let yard = with_an_agent("git rev-parse HEAD > .git/shallow");
     let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
-    let _ = bring(&repo, &clone, BRANCH, "refs/crew/x");
+    let _ = bring_branch(&repo, &clone, BRANCH, "refs/crew/x");
     assert!(!yard.path("repo/.git/shallow").exists());
 }
 
@@ -416,16 +418,16 @@ fn what_git_would_show_otherwise_is_brought_as_it_is() {
 fn a_clone_whose_repository_is_another_one_now_or_that_lacks_the_branch_gives_nothing() {
     let yard = with_an_agent("mv .git ../elsewhere; echo gitdir: ../elsewhere > .git");
     let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
-    let fault = bring(&repo, &clone, BRANCH, "refs/crew/x").unwrap_err();
+    let fault = bring_branch(&repo, &clone, BRANCH, "refs/crew/x").unwrap_err();
     assert!(fault.cause.contains("not a repository of its own any more"), "{fault}");
-    let other = bring(&repo, &yard.path("c/vat.2"), "fleet/shop/other/1", "refs/crew/x");
+    let other = bring_branch(&repo, &yard.path("c/vat.2"), "fleet/shop/other/1", "refs/crew/x");
     assert_eq!(other, Ok(None));
     let bad = with_an_agent(
         "tree=$(printf '100644 .git\\0%s' \"$(git rev-parse HEAD:work | xxd -r -p)\" |
             git hash-object -w -t tree --stdin --literally)
          git update-ref refs/heads/fleet/shop/vat/1 $(git commit-tree -m bad $tree -p HEAD)",
     );
-    let brought = bring(&bad.path("repo"), &bad.path("c/vat.1"), BRANCH, "refs/crew/x");
+    let brought = bring_branch(&bad.path("repo"), &bad.path("c/vat.1"), BRANCH, "refs/crew/x");
     assert!(brought.is_err(), "{brought:?}");
 }
 
@@ -449,7 +451,7 @@ fn a_clone_that_leads_to_another_repository_is_left_alone() {
         let yard = with_an_agent("true");
         let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
         let place = Place { is_clone: true, ..super::place_of(&clone) };
-        let trusted = crate::git::steps::trusted(&clone).unwrap();
+        let trusted = crate::git::steps::read_trusted(&clone).unwrap();
         // What a step would undo in the person's own files.
         yard.write("c/vat.1/.git/crew-step", &format!("rebase {}", place.head.clone().unwrap()));
         yard.write("c/vat.1/.git/rebase-merge/autostash", "x");
@@ -461,7 +463,7 @@ fn a_clone_that_leads_to_another_repository_is_left_alone() {
         let steps = Steps::new(&place, &trusted, &|| false);
         for fault in [
             stays_inside(&clone, GitStep::Commit).unwrap_err(),
-            stand(&place, GitStep::Commit).unwrap_err(),
+            read_head_state(&place, GitStep::Commit).unwrap_err(),
             put_back_in(&place).unwrap_err(),
             steps.commit("work", &Drafts::default()).unwrap_err(),
             steps.rebase(Some(BRANCH), "origin/main", None).unwrap_err(),
@@ -469,7 +471,7 @@ fn a_clone_that_leads_to_another_repository_is_left_alone() {
         ] {
             assert_eq!(fault.trouble, GitTrouble::Repository, "{leads}: {fault}");
         }
-        bring(&repo, &clone, BRANCH, "refs/crew/x").unwrap_err();
+        bring_branch(&repo, &clone, BRANCH, "refs/crew/x").unwrap_err();
         assert_eq!((state(&yard, "repo"), yard.read("repo/file")), before, "{leads}");
     }
     let plain = "mkdir -p .git/hooks; ln -s $repo/.git/hooks/x .git/hooks/x; git worktree add -q ../wt; git gc -q
@@ -506,7 +508,7 @@ fn commits_that_no_other_repository_has_are_found_and_kept() {
     for (act, expected) in table {
         let yard = with_an_agent(&act);
         let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
-        bring(&repo, &clone, BRANCH, "refs/crew/x").unwrap();
+        bring_branch(&repo, &clone, BRANCH, "refs/crew/x").unwrap();
         let below = "refs/crew/kept/shop/vat/1";
         let kept = keep_strays(&repo, &clone, below).unwrap();
         assert_eq!(kept.len(), expected, "{act}");

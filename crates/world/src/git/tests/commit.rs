@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 
 use super::{Steps, Yard, place_of};
 use crate::git::commit::Drafts;
-use crate::git::land::{LandTree, Squashed, merge};
+use crate::git::land::{LandTree, Squashed, merge_branch};
 use engine::git::GitTrouble;
 
 #[test]
@@ -63,7 +63,7 @@ fn crews_files_that_somebody_tracks_stay_as_they_were_committed() {
 }
 
 #[test]
-fn crews_files_that_are_ignored_are_no_trouble() {
+fn crews_ignored_files_do_no_harm() {
     let yard = Yard::new();
     yard.write("repo/.gitignore", ".claude/\nbuilt/\n");
     yard.write("repo/.claude/branches/main/state.json", "{}");
@@ -122,7 +122,7 @@ fn neither_hooks_nor_signing_keep_a_commit_from_being_made() {
 }
 
 #[test]
-fn an_unknown_author_is_told_with_the_way_out() {
+fn an_unknown_author_is_reported_with_a_hint() {
     let yard = Yard::new();
     yard.git("repo", &["config", "user.name", ""]);
     yard.git("repo", &["config", "user.email", ""]);
@@ -205,7 +205,7 @@ fn a_commit_that_git_refuses_leaves_branch_and_index_as_they_were() {
 }
 
 #[test]
-fn more_paths_than_crew_lists_are_told_with_the_way_out() {
+fn more_paths_than_crew_lists_are_reported_with_a_hint() {
     let yard = Yard::new();
     let name = "d".repeat(200);
     let deep = [&*name; 17].join("/");
@@ -233,7 +233,7 @@ fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
     yard.git("repo", &["worktree", "add", "-q", "-b", "other", "../tree"]);
     yard.write("tree/file", "two\n");
     let tree = yard.path("tree");
-    let trusted = super::trusted(&tree).unwrap();
+    let trusted = super::read_trusted(&tree).unwrap();
     let place = place_of(&tree);
     assert!(
         Steps::new(&place, &trusted, &|| false)
@@ -266,7 +266,7 @@ fn a_sparse_partial_clone_commits_without_what_it_lacks_and_merges_with_it() {
     assert!(part.commit("message").unwrap().is_some());
     yard.commit_file("repo", "more", "new\n");
     part.git("repo", &["fetch", "-q"]);
-    let merged = merge(&part.checkout, "origin/main");
+    let merged = merge_branch(&part.checkout, "origin/main");
     assert_eq!((merged, part.read("repo/more")), (Ok(Vec::new()), "new\n".to_owned()));
     let land = part.path("land");
     part.git("repo", &["worktree", "add", "-q", "--detach", "../land", "origin/main"]);

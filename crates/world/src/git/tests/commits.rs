@@ -2,7 +2,7 @@
 
 use super::Yard;
 use crate::env;
-use crate::git::{Git, commits_since, uncommitted};
+use crate::git::{Git, commits_since, count_uncommitted};
 use engine::evidence::changes::Commits;
 use engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use engine::fixture::a_loop;
@@ -53,7 +53,7 @@ fn one_git_says_what_is_checked_out_unless_there_is_no_commit_or_the_name_is_tak
 type Case = (&'static str, &'static [&'static str], Option<&'static str>, &'static [&'static str]);
 
 #[test]
-fn commits_are_told_with_the_branch_they_are_on_and_those_that_were_lost() {
+fn commits_are_reported_with_their_branch_and_so_are_lost_ones() {
     let table: [Case; 8] = [
         ("true", &[], None, &[]),
         ("git commit -qm more --allow-empty", &["more"], None, &[]),
@@ -108,7 +108,7 @@ fn a_merge_that_a_rebase_left_out_is_not_lost() {
 }
 
 #[test]
-fn of_many_files_it_is_said_only_that_all_are_uncommitted() {
+fn of_many_files_crew_says_only_whether_all_are_uncommitted() {
     let yard = Yard::new();
     let record = Loop { place: yard.place(), ..a_loop() };
     let names: Vec<String> = (0..130).map(|number| format!("file{number:03}")).collect();
@@ -122,9 +122,9 @@ fn of_many_files_it_is_said_only_that_all_are_uncommitted() {
         yours: false,
     };
     let changes = Changes::of(names.iter().map(file));
-    assert_eq!(uncommitted(&record, &changes), Some(130));
+    assert_eq!(count_uncommitted(&record, &changes), Some(130));
     yard.sh("repo", "git add .; git commit -qm all; echo y > mine; echo y > yours; echo y > other");
-    assert_eq!(uncommitted(&record, &changes), None);
+    assert_eq!(count_uncommitted(&record, &changes), None);
 }
 
 #[test]
@@ -149,5 +149,5 @@ fn only_the_loops_own_files_are_counted_as_uncommitted() {
         lines: None,
         yours: false,
     };
-    assert_eq!(uncommitted(&record, &Changes::of(["kept", "loose"].map(file))), Some(1));
+    assert_eq!(count_uncommitted(&record, &Changes::of(["kept", "loose"].map(file))), Some(1));
 }

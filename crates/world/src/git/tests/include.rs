@@ -1,7 +1,7 @@
 //! Ignored files for new working trees: what is copied, what stays, and what is left out.
 
 use super::Yard;
-use crate::git::include::{copy, copy_files, ignored_among};
+use crate::git::include::{copy_files, copy_included, ignored_among};
 
 /// A new working tree `tree` with these ignore rules.
 fn tree(yard: &Yard, rules: &str) {
@@ -16,7 +16,8 @@ fn what_is_there_already_stays_unless_it_is_to_be_replaced() {
     yard.write("repo/a/dev.db", "one\n");
     yard.write("repo/other.db", "other\n");
     let copied = |replaces| {
-        copy("# data\n\ndev.db\n", &yard.path("repo"), &yard.path("tree"), replaces).unwrap()
+        copy_included("# data\n\ndev.db\n", &yard.path("repo"), &yard.path("tree"), replaces)
+            .unwrap()
     };
     tree(&yard, "*.db\n");
     let dev = || yard.read("tree/a/dev.db");
@@ -34,12 +35,12 @@ fn what_is_left_out_is_named_with_its_reason() {
     yard.sh("repo", "mkdir data; truncate -s 51M data/big; ln -s big data/link; : > data/small");
     tree(&yard, "data\n");
     let (repository, tree) = (yard.path("repo"), yard.path("tree"));
-    let left_out = copy("data\n", &repository, &tree, false).unwrap();
+    let left_out = copy_included("data\n", &repository, &tree, false).unwrap();
     assert_eq!(left_out, ["data/big (over 50 MiB)", "data/link (link)"]);
     assert!(tree.join("data/small").exists() && !tree.join("data/big").exists());
 
     let patterns = "small\n".repeat(2003);
-    let left_out = copy(&patterns, &repository, &tree, false).unwrap();
+    let left_out = copy_included(&patterns, &repository, &tree, false).unwrap();
     assert_eq!(left_out, ["3 patterns beyond 2000"]);
     let paths = std::iter::repeat_n(&b"data/small"[..], 10_002);
     let left_out = copy_files(paths, &repository, &tree, false).unwrap();
@@ -55,12 +56,12 @@ fn a_file_that_git_does_not_ignore_is_not_copied_whatever_its_name() {
     }
     tree(&yard, "db.*\n:(glob)d.local\n");
     let (repository, tree) = (yard.path("repo"), yard.path("tree"));
-    let left_out = copy("*.local\n", &repository, &tree, false).unwrap();
+    let left_out = copy_included("*.local\n", &repository, &tree, false).unwrap();
     let expected =
         [":(glob)e.local", "api.local"].map(|path| format!("{path} (git does not ignore it)"));
     assert_eq!(left_out, expected);
     assert_eq!(yard.sh("tree", "ls"), ":(glob)d.local\ndb.local\n");
-    assert_eq!(copy("api.*\n", &repository, &tree, false).unwrap(), expected[1..]);
+    assert_eq!(copy_included("api.*\n", &repository, &tree, false).unwrap(), expected[1..]);
     assert_eq!(ignored_among([&b"db.local"[..]].into_iter(), |_, _| None), None);
 }
 
@@ -73,7 +74,7 @@ fn copied_where(act: &str) -> (Yard, Result<Vec<String>, String>) {
     tree(&yard, "*.env\n");
     yard.write("tree/docs/keep", "");
     yard.sh("tree", act);
-    let copied = copy("secret.env\n", &yard.path("repo"), &yard.path("tree"), true);
+    let copied = copy_included("secret.env\n", &yard.path("repo"), &yard.path("tree"), true);
     (yard, copied)
 }
 

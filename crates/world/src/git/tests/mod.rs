@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use super::commit::Drafts;
 use super::steps;
-use super::steps::{Steps, trusted};
+use super::steps::{Steps, read_trusted};
 use crate::files::disk::{self, Durability};
 use crate::process::{Call, ExitCause};
 use engine::fixture::a_loop;
@@ -99,7 +99,7 @@ impl Yard {
     }
 
     fn trusted(&self) -> GitBaseline {
-        trusted(&self.checkout).unwrap()
+        read_trusted(&self.checkout).unwrap()
     }
 
     fn place(&self) -> Place {
@@ -142,8 +142,8 @@ impl Yard {
 
 /// The place of a loop that starts in this checkout now.
 fn place_of(checkout: &Path) -> Place {
-    let (branch, head) = super::head(checkout);
-    let repository = steps::repository(checkout);
+    let (branch, head) = super::read_head(checkout);
+    let repository = steps::repository_folder(checkout);
     Place { checkout: checkout.to_owned(), branch, head, repository, ..a_loop().place }
 }
 

@@ -90,7 +90,7 @@ fn push_to(yard: &Yard, address: &str) -> GitFault {
 }
 
 #[test]
-fn commits_that_the_branch_lacks_are_told() {
+fn commits_that_the_branch_lacks_are_reported() {
     let yard = Yard::with_origin();
     yard.git(".", &["clone", "-q", "origin.git", "other"]);
     yard.identify("other");
@@ -108,7 +108,7 @@ fn commits_that_the_branch_lacks_are_told() {
 }
 
 #[test]
-fn a_hook_that_refuses_who_asks_is_told_from_one_that_refuses_what_is_pushed() {
+fn a_hook_that_refuses_the_person_differs_from_one_that_refuses_the_push() {
     let yard = Yard::with_origin();
     let hook = "origin.git/hooks/pre-receive";
     yard.commit_file("repo", "file", "two\n");
@@ -131,7 +131,7 @@ fn a_hook_that_refuses_who_asks_is_told_from_one_that_refuses_what_is_pushed() {
 }
 
 #[test]
-fn what_ssh_says_is_told_apart() {
+fn the_errors_of_ssh_are_distinguished() {
     let yard = Yard::with_origin();
     yard.git("repo", &["config", "core.sshCommand", &yard.path("ssh").display().to_string()]);
     let table = [
@@ -169,7 +169,7 @@ fn server(status: &'static str) -> String {
 }
 
 #[test]
-fn what_a_server_answers_is_told_apart_and_no_password_is_repeated() {
+fn the_answers_of_a_server_are_distinguished_and_no_password_is_repeated() {
     let yard = Yard::with_origin();
     // No credential helper may be asked for the password of a test.
     yard.git("repo", &["config", "credential.helper", ""]);
@@ -191,7 +191,7 @@ fn what_a_server_answers_is_told_apart_and_no_password_is_repeated() {
 }
 
 #[test]
-fn a_remote_that_cannot_be_reached_or_is_not_there_is_told() {
+fn an_unreachable_or_missing_remote_is_reported() {
     let yard = Yard::with_origin();
     // The port was free a moment ago, so nothing listens there.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

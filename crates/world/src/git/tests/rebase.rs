@@ -41,8 +41,7 @@ fn a_branch_that_moved_is_taken_under_the_work_committed_or_not() {
 }
 
 #[test]
-fn what_the_other_branch_had_and_has_no_longer_is_left_out_only_where_the_branch_is_known_to_stand_on_it()
- {
+fn what_the_other_branch_has_dropped_is_left_out_only_from_a_branch_known_to_begin_there() {
     for is_known in [true, false] {
         let yard = Yard::new();
         yard.commit_file("repo", "secret", "key\n");
@@ -199,7 +198,7 @@ fn uncommitted_changes_that_no_longer_fit_are_a_conflict_too_and_are_kept() {
 }
 
 #[test]
-fn untracked_files_that_stand_in_the_way_are_named_and_kept() {
+fn untracked_files_that_block_a_rebase_are_named_and_kept() {
     let yard = parted("new file");
     yard.write("repo/new file", "mine\n");
     yard.write("repo/file", "not committed\n");
@@ -213,7 +212,7 @@ fn untracked_files_that_stand_in_the_way_are_named_and_kept() {
 }
 
 #[test]
-fn a_branch_that_is_not_there_and_a_repository_without_commits_are_told() {
+fn a_missing_branch_and_a_repository_without_commits_are_reported() {
     let yard = Yard::new();
     assert_snapshot!(yard.rebase("trunk").unwrap_err().failure().with_hint(), @"
     rebase failed: there is no branch trunk
@@ -322,7 +321,7 @@ fn a_rebase_that_is_ended_early_is_undone() {
 }
 
 #[test]
-fn a_branch_is_meant_also_where_a_tag_has_its_name() {
+fn a_name_denotes_the_branch_also_where_a_tag_has_it() {
     let yard = Yard::new();
     yard.git("repo", &["switch", "-qc", "feature"]);
     yard.git("repo", &["tag", "main"]);

@@ -121,7 +121,7 @@ fn a_lock_from_before_the_step_stays() {
 }
 
 #[test]
-fn without_a_mark_the_locks_of_a_step_are_known_by_what_stood_there_before() {
+fn without_a_mark_the_locks_of_a_step_are_known_by_those_from_before() {
     let yard = yard();
     yard.write("repo/.git/crew-step/in-the-way", "");
     yard.write("repo/.git/HEAD.lock", "");

@@ -3,12 +3,12 @@
 use insta::assert_snapshot;
 
 use super::Yard;
-use crate::git::worktree::worktree;
+use crate::git::worktree::open_worktree;
 use engine::git::Worktree;
 
 /// The error text, without the path of this test's folder.
 fn refused(yard: &Yard, name: &str) -> String {
-    let fault = worktree(&yard.path("repo"), name, "HEAD").unwrap_err().failure().with_hint();
+    let fault = open_worktree(&yard.path("repo"), name, "HEAD").unwrap_err().failure().with_hint();
     fault.replace(&yard.path("").display().to_string(), "…/")
 }
 
@@ -16,34 +16,34 @@ fn refused(yard: &Yard, name: &str) -> String {
 fn a_working_tree_is_made_on_a_branch_of_its_name_and_found_again() {
     let yard = Yard::new();
     let path = yard.path("repo.worktrees/feat/auth");
-    let made = worktree(&yard.path("repo"), "feat/auth", "HEAD");
+    let made = open_worktree(&yard.path("repo"), "feat/auth", "HEAD");
     assert_eq!(made, Ok(Worktree { path: path.clone(), is_new: true }));
     assert_eq!(yard.git("repo.worktrees/feat/auth", &["branch", "--show-current"]), "feat/auth\n");
     yard.write("repo.worktrees/feat/auth/file", "work\n");
     let found = Ok(Worktree { path: path.clone(), is_new: false });
-    assert_eq!(worktree(&yard.path("repo"), "feat/auth", "HEAD"), found);
+    assert_eq!(open_worktree(&yard.path("repo"), "feat/auth", "HEAD"), found);
     // Also from inside it: the path is beside the repository, not beside another working tree.
-    assert_eq!(worktree(&path, "feat/auth", "HEAD"), found);
+    assert_eq!(open_worktree(&path, "feat/auth", "HEAD"), found);
     assert_eq!(yard.read("repo.worktrees/feat/auth/file"), "work\n");
-    let beside = worktree(&path, "other", "HEAD").unwrap().path;
+    let beside = open_worktree(&path, "other", "HEAD").unwrap().path;
     assert_eq!(beside, yard.path("repo.worktrees/other"));
 }
 
 #[test]
-fn a_branch_that_is_there_is_taken_again_and_a_folder_that_is_gone_made_again() {
+fn an_existing_branch_is_used_again_and_a_missing_folder_is_made_again() {
     let yard = Yard::new();
     yard.git("repo", &["switch", "-qc", "fix"]);
     yard.commit_file("repo", "file", "fixed\n");
     yard.git("repo", &["switch", "-q", "main"]);
-    assert!(worktree(&yard.path("repo"), "fix", "HEAD").unwrap().is_new);
+    assert!(open_worktree(&yard.path("repo"), "fix", "HEAD").unwrap().is_new);
     assert_eq!(yard.read("repo.worktrees/fix/file"), "fixed\n");
     yard.sh(".", "rm -r repo.worktrees");
-    assert!(worktree(&yard.path("repo"), "fix", "HEAD").unwrap().is_new);
+    assert!(open_worktree(&yard.path("repo"), "fix", "HEAD").unwrap().is_new);
     assert_eq!(yard.read("repo.worktrees/fix/file"), "fixed\n");
 }
 
 #[test]
-fn a_name_that_is_no_branch_is_refused() {
+fn an_invalid_branch_name_is_refused() {
     let yard = Yard::new();
     for name in ["", "..", "a..b", "../x", "/x", "-f", "@{-1}", ".git", "a b", "x.lock", "HEAD"] {
         let message = refused(&yard, name);
@@ -63,7 +63,7 @@ fn a_branch_or_a_folder_that_is_in_use_is_named() {
     worktree failed: the branch main is checked out in …/repo
     hint: run crew there, or use another name
     ");
-    worktree(&yard.path("repo"), "fix", "HEAD").unwrap();
+    open_worktree(&yard.path("repo"), "fix", "HEAD").unwrap();
     yard.git("repo.worktrees/fix", &["switch", "-qc", "else"]);
     assert_snapshot!(refused(&yard, "fix"), @"
     worktree failed: …/repo.worktrees/fix is on the branch else, not fix

@@ -40,7 +40,7 @@ impl Machines {
     /// Writes a new commit into the ref, which must be at `old`, from one machine.
     fn write(&self, number: usize, old: Option<&str>, text: &str) -> Result<String, SwapResult> {
         self.on(number, |refs| {
-            let new = refs.commit(text, old).unwrap();
+            let new = refs.make_commit(text, old).unwrap();
             match refs.swap(&[update(SHARED, old, Some(&new))]).unwrap() {
                 SwapResult::Done => Ok(new),
                 refused @ SwapResult::Refused => Err(refused),
@@ -70,23 +70,23 @@ fn update(name: &str, old: Option<&str>, new: Option<&str>) -> RefUpdate {
 }
 
 #[test]
-fn a_remote_that_is_not_there_and_one_that_refuses_who_asks_are_told_apart() {
+fn a_missing_remote_differs_from_one_that_refuses_the_person() {
     let machines = Machines::new(1);
     let taken = machines.write(0, None, "first").unwrap();
     let folder = machines.yard.path("m0");
     let there = Refs { folder: &folder, remote: &machines.hub, stop: &|| false, patience: None };
     let refs = Refs { remote: "file:///no/such.git", ..there };
-    let fault = refs.list(&["refs/*"]).unwrap_err();
+    let fault = refs.list_refs(&["refs/*"]).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::NoRemote);
     assert_snapshot!(fault.failure().with_hint(), @"
     refs failed: '/no/such.git' does not appear to be a git repository
     hint: look at git remote -v: git ls-remote file:///no/such.git must list the refs
     ");
-    let new = refs.commit("second", Some(&taken)).unwrap();
+    let new = refs.make_commit("second", Some(&taken)).unwrap();
     let swap = [update(SHARED, Some(&taken), Some(&new))];
-    assert_eq!(refs.fetch(&[SHARED], &[]).unwrap_err(), fault);
+    assert_eq!(refs.fetch_objects(&[SHARED], &[]).unwrap_err(), fault);
     assert_eq!(refs.swap(&swap).unwrap_err(), fault);
-    assert_eq!(refs.takes(SHARED).unwrap_err(), fault);
+    assert_eq!(refs.takes_ref(SHARED).unwrap_err(), fault);
     // The port was free a moment ago, so nothing listens there.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let address = format!("http://somebody:secret@{closed}/r.git");
@@ -115,7 +115,7 @@ fn an_answer_is_not_waited_for_longer_than_the_asker_has_time() {
     let talk = Duration::from_secs(1);
     let patience = Some(Patience { signals: signals.clone(), within: Duration::ZERO, talk });
     let fault = machines.on(0, |refs| {
-        let new = refs.commit("new", None).unwrap();
+        let new = refs.make_commit("new", None).unwrap();
         let refs = Refs { patience: patience.as_ref(), ..*refs };
         refs.swap(&[update(SHARED, None, Some(&new))]).unwrap_err()
     });
@@ -126,7 +126,7 @@ fn an_answer_is_not_waited_for_longer_than_the_asker_has_time() {
 #[test]
 fn a_host_that_refuses_the_name_is_found_out_without_a_trace() {
     let machines = Machines::new(1);
-    let takes = |name: &str| machines.on(0, |refs| refs.takes(name));
+    let takes = |name: &str| machines.on(0, |refs| refs.takes_ref(name));
     assert_eq!(takes(SHARED), Ok(true));
     machines.hook("update", "case $1 in refs/crew/*) exit 1;; esac");
     assert_eq!(takes(SHARED), Ok(false));
@@ -141,7 +141,7 @@ fn a_host_that_refuses_the_name_is_found_out_without_a_trace() {
 fn a_name_or_an_id_that_git_would_read_as_something_else_is_refused() {
     let machines = Machines::new(1);
     machines.on(0, |refs| {
-        assert_snapshot!(refs.fetch(&["refs/crew/a:refs/heads/main"], &[]).unwrap_err().failure().with_hint(), @r#"
+        assert_snapshot!(refs.fetch_objects(&["refs/crew/a:refs/heads/main"], &[]).unwrap_err().failure().with_hint(), @r#"
         refs failed: "refs/crew/a:refs/heads/main" is not the name of a ref
         hint: use a full name: refs/crew/a
         "#);
@@ -150,8 +150,8 @@ fn a_name_or_an_id_that_git_would_read_as_something_else_is_refused() {
         hint: use the whole id
         "#);
         // git would fetch, list or push what its configuration says.
-        assert_eq!(refs.fetch(&[], &[]), Ok(()));
-        assert_eq!(refs.list(&[]), Ok(Vec::new()));
+        assert_eq!(refs.fetch_objects(&[], &[]), Ok(()));
+        assert_eq!(refs.list_refs(&[]), Ok(Vec::new()));
         assert_eq!(refs.swap(&[]), Ok(SwapResult::Done));
     });
 }

@@ -21,11 +21,11 @@ fn a_fetch_brings_the_objects_and_leaves_no_ref_and_no_note_of_it() {
     let before = yard.git("repo", &["for-each-ref"]);
     let folder = yard.path("repo");
     let refs = Refs { folder: &folder, remote: "origin", stop: &|| false, patience: None };
-    assert_eq!(refs.messages(&[taken.clone(), kept.clone()]), Ok(vec![None, None]));
-    assert_eq!(refs.fetch(&[SHARED], &[]), Ok(()));
+    assert_eq!(refs.read_messages(&[taken.clone(), kept.clone()]), Ok(vec![None, None]));
+    assert_eq!(refs.fetch_objects(&[SHARED], &[]), Ok(()));
     let read =
         [&kept, &taken, &"junk\nHEAD".to_owned(), &yard.git("repo", &["rev-parse", "HEAD^{tree}"])];
-    let read = refs.messages(&read.map(|id| id.trim_end().to_owned())).unwrap();
+    let read = refs.read_messages(&read.map(|id| id.trim_end().to_owned())).unwrap();
     assert_eq!(read, [Some("second".to_owned()), Some("first".to_owned()), None, None]);
     assert_eq!(yard.git("repo", &["for-each-ref"]), before);
     assert!(!yard.path("repo/.git/FETCH_HEAD").exists());
@@ -43,17 +43,17 @@ fn a_fetch_brings_only_what_is_new_since_what_is_known() {
     machines.yard.git("m1", &["config", "fetch.unpackLimit", "1"]);
     let first = machines.write(0, None, "1").unwrap();
     let second = machines.write(0, Some(&first), "2").unwrap();
-    machines.on(1, |refs| refs.fetch(&[SHARED], &[])).unwrap();
+    machines.on(1, |refs| refs.fetch_objects(&[SHARED], &[])).unwrap();
     assert_eq!(count(), 3, "two commits and their tree");
     let third = machines.write(0, Some(&second), "3").unwrap();
-    machines.on(1, |refs| refs.fetch(&[SHARED], &[&second])).unwrap();
+    machines.on(1, |refs| refs.fetch_objects(&[SHARED], &[&second])).unwrap();
     assert_eq!(count(), 4);
     let fourth = machines.write(0, Some(&third), "4").unwrap();
     // Known once, and cleared away since.
-    let gone = machines.on(0, |refs| refs.commit("nowhere else", None)).unwrap();
-    machines.on(1, |refs| refs.fetch(&[SHARED], &[&gone])).unwrap();
+    let gone = machines.on(0, |refs| refs.make_commit("nowhere else", None)).unwrap();
+    machines.on(1, |refs| refs.fetch_objects(&[SHARED], &[&gone])).unwrap();
     let known = [fourth, third, second];
-    let messages = machines.on(1, |refs| refs.messages(&known)).unwrap();
+    let messages = machines.on(1, |refs| refs.read_messages(&known)).unwrap();
     assert_eq!(messages, ["4", "3", "2"].map(|text| Some(text.to_owned())));
 }
 
@@ -71,19 +71,19 @@ fn a_thousand_refs_are_moved_listed_fetched_and_read_at_once() {
     let noise = "refs/heads/refs/crew/many/0001";
     machines.yard.git("hub.git", &["update-ref", noise, "refs/crew/many/0001"]);
     machines.on(1, |refs| {
-        let listed = refs.list(&["refs/crew/many/*"]).unwrap();
+        let listed = refs.list_refs(&["refs/crew/many/*"]).unwrap();
         let names: Vec<&str> = listed.iter().map(|found| found.name.as_str()).collect();
         assert_eq!((names.len(), names[0]), (1000, "refs/crew/many/0000"));
-        refs.fetch(&names, &[]).unwrap();
+        refs.fetch_objects(&names, &[]).unwrap();
         let ids: Vec<String> = listed.iter().map(|found| found.id.clone()).collect();
-        let read = refs.messages(&ids).unwrap();
+        let read = refs.read_messages(&ids).unwrap();
         let expected = (0..1000).map(|number| Some(format!("task {number}")));
         assert!(read.into_iter().eq(expected));
         // git takes no name for a target that is also the end of a branch's.
         machines.yard.git("hub.git", &["update-ref", "-d", noise]);
         let delete = listed.iter().map(|found| update(&found.name, Some(&found.id), None));
         assert_eq!(refs.swap(&delete.collect::<Vec<_>>()), Ok(SwapResult::Done));
-        assert_eq!(refs.list(&["refs/crew/*"]), Ok(Vec::new()));
+        assert_eq!(refs.list_refs(&["refs/crew/*"]), Ok(Vec::new()));
     });
 }
 
@@ -92,13 +92,13 @@ fn a_message_too_long_or_with_a_zero_byte_is_neither_written_nor_read() {
     let machines = Machines::new(1);
     let longest = "x".repeat(8 << 20);
     machines.on(0, |refs| {
-        let id = refs.commit(&longest, None).unwrap();
-        assert_eq!(refs.message(&id).unwrap(), longest);
-        assert_snapshot!(refs.commit("a\0b", None).unwrap_err().failure().with_hint(), @"
+        let id = refs.make_commit(&longest, None).unwrap();
+        assert_eq!(refs.read_message(&id).unwrap(), longest);
+        assert_snapshot!(refs.make_commit("a\0b", None).unwrap_err().failure().with_hint(), @"
         refs failed: git cannot keep this message: it is longer than 8 MiB or has a zero byte
         hint: make it shorter, without the zero byte
         ");
-        assert_eq!(refs.commit(&format!("{longest}x"), None), refs.commit("a\0b", None));
+        assert_eq!(refs.make_commit(&format!("{longest}x"), None), refs.make_commit("a\0b", None));
     });
     // Longer than all that is read of one git, between two that are not.
     machines.yard.write(
@@ -110,9 +110,9 @@ fn a_message_too_long_or_with_a_zero_byte_is_neither_written_nor_read() {
     );
     let ids = machines.yard.sh("m0", "sh ../write");
     let ids: Vec<String> = ids.lines().map(str::to_owned).collect();
-    let read = machines.on(0, |refs| refs.messages(&ids)).unwrap();
+    let read = machines.on(0, |refs| refs.read_messages(&ids)).unwrap();
     assert_eq!(read, [Some("x".to_owned()), None, Some("x".to_owned())]);
-    let fault = machines.on(0, |refs| refs.message(&ids[1])).unwrap_err();
+    let fault = machines.on(0, |refs| refs.read_message(&ids[1])).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Other);
 }
 
@@ -129,8 +129,8 @@ fn any_text_is_read_as_it_was_written() {
     let same = |texts: &[String]| {
         machines.on(0, |refs| {
             let ids: Vec<String> =
-                texts.iter().map(|text| refs.commit(text, None).unwrap()).collect();
-            let read = refs.messages(&ids).unwrap();
+                texts.iter().map(|text| refs.make_commit(text, None).unwrap()).collect();
+            let read = refs.read_messages(&ids).unwrap();
             assert_eq!(read.into_iter().map(Option::unwrap).collect::<Vec<_>>(), texts);
         });
     };

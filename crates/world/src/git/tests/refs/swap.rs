@@ -24,7 +24,7 @@ fn of_twenty_that_want_a_ref_at_once_one_gets_it() {
         let take = |number: usize| {
             machines.on(number, |refs| {
                 // The same words: what differs is only who writes them.
-                let new = refs.commit("mine", None).unwrap();
+                let new = refs.make_commit("mine", None).unwrap();
                 begin.wait();
                 let result = refs.swap(&[update(&name, None, Some(&new))]).unwrap();
                 (result == SwapResult::Done).then_some(new)
@@ -46,11 +46,11 @@ fn who_lost_a_ref_without_knowing_it_is_refused() {
     let machines = Machines::new(2);
     let taken = machines.write(0, None, "first\n").unwrap();
     let seized = machines.on(1, |refs| {
-        let seen = refs.list(&[SHARED]).unwrap();
+        let seen = refs.list_refs(&[SHARED]).unwrap();
         assert_eq!(seen, [RemoteRef { name: SHARED.to_owned(), id: taken.clone() }]);
-        refs.fetch(&[SHARED], &[]).unwrap();
-        assert_eq!(refs.message(&taken).unwrap(), "first\n");
-        let seized = refs.commit("second\n", Some(&taken)).unwrap();
+        refs.fetch_objects(&[SHARED], &[]).unwrap();
+        assert_eq!(refs.read_message(&taken).unwrap(), "first\n");
+        let seized = refs.make_commit("second\n", Some(&taken)).unwrap();
         assert_eq!(refs.swap(&[update(SHARED, Some(&taken), Some(&seized))]), Ok(SwapResult::Done));
         // Once more is right, too: the answer could have been lost.
         assert_eq!(refs.swap(&[update(SHARED, Some(&taken), Some(&seized))]), Ok(SwapResult::Done));
@@ -71,8 +71,8 @@ fn a_branch_and_its_record_move_together_or_not_at_all() {
     let folder = yard.path("repo");
     let refs = Refs { folder: &folder, remote: &machines.hub, stop: &|| false, patience: None };
     let work = yard.git("repo", &["rev-parse", "HEAD"]).trim_end().to_owned();
-    refs.fetch(&[SHARED], &[]).unwrap();
-    let kept = refs.commit("kept", Some(&taken)).unwrap();
+    refs.fetch_objects(&[SHARED], &[]).unwrap();
+    let kept = refs.make_commit("kept", Some(&taken)).unwrap();
     let both = |old: &str, work: &str| {
         refs.swap(&[update(branch, None, Some(work)), update(SHARED, Some(old), Some(&kept))])
     };
@@ -96,7 +96,7 @@ fn a_branch_and_its_record_move_together_or_not_at_all() {
 fn a_plus_before_a_refspec_would_void_the_lease_so_no_push_has_one() {
     let machines = Machines::new(2);
     let taken = machines.write(0, None, "mine").unwrap();
-    let other = machines.on(1, |refs| refs.commit("also mine", None)).unwrap();
+    let other = machines.on(1, |refs| refs.make_commit("also mine", None)).unwrap();
     let arguments = push_arguments(&machines.hub, &[update(SHARED, None, Some(&other))]).unwrap();
     let refspec = arguments.last().unwrap().clone();
     assert_eq!(machines.write(1, None, "also mine"), Err(SwapResult::Refused));
@@ -154,7 +154,7 @@ fn a_ref_that_somebody_deletes_stops_its_holder_and_nobody_else() {
     let machines = Machines::new(1);
     let taken = machines.write(0, None, "taken").unwrap();
     let there = machines.on(0, |refs| {
-        let new = refs.commit("another", None).unwrap();
+        let new = refs.make_commit("another", None).unwrap();
         refs.swap(&[update("refs/crew/fleet/other", None, Some(&new))]).unwrap();
         new
     });
@@ -162,8 +162,8 @@ fn a_ref_that_somebody_deletes_stops_its_holder_and_nobody_else() {
     assert_eq!(machines.write(0, Some(&taken), "kept"), Err(SwapResult::Refused));
     machines.on(0, |refs| {
         let names = [SHARED, "refs/crew/fleet/other"];
-        assert_eq!(refs.fetch(&names, &[]), Ok(()));
-        assert_eq!(refs.fetch(&[SHARED], &[]), Ok(()));
+        assert_eq!(refs.fetch_objects(&names, &[]), Ok(()));
+        assert_eq!(refs.fetch_objects(&[SHARED], &[]), Ok(()));
         let delete = |name: &str, old: &str| update(name, Some(old), None);
         // What is to be gone is gone.
         assert_eq!(refs.swap(&[delete(SHARED, &taken)]), Ok(SwapResult::Done));
@@ -172,7 +172,7 @@ fn a_ref_that_somebody_deletes_stops_its_holder_and_nobody_else() {
         assert_eq!(refs.swap(&both), Ok(SwapResult::Refused));
         assert_eq!(refs.swap(&[delete(names[1], &taken)]), Ok(SwapResult::Refused));
         assert_eq!(refs.swap(&[delete(names[1], &there)]), Ok(SwapResult::Done));
-        assert_eq!(refs.list(&["refs/*"]), Ok(Vec::new()));
+        assert_eq!(refs.list_refs(&["refs/*"]), Ok(Vec::new()));
     });
 }
 
@@ -188,7 +188,7 @@ fn a_push_that_landed_without_an_answer_is_done() {
     // And ends before it moved them.
     machines.hook("reference-transaction", "[ $1 = prepared ] && kill -9 $PPID; exit 0");
     machines.on(0, |refs| {
-        let new = refs.commit("third", Some(&kept)).unwrap();
+        let new = refs.make_commit("third", Some(&kept)).unwrap();
         let fault = refs.swap(&[update(SHARED, Some(&kept), Some(&new))]).unwrap_err();
         assert_eq!(fault.trouble, GitTrouble::Network);
     });
@@ -206,7 +206,7 @@ fn a_lock_on_the_remote_is_tried_again_and_then_reported() {
     let taken = machines.write(0, None, "first").unwrap();
     machines.hook("pre-receive", "touch refs/crew/fleet/task.lock; echo x >> tries");
     machines.on(0, |refs| {
-        let new = refs.commit("second", Some(&taken)).unwrap();
+        let new = refs.make_commit("second", Some(&taken)).unwrap();
         let fault = refs.swap(&[update(SHARED, Some(&taken), Some(&new))]).unwrap_err();
         assert_eq!(fault.trouble, GitTrouble::Rejected);
         assert!(fault.cause.contains("cannot lock ref"), "{fault}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Kept, everything};
 use crate::files::disk;
-use crate::git::snapshots::{Snapshots, prune};
+use crate::git::snapshots::{Snapshots, prune_snapshots};
 use crate::git::tests::Yard;
 use crate::store::{self, Home};
 use engine::fixture::a_loop;
@@ -186,20 +186,20 @@ fn what_is_old_or_too_much_is_removed_and_the_rest_is_kept() {
                   head -c 900000 /dev/urandom > trees/large/pack; touch -d '100 days ago' trees/old/HEAD";
     kept.yard.sh("home", script);
     let left = || kept.yard.sh("home", "ls trees | grep -v '[.]lock' | grep -cv old");
-    prune(&home, snapshots, 0, 90);
+    prune_snapshots(&home, snapshots, 0, 90);
     assert_eq!(left(), "2\n");
     assert!(!disk::exists(&kept.yard.path("home/trees/old")));
     assert_eq!((snapshots.named(id, "1"), snapshots.named(id, "2")), (None, Some(new.clone())));
     assert!(snapshots.compare(&old, &new).is_err(), "what no name holds is removed");
-    prune(&home, snapshots, 800_000, 90);
+    prune_snapshots(&home, snapshots, 800_000, 90);
     assert_eq!(left(), "1\n");
     assert_eq!(kept.commit(), new);
 
     kept.yard.sh("home", &format!("mkdir -p loops/{id} trees/large/refs/crew/{id}"));
-    let held = store::hold(&home, id, Duration::ZERO).unwrap();
+    let held = store::hold_loop(&home, id, Duration::ZERO).unwrap();
     held.change(&kept.subject, "started", |_| {}).unwrap();
     kept.yard.sh("home", &format!("{script}; touch -d '100 days ago' trees/*/refs/crew/*/2"));
-    prune(&home, snapshots, 1, 90);
+    prune_snapshots(&home, snapshots, 1, 90);
     assert_eq!(left(), "2\n", "a loop that has not ended needs them");
     assert_eq!(snapshots.named(id, "2"), Some(new));
 }
@@ -212,7 +212,7 @@ fn a_waiting_snapshot_gives_up_and_a_lock_that_a_killed_git_left_is_removed() {
     let lock = kept.yard.sh("home", "echo trees/*.lock");
     let lock = kept.yard.path("home").join(lock.trim());
     // A child that another test starts at this moment holds it too, until it becomes its program.
-    let _held = disk::lock(&lock, Duration::from_secs(5)).unwrap().unwrap();
+    let _held = disk::take_lock(&lock, Duration::from_secs(5)).unwrap().unwrap();
     assert_eq!(kept.snapshots.take().unwrap_err(), "another crew is taking a snapshot here");
 }
 
@@ -332,7 +332,7 @@ fn a_file_is_read_through_links_that_stay_in_the_tree() {
 }
 
 #[test]
-fn many_files_are_read_at_once_in_their_order() {
+fn many_files_are_read_at_once_in_sequence() {
     let kept = Kept::after(
         "echo a > a; printf 'b\\377' > b; mkdir d; printf d > 'd/x y'; printf '' > empty; \
          printf n > \"$(printf 'line\\nbreak')\"",

@@ -93,7 +93,7 @@ fn outside_git_the_same_changes_are_reported() {
 }
 
 #[test]
-fn a_return_brings_everything_back_and_the_way_back_does_too() {
+fn a_return_and_its_undo_bring_everything_back() {
     let situations = SITUATIONS.into_iter().filter(|(before, ..)| !before.contains("sub"));
     for (before, script, _) in situations {
         let kept = Kept::after(before);
