@@ -262,7 +262,7 @@ pub fn remove_folder(folder: &Path) -> io::Result<()> {
 /// The most folders whose mode is changed so that they can be removed.
 const FOLDERS_MAX: usize = 1_000_000;
 
-/// Like [`remove_folder`], also for a folder that contains read-only folders, as caches of modules do.
+/// Like [`remove_folder`], also for a folder that contains read-only ones, as module caches do.
 pub fn remove_stubborn(folder: &Path) -> io::Result<()> {
     let Err(error) = remove_folder(folder) else { return Ok(()) };
     if error.kind() != io::ErrorKind::PermissionDenied {

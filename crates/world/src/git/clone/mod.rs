@@ -91,8 +91,8 @@ pub fn renew_clone(
     begin_clone(source, terms, &twin, ends).map(drop)
 }
 
-/// Fills the submodules of a clone that was [renewed](renew_clone), as its index records them. Returns
-/// which stay empty.
+/// Fills the submodules of a clone that was [renewed](renew_clone), as its index records them.
+/// Returns which stay empty.
 pub fn fill_submodules(
     checkout: &Path,
     at: &Path,
