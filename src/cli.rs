@@ -379,8 +379,9 @@ const SHOWN: &str = "prompt_file dry_run tell now verify gate until require max_
     max_cost timeout agent model fallback permissions commit push worktree detach verbose quiet";
 
 /// The commands as their help shows them.
-pub fn shown() -> Command {
-    ["run", "resume"].into_iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, brief))
+pub fn command_with_brief_help() -> Command {
+    let all = Cli::command().mut_subcommand("run", hide_rare_options);
+    all.mut_subcommand("resume", hide_rare_options)
 }
 
 /// A command, and all commands below it that are not hidden.
@@ -399,7 +400,7 @@ fn is_shown(arg: &Arg) -> bool {
 }
 
 /// Hides the options that few people use, and counts them below the others.
-fn brief(verb: Command) -> Command {
+fn hide_rare_options(verb: Command) -> Command {
     let others = verb.get_arguments().filter(|arg| !is_shown(arg)).count();
     let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
     let all = format!("`crew {} --help --all`", verb.get_name());

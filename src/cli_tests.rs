@@ -27,7 +27,7 @@ fn the_help_names_every_verb_once_and_fits_a_terminal() {
 #[test]
 fn each_option_and_each_command_has_one_row_in_every_help() {
     let mut wrapped = Vec::new();
-    for mut all in [shown(), Cli::command()] {
+    for mut all in [command_with_brief_help(), Cli::command()] {
         all.build();
         for command in with_those_below(&all).into_iter().skip(1) {
             let page = command.clone().term_width(80).render_help().to_string();
@@ -55,7 +55,7 @@ fn options(command: &Command) -> Vec<&str> {
 #[test]
 fn the_help_of_a_run_shows_the_options_people_use_and_counts_the_others() {
     for (verb, shown_options, others) in [("run", 20, 23), ("resume", 16, 10)] {
-        let mut all = shown();
+        let mut all = command_with_brief_help();
         let command = all.find_subcommand_mut(verb).unwrap();
         assert_eq!(options(command).len(), shown_options, "{verb}: {:?}", options(command));
         let page = command.render_help().to_string();

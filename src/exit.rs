@@ -30,7 +30,7 @@ impl Exit {
     pub const FENCED: Self = Self(14);
 
     /// The code of a run that a signal ended, as a shell reports it.
-    pub fn signalled(code: u8) -> Self {
+    pub fn from_signal(code: u8) -> Self {
         Self(code)
     }
 
@@ -50,7 +50,7 @@ impl Exit {
     }
 
     /// The code of a run with this outcome.
-    pub fn of(outcome: Outcome) -> Self {
+    pub fn for_outcome(outcome: Outcome) -> Self {
         Self(match outcome {
             Outcome::Completed => 0,
             Outcome::Error => 1,

@@ -27,21 +27,21 @@ fn main() -> ExitCode {
     // never parsed by clap, whose usage errors exit with the status that blocks a client.
     let (program, verb, option) = world::env::program_call();
     match (program.as_str(), verb.as_str()) {
-        ("crew-wake", _) => cmd::hook::hook(true),
-        ("crew-hook", _) | (_, "hook") => cmd::hook::hook(option == "--companion"),
-        _ => typed().into(),
+        ("crew-wake", _) => cmd::hook::answer_event(true),
+        ("crew-hook", _) | (_, "hook") => cmd::hook::answer_event(option == "--companion"),
+        _ => run_typed().into(),
     }
 }
 
-fn typed() -> Exit {
-    if cmd::complete::answer() {
+fn run_typed() -> Exit {
+    if cmd::complete::answer_shell() {
         return Exit::SUCCESS;
     }
     let mut given = world::env::program_words();
     let color = std::iter::from_fn(|| arguments::take_color(&mut given)).last();
     cmd::print::set_colour(color.unwrap_or_default());
     if has_word(&given, "--all") && (has_word(&given, "--help") || has_word(&given, "-h")) {
-        return page(cli::Cli::command(), &given);
+        return print_help(cli::Cli::command(), &given);
     }
     let words = match arguments::of_shell(given) {
         Ok(words) => words,
@@ -55,13 +55,13 @@ fn typed() -> Exit {
         Ok((cli, Ok(()))) => cli,
         Ok((_, Err(error))) => return fail(&error),
         Err(error) => match error.kind() {
-            _ if words.len() == 1 => return page(cli::shown(), &words),
-            ErrorKind::DisplayHelp => return page(cli::shown(), &words),
+            _ if words.len() == 1 => return print_help(cli::command_with_brief_help(), &words),
+            ErrorKind::DisplayHelp => return print_help(cli::command_with_brief_help(), &words),
             ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 let _ = error.print();
                 return if error.use_stderr() { Exit::USAGE } else { Exit::SUCCESS };
             }
-            _ => return fail(&misread(&error, &words)),
+            _ => return fail(&explain_misread(&error, &words)),
         },
     };
     let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| fail(&failure_of(&error)));
@@ -77,7 +77,7 @@ fn has_word(words: &[OsString], word: &str) -> bool {
 
 /// The error for words that clap rejects. For a missing word the hint is an example of the verb
 /// that has it, or the first example; else it is the verb's help.
-fn misread(error: &clap::Error, words: &[OsString]) -> Failure {
+fn explain_misread(error: &clap::Error, words: &[OsString]) -> Failure {
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
     let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
     let missing = match error.get(ContextKind::InvalidArg) {
@@ -85,10 +85,10 @@ fn misread(error: &clap::Error, words: &[OsString]) -> Failure {
         _ => None,
     };
     let example = match (verb, missing) {
-        (Some(verb), Some(missing)) if is_missing => example(verb, missing),
+        (Some(verb), Some(missing)) if is_missing => find_example(verb, missing),
         _ => None,
     };
-    let command = command(cli::Cli::command(), words);
+    let command = typed_command(cli::Cli::command(), words);
     let help = command.get_bin_name().unwrap_or("crew");
     let help = example.unwrap_or_else(|| format!("{help} --help"));
     let unknown = arguments::unknown_command(error, words, &readers::prompts::procedures::NAMES);
@@ -97,13 +97,13 @@ fn misread(error: &clap::Error, words: &[OsString]) -> Failure {
 
 /// Prints the help of the command that was typed. It contains only crew's own text, in clap's
 /// colours.
-fn page(all: Command, words: &[OsString]) -> Exit {
-    let _ = command(all, words).mut_arg("help", |help| help.help("Print help")).print_help();
+fn print_help(all: Command, words: &[OsString]) -> Exit {
+    let _ = typed_command(all, words).mut_arg("help", |help| help.help("Print help")).print_help();
     Exit::SUCCESS
 }
 
 /// The innermost command that was typed.
-fn command(mut command: Command, words: &[OsString]) -> Command {
+fn typed_command(mut command: Command, words: &[OsString]) -> Command {
     command.build();
     for word in words[1..].iter().filter_map(|word| word.to_str()).filter(|word| *word != "help") {
         if let Some(below) = command.find_subcommand(word) {
@@ -114,7 +114,7 @@ fn command(mut command: Command, words: &[OsString]) -> Command {
 }
 
 /// An example from a verb's help: the first with that word, or the first.
-fn example(verb: &str, word: &str) -> Option<String> {
+fn find_example(verb: &str, word: &str) -> Option<String> {
     let command = cli::Cli::command();
     let page = command.find_subcommand(verb)?.get_after_help()?.to_string();
     let (_, examples) = page.split_once("Examples:\n")?;

@@ -1,7 +1,7 @@
 //! The verbs about crew itself: install, uninstall, doctor, the demo and manual pages.
 
 use super::reporter::has_a_screen;
-use super::{all, any_home, home, listed, print, refuse_an_agent};
+use super::{any_home, list_loops, print, read_all, refuse_an_agent, terminal_home};
 use crate::cli::{Cli, DoctorArgs, InstallArgs, with_those_below};
 use crate::demo::{self, DemoArgs};
 use crate::drive::doctor::{cluster, examine};
@@ -22,7 +22,7 @@ use world::process::signals::Signals;
 use world::{env, terminal};
 
 /// Prints the page for man(1) of crew, or of one of its commands, from the text of `--help`.
-pub fn man(verbs: &[String]) -> Result<Exit> {
+pub fn print_man_page(verbs: &[String]) -> Result<Exit> {
     let mut command = Cli::command();
     command.build();
     for verb in verbs {
@@ -39,18 +39,18 @@ pub fn man(verbs: &[String]) -> Result<Exit> {
 }
 
 /// Prints the version.
-pub fn version() -> Exit {
+pub fn print_version() -> Exit {
     print::out(&Cli::command().render_version());
     Exit::SUCCESS
 }
 
 /// Plays the demo, a loop or a fleet, and prints each scene as it happens.
-pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
+pub fn play_demo(arguments: &DemoArgs) -> Result<Exit> {
     let has_pauses = !arguments.fast && !arguments.fleet && has_a_screen();
     if has_pauses && terminal::is_interactive() {
         print::aside("(any key hurries, and --fast leaves the pauses out)\n");
     }
-    if demo::play(arguments.fleet, has_pauses, print::folded_heads)? {
+    if demo::play_demo(arguments.fleet, has_pauses, print::folded_heads)? {
         return Ok(Exit::SUCCESS);
     }
     print::err("crew: interrupted; the demo's files are removed");
@@ -59,18 +59,18 @@ pub fn demo(arguments: &DemoArgs) -> Result<Exit> {
 
 /// Undoes an install for this person, or in this repository's settings; the records of loops stay.
 /// Without `yes` it fails while a loop needs the hooks.
-pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Result<Exit> {
+pub fn uninstall_plugin(scope: InstallScope, client: Option<&Path>, yes: bool) -> Result<Exit> {
     refuse_an_agent(refusal_to_an_agent("uninstall"))?;
     if scope == InstallScope::Project {
         install::unshare(client)?;
         print::out(words::UNSHARED);
         return Ok(Exit::SUCCESS);
     }
-    let home = home()?;
-    let mut loops = all(&home)?;
+    let home = terminal_home()?;
+    let mut loops = read_all(&home)?;
     loops.retain(|record| needs_hooks(&home, record));
     if !yes && let Some(first) = loops.first() {
-        let list = listed(&home, &loops);
+        let list = list_loops(&home, &loops);
         bail!(words::loops_in_sessions(&first.id, loops.len(), list.trim_end()));
     }
     let line = install::remove_line();
@@ -78,21 +78,21 @@ pub fn uninstall(scope: InstallScope, client: Option<&Path>, yes: bool) -> Resul
     let removed = install::uninstall(client)?;
     let found = (removed.was_registered, removed.was_there);
     let records = if disk::exists(home.root()) { Some(home.root()) } else { None };
-    print::out(&words::uninstalled(&removed.folder, found, &removed.shared, records));
+    print::out(&words::uninstalled_page(&removed.folder, found, &removed.shared, records));
     if let Some(file) = line? {
-        print::out(&words::without_a_line(&file));
+        print::out(&words::removed_line_row(&file));
     }
     if files? {
         print::out(words::WITHOUT_SHELL_FILES);
     }
     for Loop { id, .. } in &loops {
-        print::out(&words::unjudged(id));
+        print::out(&words::unjudged_row(id));
     }
     Ok(Exit::SUCCESS)
 }
 
 /// Installs for a person, or for everyone who works in this repository.
-pub fn install(arguments: &InstallArgs) -> Result<Exit> {
+pub fn install_plugin(arguments: &InstallArgs) -> Result<Exit> {
     refuse_an_agent(refusal_to_an_agent("install"))?;
     let client = arguments.client.as_deref();
     let scope = arguments.scope;
@@ -107,7 +107,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     }
     if scope == InstallScope::Project {
         let address = install::share(arguments.marketplace.as_deref(), client)?;
-        print::out(&words::shared(&address));
+        print::out(&words::shared_page(&address));
         return Ok(Exit::SUCCESS);
     }
     if arguments.marketplace.is_some() {
@@ -118,10 +118,10 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     }
     let laid = install::install(scope, client);
     if let Ok(Laid { folder, program, replaced }) = &laid {
-        print::out(&words::installed(folder, program, replaced.as_deref(), scope.label()));
+        print::out(&words::installed_page(folder, program, replaced.as_deref(), scope.label()));
         if arguments.status_line {
             match install::add_line(false)? {
-                LineEntry::Written(file) => print::out(&words::with_a_line(&file)),
+                LineEntry::Written(file) => print::out(&words::status_line_row(&file)),
                 LineEntry::Left(why) => print::failure(&why),
             }
         }
@@ -161,7 +161,7 @@ pub fn refusal_to_an_agent(verb: &str) -> Failure {
 }
 
 /// Examines this machine as seen from the current folder, or a node of a cluster.
-pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
+pub fn run_doctor(arguments: &DoctorArgs) -> Result<Exit> {
     let home = any_home()?;
     let DoctorArgs { json, client, on, agent, node, remote } = arguments;
     let (here, agent) = (env::current_folder()?, agent.as_deref());
@@ -169,7 +169,7 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
         if agent.is_some() {
             return Err(Failure::usage("--agent is for a cluster", "name it: --on slurm").into());
         }
-        return Ok(diagnose(&examine(&home, &here, client.as_deref()), *json));
+        return Ok(print_findings(&examine(&home, &here, client.as_deref()), *json));
     }
     let signals = Signals::listen()?;
     let stop = || signals.times() > 0;
@@ -177,19 +177,19 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
         // The crew that asked prints the findings.
         let report = cluster::report_node(&home, &here, agent, remote.as_deref(), &stop);
         print::json(&serde_json::to_value(report)?);
-        return Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled));
+        return Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::from_signal));
     };
-    print::aside(&words::waits_for_a_node(executor, STEP_WITHIN));
+    print::aside(&words::waiting_line(executor, STEP_WITHIN));
     let examined = cluster::ask(&home, &here, executor, agent, &stop)?;
-    Ok(signals.exit_code().map_or_else(|| diagnose(&examined, *json), Exit::signalled))
+    Ok(signals.exit_code().map_or_else(|| print_findings(&examined, *json), Exit::from_signal))
 }
 
 /// Prints what was found.
-fn diagnose(examined: &Examination, as_json: bool) -> Exit {
+fn print_findings(examined: &Examination, as_json: bool) -> Exit {
     if as_json {
-        print::json(&words::examined_json(examined));
+        print::json(&words::doctor_json(examined));
     } else {
-        print::folded_heads(&words::examined(examined));
+        print::folded_heads(&words::doctor_page(examined));
     }
     if examined.is_broken() { Exit::ERROR } else { Exit::SUCCESS }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use clap::ColorChoice;
 
-use super::{home, print};
+use super::{print, terminal_home};
 use crate::cmd::reporter::Reporter;
 use crate::exit::Exit;
 use crate::fleet::attempt::{self, AttemptResult};
@@ -24,7 +24,7 @@ use world::process::signals::Signals;
 const SPEC_BYTES: u64 = 8 << 20;
 
 /// Runs the attempt that a spec describes; `-` reads the spec from standard input.
-pub fn attempt(file: &Path) -> Result<Exit> {
+pub fn run_attempt(file: &Path) -> Result<Exit> {
     if inside_an_agent(&env::raw) {
         bail!(Failure::new("an agent cannot make an attempt", "a person can, with crew fleet run"));
     }
@@ -41,18 +41,18 @@ pub fn attempt(file: &Path) -> Result<Exit> {
     )?;
     let (task, signals) = (spec.task.clone(), Signals::listen()?);
     let mut reporter = Reporter::new(OutputArgs::default());
-    Ok(match attempt::run(&home()?, spec, &signals, &mut reporter)? {
+    Ok(match attempt::run(&terminal_home()?, spec, &signals, &mut reporter)? {
         AttemptResult::Over(AttemptEnd::Ended(ending)) => {
             print::err(&format!("crew: {task} is {}: {}", ending.outcome.label(), ending.reason));
-            Exit::of(ending.outcome)
+            Exit::for_outcome(ending.outcome)
         }
         AttemptResult::Over(AttemptEnd::Paused) => Exit::INTERRUPTED,
         AttemptResult::Over(AttemptEnd::Interrupted) => {
-            signals.exit_code().map_or(Exit::INTERRUPTED, Exit::signalled)
+            signals.exit_code().map_or(Exit::INTERRUPTED, Exit::from_signal)
         }
         AttemptResult::Over(AttemptEnd::Failed { reason, needs_person }) => {
             print::err(&format!("crew: {task} cannot continue: {reason}"));
-            if needs_person { Exit::of(Outcome::Blocked) } else { Exit::ERROR }
+            if needs_person { Exit::for_outcome(Outcome::Blocked) } else { Exit::ERROR }
         }
         AttemptResult::Elsewhere => {
             print::err(&format!("crew: {task} is left to the process that works on it"));

@@ -30,7 +30,7 @@ use world::store::{self, Home, settings};
 const ASKED: &str = "CREW_COMPLETE";
 
 /// Prints the script with which a shell completes command lines of crew. It installs nothing.
-pub fn script(shell: &str) -> Result<Exit> {
+pub fn print_script(shell: &str) -> Result<Exit> {
     let shells = Shells::builtins();
     let completer = shells.completer(shell).context("crew knows no completions of this shell")?;
     let mut page = Vec::new();
@@ -40,12 +40,12 @@ pub fn script(shell: &str) -> Result<Exit> {
 }
 
 /// Answers the script of a shell; `false` if none asks.
-pub fn answer() -> bool {
+pub fn answer_shell() -> bool {
     let mut words = env::program_words();
     if env::text(ASKED).as_deref() == Some("bash") {
         take_equals_out(&mut words);
     }
-    let asked = CompleteEnv::with_factory(command).var(ASKED);
+    let asked = CompleteEnv::with_factory(completed_command).var(ASKED);
     asked.try_complete(words, env::current_folder().ok().as_deref()).unwrap_or(true)
 }
 
@@ -61,7 +61,7 @@ fn take_equals_out(words: &mut [OsString]) {
 }
 
 /// The commands and options, with the candidates for each value. Hidden commands are left out.
-fn command() -> Command {
+fn completed_command() -> Command {
     let all = Cli::command();
     let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set());
     let verbs = verbs.map(|verb| with_candidates(verb.clone()));
@@ -75,38 +75,48 @@ fn command() -> Command {
 
 fn with_candidates(verb: Command) -> Command {
     let name = verb.get_name().to_owned();
-    verb.mut_args(|arg| candidates(&name, arg)).mut_subcommands(with_candidates)
+    verb.mut_args(|arg| add_candidates(&name, arg)).mut_subcommands(with_candidates)
 }
 
 /// Adds the candidates of an option or a word of a verb.
-fn candidates(verb: &str, arg: Arg) -> Arg {
+fn add_candidates(verb: &str, arg: Arg) -> Arg {
     let value = arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string);
     match (arg.get_id().as_str(), value.as_deref().unwrap_or_default()) {
         (_, "FILE") => arg.value_hint(ValueHint::FilePath),
-        ("agent" | "fallback", _) => these(arg, || own(agents::known_names(), "agents")),
-        ("task", _) if verb == "run" => these(arg, || own(procedures::NAMES, "procedures")),
-        ("on", _) if verb == "run" => these(arg, || own(["local", "slurm"], "executor")),
-        ("on", _) => these(arg, || vec!["slurm".to_owned()]),
-        ("land", _) => these(arg, || vec!["pr".to_owned()]),
-        ("iteration", _) => arg.add(ArgValueCandidates::new(|| home_of(iterations))),
+        ("agent" | "fallback", _) => {
+            offer_names(arg, || own_names(agents::known_names(), "agents"))
+        }
+        ("task", _) if verb == "run" => {
+            offer_names(arg, || own_names(procedures::NAMES, "procedures"))
+        }
+        ("on", _) if verb == "run" => {
+            offer_names(arg, || own_names(["local", "slurm"], "executor"))
+        }
+        ("on", _) => offer_names(arg, || vec!["slurm".to_owned()]),
+        ("land", _) => offer_names(arg, || vec!["pr".to_owned()]),
+        ("iteration", _) => arg.add(ArgValueCandidates::new(|| home_of(iteration_candidates))),
         (_, "LOOP") => arg.add(ArgValueCandidates::new(match verb {
-            "pause" | "cancel" | "set" | "tell" => || loops(Loop::is_live),
-            "clean" => || loops(|record| !record.is_live()),
-            "back" | "diff" => || match home_of(iterations) {
-                none if none.is_empty() => loops(|_| true),
+            "pause" | "cancel" | "set" | "tell" => || loop_candidates(Loop::is_live),
+            "clean" => || loop_candidates(|record| !record.is_live()),
+            "back" | "diff" => || match home_of(iteration_candidates) {
+                none if none.is_empty() => loop_candidates(|_| true),
                 iterations => iterations,
             },
-            _ => || loops(|_| true),
+            _ => || loop_candidates(|_| true),
         })),
-        ("fleet", _) => these(arg, || home_of(|home| fleets::names(home).unwrap_or_default())),
-        ("words", "TEXT") if verb == "tell" => these(arg, || home_of(tasks)),
-        (_, "TYPE") | ("words", "DESCRIPTION") => these(arg, || KINDS.map(str::to_owned).into()),
+        ("fleet", _) => {
+            offer_names(arg, || home_of(|home| fleets::names(home).unwrap_or_default()))
+        }
+        ("words", "TEXT") if verb == "tell" => offer_names(arg, || home_of(task_names)),
+        (_, "TYPE") | ("words", "DESCRIPTION") => {
+            offer_names(arg, || KINDS.map(str::to_owned).into())
+        }
         _ => arg,
     }
 }
 
 /// Offers these names, also where further words may follow.
-fn these(arg: Arg, names: fn() -> Vec<String>) -> Arg {
+fn offer_names(arg: Arg, names: fn() -> Vec<String>) -> Arg {
     let arg = if arg.is_positional() { arg.num_args(1) } else { arg };
     arg.add(ArgValueCandidates::new(move || {
         names().into_iter().map(CompletionCandidate::new).collect()
@@ -115,7 +125,7 @@ fn these(arg: Arg, names: fn() -> Vec<String>) -> Arg {
 
 /// The known names, then those in a table of the settings files of the user and the project. A name
 /// that a shell would not read as one word is left out: a checkout may have written it.
-fn own(known: impl IntoIterator<Item = impl ToString>, table: &str) -> Vec<String> {
+fn own_names(known: impl IntoIterator<Item = impl ToString>, table: &str) -> Vec<String> {
     let here = env::current_folder().unwrap_or_default();
     let top = here.ancestors().find(|folder| disk::exists(&folder.join(".git")));
     let files = [settings::user_file(), Some(settings::project_file(top.unwrap_or(&here)))];
@@ -132,7 +142,7 @@ fn own(known: impl IntoIterator<Item = impl ToString>, table: &str) -> Vec<Strin
 }
 
 /// The iterations, newest first, of the loop that an earlier word names.
-fn iterations(home: &Home) -> Vec<CompletionCandidate> {
+fn iteration_candidates(home: &Home) -> Vec<CompletionCandidate> {
     let mut words = env::program_words();
     words.pop();
     let mut loops = store::readable_loops(home).into_iter();
@@ -143,13 +153,13 @@ fn iterations(home: &Home) -> Vec<CompletionCandidate> {
 
 /// The loops of this machine, newest first, each with its status and task; then the fleets and
 /// their tasks.
-fn loops(is_wanted: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
+fn loop_candidates(is_wanted: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
     let mut candidates = Vec::new();
     for record in home_of(store::readable_loops).iter().filter(|record| is_wanted(record)) {
-        let help = StyledStr::from(clean(&list::in_a_line(record)));
+        let help = StyledStr::from(clean(&list::status_and_task(record)));
         candidates.push(CompletionCandidate::new(record.id.as_str()).help(Some(help)));
     }
-    candidates.extend(home_of(tasks).into_iter().map(CompletionCandidate::new));
+    candidates.extend(home_of(task_names).into_iter().map(CompletionCandidate::new));
     candidates
 }
 
@@ -158,7 +168,7 @@ fn home_of<T>(names: fn(&Home) -> Vec<T>) -> Vec<T> {
 }
 
 /// The fleets and their tasks.
-fn tasks(home: &Home) -> Vec<String> {
+fn task_names(home: &Home) -> Vec<String> {
     let mut names = Vec::new();
     for fleet in fleets::names(home).unwrap_or_default() {
         let record = fleets::read(home, &fleet).ok().flatten().unwrap_or_default();
@@ -216,7 +226,7 @@ mod tests {
         ] {
             let words: Vec<_> = words.split(' ').map(Into::into).collect();
             let last = words.len() - 1;
-            let offered = complete(&mut command(), words.clone(), last, None).unwrap();
+            let offered = complete(&mut completed_command(), words.clone(), last, None).unwrap();
             let offered = offered
                 .iter()
                 .map(|candidate| candidate.get_value().to_string_lossy().into_owned());

@@ -1,6 +1,9 @@
 //! The verbs that control a loop from any terminal, and `crew tell`, a message for its agent.
 
-use super::{actor, home, meant, named, ordered, print, reading, refuse_an_agent, requested};
+use super::{
+    actor, apply_request, find_named, find_requested, find_task_or_fleet, print, refuse_an_agent,
+    terminal_home, terminal_reading,
+};
 use crate::drive::control;
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::{self, EndAttempt, handoff};
@@ -25,44 +28,44 @@ use world::{clock, env, store};
 
 /// Cancels the requested loop, task or fleet. The request is a separate file, so it needs no model,
 /// and a hook in flight cannot undo it.
-pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
+pub fn cancel_loop(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     let (by_agent, reason_of) = (actor() == Actor::Agent, reason.map(str::to_owned));
     let request = TaskRequest::Cancel { now: true, by_agent, reason: reason_of };
-    if let Some(done) = stopped(name, request)? {
+    if let Some(done) = request_of_fleet(name, request)? {
         return Ok(done);
     }
-    ordered(
+    apply_request(
         name,
         |home, id| {
             let attempt = end::cancel(home, id, actor(), reason)?;
-            Ok(cancelled_from_outside(&attempt, reading()))
+            Ok(describe_cancel_from_outside(&attempt, terminal_reading()))
         },
         ("cancelled", |home, id| store::request_cancel(home, id, actor(), reason)),
     )
 }
 
 /// Pauses the requested loop, task or fleet: its running iteration ends, and none begins.
-pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
-    if let Some(done) = stopped(name, TaskRequest::Pause { now })? {
+pub fn pause_loop(name: Option<&str>, now: bool) -> Result<Exit> {
+    if let Some(done) = request_of_fleet(name, TaskRequest::Pause { now })? {
         return Ok(done);
     }
-    ordered(
+    apply_request(
         name,
-        |home, id| Ok(clean(&paused(&control::pause(home, id, actor(), now)?))),
+        |home, id| Ok(clean(&describe_pause(&control::pause(home, id, actor(), now)?))),
         ("asked to pause", |home, id| store::request_pause(home, id, actor(), now)),
     )
 }
 
 /// Sends the request to the requested task or fleet; `None` if it is neither.
-fn stopped(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
-    let home = home()?;
-    let Some(named) = meant(&home, name)? else { return Ok(None) };
+fn request_of_fleet(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
+    let home = terminal_home()?;
+    let Some(named) = find_task_or_fleet(&home, name)? else { return Ok(None) };
     print::out(&named.request(&home, &FleetRequest::Task(request), actor())?);
     Ok(Some(Exit::SUCCESS))
 }
 
 /// Changes the limits of the requested live loop. An agent may lower them, never raise them.
-pub fn set(arguments: &SetArgs) -> Result<Exit> {
+pub fn set_limits(arguments: &SetArgs) -> Result<Exit> {
     let changes: LimitChanges = arguments.limits.limit_changes();
     if changes.is_empty() {
         bail!(Failure::usage("no limit is named", "crew set --max-iterations 30, or -n +10"));
@@ -73,18 +76,18 @@ pub fn set(arguments: &SetArgs) -> Result<Exit> {
             "crew set -n +10 adds ten iterations"
         ));
     }
-    let (home, record) = requested(arguments.name.as_deref())?;
+    let (home, record) = find_requested(arguments.name.as_deref())?;
     let record = control::set(&home, &record.id, &changes, actor())?;
     print::out(&format!("loop {}: {}", record.id, limits::named(&record.contract.limits)));
     Ok(Exit::SUCCESS)
 }
 
 /// Writes a page for the next worker of the requested loop.
-pub fn handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -> Result<Exit> {
-    let (home, record) = requested(name)?;
+pub fn write_handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -> Result<Exit> {
+    let (home, record) = find_requested(name)?;
     let (kind, text) = handoff_of_shell(kind, words);
     let page = handoff::write(&home, &record, &kind, &text, actor())?;
-    print::out(&handed_off(&page));
+    print::out(&describe_handoff(&page));
     if record.state.status == Status::Running {
         print::aside("it is read when somebody resumes the loop; crew tell reaches its agent now");
     }
@@ -102,15 +105,15 @@ pub fn not_for_an_agent() -> Failure {
 
 /// Queues a message for the agent of the requested loop. The first word may name a task or a fleet.
 /// The agent of a task may send a message to its own fleet.
-pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
-    let home = home()?;
+pub fn tell_agent(words: &[String], name: Option<&str>) -> Result<Exit> {
+    let home = terminal_home()?;
     let (first, rest) = words.split_first().map_or(("", words), |(first, rest)| (&**first, rest));
     let mut found = None;
     if name.is_none() && !rest.is_empty() {
-        found = named(&home, Some(first))?.map(|found| (found, rest));
+        found = find_named(&home, Some(first))?.map(|found| (found, rest));
     }
     if found.is_none() {
-        found = meant(&home, name)?.map(|found| (found, words));
+        found = find_task_or_fleet(&home, name)?.map(|found| (found, words));
     }
     if let Some((named, words)) = found {
         if actor() == Actor::Agent && !named.is_fleet_of(&home, env::text("CREW_LOOP").as_deref()) {
@@ -121,14 +124,14 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     }
     refuse_an_agent(not_for_an_agent())?;
     let words = control::tellable(&words.join(" "))?;
-    let (home, record) = requested(name)?;
+    let (home, record) = find_requested(name)?;
     let record = control::tell(&home, &record.id, &words)?;
     let id = &record.id;
     let resume = record.fleet_resume().unwrap_or_else(|| format!("crew resume {id}"));
     let answer = if owner_is_gone(&home, &record) {
         format!("kept, but nobody drives it any more · {resume} resumes it")
     } else {
-        told(&record)
+        describe_delivery(&record)
     };
     print::out(&format!("loop {id}: {answer}"));
     Ok(Exit::SUCCESS)
@@ -138,22 +141,22 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
 const TURN_CONTINUES: &str = "its agent finishes the turn it is in; Esc in the client stops it";
 
 /// The result of a cancel from outside the session, which cannot stop its client.
-pub fn cancelled_from_outside(attempt: &EndAttempt, reading: Reading) -> String {
+pub fn describe_cancel_from_outside(attempt: &EndAttempt, reading: Reading) -> String {
     match attempt {
         EndAttempt::Ended(ended) if ended.turn_goes_on => {
             let mut page = ended.page.clone();
             page.ending.push(Fact::new("now", TURN_CONTINUES));
-            page::text(&page, reading)
+            page::render_page(&page, reading)
         }
-        _ => cancelled(attempt, reading),
+        _ => describe_cancel(attempt, reading),
     }
 }
 
 /// The result of a cancel, in the same words for a terminal and a client.
-pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {
+pub fn describe_cancel(attempt: &EndAttempt, reading: Reading) -> String {
     match attempt {
-        EndAttempt::Ended(ended) => page::text(&ended.page, reading),
-        EndAttempt::Over(record) => clean(&over(record)),
+        EndAttempt::Ended(ended) => page::render_page(&ended.page, reading),
+        EndAttempt::Over(record) => clean(&describe_end(record)),
         EndAttempt::LeftToTheBoundary => {
             "cancelled: the process that runs the loop ends it in a moment".to_owned()
         }
@@ -161,22 +164,22 @@ pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {
 }
 
 /// The result of a pause, in the same words for a terminal and a client.
-pub fn paused(Paused { record, how }: &Paused) -> String {
+pub fn describe_pause(Paused { record, how }: &Paused) -> String {
     let (id, iteration, resume) = (&record.id, record.iteration(), resume_command(record));
     let what = match how {
         PauseResult::Now => line::status_line(record, clock::local_time()),
-        PauseResult::AfterIteration => line::pausing(record),
+        PauseResult::AfterIteration => line::pausing_text(record),
         PauseResult::BreakingOff => format!("is being paused; iteration {iteration} is repeated"),
         PauseResult::Already => {
             return format!("loop {id} is already paused, at iteration {iteration}");
         }
-        PauseResult::Over => return over(record),
+        PauseResult::Over => return describe_end(record),
     };
     format!("loop {id}: {what} · {resume} resumes it")
 }
 
 /// The reply when the client delivers a queued command that was already carried out.
-pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
+pub fn describe_repeat(obeyed: &Obeyed, record: &Loop) -> String {
     let Obeyed { command, iteration } = obeyed;
     let what = match split_command(clients::client_of(&record.state.owner), command)
         .map(|(name, _)| name)
@@ -188,7 +191,7 @@ pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
     format!("{what} already, at iteration {iteration}")
 }
 
-fn over(record: &Loop) -> String {
+fn describe_end(record: &Loop) -> String {
     format!(
         "loop {} is already over: {}",
         record.id,
@@ -197,7 +200,7 @@ fn over(record: &Loop) -> String {
 }
 
 /// The answer to `crew tell`: when the agent gets the message.
-pub fn told(record: &Loop) -> String {
+pub fn describe_delivery(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
     // A wake delivers the message, too.
     let is_at_work = record.state.status == Status::Running && record.state.due.is_none();
@@ -212,6 +215,6 @@ pub fn told(record: &Loop) -> String {
 }
 
 /// The line that names the file of a handoff.
-pub fn handed_off(file: &Path) -> String {
+pub fn describe_handoff(file: &Path) -> String {
     format!("handoff: {}", file.display())
 }

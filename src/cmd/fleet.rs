@@ -7,7 +7,7 @@ use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Text;
 
 use super::watch::screen::FullScreen;
-use super::{attempt, home, leave_to_a_person, print, project, reading};
+use super::{attempt, leave_to_a_person, print, project, terminal_home, terminal_reading};
 use crate::drive::failure::failure_of;
 use crate::exit::Exit;
 use crate::fleet::attempt::remote::result;
@@ -48,23 +48,23 @@ const END_LINES: usize = 20;
 const LOG_BYTES: u64 = 16 << 10;
 
 /// Runs a verb of fleets.
-pub fn fleet(command: &FleetCommand) -> Result<Exit> {
+pub fn run_fleet_verb(command: &FleetCommand) -> Result<Exit> {
     match command {
-        FleetCommand::Run(arguments) => run(arguments),
+        FleetCommand::Run(arguments) => run_fleet(arguments),
         FleetCommand::Status(FleetStatusArgs { fleet, json, watch }) => {
-            let home = home()?;
+            let home = terminal_home()?;
             let record = verbs::find(&home, fleet.as_deref(), &env::current_folder()?)?;
-            status(&home, record, *json, *watch)
+            show_fleet(&home, record, *json, *watch)
         }
-        FleetCommand::Clean(arguments) => clean(arguments),
-        FleetCommand::Attempt { spec } => attempt::attempt(spec),
+        FleetCommand::Clean(arguments) => clean_fleet(arguments),
+        FleetCommand::Attempt { spec } => attempt::run_attempt(spec),
     }
 }
 
 /// Starts or continues a fleet, and returns when nothing runs and nothing can start.
-fn run(arguments: &FleetRunArgs) -> Result<Exit> {
+fn run_fleet(arguments: &FleetRunArgs) -> Result<Exit> {
     leave_to_a_person("start a fleet")?;
-    let home = home()?;
+    let home = terminal_home()?;
     let described = describe(&home, arguments, &env::current_folder()?)?;
     let DescribedFleet { setup, tasks, notes, untrusted, .. } = &described;
     for note in notes {
@@ -72,7 +72,7 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     }
     let known = store::read(&home, &setup.name)?;
     if arguments.dry_run || !untrusted.is_empty() {
-        let columns = reading().width.min(COLUMNS_MAX);
+        let columns = terminal_reading().width.min(COLUMNS_MAX);
         print::page(&plan_page::page(&described, known.as_ref(), columns, arguments.dry_run));
     }
     if arguments.dry_run {
@@ -82,7 +82,7 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
         .with_context(|| format!("cannot keep fleets in {}", home.root().display()))?;
     if !untrusted.is_empty() {
         let yes = arguments.yes;
-        project::ask(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
+        project::ask_trust(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
     }
     // This asks the remote, with git's current settings.
     for note in preflight::check(&home, setup, tasks)? {
@@ -96,17 +96,17 @@ fn run(arguments: &FleetRunArgs) -> Result<Exit> {
     print::out("");
     // A person who is in a hurry gets no page.
     if signals.times() < 2 {
-        status(&home, record.clone(), false, false)?;
+        show_fleet(&home, record.clone(), false, false)?;
     }
     Ok(match (end, signals.exit_code()) {
-        (CoordinatorEnd::Interrupted, Some(code)) => Exit::signalled(code),
+        (CoordinatorEnd::Interrupted, Some(code)) => Exit::from_signal(code),
         (CoordinatorEnd::Interrupted, None) => Exit::INTERRUPTED,
-        (CoordinatorEnd::Done, _) => exit(&record),
+        (CoordinatorEnd::Done, _) => exit_of(&record),
     })
 }
 
 /// The exit code of a fleet that no longer runs.
-fn exit(record: &FleetRecord) -> Exit {
+fn exit_of(record: &FleetRecord) -> Exit {
     let FleetRecord { tasks, request, terms, .. } = record;
     if tasks.values().all(|task| task.is_done(terms.landing)) {
         return Exit::SUCCESS;
@@ -119,21 +119,21 @@ fn exit(record: &FleetRecord) -> Exit {
         task.ending().is_none() && request.is_some()
     });
     if is_cancelled || outcomes.iter().all(|outcome| *outcome == Some(Outcome::Cancelled)) {
-        Exit::of(Outcome::Cancelled)
+        Exit::for_outcome(Outcome::Cancelled)
     } else if outcomes.contains(&Some(Outcome::Blocked)) {
-        Exit::of(Outcome::Blocked)
+        Exit::for_outcome(Outcome::Blocked)
     } else if is_paused {
         Exit::INTERRUPTED
     } else {
-        Exit::of(Outcome::Exhausted)
+        Exit::for_outcome(Outcome::Exhausted)
     }
 }
 
 /// Shows a fleet; `watches` repeats this until it is over and nobody coordinates it.
-pub fn status(home: &Home, mut record: FleetRecord, json: bool, watches: bool) -> Result<Exit> {
+pub fn show_fleet(home: &Home, mut record: FleetRecord, json: bool, watches: bool) -> Result<Exit> {
     if watches {
         let screen = if FullScreen::is_possible() { Some(FullScreen::open()?) } else { None };
-        let Some(last) = watch(home, record, screen)? else { return Ok(Exit::SUCCESS) };
+        let Some(last) = watch_fleet(home, record, screen)? else { return Ok(Exit::SUCCESS) };
         record = last;
     }
     let status = FleetStatus::look(home, &record);
@@ -141,14 +141,14 @@ pub fn status(home: &Home, mut record: FleetRecord, json: bool, watches: bool) -
         print::json(&serde_json::to_value(&status)?);
     } else {
         let rows = terminal::count_rows().map(|rows| usize::from(rows).saturating_sub(PROMPT_ROWS));
-        let at = Reading { width: reading().width.min(COLUMNS_MAX), ..reading() };
+        let at = Reading { width: terminal_reading().width.min(COLUMNS_MAX), ..terminal_reading() };
         print::page(&status.page(at, rows, None).join("\n"));
     }
     Ok(Exit::SUCCESS)
 }
 
 /// Shows a fleet until it is over and nobody coordinates it; `None` if a person leaves earlier.
-fn watch(
+fn watch_fleet(
     home: &Home,
     mut record: FleetRecord,
     mut screen: Option<FullScreen>,
@@ -163,11 +163,14 @@ fn watch(
             None => clock::sleep(LOOK),
             Some(screen) => {
                 let (width, rows) = screen.size()?;
-                let lines =
-                    status.page(Reading { width, ..reading() }, Some(rows), unseen.as_deref());
-                let lines: Text<'_> = lines.iter().map(|line| colour::spans(line)).collect();
+                let lines = status.page(
+                    Reading { width, ..terminal_reading() },
+                    Some(rows),
+                    unseen.as_deref(),
+                );
+                let lines: Text<'_> = lines.iter().map(|line| colour::board_spans(line)).collect();
                 screen.draw(|frame| frame.render_widget(lines, frame.area()))?;
-                if let Some(key) = screen.key(LOOK)?
+                if let Some(key) = screen.next_key(LOOK)?
                     && (matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) || is_interrupt(key))
                 {
                     return Ok(None);
@@ -186,9 +189,9 @@ fn watch(
     }
 }
 
-fn clean(arguments: &FleetCleanArgs) -> Result<Exit> {
+fn clean_fleet(arguments: &FleetCleanArgs) -> Result<Exit> {
     leave_to_a_person("remove what a fleet left")?;
-    let home = home()?;
+    let home = terminal_home()?;
     let record = verbs::find(&home, arguments.fleet.as_deref(), &env::current_folder()?)?;
     let (name, signals) = (&record.terms.name, Signals::listen()?);
     let found = FleetLeftovers::of(&home, &record, &signals)?;
@@ -226,7 +229,7 @@ fn print_what_stays(stays: &[String]) {
 /// A task's status in its fleet, in one line.
 pub fn line_of_task(home: &Home, named: &Named, id: &TaskId) -> String {
     let line = FleetStatus::look(home, &named.record).line_of(id);
-    format!("task {} · {}\n", named.record.named(id), colour::head(&line))
+    format!("task {} · {}\n", named.record.named(id), colour::mark_head(&line))
 }
 
 /// Shows a task whose loop is not on this machine: its status in the fleet, what its attempt left
@@ -253,7 +256,7 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<
             story.add(entry);
         }
         if !journal.is_empty() {
-            let lines = story_lines(&story, reading());
+            let lines = story_lines(&story, terminal_reading());
             print::page(&format!("\nthe end of its loop's journal:\n{lines}"));
         }
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Error, Result};
 use clap::ColorChoice;
 
-use super::{control, print, reading_in_a_client};
+use super::{client_reading, control, print};
 use crate::drive::end::EndAttempt;
 use crate::drive::failure::failure_of;
 use crate::drive::install;
@@ -20,7 +20,7 @@ use crate::drive::session::stop::StopResult;
 use crate::drive::session::{self, EventResult, delivered, note_fault};
 use crate::drive::start::establish::Started;
 use crate::report::line::{self, LoopLine};
-use crate::report::words::called;
+use crate::report::words::with_program_path;
 use crate::report::{attention, help, page, setup};
 use engine::boundary::limits;
 use engine::journal::story::Account;
@@ -39,15 +39,15 @@ use world::{client, clock, env, fault};
 const PAYLOAD_BYTES: u64 = 64 << 20;
 
 /// Answers one event, as the boundary or as its companion.
-pub fn hook(is_companion: bool) -> ExitCode {
+pub fn answer_event(is_companion: bool) -> ExitCode {
     print::set_colour(ColorChoice::Never);
     let bytes = disk::read_stream(stdin().lock(), PAYLOAD_BYTES).context("cannot read the payload");
     let hook = bytes.and_then(|bytes| Hook::parse(&bytes, &env::raw).map_err(Error::msg));
-    let (home, hook) = match hook.and_then(|hook| Ok((home(&hook)?, hook))) {
+    let (home, hook) = match hook.and_then(|hook| Ok((home_of(&hook)?, hook))) {
         Ok(read) => read,
         Err(error) => return let_through(&error),
     };
-    speak(&home, &hook, is_companion).unwrap_or_else(|error| {
+    print_answer(&home, &hook, is_companion).unwrap_or_else(|error| {
         note_fault(&home, &hook, &format!("{}: {error:#}", hook.name));
         let_through(&error)
     })
@@ -58,14 +58,14 @@ fn let_through(error: &Error) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn home(hook: &Hook<'_>) -> Result<Home> {
+fn home_of(hook: &Hook<'_>) -> Result<Home> {
     let data = hook.client.data.and_then(|name| hook.folder_of(name));
     let home = Home::of_hook(data.as_deref()).context("cannot find out where loops are kept")?;
     home.context("cannot find out where loops are kept: HOME is not set")
 }
 
-fn speak(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<ExitCode> {
-    let (output, is_a_prompt) = answered(home, hook, is_companion)?;
+fn print_answer(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<ExitCode> {
+    let (output, is_a_prompt) = answer_hook(home, hook, is_companion)?;
     if let Some(value) = &output.out {
         fault::point("answer")?;
         print::json(value);
@@ -81,7 +81,7 @@ fn speak(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<ExitCode> {
 }
 
 /// The client's answer, and whether it is a prompt for the agent.
-fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output, bool)> {
+fn answer_hook(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output, bool)> {
     let answer = match (is_companion, &hook.event) {
         (false, _) => session::answer(home, hook)?,
         (true, HookEvent::NotOurs) => EventResult::Silent,
@@ -89,14 +89,14 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
         (true, _) => companion(home, hook)?,
     };
     let notice = notice_of(&answer);
-    let mut said = reply(home, hook, answer);
+    let mut said = reply_to(home, hook, answer);
     if let Some(skew) = install::skew(hook) {
-        said = said.add_line(&setup::skew(&skew.plugin, skew.launched));
+        said = said.add_line(&setup::skew_line(&skew.plugin, skew.launched));
     }
     let mut output = (hook.client.write)(&hook.name, &said);
     if let Some(text) = notice
         && let Some(codes) =
-            attention::notice(&text, &|name| (hook.variable)(name)?.into_string().ok())
+            attention::terminal_notice(&text, &|name| (hook.variable)(name)?.into_string().ok())
     {
         (hook.client.notify)(&mut output, codes);
     }
@@ -104,131 +104,147 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
 }
 
 /// The reply to an event, in a neutral form that each client translates into its own.
-fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
+fn reply_to(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     // Commands that a boundary or the help quotes can be typed in the client itself.
     let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Ordered(..));
     let is_help = matches!(answer, EventResult::Help);
-    let mut said = said(home, hook, answer);
+    let mut said = word_reply(home, hook, answer);
     if !is_typed_here
         && let Some(words) = said.text_mut()
         && let Some(program) = client::off_path("crew")
     {
-        *words = called(words, &program, is_help);
+        *words = with_program_path(words, &program, is_help);
     }
     said
 }
 
 /// Renders a page of a loop for the loop's session.
-fn shown(page: &Page, record: &Loop) -> String {
-    in_its_session(&page::text(page, reading_in_a_client()), record)
+fn page_in_session(page: &Page, record: &Loop) -> String {
+    in_its_session(&page::render_page(page, client_reading()), record)
 }
 
 /// The notice for an answer, if it needs one.
 fn notice_of(answer: &EventResult) -> Option<String> {
     let (record, text) = match answer {
         EventResult::Stopped(StopResult::Finished(ended), _) => {
-            (&ended.record, attention::ended(&ended.record, clock::local_time()))
+            (&ended.record, attention::end_notice(&ended.record, clock::local_time()))
         }
-        EventResult::Deferred(record) => (&**record, attention::deferred(record)),
+        EventResult::Deferred(record) => (&**record, attention::question_notice(record)),
         EventResult::AtDialog(record) => {
-            (&**record, attention::at_dialog(record, clock::local_time()))
+            (&**record, attention::dialog_notice(record, clock::local_time()))
         }
         EventResult::Stands(record) if record.is_live() => {
-            (&**record, Some(attention::waits(record, clock::local_time())))
+            (&**record, Some(attention::wait_notice(record, clock::local_time())))
         }
-        EventResult::Stands(record) => (&**record, attention::ended(record, clock::local_time())),
+        EventResult::Stands(record) => {
+            (&**record, attention::end_notice(record, clock::local_time()))
+        }
         _ => return None,
     };
     if record.contract.silent { None } else { text }
 }
 
 /// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
-fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
+fn last_iterations(home: &Home, record: &Loop) -> Vec<Account> {
     journal::last_accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
 }
 
 /// The program that the agent runs as crew.
-fn crew() -> PathBuf {
+fn crew_program() -> PathBuf {
     env::program_path().unwrap_or_else(|_| "crew".into())
 }
 
-fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
+fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
         // The notice says everything.
         EventResult::Silent | EventResult::Stands(_) | EventResult::AtDialog(_) => Reply::Nothing,
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
-            asides.into_iter().fold(stopped(stop), |reply, aside| match said(home, hook, aside) {
-                Reply::Instead(text) => reply.add_line(text.trim_end()),
-                _ => reply,
+            asides.into_iter().fold(reply_to_stop(stop), |reply, aside| {
+                match word_reply(home, hook, aside) {
+                    Reply::Instead(text) => reply.add_line(text.trim_end()),
+                    _ => reply,
+                }
             })
         }
         EventResult::Started(started) => {
             let record = &started.record;
-            let prompt = prompt::start(record, &crew());
-            go_on(record, prompt, greeting(&started, hook.caution))
+            let prompt = prompt::start(record, &crew_program());
+            go_on(record, prompt, start_lines(&started, hook.caution))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
             let page = resumed.handoff.as_deref();
-            let prompt = prompt::again(record, page, &accounts(home, record), &crew());
-            let caution = hook.caution.map(cautioned);
-            let mut lines = vec![line::of(LoopLine::Resumed, record, clock::local_time())];
+            let prompt =
+                prompt::again(record, page, &last_iterations(home, record), &crew_program());
+            let caution = hook.caution.map(mark_caution);
+            let mut lines = vec![line::render_line(LoopLine::Resumed, record, clock::local_time())];
             lines.extend(resumed.notes.into_iter().chain(caution));
             go_on(record, prompt, lines.join("\n"))
         }
         EventResult::Reminded(record) => {
-            let prompt = prompt::again(&record, None, &accounts(home, &record), &crew());
-            go_on(&record, prompt, line::of(LoopLine::Reminded, &record, clock::local_time()))
+            let prompt =
+                prompt::again(&record, None, &last_iterations(home, &record), &crew_program());
+            go_on(
+                &record,
+                prompt,
+                line::render_line(LoopLine::Reminded, &record, clock::local_time()),
+            )
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
-        EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
+        EventResult::Help => Reply::Instead(help::client_page(&arguments::options_page())),
         EventResult::Status(None) => {
             let start = spell_command(hook.client, "loop");
             Reply::Instead(format!("crew: {}", help::no_loop_in_a_session(&start)))
         }
-        EventResult::Status(Some(record)) => Reply::Instead(shown(&read(home, &record), &record)),
+        EventResult::Status(Some(record)) => {
+            Reply::Instead(page_in_session(&read(home, &record), &record))
+        }
         EventResult::Cancelled(EndAttempt::Ended(ended)) => {
-            Reply::Instead(shown(&ended.page, &ended.record))
+            Reply::Instead(page_in_session(&ended.page, &ended.record))
         }
         EventResult::Cancelled(attempt) => {
-            Reply::Instead(control::cancelled(&attempt, reading_in_a_client()))
+            Reply::Instead(control::describe_cancel(&attempt, client_reading()))
         }
-        EventResult::CancelledElsewhere(record) => {
-            Reply::Say(line::of(LoopLine::CancelledElsewhere, &record, clock::local_time()))
-        }
+        EventResult::CancelledElsewhere(record) => Reply::Say(line::render_line(
+            LoopLine::CancelledElsewhere,
+            &record,
+            clock::local_time(),
+        )),
         EventResult::Paused(paused) => {
-            Reply::Instead(in_its_session(&control::paused(&paused), &paused.record))
+            Reply::Instead(in_its_session(&control::describe_pause(&paused), &paused.record))
         }
-        EventResult::HandedOff(file) => Reply::Instead(control::handed_off(&file)),
-        EventResult::Already(obeyed, record) => Reply::Instead(control::already(&obeyed, &record)),
-        EventResult::Ordered(order, result) => Reply::Obeyed(ordered(order, &result)),
+        EventResult::HandedOff(file) => Reply::Instead(control::describe_handoff(&file)),
+        EventResult::Already(obeyed, record) => {
+            Reply::Instead(control::describe_repeat(&obeyed, &record))
+        }
+        EventResult::Ordered(request, result) => Reply::Obeyed(answer_command(request, &result)),
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
         EventResult::BrokenOff(record) => {
-            Reply::Say(line::of(LoopLine::BrokenOff, &record, clock::local_time()))
+            Reply::Say(line::render_line(LoopLine::BrokenOff, &record, clock::local_time()))
         }
         EventResult::Interrupted(record) => {
-            Reply::Say(line::of(LoopLine::Interrupted, &record, clock::local_time()))
+            Reply::Say(line::render_line(LoopLine::Interrupted, &record, clock::local_time()))
         }
     }
 }
 
 /// The reply to a stop.
-fn stopped(stop: StopResult) -> Reply {
+fn reply_to_stop(stop: StopResult) -> Reply {
     match stop {
         StopResult::Over => Reply::Nothing,
         StopResult::Continue(boundary) => {
             let after = &boundary.after;
-            let line = told(LoopLine::Boundary, after, boundary.note);
+            let line = line_with_note(LoopLine::Boundary, after, boundary.note);
             go_on(after, prompt::next(after), line)
         }
         StopResult::Woken(boundary) => {
-            Reply::Say(told(LoopLine::Boundary, &boundary.after, boundary.note))
+            Reply::Say(line_with_note(LoopLine::Boundary, &boundary.after, boundary.note))
         }
         StopResult::Held(boundary) => {
-            Reply::Say(told(LoopLine::Held, &boundary.after, boundary.note))
+            Reply::Say(line_with_note(LoopLine::Held, &boundary.after, boundary.note))
         }
-        StopResult::Finished(ended) => Reply::Say(shown(&ended.page, &ended.record)),
+        StopResult::Finished(ended) => Reply::Say(page_in_session(&ended.page, &ended.record)),
     }
 }
 
@@ -237,27 +253,27 @@ fn go_on(record: &Loop, prompt: String, line: String) -> Reply {
 }
 
 /// A line about a loop, with the user's note below it.
-fn told(line: LoopLine, record: &Loop, note: Option<String>) -> String {
-    let mut line = line::of(line, record, clock::local_time());
+fn line_with_note(line: LoopLine, record: &Loop, note: Option<String>) -> String {
+    let mut line = line::render_line(line, record, clock::local_time());
     line.extend(note.map(|note| format!("\n{note}")));
     line
 }
 
 /// The answer to a command typed while the agent works, which the client shows as one dim line.
-fn ordered(order: SessionRequest, result: &Result<(Box<Loop>, LoopIs), LoopId>) -> String {
+fn answer_command(request: SessionRequest, result: &Result<(Box<Loop>, LoopIs), LoopId>) -> String {
     let (record, is) = match result {
         Ok((record, is)) => (record, *is),
         Err(id) => {
-            let verb = order.label();
+            let verb = request.label();
             return format!("that failed; type this in a terminal: crew {verb} {id}");
         }
     };
     let (id, status) = (&record.id, line::status_line(record, clock::local_time()));
     let gone = if is == LoopIs::Ownerless { ", nobody drives it" } else { "" };
-    match order {
+    match request {
         _ if is == LoopIs::Over => format!("loop {id} is over: {status}"),
         SessionRequest::Pause if record.state.status == Status::Running && gone.is_empty() => {
-            format!("loop {id} {}", line::pausing(record))
+            format!("loop {id} {}", line::pausing_text(record))
         }
         SessionRequest::Cancel if record.is_live() => {
             format!("loop {id} is cancelled; what runs it ends it in a moment")
@@ -272,19 +288,19 @@ fn ordered(order: SessionRequest, result: &Result<(Box<Loop>, LoopIs), LoopId>) 
     }
 }
 
-fn cautioned(caution: &str) -> String {
+fn mark_caution(caution: &str) -> String {
     format!("! {caution}")
 }
 
-fn greeting(started: &Started, caution: Option<&str>) -> String {
-    let mut lines = vec![line::of(LoopLine::Start, &started.record, clock::local_time())];
+fn start_lines(started: &Started, caution: Option<&str>) -> String {
+    let mut lines = vec![line::render_line(LoopLine::Start, &started.record, clock::local_time())];
     if started.record.contract.checks.is_empty() {
         let example = started.suggestion.as_deref().unwrap_or("your test command");
         let what = limits::without_checks(&started.record.contract);
         lines.push(format!("{what}. Try --verify \"{example}\""));
     }
     lines.extend(started.notes.iter().cloned());
-    lines.extend(caution.map(cautioned));
+    lines.extend(caution.map(mark_caution));
     lines.join("\n")
 }
 

@@ -46,7 +46,7 @@ impl Session {
         let bytes = serde_json::to_vec(&event["stdin"]).unwrap();
         let variable = |name: &str| event["env"][name].as_str().map(OsString::from);
         let hook = Hook::parse(&bytes, &variable).unwrap();
-        answered(&self.home(), &hook, false).unwrap().0
+        answer_hook(&self.home(), &hook, false).unwrap().0
     }
 
     /// The same for an event that is answered.
@@ -60,7 +60,7 @@ impl Session {
 }
 
 #[test]
-fn a_loop_of_a_client_without_commands_begins_by_a_message_and_ends_proved() {
+fn a_message_starts_a_loop_of_a_client_without_commands_and_it_ends_proved() {
     run_alone(|| {
         let codex = Session::new(CODEX);
         assert_eq!(codex.send("SessionStart", "source", "startup"), Output::default());
@@ -86,7 +86,7 @@ fn a_loop_of_a_client_without_commands_begins_by_a_message_and_ends_proved() {
 }
 
 #[test]
-fn a_loop_of_a_client_without_commands_is_steered_and_gone_on_with_by_messages() {
+fn messages_pause_and_resume_a_loop_of_a_client_without_commands() {
     run_alone(|| {
         let codex = Session::new(CODEX);
         codex.send("UserPromptSubmit", "prompt", "crew loop \"Build it\"");
@@ -103,12 +103,12 @@ fn a_loop_of_a_client_without_commands_is_steered_and_gone_on_with_by_messages()
 }
 
 #[test]
-fn beside_a_client_that_cannot_be_woken_nothing_waits() {
+fn nothing_waits_beside_a_client_that_cannot_be_woken() {
     run_alone(|| {
         let codex = Session::new(CODEX);
         codex.send("UserPromptSubmit", "prompt", "crew loop \"Do it\"");
         let event = codex.events[2]["stdin"].to_string();
         let hook = Hook::parse(event.as_bytes(), &|_| None).unwrap();
-        assert_eq!(answered(&codex.home(), &hook, true).unwrap().0, Output::default());
+        assert_eq!(answer_hook(&codex.home(), &hook, true).unwrap().0, Output::default());
     });
 }

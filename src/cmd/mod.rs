@@ -40,42 +40,44 @@ use world::{clock, env, git, terminal};
 /// Runs a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
     match verb {
-        Verb::Run(arguments) => run::run(arguments),
-        Verb::Drive(arguments) => run::drive(arguments),
-        Verb::Status(arguments) => status::status(arguments),
-        Verb::History(arguments) => past::history(arguments),
-        Verb::Show(arguments) => show::show(arguments),
-        Verb::Diff { words, stat } => past::diff(words, *stat),
-        Verb::Back { words } => past::back(words),
-        Verb::Prove { name } => past::prove(name.as_deref()),
-        Verb::Watch { name } => watch::watch(name.as_deref()),
-        Verb::Pause { name, now } => control::pause(name.as_deref(), *now),
-        Verb::Cancel { name, reason } => control::cancel(name.as_deref(), reason.as_deref()),
-        Verb::Resume(arguments) => run::resume(arguments),
-        Verb::Tell { words, name } => control::tell(words, name.as_deref()),
-        Verb::Set(arguments) => control::set(arguments),
+        Verb::Run(arguments) => run::run_loop(arguments),
+        Verb::Drive(arguments) => run::drive_loop(arguments),
+        Verb::Status(arguments) => status::show_status(arguments),
+        Verb::History(arguments) => past::show_history(arguments),
+        Verb::Show(arguments) => show::show_story(arguments),
+        Verb::Diff { words, stat } => past::show_difference(words, *stat),
+        Verb::Back { words } => past::restore_tree(words),
+        Verb::Prove { name } => past::prove_loop(name.as_deref()),
+        Verb::Watch { name } => watch::watch_loops(name.as_deref()),
+        Verb::Pause { name, now } => control::pause_loop(name.as_deref(), *now),
+        Verb::Cancel { name, reason } => control::cancel_loop(name.as_deref(), reason.as_deref()),
+        Verb::Resume(arguments) => run::resume_loop(arguments),
+        Verb::Tell { words, name } => control::tell_agent(words, name.as_deref()),
+        Verb::Set(arguments) => control::set_limits(arguments),
         Verb::Handoff { words, kind, name } => {
-            control::handoff(words, kind.as_deref(), name.as_deref())
+            control::write_handoff(words, kind.as_deref(), name.as_deref())
         }
-        Verb::Install(arguments) => about::install(arguments),
-        Verb::Uninstall { scope, client, yes } => about::uninstall(*scope, client.as_deref(), *yes),
-        Verb::Doctor(arguments) => about::doctor(arguments),
-        Verb::Init => project::init(),
-        Verb::Config { schema: true, .. } => Ok(schema(help::SETTINGS_SCHEMA)),
-        Verb::Config { json, .. } => project::config(*json),
-        Verb::Trust { yes, forget } => project::trust(*yes, *forget),
-        Verb::Fleet(FleetArgs { command: Some(command), .. }) => fleet::fleet(command),
-        Verb::Fleet(_) => Ok(schema(help::FLEET_SCHEMA)),
-        Verb::Clean(arguments) => past::clean(arguments),
-        Verb::Demo(arguments) => about::demo(arguments),
-        Verb::Completions { shell } => complete::script(shell),
-        Verb::Man { verbs } => about::man(verbs),
-        Verb::Version => Ok(about::version()),
+        Verb::Install(arguments) => about::install_plugin(arguments),
+        Verb::Uninstall { scope, client, yes } => {
+            about::uninstall_plugin(*scope, client.as_deref(), *yes)
+        }
+        Verb::Doctor(arguments) => about::run_doctor(arguments),
+        Verb::Init => project::init_settings(),
+        Verb::Config { schema: true, .. } => Ok(print_schema(help::SETTINGS_SCHEMA)),
+        Verb::Config { json, .. } => project::show_config(*json),
+        Verb::Trust { yes, forget } => project::trust_project(*yes, *forget),
+        Verb::Fleet(FleetArgs { command: Some(command), .. }) => fleet::run_fleet_verb(command),
+        Verb::Fleet(_) => Ok(print_schema(help::FLEET_SCHEMA)),
+        Verb::Clean(arguments) => past::clean_records(arguments),
+        Verb::Demo(arguments) => about::play_demo(arguments),
+        Verb::Completions { shell } => complete::print_script(shell),
+        Verb::Man { verbs } => about::print_man_page(verbs),
+        Verb::Version => Ok(about::print_version()),
     }
 }
 
 /// Prints a JSON schema.
-fn schema(text: &str) -> Exit {
+fn print_schema(text: &str) -> Exit {
     print::out(text.trim_end());
     Exit::SUCCESS
 }
@@ -86,24 +88,24 @@ const FILE_COLUMNS: u16 = 10_000;
 const CLIENT_COLUMNS: usize = 80;
 
 /// The reading of a page in this terminal, or wherever this output goes.
-fn reading() -> Reading {
+fn terminal_reading() -> Reading {
     let columns = terminal::count_columns().unwrap_or(FILE_COLUMNS);
-    Reading { width: columns.into(), ..reading_in_a_client() }
+    Reading { width: columns.into(), ..client_reading() }
 }
 
 /// The reading of a page in a client.
-fn reading_in_a_client() -> Reading {
+fn client_reading() -> Reading {
     let local = clock::local_time();
     Reading { width: CLIENT_COLUMNS, now: local.to_utc(), offset: *local.offset() }
 }
 
 /// The reading of a list in this terminal; `home` is the folder that is called `~`.
-fn listing(home: Option<&Path>) -> ListReading<'_> {
-    ListReading { reading: reading(), home }
+fn list_reading(home: Option<&Path>) -> ListReading<'_> {
+    ListReading { reading: terminal_reading(), home }
 }
 
 /// A list of loops for this terminal: those of each fleet below its name, after all others.
-fn listed(home: &Home, loops: &[Loop]) -> String {
+fn list_loops(home: &Home, loops: &[Loop]) -> String {
     if loops.is_empty() {
         // Loops that cannot be read were named instead.
         let has_unreadable = store::look_at_all(home).is_ok_and(|(_, others)| !others.is_empty());
@@ -114,7 +116,7 @@ fn listed(home: &Home, loops: &[Loop]) -> String {
     views.sort_by_key(|view| (fleet_of(view.record), !view.record.is_live()));
     let mut lists = Vec::new();
     for views in views.chunk_by(|one, other| fleet_of(one.record) == fleet_of(other.record)) {
-        let list = list::text(list::STANDING, views, listing(user.as_deref()));
+        let list = list::render_list(list::STANDING, views, list_reading(user.as_deref()));
         lists.push(match fleet_of(views[0].record) {
             Some(name) => format!("fleet {name}\n{list}"),
             None => list,
@@ -129,7 +131,7 @@ fn fleet_of(record: &Loop) -> Option<&str> {
 }
 
 /// The home of the terminal this was typed in.
-fn home() -> Result<Home> {
+fn terminal_home() -> Result<Home> {
     let home = any_home()?;
     let root = home.root();
     if disk::is_file(root) {
@@ -172,7 +174,7 @@ fn actor() -> Actor {
 }
 
 /// The task or the fleet of that name, if it is one.
-fn named(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
+fn find_named(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
     match name {
         Some(name) => verbs::resolve(home, name),
         None => Ok(None),
@@ -180,8 +182,8 @@ fn named(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
 }
 
 /// The requested task or fleet, found by its name or by the loop that works on it.
-fn meant(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
-    if let Some(named) = named(home, name)? {
+fn find_task_or_fleet(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
+    if let Some(named) = find_named(home, name)? {
         return Ok(Some(named));
     }
     let folder = env::current_folder()?;
@@ -193,9 +195,9 @@ fn meant(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
 
 /// The home, and the requested loop in it; for a task, that of its newest attempt. If several loops
 /// match, the error lists them.
-fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
-    let (home, folder) = (home()?, env::current_folder()?);
-    if let Some(named) = named(&home, name)? {
+fn find_requested(name: Option<&str>) -> Result<(Home, Loop)> {
+    let (home, folder) = (terminal_home()?, env::current_folder()?);
+    if let Some(named) = find_named(&home, name)? {
         let record = named.own_loop(&home)?;
         return Ok((home, record));
     }
@@ -204,7 +206,10 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
         0 => bail!(Failure::new("there is no loop here", help::START_ONE)),
         1 => {}
         _ => {
-            bail!(Failure::usage(MANY, format!("{}\n{}", which(&found), first_of(&home, &found))))
+            bail!(Failure::usage(
+                MANY,
+                format!("{}\n{}", hint_at_names(&found), first_of(&home, &found))
+            ))
         }
     }
     let record = found.remove(0);
@@ -222,7 +227,7 @@ const MANY: &str = "more than one loop matches";
 const LISTED_MAX: usize = 5;
 
 /// A hint on what to name instead; the loops may be those of a fleet.
-fn which(loops: &[Loop]) -> String {
+fn hint_at_names(loops: &[Loop]) -> String {
     let fleets = distinct(loops.iter().filter_map(fleet_of).map(str::to_owned));
     let fleets = fleets.iter().map(|name| format!("; crew fleet status {name} shows its tasks"));
     format!("name one of these{}", fleets.collect::<String>())
@@ -230,7 +235,7 @@ fn which(loops: &[Loop]) -> String {
 
 /// The first loops in a list, with the number of the others.
 fn first_of(home: &Home, loops: &[Loop]) -> String {
-    let list = listed(home, &loops[..loops.len().min(LISTED_MAX)]);
+    let list = list_loops(home, &loops[..loops.len().min(LISTED_MAX)]);
     match loops.len().saturating_sub(LISTED_MAX) {
         0 => list,
         more => format!("{}\n… {more} more: crew status --all", list.trim_end()),
@@ -239,19 +244,19 @@ fn first_of(home: &Home, loops: &[Loop]) -> String {
 
 /// Applies `ours` to the requested loop and prints its page. A newer crew's loop gets `theirs`: the
 /// request that every version of crew writes and honours.
-fn ordered(
+fn apply_request(
     name: Option<&str>,
     ours: impl FnOnce(&Home, &LoopId) -> Result<String>,
     (what, theirs): (&str, impl FnOnce(&Home, &LoopId) -> io::Result<()>),
 ) -> Result<Exit> {
-    let answer = match requested(name) {
+    let answer = match find_requested(name) {
         Ok((home, record)) => ours(&home, &record.id)?,
         Err(error) => match error.downcast_ref() {
             Some(StoreError::Newer { id, made_by, is_over: true }) => clean(&format!(
                 "loop {id} is already over; crew {made_by}, a newer version, recorded it"
             )),
             Some(StoreError::Newer { id, made_by, .. }) => {
-                theirs(&home()?, id)?;
+                theirs(&terminal_home()?, id)?;
                 clean(&format!("loop {id}: {what}; crew {made_by}, which runs it, acts on it"))
             }
             _ => return Err(error),
@@ -262,7 +267,7 @@ fn ordered(
 }
 
 /// All loops, the newest first. Reports why the others cannot be read.
-fn all(home: &Home) -> Result<Vec<Loop>> {
+fn read_all(home: &Home) -> Result<Vec<Loop>> {
     let (loops, others) = store::look_at_all(home)?;
     for error in others {
         print::err(&format!("crew: {error}"));
@@ -271,7 +276,7 @@ fn all(home: &Home) -> Result<Vec<Loop>> {
 }
 
 /// The working tree this was typed in; without git the current folder.
-fn checkout() -> Result<PathBuf> {
+fn current_checkout() -> Result<PathBuf> {
     let folder = env::current_folder()?;
     match git::find_top(&folder) {
         Some(top) => Ok(top),

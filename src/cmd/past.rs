@@ -3,7 +3,8 @@
 //! clean`, which removes records.
 
 use super::{
-    all, checkout, home, leave_to_a_person, listing, named as named_task, print, requested,
+    current_checkout, find_named, find_requested, leave_to_a_person, list_reading, print, read_all,
+    terminal_home,
 };
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
@@ -31,7 +32,7 @@ const STAT_COLUMNS: u16 = 100;
 
 /// Prints what the requested loop changed, or the iterations that the last word names; on a
 /// terminal through the pager of the person's git.
-pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
+pub fn show_difference(words: &[String], is_summary: bool) -> Result<Exit> {
     let of = words.last().and_then(|word| parse_iterations(word));
     if let (None, Some(word)) = (of, words.last().filter(|word| word.contains(".."))) {
         bail!(Failure::usage(format!("`{word}` is not a range of iterations"), "crew diff 2..6"));
@@ -46,13 +47,13 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     let name = names.first().map(String::as_str);
     let columns = terminal::count_columns().unwrap_or(STAT_COLUMNS);
     let summary = if is_summary { Some(columns) } else { None };
-    if let (Some(named), None) = (named_task(&home()?, name)?, of)
-        && let Some(text) = named.fetched_difference(&home()?, summary)?
+    if let (Some(named), None) = (find_named(&terminal_home()?, name)?, of)
+        && let Some(text) = named.fetched_difference(&terminal_home()?, summary)?
     {
-        print::paged(&text, home()?.root())?;
+        print::show_difference(&text, terminal_home()?.root())?;
         return Ok(Exit::SUCCESS);
     }
-    let (home, record) = requested(name)?;
+    let (home, record) = find_requested(name)?;
     let text = difference(&home, &record, of, summary)?;
     if of.is_none()
         && let Some(unseen) = unseen(&home, &record)
@@ -61,25 +62,25 @@ pub fn diff(words: &[String], is_summary: bool) -> Result<Exit> {
     } else if text.is_empty() {
         print::aside("no changes");
     }
-    print::paged(&text, home.root())?;
+    print::show_difference(&text, home.root())?;
     Ok(Exit::SUCCESS)
 }
 
 /// Lists the loops that ended in this repository, or on this machine, newest first, with their
 /// totals.
-pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
+pub fn show_history(arguments: &HistoryArgs) -> Result<Exit> {
     let folder = env::current_folder()?;
     let mut here = git::head::list_roots(&folder);
-    here.push(checkout()?);
+    here.push(current_checkout()?);
     let shared = git::shared_folder(&folder);
-    let home = home()?;
+    let home = terminal_home()?;
     // The clone of a task has a repository of its own, and is gone after its landing.
     let mut fleets = fleets::names(&home)?;
     fleets.retain(|name| {
         let fleet = fleets::read(&home, name).ok().flatten();
         fleet.is_some_and(|fleet| here.contains(&fleet.terms.repository))
     });
-    let mut loops = all(&home)?;
+    let mut loops = read_all(&home)?;
     let now = clock::local_time();
     loops.retain(|record| {
         let age = (now.to_utc() - record.last_at()).to_std().unwrap_or_default();
@@ -109,8 +110,9 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
         let place = if arguments.all { "on this machine" } else { "here" };
         print::out(&format!("{what} ended {place}\n"));
     } else {
-        let home = env::path("HOME");
-        print::page(&list::history(&views, &totals, listing(home.as_deref()), arguments.all));
+        let user = env::path("HOME");
+        let at = list_reading(user.as_deref());
+        print::page(&list::render_history(&views, &totals, at, arguments.all));
     }
     Ok(Exit::SUCCESS)
 }
@@ -119,7 +121,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
 const FILES_NAMED: usize = 10;
 
 /// Restores the working tree of an iteration, which the last word names.
-pub fn back(words: &[String]) -> Result<Exit> {
+pub fn restore_tree(words: &[String]) -> Result<Exit> {
     leave_to_a_person("bring the working tree back")?;
     let (name, word) = match words {
         [word] => (None, word),
@@ -129,7 +131,7 @@ pub fn back(words: &[String]) -> Result<Exit> {
     if !back::is_target(word) {
         bail!(Failure::usage(format!("`{word}` is not an iteration"), "crew back 3"));
     }
-    let (home, record) = requested(name)?;
+    let (home, record) = find_requested(name)?;
     if name.is_none() && !is_here(&record, &env::current_folder()?) {
         let id = &record.id;
         bail!(Failure::usage("no loop works in this folder", format!("crew back {id} {word}")));
@@ -158,9 +160,9 @@ fn name_files(paths: &[String]) -> String {
 
 /// Runs the checks without the requested loop's work and prints the result. The exit code is 0 only
 /// for `proven`.
-pub fn prove(name: Option<&str>) -> Result<Exit> {
+pub fn prove_loop(name: Option<&str>) -> Result<Exit> {
     leave_to_a_person("have its own work proven")?;
-    let (home, record) = requested(name)?;
+    let (home, record) = find_requested(name)?;
     let signals = Signals::listen()?;
     let (trial, proof) = drive::prove::by_hand(&home, &record, &|| signals.times() > 0)?;
     let had = record.state.ending.as_ref().and_then(|ending| ending.proof);
@@ -180,16 +182,16 @@ pub fn prove(name: Option<&str>) -> Result<Exit> {
 const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Removes the loops that were named, or those that ended long ago.
-pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
+pub fn clean_records(arguments: &CleanArgs) -> Result<Exit> {
     leave_to_a_person("remove records")?;
-    let home = home()?;
+    let home = terminal_home()?;
     let mut refused = clean::finish(&home);
     store::windows::remove_over(&home, clock::now().wall);
     let age = match arguments.older_than {
         None if arguments.names.is_empty() => Some(AGE),
         older_than => older_than,
     };
-    let (loops, kept) = wanted(&home, arguments, age)?;
+    let (loops, kept) = loops_to_remove(&home, arguments, age)?;
     if loops.is_empty() {
         let age = brief(u64::try_from(age.unwrap_or_default().as_millis()).unwrap_or(u64::MAX));
         print::folded(&match kept {
@@ -200,9 +202,9 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
                 count(kept as u64, "loop")
             ),
         });
-        return Ok(told(&refused));
+        return Ok(print_refusals(&refused));
     }
-    show(&home, &loops);
+    list_removable(&home, &loops);
     let question = "Remove their records, logs and snapshots?";
     print::confirm(arguments.yes, question, "removed", "crew clean")?;
     let cleaned = clean::remove(&home, &loops);
@@ -212,11 +214,11 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
         size(cleaned.freed)
     ));
     refused.extend(cleaned.refused);
-    Ok(told(&refused))
+    Ok(print_refusals(&refused))
 }
 
 /// Prints why loops stay, and returns the exit code.
-fn told(refused: &[Error]) -> Exit {
+fn print_refusals(refused: &[Error]) -> Exit {
     for error in refused {
         print::failure(&failure_of(error));
     }
@@ -226,14 +228,18 @@ fn told(refused: &[Error]) -> Exit {
 /// The ended loops to remove: those that were named, or all, of the requested age. With `--yes`
 /// names must be whole ids. Also returns how many loops of that age are kept because an open client
 /// could resume them.
-fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(Vec<Loop>, usize)> {
+fn loops_to_remove(
+    home: &Home,
+    arguments: &CleanArgs,
+    age: Option<Duration>,
+) -> Result<(Vec<Loop>, usize)> {
     let names = &arguments.names;
     if names.is_empty() {
-        return Ok(clean::ended_before(all(home)?, age.unwrap_or(AGE)));
+        return Ok(clean::ended_before(read_all(home)?, age.unwrap_or(AGE)));
     }
     let mut loops: Vec<Loop> = Vec::new();
     for name in names {
-        let (_, record) = requested(Some(name))?;
+        let (_, record) = find_requested(Some(name))?;
         if arguments.yes && record.id.as_str() != name {
             bail!(Failure::usage(
                 format!("with --yes a loop is named by its whole id, not by `{}`", Shown(name)),
@@ -257,13 +263,13 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(
     })
 }
 
-fn show(home: &Home, loops: &[Loop]) {
+fn list_removable(home: &Home, loops: &[Loop]) {
     let user = env::path("HOME");
-    let at = listing(user.as_deref());
+    let at = list_reading(user.as_deref());
     // The size that removing them would free does not include their snapshots.
     let views = loops.iter().map(|record| LoopView {
         bytes: removal::loop_bytes(home, &record.id),
         ..LoopView::of(record, at.reading.clock())
     });
-    print::page(&list::text(list::REMOVABLE, &views.collect::<Vec<_>>(), at));
+    print::page(&list::render_list(list::REMOVABLE, &views.collect::<Vec<_>>(), at));
 }

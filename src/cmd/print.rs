@@ -12,8 +12,8 @@ use clap::ColorChoice as Typed;
 use ratatui::crossterm::style::force_color_output;
 use serde_json::Value;
 
-use crate::report::colour::{self, BAD, QUIET, STRONG, marked};
-use crate::report::page::folded as fold_at;
+use crate::report::colour::{self, BAD, QUIET, STRONG, mark_text};
+use crate::report::page::fold_text;
 use crate::report::progress::STAMP;
 use engine::failure::Failure;
 use engine::text;
@@ -41,7 +41,7 @@ pub fn has_colour(stream: &impl RawStream) -> bool {
 
 /// Prints a result on standard output.
 pub fn out(text: &str) {
-    offer(&closed(text));
+    offer(&end_line(text));
 }
 
 /// Prints a page of report code, whose marks become colours. Foreign text in it was cleaned of such
@@ -53,59 +53,60 @@ pub fn page(text: &str) {
 /// Prints a line after the current time; `false` when the reader is gone.
 pub fn stamped(line: &str) -> bool {
     let time = clock::local_time().format(STAMP);
-    offer_page(&colour::heads(&format!("{time} {line}"), str::to_owned))
+    offer_page(&colour::mark_heads(&format!("{time} {line}"), str::to_owned))
 }
 
 /// Prints a page; `false` when the reader is gone.
 fn offer_page(text: &str) -> bool {
-    write(&colour::painted(&text::clean_around_marks(&closed(text)), has_colour(&stdout())))
+    let page = text::clean_around_marks(&end_line(text));
+    write_out(&colour::paint_marks(&page, has_colour(&stdout())))
 }
 
-fn closed(text: &str) -> String {
+fn end_line(text: &str) -> String {
     let line = if text.ends_with('\n') { "" } else { "\n" };
     format!("{text}{line}")
 }
 
 /// Prints a page that was made for a wide terminal.
 pub fn folded(page: &str) {
-    out(&fold(page));
+    out(&fold_page(page));
 }
 
 /// The same, with crew's words for states and results in colour.
 pub fn folded_heads(text: &str) {
-    page(&colour::heads(text, fold));
+    page(&colour::mark_heads(text, fold_page));
 }
 
 /// Breaks the lines of a page between words where the terminal is narrower.
-pub fn fold(page: &str) -> String {
+pub fn fold_page(page: &str) -> String {
     match terminal::count_columns() {
-        Some(columns) => fold_at(page, columns.into()),
+        Some(columns) => fold_text(page, columns.into()),
         None => page.to_owned(),
     }
 }
 
 /// Prints text without adding a line break; `false` when the reader is gone.
 pub fn offer(text: &str) -> bool {
-    write(&text::clean(text))
+    write_out(&text::clean(text))
 }
 
 /// Shows a difference, on a terminal through the person's pager. It is cleaned for a terminal and
 /// where it has colours. Git reads the person's settings in `outside`, a folder outside any
 /// repository.
-pub fn paged(diff: &str, outside: &Path) -> io::Result<()> {
+pub fn show_difference(diff: &str, outside: &Path) -> io::Result<()> {
     let is_coloured = has_colour(&stdout()) && command::has_colour(outside);
     if diff.is_empty() || !(is_coloured || stdout().is_terminal()) {
         bytes(diff.as_bytes());
         return Ok(());
     }
-    let diff = colour::painted(&colour::difference(diff), is_coloured);
+    let diff = colour::paint_marks(&colour::mark_difference(diff), is_coloured);
     // The pager handles Ctrl-C.
     let _signals = Signals::listen()?;
     let pager = if stdout().is_terminal() { command::find_pager(outside) } else { String::new() };
     let is_shown = !matches!(&*pager, "" | "cat")
         && Call::shell(&pager, Path::new(".")).show_in_pager(diff.as_bytes())?;
     if !is_shown {
-        write(&diff);
+        write_out(&diff);
     }
     Ok(())
 }
@@ -138,7 +139,7 @@ pub fn agrees(question: &str) -> io::Result<bool> {
 /// Prints a file's content: byte for byte, except that it is cleaned for a terminal.
 pub fn bytes(content: &[u8]) {
     if stdout().is_terminal() {
-        write(&text::clean(&String::from_utf8_lossy(content)));
+        write_out(&text::clean(&String::from_utf8_lossy(content)));
     } else {
         let mut stream = stdout().lock();
         let _ = stream.write_all(content).and_then(|()| stream.flush());
@@ -147,28 +148,28 @@ pub fn bytes(content: &[u8]) {
 
 /// Prints a value on one line, for programs.
 pub fn json(value: &Value) {
-    write(&format!("{}\n", text::json(value)));
+    write_out(&format!("{}\n", text::json(value)));
 }
 
 /// Writes the codes of a notice to standard error, which the caller knows to be a terminal.
 /// `report/attention.rs` makes them of cleaned text.
-pub fn codes(codes: &str) {
+pub fn write_codes(codes: &str) {
     let _ = stderr().lock().write_all(codes.as_bytes());
 }
 
-fn write(text: &str) -> bool {
+fn write_out(text: &str) -> bool {
     let mut stream = stdout().lock();
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).is_ok()
 }
 
 /// Prints a remark on standard error that may be skipped.
 pub fn aside(text: &str) {
-    write_err(&marked(QUIET, &text::clean(text)));
+    write_err(&mark_text(QUIET, &text::clean(text)));
 }
 
 /// Prints on standard error.
 pub fn err(text: &str) {
-    write_err(&colour::message(&text::clean(text), None, STRONG));
+    write_err(&colour::mark_message(&text::clean(text), None, STRONG));
 }
 
 /// Prints a failure that ends this crew.
@@ -184,11 +185,11 @@ pub fn failure(failure: &Failure) {
 fn write_failure(failure: &Failure, mark: char) {
     let text = format!("crew: {}", text::clean(&failure.text));
     let hint = failure.hint.as_deref().map(text::clean);
-    write_err(&colour::message(&text, hint.as_deref(), mark));
+    write_err(&colour::mark_message(&text, hint.as_deref(), mark));
 }
 
 fn write_err(text: &str) {
     let mut stream = stderr().lock();
-    let text = colour::painted(&closed(text), has_colour(&stream));
+    let text = colour::paint_marks(&end_line(text), has_colour(&stream));
     let _ = stream.write_all(text.as_bytes());
 }

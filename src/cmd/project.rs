@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::{checkout, home, print, refuse_an_agent};
+use super::{current_checkout, print, refuse_an_agent, terminal_home};
 use crate::drive::start::terms::{detected, look};
 use crate::exit::Exit;
-use crate::report::settings::{ConfigPage, File, json, page};
+use crate::report::settings::{ConfigPage, File, config_json, config_page};
 use crate::report::{help, words};
 use engine::failure::Failure;
 use readers::clients::variables::inside_an_agent;
@@ -22,8 +22,8 @@ use world::store::{Home, trust};
 
 /// Writes a project's settings file with the checks that were found, and trusts it. It never
 /// overwrites a file, and trusts nothing inside an agent.
-pub fn init() -> Result<Exit> {
-    let (home, checkout) = (home()?, checkout()?);
+pub fn init_settings() -> Result<Exit> {
+    let (home, checkout) = (terminal_home()?, current_checkout()?);
     let file = project_file(&checkout);
     if disk::exists(&file) {
         bail!(Failure::new(
@@ -32,7 +32,8 @@ pub fn init() -> Result<Exit> {
         ));
     }
     let found = detected(&checkout);
-    let text = help::project(&pairs(&found.checks), &pairs(&found.others));
+    let text =
+        help::project_settings(&run_and_source(&found.checks), &run_and_source(&found.others));
     let folder = file.parent().unwrap_or(&checkout);
     disk::make_folder(folder)?;
     // The checks found there would be written and trusted for another project.
@@ -52,7 +53,7 @@ pub fn init() -> Result<Exit> {
         print::out("no test command was found here: write yours under [[check]]");
         return Ok(Exit::SUCCESS);
     }
-    let runs = words::commands(found.checks.iter().map(|check| check.run.as_str()));
+    let runs = words::list_commands(found.checks.iter().map(|check| check.run.as_str()));
     if inside_an_agent(&env::raw) {
         print::out(&format!(
             "a claim must pass {runs}, once a person has run `crew trust` in their own terminal"
@@ -60,18 +61,18 @@ pub fn init() -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     let known = look(&home, &checkout, true)?;
-    save(&home, &checkout, &known.needs)?;
+    save_trust(&home, &checkout, &known.needs)?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
     Ok(Exit::SUCCESS)
 }
 
-fn pairs(detected: &[DetectedCommand]) -> Vec<(&str, &str)> {
+fn run_and_source(detected: &[DetectedCommand]) -> Vec<(&str, &str)> {
     detected.iter().map(|check| (check.run.as_str(), check.because.as_str())).collect()
 }
 
 /// Shows the settings that a loop started here would get, and the origin of each value.
-pub fn config(as_json: bool) -> Result<Exit> {
-    let known = look(&home()?, &checkout()?, true)?;
+pub fn show_config(as_json: bool) -> Result<Exit> {
+    let known = look(&terminal_home()?, &current_checkout()?, true)?;
     let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
     let files = files.into_iter().filter_map(|(of, path)| {
@@ -85,11 +86,11 @@ pub fn config(as_json: bool) -> Result<Exit> {
         warnings: &known.warnings,
     };
     if as_json {
-        print::json(&json(&config));
+        print::json(&config_json(&config));
         return Ok(Exit::SUCCESS);
     }
-    print::folded(&page(&config));
-    warn(&known.warnings);
+    print::folded(&config_page(&config));
+    print_warnings(&known.warnings);
     if !known.untrusted.is_empty() {
         let mut text = "these are not trusted, so no loop starts here:".to_owned();
         text.extend(known.untrusted.iter().map(|need| format!("\n  {}: {need}", need.origin)));
@@ -99,7 +100,7 @@ pub fn config(as_json: bool) -> Result<Exit> {
 }
 
 /// Prints what was ignored in the files.
-fn warn(warnings: &[String]) {
+fn print_warnings(warnings: &[String]) {
     for warning in warnings {
         print::err(&format!("crew: {warning}"));
     }
@@ -107,17 +108,17 @@ fn warn(warnings: &[String]) {
 
 /// Lists everything that this project's file asks for, and trusts it after a person confirms. What
 /// was listed is trusted, even if the file has changed since. An agent cannot do this.
-pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
+pub fn trust_project(yes: bool, forget: bool) -> Result<Exit> {
     refuse_an_agent(Failure::new(
         "only a person can trust a project's commands, and this shell is an agent's",
         "run `crew trust` in your own terminal",
     ))?;
-    let (home, checkout) = (home()?, checkout()?);
+    let (home, checkout) = (terminal_home()?, current_checkout()?);
     if forget {
         return forget_all(&home, &checkout);
     }
     let known = look(&home, &checkout, true)?;
-    warn(&known.warnings);
+    print_warnings(&known.warnings);
     let file = known.project_file.display();
     if !disk::exists(&known.project_file) {
         bail!(Failure::new(format!("there is no {file}"), "`crew init` writes one"));
@@ -138,14 +139,14 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
     }
     let these = if count == 1 { "this one".to_owned() } else { format!("these {count}") };
     let question = format!("Trust {these} on this machine?");
-    ask(&checkout, &known.untrusted, yes, &question, "trusted", "crew trust")?;
+    ask_trust(&checkout, &known.untrusted, yes, &question, "trusted", "crew trust")?;
     print::out(&format!("trusted {count} on this machine, for loops in {}", checkout.display()));
     Ok(Exit::SUCCESS)
 }
 
 /// Asks a person once to trust all that was listed, unless `yes` does, and saves that for the
 /// checkout. The error without trust says that nothing was `done` and that `command` asks again.
-pub(super) fn ask(
+pub(super) fn ask_trust(
     checkout: &Path,
     listed: &[TrustRequest],
     yes: bool,
@@ -154,10 +155,10 @@ pub(super) fn ask(
     command: &str,
 ) -> Result<()> {
     print::confirm(yes, question, done, command)?;
-    save(&home()?, checkout, listed)
+    save_trust(&terminal_home()?, checkout, listed)
 }
 
-fn save(home: &Home, checkout: &Path, listed: &[TrustRequest]) -> Result<()> {
+fn save_trust(home: &Home, checkout: &Path, listed: &[TrustRequest]) -> Result<()> {
     trust::trust_requests(home, checkout, listed)
         .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))
 }

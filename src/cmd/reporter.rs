@@ -1,11 +1,11 @@
 //! Prints the events of a run: the same lines on a pipe and on a terminal, which also has a live
 //! line below them; JSON for programs; hardly anything with `-q`. The text comes from `report`.
 
-use super::{print, reading};
-use crate::report::attention::{notice, of_event};
+use super::{print, terminal_reading};
+use crate::report::attention::{event_notice, terminal_notice};
 use crate::report::events::Events;
-use crate::report::progress::{Live, ProgressLine, Tone, lines, terms};
-use crate::report::table::fitting;
+use crate::report::progress::{Live, ProgressLine, Tone, progress_lines, terms_line};
+use crate::report::table::fit_line;
 use crate::report::{colour, page};
 use engine::events::{EventSink, RunEvent};
 use engine::record::{Loop, Proof};
@@ -43,36 +43,36 @@ impl Reporter {
         }
     }
 
-    fn say(&self, line: &ProgressLine) {
+    fn print_line(&self, line: &ProgressLine) {
         let OutputArgs { json, quiet, .. } = self.output;
         if quiet && line.tone == Tone::Plain {
             return;
         }
         if quiet || json {
-            self.err(&print::fold(&line.text));
+            self.print_err(&print::fold_page(&line.text));
         } else {
-            self.show(print::page, &colour::heads(&line.text, print::fold));
+            self.print_above(print::page, &colour::mark_heads(&line.text, print::fold_page));
         }
     }
 
-    fn err(&self, text: &str) {
-        self.show(print::err, text);
+    fn print_err(&self, text: &str) {
+        self.print_above(print::err, text);
     }
 
     /// Prints above the live line.
-    fn show(&self, print: fn(&str), text: &str) {
+    fn print_above(&self, print: fn(&str), text: &str) {
         match &self.screen {
             Some(screen) => screen.bar.suspend(|| print(text)),
             None => print(text),
         }
     }
 
-    fn finish(&mut self, record: &Loop, page: &str) {
+    fn print_end(&mut self, record: &Loop, page: &str) {
         self.screen = None;
         match self.output {
             OutputArgs { quiet: true, .. } => {}
-            OutputArgs { json: true, .. } => self.err(page),
-            _ => self.show(print::page, &format!("\n{page}")),
+            OutputArgs { json: true, .. } => self.print_err(page),
+            _ => self.print_above(print::page, &format!("\n{page}")),
         }
         let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
         if proof == Some(Proof::Claimed) {
@@ -80,7 +80,7 @@ impl Reporter {
                 Some(_) => "on the agent's word alone",
                 None => "at its limit",
             };
-            self.err(&format!("crew: completed {whose}: nothing was checked"));
+            self.print_err(&format!("crew: completed {whose}: nothing was checked"));
         }
     }
 }
@@ -98,30 +98,30 @@ impl EventSink for Reporter {
         if let RunEvent::Started(record) | RunEvent::Resumed(record) = event {
             self.wants_notices = self.screen.is_some() && !record.contract.silent;
             if self.screen.is_some() {
-                self.show(print::folded_heads, &terms(record));
+                self.print_above(print::folded_heads, &terms_line(record));
             }
         }
         if self.wants_notices
-            && let Some(text) = of_event(event, clock::local_time())
-            && let Some(codes) = notice(&text, &env::text)
+            && let Some(text) = event_notice(event, clock::local_time())
+            && let Some(codes) = terminal_notice(&text, &env::text)
         {
-            print::codes(&codes);
+            print::write_codes(&codes);
         }
         if let Some(events) = &mut self.events {
-            print::json(&events.event(event, clock::now().wall));
+            print::json(&events.render_event(event, clock::now().wall));
         }
         match event {
-            RunEvent::Said(text) if !self.output.json => self.show(print::out, text),
-            RunEvent::Noted(text) if !self.output.quiet => self.err(&format!("crew: {text}")),
+            RunEvent::Said(text) if !self.output.json => self.print_above(print::out, text),
+            RunEvent::Noted(text) if !self.output.quiet => self.print_err(&format!("crew: {text}")),
             RunEvent::Said(_) | RunEvent::Noted(_) => {}
             _ => {
-                for line in lines(event, clock::local_time()) {
-                    self.say(&line);
+                for line in progress_lines(event, clock::local_time()) {
+                    self.print_line(&line);
                 }
             }
         }
         if let RunEvent::Finished { record, page, .. } = event {
-            self.finish(record, &page::text(page, reading()));
+            self.print_end(record, &page::render_page(page, terminal_reading()));
         }
     }
 
@@ -180,10 +180,10 @@ impl Screen {
         let skipped = self.block.len().saturating_sub(rows.saturating_sub(ROWS_LEFT));
         let columns = terminal::count_columns().map_or(usize::MAX, usize::from);
         let block =
-            self.block.iter().skip(skipped).map(|line| fitting(&clean(line), columns) + "\n");
+            self.block.iter().skip(skipped).map(|line| fit_line(&clean(line), columns) + "\n");
         self.bar.set_message(block.collect::<String>());
         let line = self.live.line(clock::now().wall);
-        self.bar.set_prefix(fitting(&clean(&line), columns.saturating_sub(11)));
+        self.bar.set_prefix(fit_line(&clean(&line), columns.saturating_sub(11)));
         self.bar.tick();
     }
 }

@@ -4,7 +4,9 @@
 use anyhow::{Error, Result, bail};
 
 use super::reporter::Reporter;
-use super::{checkout, home, meant, print, refuse_an_agent, requested};
+use super::{
+    current_checkout, find_requested, find_task_or_fleet, print, refuse_an_agent, terminal_home,
+};
 use crate::cli::DriveArgs;
 use crate::drive::find::{self, owner_is_gone, resumable};
 use crate::drive::prompt::Prompt;
@@ -36,14 +38,14 @@ use world::{env, terminal};
 const TASK_CHARS: usize = 60;
 
 /// Runs a loop, shows its first prompt, or lists procedures.
-pub fn run(arguments: &RunArgs) -> Result<Exit> {
+pub fn run_loop(arguments: &RunArgs) -> Result<Exit> {
     let is_bare = arguments.start.task.is_empty() && arguments.start.prompt_file.is_none();
     if is_bare && !arguments.list {
         bail!(no_task(&arguments.options));
     }
-    let home = home()?;
+    let home = terminal_home()?;
     if arguments.list {
-        return list(&home, arguments);
+        return list_procedures(&home, arguments);
     }
     if !arguments.dry_run && inside_an_agent(&env::raw) {
         bail!(Failure::new(
@@ -54,10 +56,10 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     let options = &arguments.options;
     let prepared = prepare(&home, arguments.clone(), &env::current_folder()?)?;
     if arguments.dry_run {
-        return show(&home, &prepared);
+        return show_first_prompt(&home, &prepared);
     }
     if let Some(interrupted) = chosen_to_resume(&home, &prepared, options) {
-        return resume(&resume_of(interrupted.as_str())?);
+        return resume_loop(&resume_of(interrupted.as_str())?);
     }
     let keep = prepared.keep;
     logs::prune_logs(&home, keep.bytes, keep.days);
@@ -112,7 +114,7 @@ fn no_task(options: &RunOptions) -> Failure {
     )
 }
 
-fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
+fn show_first_prompt(home: &Home, prepared: &Prepared) -> Result<Exit> {
     for note in &prepared.notes {
         print::err(&format!("crew: {note}"));
     }
@@ -121,8 +123,8 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
-    let known = terms::look(home, &checkout()?, !arguments.start.no_project)?;
+fn list_procedures(home: &Home, arguments: &RunArgs) -> Result<Exit> {
+    let known = terms::look(home, &current_checkout()?, !arguments.start.no_project)?;
     let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
     let Some(name) = &arguments.start.task() else {
         print::folded(&procedures::render_list(&settings));
@@ -139,7 +141,7 @@ fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
 }
 
 /// Takes the requested loop into this process and drives it.
-pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
+pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
     if !arguments.dry_run {
         refuse_an_agent(Failure::new(
             "an agent cannot resume a loop",
@@ -148,11 +150,11 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     }
     let name = arguments.set.name.as_deref();
     if !arguments.dry_run
-        && let Some(named) = meant(&home()?, name)?
+        && let Some(named) = find_task_or_fleet(&terminal_home()?, name)?
     {
-        return resume_task(&home()?, &named, arguments);
+        return resume_task(&terminal_home()?, &named, arguments);
     }
-    let (home, record) = requested(name)?;
+    let (home, record) = find_requested(name)?;
     let mut record = resumable(&home, record, name);
     if record.procedure().is_some() && record.procedure() == name {
         print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
@@ -220,9 +222,9 @@ fn end_wait(home: &Home, id: &LoopId, arguments: &ResumeArgs) -> Result<bool> {
 }
 
 /// Takes a loop over and drives it, or proves it if it is over. The output is kept in a file.
-pub fn drive(arguments: &DriveArgs) -> Result<Exit> {
+pub fn drive_loop(arguments: &DriveArgs) -> Result<Exit> {
     print::set_colour(clap::ColorChoice::Never);
-    let home = home()?;
+    let home = terminal_home()?;
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
     if let Some(record) = prove::handed_to_me(&home, &id)? {
@@ -261,8 +263,8 @@ pub fn drive_or_detach(
         return Ok(Exit::INTERRUPTED);
     };
     Ok(match (ended.outcome(), signals.exit_code()) {
-        (Some(Outcome::Interrupted), Some(code)) => Exit::signalled(code),
-        (Some(outcome), _) => Exit::of(outcome),
+        (Some(Outcome::Interrupted), Some(code)) => Exit::from_signal(code),
+        (Some(outcome), _) => Exit::for_outcome(outcome),
         (None, _) => Exit::ERROR,
     })
 }
@@ -272,5 +274,5 @@ pub fn show_prompt(subject: &Loop, prompt: &Prompt, launches: &[Launch]) {
     let commands =
         launches.iter().map(|Launch { program, arguments, .. }| (&**program, &**arguments));
     let commands: Vec<(&str, &[String])> = commands.collect();
-    print::out(&dry_run::page(subject, &commands, &prompt.text, prompt.size.budget));
+    print::out(&dry_run::dry_run_page(subject, &commands, &prompt.text, prompt.size.budget));
 }

@@ -1,6 +1,6 @@
 //! `crew show`: the whole story of a loop, from its record and its journal, which are only read.
 
-use super::{fleet, home, named, print, reading, requested};
+use super::{find_named, find_requested, fleet, print, terminal_home, terminal_reading};
 use crate::cli::ShowArgs;
 use crate::drive::find::{gone_reason, owner_is_gone};
 use crate::drive::page;
@@ -29,9 +29,9 @@ use world::process::{ERRORS_MARK, LineCutter, LinePiece};
 use world::store::{self, Home};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
-pub fn show(arguments: &ShowArgs) -> Result<Exit> {
-    let home = home()?;
-    if let Some(named) = named(&home, arguments.name.as_deref())? {
+pub fn show_story(arguments: &ShowArgs) -> Result<Exit> {
+    let home = terminal_home()?;
+    if let Some(named) = find_named(&home, arguments.name.as_deref())? {
         let ShowArgs { iteration, last, only, html, .. } = arguments;
         let is_part = arguments.log || iteration.is_some() || last.is_some() || only.is_some();
         // These parts are only in the record of the loop; below they fail where that is elsewhere.
@@ -40,7 +40,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
             if is_of_its_loop {
                 named.own_loop(&home)?;
             }
-            return fleet::status(&home, named.record, arguments.json, false);
+            return fleet::show_fleet(&home, named.record, arguments.json, false);
         };
         if !is_of_its_loop && named.loop_of(&home, &id).is_none() {
             return fleet::show_task(&home, &named, &id, arguments.json);
@@ -50,19 +50,19 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
             fleet::print_refused_landing(&named, &id);
         }
     }
-    let (home, record) = requested(arguments.name.as_deref())?;
+    let (home, record) = find_requested(arguments.name.as_deref())?;
     if arguments.log {
-        log(&home, record, arguments)?;
+        print_log(&home, record, arguments)?;
         return Ok(Exit::SUCCESS);
     }
     if arguments.prompt
         && let Some(number) = arguments.iteration
     {
-        return prompt(&home, &record, number);
+        return print_prompt(&home, &record, number);
     }
     let mut story = page::story(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
-        return iteration(&home, &record, &story, number, arguments.json);
+        return show_iteration(&home, &record, &story, number, arguments.json);
     }
     let mut page = page::of(&home, &record, &story, false);
     if arguments.only.is_some() || arguments.last.is_some() {
@@ -74,13 +74,13 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let known = story_page(&home, &record, &story, &page);
     if let Some(file) = &arguments.html {
         refuse_a_folder(&record, file)?;
-        let page = words::html::html(&known);
+        let page = words::html::render_html(&known);
         disk::write(file, page.as_bytes(), Durability::Process)?;
         print::out(&format!("story of loop {}: {}", record.id, file.display()));
     } else if arguments.json {
-        print::json(&words::json(&known));
+        print::json(&words::story_json(&known));
     } else {
-        print::page(&words::page(&known));
+        print::page(&words::story_page(&known));
     }
     Ok(Exit::SUCCESS)
 }
@@ -96,7 +96,7 @@ fn is_iteration(chapter: &Chapter, only: Option<&str>) -> bool {
 }
 
 /// Prints the prompt that an iteration was started with.
-fn prompt(home: &Home, record: &Loop, number: u32) -> Result<Exit> {
+fn print_prompt(home: &Home, record: &Loop, number: u32) -> Result<Exit> {
     let Some(text) = logs::read_prompt(home, &record.id, number) else {
         let id = &record.id;
         bail!(Failure::new(
@@ -117,7 +117,7 @@ fn story_page<'a>(
     story: &'a Story,
     page: &'a Page,
 ) -> StoryPage<'a> {
-    StoryPage { view: page::view(home, record), story, page, reading: reading() }
+    StoryPage { view: page::view(home, record), story, page, reading: terminal_reading() }
 }
 
 /// Fails if the path for the HTML page is a folder.
@@ -132,7 +132,13 @@ fn refuse_a_folder(record: &Loop, file: &Path) -> Result<()> {
     ))
 }
 
-fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, json: bool) -> Result<Exit> {
+fn show_iteration(
+    home: &Home,
+    record: &Loop,
+    story: &Story,
+    number: u32,
+    json: bool,
+) -> Result<Exit> {
     let log = logs::log_path(home, &record.id, number);
     let log = if disk::exists(&log) { Some(&*log) } else { None };
     let Some(picked) = story.picked() else {
@@ -153,7 +159,7 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, json: bool)
     if json {
         print::json(&words::iteration_json(record, picked, log));
     } else {
-        print::folded_heads(&words::iteration(record, picked, log, reading().offset));
+        print::folded_heads(&words::iteration_page(record, picked, log, terminal_reading().offset));
     }
     Ok(Exit::SUCCESS)
 }
@@ -176,36 +182,42 @@ const EVENT: usize = 8 << 20;
 /// Prints the log of an iteration, the latest without a number: what the agent did, or with `--raw`
 /// what it printed. `--follow` continues, across iterations, until the loop is over or its owner is
 /// gone.
-fn log(home: &Home, record: Loop, shown: &ShowArgs) -> Result<()> {
-    let iteration = shown.iteration.unwrap_or_else(|| latest(home, &record));
+fn print_log(home: &Home, record: Loop, shown: &ShowArgs) -> Result<()> {
+    let iteration = shown.iteration.unwrap_or_else(|| latest_iteration(home, &record));
     let is_due = shown.follow && may_come(&record, iteration);
     let path = if is_due {
         logs::log_path(home, &record.id, iteration)
     } else {
-        kept(home, &record, iteration)?
+        kept_log(home, &record, iteration)?
     };
-    let rendering = rendering(home, &record, iteration, shown);
+    let rendering = rendering_for(home, &record, iteration, shown);
     let before = if rendering.is_some() { BEFORE_EVENTS } else { BEFORE };
     let most = if shown.follow { before } else { SHOWN };
     let mut lines = Lines::open(&path, most, rendering, shown.raw)?;
     if shown.follow {
         return follow_on(home, record, iteration, shown, lines);
     }
-    lines.each(true, print::offer)?;
+    lines.pass_on(true, print::offer)?;
     Ok(())
 }
 
-fn rendering(home: &Home, record: &Loop, iteration: u32, shown: &ShowArgs) -> Option<Rendering> {
-    if shown.raw { None } else { Rendering::of(home, record, iteration) }
+fn rendering_for(
+    home: &Home,
+    record: &Loop,
+    iteration: u32,
+    shown: &ShowArgs,
+) -> Option<Rendering> {
+    if shown.raw { None } else { Rendering::for_iteration(home, record, iteration) }
 }
 
 /// What the agent of the latest iteration did last, rendered from the last bytes of its log.
 pub fn last_steps(home: &Home, record: &Loop, bytes: u64) -> Result<String> {
-    let iteration = latest(home, record);
-    let path = kept(home, record, iteration)?;
+    let iteration = latest_iteration(home, record);
+    let path = kept_log(home, record, iteration)?;
     let mut steps = String::new();
-    let mut lines = Lines::open(&path, bytes, Rendering::of(home, record, iteration), false)?;
-    lines.each(true, |text| {
+    let mut lines =
+        Lines::open(&path, bytes, Rendering::for_iteration(home, record, iteration), false)?;
+    lines.pass_on(true, |text| {
         steps += text;
         true
     })?;
@@ -222,7 +234,7 @@ fn follow_on(
     loop {
         let gone = owner_is_gone(home, &record);
         let is_whole = record.iteration() > iteration || !record.is_live() || gone;
-        if !lines.each(is_whole, print::offer)? {
+        if !lines.pass_on(is_whole, print::offer)? {
             return Ok(());
         }
         if record.iteration() > iteration {
@@ -232,7 +244,7 @@ fn follow_on(
             iteration += 1;
             print::err(&format!("crew: iteration {iteration}"));
             let log = logs::log_path(home, &record.id, iteration);
-            let rendering = rendering(home, &record, iteration, shown);
+            let rendering = rendering_for(home, &record, iteration, shown);
             lines = Lines::open(&log, SHOWN, rendering, shown.raw)?;
             continue;
         }
@@ -272,7 +284,7 @@ struct Rendering {
 
 impl Rendering {
     /// `None` where no agent reports events, and in a session.
-    fn of(home: &Home, record: &Loop, iteration: u32) -> Option<Self> {
+    fn for_iteration(home: &Home, record: &Loop, iteration: u32) -> Option<Self> {
         let agents: Vec<Agent> = record.contract.run.as_ref()?.agents().cloned().collect();
         let reader = agents::create_reader(&who_worked(home, record, iteration)?);
         if !agents.iter().any(agents::has_events) {
@@ -282,7 +294,7 @@ impl Rendering {
     }
 
     /// Reads a line. One of crew's own names the agent of the lines that follow.
-    fn take(&mut self, line: &str) {
+    fn read_line(&mut self, line: &str) {
         let Some(name) = logs::begun_by(line) else {
             let steps = self.reader.take_line(line);
             if !steps.is_empty() {
@@ -303,7 +315,7 @@ impl Rendering {
     }
 
     /// Renders what was read. A call waits for its result, unless the log ends here.
-    fn text(&mut self, is_end: bool) -> String {
+    fn take_text(&mut self, is_end: bool) -> String {
         let mut steps = std::mem::take(&mut self.steps);
         if !is_end {
             self.steps.extend(steps.pop_if(|last| matches!(last, Activity::Called(_))));
@@ -320,12 +332,14 @@ impl Lines {
     }
 
     /// The next complete lines, with the rest if no more will come, and whether the log ends there.
-    fn next(&mut self, is_whole: bool) -> Result<(String, bool)> {
+    fn next_lines(&mut self, is_whole: bool) -> Result<(String, bool)> {
         let bytes = self.tail.read_next()?;
         let is_end = bytes.is_empty();
         let (mut printed, rendering) = (Vec::new(), &mut self.rendering);
         let mut take = |piece: LinePiece<'_>| match (rendering.as_mut(), piece) {
-            (Some(rendering), LinePiece::Line(line)) => rendering.take(&decode_line(line, EVENT)),
+            (Some(rendering), LinePiece::Line(line)) => {
+                rendering.read_line(&decode_line(line, EVENT));
+            }
             (Some(_), LinePiece::Rest(_)) => {}
             (None, LinePiece::Line(line) | LinePiece::Rest(line)) => printed.extend(line),
         };
@@ -337,7 +351,7 @@ impl Lines {
             }
         }
         let text = match &mut self.rendering {
-            Some(rendering) => rendering.text(is_end),
+            Some(rendering) => rendering.take_text(is_end),
             None if self.is_raw => String::from_utf8_lossy(&printed).replace(ERRORS_MARK, ""),
             None => String::from_utf8_lossy(&printed).into_owned(),
         };
@@ -345,9 +359,9 @@ impl Lines {
     }
 
     /// Passes on all that was written so far; `false` when the reader of `take` is gone.
-    fn each(&mut self, is_whole: bool, mut take: impl FnMut(&str) -> bool) -> Result<bool> {
+    fn pass_on(&mut self, is_whole: bool, mut take: impl FnMut(&str) -> bool) -> Result<bool> {
         loop {
-            let (text, is_end) = self.next(is_whole)?;
+            let (text, is_end) = self.next_lines(is_whole)?;
             let is_taken = take(&text);
             if is_end || !is_taken {
                 return Ok(is_taken);
@@ -356,7 +370,7 @@ impl Lines {
     }
 }
 
-fn latest(home: &Home, record: &Loop) -> u32 {
+fn latest_iteration(home: &Home, record: &Loop) -> u32 {
     // An iteration in which the loop was ended does not count, but it has a log.
     let mut numbers = (1..=record.state.completed + 1).rev().take(100);
     let latest = numbers.find(|number| disk::exists(&logs::log_path(home, &record.id, *number)));
@@ -368,7 +382,7 @@ fn may_come(record: &Loop, iteration: u32) -> bool {
 }
 
 /// The path of an iteration's log; an error if there is none.
-fn kept(home: &Home, record: &Loop, iteration: u32) -> Result<PathBuf> {
+fn kept_log(home: &Home, record: &Loop, iteration: u32) -> Result<PathBuf> {
     let (id, path) = (&record.id, logs::log_path(home, &record.id, iteration));
     if disk::exists(&path) {
         return Ok(path);

@@ -6,8 +6,11 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::watch::board::views;
-use super::{MANY, all, first_of, fleet, home, listed, listing, named, print, reading, which};
+use super::watch::board::loop_views;
+use super::{
+    MANY, find_named, first_of, fleet, hint_at_names, list_loops, list_reading, print, read_all,
+    terminal_home, terminal_reading,
+};
 use crate::cli::StatusArgs;
 use crate::drive::end::complete;
 use crate::drive::find::{elsewhere, owner_is_gone};
@@ -26,28 +29,31 @@ use world::store::{self, Home};
 use world::{clock, env, terminal};
 
 /// Shows one loop or all of them.
-pub fn status(arguments: &StatusArgs) -> Result<Exit> {
+pub fn show_status(arguments: &StatusArgs) -> Result<Exit> {
     if arguments.line {
-        if let Ok(home) = home() {
+        if let Ok(home) = terminal_home() {
             show_line(&home, arguments.name.as_deref());
         }
         return Ok(Exit::SUCCESS);
     }
-    let home = home()?;
+    let home = terminal_home()?;
     if let Some(since) = arguments.since {
         return show_morning(&home, since, arguments.json);
     }
-    if let Some(named) = named(&home, arguments.name.as_deref())? {
+    if let Some(named) = find_named(&home, arguments.name.as_deref())? {
         return show_task(&home, named, arguments.json);
     }
     let folder = env::current_folder()?;
     let is_named = arguments.name.is_some();
-    let loops =
-        if arguments.all { all(&home)? } else { find(&home, arguments.name.as_deref(), &folder)? };
+    let loops = if arguments.all {
+        read_all(&home)?
+    } else {
+        find(&home, arguments.name.as_deref(), &folder)?
+    };
     // Without a name nothing is ambiguous.
     let is_ambiguous = is_named && loops.len() > 1;
     if is_ambiguous {
-        print::failure(&Failure::usage(MANY, which(&loops)));
+        print::failure(&Failure::usage(MANY, hint_at_names(&loops)));
     }
     let exit = if is_ambiguous { Exit::USAGE } else { Exit::SUCCESS };
     if arguments.json {
@@ -59,16 +65,17 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     }
     match &*loops {
         [record] if !arguments.all => {
-            show(&home, record);
+            show_loop(&home, record);
             let mut beside = if is_named { Vec::new() } else { of_other_trees(&home, &folder) };
             beside.retain(|other| other.is_live() && other.id != record.id);
             if !beside.is_empty() {
-                print::page(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
+                print::page(&format!("\nin other working trees:\n{}", list_loops(&home, &beside)));
             }
         }
         [] if !arguments.all => print::out(&help::no_loop_here()),
         loops => {
-            let list = if arguments.all { listed(&home, loops) } else { first_of(&home, loops) };
+            let list =
+                if arguments.all { list_loops(&home, loops) } else { first_of(&home, loops) };
             print::page(&list);
             show_windows(&home);
         }
@@ -82,17 +89,17 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
 /// Shows what happened on this machine within this time, and what needs a person.
 fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
     let since = clock::now().wall - TimeDelta::from_std(since)?;
-    let mut loops = all(home)?;
+    let mut loops = read_all(home)?;
     loops.retain(|record| record.is_live() || record.last_at() >= since);
     if as_json {
         show_json(home, &loops);
         return Ok(Exit::SUCCESS);
     }
     let user = env::path("HOME");
-    let at = listing(user.as_deref());
-    let views = views(home, &loops.iter().collect::<Vec<_>>());
+    let at = list_reading(user.as_deref());
+    let views = loop_views(home, &loops.iter().collect::<Vec<_>>());
     let rows = terminal::count_rows().map_or(usize::MAX, usize::from);
-    print::page(&morning::text(&views, &|record| read(home, record), since, at, rows));
+    print::page(&morning::render_morning(&views, &|record| read(home, record), since, at, rows));
     Ok(Exit::SUCCESS)
 }
 
@@ -106,14 +113,14 @@ fn point_to_a_fleet(home: &Home, folder: &Path) {
 /// Shows a fleet, or the loop of one of its tasks with the task's status in the fleet.
 fn show_task(home: &Home, named: Named, json: bool) -> Result<Exit> {
     let Some(id) = named.task.clone() else {
-        return fleet::status(home, named.record, json, false);
+        return fleet::show_fleet(home, named.record, json, false);
     };
     let found = named.loop_of(home, &id);
     match found {
         Some(record) if json => show_json(home, &[record]),
         Some(record) => {
             print::page(&fleet::line_of_task(home, &named, &id));
-            show(home, &record);
+            show_loop(home, &record);
         }
         None if json => show_json(home, &[]),
         None => print::page(&fleet::line_of_task(home, &named, &id)),
@@ -142,13 +149,13 @@ fn show_line(home: &Home, name: Option<&str>) {
         None => of_the_session.or_else(|| of_working_tree(home, &folder).ok().flatten()),
     };
     if let Some(record) = found.filter(Loop::is_live) {
-        print::out(&line::short(&view(home, &record)));
+        print::out(&line::short_line(&view(home, &record)));
     }
 }
 
-fn show(home: &Home, record: &Loop) {
+fn show_loop(home: &Home, record: &Loop) {
     complete(home, record);
-    print::page(&page::text(&read(home, record), reading()));
+    print::page(&page::render_page(&read(home, record), terminal_reading()));
     if record.is_live()
         && let Some(why) = elsewhere(record)
     {
@@ -160,21 +167,21 @@ fn show(home: &Home, record: &Loop) {
 /// Prints loops as JSON.
 fn show_json(home: &Home, loops: &[Loop]) {
     let views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
-    let mut value = events::status(&views);
-    value["windows"] = list::windows_json(&windows(home));
+    let mut value = events::status_json(&views);
+    value["windows"] = list::windows_json(&waiting_windows(home));
     print::json(&value);
 }
 
 /// The rate windows of this machine, with the loops that wait for them.
-fn windows(home: &Home) -> Vec<WindowRow> {
+fn waiting_windows(home: &Home) -> Vec<WindowRow> {
     let windows = store::windows::list_windows(home);
     let mut loops = if windows.is_empty() { Vec::new() } else { store::load_all(home) };
     loops.retain(|record| record.state.status == Status::Waiting && !owner_is_gone(home, record));
-    list::windows(&windows, &loops, clock::now().wall)
+    list::window_rows(&windows, &loops, clock::now().wall)
 }
 
 fn show_windows(home: &Home) {
-    let lines = list::windows_text(&windows(home), reading());
+    let lines = list::windows_text(&waiting_windows(home), terminal_reading());
     if !lines.is_empty() {
         print::out("");
         print::folded(lines.trim_end());

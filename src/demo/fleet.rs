@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::scratch::{Scratch, text};
-use super::{LIBRARY, SCRIPT, fixed};
+use super::scratch::{Scratch, path_text};
+use super::{LIBRARY, SCRIPT, fixed_library};
 use engine::failure::Failure;
 use world::files::disk::{self, Durability};
 use world::process::ExitCause;
@@ -33,19 +33,19 @@ const LIMIT_OF_ANOTHER: &str = "limit met by loop";
 const REMOTE: &str = "remote.git";
 
 /// Plays the fleet in a new scratch folder.
-pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
-    let remote = text(&scratch.root().join(REMOTE))?;
+pub fn play_fleet(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
+    let remote = path_text(&scratch.root().join(REMOTE))?;
     let git_dir = format!("--git-dir={remote}");
-    furnish(scratch)?;
-    scratch.git(&["init", "--quiet", "--bare", "--template=", &remote])?;
-    scratch.git(&["remote", "add", "origin", &remote])?;
-    scratch.git(&["push", "--quiet", "origin", "main"])?;
+    make_fleet(scratch)?;
+    scratch.run_git(&["init", "--quiet", "--bare", "--template=", &remote])?;
+    scratch.run_git(&["remote", "add", "origin", &remote])?;
+    scratch.run_git(&["push", "--quiet", "origin", "main"])?;
     let FleetScript { opening, left_out, why_it_waits, .. } = &SCRIPT.fleet;
     show(opening);
     show(&format!("> crew {}\n", RUN.join(" ")));
     show(left_out);
     let (mut list, mut has_begun, mut why) = (Vec::new(), false, Some(why_it_waits.as_str()));
-    let cause = scratch.watch(&RUN, &mut |line| {
+    let cause = scratch.watch_verb(&RUN, &mut |line| {
         // Every event begins with its time.
         has_begun |= line.starts_with('[');
         if !has_begun {
@@ -64,7 +64,7 @@ pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     }
     show(&format!("\n> git {}\n", LOG.join(" ")));
     let log: Vec<&str> = [git_dir.as_str()].into_iter().chain(LOG).collect();
-    show(&format!("{}\n", scratch.git(&log)?));
+    show(&format!("{}\n", scratch.run_git(&log)?));
     if cause != ExitCause::Exit(0) {
         bail!(Failure::new(
             format!("the fleet did not land everything: {cause}"),
@@ -75,15 +75,16 @@ pub fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
 }
 
 /// Creates the repository, and the agent beside it.
-fn furnish(scratch: &Scratch) -> Result<()> {
+fn make_fleet(scratch: &Scratch) -> Result<()> {
     let script = scratch.root().join("agent.sh");
-    let agent = shell_words::join(["sh", &text(&script)?, &text(&scratch.root().join("tmp"))?]);
+    let agent =
+        shell_words::join(["sh", &path_text(&script)?, &path_text(&scratch.root().join("tmp"))?]);
     // A text in JSON is one in TOML, too.
     let terms = TERMS.replace("AGENT", &Value::from(agent).to_string());
-    let library = fixed();
+    let library = fixed_library();
     let mut files = vec![(LIBRARY, &*library), TEST, ("tasks/fleet.toml", &terms)];
     files.extend(TASKS);
-    scratch.furnish(&files)?;
+    scratch.make_repository(&files)?;
     Ok(disk::write(&script, AGENT.as_bytes(), Durability::Process)?)
 }
 

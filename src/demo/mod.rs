@@ -55,7 +55,7 @@ static SCRIPT: LazyLock<Script> =
     LazyLock::new(|| toml::from_str(include_str!("scripts/demo.toml")).unwrap_or_default());
 
 /// The library as the agent leaves it.
-pub fn fixed() -> String {
+pub fn fixed_library() -> String {
     let mut library = BROKEN.to_owned();
     for turn in &SCRIPT.turns {
         library = library.replace(&turn.from, &turn.to);
@@ -76,12 +76,13 @@ pub struct DemoArgs {
 
 /// Plays the demo; `print` gets each line of a scene when it has happened. The scratch folder is
 /// always removed. Returns `false` if somebody asked it to stop.
-pub fn play(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<bool> {
+pub fn play_demo(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<bool> {
     let is_hurried = Cell::new(!has_pauses);
     let show = |scene: &str| show_slowly(scene, &is_hurried, &print);
     let scratch = Scratch::make()?;
-    let played = if is_fleet { fleet::perform(&scratch, &show) } else { perform(&scratch, &show) };
-    let interrupted = scratch.interrupted();
+    let played =
+        if is_fleet { fleet::play_fleet(&scratch, &show) } else { play_loop(&scratch, &show) };
+    let interrupted = scratch.is_interrupted();
     scratch.remove()?;
     if interrupted {
         return Ok(false);
@@ -91,31 +92,31 @@ pub fn play(is_fleet: bool, has_pauses: bool, print: impl Fn(&str)) -> Result<bo
     Ok(true)
 }
 
-fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
-    scratch.furnish(&[(LIBRARY, BROKEN), (TESTS, TESTS_TEXT)])?;
+fn play_loop(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
+    scratch.make_repository(&[(LIBRARY, BROKEN), (TESTS, TESTS_TEXT)])?;
     let Script { command, opening, turns, .. } = &*SCRIPT;
     show(opening);
     show(&format!("> /crew:loop {command}\n\n"));
     let typed = json!({ "command_name": "crew:loop", "command_args": command });
-    let begun = scratch.hook("UserPromptExpansion", typed)?;
+    let begun = scratch.send_event("UserPromptExpansion", typed)?;
     if let Some(reason) = begun["reason"].as_str() {
         bail!("the loop did not start: {reason}");
     }
-    show(&shown(&begun)?);
+    show(&words_shown(&begun)?);
     let mut page = None;
     for (iteration, turn) in (1..).zip(turns) {
-        scratch.act(turn)?;
-        let says = indented(&turn.says, "    ");
+        scratch.edit_library(turn)?;
+        let says = indent_lines(&turn.says, "    ");
         show(&format!("* iteration {iteration}: {}\n{says}\n", turn.does));
         let stop = json!({ "last_assistant_message": turn.says, "stop_hook_active": false });
-        let answer = scratch.hook("Stop", stop)?;
-        show(&shown(&answer)?);
+        let answer = scratch.send_event("Stop", stop)?;
+        show(&words_shown(&answer)?);
         let Some(prompt) = answer["hookSpecificOutput"]["additionalContext"].as_str() else {
             page = answer["systemMessage"].as_str().map(str::to_owned);
             break;
         };
-        if let Some(refusal) = refusal(prompt) {
-            show(&format!("  what the agent reads:\n{}\n\n", indented(refusal, "    | ")));
+        if let Some(refusal) = refusal_in(prompt) {
+            show(&format!("  what the agent reads:\n{}\n\n", indent_lines(refusal, "    | ")));
         }
     }
     if !page.is_some_and(|page| page.contains("proof: checked")) {
@@ -125,27 +126,27 @@ fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
 }
 
 /// An answer's words for the person, as the client shows them, below the agent's.
-fn shown(answer: &Value) -> Result<String> {
+fn words_shown(answer: &Value) -> Result<String> {
     let words = answer["systemMessage"].as_str().context("the hook said nothing")?;
     // The folder that the next command would show is gone by then.
     let words = words.split("\n  next ").next().unwrap_or(words);
-    Ok(indented(words.trim_end(), "  ") + "\n\n")
+    Ok(indent_lines(words.trim_end(), "  ") + "\n\n")
 }
 
 /// The part of a prompt that reports a refused claim.
-fn refusal(prompt: &str) -> Option<&str> {
+fn refusal_in(prompt: &str) -> Option<&str> {
     let (verdict, reason) = prompt.split_once("\n\n")?;
     if verdict.contains("not accepted") { reason.split("\n\n").next() } else { None }
 }
 
-fn indented(text: &str, margin: &str) -> String {
+fn indent_lines(text: &str, margin: &str) -> String {
     let lines: Vec<String> =
         text.lines().map(|line| format!("{margin}{line}").trim_end().to_owned()).collect();
     lines.join("\n")
 }
 
 /// The pause after a line.
-fn stays(line: &str) -> Duration {
+fn pause_after(line: &str) -> Duration {
     let known = SCRIPT.stays.iter().find(|(words, _)| line.contains(words));
     Duration::from_millis(known.map_or(0, |(_, ms)| *ms))
 }
@@ -155,7 +156,8 @@ fn show_slowly(scene: &str, is_hurried: &Cell<bool>, print: &impl Fn(&str)) {
     for line in scene.strip_suffix('\n').unwrap_or(scene).split('\n') {
         print(line);
         if !is_hurried.get() {
-            is_hurried.set(terminal::key_within(fault::wait_time("CREW_STAY_MS", stays(line))));
+            is_hurried
+                .set(terminal::key_within(fault::wait_time("CREW_STAY_MS", pause_after(line))));
         }
     }
 }
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_demo_takes_about_fifteen_seconds_most_of_them_at_what_matters() {
-        let of = |lines: &mut dyn Iterator<Item = &str>| lines.map(stays).sum::<Duration>();
+        let of = |lines: &mut dyn Iterator<Item = &str>| lines.map(pause_after).sum::<Duration>();
         let all = of(&mut SHOWN.lines());
         assert!((13..=16).contains(&all.as_secs()), "{all:?}");
         let (_, refused) = SHOWN.split_once("claim refused").unwrap();

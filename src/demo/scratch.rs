@@ -43,27 +43,27 @@ impl Scratch {
     pub fn make() -> Result<Self> {
         // Before the folder exists, so that a signal cannot leave it behind.
         let ended = signals::end_requested()?;
-        let crew = text(&env::program_path().context("cannot find crew's own program")?)?;
+        let crew = path_text(&env::program_path().context("cannot find crew's own program")?)?;
         let parent = env::temporary_folder();
         let root = disk::make_scratch_folder(&parent, env::random_number())?;
         let mut scratch = Self { root, variables: Vec::new(), crew, ended };
-        scratch.variables = variables(&scratch.root)?;
+        scratch.variables = child_variables(&scratch.root)?;
         Ok(scratch)
     }
 
     /// Creates the repository, with one commit of these files.
-    pub fn furnish(&self, files: &[(&str, &str)]) -> Result<()> {
+    pub fn make_repository(&self, files: &[(&str, &str)]) -> Result<()> {
         for folder in ["home", "tmp", "client", "numbers"] {
             disk::make_private_folder(&self.root.join(folder))?;
         }
         for (name, text) in files {
-            self.write(name, text)?;
+            self.write_file(name, text)?;
         }
-        self.git(&["init", "--quiet", "--template="])?;
+        self.run_git(&["init", "--quiet", "--template="])?;
         // Not `init --initial-branch`, which git before 2.28 does not know.
-        self.git(&["symbolic-ref", "HEAD", "refs/heads/main"])?;
-        self.git(&["add", "--all"])?;
-        self.git(&["commit", "--quiet", "--message", "Begin"]).map(drop)
+        self.run_git(&["symbolic-ref", "HEAD", "refs/heads/main"])?;
+        self.run_git(&["add", "--all"])?;
+        self.run_git(&["commit", "--quiet", "--message", "Begin"]).map(drop)
     }
 
     /// The folder itself.
@@ -72,7 +72,7 @@ impl Scratch {
     }
 
     /// Whether somebody has asked the demo to end.
-    pub fn interrupted(&self) -> bool {
+    pub fn is_interrupted(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
@@ -82,31 +82,32 @@ impl Scratch {
     }
 
     /// Does the work of the agent in an iteration.
-    pub(super) fn act(&self, turn: &Turn) -> Result<()> {
+    pub(super) fn edit_library(&self, turn: &Turn) -> Result<()> {
         let library = disk::read_text(&self.repository().join(LIBRARY), LIBRARY_BYTES)?;
         let library = library.with_context(|| format!("{LIBRARY} is gone"))?;
-        self.write(LIBRARY, &library.replace(&turn.from, &turn.to))?;
+        self.write_file(LIBRARY, &library.replace(&turn.from, &turn.to))?;
         if turn.commits {
-            self.git(&["commit", "--quiet", "--all", "--message", "Fix sum and largest"])?;
+            self.run_git(&["commit", "--quiet", "--all", "--message", "Fix sum and largest"])?;
         }
         Ok(())
     }
 
     /// Sends one event of the client through `crew hook` and returns its answer.
-    pub fn hook(&self, event: &str, mut fields: Value) -> Result<Value> {
-        let repository = text(&self.repository())?;
+    pub fn send_event(&self, event: &str, mut fields: Value) -> Result<Value> {
+        let repository = path_text(&self.repository())?;
         fields["hook_event_name"] = json!(event);
         fields["session_id"] = json!("00000000-0000-4000-8000-0000000000de");
         fields["prompt_id"] = json!("the-demos-prompt");
         fields["transcript_path"] = json!(self.root.join("client/transcript.jsonl"));
         fields["permission_mode"] = json!("default");
         fields["cwd"] = json!(&repository);
-        let call = self.call(&self.crew, &["hook"], WITHIN).envs([
+        let call = self.child_call(&self.crew, &["hook"], WITHIN).envs([
             ("CLAUDECODE", "1".to_owned()),
-            ("CLAUDE_PLUGIN_DATA", text(&self.root.join("client"))?),
+            ("CLAUDE_PLUGIN_DATA", path_text(&self.root.join("client"))?),
             ("CLAUDE_PROJECT_DIR", repository),
         ]);
-        let answer = self.run(&self.crew, "hook", call.input(fields.to_string().as_bytes()))?;
+        let answer =
+            self.run_call(&self.crew, "hook", call.input(fields.to_string().as_bytes()))?;
         serde_json::from_slice(answer.as_bytes())
             .with_context(|| format!("the {event} hook did not answer in JSON: {}", answer.trim()))
     }
@@ -114,17 +115,17 @@ impl Scratch {
     /// Runs a verb of crew in the repository, as a person would in a terminal, and passes on its
     /// lines as they come. Everything it started has ended when this returns; where only process
     /// groups can be ended, a job may need another moment.
-    pub fn watch(&self, arguments: &[&str], each: &mut dyn FnMut(&str)) -> Result<ExitCause> {
+    pub fn watch_verb(&self, arguments: &[&str], each: &mut dyn FnMut(&str)) -> Result<ExitCause> {
         // Otherwise jobs, which have sessions of their own, outlive a coordinator that was ended.
         let _ = descendants::adopt_orphans();
-        let call = self.call(&self.crew, arguments, WATCHED_WITHIN);
-        let ended = call.each_line(each).run(|| self.interrupted());
+        let call = self.child_call(&self.crew, arguments, WATCHED_WITHIN);
+        let ended = call.each_line(each).run(|| self.is_interrupted());
         descendants::end_all();
         Ok(ended.with_context(|| format!("cannot run {}", self.crew))?.cause)
     }
 
     /// A child in the repository, with the demo's variables and no others.
-    fn call(&self, program: &str, arguments: &[&str], within: Duration) -> Call<'_> {
+    fn child_call(&self, program: &str, arguments: &[&str], within: Duration) -> Call<'_> {
         let call = Call::of(program, &self.repository()).without_environment().args(arguments);
         call.envs(self.variables.iter().map(|(name, value)| (name, value))).within(within)
     }
@@ -133,20 +134,20 @@ impl Scratch {
         self.root.join("numbers")
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<()> {
+    fn write_file(&self, name: &str, text: &str) -> Result<()> {
         let path = self.repository().join(name);
         disk::make_private_folder(path.parent().unwrap_or(&self.root))?;
         Ok(disk::write(&path, text.as_bytes(), Durability::Process)?)
     }
 
     /// Runs git in the repository, and returns what it printed.
-    pub fn git(&self, arguments: &[&str]) -> Result<String> {
-        self.run("git", &arguments.join(" "), self.call("git", arguments, WITHIN))
+    pub fn run_git(&self, arguments: &[&str]) -> Result<String> {
+        self.run_call("git", &arguments.join(" "), self.child_call("git", arguments, WITHIN))
     }
 
-    fn run(&self, program: &str, arguments: &str, call: Call<'_>) -> Result<String> {
+    fn run_call(&self, program: &str, arguments: &str, call: Call<'_>) -> Result<String> {
         let line = format!("{program} {arguments}");
-        let ended = match call.run(|| self.interrupted()) {
+        let ended = match call.run(|| self.is_interrupted()) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 bail!(Failure::new(
                     format!("cannot find {program}"),
@@ -170,8 +171,8 @@ impl Drop for Scratch {
 }
 
 /// The complete environment of a child, with a git that knows neither the user nor the machine.
-fn variables(root: &Path) -> Result<Vec<Variable>> {
-    let root = text(root)?;
+fn child_variables(root: &Path) -> Result<Vec<Variable>> {
+    let root = path_text(root)?;
     let path = env::text("PATH").unwrap_or_else(|| PATH.to_owned());
     let own = SCRIPT.environment.iter();
     let own = own.map(|(name, value)| (name.as_str(), value.replace("{root}", &root)));
@@ -179,7 +180,7 @@ fn variables(root: &Path) -> Result<Vec<Variable>> {
 }
 
 /// A path as text.
-pub fn text(path: &Path) -> Result<String> {
+pub fn path_text(path: &Path) -> Result<String> {
     let text = path.to_str().with_context(|| format!("{} is not Unicode", path.display()))?;
     Ok(text.to_owned())
 }
@@ -194,8 +195,8 @@ mod tests {
         let (variables, crew) = (Vec::new(), "/no such folder/crew".to_owned());
         let scratch = Scratch { root, variables, crew, ended: Arc::default() };
         disk::make_private_folder(&scratch.repository()).unwrap();
-        let call = scratch.call(&scratch.crew, &["hook"], WITHIN);
-        let error = scratch.run(&scratch.crew, "hook", call).unwrap_err().to_string();
+        let call = scratch.child_call(&scratch.crew, &["hook"], WITHIN);
+        let error = scratch.run_call(&scratch.crew, "hook", call).unwrap_err().to_string();
         assert_eq!(error, "cannot find /no such folder/crew");
     }
 }

@@ -13,7 +13,7 @@ use super::step::DescribedTask;
 use super::tasks::DescribedFleet;
 use super::tasks::trust::planted;
 use crate::report::colour;
-use crate::report::page::{value, wrapped};
+use crate::report::page::{push_value, wrap_text};
 use crate::report::table::{self, ALWAYS, Column};
 use engine::fleet::{LandingMode, TaskId};
 use engine::record::{Check, Permissions};
@@ -82,7 +82,7 @@ pub fn page(
         ended => ended.len(),
         undone => ended.iter().filter(|ending| !ending.is_completed()).count(),
         open => open.len(),
-        order => table::lines(columns, order, width.saturating_sub(INDENT)),
+        order => table::align_rows(columns, order, width.saturating_sub(INDENT)),
         overlaps => overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
         rows => rows(setup, tasks, width),
@@ -130,13 +130,13 @@ fn shown(text: &str) -> String {
 
 fn row(name: &str, text: &str, width: usize) -> String {
     let mut row = String::new();
-    value(&mut row, name, &in_a_line(text), width);
+    push_value(&mut row, name, &in_a_line(text), width);
     row
 }
 
 /// A text in lines that fit.
 fn indented(text: &str, indent: usize, width: usize) -> String {
-    let lines = wrapped(&in_a_line(text), width.saturating_sub(indent), usize::MAX);
+    let lines = wrap_text(&in_a_line(text), width.saturating_sub(indent), usize::MAX);
     let lines = lines.iter().map(|line| format!("{:indent$}{line}", ""));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
@@ -213,7 +213,7 @@ fn row_of((name, text): &Row, of: &[String], is_of_all: bool, width: usize) -> S
         return line + "\n";
     }
     let names = format!("for {}", named(of, LISTED));
-    if colour::width(&line) + 2 + colour::width(&names) <= width {
+    if colour::visible_width(&line) + 2 + colour::visible_width(&names) <= width {
         return format!("{line}  {names}\n");
     }
     format!("{line}\n{}", indented(&names, INDENT + 2, width))

@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 
 use super::*;
 use crate::fleet::record::TaskState;
-use crate::report::colour::painted;
+use crate::report::colour::paint_marks;
 use engine::fixture::a_run;
 use engine::fleet::{FleetTask, Remote};
 use engine::record::{Agent, Outcome, Role};
@@ -11,7 +11,7 @@ use readers::parse::settings::trust::{TrustRequest, TrustSubject};
 
 /// The page without colours.
 fn page(described: &DescribedFleet, record: Option<&FleetRecord>, is_dry: bool) -> String {
-    painted(&super::page(described, record, 80, is_dry), false)
+    paint_marks(&super::page(described, record, 80, is_dry), false)
 }
 
 fn id(name: &str) -> TaskId {

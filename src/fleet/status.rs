@@ -19,10 +19,10 @@ use super::record::{
 };
 use super::spec::{AttemptPhase, AttemptReport};
 use super::{attempt, store};
-use crate::report::colour::{STRONG, marked, quiet, words};
+use crate::report::colour::{STRONG, mark_quiet, mark_text, mark_words};
 use crate::report::events::SCHEMA;
-use crate::report::page::{Reading, wrapped};
-use crate::report::table::{self, fitting};
+use crate::report::page::{Reading, wrap_text};
+use crate::report::table::{self, fit_line};
 use engine::fleet::TaskId;
 use engine::record::{LoopId, Outcome, Proof};
 use engine::templates;
@@ -489,7 +489,7 @@ impl FleetStatus<'_> {
     pub fn page(&self, at: Reading, rows: Option<usize>, remark: Option<&str>) -> Vec<String> {
         let most = rows.unwrap_or(usize::MAX);
         let labelled = |(name, value): (&str, &str)| {
-            format!("  {} {}", quiet(&format!("{name:<9}")), shown(value))
+            format!("  {} {}", mark_quiet(&format!("{name:<9}")), shown(value))
         };
         let next = self.next.iter().map(|next| ("next", &**next));
         let end = next.chain(remark.map(|remark| ("note", remark)));
@@ -510,7 +510,7 @@ impl FleetStatus<'_> {
             lines.push(String::new());
             lines.extend(end);
         }
-        lines.iter().take(most).map(|line| fitting(line, at.width)).collect()
+        lines.iter().take(most).map(|line| fit_line(line, at.width)).collect()
     }
 
     /// "fleet shop: 12 of 20 landed · 4 run · 1 needs you", and below it the money and the time.
@@ -521,8 +521,9 @@ impl FleetStatus<'_> {
             .as_ref()
             .map_or("", |it| if it.is_cancel() { ", cancelled" } else { ", paused" });
         let first = render(context! { counts, landing => terms.landing }).replace('\n', " · ");
-        let first = wrapped(&format!("fleet {name}{asked}: {first}"), width, usize::MAX).join("\n");
-        let first = words(&first).replacen(&name, &marked(STRONG, &name), 1);
+        let first =
+            wrap_text(&format!("fleet {name}{asked}: {first}"), width, usize::MAX).join("\n");
+        let first = mark_words(&first).replacen(&name, &mark_text(STRONG, &name), 1);
         let (spent, most) = (self.record.spent(), terms.max_cost_micros);
         let used = render(context! {
             elapsed => brief(self.elapsed_ms),
@@ -555,7 +556,7 @@ impl FleetStatus<'_> {
                 (Some(Proof::Claimed), _) => format!("{} (claimed)", row.task),
                 _ => row.task.to_string(),
             });
-            let what = words(&format!("{:<9}", rows[0].what.label()));
+            let what = mark_words(&format!("{:<9}", rows[0].what.label()));
             let names = named(&names.collect::<Vec<_>>(), NAMED);
             format!("  {what} {}: {names}", place.trim_end())
         };
@@ -580,12 +581,12 @@ fn table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
         Column::text(0, 20),
     ];
     let rows = tasks.iter().take(most);
-    let lines = table::lines(columns, rows.map(|row| cells(row, at, is_below(row))), width);
+    let lines = table::align_rows(columns, rows.map(|row| cells(row, at, is_below(row))), width);
     let (mut page, mut kept) = (Vec::new(), 0);
     for (row, line) in tasks.iter().zip(lines) {
         let mut block = vec![format!("  {line}")];
         if is_below(row) {
-            let why = wrapped(&shown(&row.news), width.saturating_sub(4), WHY_LINES);
+            let why = wrap_text(&shown(&row.news), width.saturating_sub(4), WHY_LINES);
             block.extend(why.iter().map(|line| format!("      {line}")));
         }
         // The last line says how many are left out.

@@ -120,7 +120,7 @@ fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
 fn page(status: &FleetStatus<'_>, width: usize, rows: Option<usize>) -> Vec<String> {
     let reading = Reading { width, now: at(0).wall, offset: FixedOffset::east_opt(0).unwrap() };
     let lines = status.page(reading, rows, None);
-    lines.iter().map(|line| colour::painted(line, false)).collect()
+    lines.iter().map(|line| colour::paint_marks(line, false)).collect()
 }
 
 #[test]

@@ -87,11 +87,11 @@ fn named(block: &str, names: impl IntoIterator<Item = String>) -> Block {
 
 /// Outcomes, proofs and exit codes.
 pub fn outcomes() -> Vec<Block> {
-    let code = |outcome: Outcome| format!(" (exit code {})", Exit::of(outcome).code());
+    let code = |outcome: Outcome| format!(" (exit code {})", Exit::for_outcome(outcome).code());
     let outcomes = Outcome::ALL.map(|outcome| entry(outcome.label(), &code(outcome), ""));
     let proofs = [Proof::Proven, Proof::Checked, Proof::Passing, Proof::Claimed];
     assert_eq!(proofs.len(), source::count_variants("Proof"), "list the new proof here");
-    let mut codes = Outcome::ALL.map(|outcome| Exit::of(outcome).code()).to_vec();
+    let mut codes = Outcome::ALL.map(|outcome| Exit::for_outcome(outcome).code()).to_vec();
     let constants =
         source::texts(r"const [A-Z]+: Self = Self\(([0-9]+)\)", |file| file == "src/exit.rs");
     codes.extend(constants.iter().filter_map(|code| code.parse::<u8>().ok()));

@@ -19,7 +19,7 @@ pub type TextLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The code that makes a terminal show a notice: OSC 777 for those that take it (VTE, foot, rxvt),
 /// else OSC 9, which other terminals take or ignore. `None` for one that takes neither.
-pub fn notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
+pub fn terminal_notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
     let term = variable("TERM").unwrap_or_default();
     if matches!(&*term, "dumb" | "linux") {
         return None;
@@ -35,7 +35,7 @@ pub fn notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
 }
 
 /// The notice that a loop has ended; `None` if the user ended it.
-pub fn ended(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
+pub fn end_notice(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     let why = subject.state.ending.as_ref()?.reason.to_string();
     let status = format!("loop {}: {}", subject.id, status_line(subject, at));
     match subject.outcome()? {
@@ -47,30 +47,30 @@ pub fn ended(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
 }
 
 /// The notice that a loop waits for the model's service.
-pub fn waits(subject: &Loop, at: DateTime<FixedOffset>) -> String {
+pub fn wait_notice(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     format!("loop {}: {}", subject.id, status_line(subject, at))
 }
 
 /// The notice of a question that the agent has to decide itself.
-pub fn deferred(subject: &Loop) -> Option<String> {
+pub fn question_notice(subject: &Loop) -> Option<String> {
     let last = subject.state.asked.last()?;
     let question = quoted(&clip(&last.text, 120));
     Some(format!("loop {} asked {question}, told to decide", subject.id))
 }
 
 /// The notice of a dialog that waits.
-pub fn at_dialog(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
+pub fn dialog_notice(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     let dialog = subject.state.session.dialog.as_ref()?;
     Some(format!("loop {} {}", subject.id, view::at_dialog(dialog, at)))
 }
 
 /// The notice for an event of a run, if it needs one.
-pub fn of_event(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<String> {
+pub fn event_notice(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<String> {
     match *event {
-        RunEvent::Finished { record, .. } => ended(record, now),
+        RunEvent::Finished { record, .. } => end_notice(record, now),
         RunEvent::Waiting(record) if record.state.transient_errors <= 1 => {
             let seconds = record.state.due?.signed_duration_since(now).num_seconds();
-            if seconds < WAIT_NOTED_S - 1 { None } else { Some(waits(record, now)) }
+            if seconds < WAIT_NOTED_S - 1 { None } else { Some(wait_notice(record, now)) }
         }
         _ => None,
     }
@@ -101,9 +101,13 @@ mod tests {
                 found.map(|(_, value)| (*value).to_owned())
             };
             for text in ["a; b", "a;\nb", "a;\u{1b}[2J b\u{7}", "\u{1b}]0;x\u{7}a; b\u{9c}"] {
-                assert_eq!(notice(text, &variable).as_deref(), expected, "{variables:?} {text:?}");
+                assert_eq!(
+                    terminal_notice(text, &variable).as_deref(),
+                    expected,
+                    "{variables:?} {text:?}"
+                );
             }
-            let long = notice(&"long; ".repeat(1000), &variable);
+            let long = terminal_notice(&"long; ".repeat(1000), &variable);
             assert!(long.is_none_or(|notice| notice.chars().count() < NOTICE_CHARS + 30));
         }
     }
@@ -125,7 +129,7 @@ mod tests {
         ];
         for (outcome, expected) in table {
             let now = at(0).wall.fixed_offset();
-            assert_eq!(ended(&ending(outcome, "no password"), now).as_deref(), expected);
+            assert_eq!(end_notice(&ending(outcome, "no password"), now).as_deref(), expected);
         }
     }
 
@@ -136,7 +140,7 @@ mod tests {
         for (seconds, errors, expected) in [(60, 1, true), (3600, 2, false), (5, 0, false)] {
             subject.state.due = Some(at(seconds).wall);
             subject.state.transient_errors = errors;
-            let notice = of_event(&RunEvent::Waiting(&subject), at(0).wall.fixed_offset());
+            let notice = event_notice(&RunEvent::Waiting(&subject), at(0).wall.fixed_offset());
             assert_eq!(notice.is_some(), expected, "{seconds} s, error {errors}");
         }
     }

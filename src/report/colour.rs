@@ -39,17 +39,17 @@ const WORDS: [(char, &str); 4] = [
 ];
 
 /// Marks a text.
-pub fn marked(mark: char, text: &str) -> String {
+pub fn mark_text(mark: char, text: &str) -> String {
     if text.trim().is_empty() { text.to_owned() } else { format!("{mark}{text}{END}") }
 }
 
 /// Marks a text of little importance, such as a time or the name of a row.
-pub fn quiet(text: &str) -> String {
-    marked(QUIET, text)
+pub fn mark_quiet(text: &str) -> String {
+    mark_text(QUIET, text)
 }
 
 /// Marks each of crew's words, except in quotation marks, backticks and paths.
-pub fn words(text: &str) -> String {
+pub fn mark_words(text: &str) -> String {
     let (mut done, mut at, mut is_quoted) = (String::new(), 0, false);
     while let Some(next) = text[at..].chars().next() {
         is_quoted ^= matches!(next, '`' | '"');
@@ -58,7 +58,7 @@ pub fn words(text: &str) -> String {
         let found = if is_inside { None } else { word_at(&text[at..]) };
         let end = at + found.map_or(next.len_utf8(), |(_, length)| length);
         let piece = &text[at..end];
-        done += &found.map_or_else(|| piece.to_owned(), |(mark, _)| marked(mark, piece));
+        done += &found.map_or_else(|| piece.to_owned(), |(mark, _)| mark_text(mark, piece));
         at = end;
     }
     done
@@ -68,22 +68,22 @@ fn is_of_a_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '/' | '_' | '-')
 }
 
-/// Like [`words`], up to the first colon that does not follow "proof": the rest is foreign text.
-pub fn head(text: &str) -> String {
+/// Like [`mark_words`], up to the first colon that does not follow "proof": the rest is foreign text.
+pub fn mark_head(text: &str) -> String {
     let mut colons = text.match_indices(": ").map(|(at, _)| at);
     let end = colons.find(|at| !text[..*at].ends_with("proof")).unwrap_or(text.len());
     let (head, rest) = text.split_at(end);
-    words(head) + rest
+    mark_words(head) + rest
 }
 
-/// Applies [`head`] to each line of a page, a run or a demo, after the time that begins it. Lines
+/// Applies [`mark_head`] to each line of a page, a run or a demo, after the time that begins it. Lines
 /// that are indented further were said or printed by others, except those of iterations, which
 /// begin with a number. Of a line that `fold` breaks, only the first piece has colour.
-pub fn heads(text: &str, fold: impl Fn(&str) -> String) -> String {
-    clean(text).split_inclusive('\n').map(|line| folded_line(&fold(line))).collect()
+pub fn mark_heads(text: &str, fold: impl Fn(&str) -> String) -> String {
+    clean(text).split_inclusive('\n').map(|line| mark_folded_line(&fold(line))).collect()
 }
 
-fn folded_line(folded: &str) -> String {
+fn mark_folded_line(folded: &str) -> String {
     let (line, more) = folded.split_at(folded.find('\n').unwrap_or(folded.len()));
     let time_end = if line.starts_with('[') { line.find("] ") } else { None };
     let (time, line) = line.split_at(time_end.map_or(0, |at| at + 1));
@@ -92,13 +92,13 @@ fn folded_line(folded: &str) -> String {
         || words.chars().next().is_some_and(|first| first.is_ascii_digit());
     let line = if line.starts_with(['>', '*']) {
         let (start, rest) = line.split_at(line.find(": ").unwrap_or(line.len()));
-        marked(STRONG, start) + rest
+        mark_text(STRONG, start) + rest
     } else if is_crews {
-        head(line)
+        mark_head(line)
     } else {
         line.to_owned()
     };
-    quiet(time) + &line + more
+    mark_quiet(time) + &line + more
 }
 
 /// The mark and the length of the word that a text begins with.
@@ -120,17 +120,17 @@ fn begins_with_word(text: &str, word: &str) -> bool {
 }
 
 /// A message on standard error: "crew:" with that mark, and the hint on the next line.
-pub fn message(text: &str, hint: Option<&str>, mark: char) -> String {
+pub fn mark_message(text: &str, hint: Option<&str>, mark: char) -> String {
     let text = format!("\n{text}");
-    let text = text.replace("\ncrew:", &format!("\n{}", marked(mark, "crew:")));
+    let text = text.replace("\ncrew:", &format!("\n{}", mark_text(mark, "crew:")));
     match hint {
-        Some(hint) => format!("{}\n{} {hint}", &text[1..], marked(STRONG, HINT)),
+        Some(hint) => format!("{}\n{} {hint}", &text[1..], mark_text(STRONG, HINT)),
         None => text[1..].to_owned(),
     }
 }
 
 /// Replaces the marks of a text with the terminal's codes, or removes them.
-pub fn painted(text: &str, has_colour: bool) -> String {
+pub fn paint_marks(text: &str, has_colour: bool) -> String {
     let mut painted = String::with_capacity(text.len());
     for character in text.chars() {
         match CODES.iter().find(|(mark, ..)| *mark == character) {
@@ -144,7 +144,7 @@ pub fn painted(text: &str, has_colour: bool) -> String {
 
 /// Cleans and marks a difference that git printed without colours. Only the place of a line decides
 /// its colour, never a file's content. The lines before the first file are a summary with a graph.
-pub fn difference(text: &str) -> String {
+pub fn mark_difference(text: &str) -> String {
     let (mut is_head, mut is_summary) = (false, true);
     let mut marked_text = String::new();
     for line in text.lines() {
@@ -154,13 +154,13 @@ pub fn difference(text: &str) -> String {
         let name = shown.trim_end_matches(['+', '-']).len();
         let (added, removed) = shown[name..].split_at(shown[name..].trim_end_matches('-').len());
         marked_text += &match line.chars().next() {
-            _ if is_head => marked(STRONG, &shown),
+            _ if is_head => mark_text(STRONG, &shown),
             _ if is_summary => {
-                shown[..name].to_owned() + &marked(GOOD, added) + &marked(BAD, removed)
+                shown[..name].to_owned() + &mark_text(GOOD, added) + &mark_text(BAD, removed)
             }
-            Some('+') => marked(GOOD, &shown),
-            Some('-') => marked(BAD, &shown),
-            Some('@') => quiet(&shown),
+            Some('+') => mark_text(GOOD, &shown),
+            Some('-') => mark_text(BAD, &shown),
+            Some('@') => mark_quiet(&shown),
             _ => shown,
         };
         marked_text.push('\n');
@@ -169,7 +169,7 @@ pub fn difference(text: &str) -> String {
 }
 
 /// A marked text as styled spans for a board.
-pub fn spans(text: &str) -> Line<'static> {
+pub fn board_spans(text: &str) -> Line<'static> {
     let mut style = Style::new();
     let mut spans = Vec::new();
     for piece in text.split_inclusive(is_mark) {
@@ -181,14 +181,14 @@ pub fn spans(text: &str) -> Line<'static> {
 }
 
 /// The columns that a text takes, without its marks.
-pub fn width(text: &str) -> usize {
+pub fn visible_width(text: &str) -> usize {
     text.replace(is_mark, "").width()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::page::folded;
+    use crate::report::page::fold_text;
 
     /// Marks as a reader can see them.
     fn seen(text: &str) -> String {
@@ -214,7 +214,7 @@ mod tests {
             ("an `unclosed passes", "an `unclosed passes"),
         ];
         for (text, expected) in table {
-            assert_eq!(seen(&words(text)), expected, "{text:?}");
+            assert_eq!(seen(&mark_words(text)), expected, "{text:?}");
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
             ("* iteration 1: it failed", "<** iteration 1>: it failed"),
         ];
         for (text, expected) in table {
-            assert_eq!(seen(&heads(text, str::to_owned)), expected, "{text:?}");
+            assert_eq!(seen(&mark_heads(text, str::to_owned)), expected, "{text:?}");
         }
     }
 
@@ -247,13 +247,13 @@ mod tests {
             ("failed, and again failed", "<-failed>, and again\n  failed\n"),
         ];
         for (text, expected) in table {
-            assert_eq!(seen(&heads(text, |line| folded(line, 22))), expected, "{text:?}");
+            assert_eq!(seen(&mark_heads(text, |line| fold_text(line, 22))), expected, "{text:?}");
         }
     }
 
     #[test]
     fn a_message_has_its_beginnings_in_colour() {
-        let text = message("crew: it failed", Some("try: again\n  list"), BAD);
+        let text = mark_message("crew: it failed", Some("try: again\n  list"), BAD);
         assert_eq!(seen(&text), "<-crew:> it failed\n<*hint:> try: again\n  list");
     }
 
@@ -275,15 +275,15 @@ mod tests {
             (" a.rs | 4 ++--\n b | 1 +\n 2 files", " a.rs | 4 <+++><--->\n b | 1 <++>\n 2 files"),
         ];
         for (text, expected) in table {
-            assert_eq!(seen(&difference(text)), format!("{expected}\n"), "{text:?}");
+            assert_eq!(seen(&mark_difference(text)), format!("{expected}\n"), "{text:?}");
         }
     }
 
     #[test]
     fn marks_become_codes_or_nothing_and_have_no_width() {
-        let text = format!("{} {}", marked(GOOD, "日本"), marked(BAD, " "));
-        assert_eq!(painted(&text, true), "\u{1b}[32m日本\u{1b}[0m  ");
-        assert_eq!(painted(&format!("{text}\u{fdef}"), false), "日本  ");
-        assert_eq!((width(&text), spans(&text).width()), (6, 6));
+        let text = format!("{} {}", mark_text(GOOD, "日本"), mark_text(BAD, " "));
+        assert_eq!(paint_marks(&text, true), "\u{1b}[32m日本\u{1b}[0m  ");
+        assert_eq!(paint_marks(&format!("{text}\u{fdef}"), false), "日本  ");
+        assert_eq!((visible_width(&text), board_spans(&text).width()), (6, 6));
     }
 }

@@ -25,8 +25,8 @@ pub struct Events {
 
 impl Events {
     /// Renders an event as a JSON object.
-    pub fn event(&mut self, event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
-        if let Some(record) = record(event) {
+    pub fn render_event(&mut self, event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
+        if let Some(record) = record_of(event) {
             self.subject = Some(record.id.to_string());
             self.completed = record.state.completed;
             self.iteration = match event {
@@ -41,9 +41,9 @@ impl Events {
             RunEvent::IterationEnded { .. } | RunEvent::Finished { .. } => None,
             _ => event.step().map(|(step, _)| step).or(self.phase),
         };
-        let (name, value) = fields(event, at);
+        let (name, value) = event_fields(event, at);
         let mut event = json!({
-            "schema": SCHEMA, "event": name, "at": stamp(at), "loop": self.subject,
+            "schema": SCHEMA, "event": name, "at": utc_stamp(at), "loop": self.subject,
             "iteration": self.iteration, "phase": self.phase,
         });
         if let (Value::Object(event), Value::Object(value)) = (&mut event, value) {
@@ -53,12 +53,12 @@ impl Events {
     }
 }
 
-fn stamp(at: DateTime<Utc>) -> String {
+fn utc_stamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// The loop that the event is about, if it carries the record.
-pub fn record<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
+pub fn record_of<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
     match *event {
         RunEvent::Started(record)
         | RunEvent::Resumed(record)
@@ -74,7 +74,7 @@ pub fn record<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
 }
 
 /// The name of an event, and its own fields.
-pub fn fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) {
+pub fn event_fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) {
     match *event {
         RunEvent::Started(record) => ("start", json!(LoopView::of(record, at.fixed_offset()))),
         RunEvent::Resumed(record) => ("resume", json!(LoopView::of(record, at.fixed_offset()))),
@@ -87,15 +87,15 @@ pub fn fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) 
         RunEvent::Skipped { why, .. } => ("iteration_skipped", json!({ "why": why })),
         RunEvent::Said(text) => ("agent_line", json!({ "text": text })),
         RunEvent::CheckStarted(run) => ("check_start", json!({ "run": run })),
-        RunEvent::CheckEnded(result) => ("check_end", check(result)),
+        RunEvent::CheckEnded(result) => ("check_end", check_fields(result)),
         RunEvent::TrialStarted => ("trial_start", Value::Null),
         RunEvent::IterationEnded { after, exit, ends } => {
-            ("iteration_end", ended(after, exit, ends))
+            ("iteration_end", iteration_fields(after, exit, ends))
         }
-        RunEvent::Delayed { until, .. } => ("delay", json!({ "until": stamp(until) })),
+        RunEvent::Delayed { until, .. } => ("delay", json!({ "until": utc_stamp(until) })),
         RunEvent::Waiting(record) => (
             "wait",
-            json!({ "until": record.state.due.map(stamp), "why": record.state.wait_reason }),
+            json!({ "until": record.state.due.map(utc_stamp), "why": record.state.wait_reason }),
         ),
         RunEvent::Paused(_) => ("pause", Value::Null),
         RunEvent::ReactionFailed { on, run, why, .. } => {
@@ -112,11 +112,11 @@ pub fn fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) 
         RunEvent::Rebased { onto } => ("rebase", json!({ "onto": onto })),
         RunEvent::Unsaved { why } => ("state_unwritable", json!({ "why": why })),
         RunEvent::Stopping => ("stopping", Value::Null),
-        RunEvent::Finished { .. } => ("finish", finished(event, at)),
+        RunEvent::Finished { .. } => ("finish", finish_fields(event, at)),
     }
 }
 
-fn check(result: &CheckResult) -> Value {
+fn check_fields(result: &CheckResult) -> Value {
     json!({
         "run": result.run,
         "verdict": result.verdict,
@@ -125,7 +125,7 @@ fn check(result: &CheckResult) -> Value {
     })
 }
 
-fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
+fn iteration_fields(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
     let unseen = Evidence::default();
     let evidence = after.state.evidence.as_ref().unwrap_or(&unseen);
     json!({
@@ -145,7 +145,7 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
     })
 }
 
-fn finished(event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
+fn finish_fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
     let RunEvent::Finished { record, page, saved } = *event else { return Value::Null };
     let is_resumable = saved && record.outcome() != Some(Outcome::Completed);
     let mut value = json!(LoopView::of(record, at.fixed_offset()));
@@ -162,7 +162,7 @@ fn finished(event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
 pub const SCHEMA: u32 = 2;
 
 /// The output of `crew status --json`.
-pub fn status(loops: &[LoopView<'_>]) -> Value {
+pub fn status_json(loops: &[LoopView<'_>]) -> Value {
     json!({ "schema": SCHEMA, "loops": loops })
 }
 
@@ -177,7 +177,7 @@ mod json_tests {
 
     #[test]
     fn every_object_names_its_schema() {
-        let value = status(&[LoopView::of(&a_loop(), at(0).wall.fixed_offset())]);
+        let value = status_json(&[LoopView::of(&a_loop(), at(0).wall.fixed_offset())]);
         assert_eq!(value["schema"], 2);
         assert_eq!(value["loops"][0]["iteration"], 1);
         assert_eq!(value["loops"][0]["limits"]["max_iterations"], 10);

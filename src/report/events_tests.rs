@@ -18,25 +18,25 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     let mut events = Events::default();
     let mut text = String::new();
     let page = a_page(&record, &Story::picking(None));
-    let mut tell = |event: &RunEvent<'_>| {
-        text.push_str(&events.event(event, at(0).wall).to_string());
+    let mut render = |event: &RunEvent<'_>| {
+        text.push_str(&events.render_event(event, at(0).wall).to_string());
         text.push('\n');
     };
-    tell(&RunEvent::IterationStarted(&record));
-    tell(&RunEvent::Said("working"));
-    tell(&RunEvent::CheckStarted("cargo test"));
-    tell(&RunEvent::ReactionFailed {
+    render(&RunEvent::IterationStarted(&record));
+    render(&RunEvent::Said("working"));
+    render(&RunEvent::CheckStarted("cargo test"));
+    render(&RunEvent::ReactionFailed {
         on: LoopMoment::IterationEnd,
         run: "make",
         why: "exited with status 2",
         is_told: false,
     });
-    tell(&RunEvent::IterationEnded { after: &after, exit: Some(0), ends: None });
-    tell(&RunEvent::Committed { commit: "1a2b3c4", branch: Some("main"), subject: "Mend" });
+    render(&RunEvent::IterationEnded { after: &after, exit: Some(0), ends: None });
+    render(&RunEvent::Committed { commit: "1a2b3c4", branch: Some("main"), subject: "Mend" });
     after.state.ending =
         Some(Ending::completed(Proof::Claimed, CompletionBasis::Proof(Proof::Claimed)));
     after.state.status = Status::Finished;
-    tell(&RunEvent::Finished { record: &after, page: &page, saved: true });
+    render(&RunEvent::Finished { record: &after, page: &page, saved: true });
     assert_snapshot!(text, @r#"
     {"at":"2026-11-18T11:06:40.000Z","event":"iteration_start","iteration":1,"loop":"haaaaaaa","phase":"agent","schema":2}
     {"at":"2026-11-18T11:06:40.000Z","event":"agent_line","iteration":1,"loop":"haaaaaaa","phase":"agent","schema":2,"text":"working"}
@@ -52,7 +52,8 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
 fn a_step_before_the_agent_belongs_to_the_iteration_that_it_begins() {
     let mut record = a_run(None);
     let mut events = Events::default();
-    let mut iteration = |event: &RunEvent<'_>| events.event(event, at(0).wall)["iteration"].clone();
+    let mut iteration =
+        |event: &RunEvent<'_>| events.render_event(event, at(0).wall)["iteration"].clone();
     record.state.completed = 3;
     assert_eq!(iteration(&RunEvent::IterationEnded { after: &record, exit: None, ends: None }), 3);
     for (step, of) in [(LoopStep::Commit, 3), (LoopStep::PreHook, 4), (LoopStep::Rebase, 4)] {
@@ -99,7 +100,7 @@ fn the_page_names_every_event() {
     ];
     let reference = include_str!("../../docs/reference/json.md");
     for event in all {
-        let event = Events::default().event(&event, at(0).wall);
+        let event = Events::default().render_event(&event, at(0).wall);
         let name = event["event"].as_str().unwrap();
         assert!(reference.contains(&format!("\n- `{name}`")), "the page does not name {name}");
     }

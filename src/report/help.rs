@@ -36,7 +36,7 @@ pub fn no_loop_in_a_session(start: &str) -> String {
 }
 
 /// The page of `/crew:help`; `options` are those that people use, one per line.
-pub fn page(options: &str) -> String {
+pub fn client_page(options: &str) -> String {
     format!("{HEAD}\n{options}\n{EXAMPLE}")
 }
 
@@ -53,12 +53,12 @@ Example:
 /// The project's settings file as `crew init` writes it. Most keys are comments with a default or
 /// an example. `checks` are active, `others` are comments; each is a command and the file that
 /// named it.
-pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
+pub fn project_settings(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     let keys =
         KEYS.iter().map(|key| (key.split_name().0, key.is_of_processes(), key.project_file_line()));
     let keys: Vec<_> = keys.collect();
     let schema = SETTINGS_SCHEMA_ADDRESS;
-    templates::text("project.toml.j2", &context! { schema, keys, checks, others })
+    templates::render_file("project.toml.j2", &context! { schema, keys, checks, others })
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_new_project_file_has_the_checks_found_and_explains_the_other_keys() {
-        let text = project(&[("just test", "justfile")], &[("cargo test", "Cargo.toml")]);
+        let text = project_settings(&[("just test", "justfile")], &[("cargo test", "Cargo.toml")]);
         let (text, _) = text.split_once("\n# Your own agent").unwrap();
         let (_, text) = text.split_once(".schema.json\n").unwrap();
         assert_snapshot!(text, @r#"
@@ -136,13 +136,13 @@ mod tests {
         # role = "verify"
         # run = "cargo test"
         "#);
-        assert!(project(&[], &[]).contains("# run = \"your test command\"\n"));
+        assert!(project_settings(&[], &[]).contains("# run = \"your test command\"\n"));
     }
 
     #[test]
     fn the_name_of_a_file_stays_in_its_comment() {
         let name = "a\n[[check]]\nrun = \"touch x\"\n#.csproj";
-        let text = project(&[("dotnet test", name)], &[("make test", name)]);
+        let text = project_settings(&[("dotnet test", name)], &[("make test", name)]);
         assert_eq!(text.lines().filter(|line| *line == "[[check]]").count(), 1, "{text}");
         assert!(!text.lines().any(|line| line.starts_with("run = \"touch")), "{text}");
     }

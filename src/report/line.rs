@@ -6,7 +6,7 @@ use minijinja::context;
 use serde::Serialize;
 
 use super::templates;
-use super::words::commands;
+use super::words::list_commands;
 use engine::boundary::limits;
 use engine::evidence::words::said;
 use engine::record::{Check, Driver, Loop, Question, Status};
@@ -39,7 +39,7 @@ pub enum LoopLine {
 }
 
 /// Renders a line about a loop, read at the time `at`.
-pub fn of(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) -> String {
+pub fn render_line(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) -> String {
     let (limits, state) = (&subject.contract.limits, &subject.state);
     let evidence = state.evidence.as_ref();
     let values = context! {
@@ -62,13 +62,13 @@ pub fn of(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) -> String {
         resume => of_loop(subject, "resume"),
         going_on => resume_command_at(&state.owner, subject),
     };
-    templates::line("line.j2", &values)
+    templates::render_row("line.j2", &values)
 }
 
 /// "done when the agent says COMPLETE and `cargo test` passes".
 pub fn done_when(subject: &Loop) -> String {
     let contract = &subject.contract;
-    let all = passing(&contract.checks);
+    let all = passing_checks(&contract.checks);
     match (&contract.promise, contract.has_until()) {
         (Some(_), true) => format!("done when {all}; a claim alone ends nothing"),
         (None, true) => format!("done when {all}"),
@@ -80,7 +80,7 @@ pub fn done_when(subject: &Loop) -> String {
 }
 
 /// "`a` passes", "`a` and `b` pass and `c` gets no worse"; empty without a check.
-fn passing(checks: &[Check]) -> String {
+fn passing_checks(checks: &[Check]) -> String {
     let mut parts = Vec::new();
     for (no_worse, one, several) in
         [(false, "passes", "pass"), (true, "gets no worse", "get no worse")]
@@ -89,7 +89,7 @@ fn passing(checks: &[Check]) -> String {
         let runs: Vec<&str> = checks.map(|check| &*check.run).collect();
         if let Some(first) = runs.first() {
             let verb = if runs.iter().all(|run| run == first) { one } else { several };
-            parts.push(format!("{} {verb}", commands(runs.into_iter())));
+            parts.push(format!("{} {verb}", list_commands(runs.into_iter())));
         }
     }
     parts.join(" and ")
@@ -112,7 +112,7 @@ pub fn in_a_row(subject: &Loop) -> Option<String> {
 
 /// When a loop pauses that was asked to while its agent works. In a session the turn is not judged:
 /// the iteration runs again.
-pub fn pausing(subject: &Loop) -> String {
+pub fn pausing_text(subject: &Loop) -> String {
     let iteration = subject.iteration();
     match subject.driver() {
         Driver::Session => format!("pauses when its turn ends; iteration {iteration} runs again"),
@@ -122,7 +122,7 @@ pub fn pausing(subject: &Loop) -> String {
 
 /// The line for a prompt or a status bar: "crew 4/15 · $1.84", and a word if the loop is not
 /// running.
-pub fn short(view: &LoopView<'_>) -> String {
+pub fn short_line(view: &LoopView<'_>) -> String {
     let subject = view.record;
     let mut parts = vec![format!("crew {}", view.counted())];
     parts.extend(match (subject.state.status, subject.state.due) {
@@ -182,11 +182,11 @@ mod tests {
     use engine::usage::{Money, Tokens, Usage};
 
     fn start(subject: &Loop) -> String {
-        of(LoopLine::Start, subject, at(0).wall.fixed_offset())
+        render_line(LoopLine::Start, subject, at(0).wall.fixed_offset())
     }
 
     fn boundary(subject: &Loop) -> String {
-        of(LoopLine::Boundary, subject, at(0).wall.fixed_offset())
+        render_line(LoopLine::Boundary, subject, at(0).wall.fixed_offset())
     }
 
     #[test]
@@ -229,10 +229,10 @@ mod tests {
     fn the_line_for_a_prompt_is_short() {
         let now = at(0).wall.fixed_offset();
         let mut subject = a_loop();
-        let line = |subject: &Loop| short(&LoopView::of(subject, now));
+        let line = |subject: &Loop| short_line(&LoopView::of(subject, now));
         assert_snapshot!(line(&subject), @"crew 1/10");
         let gone = LoopView { owner_is_gone: true, ..LoopView::of(&subject, now) };
-        assert_snapshot!(short(&gone), @"crew 1/10 · owner gone");
+        assert_snapshot!(short_line(&gone), @"crew 1/10 · owner gone");
         subject.state.status = Status::Waiting;
         subject.state.due = Some(at(3600).wall);
         assert_snapshot!(line(&subject), @"crew 1/10 · waiting until 12:06");

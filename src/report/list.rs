@@ -1,8 +1,8 @@
 //! Lists of loops, one per line, in columns that fit the terminal. A narrow one leaves out the
 //! least useful columns and cuts only the last, the task. Live loops come first.
 
-use super::events::status;
-use super::page::{Reading, folded};
+use super::events::status_json;
+use super::page::{Reading, fold_text};
 use super::{colour, table, templates};
 use chrono::{DateTime, Utc};
 use engine::record::{Loop, LoopId, Status, Totals};
@@ -24,56 +24,59 @@ pub struct ListReading<'a> {
 }
 
 /// Renders a line for each loop.
-pub fn text<const N: usize>(
+pub fn render_list<const N: usize>(
     columns: [ListColumn; N],
     views: &[LoopView<'_>],
     at: ListReading<'_>,
 ) -> String {
     let cells = views.iter().map(|view| columns.map(|(_, cell)| cell(view, at.home)));
-    let lines = table::lines(columns.map(|(column, _)| column), cells, at.reading.width);
+    let lines = table::align_rows(columns.map(|(column, _)| column), cells, at.reading.width);
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
 /// A loop's status and task, for one row of a shell: "running: Build the todo API".
-pub fn in_a_line(subject: &Loop) -> String {
+pub fn status_and_task(subject: &Loop) -> String {
     format!("{}: {}", subject.status_word(), task_line(subject))
 }
 
 /// The ended loops as JSON. `totals` covers every loop that matches, also those not listed.
 pub fn history_json(loops: &[LoopView<'_>], totals: &Totals) -> Json {
-    let mut value = status(loops);
+    let mut value = status_json(loops);
     value["totals"] = json!(totals);
     value["totals"]["usage"] = usage(&totals.usage);
     value
 }
 
 /// The ended loops for people, one per line, and the totals of every loop that matches.
-pub fn history(
+pub fn render_history(
     loops: &[LoopView<'_>],
     totals: &Totals,
     at: ListReading<'_>,
     is_everywhere: bool,
 ) -> String {
-    let mut text =
-        if is_everywhere { text(ENDED_EVERYWHERE, loops, at) } else { text(ENDED, loops, at) };
+    let mut text = if is_everywhere {
+        render_list(ENDED_EVERYWHERE, loops, at)
+    } else {
+        render_list(ENDED, loops, at)
+    };
     let more = totals.loops().saturating_sub(loops.len() as u64);
     if more > 0 {
         let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
     }
     if totals.loops() > 1 {
-        let line = folded(&ends(totals, true), at.reading.width);
-        let _ = write!(text, "\n{}", colour::words(&line));
+        let line = fold_text(&totals_line(totals, true), at.reading.width);
+        let _ = write!(text, "\n{}", colour::mark_words(&line));
     }
     text
 }
 
 /// "5 loops: 2 completed, 3 stalled · $12.40"; with `is_whole` also their iterations and results.
-pub fn ends(totals: &Totals, is_whole: bool) -> String {
+pub fn totals_line(totals: &Totals, is_whole: bool) -> String {
     let cost = totals.usage.cost_text(false);
     let outcomes: Vec<_> = totals.outcomes.iter().collect();
     let of_all = Value::from_serialize(totals);
     let values = context! { loops => totals.loops(), outcomes, cost, is_whole, ..of_all };
-    templates::line("totals.j2", &values)
+    templates::render_row("totals.j2", &values)
 }
 
 /// The most characters of a reason.
@@ -88,7 +91,7 @@ pub struct WindowRow {
 }
 
 /// The rows of all windows of this machine.
-pub fn windows(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -> Vec<WindowRow> {
+pub fn window_rows(windows: &[RateWindow], loops: &[Loop], now: DateTime<Utc>) -> Vec<WindowRow> {
     let mut rows = Vec::new();
     for window in windows {
         let waiting = loops.iter().filter(|Loop { state, .. }| {
@@ -178,7 +181,7 @@ mod tests {
     fn list<const N: usize>(columns: [ListColumn; N], loops: &[Loop], width: usize) -> String {
         let at = read_at(width);
         let views = loops.iter().map(|record| LoopView::of(record, at.reading.clock()));
-        colour::painted(&text(columns, &views.collect::<Vec<_>>(), at), false)
+        colour::paint_marks(&render_list(columns, &views.collect::<Vec<_>>(), at), false)
     }
 
     #[test]
@@ -253,7 +256,7 @@ mod history_tests {
         let loops = [first, second];
         let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
         let views = loops.each_ref().map(|record| LoopView::of(record, at.reading.clock()));
-        assert_snapshot!(colour::painted(&history(&views, &totals, at, false), false), @"
+        assert_snapshot!(colour::paint_marks(&render_history(&views, &totals, at, false), false), @"
         haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  Build the todo API
         haaaaaaa  2026-11-18 11:06  cancelled           0  0s         Build the todo API
         (2 more: --limit 4)
@@ -261,8 +264,8 @@ mod history_tests {
         4 loops: 1 completed, 3 cancelled · 3 iterations in 2m16s · $1.84
         ");
         let narrow = ListReading { reading: Reading { width: 40, ..reading }, home: None };
-        let list = history(&[], &totals, narrow, false);
-        assert_snapshot!(colour::painted(&list, false), @"
+        let list = render_history(&[], &totals, narrow, false);
+        assert_snapshot!(colour::paint_marks(&list, false), @"
         (4 more: --limit 4)
 
         4 loops: 1 completed, 3 cancelled · 3
@@ -302,7 +305,7 @@ mod windows_tests {
         };
         let lines = |windows: &[RateWindow], loops: &[Loop], now| {
             let offset = FixedOffset::east_opt(0).unwrap();
-            let rows = super::windows(windows, loops, at(now).wall);
+            let rows = window_rows(windows, loops, at(now).wall);
             windows_text(&rows, Reading { width: 100, now: at(now).wall, offset })
         };
         let model = AccountId { model: Some("opus".to_owned()), ..account.clone() };

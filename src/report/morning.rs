@@ -1,10 +1,10 @@
 //! The page of `crew status --since`: what happened overnight, on one screen. The loops that need a
 //! person, with the reason and the command for each, then those that ended or run, and the fleets.
 
-use super::colour::{STRONG, WARN, marked, words};
-use super::list::{self, ListReading, ends};
-use super::page::{Reading, wrapped};
-use super::table::fitting;
+use super::colour::{STRONG, WARN, mark_text, mark_words};
+use super::list::{self, ListReading, totals_line};
+use super::page::{Reading, wrap_text};
+use super::table::fit_line;
 use chrono::{DateTime, Utc};
 use engine::record::{Loop, Totals};
 use engine::text::{clean, clock_time};
@@ -35,13 +35,13 @@ struct MorningLoop<'a> {
 
 impl MorningLoop<'_> {
     /// The reason why it needs a person, and the command; for other loops, a note on the proof.
-    fn lines(&self, width: usize) -> Vec<String> {
+    fn detail_lines(&self, width: usize) -> Vec<String> {
         let (Some(page), 0) = (&self.page, self.place.1) else {
-            return note(self.record).iter().map(|note| fitting(note, width)).collect();
+            return proof_note(self.record).iter().map(|note| fit_line(note, width)).collect();
         };
         let said = page.ending.first().map_or_else(String::new, |fact| fact.text.clone());
         let why = self.record.state.git.undone().unwrap_or(said);
-        let mut lines = wrapped(&why, width.saturating_sub(4), WHY_LINES);
+        let mut lines = wrap_text(&why, width.saturating_sub(4), WHY_LINES);
         lines.push(clean(&page.then.as_ref().unwrap_or(&page.next).command));
         lines.iter().map(|line| format!("    {line}")).collect()
     }
@@ -49,20 +49,20 @@ impl MorningLoop<'_> {
 
 /// Renders the page in at most `rows` rows of a terminal. The newest loop comes first; `read` reads
 /// the page of one.
-pub fn text(
+pub fn render_morning(
     facts: &[LoopView<'_>],
     read: &dyn Fn(&Loop) -> Page,
     since: DateTime<Utc>,
     at: ListReading<'_>,
     rows: usize,
 ) -> String {
-    let loops = sorted(facts, read);
-    let head = ended(&loops);
+    let loops = sort_loops(facts, read);
+    let head = ended_totals(&loops);
     let head = format!("since {}: {head}", clock_time(since, at.reading.clock()));
-    let mut text = words(&wrapped(&head, at.reading.width, usize::MAX).join("\n")) + "\n";
+    let mut text = mark_words(&wrap_text(&head, at.reading.width, usize::MAX).join("\n")) + "\n";
     let mut room = rows.saturating_sub(ROWS_TAKEN + text.lines().count());
     let (mut shown, mut left_out) = (HEADINGS.len(), 0_usize);
-    let blocks = blocks(&loops, at);
+    let blocks = page_blocks(&loops, at);
     let next = blocks.first().map_or("crew history --all", |(.., next)| next);
     for &(part, ref lines, _) in &blocks {
         let takes = lines.len() + if part == shown { 0 } else { 2 };
@@ -72,7 +72,7 @@ pub fn text(
         }
         if part != shown {
             let mark = if part == 0 { WARN } else { STRONG };
-            text += &["\n", &marked(mark, HEADINGS[part]), "\n"].concat();
+            text += &["\n", &mark_text(mark, HEADINGS[part]), "\n"].concat();
         }
         (room, shown) = (room - takes, part);
         text += &(lines.join("\n") + "\n");
@@ -80,12 +80,12 @@ pub fn text(
     if left_out > 0 {
         let _ = writeln!(text, "\nand {left_out} more: crew status --all");
     }
-    text + &format!("\nnext  {}\n", marked(STRONG, &clean(next)))
+    text + &format!("\nnext  {}\n", mark_text(STRONG, &clean(next)))
 }
 
 /// Sorts the loops by their places: a fleet's together, after all others. Reads the pages of those
 /// that need a person, and that of the first loop, which has the next command.
-fn sorted<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<MorningLoop<'a>> {
+fn sort_loops<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<MorningLoop<'a>> {
     let loops = facts.iter().map(|view| {
         let part = PLACES.iter().position(|group| *group == view.group()).unwrap_or_default();
         let place = (view.task.map(|task| task.name.as_str()), part);
@@ -101,18 +101,21 @@ fn sorted<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<Morni
 }
 
 /// "3 loops: 2 completed, 1 stalled · $1.20", of those that have ended.
-fn ended(loops: &[MorningLoop<'_>]) -> String {
+fn ended_totals(loops: &[MorningLoop<'_>]) -> String {
     let totals = Totals::of(loops.iter().map(|subject| subject.record));
-    if totals.loops() == 0 { "no loop has ended".to_owned() } else { ends(&totals, false) }
+    if totals.loops() == 0 { "no loop has ended".to_owned() } else { totals_line(&totals, false) }
 }
 
 /// The lines of every loop and fleet with their headings, and the command for each.
-fn blocks(loops: &[MorningLoop<'_>], at: ListReading<'_>) -> Vec<(usize, Vec<String>, String)> {
+fn page_blocks(
+    loops: &[MorningLoop<'_>],
+    at: ListReading<'_>,
+) -> Vec<(usize, Vec<String>, String)> {
     let width = at.reading.width;
     let chunks = loops.chunk_by(|one, other| one.place.0 == other.place.0);
     let of_fleets = chunks.filter_map(|loops| {
         let (name, first) = (loops[0].place.0?, loops[0].place.1);
-        let line = words(&fitting(&format!("  {name}  {}", ended(loops)), width));
+        let line = mark_words(&fit_line(&format!("  {name}  {}", ended_totals(loops)), width));
         let next = format!("crew fleet status {name}");
         let lines = vec![line, format!("    {next}")];
         Some((if first == 0 { 0 } else { PLACES.len() }, lines, next))
@@ -121,11 +124,11 @@ fn blocks(loops: &[MorningLoop<'_>], at: ListReading<'_>) -> Vec<(usize, Vec<Str
     let reading = Reading { width: width.saturating_sub(2), ..at.reading };
     let views = alone.clone().map(|subject| LoopView::of(subject.record, reading.clock()));
     let views: Vec<LoopView<'_>> = views.collect();
-    let list = list::text(list::ENDED_EVERYWHERE, &views, ListReading { reading, ..at });
+    let list = list::render_list(list::ENDED_EVERYWHERE, &views, ListReading { reading, ..at });
     let of_loops = alone.zip(list.lines()).map(|(subject, line)| {
         let page = subject.page.as_ref();
         let next = page.map_or_else(String::new, |page| page.next.command.clone());
-        (subject.place.1, [vec![format!("  {line}")], subject.lines(width)].concat(), next)
+        (subject.place.1, [vec![format!("  {line}")], subject.detail_lines(width)].concat(), next)
     });
     let mut blocks: Vec<(usize, Vec<String>, String)> = of_fleets.chain(of_loops).collect();
     blocks.sort_by_key(|(part, ..)| *part);
@@ -133,7 +136,7 @@ fn blocks(loops: &[MorningLoop<'_>], at: ListReading<'_>) -> Vec<(usize, Vec<Str
 }
 
 /// A note on the proof of a completed loop, such as that tests were rewritten.
-fn note(record: &Loop) -> Option<String> {
+fn proof_note(record: &Loop) -> Option<String> {
     let remarks = record.state.ending.as_ref()?.remarks();
     if remarks.is_empty() { None } else { Some(format!("    {}", clean(&remarks.join("; ")))) }
 }

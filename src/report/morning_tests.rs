@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::report::colour::painted;
+use crate::report::colour::paint_marks;
 use engine::evidence::changes::Changes;
 use engine::evidence::changes::Commits;
 use engine::fixture::{a_run, at};
@@ -118,7 +118,7 @@ fn shown_of(facts: &[LoopView<'_>], width: usize, rows: usize) -> String {
     let offset = FixedOffset::east_opt(0).unwrap();
     let reading = Reading { width, now: at(3600).wall, offset };
     let at = ListReading { reading, home: Some(Path::new("/home/me")) };
-    painted(&text(facts, &page, reading.now - TimeDelta::hours(12), at, rows), false)
+    paint_marks(&render_morning(facts, &page, reading.now - TimeDelta::hours(12), at, rows), false)
 }
 
 fn shown(loops: &[Loop], width: usize, rows: usize) -> String {
@@ -315,8 +315,9 @@ fn a_page_is_read_only_where_it_is_shown() {
         };
         let reading = Reading { width: 80, now: at(3600).wall, offset: Utc.fix() };
         let at = ListReading { reading, home: None };
-        let page = text(&facts(loops, true, false), &read_one, reading.now, at, usize::MAX);
-        (read.into_inner(), painted(&page, false))
+        let page =
+            render_morning(&facts(loops, true, false), &read_one, reading.now, at, usize::MAX);
+        (read.into_inner(), paint_marks(&page, false))
     };
     let (read, page) = read_of(&loops);
     assert_eq!(read, ["faaaaaaa"], "its command is the next one");
@@ -342,7 +343,8 @@ fn a_fleet_that_is_not_kept_here_has_no_command() {
 fn what_a_trial_showed_is_no_remark_even_where_its_command_has_a_semicolon() {
     let shown = "`make; make test` passes, and without the work it fails in adds";
     let mut proven = Ending::completed(Proof::Proven, CompletionBasis::Trial(shown.to_owned()));
-    let noted = |ending: &Ending| note(&ended(a_loop("aaaaaaaa", "shop", "Add"), ending.clone()));
+    let noted =
+        |ending: &Ending| proof_note(&ended(a_loop("aaaaaaaa", "shop", "Add"), ending.clone()));
     assert_eq!(noted(&proven), None);
     proven.proof_notes = vec!["not checked: it is unsteady".to_owned()];
     assert_eq!(noted(&proven).as_deref(), Some("    not checked: it is unsteady"));

@@ -7,8 +7,8 @@ use chrono::{DateTime, FixedOffset, Utc};
 use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::colour::{self, STRONG, marked};
-use super::table::{self, ALWAYS, CellColour, Column, fitting};
+use super::colour::{self, STRONG, mark_text};
+use super::table::{self, ALWAYS, CellColour, Column, fit_line};
 use engine::text::{ago, brief, clean, clock_time, count, quoted};
 use engine::view::{Fact, IterationLine, LastWords, Page, Step};
 
@@ -45,26 +45,27 @@ impl Reading {
 }
 
 /// Renders the page.
-pub fn text(page: &Page, reading: Reading) -> String {
+pub fn render_page(page: &Page, reading: Reading) -> String {
     let mut first = format!("loop {} · {}", page.id, page.verdict);
     first.extend(page.remark.iter().flat_map(|remark| [" · ", remark]));
-    let first = colour::words(&wrapped(&first, reading.width, usize::MAX).join("\n"));
+    let first = colour::mark_words(&wrap_text(&first, reading.width, usize::MAX).join("\n"));
     let name = format!("loop {}", page.id);
-    let mut text = first.replacen(&name, &marked(STRONG, &name), 1) + "\n\n";
-    for line in wrapped(&page.task, reading.width.min(TASK_COLUMNS).saturating_sub(2), TASK_LINES) {
+    let mut text = first.replacen(&name, &mark_text(STRONG, &name), 1) + "\n\n";
+    for line in wrap_text(&page.task, reading.width.min(TASK_COLUMNS).saturating_sub(2), TASK_LINES)
+    {
         let _ = writeln!(text, "  {line}");
     }
     text.push('\n');
     for fact in &page.ending {
         push_fact(&mut text, fact, reading.width);
     }
-    value(&mut text, "time", &time(page, reading), reading.width);
+    push_value(&mut text, "time", &time_text(page, reading), reading.width);
     if !page.iterations.is_empty() {
         text.push('\n');
         if page.earlier > 0 {
             let _ = writeln!(text, "  ({} before these)", count(page.earlier, "iteration"));
         }
-        for line in table(&page.iterations, reading.width) {
+        for line in iteration_table(&page.iterations, reading.width) {
             let _ = writeln!(text, "{line}");
         }
     }
@@ -74,22 +75,22 @@ pub fn text(page: &Page, reading: Reading) -> String {
             push_fact(&mut text, fact, reading.width);
         }
         if let Some(file) = &page.handoff {
-            row(&mut text, "handoff", file);
+            push_row(&mut text, "handoff", file);
         }
     }
     text.push('\n');
     if let Some(stop) = &page.stop {
-        row(&mut text, "stop", stop);
+        push_row(&mut text, "stop", stop);
     }
-    step(&mut text, "next", &page.next, reading.width);
+    push_step(&mut text, "next", &page.next, reading.width);
     if let Some(then) = &page.then {
-        step(&mut text, "then", then, reading.width);
+        push_step(&mut text, "then", then, reading.width);
     }
     text
 }
 
 /// "38m, from 22:31 to 23:09 · $3.42 of $8.00".
-pub fn time(page: &Page, reading: Reading) -> String {
+pub fn time_text(page: &Page, reading: Reading) -> String {
     let (took, started) = (brief(page.awake_ms), clock_time(page.started_at, reading.clock()));
     let mut text = match page.ended_at {
         None => format!("{took}, since {started}"),
@@ -104,24 +105,24 @@ pub fn time(page: &Page, reading: Reading) -> String {
 }
 
 fn push_fact(text: &mut String, fact: &Fact, width: usize) {
-    value(text, &fact.name, &fact.text, width);
+    push_value(text, &fact.name, &fact.text, width);
     for line in &fact.detail {
-        value(text, "", line, width);
+        push_value(text, "", line, width);
     }
 }
 
 /// Adds a row whose value is wrapped below itself; without a name it continues the row before.
-pub fn value(text: &mut String, name: &str, value: &str, width: usize) {
-    let lines = wrapped(value, width.saturating_sub(INDENT), usize::MAX);
+pub fn push_value(text: &mut String, name: &str, value: &str, width: usize) {
+    let lines = wrap_text(value, width.saturating_sub(INDENT), usize::MAX);
     for (index, line) in lines.iter().enumerate() {
-        row(text, if index == 0 { name } else { "" }, line);
+        push_row(text, if index == 0 { name } else { "" }, line);
     }
 }
 
 /// Adds a step. Its command has a line of its own and is never wrapped, so that it can be copied.
-pub fn step(text: &mut String, name: &str, step: &Step, width: usize) {
-    labelled(text, name, &marked(STRONG, &clean(&step.command)));
-    value(text, "", &step.what, width);
+pub fn push_step(text: &mut String, name: &str, step: &Step, width: usize) {
+    push_labelled(text, name, &mark_text(STRONG, &clean(&step.command)));
+    push_value(text, "", &step.what, width);
 }
 
 /// A column of the lines of iterations, on the page and in the story in HTML.
@@ -143,7 +144,7 @@ const fn column(
     IterationColumn { heading, is_extra: false, cell, column }
 }
 
-const fn extra(
+const fn extra_column(
     heading: &'static str,
     form: Column,
     cell: fn(&IterationLine) -> String,
@@ -154,18 +155,20 @@ const fn extra(
 /// The columns of the lines of iterations.
 pub const COLUMNS: [IterationColumn; 7] = [
     column("n", Column::number(ALWAYS, usize::MAX), |line| line.number.to_string()),
-    extra("time", Column::number(ALWAYS, usize::MAX), |line| brief(line.elapsed_ms)),
-    extra("cost", Column::number(ALWAYS, usize::MAX), |line| line.cost.clone().unwrap_or_default()),
-    extra("agent", Column::text(ALWAYS, 12), |line| line.agent.clone().unwrap_or_default()),
+    extra_column("time", Column::number(ALWAYS, usize::MAX), |line| brief(line.elapsed_ms)),
+    extra_column("cost", Column::number(ALWAYS, usize::MAX), |line| {
+        line.cost.clone().unwrap_or_default()
+    }),
+    extra_column("agent", Column::text(ALWAYS, 12), |line| line.agent.clone().unwrap_or_default()),
     column("changed", Column::text(ALWAYS, FILES), |line| file_name(&line.files)),
     column("checks", Column::text(ALWAYS, 18).coloured(CellColour::Words), |line| {
         line.checks.clone()
     }),
-    column("said", Column::rest(0, SAID).coloured(CellColour::Words), said),
+    column("said", Column::rest(0, SAID).coloured(CellColour::Words), said_cell),
 ];
 
 /// The lines of iterations, in columns of one width.
-pub fn table(iterations: &[IterationLine], width: usize) -> Vec<String> {
+pub fn iteration_table(iterations: &[IterationLine], width: usize) -> Vec<String> {
     let rows = iterations.iter().map(|line| {
         COLUMNS.map(
             |IterationColumn { is_extra, cell, .. }| {
@@ -174,7 +177,7 @@ pub fn table(iterations: &[IterationLine], width: usize) -> Vec<String> {
         )
     });
     let columns = COLUMNS.map(|column| column.column);
-    let lines = table::lines(columns, rows, width.saturating_sub(2));
+    let lines = table::align_rows(columns, rows, width.saturating_sub(2));
     lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
@@ -184,7 +187,7 @@ fn file_name(files: &str) -> String {
     if files.width() > FILES { name.to_owned() } else { files.to_owned() }
 }
 
-fn said(line: &IterationLine) -> String {
+fn said_cell(line: &IterationLine) -> String {
     match &line.said {
         LastWords::Crew(words) => words.clone(),
         LastWords::Agent(words) => quoted(words),
@@ -194,13 +197,13 @@ fn said(line: &IterationLine) -> String {
 
 /// Breaks a text between words into lines of at most `columns`, and cuts it after `most` lines. A
 /// longer word is broken only in a script without spaces: a path must stay whole to be copied.
-pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
+pub fn wrap_text(text: &str, columns: usize, most: usize) -> Vec<String> {
     let columns = columns.max(SAID);
     let mut lines = Vec::new();
     for paragraph in clean(text).lines() {
         let indent = paragraph.len() - paragraph.trim_start().len();
         let mut line = paragraph[..indent].to_owned();
-        for word in paragraph.split_whitespace().flat_map(|word| broken(word, columns)) {
+        for word in paragraph.split_whitespace().flat_map(|word| break_word(word, columns)) {
             let gap = usize::from(!line.trim().is_empty());
             if gap == 1 && line.width() + gap + word.width() > columns {
                 lines.push(std::mem::take(&mut line));
@@ -214,7 +217,7 @@ pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
         if let Some(last) = lines.last_mut() {
-            *last = fitting(&format!("{last} …"), columns);
+            *last = fit_line(&format!("{last} …"), columns);
         }
     }
     lines
@@ -222,7 +225,7 @@ pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
 
 /// Breaks the long lines of a text of crew's own between words. The pieces are indented to the last
 /// column that begins in the first half of the screen, else to the beginning of the line.
-pub fn folded(text: &str, columns: usize) -> String {
+pub fn fold_text(text: &str, columns: usize) -> String {
     let mut folded = String::new();
     for line in text.lines() {
         let own = line.len() - line.trim_start().len();
@@ -234,7 +237,7 @@ pub fn folded(text: &str, columns: usize) -> String {
         if line.width() <= columns {
             folded += line;
         } else {
-            let lines = wrapped(rest, columns.saturating_sub(hang), usize::MAX);
+            let lines = wrap_text(rest, columns.saturating_sub(hang), usize::MAX);
             folded += head;
             folded += &lines.join(&format!("\n{:hang$}", ""));
         }
@@ -244,13 +247,13 @@ pub fn folded(text: &str, columns: usize) -> String {
 }
 
 /// A word, in pieces of at most `columns` if it has wide characters.
-fn broken(word: &str, columns: usize) -> Vec<&str> {
+fn break_word(word: &str, columns: usize) -> Vec<&str> {
     let is_wide = word.chars().any(|character| character.width() == Some(2));
-    if is_wide { pieces(word, columns) } else { vec![word] }
+    if is_wide { split_line(word, columns) } else { vec![word] }
 }
 
 /// Splits a line into pieces of at most `columns`, wherever they end.
-pub fn pieces(line: &str, columns: usize) -> Vec<&str> {
+pub fn split_line(line: &str, columns: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = line;
     loop {
@@ -265,15 +268,15 @@ pub fn pieces(line: &str, columns: usize) -> Vec<&str> {
 }
 
 /// Adds a row: a name and its value.
-pub fn row(text: &mut String, name: &str, value: &str) {
+pub fn push_row(text: &mut String, name: &str, value: &str) {
     let value = clean(value);
     let is_of_a_check = matches!(name, "verify" | "gate" | "until" | "fails" | "tests");
-    labelled(text, name, &if is_of_a_check { colour::words(&value) } else { value });
+    push_labelled(text, name, &if is_of_a_check { colour::mark_words(&value) } else { value });
 }
 
 /// Adds a row whose value may have marks.
-fn labelled(text: &mut String, name: &str, value: &str) {
-    let _ = writeln!(text, "  {} {value}", colour::quiet(&format!("{name:<7}")));
+fn push_labelled(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "  {} {value}", colour::mark_quiet(&format!("{name:<7}")));
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ fn read_at(width: usize) -> Reading {
 
 /// The page without colours.
 fn text(page: &Page, reading: Reading) -> String {
-    colour::painted(&super::text(page, reading), false)
+    colour::paint_marks(&render_page(page, reading), false)
 }
 
 /// A page with everything that one can have.
@@ -173,11 +173,11 @@ fn a_line_is_cut_by_its_width_on_the_screen() {
         ("日本語", 6, "日本語"),
     ];
     for (text, columns, cut) in table {
-        assert_eq!(fitting(text, columns), cut);
+        assert_eq!(fit_line(text, columns), cut);
     }
-    assert_eq!(wrapped("a bb  ccc\n  dd", 40, 9), ["a bb ccc", "  dd"]);
-    assert_eq!(wrapped("one two three four five", 12, 2), ["one two", "three four …"]);
-    assert_eq!(wrapped("\u{1b}[2Jx\u{202e}y", 40, 1), ["xy"]);
+    assert_eq!(wrap_text("a bb  ccc\n  dd", 40, 9), ["a bb ccc", "  dd"]);
+    assert_eq!(wrap_text("one two three four five", 12, 2), ["one two", "three four …"]);
+    assert_eq!(wrap_text("\u{1b}[2Jx\u{202e}y", 40, 1), ["xy"]);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_script_without_spaces_is_broken_where_the_line_ends_and_a_path_stays_whole(
         (path, vec![path]),
     ];
     for (text, expected) in table {
-        assert_eq!(wrapped(text, 13, usize::MAX), expected);
+        assert_eq!(wrap_text(text, 13, usize::MAX), expected);
     }
 }
 
@@ -197,8 +197,8 @@ fn a_script_without_spaces_is_broken_where_the_line_ends_and_a_path_stays_whole(
 fn a_long_line_is_folded_between_words_and_indented_to_its_column() {
     let page = "Look\n  status     how a loop stands, or how it ended; --all lists every loop\n\
                 loop.completion_promise        COMPLETE        built-in\n  short     line\n";
-    assert_eq!(folded(page, 80), page);
-    assert_snapshot!(folded(page, 40), @"
+    assert_eq!(fold_text(page, 80), page);
+    assert_snapshot!(fold_text(page, 40), @"
     Look
       status     how a loop stands, or how
                  it ended; --all lists every

@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use minijinja::value::merge_maps;
 use minijinja::{Value, context};
 
-use super::events::{fields, record as record_of};
+use super::events::{event_fields, record_of};
 use super::line::done_when;
 use super::templates;
 use engine::boundary::judge::exited;
@@ -44,10 +44,12 @@ pub struct ProgressLine {
 
 /// The lines for an event at `at`, the user's local time. The agent's output and events that only
 /// the live line shows have no lines.
-pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
+pub fn progress_lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
     let stamp = at.format(STAMP);
     let mut lines = Vec::new();
-    for Fact { name, text, .. } in templates::rows("progress.j2", &values(event, at)) {
+    for Fact { name, text, .. } in
+        templates::render_rows("progress.j2", &template_values(event, at))
+    {
         let (tone, mark) = match &*name {
             "ended" => (Tone::Ended, ""),
             "warning" => (Tone::Warning, "WARNING: "),
@@ -60,8 +62,8 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
 }
 
 /// The values of the template: the event's fields for programs, and what only its lines show.
-fn values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
-    let (name, fields) = fields(event, at.to_utc());
+fn template_values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
+    let (name, fields) = event_fields(event, at.to_utc());
     let more = match *event {
         RunEvent::CheckEnded(result) => {
             let printed = text::plain(&result.tail);
@@ -81,21 +83,21 @@ fn values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
             let is_exit = exit.is_some_and(|code| failure == Some(&exited(code)));
             context! { is_exit, cost => evidence.and_then(Evidence::cost) }
         }
-        RunEvent::Delayed { until, .. } => context! { time => second(until, at) },
+        RunEvent::Delayed { until, .. } => context! { time => time_with_seconds(until, at) },
         RunEvent::Waiting(record) => {
             let is_crash = record.state.transient_errors == 0;
-            let time = if is_crash { second } else { clock_time };
+            let time = if is_crash { time_with_seconds } else { clock_time };
             context! { is_crash, time => record.state.due.map(|due| time(due, at)) }
         }
         RunEvent::ReactionFailed { is_told, .. } => context! { is_told },
         _ => context! {},
     };
-    let of_loop = record_of(event).map(|record| of_loop(record, at)).unwrap_or_default();
+    let of_loop = record_of(event).map(|record| loop_values(record, at)).unwrap_or_default();
     let event = context! { event => name, why_max => WHY_MAX };
     merge_maps([of_loop, Value::from_serialize(fields), more, event])
 }
 
-fn of_loop(record: &Loop, at: DateTime<FixedOffset>) -> Value {
+fn loop_values(record: &Loop, at: DateTime<FixedOffset>) -> Value {
     // The name of a procedure also names its loop.
     let name = record.procedure().unwrap_or(record.id.as_str());
     let values = context! {
@@ -107,13 +109,13 @@ fn of_loop(record: &Loop, at: DateTime<FixedOffset>) -> Value {
     context! { ..values, ..Value::from_serialize(LoopView::of(record, at)) }
 }
 
-fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
+fn time_with_seconds(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
     then.with_timezone(at.offset()).format("%H:%M:%S").to_string()
 }
 
 /// The terms of a run, for a person at a terminal: "loop k3v9 · claude on main · up to 10
 /// iterations, 12h · done when … · stop: …".
-pub fn terms(record: &Loop) -> String {
+pub fn terms_line(record: &Loop) -> String {
     let agent = record.contract.run.as_ref().map(|run| {
         let model = run.model.as_ref().map(|model| format!(" {model}")).unwrap_or_default();
         let others = run.fallback.iter().map(|agent| format!(", else {}", agent.name));
@@ -150,13 +152,13 @@ impl Live {
     pub fn on_event(&mut self, event: &RunEvent<'_>) -> bool {
         match *event {
             RunEvent::Started(record) | RunEvent::Resumed(record) => {
-                self.look(record);
+                self.show_record(record);
                 self.number = record.state.completed;
                 "starting".clone_into(&mut self.iteration);
             }
-            RunEvent::IterationStarted(record) => self.look(record),
+            RunEvent::IterationStarted(record) => self.show_record(record),
             RunEvent::Waiting(record) => {
-                self.look(record);
+                self.show_record(record);
                 let why = record.state.wait_reason.as_deref().unwrap_or("the model's service");
                 self.doing = Some(format!("waiting ({})", clip(why, 40)));
                 self.until = record.state.due;
@@ -172,7 +174,7 @@ impl Live {
                 return false;
             }
             RunEvent::IterationEnded { after, .. } => {
-                self.cost = spent(after);
+                self.cost = cost_text(after);
                 self.doing = None;
                 return false;
             }
@@ -194,14 +196,14 @@ impl Live {
         true
     }
 
-    fn look(&mut self, record: &Loop) {
+    fn show_record(&mut self, record: &Loop) {
         self.number = record.iteration();
         let number = numbered(record, self.number);
         self.iteration = match record.stand_in_at_work() {
             Some(fallback) => format!("iteration {number} by {}", fallback.agent),
             None => format!("iteration {number}"),
         };
-        self.cost = spent(record);
+        self.cost = cost_text(record);
         (self.doing, self.until) = (None, None);
     }
 
@@ -226,7 +228,7 @@ impl Live {
     }
 }
 
-fn spent(record: &Loop) -> Option<String> {
+fn cost_text(record: &Loop) -> Option<String> {
     record.state.usage.cost_text(record.contract.limits.max_cost_micros > 0)
 }
 

@@ -28,7 +28,7 @@ impl PipedRun {
 
     fn on_event(&mut self, event: &RunEvent<'_>) {
         let ten = DateTime::parse_from_rfc3339("2026-11-18T10:00:00+02:00").unwrap();
-        for line in lines(event, ten + TimeDelta::milliseconds(self.ms)) {
+        for line in progress_lines(event, ten + TimeDelta::milliseconds(self.ms)) {
             self.text.push_str(&line.text);
             self.text.push('\n');
         }
@@ -399,8 +399,8 @@ fn the_live_line_shows_the_progress_and_what_the_run_waits_for() {
 
 #[test]
 fn the_terms_of_a_run_name_its_agent_when_it_is_done_and_how_to_stop_it() {
-    assert_snapshot!(terms(&a_run(None)), @"loop haaaaaaa · claude on main · up to 10 iterations, 12h · done when the agent says COMPLETE; nothing checks it · stop: Ctrl-C, or anywhere: crew cancel haaaaaaa");
+    assert_snapshot!(terms_line(&a_run(None)), @"loop haaaaaaa · claude on main · up to 10 iterations, 12h · done when the agent says COMPLETE; nothing checks it · stop: Ctrl-C, or anywhere: crew cancel haaaaaaa");
     let mut record = a_run(None);
     record.contract.checks = a_loop_with(&[("cargo test", Role::Verify)]).contract.checks;
-    assert_snapshot!(terms(&record), @"loop haaaaaaa · claude on main · up to 10 iterations, 12h · done when the agent says COMPLETE and `cargo test` passes · stop: Ctrl-C, or anywhere: crew cancel haaaaaaa");
+    assert_snapshot!(terms_line(&record), @"loop haaaaaaa · claude on main · up to 10 iterations, 12h · done when the agent says COMPLETE and `cargo test` passes · stop: Ctrl-C, or anywhere: crew cancel haaaaaaa");
 }

@@ -35,26 +35,27 @@ pub struct ConfigPage<'a> {
 
 /// The page for people: a row for each value, below the name of its table. A mark shows which are
 /// set.
-pub fn page(config: &ConfigPage<'_>) -> String {
-    let mut rows = rows(config.settings);
+pub fn config_page(config: &ConfigPage<'_>) -> String {
+    let mut rows = config_rows(config.settings);
     for role in Role::ALL {
         let (before, key) = (rows.len(), format!("loop.{}", role.label()));
         let checks = config.settings.layer.checks.iter();
         let checks = checks.filter(|check| check.value.role == role);
-        rows.extend(checks.map(|check| row(&key, &check.value.run, &check.origin)));
+        rows.extend(checks.map(|check| config_row(&key, &check.value.run, &check.origin)));
         if rows.len() == before {
-            rows.push(row(&key, NONE, &ValueOrigin::BuiltIn));
+            rows.push(config_row(&key, NONE, &ValueOrigin::BuiltIn));
         }
     }
-    let first = width_of(rows.iter().map(|row| row.name().1));
+    let first = width_of(rows.iter().map(|row| row.table_and_key().1));
     let second = width_of(rows.iter().map(|row| &*row.shown));
     let mut lines = Vec::new();
-    for table in distinct(rows.iter().map(|row| row.name().0.to_owned())) {
+    for table in distinct(rows.iter().map(|row| row.table_and_key().0.to_owned())) {
         lines.push(format!("[{table}]"));
-        for row in rows.iter().filter(|row| row.name().0 == table) {
+        for row in rows.iter().filter(|row| row.table_and_key().0 == table) {
             let ConfigRow { shown, origin, .. } = row;
             let mark = if *origin == ValueOrigin::BuiltIn { ' ' } else { '*' };
-            lines.push(format!("{mark} {:first$}  {shown:second$}  {origin}", row.name().1));
+            let (_, key) = row.table_and_key();
+            lines.push(format!("{mark} {key:first$}  {shown:second$}  {origin}"));
         }
     }
     lines.push("\n* is set, the others are built in".to_owned());
@@ -71,11 +72,11 @@ fn width_of<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 }
 
 /// The page for programs. Times are in seconds, money in US dollars.
-pub fn json(config: &ConfigPage<'_>) -> Value {
-    let checks = config.settings.layer.checks.iter().map(check);
+pub fn config_json(config: &ConfigPage<'_>) -> Value {
+    let checks = config.settings.layer.checks.iter().map(check_json);
     json!({
         "schema": SCHEMA,
-        "settings": rows(config.settings),
+        "settings": config_rows(config.settings),
         "checks": checks.collect::<Vec<_>>(),
         "files": config.files,
         "untrusted": config.untrusted.iter().map(|need| &need.text).collect::<Vec<_>>(),
@@ -83,7 +84,7 @@ pub fn json(config: &ConfigPage<'_>) -> Value {
     })
 }
 
-fn check(sourced: &Sourced<Check>) -> Value {
+fn check_json(sourced: &Sourced<Check>) -> Value {
     let mut check = json!(sourced.value);
     check["origin"] = json!(sourced.origin);
     check
@@ -110,13 +111,13 @@ struct ConfigRow {
 
 impl ConfigRow {
     /// The name of the table, and of the key in it.
-    fn name(&self) -> (&str, &str) {
+    fn table_and_key(&self) -> (&str, &str) {
         self.key.split_once('.').unwrap_or(("loop", &self.key))
     }
 }
 
 /// All rows except the checks, as they are displayed.
-fn rows(settings: &Settings) -> Vec<ConfigRow> {
+fn config_rows(settings: &Settings) -> Vec<ConfigRow> {
     let layer = &settings.layer;
     let values = layer.values_as_listed().map(|(key, value)| {
         let (table, name) = key.split_name();
@@ -124,31 +125,31 @@ fn rows(settings: &Settings) -> Vec<ConfigRow> {
     });
     let mut rows: Vec<ConfigRow> = values.collect();
     let protected = layer.protect.iter();
-    rows.extend(protected.map(|glob| row("loop.protect", &glob.value, &glob.origin)));
+    rows.extend(protected.map(|glob| config_row("loop.protect", &glob.value, &glob.origin)));
     rows.extend(layer.reactions.iter().map(|reaction| {
         let (at, origin) = (&reaction.value, &reaction.origin);
         let value = json!({ "run": at.run, "timeout_s": at.timeout_s });
-        ConfigRow { value, ..row(&format!("on.{}", at.on.label()), &at.run, origin) }
+        ConfigRow { value, ..config_row(&format!("on.{}", at.on.label()), &at.run, origin) }
     }));
     rows.extend(layer.agents.iter().map(|(name, agent)| {
-        row(&format!("agents.{name}"), &agent.value.to_string(), &agent.origin)
+        config_row(&format!("agents.{name}"), &agent.value.to_string(), &agent.origin)
     }));
     for (name, executor) in &layer.executors {
         let ExecutorEntry { submit, status, cancel } = &executor.value;
         for (key, command) in [("submit", submit), ("status", status), ("cancel", cancel)] {
-            rows.push(row(&format!("executor.{name}.{key}"), command, &executor.origin));
+            rows.push(config_row(&format!("executor.{name}.{key}"), command, &executor.origin));
         }
     }
     for (name, procedure) in &layer.procedures {
         // crew's own procedures are shown by `crew run --list`.
         if procedure.origin != ValueOrigin::BuiltIn {
-            of_procedure(&mut rows, &format!("procedures.{name}"), procedure);
+            push_procedure(&mut rows, &format!("procedures.{name}"), procedure);
         }
     }
     rows
 }
 
-fn row(key: &str, text: &str, origin: &ValueOrigin) -> ConfigRow {
+fn config_row(key: &str, text: &str, origin: &ValueOrigin) -> ConfigRow {
     ConfigRow {
         key: key.to_owned(),
         shown: Shown(text).to_string(),
@@ -159,7 +160,7 @@ fn row(key: &str, text: &str, origin: &ValueOrigin) -> ConfigRow {
 }
 
 fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>) -> ConfigRow {
-    let of = row(name, value.as_str().unwrap_or(NONE), origin);
+    let of = config_row(name, value.as_str().unwrap_or(NONE), origin);
     let Some((unit, number)) =
         key.unit.and_then(|unit| Some((unit, unit.parse_value(value).ok()?)))
     else {
@@ -179,9 +180,9 @@ fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>
 }
 
 /// Adds the rows of a procedure: its recipe, and the terms that it sets itself.
-fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<ProcedureSettings>) {
+fn push_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<ProcedureSettings>) {
     let ProcedureSettings { description, recipe, terms } = &procedure.value;
-    rows.push(row(key, description.as_deref().unwrap_or_default(), &procedure.origin));
+    rows.push(config_row(key, description.as_deref().unwrap_or_default(), &procedure.origin));
     for (phase, fragments) in &recipe.0 {
         let name = phase.label();
         rows.extend(fragments.iter().map(|fragment| {
@@ -190,16 +191,16 @@ fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<Proced
                 Fragment::File(path) => path.display().to_string(),
                 Fragment::BuiltIn(name) => format!("builtin:{name}"),
             };
-            row(&format!("{key}.{name}"), &text, &procedure.origin)
+            config_row(&format!("{key}.{name}"), &text, &procedure.origin)
         }));
     }
     for (own, value) in terms.values_as_listed() {
         rows.push(row_of_value(&format!("{key}.{}", own.split_name().1), own, value));
     }
     for Sourced { value, origin } in &terms.protect {
-        rows.push(row(&format!("{key}.protect"), value, origin));
+        rows.push(config_row(&format!("{key}.protect"), value, origin));
     }
     for Sourced { value: check, origin } in &terms.checks {
-        rows.push(row(&format!("{key}.{}", check.role.label()), &check.run, origin));
+        rows.push(config_row(&format!("{key}.{}", check.role.label()), &check.run, origin));
     }
 }

@@ -19,35 +19,40 @@ use engine::text::{count, word};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Renders a row of a page: its name and its value.
-fn row(name: &str, value: impl Display) -> String {
+fn page_row(name: &str, value: impl Display) -> String {
     format!("  {name:<8} {value}\n")
 }
 
 /// Renders a page of `templates/setup.j2`.
-fn page(values: Value) -> String {
+fn render_page(values: Value) -> String {
     let values = context! { version => VERSION, ..values };
     let mut page = String::new();
-    for Fact { name, text, detail } in templates::rows("setup.j2", &values) {
-        page += &if name.is_empty() { text + "\n" } else { row(&name, text) };
-        page.extend(detail.iter().map(|line| row("", line)));
+    for Fact { name, text, detail } in templates::render_rows("setup.j2", &values) {
+        page += &if name.is_empty() { text + "\n" } else { page_row(&name, text) };
+        page.extend(detail.iter().map(|line| page_row("", line)));
     }
     page
 }
 
 /// The page of an installation for a person.
-pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &str) -> String {
-    page(context! { page => "installed", folder, program, replaced, scope })
+pub fn installed_page(
+    folder: &Path,
+    program: &Path,
+    replaced: Option<&str>,
+    scope: &str,
+) -> String {
+    render_page(context! { page => "installed", folder, program, replaced, scope })
 }
 
 /// The row of an installation that also shows the loop in the client's status line.
-pub fn with_a_line(settings: &Path) -> String {
+pub fn status_line_row(settings: &Path) -> String {
     let settings = settings.display();
-    row("line", format!("the status line of new sessions shows the loop: {settings}"))
+    page_row("line", format!("the status line of new sessions shows the loop: {settings}"))
 }
 
 /// The row of an uninstallation that removed the loop from the status line.
-pub fn without_a_line(settings: &Path) -> String {
-    row("line", format!("taken out of {}", settings.display()))
+pub fn removed_line_row(settings: &Path) -> String {
+    page_row("line", format!("taken out of {}", settings.display()))
 }
 
 /// The row of an installation without completions and manual pages.
@@ -59,12 +64,12 @@ pub const WITHOUT_SHELL_FILES: &str = "  shell    the completions and man pages 
 /// The rows of the completions and manual pages that are installed now, and of foreign files that
 /// were left in their places.
 pub fn shell_files(shell: &str, [placed, left]: &[Vec<PathBuf>; 2]) -> String {
-    page(context! { page => "shell", shell, placed, left })
+    render_page(context! { page => "shell", shell, placed, left })
 }
 
 /// The page of an installation for everybody who works in a repository.
-pub fn shared(address: &str) -> String {
-    page(context! { page => "shared", address })
+pub fn shared_page(address: &str) -> String {
+    render_page(context! { page => "shared", address })
 }
 
 /// The line for a repository whose settings no longer ask for crew.
@@ -72,7 +77,7 @@ pub const UNSHARED: &str = ".claude/settings.json no longer asks for crew's plug
 
 /// The page of an uninstallation. `found`: whether the client had the plugin, and whether its
 /// folder existed. `shared` are the checkouts whose settings still ask for it.
-pub fn uninstalled(
+pub fn uninstalled_page(
     folder: &Path,
     found: (Option<bool>, bool),
     shared: &[PathBuf],
@@ -81,7 +86,9 @@ pub fn uninstalled(
     let (was_registered, was_there) = found;
     let shared: Vec<PathBuf> =
         shared.iter().map(|checkout| checkout.join(".claude/settings.json")).collect();
-    page(context! { page => "uninstalled", folder, was_registered, was_there, shared, records })
+    render_page(
+        context! { page => "uninstalled", folder, was_registered, was_there, shared, records },
+    )
 }
 
 /// Why an uninstallation is refused while `count` loops run in sessions. Its hint names the first
@@ -100,12 +107,12 @@ pub fn loops_in_sessions(first: &LoopId, count: usize, list: &str) -> Failure {
 }
 
 /// The row of an uninstallation for a loop that still runs in a session.
-pub fn unjudged(id: &LoopId) -> String {
-    row("loop", format!("nobody judges loop {id} any more: crew cancel {id}"))
+pub fn unjudged_row(id: &LoopId) -> String {
+    page_row("loop", format!("nobody judges loop {id} any more: crew cancel {id}"))
 }
 
 /// The line for a session whose plugin and binary have different versions.
-pub fn skew(plugin: &str, launched: bool) -> String {
+pub fn skew_line(plugin: &str, launched: bool) -> String {
     let fix = if launched {
         "update both to one version: cargo build --release in the checkout, or claude plugin update crew@crew"
     } else {
@@ -115,9 +122,9 @@ pub fn skew(plugin: &str, launched: bool) -> String {
 }
 
 /// The page of `crew doctor`: the facts, every finding with its fix, and a summary.
-pub fn examined(examined: &Examination) -> String {
+pub fn doctor_page(examined: &Examination) -> String {
     let mut text = format!("crew {VERSION}\n");
-    text.extend(examined.rows.iter().map(|(name, value)| row(name, value)));
+    text.extend(examined.rows.iter().map(|(name, value)| page_row(name, value)));
     for Finding { severity, what, fix, .. } in &examined.findings {
         let _ = write!(text, "\n{}: {what}\n  fix: {fix}\n", word(severity));
     }
@@ -135,7 +142,7 @@ pub fn examined(examined: &Examination) -> String {
 }
 
 /// The page of `crew doctor` as JSON.
-pub fn examined_json(examined: &Examination) -> serde_json::Value {
+pub fn doctor_json(examined: &Examination) -> serde_json::Value {
     let mut json = json!({
         "schema": SCHEMA,
         "version": VERSION,
@@ -149,7 +156,7 @@ pub fn examined_json(examined: &Examination) -> serde_json::Value {
 }
 
 /// The line until a cluster answers.
-pub fn waits_for_a_node(executor: &str, within: Duration) -> String {
+pub fn waiting_line(executor: &str, within: Duration) -> String {
     let minutes = count(within.as_secs() / 60, "minute");
     format!("crew: waiting for a place on {executor} and for the checks there, {minutes} at most")
 }
@@ -164,7 +171,7 @@ mod tests {
     fn an_installation_ends_with_what_to_do_next() {
         let folder = Path::new("/home/me/.local/share/crew/plugin");
         let program = Path::new("/home/me/.cargo/bin/crew");
-        assert_snapshot!(installed(folder, program, Some("0.0.9"), "user"), @r#"
+        assert_snapshot!(installed_page(folder, program, Some("0.0.9"), "user"), @r#"
         crew 0.1.0 is installed in place of 0.0.9 (scope user)
           plugin   /home/me/.local/share/crew/plugin
           runs     /home/me/.cargo/bin/crew
@@ -179,7 +186,7 @@ mod tests {
         let folder = Path::new("/home/me/.local/share/crew/plugin");
         let shared = [PathBuf::from("/repo")];
         let records = Path::new("/home/me/.local/state/crew");
-        assert_snapshot!(uninstalled(folder, (Some(true), true), &shared, Some(records)), @"
+        assert_snapshot!(uninstalled_page(folder, (Some(true), true), &shared, Some(records)), @"
         crew is uninstalled
           removed  /home/me/.local/share/crew/plugin
           shared   /repo/.claude/settings.json still asks for it
@@ -187,10 +194,10 @@ mod tests {
           next     in running sessions: /reload-plugins, or restart them
           kept     the records of all loops, in /home/me/.local/state/crew
         ");
-        let nothing = |found| uninstalled(folder, (found, false), &[], None);
+        let nothing = |found| uninstalled_page(folder, (found, false), &[], None);
         assert_snapshot!(nothing(Some(false)), @"crew is not installed here");
         assert_snapshot!(nothing(None), @"crew is not installed here; `claude` is not on PATH, so nobody could be asked");
-        assert_snapshot!(uninstalled(folder, (Some(false), false), &[], Some(records)), @"
+        assert_snapshot!(uninstalled_page(folder, (Some(false), false), &[], Some(records)), @"
         crew is not installed here
           kept     the records of all loops, in /home/me/.local/state/crew
         ");
@@ -200,7 +207,7 @@ mod tests {
     fn an_uninstallation_under_live_loops_names_them_and_what_to_do_first() {
         let id = LoopId::from_random(7);
         let refusal = |count| loops_in_sessions(&id, count, "").with_hint();
-        assert_snapshot!(refusal(1) + &refusal(2) + &unjudged(&id), @"
+        assert_snapshot!(refusal(1) + &refusal(2) + &unjudged_row(&id), @"
         loop haaaaaaa runs in a session, and nobody judges it without the plugin
         hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway
         2 loops run in sessions, and nobody judges them without the plugin

@@ -9,7 +9,7 @@ use engine::text::clean;
 pub use engine::view::columns::{ALWAYS, CellColour, Column};
 
 /// One line for each row, none wider than `width`. Columns without a text are left out.
-pub fn lines<const N: usize>(
+pub fn align_rows<const N: usize>(
     columns: [Column; N],
     rows: impl IntoIterator<Item = [String; N]>,
     width: usize,
@@ -34,21 +34,21 @@ pub fn lines<const N: usize>(
         for (at, (index, column)) in used.iter().enumerate() {
             let is_last = used[at + 1..].iter().all(|(later, _)| row[*later].is_empty());
             let room = match column.rest {
-                Some(_) if is_last => width.saturating_sub(colour::width(&line)),
+                Some(_) if is_last => width.saturating_sub(colour::visible_width(&line)),
                 Some(least) => least + left,
                 None => column.most,
             };
             let room = room.min(column.most);
-            let cell = cut(&row[*index], room);
+            let cell = cut_cell(&row[*index], room);
             let cell = cell.unicode_pad(room, column.alignment, false);
             line += &match column.colour {
                 CellColour::Plain => cell.into_owned(),
-                CellColour::Quiet => colour::quiet(&cell),
-                CellColour::Words => colour::words(&cell),
+                CellColour::Quiet => colour::mark_quiet(&cell),
+                CellColour::Words => colour::mark_words(&cell),
             };
             line += "  ";
         }
-        fitting(line.trim_end(), width)
+        fit_line(line.trim_end(), width)
     });
     lines.collect()
 }
@@ -59,21 +59,21 @@ fn width_of(columns: &[(usize, Column)]) -> usize {
 }
 
 /// Cuts a cell to the room there is; a quotation keeps both its marks.
-fn cut(cell: &str, columns: usize) -> String {
+fn cut_cell(cell: &str, columns: usize) -> String {
     match cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')) {
         Some(words) if cell.width() > columns && columns > 2 => {
-            format!("\"{}\"", fitting(words, columns - 2))
+            format!("\"{}\"", fit_line(words, columns - 2))
         }
-        _ => fitting(cell, columns),
+        _ => fit_line(cell, columns),
     }
 }
 
 /// The beginning of a line that fits, with an ellipsis if it was cut.
-pub fn fitting(line: &str, columns: usize) -> String {
-    if colour::width(line) <= columns {
+pub fn fit_line(line: &str, columns: usize) -> String {
+    if colour::visible_width(line) <= columns {
         return line.to_owned();
     }
-    let plain = colour::painted(line, false);
+    let plain = colour::paint_marks(line, false);
     let (kept, _) = plain.unicode_truncate(columns.saturating_sub(1));
     format!("{}…", kept.trim_end())
 }

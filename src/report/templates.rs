@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use minijinja::{Environment, Value};
 
-use super::words::took;
+use super::words::run_duration;
 use engine::templates::{self, Fact};
 use engine::text::{Shown, clip_line_at_word};
 use engine::usage::tokens_text;
@@ -27,23 +27,23 @@ static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.add_filter("short", |text: &str| clip_line_at_word(text, WORDS_MAX));
     environment.add_filter("shown", |text: &str| Shown(text).to_string());
     environment.add_filter("tokens", tokens_text);
-    environment.add_filter("took", took);
+    environment.add_filter("took", run_duration);
     environment.add_filter("upper_first", upper_first);
     environment
 });
 
 /// Renders a template of rows.
-pub fn rows(name: &str, values: &Value) -> Vec<Fact> {
+pub fn render_rows(name: &str, values: &Value) -> Vec<Fact> {
     templates::rows_of(&PAGES, name, values)
 }
 
 /// Renders a template that is one row.
-pub fn line(name: &str, values: &Value) -> String {
-    rows(name, values).into_iter().map(|row| row.text).collect()
+pub fn render_row(name: &str, values: &Value) -> String {
+    render_rows(name, values).into_iter().map(|row| row.text).collect()
 }
 
 /// Renders a template that is a whole file.
-pub fn text(name: &str, values: &Value) -> String {
+pub fn render_file(name: &str, values: &Value) -> String {
     let template = PAGES.get_template(name).and_then(|template| template.render(values));
     template.unwrap_or_else(|error| format!("{error:#}")) + "\n"
 }

@@ -3,7 +3,7 @@
 use engine::text::{clean, clip, distinct};
 
 /// "4,230": a number with separators.
-pub fn grouped(number: u64) -> String {
+pub fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -16,7 +16,7 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// "45.2s", "2m16s", "1h2m16s": a duration in the lines of a run.
-pub fn took(ms: u64) -> String {
+pub fn run_duration(ms: u64) -> String {
     let seconds = ms / 1000;
     let (minutes, seconds) = (seconds / 60, seconds % 60);
     match (minutes / 60, minutes % 60) {
@@ -27,7 +27,7 @@ pub fn took(ms: u64) -> String {
 }
 
 /// "`a`, `b` and `c`": a list of commands, each once.
-pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
+pub fn list_commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     let mut quoted = distinct(commands.map(|command| format!("`{}`", clip(command, 80))));
     match quoted.pop() {
         None => String::new(),
@@ -44,7 +44,7 @@ const FOR_A_TERMINAL: [&str; 11] = [
 
 /// Cleans a text and rewrites crew's commands in it for a terminal where `crew` is not on `PATH`:
 /// `program` takes its place. `keeps_quotes` leaves quoted commands unchanged.
-pub fn called(text: &str, program: &str, keeps_quotes: bool) -> String {
+pub fn with_program_path(text: &str, program: &str, keeps_quotes: bool) -> String {
     let mut text = clean(text);
     let before_commands: &[&str] = if keeps_quotes { &[" "] } else { &[" ", "`"] };
     for verb in FOR_A_TERMINAL {
@@ -65,14 +65,14 @@ mod tests {
     fn values_are_written_as_people_write_them() {
         let durations = [450, 45_000, 252_400, 43_080_000].map(duration);
         assert_eq!(durations, ["450ms", "45s", "4m 12s", "11h 58m"]);
-        let taken = [15_000, 45_290, 136_000, 43_089_000].map(took);
+        let taken = [15_000, 45_290, 136_000, 43_089_000].map(run_duration);
         assert_eq!(taken, ["15.0s", "45.2s", "2m16s", "11h58m9s"]);
         let sizes = [640, 12_900, 3_450_000, 1_234_000_000].map(size);
         assert_eq!(sizes, ["640 B", "12 KB", "3.4 MB", "1.2 GB"]);
-        let numbers = [0, 999, 4230, 100_000, 1_234_567].map(grouped);
+        let numbers = [0, 999, 4230, 100_000, 1_234_567].map(group_digits);
         assert_eq!(numbers, ["0", "999", "4,230", "100,000", "1,234,567"]);
-        assert_eq!(commands(["a", "b", "a", "c"].into_iter()), "`a`, `b` and `c`");
-        assert_eq!(commands(["a"].into_iter()), "`a`");
+        assert_eq!(list_commands(["a", "b", "a", "c"].into_iter()), "`a`, `b` and `c`");
+        assert_eq!(list_commands(["a"].into_iter()), "`a`");
     }
 }
 
@@ -85,6 +85,6 @@ mod called_tests {
         let text = "crew: paused; \u{fdd4}crew resume k3v9 resumes it\nhint: `crew cancel k3v9`, /crew:resume, a crew of two";
         let expected = "crew: paused; ~/crew/target/release/crew resume k3v9 resumes it\n\
             hint: `~/crew/target/release/crew cancel k3v9`, /crew:resume, a crew of two";
-        assert_eq!(called(text, "~/crew/target/release/crew", false), expected);
+        assert_eq!(with_program_path(text, "~/crew/target/release/crew", false), expected);
     }
 }

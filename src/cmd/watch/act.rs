@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::cmd::control::not_for_an_agent;
-use crate::cmd::{actor, control as replies, leave_to_a_person, reading, refuse_an_agent};
+use crate::cmd::{actor, control as replies, leave_to_a_person, refuse_an_agent, terminal_reading};
 use crate::drive::failure::failure_of;
 use crate::drive::resume::{refuse_a_task, refuse_the_spent};
 use crate::drive::{control, end};
 use crate::fleet::events::FleetRequest;
 use crate::fleet::record::TaskRequest;
 use crate::fleet::verbs::task_of;
-use crate::report::board::BoardOrder;
+use crate::report::board::BoardRequest;
 use engine::record::{Actor, LoopId, ProcessIdentity};
 use world::files::disk;
 use world::process::{Call, identity};
@@ -31,7 +31,7 @@ pub struct Resuming {
 
 impl Resuming {
     /// The last words of a crew that has ended; `None` while it works.
-    pub fn ended(&self) -> Option<String> {
+    pub fn last_line(&self) -> Option<String> {
         if identity::is_alive(&self.process) {
             return None;
         }
@@ -47,53 +47,57 @@ impl Resuming {
 }
 
 /// Carries out a request and describes the result in a line.
-pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> String {
-    let done = match order {
-        BoardOrder::Pause(id) => pause(home, id),
-        BoardOrder::Cancel(id) => cancel(home, id),
-        BoardOrder::Tell(id, words) => tell(home, id, words),
-        BoardOrder::Resume(id, words) => {
-            resume(home, id, words.as_deref()).map(|(started, answer)| {
+pub fn carry_out(home: &Home, request: &BoardRequest, resuming: &mut Vec<Resuming>) -> String {
+    let done = match request {
+        BoardRequest::Pause(id) => pause_loop(home, id),
+        BoardRequest::Cancel(id) => cancel_loop(home, id),
+        BoardRequest::Tell(id, words) => tell_agent(home, id, words),
+        BoardRequest::Resume(id, words) => {
+            resume_loop(home, id, words.as_deref()).map(|(started, answer)| {
                 resuming.extend(started);
                 answer
             })
         }
-        BoardOrder::Quit | BoardOrder::Open(..) => Ok(String::new()),
+        BoardRequest::Quit | BoardRequest::Open(..) => Ok(String::new()),
     };
     let text = done.unwrap_or_else(|error| format!("crew: {}", failure_of(&error).joined(" · ")));
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-fn pause(home: &Home, id: &LoopId) -> Result<String> {
+fn pause_loop(home: &Home, id: &LoopId) -> Result<String> {
     if let Some(named) = task_of(home, id)? {
         let request = TaskRequest::Pause { now: false };
         return named.request(home, &FleetRequest::Task(request), actor());
     }
-    control::pause(home, id, actor(), false).map(|paused| replies::paused(&paused))
+    control::pause(home, id, actor(), false).map(|paused| replies::describe_pause(&paused))
 }
 
-fn cancel(home: &Home, id: &LoopId) -> Result<String> {
+fn cancel_loop(home: &Home, id: &LoopId) -> Result<String> {
     if let Some(named) = task_of(home, id)? {
         let by_agent = actor() == Actor::Agent;
         let request = TaskRequest::Cancel { now: true, by_agent, reason: None };
         return named.request(home, &FleetRequest::Task(request), actor());
     }
     let attempt = end::cancel(home, id, actor(), None)?;
-    Ok(replies::cancelled(&attempt, reading()))
+    Ok(replies::describe_cancel(&attempt, terminal_reading()))
 }
 
-fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
+fn tell_agent(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     refuse_an_agent(not_for_an_agent())?;
     if let Some(named) = task_of(home, id)? {
         return named.tell(home, words, Actor::User);
     }
     let record = control::tell(home, id, words)?;
-    Ok(format!("loop {id}: {}", replies::told(&record)))
+    Ok(format!("loop {id}: {}", replies::describe_delivery(&record)))
 }
 
 /// Resumes a loop, with a message for its agent. A task is resumed by its fleet, any other loop in
 /// a separate crew, because its checks run first and may take minutes.
-fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Option<Resuming>, String)> {
+fn resume_loop(
+    home: &Home,
+    id: &LoopId,
+    words: Option<&str>,
+) -> Result<(Option<Resuming>, String)> {
     leave_to_a_person("resume a loop")?;
     if let Some(named) = task_of(home, id)? {
         return Ok((None, named.resume(home, words, false)?));

@@ -9,17 +9,17 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 
-use super::act::{Resuming, act};
+use super::act::{Resuming, carry_out};
 use super::screen::FullScreen;
-use crate::cmd::listing;
+use crate::cmd::list_reading;
 use crate::cmd::show::last_steps;
 use crate::drive::back::{difference, unseen};
 use crate::drive::failure::failure_of;
 use crate::drive::page::{self, view};
 use crate::exit::Exit;
-use crate::report::board::{Board, BoardOrder, BoardRow, TextKind, draw};
+use crate::report::board::{Board, BoardRequest, BoardRow, TextKind, draw_board};
 use crate::report::list::ListReading;
-use crate::report::page::{Reading, pieces, text as page_text};
+use crate::report::page::{Reading, render_page, split_line};
 use engine::record::{Loop, LoopId};
 use engine::text::clean;
 use engine::view::LoopView;
@@ -50,32 +50,32 @@ const ACTIVITY: usize = 6;
 const LINES_MAX: usize = 50_000;
 
 /// Shows the board until a person or a signal ends it.
-pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
+pub fn run_board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
     let signals = Signals::listen()?;
     let mut screen = FullScreen::open()?;
     let mut desk = Desk::of(home, screen.size()?.0);
-    desk.look();
+    desk.read_machine();
     if let Some(record) = first {
         desk.board.chosen = Some(record.id.clone());
-        desk.obey(BoardOrder::Open(TextKind::Page, record.id.clone()));
+        desk.carry_out(BoardRequest::Open(TextKind::Page, record.id.clone()));
     }
     while signals.times() == 0 {
         let (width, height) = screen.size()?;
         if desk.looked.elapsed_ms() >= LOOK_MS || desk.width != width {
             desk.width = width;
-            desk.look();
+            desk.read_machine();
         }
-        screen.draw(|frame| draw(&desk.board, frame, clock::local_time()))?;
+        screen.draw(|frame| draw_board(&desk.board, frame, clock::local_time()))?;
         fault::panic_at("board");
-        let Some(key) = screen.key(KEY_WAIT)? else { continue };
+        let Some(key) = screen.next_key(KEY_WAIT)? else { continue };
         desk.touched = Some(Stopwatch::start());
-        match desk.board.press(key, height) {
-            Some(BoardOrder::Quit) => return Ok(Exit::SUCCESS),
-            Some(request) => desk.obey(request),
-            None => desk.describe(),
+        match desk.board.press_key(key, height) {
+            Some(BoardRequest::Quit) => return Ok(Exit::SUCCESS),
+            Some(request) => desk.carry_out(request),
+            None => desk.describe_chosen(),
         }
     }
-    Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled))
+    Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::from_signal))
 }
 
 /// The board and what it is read from.
@@ -111,15 +111,15 @@ impl<'a> Desk<'a> {
     }
 
     /// Reads all loops anew, and what is open.
-    fn look(&mut self) {
-        self.machine.look();
-        let rows = self.machine.rows(listing(env::path("HOME").as_deref()));
+    fn read_machine(&mut self) {
+        self.machine.read_changes();
+        let rows = self.machine.board_rows(list_reading(env::path("HOME").as_deref()));
         let is_choosing =
             self.touched.as_ref().is_some_and(|touched| touched.elapsed_ms() < CHOOSING_MS);
-        self.board.update(rows, &self.machine.ids(), is_choosing);
-        self.board.unreadable = self.machine.unreadable();
+        self.board.update_rows(rows, &self.machine.ids(), is_choosing);
+        self.board.unreadable = self.machine.count_unreadable();
         let mut resuming = self.resuming.iter().enumerate();
-        let ended = resuming.find_map(|(index, crew)| Some((index, crew.ended()?)));
+        let ended = resuming.find_map(|(index, crew)| Some((index, crew.last_line()?)));
         if let Some((index, last_line)) = ended {
             self.resuming.remove(index);
             self.board.notice = Some(clean(&last_line));
@@ -130,24 +130,24 @@ impl<'a> Desk<'a> {
             TextKind::Diff => false,
         });
         if let Some(open) = open {
-            self.read(open.kind, open.id.clone());
+            self.open_text(open.kind, open.id.clone());
         }
-        self.describe();
+        self.describe_chosen();
         self.looked = Stopwatch::start();
     }
 
-    fn obey(&mut self, request: BoardOrder) {
-        if let BoardOrder::Open(kind, id) = request {
-            self.read(kind, id);
+    fn carry_out(&mut self, request: BoardRequest) {
+        if let BoardRequest::Open(kind, id) = request {
+            self.open_text(kind, id);
             return;
         }
-        let answer = act(self.home, &request, &mut self.resuming);
-        self.look();
+        let answer = carry_out(self.home, &request, &mut self.resuming);
+        self.read_machine();
         self.board.notice = Some(clean(&answer));
     }
 
     /// Reads a text about a loop and shows it.
-    fn read(&mut self, kind: TextKind, id: LoopId) {
+    fn open_text(&mut self, kind: TextKind, id: LoopId) {
         let width = self.width;
         let Some(record) = self.machine.record(&id) else { return };
         let text = match kind {
@@ -155,7 +155,7 @@ impl<'a> Desk<'a> {
                 let now = clock::local_time();
                 let reading = Reading { width, now: now.to_utc(), offset: *now.offset() };
                 self.page_read = Stopwatch::start();
-                Ok(page_text(&page::read(self.home, record), reading))
+                Ok(render_page(&page::read(self.home, record), reading))
             }
             TextKind::Log => last_steps(self.home, record, LOG_MUCH),
             TextKind::Diff => difference(self.home, record, None, None).map(|diff| {
@@ -170,12 +170,12 @@ impl<'a> Desk<'a> {
         let lines = clean(&text).replace('\t', "    ");
         // A path or a command on a page must be visible as a whole; code keeps its lines.
         let columns = if kind == TextKind::Page { width } else { usize::MAX };
-        let lines = lines.lines().flat_map(|line| pieces(line, columns));
-        self.board.show(kind, id, lines.take(LINES_MAX).map(str::to_owned).collect());
+        let lines = lines.lines().flat_map(|line| split_line(line, columns));
+        self.board.show_text(kind, id, lines.take(LINES_MAX).map(str::to_owned).collect());
     }
 
     /// Reads the details below the list: the chosen loop's iterations, and what its agent does.
-    fn describe(&mut self) {
+    fn describe_chosen(&mut self) {
         let chosen = self.board.chosen.as_ref().and_then(|id| self.machine.record(id));
         let Some(record) = chosen else { return };
         let key = Some((record.id.clone(), record.state.generation));
@@ -214,7 +214,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Reads what has changed.
-    pub fn look(&mut self) {
+    pub fn read_changes(&mut self) {
         let mut before = std::mem::take(&mut self.known);
         for id in store::list_ids(self.home) {
             let stamp = disk::stamp(&self.home.loop_file(&id, "loop.json"));
@@ -239,21 +239,21 @@ impl<'a> Machine<'a> {
     }
 
     /// How many records cannot be read.
-    pub fn unreadable(&self) -> u64 {
+    pub fn count_unreadable(&self) -> u64 {
         self.known.values().filter(|known| known.record.is_none()).count() as u64
     }
 
     /// The rows of the loops that the board shows.
-    pub fn rows(&self, at: ListReading<'_>) -> Vec<BoardRow> {
+    pub fn board_rows(&self, at: ListReading<'_>) -> Vec<BoardRow> {
         let records: Vec<&Loop> =
             self.known.values().filter_map(|known| known.record.as_ref()).collect();
-        let views = views(self.home, &records);
-        views.iter().filter_map(|view| BoardRow::of(view, at.home)).collect()
+        let views = loop_views(self.home, &records);
+        views.iter().filter_map(|view| BoardRow::from_view(view, at.home)).collect()
     }
 }
 
 /// The views of loops, which are all loops of a machine.
-pub fn views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
+pub fn loop_views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
     let mut newest: HashMap<&PathBuf, DateTime<Utc>> = HashMap::new();
     for record in loops {
         let last = newest.entry(&record.place.checkout).or_insert(record.started_at);

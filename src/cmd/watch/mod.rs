@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{home, print, reading, requested};
+use super::{find_requested, print, terminal_home, terminal_reading};
 use crate::drive::find::{gone_reason, owner_is_gone};
 use crate::drive::page::read;
 use crate::exit::Exit;
@@ -22,23 +22,25 @@ use world::{clock, store};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Opens the board, at the named loop if there is a name; off a terminal follows one loop.
-pub fn watch(name: Option<&str>) -> Result<Exit> {
+pub fn watch_loops(name: Option<&str>) -> Result<Exit> {
     if !screen::FullScreen::is_possible() {
-        return follow(name);
+        return follow_loop(name);
     }
     match name {
-        Some(_) => requested(name).and_then(|(home, record)| board::board(&home, Some(&record))),
-        None => board::board(&home()?, None),
+        Some(_) => {
+            find_requested(name).and_then(|(home, record)| board::run_board(&home, Some(&record)))
+        }
+        None => board::run_board(&terminal_home()?, None),
     }
 }
 
 /// Prints the status of the requested loop at each change, and its page at the end.
-fn follow(name: Option<&str>) -> Result<Exit> {
-    let (home, mut record) = requested(name)?;
+fn follow_loop(name: Option<&str>) -> Result<Exit> {
+    let (home, mut record) = find_requested(name)?;
     let mut said = String::new();
     while record.is_live() {
         let gone = owner_is_gone(&home, &record);
-        if !say(&record, &mut said) {
+        if !print_change(&record, &mut said) {
             return Ok(Exit::SUCCESS);
         }
         if gone {
@@ -48,13 +50,13 @@ fn follow(name: Option<&str>) -> Result<Exit> {
         clock::sleep(LOOK);
         record = store::load(&home, &record.id)?;
     }
-    print::page(&page::text(&read(&home, &record), reading()));
+    print::page(&page::render_page(&read(&home, &record), terminal_reading()));
     Ok(Exit::SUCCESS)
 }
 
 /// Prints the status if it has changed; `false` when the reader is gone.
-fn say(record: &Loop, said: &mut String) -> bool {
-    let line = line::of(LoopLine::Changed, record, clock::local_time());
+fn print_change(record: &Loop, said: &mut String) -> bool {
+    let line = line::render_line(LoopLine::Changed, record, clock::local_time());
     if *said == line {
         return true;
     }

@@ -27,7 +27,7 @@ impl FullScreen {
 
     /// Takes the terminal. A panic restores it before its message is printed.
     pub fn open() -> io::Result<Self> {
-        Ok(Self { terminal: ratatui::try_init()?, keys: keys() })
+        Ok(Self { terminal: ratatui::try_init()?, keys: read_keys() })
     }
 
     /// Its columns and rows.
@@ -42,7 +42,7 @@ impl FullScreen {
     }
 
     /// The next key within `wait`; `None` without one.
-    pub fn key(&self, wait: Duration) -> io::Result<Option<KeyEvent>> {
+    pub fn next_key(&self, wait: Duration) -> io::Result<Option<KeyEvent>> {
         match self.keys.recv_timeout(wait) {
             Ok(key) => Ok(Some(key)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -53,7 +53,7 @@ impl FullScreen {
 
 /// Reads the keys in a separate thread, which ends with the process: the library never returns from
 /// reading a terminal that is gone, and the board must.
-fn keys() -> Receiver<KeyEvent> {
+fn read_keys() -> Receiver<KeyEvent> {
     let (sender, keys) = mpsc::channel();
     thread::spawn(move || {
         while let Ok(event) = event::read() {

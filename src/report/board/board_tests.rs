@@ -49,7 +49,7 @@ fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
         running_ms: 180_000,
         ..LoopView::of(record, now())
     };
-    BoardRow::of(&view, Some(Path::new("/home/me")))
+    BoardRow::from_view(&view, Some(Path::new("/home/me")))
 }
 
 fn now() -> DateTime<FixedOffset> {
@@ -80,14 +80,14 @@ fn ids(rows: &[BoardRow]) -> Vec<LoopId> {
 
 fn a_board() -> Board {
     let mut board = Board::default();
-    board.update(rows(), &ids(&rows()), false);
+    board.update_rows(rows(), &ids(&rows()), false);
     board
 }
 
 /// The screen as a person reads it.
 fn drawn(board: &Board, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(board, frame, now())).unwrap();
+    terminal.draw(|frame| draw_board(board, frame, now())).unwrap();
     let cells = terminal.backend().buffer().content.chunks(usize::from(width).max(1));
     let line = |cells: &[Cell]| {
         let (mut line, mut hidden) = (String::new(), 0);
@@ -103,8 +103,8 @@ fn drawn(board: &Board, width: u16, height: u16) -> String {
     cells.map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn pressed(board: &mut Board, keys: &[KeyCode]) -> Vec<BoardOrder> {
-    keys.iter().filter_map(|key| board.press((*key).into(), 24)).collect()
+fn pressed(board: &mut Board, keys: &[KeyCode]) -> Vec<BoardRequest> {
+    keys.iter().filter_map(|key| board.press_key((*key).into(), 24)).collect()
 }
 
 fn id(text: &str) -> LoopId {
@@ -224,10 +224,10 @@ fn a_cut_row_ends_with_an_ellipsis_and_the_chosen_loop_is_always_on_the_screen()
         })
         .collect();
     let mut board = Board::default();
-    board.update(many.clone(), &ids(&many), false);
+    board.update_rows(many.clone(), &ids(&many), false);
     for (width, height) in [(20, 5), (40, 12), (79, 18), (80, 24), (200, 50)] {
         for key in [KeyCode::End, KeyCode::Up, KeyCode::Home, KeyCode::Down, KeyCode::PageDown] {
-            board.press(key.into(), height.into());
+            board.press_key(key.into(), height.into());
             let screen = drawn(&board, width, height);
             let marked = screen.lines().find(|line| line.starts_with('>')).unwrap_or_default();
             let chosen = board.chosen.as_ref().unwrap().as_str();
@@ -244,32 +244,32 @@ fn each_key_asks_for_what_its_name_says() {
     use KeyCode::{Backspace, Char, Down, End, Enter, Esc};
     let chosen = id("baaaaaaa");
     for (keys, expected) in [
-        (&[Char('q')][..], vec![BoardOrder::Quit]),
-        (&[Enter], vec![BoardOrder::Open(TextKind::Page, chosen.clone())]),
-        (&[Char('l')], vec![BoardOrder::Open(TextKind::Log, chosen.clone())]),
-        (&[Char('d')], vec![BoardOrder::Open(TextKind::Diff, chosen.clone())]),
-        (&[Char('p')], vec![BoardOrder::Pause(chosen.clone())]),
-        (&[Char('c'), Char('y')], vec![BoardOrder::Cancel(chosen.clone())]),
+        (&[Char('q')][..], vec![BoardRequest::Quit]),
+        (&[Enter], vec![BoardRequest::Open(TextKind::Page, chosen.clone())]),
+        (&[Char('l')], vec![BoardRequest::Open(TextKind::Log, chosen.clone())]),
+        (&[Char('d')], vec![BoardRequest::Open(TextKind::Diff, chosen.clone())]),
+        (&[Char('p')], vec![BoardRequest::Pause(chosen.clone())]),
+        (&[Char('c'), Char('y')], vec![BoardRequest::Cancel(chosen.clone())]),
         (&[Char('c'), Char('n')], vec![]),
         (&[Char('c'), Enter], vec![]),
-        (&[Char('r'), Char('y')], vec![BoardOrder::Resume(chosen.clone(), None)]),
+        (&[Char('r'), Char('y')], vec![BoardRequest::Resume(chosen.clone(), None)]),
         (&[Char('r'), Esc], vec![]),
         (
             &[Down, Char('t'), Char('q'), Char('x'), Backspace, Enter],
-            vec![BoardOrder::Tell(id("haaaaaaa"), "q".to_owned())],
+            vec![BoardRequest::Tell(id("haaaaaaa"), "q".to_owned())],
         ),
         (
             &[Char('t'), Char('q'), Enter, Char('y')],
-            vec![BoardOrder::Resume(chosen.clone(), Some("q".to_owned()))],
+            vec![BoardRequest::Resume(chosen.clone(), Some("q".to_owned()))],
         ),
         (&[Char('t'), Char(' '), Enter], vec![]),
         (
             &[Char('t'), Char('x'), Esc, Enter],
-            vec![BoardOrder::Open(TextKind::Page, chosen.clone())],
+            vec![BoardRequest::Open(TextKind::Page, chosen.clone())],
         ),
         (&[Char('?'), Char('q')], vec![]),
-        (&[End, Down, Enter], vec![BoardOrder::Open(TextKind::Page, id("faaaaaaa"))]),
-        (&[Char('j'), Enter], vec![BoardOrder::Open(TextKind::Page, id("haaaaaaa"))]),
+        (&[End, Down, Enter], vec![BoardRequest::Open(TextKind::Page, id("faaaaaaa"))]),
+        (&[Char('j'), Enter], vec![BoardRequest::Open(TextKind::Page, id("haaaaaaa"))]),
         (&[Char('x')], vec![]),
     ] {
         assert_eq!(pressed(&mut a_board(), keys), expected, "{keys:?}");
@@ -278,8 +278,8 @@ fn each_key_asks_for_what_its_name_says() {
     let mut typing = a_board();
     pressed(&mut typing, &[Char('t'), Char('x')]);
     let interrupt = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(typing.press(interrupt, 24), Some(BoardOrder::Quit));
-    assert_eq!(typing.press(KeyEvent::new(Char('q'), KeyModifiers::ALT), 24), None);
+    assert_eq!(typing.press_key(interrupt, 24), Some(BoardRequest::Quit));
+    assert_eq!(typing.press_key(KeyEvent::new(Char('q'), KeyModifiers::ALT), 24), None);
 }
 
 #[test]
@@ -289,10 +289,10 @@ fn a_message_to_the_loop_of_a_task_goes_to_its_fleet_however_that_loop_ended() {
         record.fleet = Some(a_task("vat"));
         let rows: Vec<BoardRow> = row(&record, false).into_iter().collect();
         let mut board = Board::default();
-        board.update(rows.clone(), &ids(&rows), false);
+        board.update_rows(rows.clone(), &ids(&rows), false);
         let typed = [KeyCode::Char('t'), KeyCode::Char('x'), KeyCode::Enter];
-        let tells = BoardOrder::Tell(id("aaaaaaaa"), "x".to_owned());
-        assert_eq!(pressed(&mut board, &typed), [tells], "{outcome:?}");
+        let expected = BoardRequest::Tell(id("aaaaaaaa"), "x".to_owned());
+        assert_eq!(pressed(&mut board, &typed), [expected], "{outcome:?}");
     }
 }
 
@@ -308,15 +308,15 @@ fn a_screen_of_any_size_is_drawn() {
 #[test]
 fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
     let mut board = a_board();
-    board.press(KeyCode::Down.into(), 24);
-    board.press(KeyCode::Down.into(), 24);
+    board.press_key(KeyCode::Down.into(), 24);
+    board.press_key(KeyCode::Down.into(), 24);
     assert_eq!(board.chosen, Some(id("caaaaaaa")));
     let before: Vec<LoopId> = ids(&board.rows);
     let over = ended(a_loop("caaaaaaa", "日本/api"), Outcome::Exhausted, None);
     let mut changed = rows();
     changed.retain(|row| row.id != id("caaaaaaa"));
     changed.extend(row(&over, false));
-    board.update(changed.clone(), &ids(&changed), true);
+    board.update_rows(changed.clone(), &ids(&changed), true);
     assert_eq!(ids(&board.rows), before);
     assert!(drawn(&board, 80, 24).contains(">caaa  ~/w/日本/api"));
     let screen = drawn(&board, 80, 24);
@@ -324,18 +324,18 @@ fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
         screen.contains("exhausted") && !screen.contains("runs"),
         "news is shown at once: {screen}"
     );
-    board.update(changed, &before, false);
+    board.update_rows(changed, &before, false);
     assert_eq!(ids(&board.rows).last(), Some(&id("faaaaaaa")));
     assert_eq!(board.chosen, Some(id("caaaaaaa")));
     let mut resumed = rows();
     resumed.retain(|row| row.id != id("baaaaaaa"));
     resumed.extend(row(&a_loop("baaaaaaa", "backup"), false));
-    board.update(resumed, &before, true);
+    board.update_rows(resumed, &before, true);
     let screen = drawn(&board, 80, 24);
     let (needs, _) = screen.split_once("RUNNING").unwrap();
     assert!(!needs.contains("baaa"), "a loop that was resumed needs nobody: {needs}");
     let rest: Vec<BoardRow> = rows().into_iter().filter(|row| row.id != id("caaaaaaa")).collect();
-    board.update(rest, &before, false);
+    board.update_rows(rest, &before, false);
     assert!(board.chosen.is_some_and(|chosen| chosen != id("caaaaaaa")), "another is chosen");
 }
 
@@ -343,24 +343,24 @@ fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
 fn a_log_stays_at_its_end_until_it_is_scrolled() {
     let mut board = a_board();
     let log = |lines: u32| (1..=lines).map(|number| format!("line {number}.")).collect::<Vec<_>>();
-    board.show(TextKind::Log, id("caaaaaaa"), log(100));
+    board.show_text(TextKind::Log, id("caaaaaaa"), log(100));
     assert!(drawn(&board, 80, 24).contains("line 100."));
-    board.show(TextKind::Log, id("caaaaaaa"), log(101));
+    board.show_text(TextKind::Log, id("caaaaaaa"), log(101));
     assert!(drawn(&board, 80, 24).contains("line 101."));
-    board.press(KeyCode::PageUp.into(), 24);
-    board.show(TextKind::Log, id("caaaaaaa"), log(200));
+    board.press_key(KeyCode::PageUp.into(), 24);
+    board.show_text(TextKind::Log, id("caaaaaaa"), log(200));
     assert!(
         drawn(&board, 80, 24).contains("line 60.") && !drawn(&board, 80, 24).contains("line 200.")
     );
-    board.press(KeyCode::End.into(), 24);
+    board.press_key(KeyCode::End.into(), 24);
     assert!(drawn(&board, 80, 24).contains("line 200."));
-    board.press(KeyCode::Esc.into(), 24);
+    board.press_key(KeyCode::Esc.into(), 24);
     assert!(drawn(&board, 80, 24).contains("NEEDS YOU"));
 }
 
 #[test]
 fn ids_are_shown_as_far_as_they_differ() {
-    let apart = |ids: &[&str]| telling_apart(&ids.iter().copied().map(id).collect::<Vec<_>>());
+    let apart = |ids: &[&str]| id_chars_needed(&ids.iter().copied().map(id).collect::<Vec<_>>());
     assert_eq!(apart(&[]), 4);
     assert_eq!(apart(&["aaaaaaaa", "baaaaaaa"]), 4);
     assert_eq!(apart(&["aaaaaaaa", "baaaaaaa", "aaaaabaa"]), 6);
@@ -371,7 +371,8 @@ fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_wee
     let aged = |outcome, hours, is_replaced| {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
         record.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(hours));
-        let row = BoardRow::of(&LoopView { is_replaced, ..LoopView::of(&record, now()) }, None);
+        let row =
+            BoardRow::from_view(&LoopView { is_replaced, ..LoopView::of(&record, now()) }, None);
         row.map(|row| row.group)
     };
     let mut cancelled = ended(a_loop("aaaaaaaa", "api"), Outcome::Cancelled, None);
@@ -391,7 +392,7 @@ fn a_row_names_the_step_that_runs_unless_the_agent_works() {
     let record = a_loop("caaaaaaa", "api");
     let news = |step| {
         let doing = Some(Doing { step, run: "npm test".to_owned(), since: at(0).wall });
-        BoardRow::of(&LoopView { doing, ..LoopView::of(&record, now()) }, None).unwrap().news
+        BoardRow::from_view(&LoopView { doing, ..LoopView::of(&record, now()) }, None).unwrap().news
     };
     assert_snapshot!(news(LoopStep::Check), @"check `npm test` · claim refused: npm test failed (exit 1)");
     assert_snapshot!(news(LoopStep::Agent), @"claim refused: npm test failed (exit 1)");

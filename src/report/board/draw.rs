@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{Board, BoardGroup, BoardRow, OpenText, TextKind, Typing};
 use crate::report::colour;
 use crate::report::page;
-use crate::report::table::{self, ALWAYS, Column, fitting};
+use crate::report::table::{self, ALWAYS, Column, fit_line};
 use engine::text::count;
 use engine::usage::Money;
 
@@ -47,7 +47,7 @@ const NO_LOOPS: &str = "
 const KEYS: &str = include_str!("keys.txt");
 
 /// Draws the board on the whole frame.
-pub fn draw(board: &Board, frame: &mut Frame<'_>, now: DateTime<FixedOffset>) {
+pub fn draw_board(board: &Board, frame: &mut Frame<'_>, now: DateTime<FixedOffset>) {
     let [head, body, foot] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(1)])
             .areas(frame.area());
@@ -104,12 +104,13 @@ fn draw_list(board: &Board, frame: &mut Frame<'_>, area: Rect) {
         frame.render_widget(Paragraph::new(NO_LOOPS), area);
         return;
     }
-    let (items, chosen) = items(board, area.width.saturating_sub(1).into());
+    let (items, chosen) = list_items(board, area.width.saturating_sub(1).into());
     let rows = u16::try_from(items.len()).unwrap_or(u16::MAX);
     let is_tall = frame.area().height >= TALL;
     let gap = u16::from(is_tall);
     let most = area.height.saturating_sub(gap).saturating_sub(rows).max(area.height / 2);
-    let detail = if is_tall { detail(board, area.width.into(), most.into()) } else { Vec::new() };
+    let detail =
+        if is_tall { detail_lines(board, area.width.into(), most.into()) } else { Vec::new() };
     let taken = u16::try_from(detail.len()).unwrap_or(most);
     let parts = [Constraint::Length(gap), Constraint::Max(rows), Constraint::Length(taken)];
     let [_, list, below, _] =
@@ -123,7 +124,7 @@ fn draw_list(board: &Board, frame: &mut Frame<'_>, area: Rect) {
 }
 
 /// All rows below their headings, and the index of the chosen loop's.
-fn items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<usize>) {
+fn list_items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<usize>) {
     let folder = FOLDER.min(width / FOLDER_PART);
     let columns = [
         Column::text(ALWAYS, usize::MAX),
@@ -136,7 +137,7 @@ fn items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<usize>)
     ];
     let rows = board.rows.iter().map(|row| {
         [
-            board.short(&row.id).to_owned(),
+            board.short_id(&row.id).to_owned(),
             end_of(&row.folder, folder),
             if width < WIDE { String::new() } else { row.task.clone() },
             row.count.clone(),
@@ -145,11 +146,11 @@ fn items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<usize>)
             row.news.clone(),
         ]
     });
-    let lines = table::lines(columns, rows, width);
+    let lines = table::align_rows(columns, rows, width);
     let (mut items, mut chosen, mut group, mut fleet) = (Vec::new(), None, None, None);
     for (row, line) in board.rows.iter().zip(lines) {
         if group.replace(row.place.0) != Some(row.place.0) {
-            items.push(heading(row.place.0));
+            items.push(group_heading(row.place.0));
             fleet = None;
         }
         if fleet != row.fleet
@@ -161,12 +162,12 @@ fn items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<usize>)
         if board.chosen.as_ref() == Some(&row.id) {
             chosen = Some(items.len());
         }
-        items.push(ListItem::new(line).style(style(row)));
+        items.push(ListItem::new(line).style(row_style(row)));
     }
     (items, chosen)
 }
 
-fn heading(group: BoardGroup) -> ListItem<'static> {
+fn group_heading(group: BoardGroup) -> ListItem<'static> {
     match group {
         BoardGroup::NeedsYou => ListItem::new("NEEDS YOU").style(YELLOW.patch(BOLD)),
         BoardGroup::Running => ListItem::new("RUNNING").style(DIM),
@@ -175,7 +176,7 @@ fn heading(group: BoardGroup) -> ListItem<'static> {
     }
 }
 
-fn style(row: &BoardRow) -> Style {
+fn row_style(row: &BoardRow) -> Style {
     match row.group {
         BoardGroup::NeedsYou => YELLOW,
         BoardGroup::Ended if row.is_completed => GREEN,
@@ -194,25 +195,25 @@ fn end_of(folder: &str, columns: usize) -> String {
 
 /// An empty line, then the chosen loop's task, its news, its last iterations and what its agent did
 /// last, in at most `most` lines.
-fn detail(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
+fn detail_lines(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> {
     let row = match board.rows.iter().find(|row| Some(&row.id) == board.chosen.as_ref()) {
         Some(row) if most > 1 => row,
         _ => return Vec::new(),
     };
-    let mut texts = vec![(format!("{} · {}", board.short(&row.id), row.task), BOLD)];
+    let mut texts = vec![(format!("{} · {}", board.short_id(&row.id), row.task), BOLD)];
     if row.news.width() > width.saturating_sub(WITHOUT_TASK) / 2 {
-        texts.push((row.news.clone(), style(row)));
+        texts.push((row.news.clone(), row_style(row)));
     }
     let mut lines = vec![Line::default()];
     for (text, style) in texts {
-        let wrapped = page::wrapped(&text, width.saturating_sub(2), DETAIL_LINES);
+        let wrapped = page::wrap_text(&text, width.saturating_sub(2), DETAIL_LINES);
         lines.extend(wrapped.iter().map(|line| Line::styled(format!(" {line}"), style)));
     }
     lines.truncate(most);
-    let iterations = page::table(&board.iterations, width);
+    let iterations = page::iteration_table(&board.iterations, width);
     let mut below: Vec<Line<'static>> =
-        iterations.iter().map(|line| colour::spans(&fitting(line, width))).collect();
-    let steps = board.activity.iter().map(|line| fitting(&format!("     {line}"), width));
+        iterations.iter().map(|line| colour::board_spans(&fit_line(line, width))).collect();
+    let steps = board.activity.iter().map(|line| fit_line(&format!("     {line}"), width));
     below.extend(steps.map(|line| Line::styled(line, DIM)));
     lines.extend(below.split_off(below.len().saturating_sub(most - lines.len())));
     lines
@@ -224,7 +225,7 @@ fn open_head(board: &Board, open: &OpenText) -> Line<'static> {
         TextKind::Log => "log",
         TextKind::Diff => "diff",
     };
-    Line::styled(format!("{} · {what}", board.short(&open.id)), BOLD)
+    Line::styled(format!("{} · {what}", board.short_id(&open.id)), BOLD)
 }
 
 fn open_text(open: &OpenText, height: u16) -> Paragraph<'_> {
@@ -248,14 +249,14 @@ fn foot_line(board: &Board, width: usize) -> Line<'static> {
     let text = match (&board.typing, &board.notice) {
         (Some(Typing::Answer(question, _)), _) => format!(" {question}"),
         (Some(Typing::Message(id, text)), _) => {
-            let before = format!(" tell {}: ", board.short(id));
+            let before = format!(" tell {}: ", board.short_id(id));
             let room = width.saturating_sub(before.width() + 1);
             format!("{before}{}_", text.unicode_truncate_start(room).0)
         }
         (None, Some(notice)) => format!(" {notice}"),
         (None, None) => return Line::styled(keys_now(board), DIM),
     };
-    Line::styled(fitting(&text, width), BOLD)
+    Line::styled(fit_line(&text, width), BOLD)
 }
 
 /// The keys that work now, the most important first: a narrow screen shows the beginning.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-pub use self::draw::draw;
+pub use self::draw::draw_board;
 use crate::report::line;
 use engine::doing::{Doing, LoopStep};
 use engine::evidence::words::said;
@@ -27,7 +27,7 @@ const NEWS_CHARS: usize = 200;
 
 /// What a key asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BoardOrder {
+pub enum BoardRequest {
     Quit,
     /// Read a text about a loop into [`Board::open`].
     Open(TextKind, LoopId),
@@ -60,7 +60,7 @@ pub struct OpenText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Typing {
     /// An answer of one letter to this question, which confirms the request.
-    Answer(String, BoardOrder),
+    Answer(String, BoardRequest),
     /// A message for the agent.
     Message(LoopId, String),
 }
@@ -93,7 +93,7 @@ const ID_CHARS: usize = 4;
 impl Board {
     /// Replaces the rows. While somebody is choosing, no row moves except those that no longer need
     /// a person.
-    pub fn update(&mut self, mut rows: Vec<BoardRow>, ids: &[LoopId], is_choosing: bool) {
+    pub fn update_rows(&mut self, mut rows: Vec<BoardRow>, ids: &[LoopId], is_choosing: bool) {
         if is_choosing || self.typing.is_some() {
             for row in &mut rows {
                 let needs_you = BoardGroup::NeedsYou;
@@ -108,17 +108,17 @@ impl Board {
         rows.sort_by_cached_key(|BoardRow { place: (group, rank), fleet, id, .. }| {
             (*group, fleet.clone(), *rank, id.clone())
         });
-        self.id_chars = telling_apart(ids);
-        let at = self.at();
+        self.id_chars = id_chars_needed(ids);
+        let at = self.chosen_index();
         self.rows = rows;
-        if self.at().is_none() {
+        if self.chosen_index().is_none() {
             let near = at.unwrap_or(0).min(self.rows.len().saturating_sub(1));
             self.chosen = self.rows.get(near).map(|row| row.id.clone());
         }
     }
 
     /// Opens a text; one that is open already keeps its place and gets these lines.
-    pub fn show(&mut self, kind: TextKind, id: LoopId, lines: Vec<String>) {
+    pub fn show_text(&mut self, kind: TextKind, id: LoopId, lines: Vec<String>) {
         match &mut self.open {
             Some(open) if open.kind == kind && open.id == id => open.lines = lines,
             open => {
@@ -129,72 +129,72 @@ impl Board {
     }
 
     /// Handles a key on a screen of `height` rows, and returns what it asks for.
-    pub fn press(&mut self, key: KeyEvent, height: usize) -> Option<BoardOrder> {
+    pub fn press_key(&mut self, key: KeyEvent, height: usize) -> Option<BoardRequest> {
         self.notice = None;
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
-            return is_interrupt(key).then_some(BoardOrder::Quit);
+            return is_interrupt(key).then_some(BoardRequest::Quit);
         }
         let key = key.code;
         if std::mem::take(&mut self.shows_keys) {
             return None;
         }
         if let Some(typing) = self.typing.take() {
-            return self.typed(typing, key);
+            return self.continue_typing(typing, key);
         }
         let page = height.saturating_sub(3).max(1);
         match key {
-            KeyCode::Char('q') => return Some(BoardOrder::Quit),
+            KeyCode::Char('q') => return Some(BoardRequest::Quit),
             KeyCode::Char('?') => self.shows_keys = true,
             KeyCode::Esc => self.open = None,
-            KeyCode::Up | KeyCode::Char('k') => self.step(1, false, page),
-            KeyCode::Down | KeyCode::Char('j') => self.step(1, true, page),
-            KeyCode::PageUp => self.step(page, false, page),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.step(page, true, page),
-            KeyCode::Home | KeyCode::Char('g') => self.step(usize::MAX, false, page),
-            KeyCode::End | KeyCode::Char('G') => self.step(usize::MAX, true, page),
-            _ => return self.about_the_chosen(key),
+            KeyCode::Up | KeyCode::Char('k') => self.move_by(1, false, page),
+            KeyCode::Down | KeyCode::Char('j') => self.move_by(1, true, page),
+            KeyCode::PageUp => self.move_by(page, false, page),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.move_by(page, true, page),
+            KeyCode::Home | KeyCode::Char('g') => self.move_by(usize::MAX, false, page),
+            KeyCode::End | KeyCode::Char('G') => self.move_by(usize::MAX, true, page),
+            _ => return self.press_for_chosen(key),
         }
         None
     }
 
-    fn about_the_chosen(&mut self, key: KeyCode) -> Option<BoardOrder> {
+    fn press_for_chosen(&mut self, key: KeyCode) -> Option<BoardRequest> {
         let id = self.open.as_ref().map(|open| &open.id).or(self.chosen.as_ref())?.clone();
         match key {
-            KeyCode::Enter => Some(BoardOrder::Open(TextKind::Page, id)),
-            KeyCode::Char('l') => Some(BoardOrder::Open(TextKind::Log, id)),
-            KeyCode::Char('d') => Some(BoardOrder::Open(TextKind::Diff, id)),
-            KeyCode::Char('p') => Some(BoardOrder::Pause(id)),
-            KeyCode::Char('t') => self.begin(Typing::Message(id, String::new())),
-            KeyCode::Char('r') => {
-                self.ask(format!("resume {}", self.short(&id)), BoardOrder::Resume(id, None))
-            }
-            KeyCode::Char('c') => {
-                self.ask(format!("cancel {}", self.short(&id)), BoardOrder::Cancel(id))
-            }
+            KeyCode::Enter => Some(BoardRequest::Open(TextKind::Page, id)),
+            KeyCode::Char('l') => Some(BoardRequest::Open(TextKind::Log, id)),
+            KeyCode::Char('d') => Some(BoardRequest::Open(TextKind::Diff, id)),
+            KeyCode::Char('p') => Some(BoardRequest::Pause(id)),
+            KeyCode::Char('t') => self.begin_typing(Typing::Message(id, String::new())),
+            KeyCode::Char('r') => self.ask_to_confirm(
+                format!("resume {}", self.short_id(&id)),
+                BoardRequest::Resume(id, None),
+            ),
+            KeyCode::Char('c') => self
+                .ask_to_confirm(format!("cancel {}", self.short_id(&id)), BoardRequest::Cancel(id)),
             _ => None,
         }
     }
 
-    fn ask(&mut self, what: String, order: BoardOrder) -> Option<BoardOrder> {
-        self.begin(Typing::Answer(what + "? y/n", order))
+    fn ask_to_confirm(&mut self, what: String, request: BoardRequest) -> Option<BoardRequest> {
+        self.begin_typing(Typing::Answer(what + "? y/n", request))
     }
 
-    fn begin(&mut self, typing: Typing) -> Option<BoardOrder> {
+    fn begin_typing(&mut self, typing: Typing) -> Option<BoardRequest> {
         self.typing = Some(typing);
         None
     }
 
-    fn typed(&mut self, typing: Typing, key: KeyCode) -> Option<BoardOrder> {
+    fn continue_typing(&mut self, typing: Typing, key: KeyCode) -> Option<BoardRequest> {
         match (typing, key) {
-            (Typing::Answer(_, order), KeyCode::Char('y' | 'Y')) => Some(order),
+            (Typing::Answer(_, request), KeyCode::Char('y' | 'Y')) => Some(request),
             (Typing::Answer(..), _) | (_, KeyCode::Esc) => None,
             (Typing::Message(_, text), KeyCode::Enter) if text.trim().is_empty() => None,
             (Typing::Message(id, text), KeyCode::Enter) => {
                 if self.rows.iter().any(|row| row.id == id && row.is_resumed_by_words) {
-                    let what = format!("resume {} with that message", self.short(&id));
-                    return self.ask(what, BoardOrder::Resume(id, Some(text)));
+                    let what = format!("resume {} with that message", self.short_id(&id));
+                    return self.ask_to_confirm(what, BoardRequest::Resume(id, Some(text)));
                 }
-                Some(BoardOrder::Tell(id, text))
+                Some(BoardRequest::Tell(id, text))
             }
             (Typing::Message(id, mut text), key) => {
                 match key {
@@ -204,20 +204,20 @@ impl Board {
                     }
                     _ => {}
                 }
-                self.begin(Typing::Message(id, text))
+                self.begin_typing(Typing::Message(id, text))
             }
         }
     }
 
     /// Scrolls the open text, or moves the choice.
-    fn step(&mut self, by: usize, is_down: bool, page: usize) {
+    fn move_by(&mut self, by: usize, is_down: bool, page: usize) {
         let last = match &self.open {
             Some(open) => open.lines.len().saturating_sub(page),
             None => self.rows.len().saturating_sub(1),
         };
         let from = match &self.open {
             Some(open) => open.top.unwrap_or(last),
-            None => self.at().unwrap_or(last),
+            None => self.chosen_index().unwrap_or(last),
         };
         let to = if is_down { from.saturating_add(by).min(last) } else { from.saturating_sub(by) };
         match &mut self.open {
@@ -228,11 +228,11 @@ impl Board {
     }
 
     /// The part of an id that is shown.
-    fn short<'a>(&self, id: &'a LoopId) -> &'a str {
+    fn short_id<'a>(&self, id: &'a LoopId) -> &'a str {
         &id.as_str()[..self.id_chars.min(id.as_str().len())]
     }
 
-    fn at(&self) -> Option<usize> {
+    fn chosen_index(&self) -> Option<usize> {
         let chosen = self.chosen.as_ref()?;
         self.rows.iter().position(|row| row.id == *chosen)
     }
@@ -244,7 +244,7 @@ pub fn is_interrupt(key: KeyEvent) -> bool {
 }
 
 /// How many characters distinguish each of the ids from all others, at least [`ID_CHARS`].
-fn telling_apart(ids: &[LoopId]) -> usize {
+fn id_chars_needed(ids: &[LoopId]) -> usize {
     let mut ids: Vec<&str> = ids.iter().map(LoopId::as_str).collect();
     ids.sort_unstable();
     let shared = ids.windows(2).map(|pair| {
@@ -281,7 +281,7 @@ pub struct BoardRow {
 
 impl BoardRow {
     /// The row of a loop; `None` if it ended so long ago that only `crew history` lists it.
-    pub fn of(facts: &LoopView<'_>, home: Option<&Path>) -> Option<Self> {
+    pub fn from_view(facts: &LoopView<'_>, home: Option<&Path>) -> Option<Self> {
         let (record, group) = (facts.record, facts.group());
         let hours = if group == BoardGroup::NeedsYou { BLOCKED_HOURS } else { ENDED_HOURS };
         if !record.is_live() && (facts.now.to_utc() - record.last_at()).num_hours() >= hours {
@@ -303,10 +303,10 @@ impl BoardRow {
                 None => folder(record, home),
             }),
             count: facts.counted(),
-            when: when(facts, group),
+            when: time_text(facts, group),
             cost: record.state.usage.cost_text(false).unwrap_or_default(),
             cost_micros: record.state.usage.cost.micros(),
-            news: one_line(&clean(&news(facts)), NEWS_CHARS),
+            news: one_line(&clean(&news_text(facts)), NEWS_CHARS),
             task: one_line(&clean(&task(record)), NEWS_CHARS),
             is_completed: record.outcome() == Some(Outcome::Completed),
             is_resumed_by_words: !record.is_live() && facts.task.is_none(),
@@ -315,7 +315,7 @@ impl BoardRow {
     }
 }
 
-fn when(facts: &LoopView<'_>, group: BoardGroup) -> String {
+fn time_text(facts: &LoopView<'_>, group: BoardGroup) -> String {
     let (record, now) = (facts.record, facts.now);
     let since = match (group, record.state.due) {
         (BoardGroup::Running, _) => return brief(facts.running_ms),
@@ -332,7 +332,7 @@ fn when(facts: &LoopView<'_>, group: BoardGroup) -> String {
     spoken.trim_end_matches(" ago").to_owned()
 }
 
-fn news(facts: &LoopView<'_>) -> String {
+fn news_text(facts: &LoopView<'_>) -> String {
     let record = facts.record;
     let iteration = record.iteration();
     if let Some(dialog) = facts.dialog {
@@ -342,7 +342,7 @@ fn news(facts: &LoopView<'_>) -> String {
         return format!("owner gone: its {} has ended", record.driver().program());
     }
     if let Some(ending) = &record.state.ending {
-        return ended(record, ending) + record.state.git.left_in_a_list();
+        return end_text(record, ending) + record.state.git.left_in_a_list();
     }
     match record.state.status {
         Status::Paused => format!("paused before iteration {iteration}"),
@@ -370,7 +370,7 @@ fn news(facts: &LoopView<'_>) -> String {
 }
 
 /// "completed, proven", "exhausted · 2 of 5 tests fail", what a blocked agent needs.
-fn ended(record: &Loop, ending: &Ending) -> String {
+fn end_text(record: &Loop, ending: &Ending) -> String {
     let outcome = ending.outcome.label();
     if let Some(needs) = asked_for_help(record) {
         return format!("{outcome}: {}", quoted(needs));

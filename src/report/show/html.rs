@@ -6,9 +6,12 @@
 use minijinja::{Value, context};
 use serde::Serialize;
 
-use super::{StoryPage, checks, contract, date_and_time, drivers, remarks, told_in_a_line, who};
-use crate::report::page::{COLUMNS, IterationColumn, time};
-use crate::report::words::grouped;
+use super::{
+    StoryPage, check_values, contract_rows, date_and_time, driver_name, driver_names, event_line,
+    journal_remarks,
+};
+use crate::report::page::{COLUMNS, IterationColumn, time_text};
+use crate::report::words::group_digits;
 use engine::evidence::{ClaimResult, Evidence};
 use engine::journal::story::{Iteration, What};
 use engine::record::Outcome;
@@ -38,7 +41,7 @@ enum Shade {
 }
 
 /// Renders the page.
-pub fn html(known: &StoryPage<'_>) -> String {
+pub fn render_html(known: &StoryPage<'_>) -> String {
     let (page, record, story) = (known.page, known.view.record, known.story);
     let shade = match page.outcome {
         Some(Outcome::Completed) => Shade::Good,
@@ -58,33 +61,33 @@ pub fn html(known: &StoryPage<'_>) -> String {
     });
     let now = date_and_time(known.reading.now, known.reading.offset);
     let as_of = if record.is_live() { Some(now) } else { None };
-    let mut terms = contract(&known.view);
+    let mut terms = contract_rows(&known.view);
     terms.retain(|term| term.name != "task");
-    terms.push(Fact::new("run by", drivers(story)));
-    render(&context! {
+    terms.push(Fact::new("run by", driver_names(story)));
+    render_template(&context! {
         page,
         shade,
-        time => time(page, known.reading),
+        time => time_text(page, known.reading),
         as_of,
-        charts => charts(&all),
+        charts => chart_values(&all),
         columns => columns.iter().map(|column| column.heading).collect::<Vec<_>>(),
         said_chars => if all.len() > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS },
         iterations => iterations.collect::<Vec<_>>(),
         last => last.map(|last| last.iteration),
-        checks => last.map(checks).unwrap_or_default(),
+        checks => last.map(check_values).unwrap_or_default(),
         terms,
-        happenings => happenings(known),
+        happenings => other_events(known),
     })
 }
 
 /// Renders the template; every text is escaped.
-fn render(values: &Value) -> String {
+fn render_template(values: &Value) -> String {
     let mut environment = templates::environment();
     environment.set_keep_trailing_newline(true);
     environment.add_filter("code", |text: String| Value::from_safe_string(with_code(&text)));
     environment.set_formatter(|out, _, value| {
         let text = value.to_string();
-        let text = if value.is_safe() { text } else { escape(&text) };
+        let text = if value.is_safe() { text } else { escape_html(&text) };
         out.write_str(&text).map_err(Into::into)
     });
     environment.render_str(TEMPLATE, values).unwrap_or_else(|error| format!("{error:#}"))
@@ -101,7 +104,7 @@ fn shade_of(evidence: &Evidence) -> Shade {
 
 /// The charts that have something to show: each iteration's time, failing tests and cost. The table
 /// below them has the same figures.
-fn charts(all: &[&Iteration]) -> Vec<Value> {
+fn chart_values(all: &[&Iteration]) -> Vec<Value> {
     if all.len() < 2 {
         return Vec::new();
     }
@@ -146,31 +149,31 @@ fn failing_tests(iteration: &Iteration) -> Option<u64> {
 }
 
 /// What is neither an iteration nor an end, each with its time.
-fn happenings(known: &StoryPage<'_>) -> Vec<(String, String)> {
+fn other_events(known: &StoryPage<'_>) -> Vec<(String, String)> {
     let story = known.story;
     let mut lines = Vec::new();
     if story.chapters.earlier > 0 {
-        let text = format!("{} lines before these", grouped(story.chapters.earlier));
+        let text = format!("{} lines before these", group_digits(story.chapters.earlier));
         lines.push(("earlier".to_owned(), text));
     }
     for chapter in story.chapters.iter() {
         if !matches!(chapter.what, What::Iteration(_)) {
             let time = date_and_time(chapter.at, known.reading.offset);
-            lines.push((time, told_in_a_line(&chapter.what)));
+            lines.push((time, event_line(&chapter.what)));
         }
     }
-    lines.extend(remarks(story).into_iter().map(|remark| ("journal".to_owned(), remark)));
+    lines.extend(journal_remarks(story).into_iter().map(|remark| ("journal".to_owned(), remark)));
     if known.view.record.is_live()
         && let Some(last) = story.drivers.iter().last()
     {
-        lines.push(("now".to_owned(), format!("run by {}", who(last))));
+        lines.push(("now".to_owned(), format!("run by {}", driver_name(last))));
     }
     lines
 }
 
 /// Escapes a text for HTML. What is between two backticks of a line becomes code.
 fn with_code(text: &str) -> String {
-    let escaped = escape(text);
+    let escaped = escape_html(text);
     let (mut html, mut rest) = (String::new(), escaped.as_str());
     while let Some((before, after)) = rest.split_once('`')
         && let Some((code, after)) = after.split_once('`')
@@ -185,7 +188,7 @@ fn with_code(text: &str) -> String {
 
 /// Escapes a text for HTML: no character of it can end or open a tag or an attribute, or reverse
 /// the direction of the text around it.
-fn escape(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     clean(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -203,7 +206,7 @@ mod tests {
     #[test]
     fn no_text_can_leave_its_place() {
         assert_eq!(
-            escape("</pre><script>alert('x & \"y\"')</script>\u{1b}[2J\u{202e}"),
+            escape_html("</pre><script>alert('x & \"y\"')</script>\u{1b}[2J\u{202e}"),
             "&lt;/pre&gt;&lt;script&gt;alert(&#39;x &amp; &quot;y&quot;&#39;)&lt;/script&gt;"
         );
     }
@@ -229,7 +232,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_letter_of_markup_survives(text in "\\PC*[<>&\"']\\PC*") {
-            let escaped = escape(&text);
+            let escaped = escape_html(&text);
             prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
         }
     }

@@ -10,7 +10,7 @@ use minijinja::{Value, context};
 use serde_json::json;
 
 use super::events::SCHEMA;
-use super::page::{self, Reading, row, value, wrapped};
+use super::page::{self, Reading, push_row, push_value, wrap_text};
 use super::{line, templates};
 use engine::boundary::limits;
 use engine::evidence::Evidence;
@@ -39,18 +39,18 @@ pub struct StoryPage<'a> {
 }
 
 /// Renders the page: the loop's status or end, what it was asked for, and everything that happened.
-pub fn page(known: &StoryPage<'_>) -> String {
+pub fn story_page(known: &StoryPage<'_>) -> String {
     let story = known.story;
-    let mut text = page::text(known.page, known.reading);
+    let mut text = page::render_page(known.page, known.reading);
     text.push_str("\nsettings of this loop\n");
     let width = known.reading.width;
-    for row in contract(&known.view) {
-        value(&mut text, &row.name, &clip(&row.text, 160), width);
+    for row in contract_rows(&known.view) {
+        push_value(&mut text, &row.name, &clip(&row.text, 160), width);
     }
-    value(&mut text, "run by", &drivers(story), width);
+    push_value(&mut text, "run by", &driver_names(story), width);
     for words in regressions(story).iter().map(Regression::words) {
         if known.page.ending.iter().all(|row| row.text != words) {
-            value(&mut text, "red", &clip(&words, 300), width);
+            push_value(&mut text, "red", &clip(&words, 300), width);
         }
     }
     text.push_str("\nstory\n");
@@ -67,9 +67,9 @@ pub fn story_lines(story: &Story, reading: Reading) -> String {
     }
     for chapter in story.chapters.iter().skip(skipped) {
         let time = date_and_time(chapter.at, reading.offset);
-        push_line(&mut text, &time, &told_in_a_line(&chapter.what), reading.width);
+        push_line(&mut text, &time, &event_line(&chapter.what), reading.width);
     }
-    for remark in remarks(story) {
+    for remark in journal_remarks(story) {
         let _ = writeln!(text, "  ({remark})");
     }
     text
@@ -83,13 +83,13 @@ fn date_and_time(at: DateTime<Utc>, offset: FixedOffset) -> String {
 fn push_line(text: &mut String, time: &str, what: &str, width: usize) {
     let is_beside = width >= NARROW;
     let indent = if is_beside { time.len() + 4 } else { 4 };
-    let lines = wrapped(what, width.saturating_sub(indent), usize::MAX);
+    let lines = wrap_text(what, width.saturating_sub(indent), usize::MAX);
     let gap = if is_beside { "  ".to_owned() } else { format!("\n{:indent$}", "") };
     let _ = writeln!(text, "  {time}{gap}{}", lines.join(&format!("\n{:indent$}", "")));
 }
 
 /// The terms of the loop, except the checks.
-fn contract(view: &LoopView<'_>) -> Vec<Fact> {
+fn contract_rows(view: &LoopView<'_>) -> Vec<Fact> {
     let contract = &view.record.contract;
     let run = contract.run.as_ref();
     let values = context! {
@@ -100,16 +100,16 @@ fn contract(view: &LoopView<'_>) -> Vec<Fact> {
         asks_permissions => run.is_some_and(|run| !run.agent.permissions.is_empty()),
         max_turns => run.map(|run| run.max_turns),
     };
-    templates::rows("contract.j2", &context! { ..values, ..Value::from_serialize(view) })
+    templates::render_rows("contract.j2", &context! { ..values, ..Value::from_serialize(view) })
 }
 
 /// "session s-1, then process 99".
-fn drivers(story: &Story) -> String {
-    let names: Vec<String> = story.drivers.iter().map(who).collect();
+fn driver_names(story: &Story) -> String {
+    let names: Vec<String> = story.drivers.iter().map(driver_name).collect();
     if names.is_empty() { "unknown".to_owned() } else { names.join(", then ") }
 }
 
-fn who(who: &Who) -> String {
+fn driver_name(who: &Who) -> String {
     match (who.driver, &who.session_id) {
         (Driver::Session, Some(id)) => format!("session {id}"),
         (Driver::Session, None) => format!("session of process {}", who.pid),
@@ -118,7 +118,7 @@ fn who(who: &Who) -> String {
 }
 
 /// One event in one line.
-fn told_in_a_line(what: &What) -> String {
+fn event_line(what: &What) -> String {
     let (by, evidence) = match what {
         What::Started { by } => (Some(by), None),
         What::Changed { by, .. } => (by.as_ref(), None),
@@ -126,17 +126,17 @@ fn told_in_a_line(what: &What) -> String {
         _ => (None, None),
     };
     let values = context! {
-        who => by.map(who),
+        who => by.map(driver_name),
         findings => evidence.map(findings),
         cost => evidence.and_then(Evidence::cost),
         context => evidence.and_then(Evidence::context),
         ..Value::from_serialize(what)
     };
-    clip(&templates::line("chapter.j2", &values), 300)
+    clip(&templates::render_row("chapter.j2", &values), 300)
 }
 
 /// Remarks about the journal itself.
-fn remarks(story: &Story) -> Vec<String> {
+fn journal_remarks(story: &Story) -> Vec<String> {
     let mut remarks = Vec::new();
     if story.torn > 0 {
         remarks.push(format!("{} of the journal cannot be read", count(story.torn, "line")));
@@ -148,7 +148,7 @@ fn remarks(story: &Story) -> Vec<String> {
 }
 
 /// Renders one iteration with all its evidence, and the path of its log.
-pub fn iteration(
+pub fn iteration_page(
     record: &Loop,
     iteration: &Iteration,
     log: Option<&Path>,
@@ -164,23 +164,23 @@ pub fn iteration(
         used => evidence.usage.as_ref().and_then(|usage| usage.text(false)),
         context => evidence.context(),
         line => IterationLine::of(iteration, None),
-        checks => checks(evidence),
-        decided => decided.as_ref().map(told_in_a_line),
+        checks => check_values(evidence),
+        decided => decided.as_ref().map(event_line),
         log,
         ..Value::from_serialize(iteration)
     };
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
-    for fact in templates::rows("iteration.j2", &values) {
-        row(&mut text, &fact.name, &fact.text);
+    for fact in templates::render_rows("iteration.j2", &values) {
+        push_row(&mut text, &fact.name, &fact.text);
         for line in &fact.detail {
-            row(&mut text, "", line);
+            push_row(&mut text, "", line);
         }
     }
     text
 }
 
 /// The results of the checks, each with a description of what happened.
-fn checks(evidence: &Evidence) -> Vec<Value> {
+fn check_values(evidence: &Evidence) -> Vec<Value> {
     let checks = evidence.checks.iter().map(|check| {
         context! { happened => check.what_happened(), ..Value::from_serialize(check) }
     });
@@ -188,7 +188,7 @@ fn checks(evidence: &Evidence) -> Vec<Value> {
 }
 
 /// The story as JSON: at most the newest 10,000 lines of the journal, and how many came before.
-pub fn json(known: &StoryPage<'_>) -> serde_json::Value {
+pub fn story_json(known: &StoryPage<'_>) -> serde_json::Value {
     let StoryPage { view, story, page, .. } = known;
     json!({
         "schema": SCHEMA,

@@ -2,7 +2,7 @@ use chrono::{Offset, Utc};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::report::colour::painted;
+use crate::report::colour::paint_marks;
 use engine::boundary::decide::{Decision, apply, decide};
 use engine::boundary::judge::judge;
 use engine::claim::Claim;
@@ -61,7 +61,7 @@ fn known<'a>(record: &'a Loop, story: &'a Story, page: &'a Page) -> StoryPage<'a
 fn the_page_shows_both_drivers_every_iteration_and_the_end() {
     let (record, mut story) = moved("Build the todo API\nand then rest");
     story.torn = 1;
-    assert_snapshot!(painted(&page(&known(&record, &story, &a_page(&record, &story))), false), @"
+    assert_snapshot!(paint_marks(&story_page(&known(&record, &story, &a_page(&record, &story))), false), @"
     loop haaaaaaa · completed after 2 iterations · proof: checked
 
       Build the todo API
@@ -102,7 +102,7 @@ fn the_page_shows_both_drivers_every_iteration_and_the_end() {
 fn a_run_names_its_agent_its_permissions_and_its_steps_of_git() {
     let mut record = a_run(Some("build"));
     let terms = |record: &Loop| {
-        let rows = contract(&LoopView::of(record, at(0).wall.fixed_offset())).into_iter();
+        let rows = contract_rows(&LoopView::of(record, at(0).wall.fixed_offset())).into_iter();
         let rows = rows.filter(|row| ["agent", "git"].contains(&row.name.as_str()));
         rows.map(|row| (row.name, row.text)).collect::<Vec<_>>()
     };
@@ -126,7 +126,7 @@ fn one_iteration_is_shown_with_all_its_evidence() {
     let (record, story) = moved("Build");
     let picked = story.picked().unwrap();
     let log = Path::new("/home/me/iterations/0001.log");
-    assert_snapshot!(painted(&iteration(&record, picked, Some(log), Utc.fix()), false), @"
+    assert_snapshot!(paint_marks(&iteration_page(&record, picked, Some(log), Utc.fix()), false), @"
     loop haaaaaaa: iteration 1
       time    1m0s, from 2026-11-18 11:06:40
       status  completed
@@ -147,7 +147,7 @@ fn one_iteration_is_shown_with_all_its_evidence() {
 #[test]
 fn the_json_has_its_schema_and_each_line_of_the_story_its_kind() {
     let (record, story) = moved("Build");
-    let value = json(&known(&record, &story, &a_page(&record, &story)));
+    let value = story_json(&known(&record, &story, &a_page(&record, &story)));
     assert_eq!(value["schema"], 2);
     assert_eq!(value["loop"]["outcome"], "completed");
     let kinds: Vec<&str> = value["story"]
@@ -166,7 +166,8 @@ fn the_html_page_needs_no_other_file_and_escapes_all_text() {
     record.place.branch = Some("<img src=x>".to_owned());
     let made = Some(vec!["1a2b3c4 <b>bold</b>".to_owned()]);
     let commits = Commits { made, ..Commits::default() };
-    let text = html::html(&known(&record, &story, &Page { commits, ..a_page(&record, &story) }));
+    let text =
+        html::render_html(&known(&record, &story, &Page { commits, ..a_page(&record, &story) }));
     for never in ["<script", "<img", "<b>", "<i>", "http:", "https:", "src="] {
         assert!(!text.replace("&lt;img src=x&gt;", "").contains(never), "{never} in\n{text}");
     }
@@ -188,7 +189,7 @@ fn the_colour_of_a_check_is_that_of_its_verdict() {
         let evidence = record.state.evidence.as_mut().unwrap();
         evidence.checks[0].tail = String::new();
         let story = Story::picking(None);
-        let page = html::html(&known(&record, &story, &a_page(&record, &story)));
+        let page = html::render_html(&known(&record, &story, &a_page(&record, &story)));
         let shown = format!("<code>cargo test</code> <span class=\"{tone}\">");
         assert!(page.contains(&shown), "{page}");
     }
