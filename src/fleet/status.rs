@@ -9,43 +9,29 @@ use chrono::{DateTime, Utc};
 use minijinja::{Environment, Value, context};
 use serde::{Serialize, Serializer};
 use serde_json::json;
-use unicode_width::UnicodeWidthStr;
+
+mod page;
 
 use super::files::FleetFiles;
-use super::lines::{COMMIT_CHARS, shown};
+use super::lines::shown;
 use super::plan::FleetPlan;
 use super::record::{
     FleetRecord, FleetSetup, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskState, WaitsFor,
 };
 use super::spec::{AttemptPhase, AttemptReport};
 use super::{attempt, store};
-use crate::report::colour::{STRONG, mark_quiet, mark_text, mark_words};
 use crate::report::events::SCHEMA;
-use crate::report::page::{Reading, wrap_text};
-use crate::report::table::{self, fit_line};
 use engine::fleet::TaskId;
 use engine::record::{LoopId, Outcome, Proof};
 use engine::templates;
-use engine::text::{ago, brief, clock_time, named, start, with_reason, word};
+use engine::text::{with_reason, word};
 use engine::usage::{Money, Usage};
-use engine::view::columns::{ALWAYS, CellColour, Column};
 use engine::view::usage;
 use world::clock;
 use world::store::Home;
 
 /// The fewest ended tasks from which the time of the others is estimated.
 const ESTIMATE_LEAST: usize = 2;
-/// The most rows of a group on a page, the most lines of one reason, and how many tasks that are
-/// done have their names on it.
-const ROWS_MAX: usize = 20;
-const WHY_LINES: usize = 4;
-const NAMED: usize = 8;
-/// The widest column of tasks, and the columns that a row takes beside its task and its news.
-const TASK_COLUMNS: usize = 24;
-const BESIDE: usize = 26;
-/// Below this width there is no time, cost or place.
-const NARROW: usize = 60;
-
 /// What is counted of the tasks: those that are completed by where their work is.
 const COUNTED: [&str; 8] =
     ["total", "landed", "requested", "completed", "running", "waiting", "needs_you", "cancelled"];
@@ -480,150 +466,6 @@ fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
 fn next(record: &FleetRecord, tasks: &[TaskStatus<'_>]) -> Option<String> {
     let commands = tasks.iter().filter_map(|row| row.next(record));
     commands.min_by_key(|(later, _)| *later)?.1
-}
-
-// The page: the whole fleet in the first lines, then its tasks, and the next command.
-
-impl FleetStatus<'_> {
-    /// The page, in at most `rows` lines where a screen has no more; `remark` is the last line.
-    pub fn page(&self, at: Reading, rows: Option<usize>, remark: Option<&str>) -> Vec<String> {
-        let most = rows.unwrap_or(usize::MAX);
-        let labelled = |(name, value): (&str, &str)| {
-            format!("  {} {}", mark_quiet(&format!("{name:<9}")), shown(value))
-        };
-        let next = self.next.iter().map(|next| ("next", &**next));
-        let end = next.chain(remark.map(|remark| ("note", remark)));
-        let end: Vec<String> = end.map(labelled).collect();
-        let mut lines = self.head(at.width);
-        for tasks in self.tasks.chunk_by(|one, other| one.group == other.group) {
-            let room = most.saturating_sub(lines.len() + end.len() + 2);
-            let block = match tasks[0].group {
-                StatusGroup::Done => self.done(tasks),
-                _ => table(tasks, at, room.min(ROWS_MAX)),
-            };
-            if room > 0 {
-                lines.push(String::new());
-                lines.extend(block.into_iter().take(room));
-            }
-        }
-        if !end.is_empty() {
-            lines.push(String::new());
-            lines.extend(end);
-        }
-        lines.iter().take(most).map(|line| fit_line(line, at.width)).collect()
-    }
-
-    /// "fleet shop: 12 of 20 landed · 4 run · 1 needs you", and below it the money and the time.
-    fn head(&self, width: usize) -> Vec<String> {
-        let FleetRecord { terms, request, .. } = self.record;
-        let (counts, name) = (&self.counts, shown(&terms.name));
-        let asked = request
-            .as_ref()
-            .map_or("", |it| if it.is_cancel() { ", cancelled" } else { ", paused" });
-        let first = render(context! { counts, landing => terms.landing }).replace('\n', " · ");
-        let first =
-            wrap_text(&format!("fleet {name}{asked}: {first}"), width, usize::MAX).join("\n");
-        let first = mark_words(&first).replacen(&name, &mark_text(STRONG, &name), 1);
-        let (spent, most) = (self.record.spent(), terms.max_cost_micros);
-        let used = render(context! {
-            elapsed => brief(self.elapsed_ms),
-            cost => spent.cost_text(most > 0),
-            is_unknown => spent.is_lower_bound(),
-            most => Some(most).filter(|it| *it > 0).map(|it| Money::from_micros(it).to_string()),
-            is_over => counts["running"] + counts["waiting"] == 0,
-            left => self.left_ms.map(|ms| brief(ms.next_multiple_of(60_000))),
-        });
-        let used = format!("  {}", used.replace('\n', " · "));
-        first.lines().map(str::to_owned).chain([used]).collect()
-    }
-
-    /// "landed    main 4f2c9d1: user-model, addresses and 8 more": what ended so, and where the
-    /// newest of it is.
-    fn done(&self, tasks: &[TaskStatus<'_>]) -> Vec<String> {
-        let mut tasks: Vec<&TaskStatus<'_>> = tasks.iter().collect();
-        tasks.sort_by_key(|row| row.what);
-        let line = |rows: &[&TaskStatus<'_>]| {
-            let terms = &self.record.terms;
-            let place = match rows[0].landed {
-                Some(Landed::Main(commit)) => {
-                    let commit = commit.as_deref().unwrap_or_default();
-                    format!("{} {}", shown(&terms.base), start(commit, COMMIT_CHARS))
-                }
-                _ => format!("crew/{}/*", terms.name),
-            };
-            let names = rows.iter().map(|row| match (row.proof, row.is_behind) {
-                (_, true) => format!("{} (not {})", row.task, lacks(self.record)),
-                (Some(Proof::Claimed), _) => format!("{} (claimed)", row.task),
-                _ => row.task.to_string(),
-            });
-            let what = mark_words(&format!("{:<9}", rows[0].what.label()));
-            let names = named(&names.collect::<Vec<_>>(), NAMED);
-            format!("  {what} {}: {names}", place.trim_end())
-        };
-        tasks.chunk_by(|one, other| one.what == other.what).map(line).collect()
-    }
-}
-
-/// Rows in columns. A reason that has no room there is written in full below its row.
-fn table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
-    let width = at.width.saturating_sub(2);
-    let widest = tasks.iter().map(|row| row.task.as_str().width()).max().unwrap_or_default();
-    let task = widest.min(TASK_COLUMNS).min(width / 3);
-    let room = width.saturating_sub(task + BESIDE);
-    let is_below = |row: &TaskStatus<'_>| row.outcome.is_some() && shown(&row.news).width() > room;
-    let columns = [
-        Column::text(ALWAYS, task),
-        Column::text(ALWAYS, 12).coloured(CellColour::Words),
-        Column::number(ALWAYS, 8),
-        Column::number(ALWAYS, 8),
-        Column::number(ALWAYS, 8),
-        Column::rest(ALWAYS, 8),
-        Column::text(0, 20),
-    ];
-    let rows = tasks.iter().take(most);
-    let lines = table::align_rows(columns, rows.map(|row| cells(row, at, is_below(row))), width);
-    let (mut page, mut kept) = (Vec::new(), 0);
-    for (row, line) in tasks.iter().zip(lines) {
-        let mut block = vec![format!("  {line}")];
-        if is_below(row) {
-            let why = wrap_text(&shown(&row.news), width.saturating_sub(4), WHY_LINES);
-            block.extend(why.iter().map(|line| format!("      {line}")));
-        }
-        // The last line says how many are left out.
-        if page.len() + block.len() + usize::from(kept + 1 < tasks.len()) > most {
-            break;
-        }
-        page.extend(block);
-        kept += 1;
-    }
-    if kept < tasks.len() {
-        page.push(format!("  … {} more", tasks.len() - kept));
-    }
-    page
-}
-
-fn cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String; 7] {
-    let until = row.until.map(|until| format!("until {}: ", clock_time(until, at.clock())));
-    let news = if has_news_below { String::new() } else { shown(&row.news) };
-    let news = until.unwrap_or_default() + &news;
-    let [mut count, mut when, mut cost, mut place] = [const { String::new() }; 4];
-    let since = (at.now - row.since).num_milliseconds();
-    match row.group {
-        StatusGroup::Waiting | StatusGroup::Done => {}
-        _ if at.width < NARROW => {}
-        StatusGroup::Running => {
-            count = match row.max_iterations {
-                0 => row.iteration.to_string(),
-                of => format!("{}/{of}", row.iteration),
-            };
-            when = brief(u64::try_from(since).unwrap_or_default());
-            cost = row.usage.cost_text(false).unwrap_or_default();
-            let host = row.host.as_deref().map(shown).unwrap_or_default();
-            place = row.slot.map_or(host, |slot| format!("slot {slot}"));
-        }
-        StatusGroup::NeedsYou | StatusGroup::Cancelled => when = ago(since),
-    }
-    [row.task.to_string(), row.what.label().to_owned(), count, when, cost, news, place]
 }
 
 #[cfg(test)]

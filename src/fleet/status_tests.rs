@@ -3,11 +3,13 @@ use std::collections::BTreeMap;
 use chrono::{FixedOffset, TimeDelta};
 use insta::assert_snapshot;
 use serde_json::Value as Json;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
 use crate::fleet::fixture::an_ending;
 use crate::fleet::record::{FleetSetup, Holder, TaskReason, TaskRequest, Unsettled};
 use crate::report::colour;
+use crate::report::page::Reading;
 use engine::fixture::at;
 use engine::fleet::{Carried, LandingMode, Refusal};
 use engine::record::{Actor, Check};

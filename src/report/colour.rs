@@ -76,8 +76,8 @@ pub fn mark_head(text: &str) -> String {
     mark_words(head) + rest
 }
 
-/// Applies [`mark_head`] to each line of a page, a run or a demo, after the time that begins it. Lines
-/// that are indented further were said or printed by others, except those of iterations, which
+/// Applies [`mark_head`] to each line of a page, a run or a demo, after the time that begins it.
+/// Lines that are indented further were said or printed by others, except those of iterations, which
 /// begin with a number. Of a line that `fold` breaks, only the first piece has colour.
 pub fn mark_heads(text: &str, fold: impl Fn(&str) -> String) -> String {
     clean(text).split_inclusive('\n').map(|line| mark_folded_line(&fold(line))).collect()

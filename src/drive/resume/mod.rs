@@ -32,7 +32,7 @@ use readers::parse::settings::merge::{Layer, Settings};
 use readers::parse::settings::options::LoopOptions;
 use world::process::Stop;
 use world::process::signals::Signals;
-use world::store::{self, Home, LOCK_WAIT, view, wakes};
+use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 use world::{clock, git, recorded_environment};
 
 /// A resumed loop.
@@ -122,12 +122,8 @@ pub fn resume(
     let mut record = held.record(record, |next| Event::changed(resumed, &before, next))?;
     // Only now: another try at a resume that fails before needs to know what was cut off.
     tree::reopen(home, &record);
-    // The prompt of a session is the answer to this command, and a message in it is delivered. The
-    // loop is taken already, so a failure to journal that is none.
-    let story: &[NoteKind] =
-        if is_run { &[NoteKind::Told] } else { &[NoteKind::Told, NoteKind::Delivered] };
-    for note in if is_told { story } else { &[] } {
-        record = held.change(&record, note.clone(), |_| {}).unwrap_or(record);
+    if is_told {
+        record = journal_message(&held, record, is_run);
     }
     if let Some(late) = late {
         let _ = held.note(&record, clock::now(), late);
@@ -140,6 +136,18 @@ pub fn resume(
     let handoff = made.or_else(|| Some(view::newest_handoff(&record)?.0));
     let notes = unreadable.into_iter().chain(accepted).chain(unproved).chain(adapted).collect();
     Ok(Resumed { record, handoff, notes })
+}
+
+/// Notes the message that came with the resume. The prompt of a session is the answer to this
+/// command, and a message in it is delivered. The loop is taken already, so a failure to note that
+/// changes nothing.
+fn journal_message(held: &Held, mut record: Loop, is_run: bool) -> Loop {
+    let notes: &[NoteKind] =
+        if is_run { &[NoteKind::Told] } else { &[NoteKind::Told, NoteKind::Delivered] };
+    for note in notes {
+        record = held.change(&record, note.clone(), |_| {}).unwrap_or(record);
+    }
+    record
 }
 
 /// Fails for a loop that is completed, or has used up a limit; `command` is how it is resumed.
