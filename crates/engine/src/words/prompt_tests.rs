@@ -259,9 +259,8 @@ fn a_failed_gate_comes_first_and_the_last_iteration_writes_for_the_next_worker()
 }
 
 proptest! {
-    // Each case makes prompts of up to thirty checks: a quarter of the usual number takes a few
-    // seconds.
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    // Each case makes four prompts of up to thirty checks, and reads each once per line: a second.
+    #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
     fn every_prompt_fits_the_client_and_none_is_a_claim(
         task in "\\PC{0,3000}",
