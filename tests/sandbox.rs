@@ -44,7 +44,7 @@ impl Sandbox {
 
     /// The same world, its repository folder empty and not under version control.
     pub(crate) fn without_git() -> Self {
-        let folder = tempfile::Builder::new().prefix("crew-").tempdir().unwrap();
+        let folder = testkit::folder();
         // If the temporary folder is a link, children would see a path other than the test's.
         let root = folder.path().canonicalize().unwrap();
         let home = root.join("home");

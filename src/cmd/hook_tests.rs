@@ -24,7 +24,7 @@ struct Session {
 impl Session {
     fn new(recording: &str) -> Self {
         let events = recording.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let world = TempDir::new().unwrap();
+        let world = testkit::folder();
         disk::make_folder(&world.path().join("work")).unwrap();
         Self { events, world }
     }

@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_its_whole_path_even_if_that_has_spaces() {
-        let root = tempfile::tempdir().unwrap().keep();
+        let root = testkit::folder().keep();
         let (variables, crew) = (Vec::new(), "/no such folder/crew".to_owned());
         let scratch = Scratch { root, variables, crew, ended: Arc::default() };
         disk::make_private_folder(&scratch.repository()).unwrap();

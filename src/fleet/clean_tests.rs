@@ -16,7 +16,7 @@ struct Yard {
 
 impl Yard {
     fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = testkit::folder();
         let mut record = a_record(LandingMode::No);
         record.terms.repository = disk::real_path(root.path()).unwrap().join("repo");
         record.tasks.insert(id("vat"), an_ended_task(Outcome::Cancelled));

@@ -136,7 +136,7 @@ struct Stage {
 
 impl Stage {
     fn new(is_instant: bool) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let home = Home::at(folder.path());
         home.make_folders().unwrap();
         let files = FleetFiles::of(&home, "shop");

@@ -20,7 +20,7 @@ struct Yard {
 
 impl Yard {
     fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = testkit::folder();
         let top = disk::real_path(root.path()).unwrap();
         let mut setup = a_setup(LandingMode::Main);
         setup.repository = top.join("repo");

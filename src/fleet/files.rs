@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_clone_is_found_by_its_name_and_what_is_beside_it_is_not_one() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let files = FleetFiles::of(&Home::at(folder.path()), "shop");
         files.make().unwrap();
         let [vat, dotted]: [TaskId; 2] = ["vat", "v1.2"].map(|name| name.parse().unwrap());

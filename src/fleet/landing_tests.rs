@@ -25,7 +25,7 @@ struct Yard {
 impl Yard {
     /// `first` makes the files of the first commit, `work` those of the task's only one.
     fn new(first: &str, work: &str) -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = testkit::folder();
         let top = disk::real_path(root.path()).unwrap();
         let remote =
             Remote { name: "origin".to_owned(), url: top.join("origin.git").display().to_string() };

@@ -8,7 +8,7 @@ use world::files::tree;
 /// The result for a branch `fleet/shop/vat/1` at the commit `c0ffee`, of a command line that runs
 /// this script, and the words that it got.
 fn opened(script: &str, stop: Stop<'_>) -> (Result<Result<Landed, Refusal>>, String) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testkit::folder();
     let (gh, words) = (folder.path().join("gh"), folder.path().join("words"));
     let here = folder.path().display();
     let text = format!("#!/bin/sh\nhere={here}\necho \"$*\" >> $here/words\n{script}\n");

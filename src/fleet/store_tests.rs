@@ -20,7 +20,7 @@ struct Yard {
 
 impl Yard {
     fn new() -> Self {
-        let yard = Self { root: tempfile::tempdir().unwrap() };
+        let yard = Self { root: testkit::folder() };
         yard.git(".", &["init", "-q", "--bare", "-b", "main", "origin.git"]);
         yard.git(".", &["clone", "-q", "origin.git", "repo"]);
         yard.commit("first");

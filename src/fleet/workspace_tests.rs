@@ -11,7 +11,7 @@ struct Yard(TempDir);
 
 impl Yard {
     fn new(act: &str) -> Self {
-        let yard = Self(tempfile::tempdir().unwrap());
+        let yard = Self(testkit::folder());
         yard.sh(".", "git init -q -b main repo");
         yard.identify("repo");
         yard.sh("repo", "echo one > file; git add .; git commit -qm first");

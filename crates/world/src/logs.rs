@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_log_is_private_and_names_the_agent_of_every_further_try() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let path = folder.path().join("iterations/0001.log");
         let tries = |path: &Path, is_one_of_several: bool| {
             for (agent, words) in [("claude", "one\n"), ("claude", "tw"), ("codex", "three\n")] {
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_long_log_is_kept_in_two_files() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let path = folder.path().join("0001.log");
         let mut log = Log::open(&path);
         let line = [b"x".repeat(999), b"\n".to_vec()].concat();
@@ -353,7 +353,7 @@ mod keep_tests {
 
     /// A home with these logs of 100 bytes each: loop, iteration, age in days.
     fn home(logs: &[(&str, u32, u64)]) -> (tempfile::TempDir, Home) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let home = Home::at(folder.path());
         for (id, iteration, age) in logs {
             let path = log_path(&home, &id.parse().unwrap(), *iteration);
@@ -423,7 +423,7 @@ mod tail_tests {
 
     #[test]
     fn a_tail_begins_at_a_whole_line() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let path = folder.path().join("0001.log");
         let mut log = Log::open(&path);
         log.add(b"one\ntwo\nthree\n");
@@ -445,7 +445,7 @@ mod tail_tests {
 
     #[test]
     fn a_follower_continues_in_new_files_to_the_end() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let path = folder.path().join("0001.log");
         let mut tail = Tail::open(&path, 100).unwrap();
         assert_eq!(read(&mut tail), "");
@@ -468,7 +468,7 @@ mod tail_tests {
 
     #[test]
     fn a_tail_reaches_into_the_file_before() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let path = folder.path().join("0001.log");
         disk::write(&earlier_file(&path), b"one\ntwo\n", Durability::Process).unwrap();
         disk::write(&path, b"three\n", Durability::Process).unwrap();

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(100);
 const STEP: Duration = Duration::from_millis(20);
 
 fn a_home() -> (tempfile::TempDir, Home) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testkit::folder();
     let home = Home::at(folder.path());
     disk::make_folder(&home.slots_folder().join("queue")).unwrap();
     (folder, home)

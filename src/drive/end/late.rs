@@ -120,7 +120,7 @@ mod tests {
 
     impl KilledLoop {
         fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = testkit::folder();
             let home = Home::at(folder.path());
             let mut record = a_run(None);
             disk::make_private_folder(&home.loop_folder(&record.id)).unwrap();

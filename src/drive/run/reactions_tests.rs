@@ -21,7 +21,7 @@ struct Scene {
 
 impl Scene {
     fn new(reactions: &[(LoopMoment, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let mut subject = a_loop();
         subject.place.folder = folder.path().to_owned();
         let reaction = |(on, run): &(LoopMoment, &str)| Reaction {

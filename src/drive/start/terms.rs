@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_name_with_characters_that_nobody_sees_names_no_check() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         create(folder.path(), "a\n[[check]]\nrole = \"gate\"\nrun = \"touch x\"\n#.csproj");
         assert!(runs(folder.path()).is_empty());
         create(folder.path(), "a.csproj");
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_names_no_check() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         symlink("nowhere", folder.path().join("Cargo.toml")).unwrap();
         let file = disk::create_private(&folder.path().join("test_a.py")).unwrap();
         file.set_len(FILE_BYTES + 1).unwrap();
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn many_other_files_hide_no_file_of_a_project() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         for number in 0..NAMES_MAX {
             create(folder.path(), &number.to_string());
         }

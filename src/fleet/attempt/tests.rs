@@ -28,7 +28,7 @@ struct Yard {
 
 impl Yard {
     fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = testkit::folder();
         let real = disk::real_path(root.path()).unwrap();
         let home = Home::at(&real.join("home"));
         let url = real.join("hub.git").display().to_string();

@@ -36,7 +36,7 @@ struct System {
 
 impl System {
     fn new() -> Self {
-        let system = Self { folder: tempfile::tempdir().unwrap() };
+        let system = Self { folder: testkit::folder() };
         disk::make_folder(&system.path("jobs")).unwrap();
         system.write("stub", STUB);
         system

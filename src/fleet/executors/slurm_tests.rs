@@ -66,7 +66,7 @@ echo "13;night"
 
 #[test]
 fn logs_are_0600_in_0700_and_the_job_keeps_the_mask_of_the_account() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testkit::folder();
     let (root, logs) = (folder.path(), folder.path().join("a b%/night"));
     let stubs =
         [("sbatch", SBATCH), ("crew", "#!/bin/sh\necho \"$(umask) $*\"\ncat > \"$STUB/spec\"\n")];

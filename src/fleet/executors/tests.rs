@@ -106,7 +106,7 @@ fn the_script_holds_the_spec_behind_a_mark_that_is_not_in_it() {
 /// Runs the script of an attempt with a crew made of shell, and returns how it ended and what it
 /// printed. A driver sends TERM to the script's process as soon as that crew is there.
 fn run_script(spec: &AttemptSpec, body: &str, is_signalled: bool) -> (ExitCause, String) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testkit::folder();
     let crew = folder.path().join("crew");
     let script = script(&crew.display().to_string(), spec).unwrap();
     let body = format!("#!/bin/sh\ncd \"${{0%/*}}\" || exit\n{body}\n");
@@ -182,7 +182,7 @@ fn the_id_of_a_process_is_one_word_and_is_read_back() {
 
 #[test]
 fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testkit::folder();
     let home = Home::at(folder.path());
     let shell = Call::shell("while :; do sleep 0.05; done", folder.path());
     let process = shell.detach(&folder.path().join("log")).unwrap();

@@ -127,7 +127,7 @@ fn a_template_that_another_machine_does_not_have_is_a_fault_of_its_file() {
 #[test]
 fn what_cannot_be_a_fleet_says_why() {
     let yard = Yard::new();
-    let outside = tempfile::tempdir().unwrap();
+    let outside = testkit::folder();
     let why = refused_as_wrong(describe(&yard.home, &Yard::arguments(), outside.path()));
     assert!(why.contains("cannot") && why.ends_with("\nhint: correct the path"), "{why}");
     std::fs::create_dir(outside.path().join("tasks")).unwrap();

@@ -23,7 +23,7 @@ pub struct Yard {
 impl Yard {
     /// With the tasks `a` and `b`, committed and pushed.
     pub fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = testkit::folder();
         let home = Home::at(&root.path().join("home"));
         let yard = Self { root, home };
         yard.git(".", &["init", "-q", "--bare", "-b", "main", "origin.git"]);

@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_copied_program_can_be_run_and_a_link_leads_to_it() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let [program, copy, link] = ["crew", "copy", "link"].map(|name| folder.path().join(name));
         disk::write(&program, b"#!/bin/sh\n", Durability::Process).unwrap();
         assert!(!is_program(&program));
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_checkout_leads_out_by_a_link_or_by_a_path_in_its_own_file() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let [checkout, outside, door] =
             ["repo", "outside", "door"].map(|name| folder.path().join(name));
         disk::make_folder(&checkout).unwrap();
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn an_exchange_leaves_the_old_folder_where_the_new_one_was() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let [new, current] = ["new", "current"].map(|name| folder.path().join(name));
         for (place, name) in [(&new, "b"), (&current, "a")] {
             disk::make_folder(&place.join("in")).unwrap();

@@ -293,7 +293,7 @@ mod branch_tests {
 
     #[test]
     fn a_branch_takes_in_what_continues_it_and_keeps_what_anything_else_lacks() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let top = folder.path();
         let run = |arguments: &[&str]| run_git(top, arguments).unwrap();
         let commit = |words: &str| {
@@ -327,7 +327,7 @@ mod branch_tests {
 
     #[test]
     fn a_rebase_that_is_under_way_moves_no_branch() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let top = folder.path();
         let run = |arguments: &[&str]| run_git(top, arguments).unwrap();
         run(&["init", "--quiet", "--initial-branch=own"]);

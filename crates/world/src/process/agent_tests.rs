@@ -58,7 +58,7 @@ struct Terms {
 /// Runs a script of `tests/children` and asserts that none of its processes is left. Returns how it
 /// ended, what was observed, and its log.
 fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testkit::folder();
     let ids = folder.path().join("ids");
     let script =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/children").join(script);
@@ -135,7 +135,7 @@ fn an_agent_that_does_not_read_its_prompt_blocks_nobody() {
 #[test]
 fn a_prompt_of_ten_megabytes_arrives_whole() {
     run_alone(|| {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let line = [b"p".repeat(1023), b"\n".to_vec()].concat();
         let input = line.repeat(10 << 10);
         let call = Call::of("cat", folder.path()).input(&input).within(Duration::from_secs(60));
@@ -232,7 +232,7 @@ fn an_agent_that_is_stopped_alone_times_out_and_ends_cleanly() {
 #[test]
 fn a_signal_that_crew_did_not_send_is_reported() {
     run_alone(|| {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let call = Call::shell("kill -SEGV $$", folder.path());
         let log = folder.path().join("0001.log");
         let ended = call.run_watched(None, &log, &mut Seen::default()).unwrap();
@@ -244,7 +244,7 @@ fn a_signal_that_crew_did_not_send_is_reported() {
 #[test]
 fn a_full_disk_costs_the_log_and_nothing_else() {
     run_alone(|| {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let call = Call::shell("echo one; sleep 0.1; echo two", folder.path());
         let mut seen = Seen::default();
         let ended = call.run_watched(None, Path::new("/dev/full"), &mut seen).unwrap();

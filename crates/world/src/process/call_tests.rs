@@ -11,7 +11,7 @@ fn a_detached_child_leads_a_session_and_prints_to_its_file() {
         println!("here {} leads {}", me.pid, identity::leads_its_session());
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = testkit::folder();
     let output = folder.path().join("detached.log");
     let arguments = ["--exact", test, "--nocapture"];
     let call = Call::of(env::program_path().unwrap(), folder.path()).args(arguments);

@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn ending_all_ends_the_child_of_another_thread_cleanly() {
         run_alone(|| {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = testkit::folder();
             let begun = folder.path().join("begun");
             let script = format!(
                 "trap 'echo asked; exit 3' TERM; : > {}; while :; do sleep 0.01; done",
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn a_detached_child_and_its_own_are_spared_while_others_are_ended() {
         run_alone(|| {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = testkit::folder();
             let script = "sh -c 'echo > ready; while :; do sleep 0.01; done'; exit 1";
             let call = Call::shell(script, folder.path());
             let process = call.detach(&folder.path().join("log")).unwrap();
@@ -341,7 +341,7 @@ mod tests {
     fn a_process_without_a_known_group_is_found_by_its_loop() {
         run_alone(|| {
             let id = "k3v9aaaa".parse().unwrap();
-            let folder = tempfile::tempdir().unwrap();
+            let folder = testkit::folder();
             let script = "setsid sh -c 'touch one; sleep 50' &
                 setsid sh -c 'trap \"\" TERM; touch two; sleep 50' &
                 while ! [ -e one -a -e two ]; do sleep 0.01; done";

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_last_accounts_are_read_from_the_end_of_a_journal_with_long_lines() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let path = folder.path().join("journal.jsonl");
         assert_eq!(last_accounts(&path).unwrap(), []);
         let mut state = a_loop().state;
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_long_journal_is_read_and_broken_lines_are_counted() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let path = folder.path().join("journal.jsonl");
         assert_eq!(read_entries(&path, |_| ()).unwrap(), Extent::default());
         for generation in 0..10 {

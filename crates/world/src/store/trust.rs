@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_long_text_is_known_by_its_hash_and_kept_by_its_beginning() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let (home, checkout) = (Home::at(folder.path()), folder.path());
         let need = |end: &str| TrustRequest {
             subject: TrustSubject::Project,

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_setting_means_the_same_whatever_is_there_already() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = testkit::folder();
         let file = folder.path().join("config");
         let read = |name: &str, kind: &str| {
             let file = file.display().to_string();

@@ -250,7 +250,7 @@ fn partial(yard: &Yard) -> Yard {
     let address = format!("file://{}", yard.path("repo").display());
     yard.git("repo", &["config", "uploadpack.allowFilter", "true"]);
     yard.git("repo", &["config", "uploadpack.allowAnySHA1InWant", "true"]);
-    let part = Yard { root: tempfile::tempdir().unwrap(), checkout: PathBuf::new() };
+    let part = Yard { root: testkit::folder(), checkout: PathBuf::new() };
     let part = Yard { checkout: part.path("repo"), ..part };
     part.git(".", &["clone", "-q", "--filter=blob:none", "--sparse", &address, "repo"]);
     part.identify("repo");

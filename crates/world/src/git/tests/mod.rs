@@ -34,7 +34,7 @@ struct Yard {
 
 impl Yard {
     fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = testkit::folder();
         let checkout = disk::real_path(root.path()).unwrap().join("repo");
         let yard = Self { root, checkout };
         yard.git(".", &["init", "-q", "-b", "main", "repo"]);
