@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::Git;
 use super::head::checked_out;
-use super::steps::repository_folder;
+use super::head::git_folder;
 use crate::files::disk::{self, Durability};
 use crate::store::hash;
 use engine::record::{Loop, RepositoryInside};
@@ -156,5 +156,5 @@ fn is_at(checkout: &Path, path: &Path, commit: &str) -> bool {
 }
 
 fn list_file(checkout: &Path) -> PathBuf {
-    repository_folder(checkout).unwrap_or_else(|| checkout.join(".git")).join(LIST)
+    git_folder(checkout).unwrap_or_else(|| checkout.join(".git")).join(LIST)
 }

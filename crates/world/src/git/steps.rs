@@ -217,15 +217,25 @@ const UNSEEN: [&str; 4] = ["hooks", "lfs", "modules", "objects"];
 /// of another repository: a step would change those.
 pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
     let clone = &disk::real_path(clone).unwrap_or_else(|_| clone.to_owned());
-    let Some(cause) = leads_outside(clone) else { return Ok(()) };
+    let form = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir"];
+    let found = Git::here(clone).line(&[&form[..], &["--git-common-dir"]].concat());
+    let own = clone.join(".git");
+    let is_own = found == Some(format!("{}\n{1}\n{1}", clone.display(), own.display()));
+    refuse_outside(clone, is_own, step)
+}
+
+/// Fails for a clone that [`leads_outside`].
+fn refuse_outside(clone: &Path, is_own: bool, step: GitStep) -> Result<(), GitFault> {
+    let Some(cause) = leads_outside(clone, is_own) else { return Ok(()) };
     let hint = "move the clone away: the task then gets a new one when it is resumed";
     Err(GitFault::new(step, Repository, cause, hint))
 }
 
 /// How git would work elsewhere than in the folder `.git` of a clone; `None` if it would not.
-fn leads_outside(clone: &Path) -> Option<String> {
+/// `is_own` says whether git itself named that folder.
+fn leads_outside(clone: &Path, is_own: bool) -> Option<String> {
     let own = clone.join(".git");
-    if !tree::is_folder(&own) || !is_own_repository(clone, &own) {
+    if !is_own || !tree::is_folder(&own) || keeps_refs_elsewhere(clone) {
         return Some(format!("{} is not a repository of its own any more", clone.display()));
     }
     let names = tree::files_within(&own, CLONE_NAMES, |below| {
@@ -239,27 +249,21 @@ fn leads_outside(clone: &Path) -> Option<String> {
     Some(format!("{} leads elsewhere", own.join(link).display()))
 }
 
-/// Whether git finds the repository of a clone, and its refs, in the folder `own`.
-fn is_own_repository(clone: &Path, own: &Path) -> bool {
-    let form = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir"];
-    let found = Git::here(clone).line(&[&form[..], &["--git-common-dir"]].concat());
-    if found != Some(format!("{}\n{1}\n{1}", clone.display(), own.display())) {
-        return false;
-    }
-    // A git of 2.54 takes an address there.
+/// Whether a setting names another place for the refs of a clone, which a git of 2.54 obeys.
+fn keeps_refs_elsewhere(clone: &Path) -> bool {
     let storage = ["config", "--get", "extensions.refStorage"];
-    !may_be_2_54() || Git::here(clone).line(&storage).is_none_or(|storage| !storage.contains(':'))
+    may_be_2_54() && Git::here(clone).line(&storage).is_some_and(|storage| storage.contains(':'))
 }
 
 /// What is checked out, if the repository is the one in which the loop started.
 pub fn read_head_state(place: &Place, step: GitStep) -> Result<HeadState, GitFault> {
-    if place.is_clone {
-        stays_inside(&place.checkout, step)?;
-    }
     let start = place.head.as_ref().map(|head| format!("{head}^{{commit}}"));
     let mut arguments = vec!["rev-parse", "--show-toplevel"];
     if place.repository.is_some() {
         arguments.push("--absolute-git-dir");
+    }
+    if place.is_clone {
+        arguments.extend(["--path-format=absolute", "--git-dir", "--git-common-dir"]);
     }
     arguments.extend(start.as_deref());
     arguments.extend(["HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"]);
@@ -271,21 +275,26 @@ pub fn read_head_state(place: &Place, step: GitStep) -> Result<HeadState, GitFau
         return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
     };
     let text = ended.text();
+    if place.is_clone {
+        refuse_outside(&place.checkout, skip_places(place, &text).is_some(), step)?;
+    }
     parse_head_state(place, &text, code == 0).map_err(|cause| {
         let hint = format!("{}, then crew resume", hint_at_repair(place));
         GitFault::new(step, Repository, cause, hint)
     })
 }
 
+/// What git printed after its folders, if they are those of the place. In a clone git works in the
+/// clone's own folder `.git`.
+fn skip_places<'text>(place: &Place, text: &'text str) -> Option<&'text str> {
+    let own = if place.is_clone { vec![place.checkout.join(".git"); 2] } else { Vec::new() };
+    let mut places = [&place.checkout].into_iter().chain(&place.repository).chain(&own);
+    places.try_fold(text, |rest, path| rest.strip_prefix(&format!("{}\n", path.display())))
+}
+
 /// What is checked out, of what git printed; the error is why the repository is another one.
 fn parse_head_state(place: &Place, text: &str, is_whole: bool) -> Result<HeadState, String> {
-    let mut rest = text;
-    for pinned in [&place.checkout].into_iter().chain(&place.repository) {
-        let Some(after) = rest.strip_prefix(&format!("{}\n", pinned.display())) else {
-            return Err(explain_missing(place, text));
-        };
-        rest = after;
-    }
+    let Some(rest) = skip_places(place, text) else { return Err(explain_missing(place, text)) };
     let mut lines = rest.lines();
     if let Some(start) = &place.head
         && lines.next() != Some(start)
