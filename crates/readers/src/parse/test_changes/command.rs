@@ -37,8 +37,8 @@ const SEARCH_PATHS: &str = "PATH PYTHONPATH NODE_PATH RUBYLIB PERL5LIB";
 /// Options whose value is the folder that a program works in.
 pub(super) const FOLDERS: &str = "-C --directory --prefix --cwd --rootdir --working-directory --manifest-path \
     --start-directory";
-/// Folders of a system's programs.
-const SYSTEM: &str = "/bin/ /sbin/ /usr/ /lib /nix/ /opt/homebrew/ /dev/ /proc/";
+/// Folders of a system's programs, and names of what is open.
+const SYSTEM: &str = "/bin/ /sbin/ /usr/ /lib /nix/ /opt/homebrew/ /dev/fd/ /dev/std /proc/";
 /// Formatters, linters and type checkers.
 pub(super) const STATIC_PROGRAMS: &str = include_str!("names/static_programs.txt");
 /// What the command of a check names. `folder`, from the root of the checkout, is where it runs,

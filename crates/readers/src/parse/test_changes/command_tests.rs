@@ -18,6 +18,8 @@ fn named(run: &str) -> String {
         "tools/check.py",
         "conf/ci.ini",
         "/opt/ci/gate",
+        "/dev/shm/gate",
+        "/dev/fd/3",
     ];
     let found = named_paths(run, "", "/w/repo", &|path| files.contains(&path));
     let show = |name: &str, paths: &std::collections::BTreeSet<String>| {
@@ -109,6 +111,8 @@ fn the_product_is_not_what_a_command_runs_and_options_name_what_it_obeys() {
         ("BASH_ENV=./notes.txt make", "run: notes.txt"),
         ("sh /opt/ci/gate", "run: /opt/ci/gate"),
         ("timeout 60 /opt/ci/gate", "run: /opt/ci/gate"),
+        ("sh /dev/shm/gate", "run: /dev/shm/gate"),
+        ("sh /dev/fd/3", ""),
         ("for f in gates/*.sh; do sh \"$f\"; done", "globs: gates/*.sh"),
         ("sh gates/*", "globs: gates/*"),
         ("sh check.sh src/*", "run: check.sh"),
