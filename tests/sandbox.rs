@@ -3,9 +3,11 @@
 //! commands succeed.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -31,14 +33,17 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     /// A world with a repository on branch `main` that holds one commit of one file, `README`.
     pub(crate) fn new() -> Self {
+        static TEMPLATE: LazyLock<Vec<(PathBuf, Option<Vec<u8>>)>> = LazyLock::new(template);
         let sandbox = Self::without_git();
-        sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
-        // In the repository too: the client's own git calls do not get this environment.
-        sandbox.git(&["config", "user.name", "A Tester"]);
-        sandbox.git(&["config", "user.email", "tester@example.invalid"]);
-        sandbox.write("README", "a repository of a test\n");
-        sandbox.git(&["add", "README"]);
-        sandbox.git(&["commit", "--quiet", "--message", "Begin"]);
+        for (path, bytes) in TEMPLATE.iter() {
+            let path = sandbox.repository().join(path);
+            match bytes {
+                Some(bytes) => std::fs::write(path, bytes).unwrap(),
+                None => std::fs::create_dir(path).unwrap(),
+            }
+        }
+        // The index names the files of the template: without this they seem to have changed.
+        sandbox.git(&["update-index", "-q", "--refresh"]);
         sandbox
     }
 
@@ -56,8 +61,9 @@ impl Sandbox {
         }
         std::fs::create_dir_all(sandbox.plugin_data()).unwrap();
         // No test should keep the machine awake, or report that it does.
+        let fails = ["/bin/false", "/usr/bin/false"].into_iter().find(|it| Path::new(it).exists());
         for inhibitor in ["systemd-inhibit", "caffeinate"] {
-            sandbox.program(inhibitor, "exit 1");
+            symlink(fails.unwrap(), sandbox.root.join("bin").join(inhibitor)).unwrap();
         }
         sandbox
     }
@@ -140,7 +146,7 @@ impl Sandbox {
 
     /// Puts the build under test on the `PATH` of every child, if it is not there yet.
     pub(crate) fn put_crew_on_the_path(&self) {
-        let _ = std::os::unix::fs::symlink(self.build.path(), self.root.join("bin/crew"));
+        let _ = symlink(self.build.path(), self.root.join("bin/crew"));
     }
 
     /// Makes a shell script the agent of every loop, by the user's settings.
@@ -255,17 +261,50 @@ pub(crate) fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Writes a program, by a child. A file that this process has open for writing is inherited by the
-/// children of other tests, and cannot be run until each of them runs its own program. It takes its
-/// place as a whole, for the one that was there may be just about to run.
+/// What the repository of every world holds when its test begins, folders before their files. It is
+/// read once for all: a process of git takes as long as many files.
+fn template() -> Vec<(PathBuf, Option<Vec<u8>>)> {
+    let sandbox = Sandbox::without_git();
+    sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
+    // In the repository too: the client's own git calls do not get this environment.
+    sandbox.git(&["config", "user.name", "A Tester"]);
+    sandbox.git(&["config", "user.email", "tester@example.invalid"]);
+    sandbox.write("README", "a repository of a test\n");
+    sandbox.git(&["add", "README"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Begin"]);
+    let mut found = Vec::new();
+    add_files(&sandbox.repository(), Path::new(""), &mut found);
+    found
+}
+
+fn add_files(root: &Path, below: &Path, found: &mut Vec<(PathBuf, Option<Vec<u8>>)>) {
+    for entry in std::fs::read_dir(root.join(below)).unwrap() {
+        let entry = entry.unwrap();
+        let path = below.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            found.push((path.clone(), None));
+            add_files(root, &path, found);
+        } else {
+            found.push((path, Some(std::fs::read(entry.path()).unwrap())));
+        }
+    }
+}
+
+/// Writes a program, as a copy that a child makes. A file that this process has open for writing is
+/// inherited by the children of other tests, and cannot be run until each of them runs its own
+/// program. It takes its place as a whole, for the one that was there may be just about to run.
 pub(crate) fn write_executable(path: &Path, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let mut writer = Command::new("sh");
-    let script = "cat > \"$1.new\" && chmod 755 \"$1.new\" && mv -f \"$1.new\" \"$1\"";
-    writer.args(["-c", script, "sh"]).arg(path);
-    let mut writer = writer.stdin(Stdio::piped()).spawn().unwrap();
-    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(writer.wait().unwrap().success(), "{}", path.display());
+    let [draft, copy] = ["draft", "copy"].map(|ending| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        path.with_file_name(format!(".{name}.{ending}"))
+    });
+    std::fs::write(&draft, text).unwrap();
+    std::fs::set_permissions(&draft, Permissions::from_mode(0o755)).unwrap();
+    let copied = Command::new("cp").arg("-p").args([&draft, &copy]).status().unwrap();
+    assert!(copied.success(), "{}", path.display());
+    std::fs::rename(&copy, path).unwrap();
+    std::fs::remove_file(&draft).unwrap();
 }
 
 /// Polls until `condition` holds; at the deadline the test fails with what it waited for.
