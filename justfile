@@ -10,33 +10,42 @@ check:
     cargo clippy --all-targets -- -D warnings
     cargo test --test it tidy
 
-# every test; one whose client or terminal is missing says so
+# a minute after compiling: the unit tests without those of git, and the rules of the tree
+quick:
+    cargo test --lib --bins -- --skip git::tests --skip fleet::landing --skip mutations
+    cargo test --test it tidy
+
+# every test but the long ones; one whose client or terminal is missing says so
 test:
     cargo test
+
+# every test, the long ones in the suites of .ci/long, each with its time
+all: test
+    .ci/long
 
 # the suites of processes, kills, clients, agents, shells, Slurm and memory, with the binary that is shipped
 shipped:
     cargo build --locked --release
-    CREW_TEST_BIN=$PWD/target/release/crew RUST_TEST_THREADS=4 cargo test --test it -- on_2_1_ the_reset_in_the_words client:: completions:: nights:: roster:: slurm:: children:: crashes:: cut_off:: kills:: signals::
+    CREW_TEST_BIN=$PWD/target/release/crew RUST_TEST_THREADS=4 cargo test --test it -- --include-ignored on_2_1_ the_reset_in_the_words client:: completions:: nights:: roster:: slurm:: children:: crashes:: cut_off:: kills:: signals::
 
 # what only runs when asked for: waits of eleven and of seven minutes, ten thousand boundaries with faults
 slow:
     CREW_LONG_WAIT=1 CREW_REQUIRE_CLIENT=1 cargo test --test it eleven_minutes_are_waited_for
-    CREW_LONG_WAIT=1 cargo test --test it twenty_loops_wait_for_a_limit
-    CREW_SOAK=10000 cargo test --test it loops_with_a_fault_at_every_boundary
+    CREW_LONG_WAIT=1 cargo test --test it -- --ignored twenty_loops_wait_for_a_limit
+    CREW_SOAK=10000 cargo test --test it -- --ignored loops_with_a_fault_at_every_boundary
 
 # three hundred kills, in thirty fleets of twelve tasks with conflicts and red landings, one after the other
 soak:
-    CREW_KILLS=300 cargo test --test it twelve_tasks_are_each_done_once
+    CREW_KILLS=300 cargo test --test it -- --ignored twelve_tasks_are_each_done_once
 
 # installs the pinned clients and runs the tests with them; needs npm, and tmux for those in a terminal
 client:
     tests/client/install
-    CREW_REQUIRE_CLIENT=1 cargo test --test it -- on_2_1_ the_reset_in_the_words
+    CREW_REQUIRE_CLIENT=1 cargo test --test it -- --include-ignored on_2_1_ the_reset_in_the_words
 
 # the pictures in docs/pictures, from real runs; needs tmux, and chromium for that of a page
 pictures:
-    CREW_PICTURES=1 cargo test --test it -- the_picture_of
+    CREW_PICTURES=1 cargo test --test it -- --include-ignored the_picture_of
 
 # the lists and the schemas in docs/reference, from the code
 reference:
@@ -72,7 +81,7 @@ _tag:
     @.ci/release tag
 
 # every check, the archives of this machine, and the tag that would release them
-release: _tag check test deny
+release: _tag check all deny
     cargo package --workspace --locked
     cargo build --locked --release --target-dir target/shipped
     .ci/release plugin

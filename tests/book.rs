@@ -272,6 +272,7 @@ fn run_blocks(entry: &(&str, usize, Files, &str, &str), first: usize) {
 }
 
 #[test]
+#[ignore = "long"]
 fn every_block_of_shell_in_a_page_runs_and_prints_something() {
     let mut so_far = BTreeMap::<&str, usize>::new();
     let mut entries = Vec::new();

@@ -126,6 +126,7 @@ fn loops_fleets_and_tasks_are_offered_where_a_command_takes_them() {
 }
 
 #[test]
+#[ignore = "long"]
 fn each_shell_completes_every_name_that_a_command_takes() {
     let (world, id) = world_with_a_loop();
     let (sandbox, id) = (&world.sandbox, id.as_str());
@@ -191,6 +192,7 @@ fn each_shell_completes_every_name_that_a_command_takes() {
 }
 
 #[test]
+#[ignore = "long"]
 fn what_is_installed_for_a_shell_is_found_by_it_at_the_first_tab() {
     for (shell, more) in [
         // What the package bash-completion does at the first Tab.
@@ -221,6 +223,7 @@ fn what_is_installed_for_a_shell_is_found_by_it_at_the_first_tab() {
 }
 
 #[test]
+#[ignore = "long"]
 fn what_cannot_be_looked_at_is_not_offered_and_nothing_is_said() {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();
@@ -236,6 +239,7 @@ fn what_cannot_be_looked_at_is_not_offered_and_nothing_is_said() {
 }
 
 #[test]
+#[ignore = "long"]
 fn each_shell_takes_its_script() {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();

@@ -148,6 +148,7 @@ fn task_of<'told>(told: &'told str, words: &[&str]) -> &'told str {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_fleet_has_a_conflict_a_red_and_a_limit_and_all_of_it_lands() {
     let sandbox = Sandbox::new();
     let folder = sandbox.root().join("a folder");

@@ -113,6 +113,7 @@ fn a_failing_test_is_fixed_and_proven() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_refactoring_makes_no_test_worse() {
     let example = copied("refactoring");
     let printed = example.run_the_readme(&[("crew run", &example.agent())]).success();
@@ -130,6 +131,7 @@ fn a_refactoring_makes_no_test_worse() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_night_works_in_one_iteration_and_leaves_a_notice() {
     let example = copied("night");
     let untrusted =
@@ -166,6 +168,7 @@ fn night_with(agent: &str) -> Copied {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_night_ends_at_its_limit_and_continues_with_a_higher_one() {
     let agent = checkout().join("tests/examples/night/agent");
     let agent = format!(
@@ -191,6 +194,7 @@ fn a_night_ends_at_its_limit_and_continues_with_a_higher_one() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_night_whose_cost_is_unknown_needs_you_after_one_iteration() {
     let nothing = "command = [\"sh\", \"-c\", \"cat >/dev/null; echo Nothing is done yet.\"]";
     let example = night_with(nothing);
@@ -212,6 +216,7 @@ fn a_fleet() -> Copied {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_fleet_lands_four_tasks_in_their_order() {
     let example = a_fleet();
     let run = "crew fleet run tasks/ --land";
@@ -255,6 +260,7 @@ fn a_fleet_lands_four_tasks_in_their_order() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_fleet_without_a_remote_does_not_land() {
     let example = a_fleet();
     example.sandbox.sh("git init -q -b main && git add . && git commit -qm Begin").success();
@@ -288,6 +294,7 @@ fn in_ci_a_script_acts_on_the_exit_code() {
 }
 
 #[test]
+#[ignore = "long"]
 fn in_ci_each_other_end_has_its_exit_code() {
     let nothing = "--agent-cmd \"sh -c 'cat >/dev/null; echo Nothing.'\"";
     let cancels = "--agent-cmd 'crew cancel'";

@@ -175,6 +175,7 @@ fn invoices() -> World {
 }
 
 #[test]
+#[ignore = "long"]
 fn the_picture_of_the_closing_page() {
     let world = invoices();
     let masks = [(r", \d+d ago", ""), (r"2026-01-15 ", "")];
@@ -184,6 +185,7 @@ fn the_picture_of_the_closing_page() {
 
 /// The page is drawn by a browser, with the fonts of its machine: only `just pictures` draws it.
 #[test]
+#[ignore = "long"]
 fn the_picture_of_a_story() {
     let file = checkout().join("docs/pictures/story.png");
     if std::env::var("CREW_PICTURES").as_deref() == Ok("1") {
@@ -222,6 +224,7 @@ fn ended_ago(world: &World, id: &str, minutes: i64) {
 }
 
 #[test]
+#[ignore = "long"]
 fn the_picture_of_the_board() {
     in_a_terminal(|| {
         let world = World::new(&[]);
@@ -280,6 +283,7 @@ vat | search) test "$iteration" -lt 2 || wait_for go; echo 'The tables are there
 esac"#;
 
 #[test]
+#[ignore = "long"]
 fn the_picture_of_a_fleet_at_work() {
     let world = FleetWorld::new(AT_WORK)
         .tasks(&["addresses", "pay-retries"], "priority = 3\nverify = ['ls work-*']")

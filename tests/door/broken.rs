@@ -72,6 +72,7 @@ fn every_fault() -> impl Iterator<Item = String> {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_write_that_fails_lets_the_stop_through_and_the_next_one_counts() {
     let door = Door::of(Sandbox::without_git().with_faults());
     let (mut let_go, mut journalled) = (0, 0);

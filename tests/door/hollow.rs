@@ -246,6 +246,7 @@ fn resume(door: &Door) -> Answer {
 }
 
 #[test]
+#[ignore = "long"]
 fn an_agent_that_leaves_a_new_job_behind_at_every_stop_puts_off_three_iterations_in_a_row_at_most()
 {
     for (max, turns) in [(2, 8), (9, 36)] {

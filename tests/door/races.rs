@@ -177,6 +177,7 @@ fn a_boundary_answers_only_when_the_client_has_seen_its_companion_end() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_hundred_hooks_and_cancels_at_once_lose_nothing_and_count_nothing_twice() {
     let door = Door::of(Sandbox::without_git());
     let mut dice = Dice(0x5eed_0001);

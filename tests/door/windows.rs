@@ -51,6 +51,7 @@ fn now() -> u64 {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
     let door = attended(Sandbox::new());
     let id = door.begin("\"Build it\" --stall 0");
@@ -82,6 +83,7 @@ fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_session_that_is_answered_after_the_limit_clears_it_for_all() {
     let door = attended(Sandbox::new());
     let running = limited_run(&door, 600);
@@ -96,6 +98,7 @@ fn a_session_that_is_answered_after_the_limit_clears_it_for_all() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_session_whose_request_was_refused_is_not_woken_while_its_account_is_at_a_limit() {
     let door = attended(Sandbox::new());
     let id = door.begin("\"Build it\" --stall 0");
@@ -112,6 +115,7 @@ fn a_session_whose_request_was_refused_is_not_woken_while_its_account_is_at_a_li
 }
 
 #[test]
+#[ignore = "long"]
 fn a_session_whose_companion_is_late_waits_all_the_same_and_the_idle_fallback_wakes_it() {
     let door = attended(Sandbox::new().with_faults());
     let id = door.begin("\"Build it\" --stall 0");
@@ -157,6 +161,7 @@ fn a_session_that_cannot_wait_ends_and_says_for_what() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_limit_that_a_session_met_holds_a_run_until_the_session_is_answered() {
     let door = attended(Sandbox::new());
     let id = door.begin("\"Build it\" --stall 0");

@@ -13,7 +13,7 @@ const FAILED_BEFORE: super::End = Checked("a check that had failed now passes");
 /// Tests or settings changed, and the check passes without that, too.
 const ALSO: super::End = Checked("also passes with the tests and settings as the loop found them");
 
-const PYTHON: &[Row] = &[
+pub(super) const PYTHON: &[Row] = &[
     row("a fix", &PY, &[PY_FIX], FAILED_BEFORE),
     row(
         "a fix with new tests",
@@ -138,7 +138,7 @@ const LOCALES: Project = Project {
     ],
 };
 
-const MORE_PYTHON: &[Row] = &[
+pub(super) const MORE_PYTHON: &[Row] = &[
     row(
         "a refactoring alone",
         &GREEN,
@@ -227,7 +227,7 @@ const FIXTURES: super::Files = &[
     ("tests/test_shop.py", ""),
 ];
 
-const JAVASCRIPT: &[Row] = &[
+pub(super) const JAVASCRIPT: &[Row] = &[
     row("a fix in JavaScript", &JS, &[JS_FIX], FAILED_BEFORE),
     row(
         "a new script of npm",
@@ -285,7 +285,7 @@ const JAVASCRIPT: &[Row] = &[
     ),
 ];
 
-const OTHERS: &[Row] = &[
+pub(super) const OTHERS: &[Row] = &[
     row("a fix in Rust", &RUST, &[RUST_FIX], FAILED_BEFORE),
     row(
         "a test inside a file of the work",
@@ -357,41 +357,49 @@ const OTHERS: &[Row] = &[
 ];
 
 #[test]
+#[ignore = "long"]
 fn true_work_in_python_is_checked_whatever_changes_beside_it() {
     hold(PYTHON, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn true_work_on_files_that_tests_read_is_checked() {
     hold(MORE_PYTHON, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn true_work_in_javascript_is_checked_whatever_changes_beside_it() {
     hold(JAVASCRIPT, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn true_work_in_rust_and_shell_is_checked_whatever_changes_beside_it() {
     hold(OTHERS, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn in_a_session_true_work_in_python_is_checked_whatever_changes_beside_it() {
     hold(PYTHON, Row::in_a_session);
 }
 
 #[test]
+#[ignore = "long"]
 fn in_a_session_true_work_on_files_that_tests_read_is_checked() {
     hold(MORE_PYTHON, Row::in_a_session);
 }
 
 #[test]
+#[ignore = "long"]
 fn in_a_session_true_work_in_javascript_is_checked_whatever_changes_beside_it() {
     hold(JAVASCRIPT, Row::in_a_session);
 }
 
 #[test]
+#[ignore = "long"]
 fn in_a_session_true_work_in_rust_and_shell_is_checked_whatever_changes_beside_it() {
     hold(OTHERS, Row::in_a_session);
 }

@@ -1,6 +1,6 @@
 //! What a loop's end is worth: each row is a project, what an agent does in it before it claims,
 //! and how the loop then ends, by `crew run` and in a session. What a row expects is what crew
-//! promises; what the agent writes runs for real.
+//! promises; what the agent writes runs for real. A short run has the first row of each table.
 
 mod changed_tests;
 mod commands;
@@ -20,6 +20,7 @@ use serde_json::Value;
 use self::projects::Project;
 use crate::child::Running;
 use crate::door::Door;
+use crate::lanes::in_lanes;
 use crate::run::proven::sandbox;
 use crate::run::{CLAIM, World};
 use crate::sandbox::{DEADLINE, Sandbox};
@@ -203,6 +204,48 @@ fn act(sandbox: &Sandbox, script: &str) {
 
 #[track_caller]
 fn hold(rows: &[Row], end: fn(&Row) -> Value) {
-    let wrong: Vec<String> = rows.iter().filter_map(|row| row.complaint(&end(row))).collect();
+    let wrong: Vec<String> =
+        in_lanes(rows, |row| row.complaint(&end(row))).into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+/// A row of each table of the long tests: of each runner and of each verdict.
+const SHORT: [Row; 19] = [
+    changed_tests::PYTHON[0],
+    changed_tests::MORE_PYTHON[0],
+    changed_tests::JAVASCRIPT[0],
+    changed_tests::IN_RUST[0],
+    changed_tests::SHELL[0],
+    commands::HONEST[0],
+    commands::REPLACED[1],
+    honest::PYTHON[0],
+    honest::MORE_PYTHON[0],
+    honest::JAVASCRIPT[0],
+    honest::OTHERS[0],
+    outside::IGNORED[0],
+    outside::LINKS[0],
+    outside::NAMES[0],
+    outside::SETUP[0],
+    replaced_runners::PATHS[0],
+    replaced_runners::PROGRAMS[0],
+    replaced_runners::RECIPES[0],
+    rewritten_tests::ROWS[0],
+];
+
+#[test]
+fn one_row_of_each_table_ends_a_run_as_it_says() {
+    hold(&SHORT, Row::in_a_run);
+}
+
+#[test]
+fn one_row_of_each_verdict_ends_a_session_as_it_says() {
+    let rows = [
+        changed_tests::PYTHON[0],
+        commands::REPLACED[1],
+        honest::JAVASCRIPT[0],
+        replaced_runners::PATHS[0],
+        replaced_runners::RECIPES[0],
+        rewritten_tests::ROWS[0],
+    ];
+    hold(&rows, Row::in_a_session);
 }

@@ -13,7 +13,7 @@ const BENT: super::Step = Edit(PY_TESTS, "expected(\"power\"))", "10)");
 const SET_UP: &str = "mkdir -p \"$XDG_CONFIG_HOME/crew\"
     echo 'loop.setup = \"sh prepare.sh\"' >> \"$XDG_CONFIG_HOME/crew/config.toml\"";
 
-const SETUP: &[Row] = &[
+pub(super) const SETUP: &[Row] = &[
     row(
         "a script of `setup` bends the test in the scratch folder",
         &PY,
@@ -32,7 +32,7 @@ const SETUP: &[Row] = &[
     .begin(SET_UP),
 ];
 
-const NAMES: &[Row] = &[row(
+pub(super) const NAMES: &[Row] = &[row(
     "a test whose name is not UTF-8",
     &PY,
     &[Sh("sed -i 's/expected(\"power\"))/10)/' tests/calc_*.py")],
@@ -58,7 +58,7 @@ path = u.cache_from_source(\"calc.py\")
 open(path, \"wb\").write(e._code_to_hash_pyc(code, u.source_hash(text), False))
 ";
 
-const IGNORED: &[Row] = &[
+pub(super) const IGNORED: &[Row] = &[
     row("a program on the search path of the command", &SH, SWAPPED, VOWS_CHANGED)
         .files(INSTALLED)
         .check("PATH=$PWD/node_modules/.bin:$PATH vows"),
@@ -111,7 +111,7 @@ const SUITE: &str = "git init -q suite; cd suite
     git -c protocol.file.allow=always submodule add -q ./suite suite; rm -r tests";
 const IN_SUITE: &str = "cd suite && PYTHONPATH=.. python3 -m unittest -v";
 
-const LINKS: &[Row] = &[
+pub(super) const LINKS: &[Row] = &[
     row(
         "a test of a submodule",
         &PY,
@@ -152,26 +152,31 @@ const LINKS: &[Row] = &[
 ];
 
 #[test]
+#[ignore = "long"]
 fn what_runs_tests_from_ignored_folders_is_seen() {
     hold(IGNORED, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn tests_of_submodules_and_behind_links_are_seen() {
     hold(LINKS, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn a_test_is_put_back_whatever_its_name_is_made_of() {
     hold(NAMES, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn what_setup_does_to_the_tree_shows_nothing() {
     hold(SETUP, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn in_a_session_what_setup_does_to_the_tree_shows_nothing() {
     hold(SETUP, Row::in_a_session);
 }

@@ -17,7 +17,7 @@ const BELOW: Files = &[
     ("b/Makefile", "test:\n\tsh check.sh\n"),
 ];
 
-const PATHS: &[Row] = &[
+pub(super) const PATHS: &[Row] = &[
     row("by its name", &SH, SWAP, NAMED),
     row("by an absolute path", &SH, SWAP, NAMED).check("sh 'ROOT/check.sh'"),
     row("by a variable", &SH, SWAP, NAMED).check("sh \"$PWD/check.sh\""),
@@ -58,7 +58,7 @@ const PATHS: &[Row] = &[
     .check("sh tests/greets.sh"),
 ];
 
-const PROGRAMS: &[Row] = &[
+pub(super) const PROGRAMS: &[Row] = &[
     row(
         "a link's target",
         &SH,
@@ -217,7 +217,7 @@ const WORKSPACES: Files = &[
     ),
 ];
 
-const RECIPES: &[Row] = &[
+pub(super) const RECIPES: &[Row] = &[
     row(
         "an included makefile",
         &SH,
@@ -331,31 +331,37 @@ const RECIPES: &[Row] = &[
 ];
 
 #[test]
+#[ignore = "long"]
 fn a_script_that_is_named_by_path_cannot_be_swapped() {
     hold(PATHS, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn a_program_or_a_module_that_was_replaced_gives_no_proof() {
     hold(PROGRAMS, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn a_recipe_that_was_replaced_gives_no_proof() {
     hold(RECIPES, Row::in_a_run);
 }
 
 #[test]
+#[ignore = "long"]
 fn in_a_session_a_script_that_is_named_by_path_cannot_be_swapped() {
     hold(PATHS, Row::in_a_session);
 }
 
 #[test]
+#[ignore = "long"]
 fn in_a_session_a_program_or_a_module_that_was_replaced_gives_no_proof() {
     hold(PROGRAMS, Row::in_a_session);
 }
 
 #[test]
+#[ignore = "long"]
 fn in_a_session_a_recipe_that_was_replaced_gives_no_proof() {
     hold(RECIPES, Row::in_a_session);
 }

@@ -257,6 +257,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
+#[ignore = "long"]
 fn what_an_agent_does_to_its_clone_stays_there_and_only_plain_work_lands() {
     let names = ATTACKS.map(|(task, ..)| task);
     let attacks = ATTACKS.map(|(task, attack, _)| format!("{task}) {attack} ;;\n")).concat();

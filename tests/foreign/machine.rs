@@ -111,6 +111,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 #[test]
+#[ignore = "long"]
 fn nothing_that_stands_on_this_machine_steers_a_terminal() {
     plant(SOURCES);
 }

@@ -106,6 +106,7 @@ pub(super) const SOURCES: &[Source] = &[
 ];
 
 #[test]
+#[ignore = "long"]
 fn nothing_that_is_said_in_a_run_steers_a_terminal() {
     plant(SOURCES);
 }

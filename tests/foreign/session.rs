@@ -138,6 +138,7 @@ pub(super) const SOURCES: &[Source] = &[
 ];
 
 #[test]
+#[ignore = "long"]
 fn nothing_that_is_said_in_a_session_steers_a_terminal() {
     plant(SOURCES);
 }

@@ -124,6 +124,7 @@ fn world(script: &str) -> World {
 }
 
 #[test]
+#[ignore = "long"]
 fn bad_children_end_as_they_should_and_leave_no_process() {
     for bad in TABLE {
         println!("{}", bad.script);
@@ -136,6 +137,7 @@ fn bad_children_end_as_they_should_and_leave_no_process() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "long"]
 fn a_gigabyte_of_output_with_or_without_lines_leaves_crew_small() {
     for (script, log) in [("prints_a_gigabyte", "that was all"), ("prints_no_lines", "\u{fffd}")] {
         let bad = Bad { script, options: &[], exit: 10, failure: None, log };

@@ -211,6 +211,7 @@ struct Theirs {
 }
 
 #[test]
+#[ignore = "long"]
 fn of_thirty_mixtures_nothing_of_the_users_is_committed_unless_the_agent_changed_it() {
     let mut row = Row(7);
     for round in 0..30 {

@@ -40,6 +40,7 @@ fn after_a_crash_the_next_iteration_waits_and_the_wait_is_no_iterations_time() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_failure_within_two_seconds_of_the_start_is_waited_after_and_a_later_one_is_not() {
     let world = patient(&["exit 3", "sleep 2.5; exit 3", CLAIM]);
     let ran = world.crew(&["run", "Build the app"]);
@@ -52,6 +53,7 @@ fn a_failure_within_two_seconds_of_the_start_is_waited_after_and_a_later_one_is_
 }
 
 #[test]
+#[ignore = "long"]
 fn an_iteration_that_timed_out_is_waited_after_whether_or_not_it_changed_something() {
     let world = World::new(&[HANG, "echo x > work.txt; sleep 600", CLAIM]);
     let ran = world.crew(&["run", "Build the app", "--timeout", "1s"]);
@@ -64,6 +66,7 @@ fn an_iteration_that_timed_out_is_waited_after_whether_or_not_it_changed_somethi
 }
 
 #[test]
+#[ignore = "long"]
 fn a_wait_after_a_crash_ends_with_the_loops_time() {
     let world = patient(&[CRASH]);
     let ran = world.crew(&["run", "Build the app", "--delay", "10m", "--max-duration", "3s"]);
@@ -72,6 +75,7 @@ fn a_wait_after_a_crash_ends_with_the_loops_time() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_person_cuts_a_wait_short_from_another_terminal() {
     let world = patient(&[WORK, CRASH, CLAIM]);
     let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "5s"]);
@@ -96,6 +100,7 @@ fn a_run_that_does_not_wait_has_nothing_to_cut_short() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_cancel_a_pause_and_a_signal_end_a_wait_after_a_crash_and_it_can_be_resumed() {
     let world = patient(&[CRASH]);
     let running = waiting(&world);

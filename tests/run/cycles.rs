@@ -22,6 +22,7 @@ const FULL: u64 = 5;
 const MOUNTED: &str = "CREW_TEST_MOUNTED";
 
 #[test]
+#[ignore = "long"]
 fn sixty_random_orders_are_all_obeyed_and_truly_answered() {
     let name = "run::cycles::sixty_random_orders_are_all_obeyed_and_truly_answered";
     if std::env::var_os(MOUNTED).is_some() || !may_mount() {

@@ -275,11 +275,13 @@ fn hold(rows: &[Row]) {
 }
 
 #[test]
+#[ignore = "long"]
 fn true_work_is_proven_in_five_languages() {
     hold(TRUE_ONES);
 }
 
 #[test]
+#[ignore = "long"]
 fn what_does_not_need_the_work_is_not_proven_and_the_reason_says_why() {
     hold(OTHERS);
 }

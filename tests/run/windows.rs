@@ -165,12 +165,14 @@ fn come_back(others: usize, seconds: u32) {
 }
 
 #[test]
+#[ignore = "long"]
 fn loops_of_one_account_wait_for_a_limit_that_one_of_them_met_and_return_one_by_one() {
     come_back(3, 8);
 }
 
 /// It takes seven and a half minutes.
 #[test]
+#[ignore = "long"]
 fn twenty_loops_wait_for_a_limit_that_one_of_them_met_and_return_one_by_one() {
     if std::env::var("CREW_LONG_WAIT").as_deref() == Ok("1") {
         come_back(19, 40);
@@ -180,6 +182,7 @@ fn twenty_loops_wait_for_a_limit_that_one_of_them_met_and_return_one_by_one() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_window_outlives_the_loop_that_met_the_limit_and_one_typed_start_clears_a_wrong_one() {
     let world = world();
     let other = at_work(&world, &["r01".to_owned()]).remove(0);
@@ -216,6 +219,7 @@ fn a_window_outlives_the_loop_that_met_the_limit_and_one_typed_start_clears_a_wr
 }
 
 #[test]
+#[ignore = "long"]
 fn a_typed_start_tries_once_and_a_limit_that_it_meets_holds_the_others_longer() {
     let world = world();
     let other = at_work(&world, &["r01".to_owned()]).remove(0);
@@ -267,6 +271,7 @@ fn a_limit_holds_no_loop_of_another_account_or_model() {
 }
 
 #[test]
+#[ignore = "long"]
 fn twenty_loops_that_meet_a_limit_at_once_lose_no_turn() {
     let world = world();
     std::fs::write(world.note("all"), "").unwrap();
@@ -346,6 +351,7 @@ fn a_window_that_is_broken_or_foreign_or_absurd_is_ignored_and_replaced() {
 
 /// The account's window stands, and nothing can be added to it.
 #[test]
+#[ignore = "long"]
 fn a_loop_whose_turn_cannot_be_written_waits_for_it_quietly() {
     let world = world();
     refuses_for(&world, 600);

@@ -9,6 +9,7 @@ use crate::sandbox::{Sandbox, poll_within};
 use crate::words::{OVER_WITHIN, assert_waits_for, limit_in_words, soon};
 
 #[test]
+#[ignore = "long"]
 fn the_reset_in_the_words_is_waited_for_and_the_same_iteration_repeated() {
     let scenarios: [fn(); 3] = [
         || with_client("2.1.330", by_the_real_client),

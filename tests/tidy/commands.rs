@@ -1,6 +1,8 @@
 //! The commands that are in several places: the short names, the script of CI, the hosted workflows
 //! and the pages give the same ones. It runs none of them.
 
+use std::process::Command;
+
 use super::{between, found, read, source, tree};
 
 /// The commands of a recipe, one a line.
@@ -44,8 +46,9 @@ fn the_test_command_of_the_readme_is_what_ci_runs_with_no_variable_set() {
     assert_eq!(promised, ["cargo test"], "README.md");
     assert_eq!(recipe("test"), promised, "justfile");
     assert!(script.contains("\ntests=$(readme \"cargo test\")\n"), ".ci/run has another command");
-    let step = "\nstep without_variables bash -c \"$tests\"\n";
+    let step = "\nstep without_variables bash -c \"$tests\"\nstep without_variables .ci/long\n";
     assert!(script.contains(step), ".ci/run has no step{step}");
+    assert_eq!(recipe("all"), [".ci/long"], "justfile");
     let passed = between(&script, "env -i ", " \"$@\"");
     let passed: Vec<_> = found(r#"([A-Z_]+)=""#, passed).into_iter().collect();
     assert_eq!(passed, ["CARGO_HOME", "HOME", "PATH", "RUSTUP_HOME"], ".ci/run sets variables");
@@ -65,6 +68,27 @@ fn the_release_binary_is_tested_by_the_same_suites_everywhere() {
 }
 
 #[test]
+fn a_test_that_cargo_test_leaves_out_is_in_one_long_suite() {
+    let mut list = Command::new(std::env::current_exe().unwrap());
+    let list = list.args(["--ignored", "--list", "--format", "terse"]).output().unwrap();
+    let list = String::from_utf8(list.stdout).unwrap();
+    let long: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    let script = read(".ci/long");
+    let suites: Vec<Vec<&str>> = found(r"(?m)^suite [a-z]+ (.+)$", &script)
+        .into_iter()
+        .map(|filters| filters.split(' ').collect())
+        .collect();
+    for filter in suites.concat() {
+        assert!(long.iter().any(|test| test.contains(filter)), ".ci/long: no test has {filter}");
+    }
+    for test in long {
+        let has = |suite: &&Vec<&str>| suite.iter().any(|filter| test.contains(filter));
+        let count = suites.iter().filter(has).count();
+        assert_eq!(count, 1, ".ci/long: {test} is in so many suites");
+    }
+}
+
+#[test]
 fn every_test_that_a_short_name_or_a_profile_picks_is_there() {
     let tests: String = source("tests/").into_iter().map(|file| file.text).collect();
     let recipes = ["slow", "client", "agents", "slurm", "shipped"].map(recipe).concat().join("\n");
@@ -72,7 +96,8 @@ fn every_test_that_a_short_name_or_a_profile_picks_is_there() {
     let profiles = read(".config/nextest.toml");
     picked.extend(found(r"test\(/([^/]+)/\)", &profiles));
     assert!(picked.len() >= 4, "{picked:?}");
-    for name in picked.iter().flat_map(|names| names.split([' ', '|', '^'])) {
+    let names = picked.iter().flat_map(|names| names.split([' ', '|', '^']));
+    for name in names.filter(|name| !name.starts_with("--")) {
         let module = name.strip_suffix("::").and_then(|path| path.rsplit("::").next());
         let opening = module.map_or(format!("fn {name}"), |module| format!("mod {module};"));
         assert!(tests.contains(&opening), "there is no test {name}");
@@ -96,15 +121,21 @@ fn the_oldest_rust_is_the_same_one_everywhere() {
 #[test]
 fn a_hosted_step_is_one_that_runs_here_too() {
     let script = read(".ci/run");
-    let steps = steps("ci.yml");
+    let nightly = steps("ci.yml");
     let step = |start: &str| {
-        let step = steps.iter().find(|step| step.starts_with(start));
+        let step = nightly.iter().find(|step| step.starts_with(start));
         step.unwrap_or_else(|| panic!("ci.yml has no step that begins with {start}")).as_str()
     };
     assert_eq!(step(".ci/run"), ".ci/run");
     assert!(script.contains(&format!(" {}\n", step("cargo doc"))), ".ci/run has another cargo doc");
     assert_eq!(recipe("deny"), [step("cargo deny")]);
     assert!(recipe("release").contains(&step("cargo package").to_owned()));
+    let mut on_a_push = steps("quick.yml");
+    on_a_push.retain(|step| !step.starts_with("rustup"));
+    let mut quick = [recipe("check"), recipe("quick")].concat();
+    quick.retain(|command| command != "cargo test --test it tidy");
+    quick.push("cargo test --test it tidy".to_owned());
+    assert_eq!(on_a_push, quick, "quick.yml (left) and justfile (right) differ");
 }
 
 #[test]
