@@ -154,6 +154,11 @@ fn crew_program() -> PathBuf {
     env::program_path().unwrap_or_else(|_| "crew".into())
 }
 
+/// A line about a loop, as it reads now.
+fn current_line(line: LoopLine, record: &Loop) -> String {
+    line::render_line(line, record, clock::local_time())
+}
+
 fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
         // The notice says everything.
@@ -178,18 +183,14 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             let prompt =
                 prompt::again(record, page, &last_iterations(home, record), &crew_program());
             let caution = hook.caution.map(mark_caution);
-            let mut lines = vec![line::render_line(LoopLine::Resumed, record, clock::local_time())];
+            let mut lines = vec![current_line(LoopLine::Resumed, record)];
             lines.extend(resumed.notes.into_iter().chain(caution));
             go_on(record, prompt, lines.join("\n"))
         }
         EventResult::Reminded(record) => {
             let prompt =
                 prompt::again(&record, None, &last_iterations(home, &record), &crew_program());
-            go_on(
-                &record,
-                prompt,
-                line::render_line(LoopLine::Reminded, &record, clock::local_time()),
-            )
+            go_on(&record, prompt, current_line(LoopLine::Reminded, &record))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::client_page(&arguments::options_page())),
@@ -206,11 +207,9 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Cancelled(attempt) => {
             Reply::Instead(control::describe_cancel(&attempt, client_reading()))
         }
-        EventResult::CancelledElsewhere(record) => Reply::Say(line::render_line(
-            LoopLine::CancelledElsewhere,
-            &record,
-            clock::local_time(),
-        )),
+        EventResult::CancelledElsewhere(record) => {
+            Reply::Say(current_line(LoopLine::CancelledElsewhere, &record))
+        }
         EventResult::Paused(paused) => {
             Reply::Instead(in_its_session(&control::describe_pause(&paused), &paused.record))
         }
@@ -220,11 +219,9 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Ordered(request, result) => Reply::Obeyed(answer_command(request, &result)),
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
-        EventResult::BrokenOff(record) => {
-            Reply::Say(line::render_line(LoopLine::BrokenOff, &record, clock::local_time()))
-        }
+        EventResult::BrokenOff(record) => Reply::Say(current_line(LoopLine::BrokenOff, &record)),
         EventResult::Interrupted(record) => {
-            Reply::Say(line::render_line(LoopLine::Interrupted, &record, clock::local_time()))
+            Reply::Say(current_line(LoopLine::Interrupted, &record))
         }
     }
 }

@@ -10,8 +10,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::Git;
-use super::head::checked_out;
-use super::head::git_folder;
+use super::head::{checked_out, git_folder};
 use crate::files::disk::{self, Durability};
 use crate::store::hash;
 use engine::record::{Loop, RepositoryInside};
