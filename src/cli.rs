@@ -29,7 +29,7 @@ const BELOW: &str = include_str!("report/help/verbs.txt");
 pub struct Cli {
     /// When words have a colour: auto (on a terminal), always or never
     #[arg(long, global = true, hide = true, value_name = "WHEN", default_value_t)]
-    pub color: ColorChoice,
+    color: ColorChoice,
     #[command(subcommand)]
     pub verb: Verb,
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 /// A part of a page.
 pub struct Block {
-    pub name: String,
-    pub parts: Vec<Part>,
+    name: String,
+    parts: Vec<Part>,
 }
 
 /// What a block is made of.

@@ -30,14 +30,14 @@ type Time = DateTime<Utc>;
 pub struct MetLimit {
     pub until: Time,
     /// Whether the service named that time; else it is the loop's own guess.
-    pub is_stated: bool,
+    is_stated: bool,
     /// The service's words.
-    pub why: String,
-    pub by: LoopId,
+    why: String,
+    by: LoopId,
     /// When the iteration began that met it.
-    pub began: Time,
+    began: Time,
     /// When the loop's next try began, if only to wait: an answer to that one counts.
-    pub met_at: Time,
+    met_at: Time,
 }
 
 impl MetLimit {

@@ -28,7 +28,7 @@ const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
 /// Until when checks may run, and the reason for that limit.
 #[derive(Debug)]
 pub struct Within {
-    pub deadline: Deadline,
+    deadline: Deadline,
     why: String,
 }
 

@@ -42,9 +42,9 @@ pub struct LoadedSettings {
     pub layers: Layers,
     /// The name of the client for which a project can have set the variables; `None` where nobody
     /// but the user can.
-    pub client: Option<&'static str>,
+    client: Option<&'static str>,
     /// The working tree.
-    pub checkout: PathBuf,
+    checkout: PathBuf,
     /// The user's own file, whether or not it exists; `None` for a user without a home.
     pub user_file: Option<PathBuf>,
     /// The project's file, whether or not it exists.

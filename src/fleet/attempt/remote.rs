@@ -65,7 +65,7 @@ pub struct RemoteResult {
     pub report: AttemptReport,
     /// The requests that it has obeyed.
     #[serde(default)]
-    pub obeyed: BTreeSet<u64>,
+    obeyed: BTreeSet<u64>,
     /// The record of its loop, once the attempt is over.
     pub record: Option<Box<Loop>>,
     /// The end of its loop's journal, as lines of JSON.

@@ -51,7 +51,7 @@ pub enum TextKind {
 pub struct OpenText {
     pub kind: TextKind,
     pub id: LoopId,
-    pub lines: Vec<String>,
+    lines: Vec<String>,
     /// The first line that is shown; `None` follows the end as lines are added.
     top: Option<usize>,
 }
@@ -256,27 +256,27 @@ fn id_chars_needed(ids: &[LoopId]) -> usize {
 /// The row of a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardRow {
-    pub id: LoopId,
+    id: LoopId,
     /// The fleet whose task it works on.
-    pub fleet: Option<String>,
-    pub group: BoardGroup,
+    fleet: Option<String>,
+    group: BoardGroup,
     /// "~/w/api", or the name of the fleet's task.
-    pub folder: String,
+    folder: String,
     /// "3/10".
-    pub count: String,
+    count: String,
     /// How long it has been in this state, or when it begins or ended: "22m", "09:10".
-    pub when: String,
-    pub cost: String,
-    pub cost_micros: u64,
-    pub news: String,
-    pub task: String,
-    pub is_completed: bool,
+    when: String,
+    cost: String,
+    cost_micros: u64,
+    news: String,
+    task: String,
+    is_completed: bool,
     /// Whether a message for its agent resumes it: it has ended and is not a task, whose fleet
     /// keeps the message.
-    pub is_resumed_by_words: bool,
+    is_resumed_by_words: bool,
     /// Its heading and its rank below that; the smallest comes first. The heading is that of its
     /// group, except while no row may move.
-    pub place: (BoardGroup, i64),
+    place: (BoardGroup, i64),
 }
 
 impl BoardRow {

@@ -221,28 +221,28 @@ impl Names {
 pub struct TestReport {
     pub passed: u32,
     pub failed: u32,
-    pub skipped: u32,
+    skipped: u32,
     /// Left out by a filter.
-    pub filtered: u32,
+    filtered: u32,
     /// Suites, files or fixtures that could not be compiled, loaded or set up.
-    pub errors: u32,
+    errors: u32,
     pub failing: Names,
     /// How many runs in a row the same tests have failed; 0 if none failed.
     pub same_failures: u32,
     /// How many failed in the run before, if that is another number.
     pub failed_before: Option<u32>,
     /// Failed in the run before and passes now.
-    pub fixed: Names,
+    fixed: Names,
     /// Fails now and passed in the run before.
-    pub broken: Names,
+    broken: Names,
     /// Ran at the start of the loop and is no longer there.
     pub gone: Names,
     /// Ran at the start of the loop and is skipped now.
     pub newly_skipped: Names,
     /// How many ran or were skipped at the start, if that is another number.
-    pub total_before: Option<u32>,
+    total_before: Option<u32>,
     /// How many were skipped at the start, if that were fewer.
-    pub skipped_before: Option<u32>,
+    skipped_before: Option<u32>,
 }
 
 /// What is remembered of a check's tests: whole, because a test that is gone has to be named.

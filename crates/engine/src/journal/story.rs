@@ -37,7 +37,7 @@ pub struct Story {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Chapter {
     pub at: DateTime<Utc>,
-    pub generation: u64,
+    generation: u64,
     #[serde(flatten)]
     pub what: What,
 }
@@ -284,11 +284,11 @@ const FILES_KEPT: usize = 100;
 /// A check that passed once and fails at the end of what is known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Regression {
-    pub run: String,
+    run: String,
     /// The last iteration after which it passed; 0 is before the first.
-    pub green_after: u32,
+    green_after: u32,
     /// The first iteration after that at whose end it failed.
-    pub red_since: u32,
+    red_since: u32,
     /// What changed in between; the first of them.
     pub files: Vec<String>,
 }

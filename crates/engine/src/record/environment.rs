@@ -117,11 +117,11 @@ pub struct Plan {
     /// Passed with the value from the start.
     pub replaced: Vec<(String, String)>,
     /// Dropped, because they were absent when the loop began.
-    pub new: Vec<String>,
+    new: Vec<String>,
     /// Dropped, because they had another value when the loop began, which is not recorded.
-    pub changed: Vec<String>,
+    changed: Vec<String>,
     /// Present when the loop began, absent now.
-    pub missing: Vec<String>,
+    missing: Vec<String>,
 }
 
 impl Plan {

@@ -28,8 +28,8 @@ pub struct StandIn {
 /// What one agent did of a loop.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentShare {
-    pub iterations: u32,
-    pub usage: Usage,
+    iterations: u32,
+    usage: Usage,
 }
 
 /// What a loop with fallbacks remembers of its agents.
@@ -40,7 +40,7 @@ pub struct AgentMemory {
     /// The fallbacks that cannot work, because only a person can change why.
     pub out: Vec<String>,
     /// Who did all that was done before the first share; `None` if nobody, several, or unknown.
-    pub alone: Option<String>,
+    alone: Option<String>,
     /// By the agents' names, and of the sessions that took the loop; together they are the loop's.
     pub shares: BTreeMap<String, AgentShare>,
 }
@@ -156,7 +156,7 @@ pub struct CheckMemory {
     pub program_missing: bool,
     /// The number of completed iterations at that time.
     pub after: u32,
-    pub exit: Option<i32>,
+    exit: Option<i32>,
     pub elapsed_ms: u64,
     /// The end of its output before the first iteration, for the first prompt; bounded as in the
     /// evidence.

@@ -177,21 +177,21 @@ impl Serialize for Ending {
 #[serde(default)]
 pub struct Tally {
     #[serde(rename = "iterations_completed")]
-    pub completed: u32,
+    completed: u32,
     #[serde(rename = "iterations_failed")]
-    pub failed: u32,
+    failed: u32,
     #[serde(rename = "iterations_timed_out")]
-    pub timed_out: u32,
+    timed_out: u32,
     #[serde(rename = "iterations_skipped")]
     pub skipped: u32,
     #[serde(rename = "iterations_interrupted")]
     pub interrupted: u32,
     /// Files that were changed in any way, each once an iteration.
-    pub files_changed: u64,
+    files_changed: u64,
     /// Those of them that were new.
-    pub files_created: u64,
+    files_created: u64,
     /// Those of them that had other contents.
-    pub files_modified: u64,
+    files_modified: u64,
 }
 
 impl Tally {
@@ -229,23 +229,23 @@ pub struct Totals {
     /// How many loops ended with which outcome, without those that are zero.
     pub outcomes: BTreeMap<Outcome, u64>,
     /// How many of those that completed had which proof.
-    pub proofs: BTreeMap<&'static str, u64>,
+    proofs: BTreeMap<&'static str, u64>,
     /// Iterations of all loops.
-    pub iterations: u64,
+    iterations: u64,
     #[serde(flatten)]
-    pub tally: Tally,
+    tally: Tally,
     /// Tests that passed after the last iteration of each loop.
-    pub tests_passed: u64,
+    tests_passed: u64,
     /// Tests that failed after the last iteration of each loop.
-    pub tests_failed: u64,
+    tests_failed: u64,
     /// The time that all loops worked.
-    pub awake_ms: u64,
+    awake_ms: u64,
     /// The shortest, the mean and the longest iteration; `None` for fewer than two.
-    pub iteration_ms: Option<Spread>,
+    iteration_ms: Option<Spread>,
     /// How many of the newest loops in a row did not complete.
-    pub failure_streak: u64,
+    failure_streak: u64,
     /// The most loops in a row that did not complete.
-    pub longest_failure_streak: u64,
+    longest_failure_streak: u64,
     #[serde(skip)]
     pub usage: Usage,
 }

@@ -229,7 +229,7 @@ pub struct Question {
     #[serde(rename = "question")]
     pub text: String,
     /// The answers it offered, one line each.
-    pub options: Vec<String>,
+    options: Vec<String>,
 }
 
 impl Question {

@@ -107,9 +107,9 @@ pub struct Message {
 /// The use of a message when it was last reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
-    pub id: String,
-    pub tokens: Tokens,
-    pub cost: Option<Money>,
+    id: String,
+    tokens: Tokens,
+    cost: Option<Money>,
 }
 
 /// What was used.
@@ -314,7 +314,7 @@ pub const TIMES_KEPT: usize = 100;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Earlier {
     pub count: u64,
-    pub min_ms: u64,
+    min_ms: u64,
     pub max_ms: u64,
     pub sum_ms: u64,
 }

@@ -244,12 +244,12 @@ pub struct Page {
 /// A check of the loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PageCheck {
-    pub run: String,
-    pub role: Role,
+    run: String,
+    role: Role,
     /// "failed (exit 1)", "passed after iteration 3"; `None` if it never ran.
-    pub last: Option<String>,
+    last: Option<String>,
     /// Whether it did not pass after the last iteration.
-    pub is_failing: bool,
+    is_failing: bool,
 }
 
 impl Page {

@@ -63,7 +63,7 @@ pub struct ToolCall {
     /// The file, the command, the words that are looked for.
     pub subject: String,
     /// Lines added and removed, where the call says so.
-    pub lines: Option<(usize, usize)>,
+    lines: Option<(usize, usize)>,
 }
 
 /// Whether a command or something else was called: a command's result is always worth a word.

@@ -107,7 +107,7 @@ pub(super) struct AgentTurn {
     /// Whether crew must end the agent: nothing that follows takes that back.
     pub(super) is_hopeless: bool,
     /// What the closing event says; `None` until it comes.
-    pub(super) closed: Option<Result<(), String>>,
+    closed: Option<Result<(), String>>,
     /// Whether the closing event says that turns will follow.
     pub(super) is_queued: bool,
     /// Its end, as far as the events say.

@@ -66,7 +66,7 @@ pub struct Client {
     pub title: &'static str,
     /// The prefix of a command's name. Without one no command reaches a hook, and crew takes
     /// requests from messages: `crew pause`.
-    pub commands: Option<&'static str>,
+    commands: Option<&'static str>,
     /// The cap on how often in a row the client's hooks may continue the agent.
     pub cap: Option<Cap>,
     /// Whether a process beside the session can start a turn. Without this no companion sleeps
@@ -77,7 +77,7 @@ pub struct Client {
     /// How its transcript is read for what no event reports, such as the usage.
     pub transcript: Option<Transcript>,
     /// The pointer to the field of the payload that stays the same from one prompt to the next.
-    pub turn: &'static str,
+    turn: &'static str,
     /// Whether a message typed while the agent works is reported with the turn it steers, so that
     /// another turn shows the end of that one.
     pub steers_within_the_turn: bool,
@@ -92,20 +92,20 @@ pub struct Client {
     pub question_tool: Option<&'static str>,
     /// The variable that everything started by the client's agent has: there crew
     /// only narrows settings and limits.
-    pub mark: &'static str,
+    mark: &'static str,
     /// The variables the client sets for what it starts, in one text. No child of crew gets them.
-    pub own: &'static str,
+    own: &'static str,
     /// The variables that differ between two hooks of one session although nobody changed them.
-    pub shifting: &'static [&'static str],
+    shifting: &'static [&'static str],
     /// The files of a project that can set variables for its hooks.
     pub settings: &'static [&'static str],
     /// The variables that the text of such a file sets, each with its value.
     pub set_by: fn(&str) -> Vec<(String, String)>,
     /// Whether this client sent the payload, with these variables around the hook. A client inside
     /// which it was started may have left its variables there, too. The first client is not asked.
-    pub sent: fn(payload: &Value, variable: EnvLookup<'_>) -> bool,
+    sent: fn(payload: &Value, variable: EnvLookup<'_>) -> bool,
     /// What happened, given the client's own name of the event.
-    pub read: fn(name: &str, payload: &Value) -> HookEvent,
+    read: fn(name: &str, payload: &Value) -> HookEvent,
     /// The answer to the client's event `name`, in the client's format.
     pub write: fn(name: &str, reply: &Reply) -> Output,
     /// Adds a notice to an answer, as the codes that the user's terminal takes, if the client
@@ -115,9 +115,9 @@ pub struct Client {
     pub is_owner: fn(hook: &ProcessRow, above: &ProcessRow) -> bool,
     /// What the user should know of a session in which a loop begins: that it cannot edit, or will
     /// stop at dialogs.
-    pub caution: fn(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str>,
+    caution: fn(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str>,
     /// Whether a person is at the client, so that a hook may wait beside the session.
-    pub is_attended: fn(variable: EnvLookup<'_>) -> bool,
+    is_attended: fn(variable: EnvLookup<'_>) -> bool,
 }
 
 /// A message, and when it was written.
@@ -159,7 +159,7 @@ pub struct Transcript {
     pub follow: fn(queue: &mut Queue, line: &str, session_id: &str),
     /// The name of the crew command that a queued text is, if crew obeys it before it is delivered,
     /// and the raw text after it.
-    pub queued: fn(&str) -> Option<(&str, &str)>,
+    queued: fn(&str) -> Option<(&str, &str)>,
 }
 
 /// The client's limit on hooks in a row that continue the agent without a tool call of it.

@@ -213,7 +213,7 @@ pub struct IndexEntry {
     /// "mode id"; zeros where the path does not exist.
     pub what: Vec<u8>,
     /// The mode on the other side; zeros where that does not have the path.
-    pub before: Vec<u8>,
+    before: Vec<u8>,
 }
 
 impl IndexEntry {

@@ -59,7 +59,7 @@ pub struct Steps<'a> {
     /// The settings as they were when the loop began.
     trusted: &'a GitBaseline,
     /// Ends a running step early.
-    pub stop: Stop<'a>,
+    stop: Stop<'a>,
 }
 
 impl<'a> Steps<'a> {

@@ -14,7 +14,7 @@ use engine::fleet::LandingMode;
 pub struct FleetArgs {
     /// Print the JSON schema of fleet.toml and task files
     #[arg(long)]
-    pub schema: bool,
+    schema: bool,
     #[command(subcommand)]
     pub command: Option<FleetCommand>,
 }

@@ -413,11 +413,11 @@ fn module_path(name: &str) -> String {
 pub struct SimpleCommand {
     pub words: Vec<String>,
     /// Whether its output is a part of another command: `$(…)`, `<(…)`, backticks.
-    pub is_substituted: bool,
+    is_substituted: bool,
     /// The programs that its output is piped into, one after the other.
-    pub pipes_into: Vec<String>,
+    pipes_into: Vec<String>,
     /// Whether the commands after it run beside it.
-    pub is_in_background: bool,
+    is_in_background: bool,
 }
 
 /// What is being read: the text itself, or a substitution in it.
