@@ -93,23 +93,15 @@ pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
 /// Turns a record into that of a paused loop.
 pub fn rested(home: &Home, record: &mut Loop) {
     // Nobody worked while the owner was gone.
-    if !owner_is_gone(home, record) {
-        record.state.awake_ms += spent_ms(record);
-    }
-    record.state.began = clock::now();
-    record.state.status = Status::Paused;
-    record.state.due = None;
+    let worked_ms = if owner_is_gone(home, record) { 0 } else { spent_ms(record) };
+    record.state.pause(clock::now(), worked_ms);
     meter::catch_up(record);
 }
 
 /// Turns a record into that of a loop whose iteration starts now: the time it waited counts as the
 /// loop's.
 pub fn begun(record: &mut Loop) {
-    let now = clock::now();
-    record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
-    record.state.began = now;
-    record.state.status = Status::Running;
-    record.state.due = None;
+    record.state.begin_iteration(clock::now());
 }
 
 /// Cuts short the wait in which a run's owner sleeps, after it has changed the limits and sent the
@@ -137,10 +129,7 @@ pub fn wake(
 /// A turn has begun in a session whose loop was due to be woken later. The loop continues from the
 /// end of that turn; a wake in the middle of it would be one too many.
 pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
-    move_on(home, id, what, |record| {
-        record.state.status = Status::Running;
-        record.state.due = None;
-    })
+    move_on(home, id, what, |record| record.state.end_wait())
 }
 
 /// Changes the limits of a live loop.
@@ -194,7 +183,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
             "the agent gets them with its next prompt"
         ));
     }
-    Ok(held.change(&record, NoteKind::Told, |record| record.state.messages.push(words))?)
+    Ok(held.change(&record, NoteKind::Told, |record| record.state.add_messages([words]))?)
 }
 
 /// Takes the lock of a loop and reads it. Fails for one that is over.

@@ -95,7 +95,7 @@ pub fn catch_up(record: &mut Loop) {
     let MeterReading { usage, metered, .. } =
         look(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
     if let Some(usage) = usage {
-        record.state.session.metered = metered;
+        record.state.session_mut().metered = metered;
         record.count_use(0, Some(&usage));
     }
 }

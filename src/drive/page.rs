@@ -41,7 +41,8 @@ pub fn read(home: &Home, record: &Loop) -> Page {
 pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let mut record = record.clone();
     // Its own crew is about to react.
-    record.state.git.pending.reaction &= life(&record.state.owner) != Life::Alive;
+    let is_its_own = life(&record.state.owner) == Life::Alive;
+    record.state.git_mut().pending.reaction &= !is_its_own;
     let record = &record;
     let kept = in_snapshots(home, record, is_moved);
     let changes_from = match (&kept, is_moved) {

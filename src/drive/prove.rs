@@ -85,7 +85,7 @@ pub fn start_in_background(home: &Home, id: &LoopId) {
         let call = Call::crew(home, &record.place.folder)?.args(["drive", id.as_str()]);
         let process = call.detach(&output)?;
         end::amend(home, id, "its proof is looked for in the background", |record| {
-            record.state.prover = Some(process);
+            record.state.begin_proof(process);
         })
     };
     let is_over = record.outcome() == Some(Outcome::Completed);
@@ -159,11 +159,8 @@ fn update(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Proof>> {
     };
     end::amend(home, id, &format!("its proof is `{}` after the end", proof.label()), |record| {
         let Some(ending) = end_after_runs(record, runs) else { return };
-        let state = &mut record.state;
-        state.prover = None;
-        state.proved_at = Some(clock::now().wall);
-        state.checked_as_found |= runs.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
-        state.ending = Some(ending);
+        let knows_the_start = runs.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
+        record.state.end_proof(ending, clock::now().wall, knows_the_start);
     })?;
     let _ = view::write_view(&store::load(home, id)?);
     Ok(Some(proof))

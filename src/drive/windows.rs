@@ -31,11 +31,7 @@ impl LoopTurn {
 
     /// Turns a record into that of a loop that waits for it.
     pub fn hold_back(&self, record: &mut Loop) {
-        let state = &mut record.state;
-        state.status = Status::Waiting;
-        state.due = Some(self.at);
-        state.wait_reason = Some(self.why.clone());
-        state.window = Some(self.account.clone());
+        record.state.begin_wait(self.at, self.why.clone(), Some(self.account.clone()));
     }
 }
 
@@ -72,7 +68,7 @@ pub fn learn(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option
             });
         }
         if next.state.status == Status::Waiting {
-            next.state.window = Some(account);
+            next.state.name_window(Some(account));
         }
         return None;
     }

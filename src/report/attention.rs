@@ -79,7 +79,7 @@ pub fn event_notice(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::fixture::{a_loop, at};
+    use engine::fixture::{SetState, a_loop, at};
     use engine::record::{Ending, Status};
 
     #[test]
@@ -114,8 +114,7 @@ mod tests {
 
     fn ending(outcome: Outcome, why: &str) -> Loop {
         let mut subject = a_loop();
-        subject.state.status = Status::Finished;
-        subject.state.ending = Some(Ending::new(outcome, why));
+        subject.state.finish(Ending::new(outcome, why), 0);
         subject
     }
 
@@ -136,10 +135,10 @@ mod tests {
     #[test]
     fn only_the_first_long_wait_in_a_row_gets_a_notice() {
         let mut subject = a_loop();
-        subject.state.status = Status::Waiting;
+        subject.state.set("status", Status::Waiting);
         for (seconds, errors, expected) in [(60, 1, true), (3600, 2, false), (5, 0, false)] {
-            subject.state.due = Some(at(seconds).wall);
-            subject.state.transient_errors = errors;
+            subject.state.set("due", Some(at(seconds).wall));
+            subject.state.set("transient_errors", errors);
             let notice = event_notice(&RunEvent::Waiting(&subject), at(0).wall.fixed_offset());
             assert_eq!(notice.is_some(), expected, "{seconds} s, error {errors}");
         }

@@ -5,9 +5,9 @@ use engine::boundary::facts::ProcessEnd;
 use engine::boundary::judge::judge;
 use engine::claim::Claim;
 use engine::evidence::Verdict;
-use engine::fixture::{a_page, a_run, at, facts, result};
+use engine::fixture::{SetState, a_page, a_run, at, facts, result};
 use engine::journal::story::Story;
-use engine::record::{CompletionBasis, Ending, LoopMoment, Proof, Status};
+use engine::record::{CompletionBasis, Ending, LoopMoment, Proof};
 
 #[test]
 fn every_event_names_its_schema_its_loop_and_its_iteration() {
@@ -33,9 +33,9 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     });
     render(&RunEvent::IterationEnded { after: &after, exit: Some(0), ends: None });
     render(&RunEvent::Committed { commit: "1a2b3c4", branch: Some("main"), subject: "Mend" });
-    after.state.ending =
-        Some(Ending::completed(Proof::Claimed, CompletionBasis::Proof(Proof::Claimed)));
-    after.state.status = Status::Finished;
+    after
+        .state
+        .finish(Ending::completed(Proof::Claimed, CompletionBasis::Proof(Proof::Claimed)), 0);
     render(&RunEvent::Finished { record: &after, page: &page, saved: true });
     assert_snapshot!(text, @r#"
     {"at":"2026-11-18T11:06:40.000Z","event":"iteration_start","iteration":1,"loop":"haaaaaaa","phase":"agent","schema":2}
@@ -54,7 +54,7 @@ fn a_step_before_the_agent_belongs_to_the_iteration_that_it_begins() {
     let mut events = Events::default();
     let mut iteration =
         |event: &RunEvent<'_>| events.render_event(event, at(0).wall)["iteration"].clone();
-    record.state.completed = 3;
+    record.state.set("completed", 3);
     assert_eq!(iteration(&RunEvent::IterationEnded { after: &record, exit: None, ends: None }), 3);
     for (step, of) in [(LoopStep::Commit, 3), (LoopStep::PreHook, 4), (LoopStep::Rebase, 4)] {
         assert_eq!(iteration(&RunEvent::StepStarted(step, "")), of, "{step:?}");

@@ -178,7 +178,7 @@ mod tests {
     use engine::boundary::judge::judge;
     use engine::claim::Claim;
     use engine::evidence::Verdict;
-    use engine::fixture::{a_loop, a_loop_with, at, facts, result};
+    use engine::fixture::{SetState, a_loop, a_loop_with, at, facts, result};
     use engine::usage::{Money, Tokens, Usage};
 
     fn start(subject: &Loop) -> String {
@@ -213,15 +213,15 @@ mod tests {
     fn a_boundary_shows_the_cost_of_the_loop_and_its_limits() {
         let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
         let mut subject = judge(&a_loop(), &facts(Claim::None)).after;
-        subject.state.usage =
-            Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
+        let usage = Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
+        subject.state.set("usage", usage);
         assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $1.84 · crew pause, crew cancel");
         subject.contract.limits.max_cost_micros = 5_000_000;
         subject.contract.limits.max_tokens = 2_000_000;
         assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $1.84 of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
         assert_snapshot!(limits::named(&subject.contract.limits), @"up to 10 iterations, 12h, $5.00, 2M tokens");
-        subject.state.usage.unpriced = tokens;
-        subject.state.usage.unpriced_models = vec!["strange-1".to_owned()];
+        subject.state.set("usage.unpriced", tokens);
+        subject.state.set("usage.unpriced_models", vec!["strange-1".to_owned()]);
         assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $57.04 (no known price for strange-1: counted at the highest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
     }
 
@@ -233,10 +233,10 @@ mod tests {
         assert_snapshot!(line(&subject), @"crew 1/10");
         let gone = LoopView { owner_is_gone: true, ..LoopView::of(&subject, now) };
         assert_snapshot!(short_line(&gone), @"crew 1/10 · owner gone");
-        subject.state.status = Status::Waiting;
-        subject.state.due = Some(at(3600).wall);
+        subject.state.set("status", Status::Waiting);
+        subject.state.set("due", Some(at(3600).wall));
         assert_snapshot!(line(&subject), @"crew 1/10 · waiting until 12:06");
-        subject.state.status = Status::Paused;
+        subject.state.set("status", Status::Paused);
         subject.contract.limits.max_iterations = 0;
         assert_snapshot!(line(&subject), @"crew 0 · paused");
     }
@@ -254,7 +254,7 @@ mod tests {
         let mut subject = a_loop();
         let options = ["SMTP".to_owned(), "SES".to_owned()];
         let new = questions.iter().map(|text| Question::new(subject.iteration(), text, &options));
-        subject.state.asked = new.collect();
+        subject.state.set("asked", new.collect::<Vec<_>>());
         subject
     }
 

@@ -152,7 +152,7 @@ mod tests {
     use unicode_width::UnicodeWidthStr;
 
     use super::*;
-    use engine::fixture::{a_loop, a_run, at};
+    use engine::fixture::{SetState, a_loop, a_run, at};
     use engine::record::{Ending, Outcome, Proof, Status};
     use engine::usage::{Money, Usage};
 
@@ -161,13 +161,13 @@ mod tests {
         done.place.checkout = PathBuf::from("/home/me/w/日本/shop");
         done.contract.task =
             "Split a discount over the lines of an order so that refunds\nadd up".to_owned();
-        done.state.status = Status::Finished;
+        done.state.set("status", Status::Finished);
         let why = "so";
         let proof = Some(Proof::Checked);
-        done.state.ending = Some(Ending { proof, ..Ending::new(Outcome::Completed, why) });
-        done.state.completed = 3;
-        done.state.awake_ms = 136_000;
-        done.state.usage = Usage { cost: Money(1_840_000_000_000), ..Usage::default() };
+        done.state.set("ending", Some(Ending { proof, ..Ending::new(Outcome::Completed, why) }));
+        done.state.set("completed", 3);
+        done.state.set("awake_ms", 136_000);
+        done.state.set("usage", Usage { cost: Money(1_840_000_000_000), ..Usage::default() });
         let mut live = a_loop();
         live.place.checkout = PathBuf::from("/home/me");
         vec![done, live]
@@ -234,22 +234,23 @@ mod history_tests {
 
     use super::*;
     use crate::report::page::Reading;
-    use engine::fixture::{a_loop, a_run, at};
-    use engine::record::{Ending, Loop, Outcome, Proof, Status};
+    use engine::fixture::{SetState, a_loop, a_run, at};
+    use engine::record::{Ending, Loop, Outcome, Proof};
     use engine::usage::{Money, Tokens, Usage};
 
     #[test]
     fn ended_loops_are_listed_with_their_time_and_cost() {
         let ended = |mut subject: Loop, outcome, proof| {
-            subject.state.status = Status::Finished;
-            subject.state.ending = Some(Ending { proof, ..Ending::new(outcome, "so") });
+            subject.state.finish(Ending { proof, ..Ending::new(outcome, "so") }, 0);
             subject
         };
         let mut first = ended(a_loop(), Outcome::Completed, Some(Proof::Checked));
-        first.state.completed = 3;
-        first.state.awake_ms = 136_000;
+        first.state.set("completed", 3);
+        first.state.set("awake_ms", 136_000);
         let tokens = Tokens { input: 1000, ..Tokens::default() };
-        first.state.usage = Usage { tokens, cost: Money(1_840_000_000_000), ..Usage::default() };
+        first
+            .state
+            .set("usage", Usage { tokens, cost: Money(1_840_000_000_000), ..Usage::default() });
         let second = ended(a_run(None), Outcome::Cancelled, None);
         let reading = Reading { width: 80, now: at(0).wall, offset: Utc.fix() };
         let at = ListReading { reading, home: None };
@@ -280,7 +281,7 @@ mod windows_tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use engine::fixture::{a_run, at};
+    use engine::fixture::{SetState, a_run, at};
     use engine::record::AccountId;
 
     #[test]
@@ -298,9 +299,9 @@ mod windows_tests {
         let waiting = |id: u64| {
             let mut record = a_run(None);
             record.id = LoopId::from_random(id);
-            record.state.status = Status::Waiting;
-            record.state.window = Some(account.clone());
-            record.state.due = Some(at(600).wall + TimeDelta::minutes(id.cast_signed()));
+            record.state.set("status", Status::Waiting);
+            record.state.set("window", Some(account.clone()));
+            record.state.set("due", Some(at(600).wall + TimeDelta::minutes(id.cast_signed())));
             record
         };
         let lines = |windows: &[RateWindow], loops: &[Loop], now| {

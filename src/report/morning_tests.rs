@@ -10,7 +10,7 @@ use super::*;
 use crate::report::colour::paint_marks;
 use engine::evidence::changes::Changes;
 use engine::evidence::changes::Commits;
-use engine::fixture::{a_run, at};
+use engine::fixture::{SetState, a_run, at};
 use engine::fleet::fixture::a_task;
 use engine::journal::story::Story;
 use engine::record::Failures;
@@ -23,21 +23,21 @@ fn a_loop(id: &str, folder: &str, what: &str) -> Loop {
     record.id = id.parse().unwrap();
     record.place.checkout = PathBuf::from(format!("/home/me/w/{folder}"));
     record.contract.task = what.to_owned();
-    record.state.completed = 3;
-    record.state.awake_ms = 720_000;
-    record.state.usage = Usage { cost: Money::from_micros(1_200_000), ..Usage::default() };
+    record.state.set("completed", 3);
+    record.state.set("awake_ms", 720_000);
+    record.state.set("usage", Usage { cost: Money::from_micros(1_200_000), ..Usage::default() });
     record
 }
 
 fn resting(mut record: Loop, status: Status) -> Loop {
-    record.state.status = status;
+    record.state.set("status", status);
     record
 }
 
 fn ended(mut record: Loop, ending: Ending) -> Loop {
-    record.state.status = Status::Finished;
-    record.state.ended_at = Some(at(3000).wall);
-    record.state.ending = Some(ending);
+    record.state.set("status", Status::Finished);
+    record.state.set("ended_at", Some(at(3000).wall));
+    record.state.set("ending", Some(ending));
     record
 }
 
@@ -354,9 +354,9 @@ fn what_a_trial_showed_is_no_remark_even_where_its_command_has_a_semicolon() {
 fn what_could_not_be_pushed_needs_a_person() {
     let done = Ending::completed(Proof::Checked, CompletionBasis::Proof(Proof::Checked));
     let mut record = ended(a_loop("aaaaaaaa", "shop", "Split a discount"), done);
-    record.state.git.pending.push = true;
+    record.state.set("git.pending.push", true);
     assert!(!shown(&[record.clone()], 80, 24).contains("NEEDS YOU"), "it is being pushed");
-    record.state.git.pushes = Failures { count: 2, why: "no route to host".to_owned() };
+    record.state.set("git.pushes", Failures { count: 2, why: "no route to host".to_owned() });
     let page = shown(&[record], 80, 24);
     assert!(page.contains("NEEDS YOU") && page.contains("2 tries failed: no route"), "{page}");
 }

@@ -7,7 +7,7 @@ use engine::boundary::facts::{ApiError, Facts, ProcessEnd};
 use engine::boundary::judge::judge;
 use engine::claim::Claim;
 use engine::doing::LoopStep;
-use engine::fixture::{a_loop, a_loop_with, a_page, a_run, at, facts, result};
+use engine::fixture::{SetState, a_loop, a_loop_with, a_page, a_run, at, facts, result};
 use engine::journal::story::Story;
 use engine::record::{
     Actor, CompletionBasis, EndReason, EndSignal, Ending, LoopMoment, Outcome, Proof, Role, Status,
@@ -100,8 +100,7 @@ impl PipedRun {
     }
 
     fn end(&mut self, outcome: Outcome, why: &str) {
-        self.record.state.status = Status::Finished;
-        self.record.state.ending = Some(Ending::new(outcome, why));
+        self.record.state.finish(Ending::new(outcome, why), 0);
         self.finish();
     }
 }
@@ -167,8 +166,8 @@ fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
     }
     run.text.clear();
     run.interrupt(12_000);
-    run.record.state.status = Status::Running;
-    run.record.state.ending = None;
+    run.record.state.set("status", Status::Running);
+    run.record.state.set("ending", None::<String>);
     let mut run = run.resume();
     run.on_event(&RunEvent::IterationStarted(&run.record.clone()));
     assert_snapshot!(run.text, @"
@@ -339,10 +338,10 @@ fn every_outcome_has_its_line() {
         (Outcome::Error, None, "the agent could not be started".into()),
     ];
     let mut run = PipedRun::of(build(10));
-    run.record.state.awake_ms = 136_000;
-    run.record.state.completed = 3;
+    run.record.state.set("awake_ms", 136_000);
+    run.record.state.set("completed", 3);
     for (outcome, proof, reason) in endings {
-        run.record.state.ending = Some(Ending { proof, ..Ending::new(outcome, reason) });
+        run.record.state.set("ending", Some(Ending { proof, ..Ending::new(outcome, reason) }));
         run.finish();
     }
     run.end(Outcome::Interrupted, "SIGTERM");
@@ -380,17 +379,19 @@ fn the_live_line_shows_the_progress_and_what_the_run_waits_for() {
     let (exit, ends) = (Some(0), None);
     live.on_event(&RunEvent::IterationEnded { after: &record, exit, ends });
     assert_snapshot!(live.line(at(0).wall), @"iteration 1/10 · `cargo test` failed (exit 1)");
-    record.state.completed = 1;
+    record.state.set("completed", 1);
     let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
-    record.state.usage = Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
+    record
+        .state
+        .set("usage", Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() });
     live.on_event(&RunEvent::IterationStarted(&record));
     assert_snapshot!(live.line(at(0).wall), @"iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
-    record.state.due = Some(at(750).wall);
-    record.state.wait_reason = Some("rate limit".to_owned());
+    record.state.set("due", Some(at(750).wall));
+    record.state.set("awaited", Some("rate limit".to_owned()));
     live.on_event(&RunEvent::Waiting(&record));
     assert_snapshot!(live.line(at(2).wall), @"iteration 2/10 · waiting (rate limit), 12m 28s left · $1.84 · `cargo test` failed (exit 1)");
     assert_snapshot!(live.line(at(900).wall), @"iteration 2/10 · waiting (rate limit), 0s left · $1.84 · `cargo test` failed (exit 1)");
-    record.state.completed = 2;
+    record.state.set("completed", 2);
     live.on_event(&RunEvent::IterationStarted(&record));
     assert_snapshot!(live.line(at(900).wall), @"iteration 3/10 · $1.84");
     live.on_event(&RunEvent::Stopping);

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "only tests call this")]
 
 use chrono::{DateTime, TimeDelta};
+use serde::Serialize;
 
 use super::boundary::facts::{AgentOutcome, Facts, Seen};
 use super::claim::Claim;
@@ -58,6 +59,8 @@ pub fn a_loop() -> Loop {
         search_path: None,
         host: None,
     };
+    let mut state = State::begin(owner, at(0));
+    state.set("tree", "tree at the start");
     Loop {
         version: VERSION,
         id: LoopId::from_random(7),
@@ -99,7 +102,23 @@ pub fn a_loop() -> Loop {
         environment: None,
         protected: None,
         fleet: None,
-        state: State { tree: Some("tree at the start".to_owned()), ..State::begin(owner, at(0)) },
+        state,
+    }
+}
+
+/// Puts a state where a test begins, without the history that leads there.
+pub trait SetState {
+    /// Sets what the record on disk calls `path`: "usage.tokens.input".
+    fn set(&mut self, path: &str, value: impl Serialize);
+}
+
+impl SetState for State {
+    fn set(&mut self, path: &str, value: impl Serialize) {
+        let mut state = serde_json::to_value(&*self).unwrap();
+        let pointer = format!("/{}", path.replace('.', "/"));
+        let place = state.pointer_mut(&pointer).unwrap_or_else(|| panic!("no {path} in {self:?}"));
+        *place = serde_json::to_value(value).unwrap();
+        *self = serde_json::from_value(state).unwrap();
     }
 }
 
@@ -113,8 +132,8 @@ pub fn a_loop_with(checks: &[(&str, Role)]) -> Loop {
 /// `a_loop` in fresh processes, with a procedure or with its task alone.
 pub fn a_run(procedure: Option<&str>) -> Loop {
     let mut subject = a_loop();
-    subject.state.owner.driver = Driver::Process;
-    subject.state.owner.session_id = None;
+    subject.state.set("owner.driver", Driver::Process);
+    subject.state.set("owner.session_id", None::<String>);
     subject.contract.run = Some(Run {
         procedure: procedure.map(str::to_owned),
         agent: Agent {

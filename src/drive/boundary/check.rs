@@ -202,13 +202,13 @@ mod recordings;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::fixture::a_run;
+    use engine::fixture::{SetState, a_run};
 
     #[test]
     fn the_time_for_checks_does_not_pass_while_crew_is_stopped() {
         let mut subject = a_run(None);
         subject.contract.limits.max_duration_s = 600;
-        subject.state.began.awake_ms = 0;
+        subject.state.set("began.awake_ms", 0);
         let stopped = clock::now().awake_ms;
         let left = |missed_ms| Within::of(&subject, missed_ms).deadline.left();
         assert!(left(stopped) > Duration::from_secs(600), "its time and a tenth more");

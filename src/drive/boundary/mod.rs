@@ -219,7 +219,7 @@ impl Open {
         facts.seen.order = order;
         let Concluded { judged, decision, mut next } = conclude(&before, &facts, closing);
         name_the_end(&home, &before, &judged, &facts);
-        next.state.generation += 1;
+        next.state.count_write(facts.now.wall);
         windows::learn(&home, &before, &facts.seen, &mut next);
         Some((Boundary { after: next, decision, note: None, proves_later: false }, failed))
     }
@@ -292,15 +292,15 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
         _ => decision,
     };
     let mut next = apply(judged.clone(), &decision);
-    next.state.git.pending = Pending::after(&next, judged.counted);
-    next.state.session = closing.memory;
+    next.state.git_mut().pending = Pending::after(&next, judged.counted);
+    *next.state.session_mut() = closing.memory;
     let is_its_wait =
         |turn: &LoopTurn| matches!(&decision, Decision::Wait { until, .. } if *until == turn.at);
-    next.state.window = closing.turn.filter(is_its_wait).map(|turn| turn.account);
+    next.state.name_window(closing.turn.filter(is_its_wait).map(|turn| turn.account));
     if let Decision::Hold(Hold::Background(_)) = decision {
-        next.state.due = closing.hold_until;
+        next.state.hold(closing.hold_until);
     }
-    if let Some(mark) = &mut next.state.session.last_stop {
+    if let Some(mark) = &mut next.state.session_mut().last_stop {
         mark.recorded_ms = clock::since_boot_ms();
     }
     Concluded { judged, decision, next }

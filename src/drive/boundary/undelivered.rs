@@ -31,10 +31,7 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     if mark.is_none_or(|of| of != record.state.boundaries.to_string()) {
         return Ok(());
     }
-    let state = &mut record.state;
-    state.told = 0;
-    let words = state.evidence.as_mut().map(|last| std::mem::take(&mut last.words));
-    state.messages.splice(0..0, words.unwrap_or_default());
+    record.state.take_back_prompt();
     Ok(())
 }
 

@@ -49,8 +49,9 @@ pub fn remember(home: &Home, record: &Loop, agent: &str) {
 
 /// Notes that what the agent used is counted already.
 pub fn counted(home: &Home, record: &mut Loop) {
-    let started = StartedAgent::of(home, record);
-    record.state.counted_late = started.map(|it| it.id).or(record.state.counted_late);
+    if let Some(started) = StartedAgent::of(home, record) {
+        record.state.count_late(started.id);
+    }
 }
 
 /// Counts what the agent of the iteration in progress had used when its crew was killed. What was
@@ -62,9 +63,9 @@ pub fn count(home: &Home, record: &mut Loop) {
     }
     match used(home, record, &started.name) {
         Some(usage) => record.count_use(0, Some(&usage)),
-        None => record.state.usage.lost = true,
+        None => record.state.lose_usage(),
     }
-    record.state.counted_late = Some(started.id);
+    record.state.count_late(started.id);
 }
 
 /// What the log says that the agent used which was started last; `None` where that does not report
@@ -104,7 +105,7 @@ fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::fixture::a_run;
+    use engine::fixture::{SetState, a_run};
     use world::logs::Log;
 
     const MILLION: &str = r#"{"type":"assistant","message":{"id":"m1","model":"claude-sonnet-4-5","content":[],"usage":{"input_tokens":1000000,"output_tokens":0}}}"#;
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(subject.tokens(), 1_000_000);
         assert!(subject.record.state.usage.lost);
         // The next agent has a whole log of its own.
-        subject.record.state.usage.lost = false;
+        subject.record.state.set("usage.lost", false);
         subject.start(&format!("{SUM}\n"));
         assert_eq!((subject.tokens(), subject.record.state.usage.lost), (2_000_000, false));
     }
@@ -175,7 +176,7 @@ mod tests {
     fn what_a_boundary_has_counted_is_not_counted_again() {
         let mut subject = KilledLoop::new();
         subject.start(&format!("{MILLION}\n"));
-        subject.record.state.boundaries += 1;
+        subject.record.state.set("boundaries", subject.record.state.boundaries + 1);
         assert_eq!(subject.tokens(), 0);
         subject.start(&format!("{MILLION}\n"));
         counted(&subject.home, &mut subject.record);

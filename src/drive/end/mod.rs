@@ -331,15 +331,11 @@ pub fn let_end(record: &Loop) -> Result<()> {
 /// Turns a record into that of a loop that is over.
 pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     // Nobody worked while the owner was gone, however late that is noticed.
-    if works(home, record) {
-        record.state.awake_ms += spent_ms(record);
-    }
-    record.state.status = Status::Finished;
-    record.state.due = None;
+    let worked_ms = if works(home, record) { spent_ms(record) } else { 0 };
     meter::catch_up(record);
-    record.state.ending = Some(ending);
+    record.state.finish(ending, worked_ms);
     // A crew that is gone reacts to nothing.
     if life(&record.state.owner) == Life::Alive {
-        record.state.git.pending = Pending::after(record, false);
+        record.state.git_mut().pending = Pending::after(record, false);
     }
 }

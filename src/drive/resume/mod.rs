@@ -23,7 +23,7 @@ use engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
 use engine::journal::{Event, NoteKind};
-use engine::record::{CheckMemory, Driver, Loop, LoopId, Outcome, Owner, Run, Status};
+use engine::record::{Driver, Loop, LoopId, Outcome, Owner, Run, Status};
 use readers::agents::Launch;
 use readers::clients;
 use readers::clients::spelling::{self, resume_command_at};
@@ -215,44 +215,14 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
     owner_is_gone(home, record) || reason == Some(&gone_reason(record))
 }
 
-/// The state of a loop that continues under a driver: what ended it, or kept it waiting, is over.
-fn begin_anew(record: &mut Loop, driver: Driver) {
-    let outcome = record.outcome();
-    let state = &mut record.state;
-    state.status = Status::Running;
-    state.ending = None;
-    state.git.pending.reaction = false;
-    state.due = None;
-    state.transient_errors = 0;
-    // What was told in an iteration that never reached its boundary is told again; a session is
-    // told at once.
-    state.told = match driver {
-        Driver::Session => state.messages.len(),
-        Driver::Process => 0,
-    };
-    state.incurable = None;
-    state.test_refusals = 0;
-    // Whoever resumes has seen to what kept an agent from its work; the first one tries first.
-    state.agents.stand_in = None;
-    state.agents.out.clear();
-    // What ended the loop is forgiven once: otherwise the first boundaries would end it again.
-    if matches!(outcome, Some(Outcome::Aborted | Outcome::Stalled)) {
-        state.consecutive_failures = 0;
-        state.iterations_without_progress = 0;
-    }
-}
-
 /// Changes the record to its new owner's.
 fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
-    begin_anew(record, new_owner.owner.driver);
+    record.state.reopen(new_owner.owner.driver);
     record.environment = match new_owner.owner.driver {
         Driver::Session => Some(environment_of(&new_owner.owner, &record.place)),
         Driver::Process => None,
     };
-    let state = &mut record.state;
-    state.owner = new_owner.owner;
-    state.session = new_owner.memory;
-    state.began = clock::now();
+    record.state.hand_over(new_owner.owner, new_owner.memory, clock::now());
     let is_watched = record.watches_the_tree();
     let tree = is_watched.then(|| tree::begin(home, record).seen).flatten();
     test_changes::follow(home, record, tree, true);
@@ -328,10 +298,10 @@ pub fn preview(
     refuse_the_spent(&record, "crew resume")?;
     record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
     if let Some(words) = &arguments.answer.tell {
-        record.state.messages.push(tellable(words)?);
+        record.state.add_messages([tellable(words)?]);
     }
     let page = handoff::text_for_the_next(home, &record);
-    begin_anew(&mut record, Driver::Process);
+    record.state.reopen(Driver::Process);
     let (prompt, launches) = try_launch(home, &record, page.as_ref())?;
     Ok((record, prompt, launches))
 }
@@ -372,7 +342,7 @@ fn adapt(
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
     if let Some(words) = &arguments.answer.tell {
-        record.state.messages.push(tellable(words)?);
+        record.state.add_messages([tellable(words)?]);
     }
     try_launch(home, record, None)?;
     if commits && is_the_users {
@@ -459,8 +429,7 @@ pub fn accept_test_changes_of(
         ));
     }
     // What failed so far were other tests.
-    record.state.checks.values_mut().for_each(CheckMemory::forget_failures);
-    record.state.checked_as_found = false;
+    record.state.forget_failures();
     let mut tests = store::read_tests(home, &record.id);
     for memory in tests.values_mut() {
         memory.as_found = false;

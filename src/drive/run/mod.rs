@@ -23,7 +23,7 @@ use super::{page, tree};
 use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
 use engine::git::GitBaseline;
-use engine::record::{Loop, LoopId, Run, Status};
+use engine::record::{Loop, LoopId, Owner, Run, Status};
 use world::clock::Deadline;
 use world::host;
 use world::process::signals::Signals;
@@ -200,7 +200,8 @@ pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, Pa
         .context("cannot start a crew in the background")?;
     let held = store::hold_loop(home, &record.id, LOCK_WAIT)?;
     let record = held.load()?;
-    Ok((held.change(&record, "detached", |next| next.state.owner.process = process)?, output))
+    let owner = Owner { process, ..record.state.owner.clone() };
+    Ok((held.change(&record, "detached", |next| next.state.name_owner(owner))?, output))
 }
 
 /// Waits until this process is the loop's owner.

@@ -219,7 +219,7 @@ impl Runner<'_> {
         let is_commit = matches!(note, NoteKind::Committed(_));
         self.ledger.change(note, |record| {
             test_changes::follow(home, record, tree.clone(), false);
-            record.state.git.pending.commit &= !is_commit;
+            record.state.git_mut().pending.commit &= !is_commit;
         });
     }
 
@@ -239,7 +239,7 @@ impl Runner<'_> {
         let told = state.messages.len();
         if told != state.told || state.evidence.as_ref().is_some_and(|last| !last.words.is_empty())
         {
-            self.ledger.change(NoteKind::Delivered, |record| record.state.told = told);
+            self.ledger.change(NoteKind::Delivered, |record| record.state.mark_in_prompt(told));
         }
     }
 }

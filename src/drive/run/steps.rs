@@ -211,15 +211,16 @@ impl Runner<'_> {
         {
             self.ledger.change(format!("pushed {branch} to {remote}"), |record| {
                 record.trusted.clone_from(&trusted);
-                record.state.git.pushed = Some(sent.clone());
-                record.state.git.pushes = Failures::default();
-                record.state.git.pending.push = false;
+                let git = record.state.git_mut();
+                git.pushed = Some(sent.clone());
+                git.pushes = Failures::default();
+                git.pending.push = false;
             });
         }
     }
 
     pub(super) fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
-        self.ledger.change("a step of git", |record| change(&mut record.state.git));
+        self.ledger.change("a step of git", |record| change(record.state.git_mut()));
     }
 
     /// Takes git steps; `None` outside git.
@@ -356,7 +357,8 @@ pub fn settle(
         return Ok(record);
     }
     put_back_in(&record.place).map_err(|fault| anyhow!(fault.line()))?;
-    let record = held.change(&record, "doing what is pending", |record| record.state.owner = me)?;
+    let record =
+        held.change(&record, "doing what is pending", |record| record.state.name_owner(me))?;
     drop(held);
     let what = left.names().join(", ");
     sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with this pending: {what}")));
@@ -418,7 +420,7 @@ impl Runner<'_> {
         if self.signals.times() <= 1 && !self.ledger.is_behind() {
             let id = &self.ledger.record.id;
             let _ = end::amend(self.home, id, "reacted to the end", |record| {
-                record.state.git.pending.reaction = false;
+                record.state.git_mut().pending.reaction = false;
             });
         }
     }

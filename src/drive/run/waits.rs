@@ -247,11 +247,7 @@ impl Runner<'_> {
             self.note(&what);
         }
         self.ledger.change(what, |record| {
-            record.state.agents.stand_in = next.cloned();
-            if is_another {
-                // Those were another service's.
-                record.state.transient_errors = 0;
-            }
+            record.state.hand_to_agent(next.cloned());
             if record.state.status == Status::Waiting {
                 control::begun(record);
             }
@@ -291,7 +287,7 @@ impl Runner<'_> {
         };
         let what = format!("{agent} is out of this loop: {why}");
         self.note(&what);
-        self.ledger.change(what, |record| record.state.agents.out.push(agent.clone()));
+        self.ledger.change(what, |record| record.state.lose_agent(agent.clone()));
         self.is_rested = true;
     }
 }

@@ -155,15 +155,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     control::begun(&mut record);
     undelivered::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
-    let state = &mut record.state;
-    match &mut state.evidence {
-        Some(evidence) if state.messages.len() > state.told => {
-            let told = std::mem::take(&mut state.told);
-            evidence.words = std::mem::take(&mut state.messages).split_off(told);
-        }
-        Some(_) => {}
-        None => state.told = state.messages.len(),
-    }
+    record.state.put_messages_in_prompt();
     undelivered::mark(home, &record)?;
     let record = held.record(record, |next| Event::changed(woken, &before, next))?;
     let _ = view::write_view(&record);

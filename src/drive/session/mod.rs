@@ -251,7 +251,7 @@ fn adapt(home: &Home, record: &mut Loop, answer: &arguments::AnswerArgs) -> Resu
             format!("crew resume {id} in a terminal")
         ));
     }
-    record.state.messages.extend(answer.tell.as_deref().map(control::tellable).transpose()?);
+    record.state.add_messages(answer.tell.as_deref().map(control::tellable).transpose()?);
     if answer.accept_test_changes { accept_test_changes(home, record) } else { Ok(Vec::new()) }
 }
 

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::transcript::is_at_work;
 use super::{EventResult, ours, owned_id};
-use engine::record::{Dialog, Loop, LoopId, Question, keep_questions};
+use engine::record::{Dialog, Loop, LoopId, Question};
 use engine::text::count;
 use readers::clients::{AskedQuestion, Hook, PendingCall};
 use world::clock;
@@ -65,10 +65,10 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
             format!("asked \"{first}\"{others} in iteration {iteration}; told to decide")
         }
     };
-    keep_questions(&mut record.state.asked, questions.clone());
+    record.state.add_questions(questions.clone());
     // The agent must not wait, also where the question cannot be recorded.
     let recorded = change(home, &record.id, &what, |record| {
-        keep_questions(&mut record.state.asked, questions);
+        record.state.add_questions(questions);
     });
     Ok(EventResult::Deferred(Box::new(recorded.unwrap_or(record))))
 }
@@ -91,7 +91,7 @@ pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventR
         transcript,
     };
     let record = change(home, &record.id, "the client waits at a dialog", |record| {
-        record.state.session.dialog = Some(dialog);
+        record.state.session_mut().dialog = Some(dialog);
     })?;
     Ok(EventResult::AtDialog(Box::new(record)))
 }

@@ -113,7 +113,7 @@ pub fn was_obeyed(
     }
     let mut found = None;
     end::amend(home, &record.id, "a queued command came that was obeyed", |record| {
-        let obeyed = &mut record.state.session.queue.obeyed;
+        let obeyed = &mut record.state.session_mut().queue.obeyed;
         found = obeyed.iter().position(is_it).map(|at| obeyed.remove(at));
     })?;
     Ok(found)

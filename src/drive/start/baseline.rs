@@ -4,7 +4,7 @@
 use anyhow::Result;
 
 use crate::drive::boundary::{gather, remember_tests};
-use crate::drive::find::{is_ours, spent_ms};
+use crate::drive::find::is_ours;
 use crate::drive::{test_changes, tree};
 use engine::events::{EventSink, RunEvent};
 use engine::evidence::test_memory::{TestMemories, as_found, remembered};
@@ -59,16 +59,18 @@ pub fn baseline(
         remember(found, &results);
         // A pause that came during the checks has already counted its time.
         if found.state.status == Status::Running {
-            found.state.awake_ms += spent_ms(found);
-            found.state.began = clock::now();
+            found.state.begin_iteration(clock::now());
         }
         let is_known = |check: &Check| found.state.checks.contains_key(&check.run);
         // A gate alone has not run.
         let is_complete = found.contract.commands().all(is_known);
-        found.state.checked_as_found |= is_as_found && is_complete;
-        found.state.checked_after_work |= !is_remembered;
+        if is_as_found && is_complete {
+            found.state.end_looks_at_the_start();
+        }
         if is_remembered {
             test_changes::follow(home, found, tree, false);
+        } else {
+            found.state.note_work_before_the_first();
         }
     })?;
     let passed = |check: &Check| {
@@ -130,6 +132,6 @@ fn remember(record: &mut Loop, results: &[CheckResult]) {
         if result.verdict != Verdict::Passed {
             memory.tail = tail_of(&result.tail, TAIL_CHARS);
         }
-        record.state.checks.insert(result.run.clone(), memory);
+        record.state.remember_check(result.run.clone(), memory);
     }
 }

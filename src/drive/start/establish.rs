@@ -125,7 +125,7 @@ pub fn establish(
             record.environment = Some(environment_of(&record.state.owner, &record.place));
         }
     }
-    record.state.session = memory;
+    *record.state.session_mut() = memory;
     match look(home, &mut record) {
         Ok(seen) => notes.extend(seen),
         Err(refused) => {
@@ -165,19 +165,12 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
             let what = "the tree as it is now cannot be recorded";
             notes.push(format!("{what}, so an end of this loop proves `passing` at most"));
         }
-        record.state.unrecorded = tree.unrecorded;
+        record.state.note_unrecorded(tree.unrecorded);
         record.state.remember_tree(tree.seen);
-        let found =
-            record.state.baseline.take().filter(|found| test_changes::is_here(home, record, found));
-        match found {
-            Some(found) => record.state.baseline = Some(found),
-            None => {
-                notes.extend(test_changes::begin(
-                    home,
-                    record,
-                    record.state.trees.snapshot.clone(),
-                ));
-            }
+        let found = record.state.baseline.as_ref();
+        if !found.is_some_and(|found| test_changes::is_here(home, record, found)) {
+            let snapshot = record.state.trees.snapshot.clone();
+            notes.extend(test_changes::begin(home, record, snapshot));
         }
     }
     notes.extend(tree::begin_protection(home, record)?);

@@ -46,7 +46,7 @@ const NAMES_MAX: usize = 5;
 /// Takes a snapshot as the tree whose tests and check configuration count. Returns what the user
 /// should know.
 pub fn begin(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<String> {
-    record.state.baseline = None;
+    record.state.replace_baseline(None);
     let Some(commit) = commit.filter(|_| !record.contract.checks.is_empty()) else {
         return Vec::new();
     };
@@ -59,7 +59,7 @@ pub fn begin(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<Stri
         }
     };
     let _ = snapshots.name(&record.id, BASELINE, &baseline.commit);
-    record.state.baseline = Some(baseline);
+    record.state.replace_baseline(Some(baseline));
     note.into_iter().collect()
 }
 
@@ -106,8 +106,9 @@ pub fn follow(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by_pers
     if let Some(protected) = record.protected.as_mut().filter(|_| !is_by_person) {
         move_named(PROTECTED, &mut protected.snapshot);
     }
-    if let Some(baseline) = &mut record.state.baseline {
+    if let Some(mut baseline) = record.state.baseline.clone() {
         move_named(BASELINE, &mut baseline.commit);
+        record.state.replace_baseline(Some(baseline));
     }
 }
 

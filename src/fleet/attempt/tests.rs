@@ -11,8 +11,8 @@ use crate::fleet::attempt::gate::AttemptGate;
 use crate::fleet::attempt::remote::{AttemptRequest, reports, result, send_request};
 use crate::fleet::record::TaskRequest;
 use crate::fleet::step::FleetRequest;
-use engine::fixture::{a_run, at};
-use engine::record::{Actor, LoopId, Status, TaskOfFleet};
+use engine::fixture::{SetState, a_run, at};
+use engine::record::{Actor, LoopId, TaskOfFleet};
 use world::files::disk::Durability;
 use world::git::refs::Refs;
 use world::git::steps;
@@ -165,10 +165,9 @@ fn ended(outcome: Outcome) -> AttemptEnd {
 
 fn a_record(outcome: Option<Outcome>, completed: u32) -> Loop {
     let mut record = a_run(None);
-    record.state.completed = completed;
+    record.state.set("completed", completed);
     if let Some(outcome) = outcome {
-        record.state.status = Status::Finished;
-        record.state.ending = Some(Ending::new(outcome, "so"));
+        record.state.finish(Ending::new(outcome, "so"), 0);
     }
     record
 }

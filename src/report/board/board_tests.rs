@@ -11,7 +11,7 @@ use super::*;
 use engine::boundary::judge::judge;
 use engine::claim::Claim;
 use engine::evidence::Verdict;
-use engine::fixture::{a_loop_with, at, facts, result};
+use engine::fixture::{SetState, a_loop_with, at, facts, result};
 use engine::fleet::fixture::a_task;
 use engine::record::{Ending, Loop, Outcome, Proof, Role, Status};
 use engine::usage::{Money, Usage};
@@ -24,21 +24,20 @@ fn a_loop(id: &str, folder: &str) -> Loop {
     let mut record = judge(&a_loop_with(&[("npm test", Role::Verify)]), &refused).after;
     record.id = id.parse().unwrap();
     record.place.checkout = PathBuf::from(format!("/home/me/w/{folder}"));
-    record.state.usage = Usage { cost: Money::from_micros(1_200_000), ..Usage::default() };
+    record.state.set("usage", Usage { cost: Money::from_micros(1_200_000), ..Usage::default() });
     record
 }
 
 fn ended(mut record: Loop, outcome: Outcome, proof: Option<Proof>) -> Loop {
     let why = "the limit of 10 iterations is reached";
-    record.state.status = Status::Finished;
-    record.state.ending = Some(Ending { proof, ..Ending::new(outcome, why) });
+    record.state.finish(Ending { proof, ..Ending::new(outcome, why) }, 0);
     record
 }
 
 fn waiting(mut record: Loop) -> Loop {
-    record.state.status = Status::Waiting;
-    record.state.due = Some(at(7200).wall);
-    record.state.wait_reason = Some("claude: usage limit".to_owned());
+    record.state.set("status", Status::Waiting);
+    record.state.set("due", Some(at(7200).wall));
+    record.state.set("awaited", Some("claude: usage limit".to_owned()));
     record
 }
 
@@ -59,7 +58,7 @@ fn now() -> DateTime<FixedOffset> {
 /// Six loops: two need a person, one runs, one waits, two are over.
 fn rows() -> Vec<BoardRow> {
     let mut completed = ended(a_loop("faaaaaaa", "done"), Outcome::Completed, Some(Proof::Checked));
-    completed.state.completed = 3;
+    completed.state.set("completed", 3);
     let blocked = ended(a_loop("baaaaaaa", "backup"), Outcome::Blocked, None);
     [
         row(&ended(a_loop("eaaaaaaa", "shop"), Outcome::Exhausted, None), false),
@@ -370,14 +369,14 @@ fn ids_are_shown_as_far_as_they_differ() {
 fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_week() {
     let aged = |outcome, hours, is_replaced| {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
-        record.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(hours));
+        record.state.set("last_iteration_at", Some(now().to_utc() - TimeDelta::hours(hours)));
         let row =
             BoardRow::from_view(&LoopView { is_replaced, ..LoopView::of(&record, now()) }, None);
         row.map(|row| row.group)
     };
     let mut cancelled = ended(a_loop("aaaaaaaa", "api"), Outcome::Cancelled, None);
-    cancelled.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(48));
-    cancelled.state.ended_at = Some(now().to_utc());
+    cancelled.state.set("last_iteration_at", Some(now().to_utc() - TimeDelta::hours(48)));
+    cancelled.state.set("ended_at", Some(now().to_utc()));
     assert!(row(&cancelled, false).is_some(), "it ended now, long after its last iteration");
     assert_eq!(aged(Outcome::Exhausted, 23, false), Some(BoardGroup::Ended));
     assert_eq!(aged(Outcome::Exhausted, 24, false), None);

@@ -8,7 +8,7 @@ use engine::boundary::judge::judge;
 use engine::claim::Claim;
 use engine::evidence::Verdict;
 use engine::evidence::changes::Commits;
-use engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
+use engine::fixture::{SetState, a_loop_with, a_page, a_run, at, facts, result};
 use engine::journal::{Event, JournalEntry, NoteKind, SCHEMA};
 use engine::record::{GitSteps, Role};
 
@@ -30,7 +30,7 @@ fn moved(task: &str) -> (Loop, Story) {
         let decision = decide(&judged, &facts);
         record = apply(judged, &decision);
         let generation = record.state.generation + 1;
-        record.state.generation = generation;
+        record.state.set("generation", generation);
         let (decision, why) = match &decision {
             Decision::Finish(ending) => (Choice::Finish, Some(ending.why())),
             _ => (Choice::Continue, None),
@@ -41,9 +41,9 @@ fn moved(task: &str) -> (Loop, Story) {
         if verdict == Verdict::Failed {
             let run = a_run(Some("build"));
             record.contract.run = run.contract.run;
-            record.state.owner = run.state.owner;
-            record.state.owner.process.pid = 99;
-            record.state.generation += 1;
+            record.state.set("owner", run.state.owner);
+            record.state.set("owner.process.pid", 99);
+            record.state.set("generation", record.state.generation + 1);
             let generation = record.state.generation;
             add(90, generation, Event::changed(NoteKind::ResumedInRun, &record, &record));
             add(95, generation, Event::noted("asleep 7h"));
@@ -186,8 +186,7 @@ fn the_colour_of_a_check_is_that_of_its_verdict() {
         let mut facts = facts(Claim::Success);
         facts.checks = vec![result("cargo test", verdict)];
         record = judge(&record, &facts).after;
-        let evidence = record.state.evidence.as_mut().unwrap();
-        evidence.checks[0].tail = String::new();
+        record.state.set("evidence.checks.0.tail", "");
         let story = Story::picking(None);
         let page = html::render_html(&known(&record, &story, &a_page(&record, &story)));
         let shown = format!("<code>cargo test</code> <span class=\"{tone}\">");

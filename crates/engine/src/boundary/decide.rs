@@ -12,7 +12,7 @@ use super::limits::{
 };
 use crate::claim::Claim;
 use crate::record::{
-    CompletionBasis, EndReason, Ending, Loop, Moment, Outcome, Proof, Status, TaskOfFleet,
+    CompletionBasis, EndReason, Ending, Loop, Moment, Outcome, Proof, TaskOfFleet,
 };
 use crate::test_changes::trial::Trial;
 
@@ -273,18 +273,10 @@ pub fn apply(judged: Judged, decision: &Decision) -> Loop {
     let mut subject = judged.after;
     let state = &mut subject.state;
     match decision {
-        Decision::Continue | Decision::Hold(Hold::Background(_)) => state.status = Status::Running,
-        Decision::Hold(Hold::Paused) => state.status = Status::Paused,
-        Decision::Wait { until, why } => {
-            state.wait_reason = Some(why.clone());
-            state.window = None;
-            state.status = Status::Waiting;
-            state.due = Some(*until);
-        }
-        Decision::Finish(ending) => {
-            state.status = Status::Finished;
-            state.ending = Some(ending.clone());
-        }
+        Decision::Continue | Decision::Hold(Hold::Background(_)) => state.hold(None),
+        Decision::Hold(Hold::Paused) => state.pause(state.began, 0),
+        Decision::Wait { until, why } => state.begin_wait(*until, why.clone(), None),
+        Decision::Finish(ending) => state.finish(ending.clone(), 0),
     }
     subject
 }
@@ -303,17 +295,8 @@ pub fn reconciled(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
     if found.state.generation <= known.state.generation {
         return next;
     }
-    next.state.generation = memory.state.generation.max(found.state.generation);
     next.contract.limits = found.contract.limits.clone();
-    let told = &found.state.messages;
-    let since = told.strip_prefix(known.state.messages.as_slice()).unwrap_or(told);
-    let missing = since.iter().filter(|word| !memory.state.messages.contains(word));
-    next.state.messages.extend(missing.cloned());
-    if matches!(found.state.status, Status::Paused | Status::Finished) {
-        next.state.status = found.state.status;
-        next.state.ending.clone_from(&found.state.ending);
-        next.state.due = None;
-    }
+    next.state.merge(&known.state, &found.state);
     next
 }
 
@@ -324,18 +307,18 @@ mod tests;
 #[cfg(test)]
 mod recovery_tests {
     use super::*;
-    use crate::fixture::a_loop;
-    use crate::record::{Actor, Ending};
+    use crate::fixture::{SetState, a_loop};
+    use crate::record::{Actor, Ending, Status};
 
     /// The common version, and the memory two iterations later.
     fn apart() -> (Loop, Loop) {
         let mut known = a_loop();
-        known.state.generation = 4;
-        known.state.messages = vec!["be brief".to_owned()];
+        known.state.set("generation", 4);
+        known.state.set("words", vec!["be brief".to_owned()]);
         let mut memory = known.clone();
-        memory.state.generation = 6;
-        memory.state.completed = 2;
-        memory.state.messages = Vec::new();
+        memory.state.set("generation", 6);
+        memory.state.set("completed", 2);
+        memory.state.set("words", Vec::<String>::new());
         (known, memory)
     }
 
@@ -349,9 +332,9 @@ mod recovery_tests {
     fn what_a_person_asked_for_on_disk_is_kept_and_what_memory_counted_too() {
         let (known, memory) = apart();
         let mut found = known.clone();
-        found.state.generation = 7;
+        found.state.set("generation", 7);
         found.contract.limits.max_iterations = 3;
-        found.state.messages.push("use tabs".to_owned());
+        found.state.add_messages(["use tabs".to_owned()]);
         let next = reconciled(&known, &memory, &found);
         assert_eq!(next.contract.limits.max_iterations, 3);
         assert_eq!(next.state.messages, ["use tabs"]);
@@ -364,10 +347,10 @@ mod recovery_tests {
         let (known, memory) = apart();
         for status in [Status::Paused, Status::Finished] {
             let mut found = known.clone();
-            found.state.generation = 5;
-            found.state.status = status;
-            found.state.ending =
-                (status == Status::Finished).then(|| Ending::cancelled(Actor::User, None));
+            found.state.set("generation", 5);
+            found.state.set("status", status);
+            let ending = Ending::cancelled(Actor::User, None);
+            found.state.set("ending", (status == Status::Finished).then_some(ending));
             let next = reconciled(&known, &memory, &found);
             assert_eq!((next.state.status, &next.state.ending), (status, &found.state.ending));
             assert_eq!(next.state.completed, 2);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::boundary::judge::judge;
-use crate::fixture::{a_run, at, facts};
+use crate::fixture::{SetState, a_run, at, facts};
 use crate::record::{Agent, StandIn};
 
 /// A run whose limits bound a wait to an hour.
@@ -16,7 +16,7 @@ fn with_a_fallback() -> Loop {
 
 fn stands_in(mut subject: Loop) -> Loop {
     let until = at(7200).wall;
-    subject.state.agents.stand_in = Some(StandIn { agent: "second".to_owned(), until });
+    subject.state.set("agents.stand_in", Some(StandIn { agent: "second".to_owned(), until }));
     subject
 }
 
@@ -59,7 +59,7 @@ fn a_limit_ends_no_loop_while_another_agent_may_work_first() {
     ];
     for (facts, errors, expected) in table {
         let mut subject = with_a_fallback();
-        subject.state.transient_errors = errors;
+        subject.state.set("transient_errors", errors);
         assert_eq!(decided(&subject, &facts), expected, "{facts:?}");
     }
 }
@@ -86,12 +86,12 @@ fn what_fails_for_a_stand_in_is_waited_for_at_most_until_the_other_is_back() {
     ];
     for (facts, back, errors, expected) in table {
         let mut subject = stands_in(with_a_fallback());
-        subject.state.agents.stand_in.as_mut().unwrap().until = at(back).wall;
-        subject.state.transient_errors = errors;
+        subject.state.set("agents.stand_in.until", at(back).wall);
+        subject.state.set("transient_errors", errors);
         assert_eq!(decided(&subject, &facts), expected, "{facts:?}");
     }
     let mut alone = with_a_fallback();
-    alone.state.transient_errors = 11;
+    alone.state.set("transient_errors", 11);
     assert_eq!(decided(&alone, &outage()), "blocked");
 }
 
@@ -127,6 +127,6 @@ fn what_only_a_person_can_fix_for_a_stand_in_ends_no_loop_and_counts_nothing() {
     }
 
     let mut out = stands_in(with_a_fallback());
-    out.state.agents.out = vec!["second".to_owned()];
+    out.state.set("agents.out", vec!["second".to_owned()]);
     assert_eq!(decided(&out, &fatal), "blocked");
 }

@@ -5,8 +5,8 @@ use crate::boundary::facts::ProcessEnd;
 use crate::boundary::judge::judge;
 use crate::evidence::Verdict;
 use crate::evidence::changes::Changes;
-use crate::fixture::{a_loop, a_loop_with, at, facts, result};
-use crate::record::{Actor, Driver, EndSignal, Role};
+use crate::fixture::{SetState, a_loop, a_loop_with, at, facts, result};
+use crate::record::{Actor, Driver, EndSignal, Role, Status};
 use crate::usage::{Money, Tokens, Usage};
 
 fn way_out(subject: &Loop, facts: &Facts) -> Decision {
@@ -66,7 +66,7 @@ fn rule_3_denied_tools_with_nothing_changed_block_the_process_driver_only() {
     denied.seen.agent.denied = vec!["Bash".to_owned()];
     assert_eq!(way_out(&a_loop(), &denied), Decision::Continue);
     let mut subject = a_loop();
-    subject.state.owner.driver = Driver::Process;
+    subject.state.set("owner.driver", Driver::Process);
     let expected = "denied: Bash, and nothing changed; allow them with --permissions";
     assert_eq!(why(way_out(&subject, &denied)), expected);
     denied.tree = Some("moved".into());
@@ -94,9 +94,9 @@ fn rule_4_a_wait_that_would_outlast_a_limit_finishes_now() {
 #[test]
 fn rule_4_the_twelfth_transient_error_in_a_row_is_blocked() {
     let mut subject = a_loop();
-    subject.state.transient_errors = 10;
+    subject.state.set("transient_errors", 10);
     assert!(matches!(way_out(&subject, &transient(None)), Decision::Wait { .. }));
-    subject.state.transient_errors = 11;
+    subject.state.set("transient_errors", 11);
     assert_eq!(outcome(&way_out(&subject, &transient(None))), Some(Outcome::Blocked));
 }
 
@@ -118,7 +118,7 @@ fn rule_7_a_proved_claim_completes_with_its_proof() {
 #[test]
 fn rule_7_a_success_on_the_last_iteration_is_a_success() {
     let mut subject = a_loop();
-    subject.state.completed = 9;
+    subject.state.set("completed", 9);
     let decision = way_out(&subject, &facts(Claim::Success));
     assert_eq!(outcome(&decision), Some(Outcome::Completed));
 }
@@ -126,8 +126,8 @@ fn rule_7_a_success_on_the_last_iteration_is_a_success() {
 #[test]
 fn rule_8_a_third_failure_on_the_last_iteration_is_aborted_not_exhausted() {
     let mut subject = a_loop();
-    subject.state.completed = 9;
-    subject.state.consecutive_failures = 2;
+    subject.state.set("completed", 9);
+    subject.state.set("consecutive_failures", 2);
     let failure = facts(Claim::Failure { reason: Some("no disk".to_owned()) });
     let expected = "3 failures in a row, the last: the agent said FAILURE: no disk";
     assert_eq!(why(way_out(&subject, &failure)), expected);
@@ -138,7 +138,7 @@ fn rule_8_a_third_failure_on_the_last_iteration_is_aborted_not_exhausted() {
 #[test]
 fn rule_9_a_limit_ends_it_and_a_refused_claim_is_no_way_round() {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
-    subject.state.completed = 9;
+    subject.state.set("completed", 9);
     let mut refused = facts(Claim::Success);
     refused.checks = vec![result("cargo test", Verdict::Failed)];
     assert_eq!(why(way_out(&subject, &refused)), "the limit of 10 iterations is reached");
@@ -151,7 +151,7 @@ fn rule_9_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it
     let at_the_limit = |checks: &[(&str, Role)], test, lint| {
         let mut subject = a_loop_with(checks);
         subject.contract.promise = None;
-        subject.state.completed = 9;
+        subject.state.set("completed", 9);
         let results = vec![result("test", test), result("lint", lint)];
         let Decision::Finish(ending) =
             way_out(&subject, &Facts { checks: results, ..facts(Claim::None) })
@@ -177,7 +177,7 @@ fn rule_9_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it
 fn rule_9_an_iteration_that_failed_or_was_not_run_completes_nothing() {
     let mut subject = a_loop();
     subject.contract.promise = None;
-    subject.state.completed = 9;
+    subject.state.set("completed", 9);
     for end in [
         ProcessEnd::Exit(1),
         ProcessEnd::NotStarted("no such program".to_owned()),
@@ -226,9 +226,9 @@ fn rule_6_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
 #[test]
 fn rule_11_no_progress_for_stall_iterations_is_stalled_and_zero_is_never() {
     let mut subject = a_loop();
-    subject.state.iterations_without_progress = 3;
+    subject.state.set("still", 3);
     assert_eq!(way_out(&subject, &idle()), Decision::Continue);
-    subject.state.iterations_without_progress = 4;
+    subject.state.set("still", 4);
     let stalled = way_out(&subject, &idle());
     assert_eq!(outcome(&stalled), Some(Outcome::Stalled));
     assert_eq!(why(stalled), "no progress in the last 5 iterations (the last: nothing changed)");
@@ -236,7 +236,7 @@ fn rule_11_no_progress_for_stall_iterations_is_stalled_and_zero_is_never() {
     spaces.tree.as_mut().unwrap().identity = "spaces".to_owned();
     spaces.changes = Some(Changes { white_space: true, ..Changes::default() });
     subject.contract.limits.stall = 1;
-    subject.state.iterations_without_progress = 0;
+    subject.state.set("still", 0);
     assert_eq!(
         why(way_out(&subject, &spaces)),
         "no progress in the last iteration (only white space changed)"
@@ -324,7 +324,7 @@ fn money_that_is_spent_exhausts_a_loop_and_a_proof_still_completes_it() {
     let spend = |claim, limited: bool| {
         let mut subject = a_loop();
         subject.contract.limits.max_cost_micros = if limited { 1_000_000 } else { 0 };
-        subject.state.usage.cost = Money::from_micros(900_000);
+        subject.state.set("usage.cost", Money::from_micros(900_000));
         let tokens = Tokens { input: 100_000, ..Tokens::default() };
         let cost = Money::from_micros(100_000);
         let usage = Some(Usage { tokens, cost, ..Usage::default() });
@@ -385,9 +385,9 @@ fn an_iteration_that_a_lifted_pause_broke_off_is_repeated() {
 fn an_iteration_that_a_person_broke_off_counts_and_ends_the_loop_interrupted_whatever_it_was() {
     let broken_off = |change: fn(&mut Loop, &mut Facts)| {
         let mut subject = a_loop();
-        subject.state.completed = 2;
+        subject.state.set("completed", 2);
         subject.elapsed_ms = vec![1, 1];
-        subject.state.consecutive_failures = 2;
+        subject.state.set("consecutive_failures", 2);
         let mut facts = facts(Claim::None);
         facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
         change(&mut subject, &mut facts);

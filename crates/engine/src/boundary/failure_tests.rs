@@ -1,7 +1,7 @@
 //! How an agent failed, and how long the next iteration waits for that.
 
 use super::*;
-use crate::fixture::a_run;
+use crate::fixture::{SetState, a_run};
 
 #[test]
 fn an_end_by_nobodys_wish_or_a_timeout_is_waited_after_and_a_plain_status_or_an_order_is_not() {
@@ -55,7 +55,9 @@ fn a_failure_within_two_seconds_of_the_start_is_a_crash_and_a_later_one_is_not()
 #[test]
 fn the_wait_grows_with_the_row_is_longer_once_the_agent_worked_and_never_shorter_than_the_delay() {
     let mut skipped = a_run(None);
-    (skipped.state.completed, skipped.state.tally.skipped, skipped.state.crashes) = (3, 2, 1);
+    for (what, count) in [("completed", 3), ("tally.iterations_skipped", 2), ("crashes", 1)] {
+        skipped.state.set(what, count);
+    }
     assert_eq!(wait_s(&skipped), 5, "an agent that was never started has not worked");
     let table = [
         (1, 1, 0, 5),
@@ -70,8 +72,8 @@ fn the_wait_grows_with_the_row_is_longer_once_the_agent_worked_and_never_shorter
     ];
     for (completed, crashes, delay_s, expected) in table {
         let mut subject = a_run(None);
-        subject.state.completed = completed;
-        subject.state.crashes = crashes;
+        subject.state.set("completed", completed);
+        subject.state.set("crashes", crashes);
         subject.contract.run.as_mut().unwrap().pace.delay_s = delay_s;
         assert_eq!(wait_s(&subject), expected, "{completed} {crashes} {delay_s}");
     }

@@ -12,7 +12,8 @@ use crate::evidence::{
     CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict,
 };
 use crate::record::{
-    CheckMemory, Driver, EndReason, IncurableRefusal, Loop, Proof, Role, State, WeakProof,
+    CheckMemory, Driver, EndReason, IncurableRefusal, IterationEnd, Loop, Proof, Role, Row,
+    WeakProof,
 };
 use crate::test_changes::finding::TestChangesFinding;
 use crate::test_changes::trial::Trial;
@@ -71,73 +72,63 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
 
     after.count_use(u32::from(counted), facts.usage.as_ref());
     let state = &mut after.state;
-    state.boundaries += 1;
-    state.awake_ms += spent;
-    state.began = facts.now;
-    state.due = None;
+    state.count_boundary(facts.now, spent);
     let again = refusal.clone().flatten().filter(|why| state.incurable.as_ref() == Some(why));
     if let Some(refusal) = refusal {
-        state.incurable = refusal;
-        state.test_refusals = unfair.as_ref().map_or(0, |_| state.test_refusals + 1);
+        state.refuse_end(refusal, unfair.is_some());
     }
     let refusals = state.test_refusals;
     let again = again
         .or_else(|| refused_too_often(before, unfair.as_deref().filter(|_| is_asked)?, refusals));
     let is_transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
-    state.transient_errors = if is_transient { state.transient_errors + 1 } else { 0 };
+    state.count_transient_errors(if is_transient { Row::Extends } else { Row::Ends });
     if counted {
         let claim = claim_result(before, facts, proved, short);
         let why = (progress, progress_why);
         let mut evidence = evidence(before, facts, claim, failure.as_ref(), why);
-        evidence.words = left_for_next_prompt(state, facts);
-        state.completed += 1;
-        if skipped(facts).is_none() {
-            state.crashes = in_a_row(state.crashes, &facts.seen.agent, progress);
-        }
-        state.last_iteration_at = Some(facts.now.wall);
-        count_in_a_row(state, facts, failure.is_some(), progress);
-        state.tally.count(&evidence);
-        state.evidence = Some(evidence);
+        evidence.words = state.take_messages(was_started(facts));
+        after.end_iteration(IterationEnd {
+            at: facts.now.wall,
+            spent_ms: spent,
+            failures: failures_in_a_row(&evidence),
+            without_progress: without_progress_in_a_row(facts, progress),
+            crashes: crashes_in_a_row(facts, progress),
+            evidence,
+        });
         remember_checks(&mut after, facts);
         after.state.remember_tree(facts.tree_checked.clone());
-        after.took(spent);
     }
     let (remark, is_lowered) = (remark(before, facts), !doubts.is_empty());
     Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
 }
 
-/// Counts failures and iterations without progress that follow each other.
-fn count_in_a_row(state: &mut State, facts: &Facts, has_failed: bool, progress: Progress) {
-    state.consecutive_failures = match has_failed {
-        true => state.consecutive_failures + 1,
-        // An iteration that did not run to its end says nothing about failures in a row.
-        false if skipped(facts).is_some() => state.consecutive_failures,
-        false => 0,
-    };
-    state.iterations_without_progress = match progress {
-        // It might still have made some.
-        Progress::None if is_broken_off(facts) => state.iterations_without_progress,
-        Progress::None => state.iterations_without_progress + 1,
-        Progress::Made | Progress::Unknown => 0,
-    };
+/// Whether an agent was started, which then got the messages of its prompt.
+fn was_started(facts: &Facts) -> bool {
+    let end = facts.seen.agent.process.as_ref();
+    !matches!(end, Some(ProcessEnd::NotStarted(_) | ProcessEnd::Skipped(_)))
 }
 
-/// The messages left for the next prompt: all except those an agent received, if one was started.
-fn left_for_next_prompt(state: &mut State, facts: &Facts) -> Vec<String> {
-    let messages = std::mem::take(&mut state.messages);
-    let told = std::mem::take(&mut state.told);
-    match facts.seen.agent.process {
-        Some(ProcessEnd::NotStarted(_) | ProcessEnd::Skipped(_)) => {
-            let last = state.evidence.take().map(|last| last.words);
-            last.into_iter().flatten().chain(messages).collect()
-        }
-        _ => messages.into_iter().skip(told).collect(),
+fn failures_in_a_row(evidence: &Evidence) -> Row {
+    match (&evidence.failure, &evidence.skipped) {
+        (Some(_), _) => Row::Extends,
+        // An iteration that did not run to its end says nothing about failures in a row.
+        (None, Some(_)) => Row::Keeps,
+        (None, None) => Row::Ends,
+    }
+}
+
+fn without_progress_in_a_row(facts: &Facts, progress: Progress) -> Row {
+    match progress {
+        // It might still have made some.
+        Progress::None if is_broken_off(facts) => Row::Keeps,
+        Progress::None => Row::Extends,
+        Progress::Made | Progress::Unknown => Row::Ends,
     }
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {
     // From here on the evidence holds the output of failed checks.
-    after.state.checks.values_mut().for_each(|memory| memory.tail.clear());
+    after.state.forget_output();
     let counts = |it: &&CheckResult| it.verdict != Verdict::Unknown && !it.ran_no_test();
     for result in facts.checks.iter().filter(counts) {
         let before = after.state.checks.get(&result.run);
@@ -145,10 +136,11 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
         if facts.fails_as_found(&result.run) {
             memory.failed_with = Some(0);
         }
-        after.state.checks.insert(result.run.clone(), memory);
+        after.state.remember_check(result.run.clone(), memory);
     }
-    let is_told = facts.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
-    after.state.checked_as_found |= is_told;
+    if facts.as_found.as_ref().is_some_and(|it| it.why_not().is_none()) {
+        after.state.end_looks_at_the_start();
+    }
 }
 
 /// Why the proof is not higher.
@@ -383,14 +375,16 @@ pub fn crashed(agent: &AgentOutcome) -> Option<String> {
     why.or_else(|| overdue(agent.process.as_ref()?)).filter(|_| agent.error.is_none())
 }
 
-/// Crashes in a row after one more iteration. One that ran into its timeout while it made progress
-/// begins a row: the wait is to let a cause pass, and the agent was able to work.
-fn in_a_row(before: u32, agent: &AgentOutcome, progress: Progress) -> u32 {
+/// One that ran into its timeout while it made progress begins a row: the wait is to let a cause
+/// pass, and the agent was able to work.
+fn crashes_in_a_row(facts: &Facts, progress: Progress) -> Row {
+    let agent = &facts.seen.agent;
     let was_at_work = agent.process.as_ref().and_then(overdue).is_some();
     match crashed(agent) {
-        Some(_) if was_at_work && progress == Progress::Made => 1,
-        Some(_) => before + 1,
-        None => 0,
+        _ if skipped(facts).is_some() => Row::Keeps,
+        Some(_) if was_at_work && progress == Progress::Made => Row::Begins,
+        Some(_) => Row::Extends,
+        None => Row::Ends,
     }
 }
 

@@ -37,7 +37,7 @@ fn claimed(before: &Loop, run: impl Into<Option<TestRun>>, ever_ran: bool) -> (L
 fn failed_before() -> Loop {
     let mut subject = a_loop_with(&[("test", Role::Verify)]);
     let memory = CheckMemory::of(&result("test", Verdict::Failed), 0, None);
-    subject.state.checks.insert("test".to_owned(), memory);
+    subject.state.remember_check("test".to_owned(), memory);
     subject
 }
 

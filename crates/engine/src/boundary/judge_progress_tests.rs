@@ -5,7 +5,7 @@ use crate::boundary::decide::{Decision, apply, decide};
 use crate::boundary::judge::judge;
 use crate::claim::Claim;
 use crate::evidence::changes::{ChangeKind, ChangedFile, Changes, HeadMove};
-use crate::fixture::{a_loop, a_loop_with, facts, result};
+use crate::fixture::{SetState, a_loop, a_loop_with, facts, result};
 use crate::record::{CheckMemory, Outcome, Role, TreeSeen};
 
 /// A tree of which snapshots are taken.
@@ -30,10 +30,10 @@ fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {
     use Progress::{Made, None as Idle, Unknown};
     let mut subject = a_loop_with(&[("test", Role::Gate)]);
     let failing = CheckMemory::of(&result("cargo test", Verdict::Failed), 0, None);
-    subject.state.checks.insert("test".to_owned(), failing);
-    subject.state.completed = 1;
+    subject.state.remember_check("test".to_owned(), failing);
+    subject.state.set("completed", 1);
     for (completed, tree) in [(0, "a"), (1, "b")] {
-        subject.state.completed = completed;
+        subject.state.set("completed", completed);
         subject.state.remember_tree(Some(kept(tree)));
     }
     let blank = Changes { white_space: true, ..changed(1, 0) };
@@ -152,7 +152,7 @@ fn idle_histories_end_by_the_stall_rule_and_no_honest_one_does() {
 #[test]
 fn a_record_of_an_older_crew_is_no_stall() {
     let mut subject = a_loop();
-    subject.state.tree = Some("hashed by an older crew".to_owned());
+    subject.state.set("tree", Some("hashed by an older crew".to_owned()));
     let mut facts = facts(Claim::None);
     facts.tree = Some(kept("a commit"));
     assert_eq!(progress(&subject, &facts).0, Progress::Unknown);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
-use crate::fixture::{a_loop, a_loop_with, at, facts, result};
+use crate::fixture::{SetState, a_loop, a_loop_with, at, facts, result};
 use crate::protect::Protected;
 use crate::record::{Actor, EndSignal};
 
@@ -139,7 +139,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
     ];
     for (facts, expected) in table {
         let mut subject = subject.clone();
-        subject.state.consecutive_failures = 2;
+        subject.state.set("consecutive_failures", 2);
         let state = judge(&subject, &facts).after.state;
         let evidence = state.evidence.unwrap();
         assert_eq!(evidence.failure.as_deref(), expected);
@@ -190,7 +190,7 @@ fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_h
 fn a_row_of_crashes_is_counted_and_ends_with_any_other_iteration() {
     let row_in = |tree: &str, end: ProcessEnd, crashes: u32| {
         let mut subject = a_loop();
-        subject.state.crashes = crashes;
+        subject.state.set("crashes", crashes);
         let mut facts = facts(Claim::None);
         facts.tree = Some(tree.into());
         facts.seen.agent.process = Some(end);
@@ -253,7 +253,7 @@ fn a_claim_is_judged_even_while_background_work_runs() {
 #[test]
 fn no_progress_is_counted_and_unknown_never_stalls() {
     let mut subject = a_loop();
-    subject.state.iterations_without_progress = 3;
+    subject.state.set("still", 3);
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".into());
     assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 4);
@@ -270,7 +270,7 @@ fn awake_time_is_summed_and_a_clock_that_fell_back_adds_nothing() {
     let mut subject = a_loop();
     let first = judge(&subject, &facts(Claim::None)).after;
     assert_eq!((first.state.awake_ms, first.elapsed_ms.clone()), (60_000, vec![60_000]));
-    subject.state.began = at(3600);
+    subject.state.set("began", at(3600));
     let rebooted = judge(&subject, &facts(Claim::None)).after;
     assert_eq!(rebooted.elapsed_ms, [0]);
 }
@@ -291,7 +291,7 @@ fn what_the_checks_themselves_change_is_no_progress() {
 #[test]
 fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failure() {
     let mut subject = a_loop_with(&[("lint", Role::Gate)]);
-    subject.state.consecutive_failures = 2;
+    subject.state.set("consecutive_failures", 2);
     let refused = || Some(ApiError::Request { message: "output cut".to_owned() });
     let said = [
         Claim::Success,
@@ -375,10 +375,10 @@ fn words_that_an_agent_was_told_are_not_told_again() {
     ];
     for (told, process, left) in table {
         let mut subject = a_loop();
-        subject.state.messages = vec!["before".to_owned(), "since".to_owned()];
-        subject.state.told = told;
+        subject.state.set("words", vec!["before".to_owned(), "since".to_owned()]);
+        subject.state.set("told", told);
         let words = vec!["left".to_owned()];
-        subject.state.evidence = Some(Evidence { words, ..Evidence::default() });
+        subject.state.set("evidence", Some(Evidence { words, ..Evidence::default() }));
         let mut facts = facts(Claim::None);
         facts.seen.agent.process = Some(process);
         let after = judge(&subject, &facts).after.state;

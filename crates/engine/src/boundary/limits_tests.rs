@@ -1,6 +1,6 @@
 use super::*;
 use crate::evidence::Evidence;
-use crate::fixture::{USUAL_LIMITS, a_loop, at};
+use crate::fixture::{SetState, USUAL_LIMITS, a_loop, at};
 use crate::record::{Driver, Ending, Outcome};
 use crate::usage::{Tokens, Usage};
 
@@ -17,8 +17,8 @@ fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
         let mut subject = a_loop();
         subject.contract.limits.max_duration_s = max_duration_s;
         subject.contract.limits.max_iterations = max;
-        subject.state.completed = completed;
-        subject.state.awake_ms = awake_ms;
+        subject.state.set("completed", completed);
+        subject.state.set("awake_ms", awake_ms);
         assert_eq!(reached(&subject).as_deref(), expected, "{completed} of {max}");
     }
 }
@@ -44,8 +44,8 @@ fn the_time_that_is_left_counts_the_running_iteration_and_never_falls_below_noth
     for (max, now, expected) in table {
         let mut subject = a_loop();
         subject.contract.limits.max_duration_s = max;
-        subject.state.awake_ms = 2000;
-        subject.state.began.awake_ms = 0;
+        subject.state.set("awake_ms", 2000);
+        subject.state.set("began.awake_ms", 0);
         assert_eq!(time_left_ms(&subject, now), expected, "{now} of {max}");
     }
 }
@@ -54,9 +54,9 @@ fn the_time_that_is_left_counts_the_running_iteration_and_never_falls_below_noth
 fn what_is_spent_is_raised_and_nothing_else() {
     let mut subject = a_loop();
     assert_eq!(raise(&subject), "");
-    subject.state.awake_ms = u64::MAX;
+    subject.state.set("awake_ms", u64::MAX);
     assert_eq!(raise(&subject), " --max-duration +2h");
-    subject.state.completed = 10;
+    subject.state.set("completed", 10);
     assert_eq!(raise(&subject), " -n +10 --max-duration +2h");
 }
 
@@ -100,11 +100,11 @@ fn a_limit_on_cost_or_tokens_is_reached_by_what_was_counted_or_may_have_cost_as_
         let mut subject = a_loop();
         subject.contract.limits.max_cost_micros = max_cost_micros;
         subject.contract.limits.max_tokens = max_tokens;
-        let usage = &mut subject.state.usage;
-        usage.cost = Money::from_micros(cost);
+        let mut usage = Usage { cost: Money::from_micros(cost), ..Usage::default() };
         usage.tokens.input = input;
         usage.unpriced.output = strange;
         usage.unpriced_models = vec!["strange-1".to_owned(); usize::from(strange > 0)];
+        subject.state.set("usage", usage);
         let found = reached(&subject).map(|what| (what, raise(&subject)));
         let found = found.as_ref().map(|(what, raise)| (what.as_str(), raise.as_str()));
         assert_eq!(found, expected, "{cost} {input} {strange}");
@@ -123,8 +123,8 @@ fn a_small_limit_is_raised_by_as_much_as_it_was_or_by_what_it_was_exceeded_by() 
         let mut subject = a_loop();
         subject.contract.limits.max_cost_micros = max_cost_micros;
         subject.contract.limits.max_tokens = max_tokens;
-        subject.state.usage.cost = Money::from_micros(cost);
-        subject.state.usage.tokens.input = input;
+        subject.state.set("usage.cost", Money::from_micros(cost));
+        subject.state.set("usage.tokens.input", input);
         assert_eq!(raise(&subject), expected);
     }
 }
@@ -147,8 +147,8 @@ fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
         } else {
             "the remote refuses it".into()
         };
-        subject.state.evidence = Some(Evidence::default());
-        subject.state.ending = Some(Ending::new(Outcome::Blocked, reason));
+        subject.state.set("evidence", Some(Evidence::default()));
+        subject.state.set("ending", Some(Ending::new(Outcome::Blocked, reason)));
         assert_eq!(raise(&subject), expected, "{max_cost_micros} {max_tokens} {is_unmeasured}");
     }
 }
@@ -160,12 +160,14 @@ fn every_limit_of_the_settings_is_kept_and_counted_and_can_be_reached() {
     assert_eq!(Limits::of(|key| by_key[&key]), numbered);
     for key in by_key.into_keys().filter(|key| *key != LimitName::MaxWait) {
         let mut subject = a_loop();
-        subject.state.completed = 1;
-        subject.state.consecutive_failures = 1;
-        subject.state.iterations_without_progress = 1;
-        subject.state.awake_ms = 1000;
+        subject.state.set("completed", 1);
+        subject.state.set("consecutive_failures", 1);
+        subject.state.set("still", 1);
+        subject.state.set("awake_ms", 1000);
         let tokens = Tokens { output: 1, ..Tokens::default() };
-        subject.state.usage = Usage { tokens, cost: Money::from_micros(1), ..Usage::default() };
+        subject
+            .state
+            .set("usage", Usage { tokens, cost: Money::from_micros(1), ..Usage::default() });
         subject.contract.limits = Limits::of(|_| 0);
         let from_what_is_used = changed(&[(key, LimitChange::By(1))].into(), &subject, 0);
         assert_eq!(from_what_is_used.by_key()[&key], 2, "{key:?}");
@@ -200,7 +202,7 @@ fn a_wait_is_measured_against_the_longest_wait_and_the_time_left() {
     assert_eq!(outlasted_by(&subject, at(0), at(3600).wall), None);
     let too_long = outlasted_by(&subject, at(0), at(13 * 3600).wall);
     assert_eq!(too_long.as_deref(), Some("the longest wait allowed"));
-    subject.state.awake_ms = 11 * 3_600_000;
+    subject.state.set("awake_ms", 11 * 3_600_000);
     let past_the_end = outlasted_by(&subject, at(0), at(2 * 3600).wall);
     assert_eq!(past_the_end.as_deref(), Some("the loop's time limit"));
 }
@@ -233,12 +235,12 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
         max_duration_s: 0,
         ..USUAL_LIMITS
     };
-    subject.state.completed = 7;
-    subject.state.consecutive_failures = 2;
-    subject.state.iterations_without_progress = 1;
-    subject.state.awake_ms = 90_500;
-    subject.state.usage.cost = Money(2_500_000_000_001);
-    subject.state.usage.tokens.input = 1_200;
+    subject.state.set("completed", 7);
+    subject.state.set("consecutive_failures", 2);
+    subject.state.set("still", 1);
+    subject.state.set("awake_ms", 90_500);
+    subject.state.set("usage.cost", Money(2_500_000_000_001));
+    subject.state.set("usage.tokens.input", 1_200);
     let changes = subject.contract.limits.by_key().into_keys().map(|key| (key, LimitChange::By(5)));
     let expected = Limits {
         max_iterations: 12,
@@ -263,8 +265,8 @@ fn what_is_left_of_the_time_is_held_against_iterations_and_not_against_waits() {
     for (awake_ms, each_ms, expected) in table {
         let mut subject = a_loop();
         subject.contract.limits.max_duration_s = 3600;
-        subject.state.completed = 4;
-        subject.state.awake_ms = awake_ms;
+        subject.state.set("completed", 4);
+        subject.state.set("awake_ms", awake_ms);
         subject.earlier.sum_ms = 2 * each_ms;
         subject.elapsed_ms = vec![each_ms; 2];
         let told =
@@ -276,14 +278,16 @@ fn what_is_left_of_the_time_is_held_against_iterations_and_not_against_waits() {
 #[test]
 fn tokens_without_a_price_are_told_once_beside_their_limit() {
     let mut subject = a_loop();
-    subject.state.usage = Usage::unpriced(Some(Tokens { input: 2_000, ..Tokens::default() }), "m");
+    subject
+        .state
+        .set("usage", Usage::unpriced(Some(Tokens { input: 2_000, ..Tokens::default() }), "m"));
     let told = |subject: &Loop| cost_and_tokens(subject).unwrap();
     assert_eq!(told(&subject), "2k tokens of m, of unknown price");
     subject.contract.limits.max_tokens = 500_000;
     assert_eq!(told(&subject), "2k of 500k tokens");
-    subject.state.usage.lost = true;
+    subject.state.set("usage.lost", true);
     assert_eq!(told(&subject), "at least 2k of 500k tokens");
-    subject.state.usage.lost = false;
-    subject.state.usage.cost = Money::from_micros(10_000);
+    subject.state.set("usage.lost", false);
+    subject.state.set("usage.cost", Money::from_micros(10_000));
     assert_eq!(told(&subject), "$0.01 and 2k tokens of m, of unknown price, 2k of 500k tokens");
 }

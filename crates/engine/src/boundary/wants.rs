@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::boundary::facts::{ApiError, ControlRequest};
     use crate::evidence::Verdict;
-    use crate::fixture::{a_loop_with, facts, result};
+    use crate::fixture::{SetState, a_loop_with, facts, result};
     use crate::test_changes::Baseline;
     use crate::test_changes::trial::AsFound;
 
@@ -147,19 +147,19 @@ mod tests {
     fn verify_has_the_last_word_where_a_limit_or_a_stall_ends_the_loop_and_nowhere_else() {
         use Verdict::{Failed, Passed};
         let mut last = a_loop_with(&ALL);
-        last.state.completed = 9;
+        last.state.set("completed", 9);
         let none = facts(Claim::None);
         assert_eq!(wanted_of(&last, &none, &[]), ["lint"]);
         assert_eq!(wanted_of(&last, &none, &[("lint", Passed)]), ["test"]);
         assert_eq!(wanted_of(&last, &none, &[("lint", Passed), ("test", Failed)]), ["deploy"]);
         let mut still = a_loop_with(&ALL);
-        still.state.iterations_without_progress = 4;
+        still.state.set("still", 4);
         let idle =
             Facts { tree: still.state.tree.as_deref().map(Into::into), ..facts(Claim::None) };
         assert_eq!(wanted_of(&still, &idle, &[("lint", Passed)]), ["test"]);
         assert_eq!(wanted_of(&still, &none, &[("lint", Passed)]), ["deploy"]);
         let mut failing = last.clone();
-        failing.state.consecutive_failures = 2;
+        failing.state.set("consecutive_failures", 2);
         assert_eq!(wanted_of(&failing, &none, &[("lint", Failed)]), ["deploy"]);
         let blocked = facts(Claim::Blocked { reason: None });
         assert_eq!(wanted_of(&last, &blocked, &[("lint", Passed)]), ["deploy"]);
@@ -180,7 +180,7 @@ mod tests {
             let is_claimed = claim == Claim::Success && verdict == Verdict::Passed;
             let mut known = Facts { checks: vec![result("test", verdict)], ..facts(claim) };
             assert_eq!(wants_the_tree_as_found(&subject, &known), expected, "{require:?}");
-            subject.state.baseline = Some(Baseline::default());
+            subject.state.set("baseline", Some(Baseline::default()));
             assert_eq!(wants_test_changes(&subject, &known), is_claimed, "{require:?}");
             for (found, proved, is_known) in [
                 (AsFound::Failed("test".to_owned()), Some(Proof::Checked), true),

@@ -216,7 +216,7 @@ mod tests {
     use crate::boundary::decide::{apply, decide};
     use crate::boundary::judge::judge;
     use crate::claim::Claim;
-    use crate::fixture::{a_loop, at, facts};
+    use crate::fixture::{SetState, a_loop, at, facts};
     use crate::record::Foreign;
 
     fn entry(generation: u64, event: Event) -> JournalEntry {
@@ -228,7 +228,7 @@ mod tests {
         let judged = judge(before, &facts);
         let decision = decide(&judged, &facts);
         let mut after = apply(judged, &decision);
-        after.state.generation += 1;
+        after.state.set("generation", after.state.generation + 1);
         let event = Event::Boundary {
             decision: Choice::Continue,
             why: None,
@@ -261,7 +261,7 @@ mod tests {
         let started = a_loop();
         let (lost, _) = boundary(&started);
         let (mut recovered, _) = boundary(&lost);
-        recovered.state.generation += 1;
+        recovered.state.set("generation", recovered.state.generation + 1);
         let (last, line) = boundary(&recovered);
         let start = entry(0, Event::Started { record: Box::new(started) });
         assert_eq!(replay(&[start.clone(), line.clone()]), None);
@@ -283,8 +283,8 @@ mod tests {
         // Resumed by the same session, given a message, resumed in a fresh process.
         for (pid, environment) in [(42, Some(kept("of the resume"))), (42, None), (43, None)] {
             let before = record.clone();
-            record.state.generation += 1;
-            record.state.owner.process.pid = pid;
+            record.state.set("generation", record.state.generation + 1);
+            record.state.set("owner.process.pid", pid);
             if environment.is_some() || pid == 43 {
                 record.environment.clone_from(&environment);
             }

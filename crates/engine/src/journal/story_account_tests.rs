@@ -6,7 +6,7 @@ use super::*;
 use crate::boundary::judge::judge;
 use crate::claim::Claim;
 use crate::evidence::Verdict;
-use crate::fixture::{a_loop_with, at, facts, result};
+use crate::fixture::{SetState, a_loop_with, at, facts, result};
 use crate::journal::{Choice, SCHEMA};
 use crate::record::{Loop, Role};
 
@@ -42,7 +42,7 @@ fn a_journal_tells_the_last_iterations_each_in_one_line() {
         facts.tree_checked = Some("".into());
         facts.seen.agent.cut = cut;
         subject = judge(&subject, &facts).after;
-        subject.state.generation += 1;
+        subject.state.set("generation", subject.state.generation + 1);
         journal.push(line(&subject));
     };
     step(Claim::None, Verdict::Failed, Verdict::Failed, true, false);

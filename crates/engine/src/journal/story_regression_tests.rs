@@ -3,7 +3,7 @@
 use super::*;
 use crate::evidence::Evidence;
 use crate::evidence::changes::{ChangeKind, ChangedFile, Changes};
-use crate::fixture::{a_loop, at, result};
+use crate::fixture::{SetState, a_loop, at, result};
 use crate::journal::{Choice, Event, JournalEntry, SCHEMA};
 use crate::record::{CheckMemory, Loop};
 
@@ -15,8 +15,8 @@ fn story(green_before: bool, steps: &[Step]) -> Story {
     let mut record = a_loop();
     if green_before {
         let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
-        record.state.checks.insert("cargo test".to_owned(), memory);
-        record.state.generation += 1;
+        record.state.remember_check("cargo test".to_owned(), memory);
+        record.state.set("generation", record.state.generation + 1);
         story.add(entry(&record, Event::changed("checked before iteration 1", &record, &record)));
     }
     for (files, verdict, claim) in steps {
@@ -26,15 +26,16 @@ fn story(green_before: bool, steps: &[Step]) -> Story {
             lines: None,
             yours: false,
         };
-        record.state.completed += 1;
-        record.state.generation += 1;
-        record.state.evidence = Some(Evidence {
+        record.state.set("completed", record.state.completed + 1);
+        record.state.set("generation", record.state.generation + 1);
+        let evidence = Evidence {
             iteration: record.state.completed,
             claim: claim.clone(),
             changes: Some(Changes::of(files.iter().map(file))),
             checks: verdict.iter().map(|verdict| result("cargo test", *verdict)).collect(),
             ..Evidence::default()
-        });
+        };
+        record.state.set("evidence", evidence);
         story.add(entry(
             &record,
             Event::Boundary {

@@ -3,7 +3,7 @@ use crate::boundary::decide::{apply, decide};
 use crate::boundary::judge::judge;
 use crate::claim::Claim;
 use crate::evidence::Verdict;
-use crate::fixture::{a_loop_with, at, facts, result};
+use crate::fixture::{SetState, a_loop_with, at, facts, result};
 use crate::journal::{Choice, SCHEMA};
 use crate::record::{Actor, CheckMemory, Loop, Role};
 
@@ -23,7 +23,7 @@ fn iterate(before: &Loop) -> (Loop, JournalEntry) {
     let judged = judge(before, &facts);
     let decision = decide(&judged, &facts);
     let mut after = apply(judged, &decision);
-    after.state.generation += 1;
+    after.state.set("generation", after.state.generation + 1);
     let event = Event::Boundary {
         decision: Choice::Continue,
         why: None,
@@ -35,10 +35,10 @@ fn iterate(before: &Loop) -> (Loop, JournalEntry) {
 }
 
 fn moved(mut record: Loop) -> (Loop, JournalEntry) {
-    record.state.generation += 1;
-    record.state.owner.driver = Driver::Process;
-    record.state.owner.session_id = None;
-    record.state.owner.process.pid = 99;
+    record.state.set("generation", record.state.generation + 1);
+    record.state.set("owner.driver", Driver::Process);
+    record.state.set("owner.session_id", None::<String>);
+    record.state.set("owner.process.pid", 99);
     let event = Event::changed(NoteKind::ResumedInRun, &record, &record);
     let entry = entry(record.state.generation, event);
     (record, entry)
@@ -49,9 +49,9 @@ fn checks_that_passed_on_the_work_of_a_cut_off_attempt_were_not_green_before() {
     for checked_after_work in [true, false] {
         let (mut record, start) = started();
         let memory = CheckMemory::of(&result("t", Verdict::Passed), 0, None);
-        record.state.checks.insert("t".to_owned(), memory);
-        record.state.checked_after_work = checked_after_work;
-        record.state.generation += 1;
+        record.state.remember_check("t".to_owned(), memory);
+        record.state.set("checked_after_work", checked_after_work);
+        record.state.set("generation", record.state.generation + 1);
         let event = Event::changed("checked before the first iteration", &record, &record);
         let mut story = Story::picking(None);
         story.add(start);

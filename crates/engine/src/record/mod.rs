@@ -3,12 +3,14 @@
 //! and after every read; a record that breaks its own rules is refused.
 
 mod account;
+mod carried;
 mod contract;
 mod environment;
 mod memory;
 mod outcome;
 mod owner;
 mod reason;
+mod state;
 
 use std::collections::BTreeMap;
 
@@ -16,12 +18,14 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 pub use self::account::*;
+pub use self::carried::*;
 pub use self::contract::*;
 pub use self::environment::*;
 pub use self::memory::*;
 pub use self::outcome::*;
 pub use self::owner::*;
 pub use self::reason::*;
+pub use self::state::*;
 use super::evidence::Evidence;
 use super::git::GitBaseline;
 use super::test_changes::Baseline;
@@ -152,13 +156,6 @@ pub struct State {
     /// The results of git steps so far.
     pub git: GitMemory,
     pub session: SessionMemory,
-}
-
-impl State {
-    /// The state of a loop whose first iteration begins now.
-    pub fn begin(owner: Owner, now: Moment) -> Self {
-        Self { owner, began: now, ..Self::default() }
-    }
 }
 
 impl Loop {

@@ -248,12 +248,6 @@ impl Question {
     }
 }
 
-/// Adds questions to those kept; the oldest make room.
-pub fn keep_questions(asked: &mut Vec<Question>, new: impl IntoIterator<Item = Question>) {
-    asked.extend(new);
-    asked.drain(..asked.len().saturating_sub(ASKED_MAX));
-}
-
 /// A dialog of the client that waits for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dialog {
@@ -317,6 +311,7 @@ mod tests {
 #[cfg(test)]
 mod question_tests {
     use super::*;
+    use crate::record::State;
 
     #[test]
     fn only_somebody_who_typed_in_the_last_ten_minutes_is_asked() {
@@ -335,10 +330,11 @@ mod question_tests {
     #[test]
     fn questions_are_bounded_in_number_and_length_and_the_newest_stay() {
         let long = "which one\nof the two? ".repeat(100);
-        let mut asked = Vec::new();
+        let mut state = State::default();
         for iteration in 0..30 {
-            keep_questions(&mut asked, [Question::new(iteration, &long, &vec![long.clone(); 30])]);
+            state.add_questions([Question::new(iteration, &long, &vec![long.clone(); 30])]);
         }
+        let asked = state.asked;
         let iterations: Vec<u32> = asked.iter().map(|it| it.iteration).collect();
         assert_eq!(iterations, (10..30).collect::<Vec<u32>>());
         let last = &asked[19];

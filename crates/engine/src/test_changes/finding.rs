@@ -183,7 +183,7 @@ mod tests {
     fn a_checked_loop() -> Loop {
         let mut subject = a_loop_with(&[("sh check.sh", Role::Verify)]);
         let failed = CheckMemory::of(&result("sh check.sh", Verdict::Failed), 0, None);
-        subject.state.checks.insert("sh check.sh".to_owned(), failed);
+        subject.state.remember_check("sh check.sh".to_owned(), failed);
         subject
     }
 

@@ -195,18 +195,19 @@ pub fn at_dialog(dialog: &Dialog, at: DateTime<FixedOffset>) -> String {
 mod tests {
     use super::*;
     use crate::evidence::Verdict;
-    use crate::fixture::{a_loop_with, a_run, result};
+    use crate::fixture::{SetState, a_loop_with, a_run, result};
     use crate::record::Role;
 
     #[test]
     fn that_the_checks_pass_is_no_good_news_where_the_last_claim_was_refused() {
         let mut record = a_run(None);
         record.contract.checks = a_loop_with(&[("npm test", Role::Verify)]).contract.checks;
-        record.state.evidence = Some(Evidence {
+        let evidence = Evidence {
             checks: vec![result("npm test", Verdict::Passed)],
             claim: ClaimResult::Refused("a test was changed".to_owned()),
             ..Evidence::default()
-        });
+        };
+        record.state.set("evidence", evidence);
         let state = state_of_the_checks(&record);
         assert_eq!(state.as_deref(), Some("its last claim was refused"));
     }

@@ -211,7 +211,7 @@ mod tests {
     use crate::evidence::Evidence;
     use crate::evidence::changes::Changes;
     use crate::evidence::test_memory::TestMemories;
-    use crate::fixture::{a_run, at};
+    use crate::fixture::{SetState, a_run, at};
     use crate::journal::{Event, JournalEntry, SCHEMA};
     use crate::record::{Loop, State, Status};
     use crate::view::tests::page;
@@ -227,13 +227,12 @@ mod tests {
         add(&record, &mut story, Event::Started { record: Box::new(record.clone()) });
         for word in script.split(", ") {
             let state = &mut record.state;
-            state.generation += 1;
+            state.set("generation", state.generation + 1);
             let boundary = |state: &mut State, status, decision| {
-                state.status = status;
-                state.completed += 1;
-                let words = std::mem::take(&mut state.messages);
-                let words = words.into_iter().skip(std::mem::take(&mut state.told)).collect();
-                state.evidence = Some(Evidence { words, ..Evidence::default() });
+                state.set("status", status);
+                state.set("completed", state.completed + 1);
+                let words = state.take_messages(true);
+                state.set("evidence", Some(Evidence { words, ..Evidence::default() }));
                 let state = Box::new(state.clone());
                 Event::Boundary { decision, why: None, elapsed_ms: Some(1), state }
             };
@@ -243,11 +242,13 @@ mod tests {
                     if state.told == state.messages.len() && !has_words {
                         continue;
                     }
-                    (state.status, state.told) = (Status::Running, state.messages.len());
+                    state.end_wait();
+                    state.mark_in_prompt(state.messages.len());
                     Event::changed(NoteKind::Delivered, &record, &record)
                 }
                 "session" => {
-                    (state.owner.driver, state.told) = (Driver::Session, state.messages.len());
+                    state.set("owner.driver", Driver::Session);
+                    state.mark_in_prompt(state.messages.len());
                     Event::changed(NoteKind::ResumedInSession, &record, &record)
                 }
                 "wake" => Event::changed(NoteKind::Woken(2), &record, &record),
@@ -255,16 +256,16 @@ mod tests {
                 "pause" => boundary(state, Status::Paused, Choice::Hold),
                 "finish" => boundary(state, Status::Finished, Choice::Finish),
                 "wait" => {
-                    state.status = Status::Waiting;
+                    state.set("status", Status::Waiting);
                     let state = Box::new(state.clone());
                     Event::Boundary { decision: Choice::Wait, why: None, elapsed_ms: None, state }
                 }
                 "cancel" => {
-                    state.status = Status::Finished;
+                    state.set("status", Status::Finished);
                     Event::changed("cancelled", &record, &record)
                 }
                 told => {
-                    state.messages.push(told.trim_start_matches("tell ").to_owned());
+                    state.add_messages([told.trim_start_matches("tell ").to_owned()]);
                     Event::changed(NoteKind::Told, &record, &record)
                 }
             };

@@ -6,7 +6,7 @@ use crate::claim::Claim;
 use crate::evidence::changes::{ChangeKind, ChangedFile};
 use crate::evidence::test_run::{TestMemory, TestRun, TestStatus};
 use crate::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
-use crate::fixture::{a_loop, a_loop_with, a_run, at, facts, result};
+use crate::fixture::{SetState, a_loop, a_loop_with, a_run, at, facts, result};
 use crate::fleet::fixture::a_task;
 use crate::journal::{Choice, Event, JournalEntry, SCHEMA};
 use crate::record::{
@@ -28,16 +28,17 @@ fn changed(paths: &str) -> Changes {
 fn story(record: &mut Loop, steps: &[(&str, Option<Verdict>, ClaimResult)]) -> Story {
     let mut story = Story::picking(None);
     for (paths, verdict, claim) in steps {
-        record.state.completed += 1;
-        record.state.generation += 1;
-        record.state.evidence = Some(Evidence {
+        record.state.set("completed", record.state.completed + 1);
+        record.state.set("generation", record.state.generation + 1);
+        let evidence = Evidence {
             iteration: record.state.completed,
             changes: Some(changed(paths)),
             checks: verdict.iter().map(|verdict| result("npm test", *verdict)).collect(),
             claim: claim.clone(),
             said: Some(format!("Said in {}.", record.state.completed)),
             ..Evidence::default()
-        });
+        };
+        record.state.set("evidence", evidence);
         let state = Box::new(record.state.clone());
         let event =
             Event::Boundary { decision: Choice::Continue, why: None, elapsed_ms: Some(1), state };
@@ -48,8 +49,7 @@ fn story(record: &mut Loop, steps: &[(&str, Option<Verdict>, ClaimResult)]) -> S
 }
 
 fn ended(record: &mut Loop, outcome: Outcome, proof: Option<Proof>, reason: impl Into<EndReason>) {
-    record.state.status = Status::Finished;
-    record.state.ending = Some(Ending { proof, ..Ending::new(outcome, reason) });
+    record.state.finish(Ending { proof, ..Ending::new(outcome, reason) }, 0);
 }
 
 pub fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -> Page {
@@ -165,7 +165,7 @@ fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
         let story = story(&mut record, &steps);
         if record.state.evidence.as_ref().is_some_and(|evidence| !evidence.checks.is_empty()) {
             let memory = CheckMemory::of(&result("npm test", Verdict::Failed), 1, None);
-            record.state.checks.insert("npm test".to_owned(), memory);
+            record.state.remember_check("npm test".to_owned(), memory);
         }
         ended(&mut record, outcome, proof, why);
         let all: Vec<&str> = steps.iter().map(|(paths, ..)| *paths).collect();
@@ -270,7 +270,7 @@ fn the_loop_of_a_task_is_answered_and_resumed_by_its_fleet() {
 fn a_loop_aborted_by_its_gate_is_resumed_once_the_gate_can_pass() {
     let mut record = a_run(None);
     let story = story(&mut record, &[("a", Some(Verdict::Failed), ClaimResult::None)]);
-    record.state.evidence.as_mut().unwrap().checks[0].roles = vec![Role::Gate];
+    record.state.set("evidence.checks.0.roles", vec![Role::Gate]);
     ended(&mut record, Outcome::Aborted, None, "3 failures in a row");
     let page = page(&record, &story, &changed("a"), &TestMemories::new());
     assert_eq!(page.then.unwrap().what, "once `npm test` can pass");
@@ -289,9 +289,9 @@ fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
         let mut record = a_run(None);
         record.contract.require = Some(required);
         record.contract.checks = vec![Check::new("npm test", Role::Verify)];
-        record.state.checked_as_found = is_known;
+        record.state.set("checked_as_found", is_known);
         let memory = CheckMemory::of(&result("npm test", found), 0, None);
-        record.state.checks.insert("npm test".to_owned(), memory);
+        record.state.remember_check("npm test".to_owned(), memory);
         let weak = Proof::Passing.falls_short(Some(required), None).unwrap();
         let reason = EndReason::Refused(IncurableRefusal::ProofTooWeak(weak));
         ended(&mut record, Outcome::Blocked, None, reason);
@@ -341,7 +341,7 @@ fn a_loop_that_lives_says_how_to_stop_it_and_where_its_work_is_seen() {
         (Status::Paused, Driver::Process),
     ] {
         let mut record = if driver == Driver::Process { a_run(None) } else { a_loop() };
-        record.state.status = status;
+        record.state.set("status", status);
         let page = page(&record, &Story::picking(None), &none.0, &none.1);
         text.push_str(&told(&page));
         let _ = write!(text, "stop {:?}\n\n", page.stop);
@@ -434,12 +434,12 @@ fn the_failing_check_is_told_with_its_tests_and_the_end_of_its_output() {
 #[test]
 fn a_wait_is_told_on_the_readers_clock_and_with_its_date_where_it_is_far_off() {
     let mut record = a_loop();
-    record.state.status = Status::Waiting;
+    record.state.set("status", Status::Waiting);
     for (hours, expected) in [
         (5, "waiting until 01:06, then iteration 1 of 10"),
         (72, "waiting until 2026-11-21 20:06, then iteration 1 of 10"),
     ] {
-        record.state.due = Some(at(hours * 3600).wall);
+        record.state.set("due", Some(at(hours * 3600).wall));
         let tokyo = FixedOffset::east_opt(9 * 3600).unwrap();
         assert_eq!(verdict(&record, at(0).wall.with_timezone(&tokyo)), expected);
     }

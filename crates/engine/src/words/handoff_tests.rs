@@ -7,11 +7,9 @@ use crate::claim::Claim;
 use crate::evidence::Verdict;
 use crate::evidence::changes::Commits;
 use crate::evidence::changes::{ChangeKind, ChangedFile, Changes};
-use crate::fixture::{a_loop_with, a_page, at, facts, result};
+use crate::fixture::{SetState, a_loop_with, a_page, at, facts, result};
 use crate::journal::story::Story;
-use crate::record::{
-    CheckMemory, EndReason, Ending, IncurableRefusal, Outcome, Proof, Role, Status,
-};
+use crate::record::{CheckMemory, EndReason, Ending, IncurableRefusal, Outcome, Proof, Role};
 
 fn refused_at_its_limit() -> Loop {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
@@ -97,13 +95,12 @@ fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
 fn a_loop_that_no_resume_can_help_names_no_command_for_it() {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
     subject.contract.require = Some(Proof::Checked);
-    subject.state.checked_as_found = true;
+    subject.state.set("checked_as_found", true);
     let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
-    subject.state.checks.insert("cargo test".to_owned(), memory);
+    subject.state.remember_check("cargo test".to_owned(), memory);
     let weak = Proof::Passing.falls_short(Some(Proof::Checked), None).unwrap();
     let reason = EndReason::Refused(IncurableRefusal::ProofTooWeak(weak));
-    subject.state.ending = Some(Ending::new(Outcome::Blocked, reason));
-    subject.state.status = Status::Finished;
+    subject.state.finish(Ending::new(Outcome::Blocked, reason), 0);
     let page = a_page(&subject, &Story::picking(None));
     let text = text(&page, "", "blocked", at(0).wall);
     assert!(!text.contains("crew resume"), "{text}");

@@ -7,7 +7,7 @@ use crate::claim::promise::Promise;
 use crate::claim::{Claim, read};
 use crate::evidence::test_run::TestRun;
 use crate::evidence::{CheckResult, Verdict};
-use crate::fixture::{a_loop, a_loop_with, facts, result};
+use crate::fixture::{SetState, a_loop, a_loop_with, facts, result};
 use crate::journal::story::ACCOUNT_CHARS;
 use crate::record::Role;
 use crate::text::one_line;
@@ -75,18 +75,19 @@ fn a_failure_that_names_a_failing_check_is_told_all_the_same() {
     facts.checks = vec![result("tests/run.sh", Verdict::Failed)];
     let mut after = judge(&subject, &facts).after;
     assert!(!next(&after).contains("gate `"));
-    let evidence = after.state.evidence.as_mut().unwrap();
-    assert_eq!(evidence.failed_gate.take().as_deref(), Some("tests/run.sh"));
+    let evidence = after.state.evidence.clone().unwrap();
+    assert_eq!(evidence.failed_gate.as_deref(), Some("tests/run.sh"));
     let broken = "protected paths were changed: `tests/run.sh`";
-    evidence.failure = Some(broken.to_owned());
+    after.state.set("evidence.failed_gate", None::<String>);
+    after.state.set("evidence.failure", broken);
     assert!(next(&after).contains(broken));
 }
 
 #[test]
 fn what_waited_at_a_resume_is_in_its_prompt_also_before_the_first_boundary() {
     let mut subject = a_loop();
-    subject.state.messages = vec!["use tabs".to_owned(), "later".to_owned()];
-    subject.state.told = 1;
+    subject.state.set("words", vec!["use tabs".to_owned(), "later".to_owned()]);
+    subject.state.set("told", 1);
     let prompt = again(&subject, None, &[], crew());
     assert!(prompt.contains("The user says: use tabs\n") && !prompt.contains("later"), "{prompt}");
 }
@@ -94,7 +95,7 @@ fn what_waited_at_a_resume_is_in_its_prompt_also_before_the_first_boundary() {
 #[test]
 fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged() {
     let mut subject = a_loop();
-    subject.state.iterations_without_progress = 2;
+    subject.state.set("still", 2);
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".into());
     assert_snapshot!(next(&judge(&subject, &idle).after), @"
@@ -144,14 +145,14 @@ type Case = (&'static str, fn(&mut Loop), &'static str);
 #[test]
 fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
     let mut subject = a_loop();
-    subject.state.completed = 4;
+    subject.state.set("completed", 4);
     let table: [Case; 7] = [
         ("nothing", |_| (), ""),
-        ("the last", |it| it.state.completed = 9, "This is the last iteration."),
+        ("the last", |it| it.state.set("completed", 9), "This is the last iteration."),
         (
             "no promise",
             |it| {
-                it.state.completed = 9;
+                it.state.set("completed", 9);
                 it.contract.promise = None;
             },
             "This is the last iteration. Begin nothing that you cannot finish now. If it is not done,",
@@ -160,7 +161,7 @@ fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
             "money",
             |it| {
                 it.contract.limits.max_cost_micros = 5_000_000;
-                it.state.usage.cost = Money::from_micros(4_600_000);
+                it.state.set("usage.cost", Money::from_micros(4_600_000));
             },
             "About $0.40 of $5.00 is left: treat this as the last iteration.",
         ),
@@ -168,7 +169,7 @@ fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
             "tokens",
             |it| {
                 it.contract.limits.max_tokens = 1_000_000;
-                it.state.usage.tokens.input = 900_000;
+                it.state.set("usage.tokens.input", 900_000);
             },
             "About 100k of 1M tokens is left: treat this as the last iteration.",
         ),
@@ -176,7 +177,7 @@ fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
             "time",
             |it| {
                 it.contract.limits.max_duration_s = 3600;
-                it.state.awake_ms = 3_300_000;
+                it.state.set("awake_ms", 3_300_000);
                 it.elapsed_ms = vec![750_000; 4];
             },
             "About 5 min of the loop's time is left: treat this as the last iteration.",
@@ -185,7 +186,7 @@ fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
             "failures",
             |it| {
                 it.contract.limits.failure_threshold = 5;
-                it.state.consecutive_failures = 4;
+                it.state.set("consecutive_failures", 4);
             },
             "4 iterations in a row have failed; 5 end the loop.",
         ),
@@ -224,7 +225,7 @@ fn a_wake_after_a_wait_says_why_it_comes() {
 fn a_failed_gate_comes_first_and_the_last_iteration_writes_for_the_next_worker() {
     let mut subject = a_loop_with(&[("cargo clippy", Role::Gate), ("cargo test", Role::Verify)]);
     subject.contract.protect = vec!["tests/golden/**".to_owned()];
-    subject.state.completed = 8;
+    subject.state.set("completed", 8);
     let mut facts = facts(Claim::None);
     let tests = TestRun { passed: 146, failed: 2, ..TestRun::default() };
     facts.checks = vec![CheckResult {

@@ -113,14 +113,14 @@ mod tests {
     use crate::boundary::decide::{apply, decide};
     use crate::boundary::judge::judge;
     use crate::claim::Claim;
-    use crate::fixture::{a_loop, a_loop_with, at, facts, result};
-    use crate::record::{Role, Status};
+    use crate::fixture::{SetState, a_loop, a_loop_with, at, facts, result};
+    use crate::record::{EndReason, Role, Status};
     use crate::usage::Money;
 
     fn finished() -> Loop {
         let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
-        subject.state.usage.tokens.input = 1200;
-        subject.state.usage.cost = Money::from_micros(1_840_000);
+        subject.state.set("usage.tokens.input", 1200);
+        subject.state.set("usage.cost", Money::from_micros(1_840_000));
         let mut passed = facts(Claim::Success);
         passed.checks = vec![result("cargo test", Verdict::Passed)];
         let judged = judge(&subject, &passed);
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_no_variable_can_hold_is_left_out() {
         let mut subject = finished();
-        subject.state.ending.as_mut().unwrap().reason = "no\0thing".into();
+        subject.state.set("ending.reason", EndReason::from("no\0thing"));
         let variables = variables(&subject, LoopMoment::Finish);
         assert!(variables.contains(&("CREW_WHY", "nothing".to_owned())));
     }
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn a_reaction_to_a_wait_is_told_until_when_and_for_what() {
         let mut subject = a_loop();
-        subject.state.status = Status::Waiting;
-        subject.state.due = Some(at(3600).wall);
-        subject.state.wait_reason = Some("rate limit".to_owned());
+        subject.state.set("status", Status::Waiting);
+        subject.state.set("due", Some(at(3600).wall));
+        subject.state.set("awaited", Some("rate limit".to_owned()));
         assert_snapshot!(told(&subject, LoopMoment::Wait), @"
         CREW_ON=wait
         CREW_LOOP=haaaaaaa
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn the_iteration_is_the_one_the_moment_belongs_to() {
         let mut subject = a_loop();
-        subject.state.completed = 4;
+        subject.state.set("completed", 4);
         for (on, expected) in [
             (LoopMoment::IterationStart, 5),
             (LoopMoment::IterationEnd, 5),

@@ -115,7 +115,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::fixture::{a_loop, a_run};
+    use crate::fixture::{SetState, a_loop, a_run};
 
     fn object(text: &str) -> Map<String, Value> {
         serde_json::from_str(text).unwrap()
@@ -126,7 +126,7 @@ mod tests {
         let existing = object(r#"{"notes":{"a":[1]},"loop":{"id":"old","theirs":true}}"#);
         let mut subject = a_loop();
         subject.elapsed_ms = vec![45_230, 38_700];
-        subject.state.completed = 2;
+        subject.state.set("completed", 2);
         let file = Value::Object(merged(&subject, Some(&existing), None));
         assert_snapshot!(serde_json::to_string_pretty(&file).unwrap(), @r#"
         {
@@ -172,10 +172,10 @@ mod tests {
     fn the_iteration_in_which_a_loop_is_cancelled_stays_in_its_view() {
         let mut subject = a_loop();
         let running = merged(&subject, None, None);
-        subject.state.status = Status::Finished;
+        subject.state.set("status", Status::Finished);
         assert_eq!(merged(&subject, Some(&running), None)["loop"]["iteration"], 1);
         assert_eq!(merged(&subject, None, None)["loop"]["iteration"], 0);
-        subject.state.completed = 1;
+        subject.state.set("completed", 1);
         subject.elapsed_ms = vec![1];
         assert_eq!(merged(&subject, Some(&running), None)["loop"]["iteration"], 1);
     }

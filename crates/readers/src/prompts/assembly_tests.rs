@@ -8,7 +8,7 @@ use crate::prompts::variables::VALUE_BYTES_MAX;
 use engine::boundary::judge::judge;
 use engine::claim::{Claim, read};
 use engine::evidence::Verdict;
-use engine::fixture::{a_loop_with, facts, result};
+use engine::fixture::{SetState, a_loop_with, facts, result};
 use engine::journal::story::Account;
 use engine::record::{
     Agent, CheckMemory, Dialect, Fragment, GitSteps, IterationTimes, Permissions, Phase, PromptVia,
@@ -84,8 +84,8 @@ fn a_fourth_prompt_says_what_crew_saw_and_what_came_before() {
         subject = judge(&subject, &facts).after;
         accounts.push(Account::of(subject.state.evidence.as_ref().unwrap()));
     }
-    subject.state.iterations_without_progress = 3;
-    subject.state.messages = vec!["Leave src/old alone.\nIt goes next week.".to_owned()];
+    subject.state.set("still", 3);
+    subject.state.set("words", vec!["Leave src/old alone.\nIt goes next week.".to_owned()]);
     let page = "/repo/.claude/branches/main/handoffs/task-1.md";
     let page = (page.into(), "# Handoff\n\nThe lexer is done.\n".to_owned());
     let known =
@@ -142,7 +142,7 @@ fn a_value_is_inserted_unchanged_and_never_expanded() {
 fn the_blocks_of_a_template_do_what_jinja_says() {
     let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.j2".into())])].into());
     let mut subject = of_task("T", recipe);
-    subject.state.messages = vec!["one {{ task }}".to_owned(), "two".to_owned()];
+    subject.state.set("words", vec!["one {{ task }}".to_owned(), "two".to_owned()]);
     let table = [
         (
             "{% for word in words %}{{ loop.index0 }}={{ word }}{% if not loop.last %}, {% endif %}{% endfor %}",
@@ -205,7 +205,7 @@ fn a_baseline_is_the_evidence_of_the_first_prompt() {
     let mut subject = of("fix");
     let mut memory = CheckMemory::of(&result("cargo test", Verdict::Failed), 0, None);
     memory.tail = "test b ... FAILED\n\n1 failed".to_owned();
-    subject.state.checks.insert("cargo test".to_owned(), memory);
+    subject.state.remember_check("cargo test".to_owned(), memory);
     let text = made(&subject, &PromptInputs::default(), "");
     assert!(text.contains(
         "## WHERE IT STANDS (crew's own record)\n\nNothing was done yet. Before iteration 1:\n- `cargo test` failed (exit 1).\n  \
@@ -251,7 +251,7 @@ proptest! {
         let orient = vec![Fragment::BuiltIn("build/orient".to_owned())];
         let recipe = Recipe([(Phase::Context, texts), (Phase::Orient, orient)].into());
         let mut subject = of_task(&task, recipe);
-        subject.state.messages = vec![words.clone()];
+        subject.state.set("words", vec![words.clone()]);
         let text = made(&subject, &PromptInputs::default(), &file);
         for (heading, literal) in [
             ("## TASK\n\n", &task),

@@ -69,7 +69,7 @@ fn read_newest(path: &Path, limit: u64, mut each: impl FnMut(JournalEntry)) -> i
 mod tests {
     use super::*;
     use engine::evidence::Evidence;
-    use engine::fixture::{a_loop, at};
+    use engine::fixture::{SetState, a_loop, at};
     use engine::journal::{Choice, Event, SCHEMA};
 
     #[test]
@@ -79,11 +79,11 @@ mod tests {
         assert_eq!(last_accounts(&path).unwrap(), []);
         let mut state = a_loop().state;
         // Together they exceed what is read at first.
-        state.messages = vec!["x".repeat(30_000)];
+        state.set("words", vec!["x".repeat(30_000)]);
         for iteration in 1..=20 {
-            state.generation += 1;
-            state.completed = iteration;
-            state.evidence = Some(Evidence { iteration, ..Evidence::default() });
+            state.set("generation", state.generation + 1);
+            state.set("completed", iteration);
+            state.set("evidence", Some(Evidence { iteration, ..Evidence::default() }));
             let (decision, state) = (Choice::Continue, Box::new(state.clone()));
             let event = Event::Boundary { decision, why: None, elapsed_ms: Some(1), state };
             let generation = u64::from(iteration);

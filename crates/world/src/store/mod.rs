@@ -386,9 +386,7 @@ impl Held {
     /// Records a change: journal, then state. `event` is made from the new record.
     pub fn record(&self, mut next: Loop, event: impl FnOnce(&Loop) -> Event) -> io::Result<Loop> {
         let at = clock::now().wall;
-        next.state.generation += 1;
-        next.state.ended_at =
-            if next.is_live() { None } else { Some(next.state.ended_at.unwrap_or(at)) };
+        next.state.count_write(at);
         next.check().map_err(io::Error::other)?;
         self.append_event(&next, at, event(&next))?;
         fault::point("record.between")?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::{CheckMemory, Loop};
 use crate::evidence::Verdict;
-use crate::record::{CheckMemory, Loop};
 use crate::test_changes::Baseline;
 use crate::text::one_line;
 use crate::usage::{Earlier, Usage};
