@@ -277,6 +277,8 @@ impl Loop {
 }
 
 #[cfg(test)]
+mod history_tests;
+#[cfg(test)]
 mod names_tests;
 #[cfg(test)]
 mod tests;
