@@ -98,7 +98,8 @@ fn without_words(keys: Vec<String>) -> Vec<Field> {
 
 /// The events, each with what it carries beside what all of them have.
 fn events() -> Vec<Part> {
-    let (_, body) = FILES[EVENTS].split_once("pub fn fields").expect("the events are made there");
+    let (_, body) =
+        FILES[EVENTS].split_once("pub fn event_fields").expect("the events are made there");
     let body = body.split("\nfn ").next().unwrap_or_default();
     let arm = Regex::new(r#"\([ \n]*"([a-z_]+)",[ \n]*(?:json!\(\{([^}]*)\})?"#).unwrap();
     let key = Regex::new(r#""([a-z_]+)":"#).unwrap();

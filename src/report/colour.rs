@@ -68,7 +68,8 @@ fn is_of_a_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '/' | '_' | '-')
 }
 
-/// Like [`mark_words`], up to the first colon that does not follow "proof": the rest is foreign text.
+/// Like [`mark_words`], up to the first colon that does not follow "proof": the rest is foreign
+/// text.
 pub fn mark_head(text: &str) -> String {
     let mut colons = text.match_indices(": ").map(|(at, _)| at);
     let end = colons.find(|at| !text[..*at].ends_with("proof")).unwrap_or(text.len());
@@ -77,8 +78,8 @@ pub fn mark_head(text: &str) -> String {
 }
 
 /// Applies [`mark_head`] to each line of a page, a run or a demo, after the time that begins it.
-/// Lines that are indented further were said or printed by others, except those of iterations, which
-/// begin with a number. Of a line that `fold` breaks, only the first piece has colour.
+/// Lines that are indented further were said or printed by others, except those of iterations,
+/// which begin with a number. Of a line that `fold` breaks, only the first piece has colour.
 pub fn mark_heads(text: &str, fold: impl Fn(&str) -> String) -> String {
     clean(text).split_inclusive('\n').map(|line| mark_folded_line(&fold(line))).collect()
 }

@@ -1,6 +1,8 @@
 //! Branches: an agent that leaves another one checked out, a main that moves again while a task is
 //! back in its loop, and work that a person merges, removes or has not pushed.
 
+use serde_json::json;
+
 use super::{FleetWorld, LONG, ONE};
 
 #[test]
@@ -19,7 +21,7 @@ fn a_conflict_between_tasks_that_come_before_another_names_them() {
     let world = world.tasks(&["a", "b"], "").tasks(&["c"], "after = [\"a\", \"b\"]").ready();
     let ran = world.run(&[]);
     assert_eq!((ran.code(), world.state("c")), (13, "blocked".into()), "{ran:#?}");
-    assert_eq!(world.task("c")["state"]["reason"], "conflict");
+    assert_eq!(world.task("c")["state"]["reason"]["is"], "work_conflict");
     let why = "conflict: b, which comes before, and main or a change the same lines: same";
     assert_eq!(world.why("c"), why);
 }
@@ -107,7 +109,8 @@ fn a_conflict_without_markers_lands_by_a_person_alone_if_no_commit_settles_it() 
     world.until("a is on main", |world| world.state("a") == "completed");
     world.allow("go");
     assert_eq!(running.wait(LONG).code(), 13);
-    assert_eq!(world.task("b")["state"]["reason"], "conflict", "{:#}", world.task("b"));
+    let reason = &world.task("b")["state"]["reason"];
+    assert_eq!(reason["of"]["refusal"], json!({ "conflict": ["same"] }), "{reason:#}");
     assert_eq!((world.shown("main", "same"), world.begun("b").len()), (String::new(), 2));
     world.sandbox.git(&["pull", "--quiet", "origin", "main"]);
     world.sandbox.git(&["merge", "--quiet", "--no-edit", "crew/repo/b"]);

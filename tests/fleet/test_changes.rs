@@ -20,7 +20,7 @@ fn world(agent: &str) -> FleetWorld {
 fn is_blocked(world: &FleetWorld, code: i32) {
     assert_eq!((code, world.state("a")), (13, "blocked".to_owned()));
     let state = world.task("a")["state"].clone();
-    assert_eq!(state["reason"], "test-changes", "{state:#}");
+    assert_eq!(state["reason"]["of"]["reason"]["of"]["is"], "test_changes", "{state:#}");
     assert!(world.why("a").contains("check.sh changed since the loop began"), "{state:#}");
 }
 

@@ -88,12 +88,7 @@ pub fn resume(
     refuse(home, &record, &new_owner.owner)?;
     record.contract.limits = changed(changes, &record, 0);
     let is_run = new_owner.owner.driver == Driver::Process;
-    let command = if is_run {
-        "crew resume".to_owned()
-    } else {
-        spelling::spell_command(clients::client_of(&new_owner.owner), "resume")
-    };
-    refuse_the_spent(&record, &command)?;
+    refuse_the_spent(&record, &spell_resume(&new_owner.owner))?;
     let messages = record.state.messages.len();
     let adapted = adapt(&mut record)?;
     let is_told = record.state.messages.len() > messages;
@@ -136,6 +131,14 @@ pub fn resume(
     let handoff = made.or_else(|| Some(view::newest_handoff(&record)?.0));
     let notes = unreadable.into_iter().chain(accepted).chain(unproved).chain(adapted).collect();
     Ok(Resumed { record, handoff, notes })
+}
+
+/// The command that resumes a loop for this owner.
+fn spell_resume(owner: &Owner) -> String {
+    match owner.driver {
+        Driver::Process => "crew resume".to_owned(),
+        Driver::Session => spelling::spell_command(clients::client_of(owner), "resume"),
+    }
 }
 
 /// Notes the message that came with the resume. The prompt of a session is the answer to this
