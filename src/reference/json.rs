@@ -59,7 +59,7 @@ const OBJECTS: [(&str, &[Place]); 37] = [
     ("finding", &[Type("Finding")]),
     ("fleet", &[Function("src/fleet/status.rs", "serialize")]),
     ("task of a fleet", &[Type("TaskStatus")]),
-    ("event", &[Function(EVENTS, "event_fields")]),
+    ("event", &[Function(EVENTS, "render_event")]),
     ("iteration_end", &[Function(EVENTS, "iteration_fields")]),
     ("finish", &[Function(EVENTS, "finish_fields")]),
     ("reaction", &[Function("crates/engine/src/words/reaction.rs", "document")]),

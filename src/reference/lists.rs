@@ -139,7 +139,7 @@ pub fn variables() -> Vec<Block> {
     let of_tests = source::texts(r#""(CREW_(?:TEST_[A-Z]+|[A-Z_]+_MS|FAULT|PANIC))""#, |_| true);
     let own = all.into_iter().filter(|name| !of_tests.contains(name));
     let read =
-        source::texts(r#"(?:env::(?:folder|text|raw|is_set)|path)\("([A-Z_]+)"[,)]"#, |_| true);
+        source::texts(r#"(?:env::(?:find_folder|text|raw)|path)\("([A-Z_]+)"[,)]"#, |_| true);
     let others = read.into_iter().filter(|name| !name.starts_with("CREW_"));
     // A crate, the system or a function that is handed over reads these.
     let handed = ["CLICOLOR_FORCE", "NO_COLOR", "TMPDIR", "VTE_VERSION"];

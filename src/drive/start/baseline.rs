@@ -73,22 +73,30 @@ pub fn baseline(
             found.state.note_work_before_the_first();
         }
     })?;
+    if let Some(note) = note_on_green(&found) {
+        tell(&RunEvent::Noted(&note));
+    }
+    Ok(found)
+}
+
+/// What to say of a loop whose checks all pass before its first iteration.
+fn note_on_green(found: &Loop) -> Option<String> {
     let passed = |check: &Check| {
         found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
     };
-    if found.state.checked_as_found && found.contract.before_the_first().all(passed) {
-        let more = match found.contract.require {
-            Some(Proof::Checked) if !found.contract.is_tried() => {
-                ": this loop requires `checked`, and no claim is believed unless a check fails first"
-            }
-            _ => ", or accept the proof `passing`",
-        };
-        tell(&RunEvent::Noted(&format!(
-            "every check passes already, so none can show that the work was done; add one that fails \
-             now, such as a test of the task{more}"
-        )));
+    if !found.state.checked_as_found || !found.contract.before_the_first().all(passed) {
+        return None;
     }
-    Ok(found)
+    let more = match found.contract.require {
+        Some(Proof::Checked) if !found.contract.is_tried() => {
+            ": this loop requires `checked`, and no claim is believed unless a check fails first"
+        }
+        _ => ", or accept the proof `passing`",
+    };
+    Some(format!(
+        "every check passes already, so none can show that the work was done; add one that fails \
+         now, such as a test of the task{more}"
+    ))
 }
 
 /// What is remembered of the tests after these results, beside what was `known`.

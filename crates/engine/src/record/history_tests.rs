@@ -1,3 +1,5 @@
+//! Random histories of the transitions of a loop's state: each keeps the rules of `Loop::check`.
+
 use chrono::TimeDelta;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
