@@ -3,8 +3,8 @@
 //! byte for byte.
 //!
 //! A prompt is made in three steps, so that nothing costly is computed needlessly:
-//! [`fragments::Parts::read`] reads and checks the fragments, [`fragments::Parts::wanted`] names
-//! the values they use, [`assembly::prompt`] fills them in.
+//! [`fragments::Parts::read_recipe`] reads and checks the fragments, [`fragments::Parts::wanted`]
+//! names the values they use, [`assembly::build_prompt`] fills them in.
 
 pub mod assembly;
 pub mod fragments;
