@@ -1,5 +1,5 @@
-//! The transitions of a loop's state: what a boundary, a driver or a person changes in it. Nothing
-//! outside the record writes its fields, so each of these keeps the rules of `Loop::check`.
+//! The transitions of a loop's state: what a boundary, a driver or a person changes in it. Each of
+//! them keeps the rules of `Loop::check`; a change that is none of them may break those.
 
 use super::{
     ASKED_MAX, AccountId, CheckMemory, Driver, Ending, GitMemory, IncurableRefusal, Loop, Moment,
