@@ -4,7 +4,7 @@ use super::reporter::has_a_screen;
 use super::{any_home, list_loops, print, read_all, refuse_an_agent, terminal_home};
 use crate::cli::{Cli, DoctorArgs, InstallArgs, with_those_below};
 use crate::demo::{self, DemoArgs};
-use crate::drive::doctor::{cluster, examine};
+use crate::drive::doctor::{cluster, examine_machine};
 use crate::drive::find::needs_hooks;
 use crate::drive::install::{self, InstallScope, Laid, LineEntry};
 use crate::drive::shell_files;
@@ -62,7 +62,7 @@ pub fn play_demo(arguments: &DemoArgs) -> Result<Exit> {
 pub fn uninstall_plugin(scope: InstallScope, client: Option<&Path>, yes: bool) -> Result<Exit> {
     refuse_an_agent(refusal_to_an_agent("uninstall"))?;
     if scope == InstallScope::Project {
-        install::unshare(client)?;
+        install::unshare_plugin(client)?;
         print::out(words::UNSHARED);
         return Ok(Exit::SUCCESS);
     }
@@ -74,8 +74,8 @@ pub fn uninstall_plugin(scope: InstallScope, client: Option<&Path>, yes: bool) -
         bail!(words::loops_in_sessions(&first.id, loops.len(), list.trim_end()));
     }
     let line = install::remove_line();
-    let files = shell_files::remove();
-    let removed = install::uninstall(client)?;
+    let files = shell_files::remove_files();
+    let removed = install::uninstall_plugin(client)?;
     let found = (removed.was_registered, removed.was_there);
     let records = if disk::exists(home.root()) { Some(home.root()) } else { None };
     print::out(&words::uninstalled_page(&removed.folder, found, &removed.shared, records));
@@ -106,7 +106,7 @@ pub fn install_plugin(arguments: &InstallArgs) -> Result<Exit> {
         install::add_line(true)?;
     }
     if scope == InstallScope::Project {
-        let address = install::share(arguments.marketplace.as_deref(), client)?;
+        let address = install::share_plugin(arguments.marketplace.as_deref(), client)?;
         print::out(&words::shared_page(&address));
         return Ok(Exit::SUCCESS);
     }
@@ -116,7 +116,7 @@ pub fn install_plugin(arguments: &InstallArgs) -> Result<Exit> {
             "leave it out: for you alone the plugin is read from this machine"
         ));
     }
-    let laid = install::install(scope, client);
+    let laid = install::install_plugin(scope, client);
     if let Ok(Laid { folder, program, replaced }) = &laid {
         print::out(&words::installed_page(folder, program, replaced.as_deref(), scope.label()));
         if arguments.status_line {
@@ -139,7 +139,7 @@ fn place_shell_files(typed: bool) -> Result<()> {
     let shell = shell.file_name().unwrap_or_default().to_string_lossy();
     let question = "Also add completions for your shell and man pages?";
     let is_wanted = typed
-        || !shell_files::placed().is_empty()
+        || !shell_files::placed_files().is_empty()
         || (terminal::is_interactive() && print::agrees(question).unwrap_or(false));
     if !is_wanted {
         print::out(words::NO_SHELL_FILES);
@@ -147,7 +147,7 @@ fn place_shell_files(typed: bool) -> Result<()> {
     }
     let mut command = Cli::command();
     command.build();
-    let placed = shell_files::place(&shell, with_those_below(&command))?;
+    let placed = shell_files::place_files(&shell, with_those_below(&command))?;
     print::out(&words::shell_files(&shell, &placed));
     Ok(())
 }
@@ -169,7 +169,7 @@ pub fn run_doctor(arguments: &DoctorArgs) -> Result<Exit> {
         if agent.is_some() {
             return Err(Failure::usage("--agent is for a cluster", "name it: --on slurm").into());
         }
-        return Ok(print_findings(&examine(&home, &here, client.as_deref()), *json));
+        return Ok(print_findings(&examine_machine(&home, &here, client.as_deref()), *json));
     }
     let signals = Signals::listen()?;
     let stop = || signals.times() > 0;
@@ -180,7 +180,7 @@ pub fn run_doctor(arguments: &DoctorArgs) -> Result<Exit> {
         return Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::from_signal));
     };
     print::aside(&words::waiting_line(executor, STEP_WITHIN));
-    let examined = cluster::ask(&home, &here, executor, agent, &stop)?;
+    let examined = cluster::examine_cluster(&home, &here, executor, agent, &stop)?;
     Ok(signals.exit_code().map_or_else(|| print_findings(&examined, *json), Exit::from_signal))
 }
 

@@ -37,7 +37,7 @@ pub fn cancel_loop(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     apply_request(
         name,
         |home, id| {
-            let attempt = end::cancel(home, id, actor(), reason)?;
+            let attempt = end::cancel_loop(home, id, actor(), reason)?;
             Ok(describe_cancel_from_outside(&attempt, terminal_reading()))
         },
         ("cancelled", |home, id| store::request_cancel(home, id, actor(), reason)),
@@ -51,7 +51,7 @@ pub fn pause_loop(name: Option<&str>, now: bool) -> Result<Exit> {
     }
     apply_request(
         name,
-        |home, id| Ok(clean(&describe_pause(&control::pause(home, id, actor(), now)?))),
+        |home, id| Ok(clean(&describe_pause(&control::pause_loop(home, id, actor(), now)?))),
         ("asked to pause", |home, id| store::request_pause(home, id, actor(), now)),
     )
 }
@@ -77,7 +77,7 @@ pub fn set_limits(arguments: &SetArgs) -> Result<Exit> {
         ));
     }
     let (home, record) = find_requested(arguments.name.as_deref())?;
-    let record = control::set(&home, &record.id, &changes, actor())?;
+    let record = control::set_limits(&home, &record.id, &changes, actor())?;
     print::out(&format!("loop {}: {}", record.id, limits::named(&record.contract.limits)));
     Ok(Exit::SUCCESS)
 }
@@ -86,7 +86,7 @@ pub fn set_limits(arguments: &SetArgs) -> Result<Exit> {
 pub fn write_handoff(words: &[String], kind: Option<&str>, name: Option<&str>) -> Result<Exit> {
     let (home, record) = find_requested(name)?;
     let (kind, text) = handoff_of_shell(kind, words);
-    let page = handoff::write(&home, &record, &kind, &text, actor())?;
+    let page = handoff::write_handoff(&home, &record, &kind, &text, actor())?;
     print::out(&describe_handoff(&page));
     if record.state.status == Status::Running {
         print::aside("it is read when somebody resumes the loop; crew tell reaches its agent now");
@@ -123,9 +123,9 @@ pub fn tell_agent(words: &[String], name: Option<&str>) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     refuse_an_agent(not_for_an_agent())?;
-    let words = control::tellable(&words.join(" "))?;
+    let words = control::check_message(&words.join(" "))?;
     let (home, record) = find_requested(name)?;
-    let record = control::tell(&home, &record.id, &words)?;
+    let record = control::add_message(&home, &record.id, &words)?;
     let id = &record.id;
     let resume = record.fleet_resume().unwrap_or_else(|| format!("crew resume {id}"));
     let answer = if owner_is_gone(&home, &record) {

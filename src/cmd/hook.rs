@@ -13,11 +13,11 @@ use super::{client_reading, control, print};
 use crate::drive::end::EndAttempt;
 use crate::drive::failure::failure_of;
 use crate::drive::install;
-use crate::drive::page::read;
-use crate::drive::session::companion::{companion, notice};
+use crate::drive::page::read_page;
+use crate::drive::session::companion::{handle_notice, run_companion};
 use crate::drive::session::queued::LoopIs;
 use crate::drive::session::stop::StopResult;
-use crate::drive::session::{self, EventResult, delivered, note_fault};
+use crate::drive::session::{self, EventResult, mark_delivered, note_fault};
 use crate::drive::start::establish::Started;
 use crate::report::line::{self, LoopLine};
 use crate::report::words::with_program_path;
@@ -75,7 +75,7 @@ fn print_answer(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<Exit
     }
     if is_a_prompt {
         // Repeating a message is better than losing a wake.
-        let _ = delivered(home, hook);
+        let _ = mark_delivered(home, hook);
     }
     Ok(output.status.into())
 }
@@ -83,14 +83,14 @@ fn print_answer(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<Exit
 /// The client's answer, and whether it is a prompt for the agent.
 fn answer_hook(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output, bool)> {
     let answer = match (is_companion, &hook.event) {
-        (false, _) => session::answer(home, hook)?,
+        (false, _) => session::answer_hook(home, hook)?,
         (true, HookEvent::NotOurs) => EventResult::Silent,
-        (true, HookEvent::ServiceFailed { .. }) => notice(home, hook)?,
-        (true, _) => companion(home, hook)?,
+        (true, HookEvent::ServiceFailed { .. }) => handle_notice(home, hook)?,
+        (true, _) => run_companion(home, hook)?,
     };
     let notice = notice_of(&answer);
     let mut said = reply_to(home, hook, answer);
-    if let Some(skew) = install::skew(hook) {
+    if let Some(skew) = install::version_skew(hook) {
         said = said.add_line(&setup::skew_line(&skew.plugin, skew.launched));
     }
     let mut output = (hook.client.write)(&hook.name, &said);
@@ -199,7 +199,7 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             Reply::Instead(format!("crew: {}", help::no_loop_in_a_session(&start)))
         }
         EventResult::Status(Some(record)) => {
-            Reply::Instead(page_in_session(&read(home, &record), &record))
+            Reply::Instead(page_in_session(&read_page(home, &record), &record))
         }
         EventResult::Cancelled(EndAttempt::Ended(ended)) => {
             Reply::Instead(page_in_session(&ended.page, &ended.record))

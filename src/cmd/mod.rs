@@ -17,8 +17,8 @@ mod status;
 mod watch;
 
 use crate::cli::Verb;
-use crate::drive::find::{find, is_here};
-use crate::drive::page::view;
+use crate::drive::find::{find_loops, is_here};
+use crate::drive::page::loop_view;
 use crate::exit::Exit;
 use crate::fleet::verbs::{self, Named};
 use crate::report::help;
@@ -112,7 +112,7 @@ fn list_loops(home: &Home, loops: &[Loop]) -> String {
         return if has_unreadable { String::new() } else { help::NO_LOOPS.to_owned() };
     }
     let user = env::path("HOME");
-    let mut views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
+    let mut views: Vec<LoopView<'_>> = loops.iter().map(|record| loop_view(home, record)).collect();
     views.sort_by_key(|view| (fleet_of(view.record), !view.record.is_live()));
     let mut lists = Vec::new();
     for views in views.chunk_by(|one, other| fleet_of(one.record) == fleet_of(other.record)) {
@@ -187,7 +187,7 @@ fn find_task_or_fleet(home: &Home, name: Option<&str>) -> Result<Option<Named>> 
         return Ok(Some(named));
     }
     let folder = env::current_folder()?;
-    match &*find(home, name, &folder).unwrap_or_default() {
+    match &*find_loops(home, name, &folder).unwrap_or_default() {
         [record] if name.is_some() || is_here(record, &folder) => verbs::task_of(home, &record.id),
         _ => Ok(None),
     }
@@ -201,7 +201,7 @@ fn find_requested(name: Option<&str>) -> Result<(Home, Loop)> {
         let record = named.own_loop(&home)?;
         return Ok((home, record));
     }
-    let mut found = find(&home, name, &folder)?;
+    let mut found = find_loops(&home, name, &folder)?;
     match found.len() {
         0 => bail!(Failure::new("there is no loop here", help::START_ONE)),
         1 => {}

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
-use crate::drive::back::{self, difference, unseen};
+use crate::drive::back::{self, diff_of_iteration, unseen_changes_note};
 use crate::drive::clean;
 use crate::drive::failure::failure_of;
 use crate::drive::find::is_here;
@@ -54,9 +54,9 @@ pub fn show_difference(words: &[String], is_summary: bool) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     let (home, record) = find_requested(name)?;
-    let text = difference(&home, &record, of, summary)?;
+    let text = diff_of_iteration(&home, &record, of, summary)?;
     if of.is_none()
-        && let Some(unseen) = unseen(&home, &record)
+        && let Some(unseen) = unseen_changes_note(&home, &record)
     {
         print::aside(&unseen);
     } else if text.is_empty() {
@@ -136,7 +136,7 @@ pub fn restore_tree(words: &[String]) -> Result<Exit> {
         let id = &record.id;
         bail!(Failure::usage("no loop works in this folder", format!("crew back {id} {word}")));
     }
-    let restored = back::back(&home, &record, word)?;
+    let restored = back::restore_iteration(&home, &record, word)?;
     let has_git = record.place.head.is_some() || record.branch().is_some();
     let git = if has_git { "; HEAD and the branch are as they were" } else { "" };
     let mut lines = vec![
@@ -185,7 +185,7 @@ const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 pub fn clean_records(arguments: &CleanArgs) -> Result<Exit> {
     leave_to_a_person("remove records")?;
     let home = terminal_home()?;
-    let mut refused = clean::finish(&home);
+    let mut refused = clean::finish_removals(&home);
     store::windows::remove_over(&home, clock::now().wall);
     let age = match arguments.older_than {
         None if arguments.names.is_empty() => Some(AGE),
@@ -207,7 +207,7 @@ pub fn clean_records(arguments: &CleanArgs) -> Result<Exit> {
     list_removable(&home, &loops);
     let question = "Remove their records, logs and snapshots?";
     print::confirm(arguments.yes, question, "removed", "crew clean")?;
-    let cleaned = clean::remove(&home, &loops);
+    let cleaned = clean::remove_loops(&home, &loops);
     print::out(&format!(
         "removed {} with all snapshots, {} freed",
         count(cleaned.removed, "loop"),

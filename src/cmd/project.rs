@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, bail};
 
 use super::{current_checkout, print, refuse_an_agent, terminal_home};
-use crate::drive::start::terms::{detected, look};
+use crate::drive::start::terms::{detect_project, load_settings};
 use crate::exit::Exit;
 use crate::report::settings::{ConfigPage, File, config_json, config_page};
 use crate::report::{help, words};
@@ -31,7 +31,7 @@ pub fn init_settings() -> Result<Exit> {
             "edit it, or remove it first; `crew config` shows what it says"
         ));
     }
-    let found = detected(&checkout);
+    let found = detect_project(&checkout);
     let text =
         help::project_settings(&run_and_source(&found.checks), &run_and_source(&found.others));
     let folder = file.parent().unwrap_or(&checkout);
@@ -60,7 +60,7 @@ pub fn init_settings() -> Result<Exit> {
         ));
         return Ok(Exit::SUCCESS);
     }
-    let known = look(&home, &checkout, true)?;
+    let known = load_settings(&home, &checkout, true)?;
     save_trust(&home, &checkout, &known.needs)?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
     Ok(Exit::SUCCESS)
@@ -72,7 +72,7 @@ fn run_and_source(detected: &[DetectedCommand]) -> Vec<(&str, &str)> {
 
 /// Shows the settings that a loop started here would get, and the origin of each value.
 pub fn show_config(as_json: bool) -> Result<Exit> {
-    let known = look(&terminal_home()?, &current_checkout()?, true)?;
+    let known = load_settings(&terminal_home()?, &current_checkout()?, true)?;
     let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
     let files = files.into_iter().filter_map(|(of, path)| {
@@ -117,7 +117,7 @@ pub fn trust_project(yes: bool, forget: bool) -> Result<Exit> {
     if forget {
         return forget_all(&home, &checkout);
     }
-    let known = look(&home, &checkout, true)?;
+    let known = load_settings(&home, &checkout, true)?;
     print_warnings(&known.warnings);
     let file = known.project_file.display();
     if !disk::exists(&known.project_file) {

@@ -8,13 +8,13 @@ use super::{
     current_checkout, find_requested, find_task_or_fleet, print, refuse_an_agent, terminal_home,
 };
 use crate::cli::DriveArgs;
-use crate::drive::find::{self, owner_is_gone, resumable};
+use crate::drive::find::{self, find_resumable, owner_is_gone};
 use crate::drive::prompt::Prompt;
-use crate::drive::resume::{preview, refuse_a_task, resume_here};
-use crate::drive::run::steps::settle;
-use crate::drive::run::{self, hand_over, take};
+use crate::drive::resume::{preview_resume, refuse_a_task, resume_here};
+use crate::drive::run::steps::settle_steps;
+use crate::drive::run::{self, hand_over, take_record};
 use crate::drive::start::establish::Prepared;
-use crate::drive::start::run::{begin, first_prompt, prepare};
+use crate::drive::start::run::{begin_run, first_prompt, prepare_run};
 use crate::drive::start::terms;
 use crate::drive::{control, prove, tree};
 use crate::exit::Exit;
@@ -54,7 +54,7 @@ pub fn run_loop(arguments: &RunArgs) -> Result<Exit> {
         ));
     }
     let options = &arguments.options;
-    let prepared = prepare(&home, arguments.clone(), &env::current_folder()?)?;
+    let prepared = prepare_run(&home, arguments.clone(), &env::current_folder()?)?;
     if arguments.dry_run {
         return show_first_prompt(&home, &prepared);
     }
@@ -72,9 +72,9 @@ pub fn run_loop(arguments: &RunArgs) -> Result<Exit> {
         && !left.state.git.pending.is_empty()
         && !tree::has_moved(&home, &left)
     {
-        settle(&home, &left, &signals, &mut reporter)?;
+        settle_steps(&home, &left, &signals, &mut reporter)?;
     }
-    let record = begin(&home, prepared, &signals, &mut reporter)?;
+    let record = begin_run(&home, prepared, &signals, &mut reporter)?;
     prune_snapshots(&home, &Snapshots::of(&home, &record), keep.snapshots, keep.days);
     drive_or_detach(&home, record, options, &signals, &mut reporter)
 }
@@ -124,7 +124,7 @@ fn show_first_prompt(home: &Home, prepared: &Prepared) -> Result<Exit> {
 }
 
 fn list_procedures(home: &Home, arguments: &RunArgs) -> Result<Exit> {
-    let known = terms::look(home, &current_checkout()?, !arguments.start.no_project)?;
+    let known = terms::load_settings(home, &current_checkout()?, !arguments.start.no_project)?;
     let settings = merge_layers(&known.layers, None).map_err(Error::msg)?;
     let Some(name) = &arguments.start.task() else {
         print::folded(&procedures::render_list(&settings));
@@ -155,7 +155,7 @@ pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
         return resume_task(&terminal_home()?, &named, arguments);
     }
     let (home, record) = find_requested(name)?;
-    let mut record = resumable(&home, record, name);
+    let mut record = find_resumable(&home, record, name);
     if record.procedure().is_some() && record.procedure() == name {
         print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
     }
@@ -165,14 +165,14 @@ pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
     }
     refuse_a_task(&home, &record)?;
     if arguments.dry_run {
-        let (record, prompt, launches) = preview(&home, record, arguments, &changes)?;
+        let (record, prompt, launches) = preview_resume(&home, record, arguments, &changes)?;
         show_prompt(&record, &prompt, &launches);
         return Ok(Exit::SUCCESS);
     }
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(arguments.options.output);
     if !record.is_live() && !record.state.git.left().is_empty() {
-        record = settle(&home, &record, &signals, &mut reporter)?;
+        record = settle_steps(&home, &record, &signals, &mut reporter)?;
         if record.outcome() == Some(Outcome::Completed) {
             return match record.state.git.undone() {
                 Some(undone) => bail!("loop {} is completed, but {undone}", record.id),
@@ -181,7 +181,7 @@ pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
         }
     }
     let resumed = resume_here(&home, &record, arguments, &changes, &|| signals.times() > 0)?;
-    let record = resumed.begin(&home, &signals, &mut reporter)?;
+    let record = resumed.begin_resumed(&home, &signals, &mut reporter)?;
     drive_or_detach(&home, record, &arguments.options, &signals, &mut reporter)
 }
 
@@ -215,7 +215,7 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
 /// if the loop does not wait.
 fn end_wait(home: &Home, id: &LoopId, arguments: &ResumeArgs) -> Result<bool> {
     let (changes, words) = (arguments.set.limits.limit_changes(), arguments.answer.tell.as_deref());
-    let Some(woken) = control::wake(home, id, &changes, words)? else { return Ok(false) };
+    let Some(woken) = control::wake_loop(home, id, &changes, words)? else { return Ok(false) };
     let iteration = woken.iteration();
     print::out(&format!("loop {id}: the wait is over, iteration {iteration} begins"));
     Ok(true)
@@ -231,7 +231,7 @@ pub fn drive_loop(arguments: &DriveArgs) -> Result<Exit> {
         prove::in_background(&home, &record, &|| signals.times() > 0)?;
         return Ok(Exit::SUCCESS);
     }
-    let record = take(&home, &id)?;
+    let record = take_record(&home, &id)?;
     let mut reporter = Reporter::new(arguments.output);
     drive_or_detach(&home, record, &RunOptions::default(), &signals, &mut reporter)
 }
@@ -259,7 +259,7 @@ pub fn drive_or_detach(
         ));
         return Ok(Exit::SUCCESS);
     }
-    let Some(ended) = run::drive(home, record, signals, reporter, None)? else {
+    let Some(ended) = run::drive_loop(home, record, signals, reporter, None)? else {
         return Ok(Exit::INTERRUPTED);
     };
     Ok(match (ended.outcome(), signals.exit_code()) {

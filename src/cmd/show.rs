@@ -60,11 +60,11 @@ pub fn show_story(arguments: &ShowArgs) -> Result<Exit> {
     {
         return print_prompt(&home, &record, number);
     }
-    let mut story = page::story(&home, &record, arguments.iteration)?;
+    let mut story = page::read_story(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
         return show_iteration(&home, &record, &story, number, arguments.json);
     }
-    let mut page = page::of(&home, &record, &story, false);
+    let mut page = page::page_of_story(&home, &record, &story, false);
     if arguments.only.is_some() || arguments.last.is_some() {
         let newest = arguments.last.map_or(usize::MAX, |last| last as usize);
         let only = arguments.only.as_deref();
@@ -117,7 +117,7 @@ fn story_page<'a>(
     story: &'a Story,
     page: &'a Page,
 ) -> StoryPage<'a> {
-    StoryPage { view: page::view(home, record), story, page, reading: terminal_reading() }
+    StoryPage { view: page::loop_view(home, record), story, page, reading: terminal_reading() }
 }
 
 /// Fails if the path for the HTML page is a folder.

@@ -12,10 +12,10 @@ use super::{
     terminal_home, terminal_reading,
 };
 use crate::cli::StatusArgs;
-use crate::drive::end::complete;
-use crate::drive::find::{elsewhere, owner_is_gone};
-use crate::drive::find::{find, named_by, of_other_trees, of_working_tree};
-use crate::drive::page::{read, view};
+use crate::drive::end::complete_end;
+use crate::drive::find::{find_loops, named_by, of_other_trees, of_working_tree};
+use crate::drive::find::{on_another_host, owner_is_gone};
+use crate::drive::page::{loop_view, read_page};
 use crate::exit::Exit;
 use crate::fleet::verbs::{Named, newest_here};
 use crate::report::list::WindowRow;
@@ -48,7 +48,7 @@ pub fn show_status(arguments: &StatusArgs) -> Result<Exit> {
     let loops = if arguments.all {
         read_all(&home)?
     } else {
-        find(&home, arguments.name.as_deref(), &folder)?
+        find_loops(&home, arguments.name.as_deref(), &folder)?
     };
     // Without a name nothing is ambiguous.
     let is_ambiguous = is_named && loops.len() > 1;
@@ -58,7 +58,7 @@ pub fn show_status(arguments: &StatusArgs) -> Result<Exit> {
     let exit = if is_ambiguous { Exit::USAGE } else { Exit::SUCCESS };
     if arguments.json {
         if let ([record], false) = (&*loops, arguments.all) {
-            complete(&home, record);
+            complete_end(&home, record);
         }
         show_json(&home, &loops);
         return Ok(exit);
@@ -99,7 +99,13 @@ fn show_morning(home: &Home, since: Duration, as_json: bool) -> Result<Exit> {
     let at = list_reading(user.as_deref());
     let views = loop_views(home, &loops.iter().collect::<Vec<_>>());
     let rows = terminal::count_rows().map_or(usize::MAX, usize::from);
-    print::page(&morning::render_morning(&views, &|record| read(home, record), since, at, rows));
+    print::page(&morning::render_morning(
+        &views,
+        &|record| read_page(home, record),
+        since,
+        at,
+        rows,
+    ));
     Ok(Exit::SUCCESS)
 }
 
@@ -142,22 +148,22 @@ fn show_line(home: &Home, name: Option<&str>) {
         named_by(home, &home.session_pointer(&id)).ok().flatten().filter(Loop::is_live)
     });
     let found = match name {
-        Some(_) => match find(home, name, &folder).as_deref() {
+        Some(_) => match find_loops(home, name, &folder).as_deref() {
             Ok([only]) => Some(only.clone()),
             _ => None,
         },
         None => of_the_session.or_else(|| of_working_tree(home, &folder).ok().flatten()),
     };
     if let Some(record) = found.filter(Loop::is_live) {
-        print::out(&line::short_line(&view(home, &record)));
+        print::out(&line::short_line(&loop_view(home, &record)));
     }
 }
 
 fn show_loop(home: &Home, record: &Loop) {
-    complete(home, record);
-    print::page(&page::render_page(&read(home, record), terminal_reading()));
+    complete_end(home, record);
+    print::page(&page::render_page(&read_page(home, record), terminal_reading()));
     if record.is_live()
-        && let Some(why) = elsewhere(record)
+        && let Some(why) = on_another_host(record)
     {
         print::failure(&why);
     }
@@ -166,7 +172,7 @@ fn show_loop(home: &Home, record: &Loop) {
 
 /// Prints loops as JSON.
 fn show_json(home: &Home, loops: &[Loop]) {
-    let views: Vec<LoopView<'_>> = loops.iter().map(|record| view(home, record)).collect();
+    let views: Vec<LoopView<'_>> = loops.iter().map(|record| loop_view(home, record)).collect();
     let mut value = events::status_json(&views);
     value["windows"] = list::windows_json(&waiting_windows(home));
     print::json(&value);

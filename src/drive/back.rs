@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 
-use super::find::{named_by, works};
+use super::find::{agent_works, named_by};
 use super::start::place;
 use super::tree::is_at_rest;
 use engine::failure::Failure;
@@ -15,7 +15,7 @@ use world::store::{self, Home, LOCK_WAIT};
 
 /// The difference that a loop, or some of its iterations, made; `None` is the whole loop. `stat`:
 /// the columns of a summary of it.
-pub fn difference(
+pub fn diff_of_iteration(
     home: &Home,
     record: &Loop,
     of: Option<Iterations>,
@@ -31,11 +31,11 @@ pub fn difference(
             ))
         }
         Some(Iterations::One(iteration)) => {
-            ended(record, iteration)?;
+            require_ended(record, iteration)?;
             snapshots.of_iteration(&record.id, iteration)
         }
         Some(Iterations::Between(from, to)) => {
-            ended(record, from.max(to))?;
+            require_ended(record, from.max(to))?;
             end(from).zip(end(to))
         }
         // What a rebase brought is not the loop's.
@@ -44,14 +44,14 @@ pub fn difference(
             snapshots.as_found(&record.id).zip(last)
         }
     };
-    let (from, to) = sides.with_context(|| none(record))?;
+    let (from, to) = sides.with_context(|| no_snapshots_text(record))?;
     snapshots.text(&from, &to, stat).map_err(|why| anyhow!(why))
 }
 
 /// What the difference of the whole loop leaves out while its agent works; `None` otherwise.
-pub fn unseen(home: &Home, record: &Loop) -> Option<String> {
+pub fn unseen_changes_note(home: &Home, record: &Loop) -> Option<String> {
     let iteration = record.state.completed + 1;
-    works(home, record)
+    agent_works(home, record)
         .then(|| format!("iteration {iteration} is still running: its changes show when it ends"))
 }
 
@@ -62,7 +62,7 @@ pub fn is_target(word: &str) -> bool {
 }
 
 /// Makes the working tree what it was.
-pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
+pub fn restore_iteration(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     let here = named_by(home, &home.checkout_pointer(&record.place.checkout))?;
     for other in std::iter::once(record).chain(&here) {
         if other.is_live() && other.state.status != Status::Paused {
@@ -73,7 +73,7 @@ pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
             ));
         }
     }
-    if let Some(gone) = place::gone(&record.place) {
+    if let Some(gone) = place::missing_place(&record.place) {
         return Err(Error::new(gone).context(format!("loop {} cannot go back", record.id)));
     }
     let lock = store::boundary_lock(home, &record.id, LOCK_WAIT)?;
@@ -82,9 +82,9 @@ pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
     })?;
     let snapshots = Snapshots::of(home, record);
     let (commit, to) = if let Ok(iteration) = target.parse() {
-        ended(record, iteration)?;
+        require_ended(record, iteration)?;
         let end = snapshots.at_the_end_of(&record.id, iteration);
-        let (_, commit) = end.with_context(|| none(record))?;
+        let (_, commit) = end.with_context(|| no_snapshots_text(record))?;
         (commit, format!("the end of iteration {iteration}"))
     } else {
         let kept = snapshots.named(&record.id, target).with_context(|| {
@@ -102,7 +102,7 @@ pub fn back(home: &Home, record: &Loop, target: &str) -> Result<Restored> {
 }
 
 /// Fails for an iteration that has not ended.
-fn ended(record: &Loop, iteration: u32) -> Result<()> {
+fn require_ended(record: &Loop, iteration: u32) -> Result<()> {
     let (id, ended) = (&record.id, record.state.completed);
     if iteration > ended {
         bail!(Failure::new(
@@ -113,6 +113,6 @@ fn ended(record: &Loop, iteration: u32) -> Result<()> {
     Ok(())
 }
 
-fn none(record: &Loop) -> String {
+fn no_snapshots_text(record: &Loop) -> String {
     format!("loop {} has no such snapshot", record.id)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result, bail};
 
 use super::end::between_starts_in;
-use super::find::life;
+use super::find::owner_life;
 use engine::failure::Failure;
 use engine::record::{Driver, Life, Loop, LoopId, Outcome};
 use world::clock;
@@ -34,7 +34,7 @@ pub fn ended_before(loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
 /// neither completed nor cancelled, and a crew that is there has not finished its last steps.
 fn is_in_reach(record: &Loop) -> bool {
     let is_settled = matches!(record.outcome(), Some(Outcome::Completed | Outcome::Cancelled));
-    let is_alive = life(&record.state.owner) == Life::Alive;
+    let is_alive = owner_life(&record.state.owner) == Life::Alive;
     is_alive && (!is_settled || record.driver() == Driver::Process)
 }
 
@@ -50,7 +50,7 @@ pub struct Cleaned {
 
 /// Removes the records of loops that are over, with their logs, their snapshots and what points to
 /// them. One that was resumed, is busy or cannot be removed stays and stops no other.
-pub fn remove(home: &Home, loops: &[Loop]) -> Cleaned {
+pub fn remove_loops(home: &Home, loops: &[Loop]) -> Cleaned {
     let mut cleaned = Cleaned::default();
     let mut trees: BTreeMap<&Path, Vec<&Loop>> = BTreeMap::new();
     for record in loops {
@@ -97,7 +97,8 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
             format!("crew cancel {id} ends it")
         ));
     }
-    let works = record.driver() == Driver::Process && life(&record.state.owner) == Life::Alive;
+    let works =
+        record.driver() == Driver::Process && owner_life(&record.state.owner) == Life::Alive;
     if works || !is_kept_from_starts || boundary.is_none() {
         bail!(Failure::new(format!("loop {id} is busy"), "try again in a moment"));
     }
@@ -108,7 +109,7 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
 }
 
 /// Removes what a removal that was cut off has left behind. Returns what is still there.
-pub fn finish(home: &Home) -> Vec<Error> {
+pub fn finish_removals(home: &Home) -> Vec<Error> {
     removal::remove_taken(home).into_iter().map(|(id, error)| not_gone(&id, error)).collect()
 }
 

@@ -4,7 +4,7 @@
 
 use anyhow::{Result, bail};
 
-use super::find::{life, owner_is_gone, spent_ms};
+use super::find::{owner_is_gone, owner_life, spent_ms};
 use super::session::transcript::is_marked;
 use super::{end, meter, tree};
 use engine::boundary::limits::{LimitChanges, changed, named};
@@ -42,7 +42,7 @@ pub enum PauseResult {
 
 /// Pauses a loop; `at_once` interrupts the iteration of a run. The request is written first. The
 /// record follows where nobody is at work, or where nothing of the iteration is kept.
-pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Paused> {
+pub fn pause_loop(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Paused> {
     let _lock = end::between_starts(home, id)?;
     let record = store::load(home, id)?;
     let paused = |record, how| Ok(Paused { record: Box::new(record), how });
@@ -81,17 +81,17 @@ pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     let mut was_at_work = false;
     let record = move_on(home, id, what, |record| {
         was_at_work = record.state.status == Status::Running;
-        rested(home, record);
+        stop_wait(home, record);
     })?;
     // A run's own process does this once its agent has ended; a wait has done it.
     if was_at_work && record.driver() == Driver::Session {
-        tree::close(home, &record);
+        tree::close_tree(home, &record);
     }
     Ok(record)
 }
 
 /// Turns a record into that of a paused loop.
-pub fn rested(home: &Home, record: &mut Loop) {
+pub fn stop_wait(home: &Home, record: &mut Loop) {
     // Nobody worked while the owner was gone.
     let worked_ms = if owner_is_gone(home, record) { 0 } else { spent_ms(record) };
     record.state.pause(clock::now(), worked_ms);
@@ -100,13 +100,13 @@ pub fn rested(home: &Home, record: &mut Loop) {
 
 /// Turns a record into that of a loop whose iteration starts now: the time it waited counts as the
 /// loop's.
-pub fn begun(record: &mut Loop) {
+pub fn start_iteration(record: &mut Loop) {
     record.state.begin_iteration(clock::now());
 }
 
 /// Cuts short the wait in which a run's owner sleeps, after it has changed the limits and sent the
 /// agent a message; `None`, and nothing is done, where there is no such wait.
-pub fn wake(
+pub fn wake_loop(
     home: &Home,
     id: &LoopId,
     changes: &LimitChanges,
@@ -114,16 +114,16 @@ pub fn wake(
 ) -> Result<Option<Loop>> {
     let record = store::load(home, id)?;
     let waits = record.state.status == Status::Waiting && record.driver() == Driver::Process;
-    if !waits || life(&record.state.owner) != Life::Alive {
+    if !waits || owner_life(&record.state.owner) != Life::Alive {
         return Ok(None);
     }
     if !changes.is_empty() {
-        set(home, id, changes, Actor::User)?;
+        set_limits(home, id, changes, Actor::User)?;
     }
     if let Some(words) = words {
-        tell(home, id, words)?;
+        add_message(home, id, words)?;
     }
-    move_on(home, id, "the wait was cut short by the user", begun).map(Some)
+    move_on(home, id, "the wait was cut short by the user", start_iteration).map(Some)
 }
 
 /// A turn has begun in a session whose loop was due to be woken later. The loop continues from the
@@ -133,7 +133,7 @@ pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
 }
 
 /// Changes the limits of a live loop.
-pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Result<Loop> {
+pub fn set_limits(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Result<Loop> {
     let (held, record) = hold_live(home, id)?;
     let is_running = record.state.status == Status::Running;
     let spent_ms = if is_running { spent_ms(&record) } else { 0 };
@@ -158,7 +158,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
 }
 
 /// A message to an agent, on one line.
-pub fn tellable(words: &str) -> Result<String> {
+pub fn check_message(words: &str) -> Result<String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");
     if words.is_empty() {
@@ -174,8 +174,8 @@ pub fn tellable(words: &str) -> Result<String> {
 }
 
 /// Queues a message for the agent, delivered with its next prompt.
-pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
-    let words = tellable(words)?;
+pub fn add_message(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
+    let words = check_message(words)?;
     let (held, record) = hold_live(home, id)?;
     if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
         bail!(Failure::new(

@@ -28,7 +28,7 @@ pub fn failure_of(error: &Error) -> Failure {
 }
 
 /// An error and its causes on one line, without its hint.
-pub fn short(error: &Error) -> String {
+pub fn short_error(error: &Error) -> String {
     one_line(&format!("{error:#}"), SHORT_CHARS)
 }
 
@@ -81,6 +81,6 @@ mod tests {
     #[test]
     fn an_error_on_one_line_is_without_its_hint() {
         let error = Error::new(Failure::new("it holds:\n  a", "remove a")).context("stays");
-        assert_snapshot!(short(&error), @"stays: it holds: a");
+        assert_snapshot!(short_error(&error), @"stays: it holds: a");
     }
 }

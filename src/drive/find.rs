@@ -21,7 +21,7 @@ use world::{clock, env, git, host, recorded_environment};
 /// Finds the loops that `name` may mean, the newest first. Without a name: the loop of this working
 /// tree, else those of the repository's others (the live ones before those that are over), else the
 /// live ones of this machine.
-pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Vec<Loop>> {
+pub fn find_loops(home: &Home, name: Option<&str>, folder: &Path) -> Result<Vec<Loop>> {
     if let Some(name) = name {
         return by_name(home, name, folder);
     }
@@ -40,7 +40,7 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Vec<Loop>>
 
 /// The newest loop of each of the repository's other working trees, the newest first.
 pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
-    let here = roots(folder);
+    let here = tree_roots(folder);
     let others = git::head::list_roots(folder).into_iter().filter(|tree| !here.contains(tree));
     let pointers = others.filter_map(|tree| read_pointer(&home.checkout_pointer(&tree)).ok()?);
     let mut loops: Vec<Loop> = pointers.filter_map(|id| store::load(home, &id).ok()).collect();
@@ -50,7 +50,7 @@ pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
 
 /// The loop that a resume means which names a procedure: the newest of it that is not completed,
 /// in the working tree of the one that was `found`.
-pub fn resumable(home: &Home, found: Loop, name: Option<&str>) -> Loop {
+pub fn find_resumable(home: &Home, found: Loop, name: Option<&str>) -> Loop {
     let is_over = |record: &Loop| record.outcome() == Some(Outcome::Completed);
     if found.procedure().is_none() || found.procedure() != name || !is_over(&found) {
         return found;
@@ -96,7 +96,7 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
-    for trees in [roots(folder), git::head::list_roots(folder)] {
+    for trees in [tree_roots(folder), git::head::list_roots(folder)] {
         if let Some(here) = loops.iter().position(|it| trees.contains(&it.place.checkout)) {
             return vec![loops.swap_remove(here)];
         }
@@ -111,12 +111,12 @@ fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
 
 /// Whether a loop works in the working tree that holds `folder`.
 pub fn is_here(record: &Loop, folder: &Path) -> bool {
-    roots(folder).contains(&record.place.checkout)
+    tree_roots(folder).contains(&record.place.checkout)
 }
 
 /// The newest loop of the working tree that holds `folder`.
 pub fn of_working_tree(home: &Home, folder: &Path) -> Result<Option<Loop>> {
-    for root in roots(folder) {
+    for root in tree_roots(folder) {
         if let Some(record) = named_by(home, &home.checkout_pointer(&root))? {
             return Ok(Some(record));
         }
@@ -132,7 +132,7 @@ pub fn named_by(home: &Home, pointer: &Path) -> Result<Option<Loop>> {
 }
 
 /// The working tree's root, and without git the folder and those above it, nearest first.
-fn roots(folder: &Path) -> Vec<PathBuf> {
+fn tree_roots(folder: &Path) -> Vec<PathBuf> {
     let Ok(folder) = disk::real_path(folder) else { return Vec::new() };
     match git::find_top(&folder) {
         Some(top) => vec![top],
@@ -152,7 +152,7 @@ pub struct NewOwner {
 
 impl NewOwner {
     /// A session: the client's process and the session's id.
-    pub fn session(hook: &Hook<'_>) -> Result<Self> {
+    pub fn from_hook(hook: &Hook<'_>) -> Result<Self> {
         let process = identity::find_client(hook.client.is_owner)
             .context("cannot tell which client this session belongs to")?;
         let owner = Owner {
@@ -161,12 +161,12 @@ impl NewOwner {
             client: Some(hook.client.name.to_owned()),
             ..owner_here(process)
         };
-        Ok(Self { owner, memory: meter::begin(hook) })
+        Ok(Self { owner, memory: meter::begin_memory(hook) })
     }
 
     /// This process.
-    pub fn process() -> Result<Self> {
-        Ok(Self { owner: myself()?, memory: SessionMemory::default() })
+    pub fn from_process() -> Result<Self> {
+        Ok(Self { owner: own_process()?, memory: SessionMemory::default() })
     }
 }
 
@@ -177,7 +177,7 @@ pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
 }
 
 /// This process as an owner.
-pub fn myself() -> Result<Owner> {
+pub fn own_process() -> Result<Owner> {
     Ok(owner_here(identity::this_process().context("cannot tell which process this is")?))
 }
 
@@ -189,19 +189,19 @@ fn owner_here(process: ProcessIdentity) -> Owner {
 }
 
 /// What is known here about an owner's process.
-pub fn life(owner: &Owner) -> Life {
+pub fn owner_life(owner: &Owner) -> Life {
     owner.life(host::this_host().as_ref(), identity::is_alive)
 }
 
 /// Whether an owner is this process.
-pub fn is(owner: &Owner, process: &ProcessIdentity) -> bool {
+pub fn owner_is(owner: &Owner, process: &ProcessIdentity) -> bool {
     let here = host::this_host();
     owner.process == *process && (here.is_none() || owner.is_of_this_start(here.as_ref()))
 }
 
 /// Whether this process owns a loop.
 pub fn is_ours(record: &Loop) -> bool {
-    myself().is_ok_and(|me| is(&record.state.owner, &me.process))
+    own_process().is_ok_and(|me| owner_is(&record.state.owner, &me.process))
 }
 
 /// Awake milliseconds since the running iteration, or a wait, began. Zero if another machine
@@ -215,10 +215,10 @@ pub fn spent_ms(record: &Loop) -> u64 {
 }
 
 /// Why a live loop of another machine is left alone; `None` for a loop of this machine.
-pub fn elsewhere(record: &Loop) -> Option<Failure> {
+pub fn on_another_host(record: &Loop) -> Option<Failure> {
     let (id, owner) = (&record.id, &record.state.owner);
     let name = &owner.host.as_ref()?.name;
-    if life(owner) != Life::Elsewhere {
+    if owner_life(owner) != Life::Elsewhere {
         return None;
     }
     Some(Failure::new(
@@ -243,20 +243,20 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
 /// session ended. A paused run has no owner to lose: its crew has ended in good order, and the loop
 /// stays paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
-    let gone = || life(&record.state.owner) == Life::Gone;
+    let gone = || owner_life(&record.state.owner) == Life::Gone;
     let rests = record.state.status == Status::Paused && record.driver() == Driver::Process;
     record.is_live() && !rests && (disk::exists(&end_mark(home, &record.id)) || gone())
 }
 
 /// Whether its agent is at work now, as far as this machine knows.
-pub fn works(home: &Home, record: &Loop) -> bool {
+pub fn agent_works(home: &Home, record: &Loop) -> bool {
     record.state.status == Status::Running && !owner_is_gone(home, record)
 }
 
 /// Whether a session's hooks are to judge it: its client lives, and no pause holds it.
 pub fn needs_hooks(home: &Home, record: &Loop) -> bool {
     let rests = matches!(record.state.status, Status::Paused | Status::Finished);
-    let is_here = || life(&record.state.owner) == Life::Alive;
+    let is_here = || owner_life(&record.state.owner) == Life::Alive;
     record.driver() == Driver::Session && !rests && is_here() && !owner_is_gone(home, record)
 }
 

@@ -55,7 +55,7 @@ impl InstallScope {
 }
 
 /// Writes the plugin's folder and registers it for this person.
-pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
+pub fn install_plugin(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
     let laid = lay_down()?;
     let from = laid.folder.display().to_string();
     let commands = [
@@ -66,19 +66,19 @@ pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
         vec!["plugin", "update", PLUGIN, "--scope", scope.label()],
     ];
     let done = format!("the plugin is in {from}, not registered");
-    Client::find(named, &done, &commands)?.change_all(&commands)?;
+    Client::find_client(named, &done, &commands)?.change_all(&commands)?;
     Ok(laid)
 }
 
 /// Writes the marketplace's address and the plugin into the repository's settings, for everyone who
 /// works there.
-pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
-    let address = public(address.unwrap_or(env!("CARGO_PKG_REPOSITORY")))?;
+pub fn share_plugin(address: Option<&str>, named: Option<&Path>) -> Result<String> {
+    let address = public_address(address.unwrap_or(env!("CARGO_PKG_REPOSITORY")))?;
     let commands = [
         vec!["plugin", "marketplace", "add", &address, "--scope", "project"],
         vec!["plugin", "install", PLUGIN, "--scope", "project"],
     ];
-    let client = Client::find(named, "nothing was written", &commands)?;
+    let client = Client::find_client(named, "nothing was written", &commands)?;
     if let Some(own) = client.marketplace_folder()? {
         bail!(Failure::new(
             format!(
@@ -99,7 +99,7 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
 }
 
 /// The address others can use; a path means nothing on another machine.
-fn public(address: &str) -> Result<String> {
+fn public_address(address: &str) -> Result<String> {
     let is_url = ["https://", "ssh://", "git@"].iter().any(|it| address.starts_with(it));
     if !is_url {
         bail!(Failure::new(
@@ -126,12 +126,12 @@ pub struct Removed {
 }
 
 /// Undoes `install`, in every folder it was done for.
-pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
-    let folder = place()?;
+pub fn uninstall_plugin(named: Option<&Path>) -> Result<Removed> {
+    let folder = plugin_folder()?;
     let done = format!("{} is removed; a client that had it still names it", folder.display());
     let commands =
         [vec!["plugin", "uninstall", PLUGIN], vec!["plugin", "marketplace", "remove", NAME]];
-    let client = match Client::find(named, &done, &commands) {
+    let client = match Client::find_client(named, &done, &commands) {
         Ok(client) => client,
         Err(_) if !remove_folder()? => {
             return Ok(Removed { folder, was_there: false, was_registered: None, shared: vec![] });
@@ -162,12 +162,12 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
 }
 
 /// Undoes `share` in this repository.
-pub fn unshare(named: Option<&Path>) -> Result<()> {
+pub fn unshare_plugin(named: Option<&Path>) -> Result<()> {
     let commands = [
         vec!["plugin", "uninstall", PLUGIN, "--scope", "project"],
         vec!["plugin", "marketplace", "remove", NAME, "--scope", "project"],
     ];
-    let client = Client::find(named, "nothing was changed", &commands)?;
+    let client = Client::find_client(named, "nothing was changed", &commands)?;
     let names_it = |folder: &Path| {
         let text = disk::read_text(&folder.join(".claude/settings.json"), SETTINGS_BYTES);
         text.is_ok_and(|text| text.is_some_and(|text| text.contains(PLUGIN)))
@@ -190,7 +190,7 @@ struct Client {
 impl Client {
     /// The client that is to run these commands. Where there is none the error reports what is
     /// done, and names the commands.
-    fn find(named: Option<&Path>, done: &str, commands: &[Vec<&str>]) -> Result<Self> {
+    fn find_client(named: Option<&Path>, done: &str, commands: &[Vec<&str>]) -> Result<Self> {
         let program = client::find_program(named, PRODUCT.program).ok_or_else(|| {
             let lines = commands.iter().map(|words| {
                 let words = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>();
@@ -218,7 +218,7 @@ impl Client {
 }
 
 /// Where `crew install` puts the plugin.
-fn place() -> Result<PathBuf> {
+fn plugin_folder() -> Result<PathBuf> {
     let data = env::find_folder("XDG_DATA_HOME", ".local/share");
     let data = data
         .ok_or_else(|| Failure::new("HOME is not set", "set HOME, or XDG_DATA_HOME to a folder"))?;
@@ -237,9 +237,9 @@ pub struct Laid {
 
 /// Writes the plugin's folder, and replaces an older one.
 fn lay_down() -> Result<Laid> {
-    let folder = place()?;
+    let folder = plugin_folder()?;
     let replaced = version_there(&folder)?;
-    let program = program(&folder)?;
+    let program = plugin_program(&folder)?;
     // Anything that a crash left there is useless.
     let new = folder.with_extension("new");
     let laid = write_folder(&new, &program)
@@ -265,7 +265,7 @@ fn write_folder(folder: &Path, program: &Path) -> io::Result<()> {
 
 /// What the links point to: this binary's name on `PATH`, which survives when a package manager
 /// puts a newer binary there; else the binary itself.
-fn program(folder: &Path) -> Result<PathBuf> {
+fn plugin_program(folder: &Path) -> Result<PathBuf> {
     let this = env::program_path().and_then(|this| disk::real_path(&this));
     let this = this.context("cannot find out where this crew is installed")?;
     if this.starts_with(folder) {
@@ -306,7 +306,7 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
 
 /// Removes the plugin's folder. Returns whether it existed.
 fn remove_folder() -> Result<bool> {
-    let folder = place()?;
+    let folder = plugin_folder()?;
     let there = disk::exists(&folder);
     version_there(&folder)?;
     for folder in [&folder, &folder.with_extension("new")] {
@@ -321,12 +321,12 @@ fn remove_folder() -> Result<bool> {
 
 /// The person's settings file, its text (a missing one is empty), and the command that crew's entry
 /// names: the plugin's own link, so that it is known again. A link to the file is followed.
-fn settings() -> Result<(PathBuf, String, String)> {
+fn read_project_settings() -> Result<(PathBuf, String, String)> {
     let folder = config_folder(env::path).ok_or_else(no_home)?;
     let file = folder.join("settings.json");
     let file = disk::real_path(&file).unwrap_or(file);
     let text = disk::read_text(&file, SETTINGS_BYTES)?.unwrap_or_default();
-    let program = place()?.join(PROGRAMS[0]).display().to_string();
+    let program = plugin_folder()?.join(PROGRAMS[0]).display().to_string();
     Ok((file, text, format!("{} status --line", shell_word(&program))))
 }
 
@@ -342,7 +342,7 @@ pub enum LineEntry {
 /// Writes the entry of the status line, or with `try_only` only checks whether the settings can be
 /// read.
 pub fn add_line(try_only: bool) -> Result<LineEntry> {
-    let (file, text, command) = settings()?;
+    let (file, text, command) = read_project_settings()?;
     let name = file.display();
     let written = match with_line(&text, &command) {
         Ok(written) => written,
@@ -363,21 +363,21 @@ pub fn add_line(try_only: bool) -> Result<LineEntry> {
         }
     };
     if let Some(text) = written.filter(|_| !try_only) {
-        replace(&file, &text)?;
+        replace_file(&file, &text)?;
     }
     Ok(LineEntry::Written(file))
 }
 
 /// Takes the entry of the status line back. Returns the file it stood in, if it did.
 pub fn remove_line() -> Result<Option<PathBuf>> {
-    let (file, text, command) = settings()?;
+    let (file, text, command) = read_project_settings()?;
     let Some(text) = without_line(&text, &command) else { return Ok(None) };
-    replace(&file, &text)?;
+    replace_file(&file, &text)?;
     Ok(Some(file))
 }
 
 /// Replaces the settings, which keep their mode.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
+fn replace_file(file: &Path, text: &str) -> io::Result<()> {
     let mode = tree::read_mode(file);
     disk::make_folder(file.parent().unwrap_or(file))?;
     disk::write(file, text.as_bytes(), Durability::Machine)?;
@@ -396,7 +396,7 @@ pub struct Skew {
 }
 
 /// Checks the plugin this hook belongs to, once per session: a compaction does not start a new one.
-pub fn skew(hook: &Hook<'_>) -> Option<Skew> {
+pub fn version_skew(hook: &Hook<'_>) -> Option<Skew> {
     if hook.event != (HookEvent::SessionBegan { compacted: false }) {
         return None;
     }
@@ -418,10 +418,10 @@ mod tests {
             ("https://example.invalid/crew.git/", "https://example.invalid/crew.git"),
             ("git@example.invalid:someone/crew.git", "git@example.invalid:someone/crew.git"),
         ] {
-            assert_eq!(public(given).unwrap(), written);
+            assert_eq!(public_address(given).unwrap(), written);
         }
         for refused in ["", "/home/me/crew", "./crew", "~/crew", "file:///home/me/crew"] {
-            assert!(public(refused).is_err(), "{refused}");
+            assert!(public_address(refused).is_err(), "{refused}");
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct MeterReading {
 }
 
 /// The memory of a session whose loop begins now: what was used before is not the loop's.
-pub fn begin(hook: &Hook<'_>) -> SessionMemory {
+pub fn begin_memory(hook: &Hook<'_>) -> SessionMemory {
     let transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
     let file = hook.transcript.as_deref();
     let ends = file.map_or_else(String::new, |file| digest_before(file, transcript_bytes));
@@ -65,7 +65,12 @@ pub fn begin(hook: &Hook<'_>) -> SessionMemory {
 
 /// Reads the usage. `it_counts` says that the sum decides something or is the last: then the final
 /// message is waited for, which the client writes after it has reported it.
-pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool) -> MeterReading {
+pub fn read_meter(
+    before: &Loop,
+    hook: &Hook<'_>,
+    words: Option<&str>,
+    it_counts: bool,
+) -> MeterReading {
     let memory = &before.state.session;
     let file = hook.transcript.as_deref().or(memory.transcript.as_deref());
     if it_counts
@@ -83,7 +88,7 @@ pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool
     } else {
         BYTES
     };
-    look(hook.transcript_reader(), file, &memory.metered, budget)
+    read_session(hook.transcript_reader(), file, &memory.metered, budget)
 }
 
 /// Counts into a record what its session used since the last boundary, when something other than a
@@ -93,7 +98,7 @@ pub fn catch_up(record: &mut Loop) {
     let reader = clients::client_of(&state.owner).transcript.as_ref();
     let file = state.session.transcript.as_deref();
     let MeterReading { usage, metered, .. } =
-        look(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
+        read_session(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
     if let Some(usage) = usage {
         record.state.session_mut().metered = metered;
         record.count_use(0, Some(&usage));
@@ -110,7 +115,7 @@ fn await_words(reader: &Transcript, file: &Path, from: u64, words: &str) {
     });
 }
 
-fn look(
+fn read_session(
     reader: Option<&'static Transcript>,
     file: Option<&Path>,
     before: &Metered,
@@ -121,9 +126,9 @@ fn look(
     let told = file.filter(|_| before.since.is_some()).zip(reader).and_then(|(file, reader)| {
         let now = clock::now().wall;
         let mut look = Look { reader, usage: Usage::default(), fullest: None, left: budget };
-        look.file(file, &mut metered.main, before.since, before.last)?;
+        look.read_file(file, &mut metered.main, before.since, before.last)?;
         let context_tokens = look.fullest;
-        look.agents(&(reader.agents)(file), &mut metered, now);
+        look.read_agents(&(reader.agents)(file), &mut metered, now);
         metered.last = Some(now);
         Some((look.usage, context_tokens))
     });
@@ -143,7 +148,7 @@ struct Look {
 impl Look {
     /// Continues to read one transcript, and skips lines from before `since`. A transcript that was
     /// rewritten is read from its beginning, without what the `last` look had already counted.
-    fn file(
+    fn read_file(
         &mut self,
         file: &Path,
         mark: &mut Mark,
@@ -176,7 +181,7 @@ impl Look {
     /// The transcripts of the session's agents. A mark is kept only for those written to recently:
     /// a record that remembered every agent would grow without end. One without a mark began, or
     /// began again, after the last look.
-    fn agents(&mut self, folder: &Path, metered: &mut Metered, now: DateTime<Utc>) {
+    fn read_agents(&mut self, folder: &Path, metered: &mut Metered, now: DateTime<Utc>) {
         let is_an_agents = self.reader.is_an_agents;
         let names = disk::names(folder, AGENTS_LISTED);
         self.usage.lost |= names.len() == AGENTS_LISTED;
@@ -190,7 +195,7 @@ impl Look {
             let changed = DateTime::from_timestamp_nanos(i64::try_from(changed).unwrap_or(0));
             let mut mark = known.unwrap_or_default();
             if mark.bytes != bytes && Some(changed) >= since {
-                let _ = self.file(&file, &mut mark, since, metered.last);
+                let _ = self.read_file(&file, &mut mark, since, metered.last);
             }
             if changed + QUIET >= now || mark.bytes != bytes && Some(changed) >= since {
                 metered.agents.insert(name, mark);

@@ -4,7 +4,7 @@
 use std::io;
 
 use super::end::result;
-use super::find::{life, owner_is_gone, spent_ms};
+use super::find::{owner_is_gone, owner_life, spent_ms};
 use super::session::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
 use engine::evidence::changes::Changes;
@@ -19,7 +19,7 @@ use world::store::{self, Home, journal};
 use world::{clock, git};
 
 /// How a loop stands, as far as that is known without the other loops of this machine.
-pub fn view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
+pub fn loop_view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
     let owner_is_gone = owner_is_gone(home, record);
     LoopView {
         owner_is_gone,
@@ -32,16 +32,16 @@ pub fn view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
 }
 
 /// The page of a loop as it stands.
-pub fn read(home: &Home, record: &Loop) -> Page {
-    of(home, record, &told(home, record), false)
+pub fn read_page(home: &Home, record: &Loop) -> Page {
+    page_of_story(home, record, &whole_story(home, record), false)
 }
 
 /// The same for a caller that has read the story. `is_moved`: a new owner finds the tree changed
 /// since the loop left it, and reads of the tree as it is.
-pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
+pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let mut record = record.clone();
     // Its own crew is about to react.
-    let is_its_own = life(&record.state.owner) == Life::Alive;
+    let is_its_own = owner_life(&record.state.owner) == Life::Alive;
     record.state.git_mut().pending.reaction &= !is_its_own;
     let record = &record;
     let kept = in_snapshots(home, record, is_moved);
@@ -51,9 +51,9 @@ pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
         (Some(_), false) => ChangesFrom::Snapshots,
     };
     let changes = kept.or_else(|| git::changes_since(record));
-    let commits = result::commits(home, record, changes.as_ref(), &by_crew(story));
+    let commits = result::collect_commits(home, record, changes.as_ref(), &by_crew(story));
     let page = Page::of(&PageInputs {
-        view: view(home, record),
+        view: loop_view(home, record),
         story,
         changes: changes.as_ref(),
         changes_from,
@@ -71,16 +71,16 @@ pub fn of(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
 
 /// The last lines of its iterations, as far as its journal tells them.
 pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<IterationLine> {
-    lines(record, &told(home, record), most)
+    lines(record, &whole_story(home, record), most)
 }
 
 /// The story of a loop, as far as it can be read.
-pub fn told(home: &Home, record: &Loop) -> Story {
-    story(home, record, None).unwrap_or_else(|_| Story::picking(None))
+pub fn whole_story(home: &Home, record: &Loop) -> Story {
+    read_story(home, record, None).unwrap_or_else(|_| Story::picking(None))
 }
 
 /// The whole story of a loop, with all evidence of iteration `pick`.
-pub fn story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story> {
+pub fn read_story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story> {
     let mut story = Story::picking(pick);
     let file = home.loop_file(&record.id, "journal.jsonl");
     let extent = journal::read_entries(&file, |entry| story.add(entry))?;
@@ -114,7 +114,7 @@ fn in_snapshots(home: &Home, record: &Loop, is_moved: bool) -> Option<Changes> {
     let snapshots = Snapshots::of(home, record);
     let from = snapshots.as_found(&record.id)?;
     let rests = is_at_rest(record) || owner_is_gone(home, record);
-    let now = is_moved.then(|| tree::look(home, record)?.snapshot).flatten();
+    let now = is_moved.then(|| tree::look_at_tree(home, record)?.snapshot).flatten();
     let to = now.or_else(|| snapshots.final_state(&record.id, rests))?;
     let mut changes = snapshots.compare(&from, &to).ok()?;
     changes.mark_yours(&snapshots.yours(&record.id));

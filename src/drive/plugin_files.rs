@@ -27,7 +27,7 @@ const COPIED: [(&str, &str); 9] = [
 /// Every file except the programs: its path and its text.
 pub fn plugin_files() -> Vec<(&'static str, String)> {
     let copied = COPIED.iter().map(|(path, text)| (*path, (*text).to_owned()));
-    copied.chain([(HOOKS, hooks(REPOSITORY_HOOKS))]).collect()
+    copied.chain([(HOOKS, hooks_file(REPOSITORY_HOOKS))]).collect()
 }
 
 /// Whether a path is one that this crew, an older one or a newer one writes.
@@ -48,7 +48,7 @@ const LAUNCHED: [(&str, &str); 2] = [
 
 /// The hooks of an installed plugin. With `args`, even empty, the client starts the program itself:
 /// no shell splits a path with blanks.
-fn hooks(repository: &str) -> String {
+fn hooks_file(repository: &str) -> String {
     LAUNCHED.iter().fold(repository.to_owned(), |hooks, (launched, program)| {
         let direct = format!(r#""${{CLAUDE_PLUGIN_ROOT}}/{program}", "args": []"#);
         hooks.replace(launched, &direct)
@@ -61,7 +61,7 @@ mod contents_tests {
     use readers::clients::claude::plugin::manifest_version;
     use serde_json::{Value, json};
 
-    fn handlers(text: &str) -> Vec<Value> {
+    fn read_handlers(text: &str) -> Vec<Value> {
         let hooks: Value = serde_json::from_str(text).unwrap();
         let events = hooks["hooks"].as_object().unwrap().values();
         let groups = events.flat_map(|event| event.as_array().unwrap());
@@ -70,8 +70,9 @@ mod contents_tests {
 
     #[test]
     fn only_the_way_to_start_the_binary_differs_from_the_repositorys_hooks() {
-        let generated = hooks(REPOSITORY_HOOKS);
-        for (ours, theirs) in handlers(&generated).iter().zip(handlers(REPOSITORY_HOOKS)) {
+        let generated = hooks_file(REPOSITORY_HOOKS);
+        for (ours, theirs) in read_handlers(&generated).iter().zip(read_handlers(REPOSITORY_HOOKS))
+        {
             let launcher = theirs["command"].as_str().unwrap();
             let arguments = launcher.rsplit_once("bin/launch\" ").unwrap().1;
             let program = match arguments {

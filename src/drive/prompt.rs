@@ -24,7 +24,7 @@ pub struct Prompt {
 }
 
 /// Assembles the prompt of the loop's next iteration. The error names the file and the cause.
-pub fn assemble(
+pub fn assemble_prompt(
     home: &Home,
     subject: &Loop,
     handoff: Option<&(PathBuf, String)>,

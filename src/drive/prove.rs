@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
 
-use super::find::{is, myself};
+use super::find::{own_process, owner_is};
 use super::scratch::ScratchTerms;
 use super::start::place;
 use super::trial::{look_as_found, run_trial};
@@ -35,7 +35,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
             format!("crew pause {id} first")
         ));
     }
-    if let Some(gone) = place::gone(&record.place) {
+    if let Some(gone) = place::missing_place(&record.place) {
         return Err(Error::new(gone).context(format!("loop {id} cannot be tried")));
     }
     if record.contract.checks.is_empty() {
@@ -49,7 +49,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
         ));
     }
     let last = last_snapshot(home, record);
-    let mut left = test_changes::left(home, record, last.as_deref());
+    let mut left = test_changes::find_baseline(home, record, last.as_deref());
     let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
     if let (Ok(left), Some(found)) = (&mut left, &record.state.baseline)
         && matches!(proof, Some(Proof::Checked | Proof::Proven))
@@ -58,8 +58,8 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
         left.hashes.clone_from(&found.hashes);
     }
     let tests = store::read_tests(home, id);
-    let terms = terms(home, record, last.as_deref(), stop);
-    let finding = test_changes::look(terms, left, (&[], None), &tests).unwrap_or_default();
+    let terms = proof_terms(home, record, last.as_deref(), stop);
+    let finding = test_changes::find_changes(terms, left, (&[], None), &tests).unwrap_or_default();
     let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());
     let against = finding.refusal().or(doubts);
     let trial = against.clone().map_or_else(|| run_trial(terms), Trial::Failed);
@@ -73,7 +73,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
     }
     store::note_in_journal(home, id, text)?;
     let runs = ProofRuns { trial: Some(trial.clone()), as_found, against };
-    Ok((trial, update(home, id, &runs)?))
+    Ok((trial, update_proof(home, id, &runs)?))
 }
 
 /// Starts a process that looks for the proof of a loop, if it is completed, and names it in the
@@ -84,7 +84,7 @@ pub fn start_in_background(home: &Home, id: &LoopId) {
     let start = || {
         let call = Call::crew(home, &record.place.folder)?.args(["drive", id.as_str()]);
         let process = call.detach(&output)?;
-        end::amend(home, id, "its proof is looked for in the background", |record| {
+        end::amend_record(home, id, "its proof is looked for in the background", |record| {
             record.state.begin_proof(process);
         })
     };
@@ -101,12 +101,12 @@ pub fn handed_to_me(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
     if record.is_live() {
         return Ok(None);
     }
-    let me = myself()?;
+    let me = own_process()?;
     let mine = || {
         let found = store::load(home, id).ok()?;
         let mut owner = me.clone();
         owner.process = found.state.prover.clone()?;
-        is(&owner, &me.process).then_some(found)
+        owner_is(&owner, &me.process).then_some(found)
     };
     Ok(Deadline::after(NAMED_WITHIN).poll(Duration::from_millis(20), mine))
 }
@@ -114,11 +114,11 @@ pub fn handed_to_me(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
 /// Looks for the proof of an ended session, and updates the record.
 pub fn in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
     let last = last_snapshot(home, record);
-    let terms = terms(home, record, last.as_deref(), stop);
+    let terms = proof_terms(home, record, last.as_deref(), stop);
     let trial = record.contract.is_tried().then(|| run_trial(terms));
     let as_found = look_back(terms, trial.as_ref());
     if !stop() {
-        update(home, &record.id, &ProofRuns { trial, as_found, against: None })?;
+        update_proof(home, &record.id, &ProofRuns { trial, as_found, against: None })?;
     }
     Ok(())
 }
@@ -140,7 +140,7 @@ pub(super) fn last_snapshot(home: &Home, record: &Loop) -> Option<String> {
 }
 
 /// The terms of all runs, with one limit from now on.
-pub(super) fn terms<'a>(
+pub(super) fn proof_terms<'a>(
     home: &'a Home,
     subject: &'a Loop,
     now: Option<&'a str>,
@@ -152,16 +152,21 @@ pub(super) fn terms<'a>(
 
 /// Puts what the runs showed into the record of a completed loop, and returns its proof; `None` for
 /// any other.
-fn update(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Proof>> {
+fn update_proof(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Proof>> {
     let record = store::load(home, id)?;
     let Some(proof) = end_after_runs(&record, runs).and_then(|ending| ending.proof) else {
         return Ok(None);
     };
-    end::amend(home, id, &format!("its proof is `{}` after the end", proof.label()), |record| {
-        let Some(ending) = end_after_runs(record, runs) else { return };
-        let knows_the_start = runs.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
-        record.state.end_proof(ending, clock::now().wall, knows_the_start);
-    })?;
+    end::amend_record(
+        home,
+        id,
+        &format!("its proof is `{}` after the end", proof.label()),
+        |record| {
+            let Some(ending) = end_after_runs(record, runs) else { return };
+            let knows_the_start = runs.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
+            record.state.end_proof(ending, clock::now().wall, knows_the_start);
+        },
+    )?;
     let _ = view::write_view(&store::load(home, id)?);
     Ok(Some(proof))
 }

@@ -61,7 +61,7 @@ impl<'a> ScratchTerms<'a> {
     }
 
     /// Takes the folder. Everything in it ends within the limits, or when `stop` says so.
-    pub fn open(self) -> Result<ScratchFolder<'a>, String> {
+    pub fn open_folder(self) -> Result<ScratchFolder<'a>, String> {
         let folder = self.home.scratch_folder(&self.subject.place.checkout);
         let parent = folder.parent().unwrap_or(Path::new("/"));
         disk::make_private_folder(parent).map_err(|error| error.to_string())?;
@@ -72,7 +72,7 @@ impl<'a> ScratchTerms<'a> {
             terms: self,
             snapshots: Snapshots::of(self.home, self.subject),
             folder,
-            within: self.within(),
+            within: self.check_limit(),
             laid_out: None,
             holds: None,
             was_set_up: false,
@@ -81,13 +81,13 @@ impl<'a> ScratchTerms<'a> {
     }
 
     /// The snapshots of the tree as the loop found it, and of what the agent left.
-    pub fn trees(&self) -> Result<(String, &'a str), String> {
+    pub fn both_trees(&self) -> Result<(String, &'a str), String> {
         let now = self.now.ok_or("there are no snapshots here")?;
         let found = Snapshots::of(self.home, self.subject).as_found(&self.subject.id);
         Ok((found.ok_or("the tree as the loop found it is not known")?, now))
     }
 
-    fn within(&self) -> Within {
+    fn check_limit(&self) -> Within {
         let left = self.latest.map(Deadline::left);
         let is_first = |own: &SharedLimit| left.is_none_or(|left| own.deadline.left() <= left);
         if let Some(SharedLimit { deadline, seconds }) = self.shared.filter(is_first) {
@@ -126,19 +126,19 @@ impl ScratchFolder<'_> {
         let found = self.terms.subject.state.baseline.as_ref().map(|found| &*found.commit);
         self.snapshots.include(found.unwrap_or(commit), commit, &self.folder)?;
         self.holds = Some(commit.to_owned());
-        let is_set_up = is_set_up(&self.folder, &self.setup());
+        let is_set_up = is_set_up(&self.folder, &self.setup_command());
         if is_set_up { Ok(()) } else { self.set_up_again().map(drop) }
     }
 
     /// Runs `setup`, which may be needed again after the work changed what it installs, and undoes
     /// what it changed of the snapshot. False if there is none, or it ran already.
     pub fn set_up_again(&mut self) -> Result<bool, String> {
-        let setup = self.setup();
+        let setup = self.setup_command();
         if setup.is_empty() || self.was_set_up {
             return Ok(false);
         }
         self.was_set_up = true;
-        let result = self.run(&Check::new(&setup, Role::Verify))?;
+        let result = self.run_check(&Check::new(&setup, Role::Verify))?;
         if result.verdict != Verdict::Passed {
             return Err(format!("`{setup}` {}", result.what_happened()));
         }
@@ -153,12 +153,12 @@ impl ScratchFolder<'_> {
     pub fn run_on(&mut self, commit: &str, check: &Check) -> Result<CheckResult, String> {
         // What a check left there may make the next run another one.
         self.lay_out(commit)?;
-        self.run(check)
+        self.run_check(check)
     }
 
     /// Gives the folder what it may lack: by `setup`, else the folders that git ignores as a whole,
     /// such as `node_modules`, of the working tree. False if nothing was added.
-    pub fn prepare(&mut self) -> Result<bool, String> {
+    pub fn prepare_folder(&mut self) -> Result<bool, String> {
         if self.set_up_again()? {
             return Ok(true);
         }
@@ -184,7 +184,7 @@ impl ScratchFolder<'_> {
         without: &str,
     ) -> Result<Vec<TriedCheck>, String> {
         let control = |control| TriedCheck { control, ..TriedCheck::default() };
-        let controls = self.controls(checks, now)?;
+        let controls = self.run_controls(checks, now)?;
         let mut runs: Vec<TriedCheck> = controls.into_iter().map(control).collect();
         if !runs.iter().any(|it| passed(&it.control)) {
             return Ok(runs);
@@ -192,7 +192,7 @@ impl ScratchFolder<'_> {
         self.lay_out(without)?;
         let mut failing = None;
         for (run, check) in runs.iter_mut().zip(checks).filter(|(run, _)| passed(&run.control)) {
-            let result = self.run(check)?;
+            let result = self.run_check(check)?;
             let is_found = failing_tests(&run.control, &result).is_ok();
             run.without = Some(result);
             if is_found {
@@ -202,30 +202,34 @@ impl ScratchFolder<'_> {
         }
         if let Some((run, check)) = failing {
             self.lay_out(now)?;
-            run.again = Some(self.run(check)?);
+            run.again = Some(self.run_check(check)?);
         }
         Ok(runs)
     }
 
     /// Runs checks on a tree, and all of them again in a folder that has what it may lack if none
     /// passes.
-    pub fn controls(&mut self, checks: &[&Check], tree: &str) -> Result<Vec<CheckResult>, String> {
+    pub fn run_controls(
+        &mut self,
+        checks: &[&Check],
+        tree: &str,
+    ) -> Result<Vec<CheckResult>, String> {
         self.lay_out(tree)?;
         let results = self.run_each(checks)?;
-        let is_enough = results.iter().any(passed) || !self.prepare()?;
+        let is_enough = results.iter().any(passed) || !self.prepare_folder()?;
         if is_enough { Ok(results) } else { self.run_each(checks) }
     }
 
     fn run_each(&self, checks: &[&Check]) -> Result<Vec<CheckResult>, String> {
-        checks.iter().map(|check| self.run(check)).collect()
+        checks.iter().map(|check| self.run_check(check)).collect()
     }
 
-    fn setup(&self) -> String {
+    fn setup_command(&self) -> String {
         self.terms.subject.contract.trial.setup.clone().unwrap_or_default()
     }
 
     /// Runs a check in it; an error if it was interrupted.
-    pub fn run(&self, check: &Check) -> Result<CheckResult, String> {
+    pub fn run_check(&self, check: &Check) -> Result<CheckResult, String> {
         let ScratchTerms { home, subject, stop, .. } = self.terms;
         let place = &subject.place;
         let below = place.folder.strip_prefix(&place.checkout).unwrap_or(Path::new(""));

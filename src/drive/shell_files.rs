@@ -22,7 +22,7 @@ const FILE_BYTES: u64 = 1 << 20;
 const PAGES_MAX: usize = 100_000;
 
 /// The completions of bash, zsh and fish, and the folder of a person's own manual pages.
-fn places() -> Option<[PathBuf; 4]> {
+fn shell_folders() -> Option<[PathBuf; 4]> {
     let data = env::find_folder("XDG_DATA_HOME", ".local/share")?;
     let fish = env::find_folder("XDG_CONFIG_HOME", ".config")?.join("fish/completions/crew.fish");
     let bash = data.join("bash-completion/completions/crew");
@@ -34,8 +34,8 @@ fn is_own(file: &Path) -> bool {
 }
 
 /// The files that were placed and that are still crew's own.
-pub fn placed() -> Vec<PathBuf> {
-    let Some([bash, zsh, fish, man]) = places() else { return Vec::new() };
+pub fn placed_files() -> Vec<PathBuf> {
+    let Some([bash, zsh, fish, man]) = shell_folders() else { return Vec::new() };
     let pages = disk::names(&man, PAGES_MAX).into_iter().filter(|name| name.starts_with("crew"));
     let all = [bash, zsh, fish].into_iter().chain(pages.map(|name| man.join(name)));
     all.filter(|file| is_own(file)).collect()
@@ -48,8 +48,8 @@ pub fn manual_page(command: Command) -> Man {
 
 /// Places the completions of a shell, and the manual pages of these commands. Returns the files
 /// that are there now, and those of somebody else that are in their places.
-pub fn place(shell: &str, commands: Vec<Command>) -> Result<[Vec<PathBuf>; 2]> {
-    let [bash, zsh, fish, man] = places().ok_or_else(no_home)?;
+pub fn place_files(shell: &str, commands: Vec<Command>) -> Result<[Vec<PathBuf>; 2]> {
+    let [bash, zsh, fish, man] = shell_folders().ok_or_else(no_home)?;
     let mut all = match shell {
         "bash" => vec![(bash, include_bytes!("completions/bash").to_vec())],
         "zsh" => vec![(zsh, include_bytes!("completions/zsh").to_vec())],
@@ -71,7 +71,7 @@ pub fn place(shell: &str, commands: Vec<Command>) -> Result<[Vec<PathBuf>; 2]> {
 }
 
 /// Removes the files that are crew's own. Returns whether there were any.
-pub fn remove() -> io::Result<bool> {
-    let files = placed();
+pub fn remove_files() -> io::Result<bool> {
+    let files = placed_files();
     files.iter().try_for_each(|file| disk::remove(file)).map(|()| !files.is_empty())
 }

@@ -20,19 +20,19 @@ const SAME_TERMS: &str = "for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATI
     eval \"[ -z \\\"\\$SBATCH_$term\\\" ] || export SLURM_$term=\\\"\\$SBATCH_$term\\\"\"; done; ";
 
 /// One word of a command of the shell.
-pub fn quoted(word: &str) -> String {
+pub fn quote_word(word: &str) -> String {
     shell_words::quote(word).into_owned()
 }
 
 /// A command of the shell, on a login node or in `folder` here.
-pub fn call<'a>(host: Option<&str>, command: &str, folder: &Path) -> Call<'a> {
-    let words = shell(host, command);
+pub fn slurm_call<'a>(host: Option<&str>, command: &str, folder: &Path) -> Call<'a> {
+    let words = shell_words(host, command);
     Call::of(&words[0], folder).args(&words[1..])
 }
 
 /// Runs such a command to its end. An error has the last line that it printed, and a hint.
-pub fn run(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<()> {
-    let ended = finish(call, host, stop)?;
+pub fn run_call(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<()> {
+    let ended = finish_call(call, host, stop)?;
     if ended.cause == ExitCause::Exit(0) {
         return Ok(());
     }
@@ -40,16 +40,16 @@ pub fn run(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<()> {
     Err(Failure::new(cause, hint_after(ended.cause, host)).into())
 }
 
-fn finish(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<FinishedProcess> {
+fn finish_call(call: Call<'_>, host: Option<&str>, stop: Stop<'_>) -> Result<FinishedProcess> {
     let shell = if host.is_some() { "ssh" } else { "sh" };
     call.run(stop).with_context(|| format!("cannot start {shell}"))
 }
 
 /// The words that run a command of the shell here, or on a login node. There it needs a login
 /// shell: sites put Slurm's commands, and people crew, on the PATH of that one only.
-fn shell(host: Option<&str>, command: &str) -> Vec<String> {
+fn shell_words(host: Option<&str>, command: &str) -> Vec<String> {
     let Some(host) = host else { return ["sh", "-c", command].map(str::to_owned).into() };
-    let remote = format!("exec bash -lc {}", quoted(command));
+    let remote = format!("exec bash -lc {}", quote_word(command));
     ["ssh", "-o", "BatchMode=yes", "--", host, &remote].map(str::to_owned).into()
 }
 
@@ -93,8 +93,8 @@ pub fn on_a_node<T>(
 ) -> Result<T> {
     let mut found = None;
     let mut each = |line: &str| found = read(line).or_else(|| found.take());
-    let call = call(host, &step(crew, words), folder).within(STEP_WITHIN).input(&[]);
-    let ended = finish(call.each_line(&mut each), host, stop)?;
+    let call = slurm_call(host, &job_step(crew, words), folder).within(STEP_WITHIN).input(&[]);
+    let ended = finish_call(call.each_line(&mut each), host, stop)?;
     let crew = crew.display();
     if ended.cause != ExitCause::Exit(0) {
         let cause = last_words(&ended);
@@ -110,7 +110,7 @@ pub fn on_a_node<T>(
     found.ok_or_else(|| Failure::new("its output has no report", hint).into())
 }
 
-fn step(crew: &Path, words: &[&str]) -> String {
+fn job_step(crew: &Path, words: &[&str]) -> String {
     let crew = crew.display().to_string();
     let words = shell_words::join([&[crew.as_str()], words].concat());
     format!("{SAME_TERMS}exec srun -n1 -c1 --quiet --job-name=crew/doctor {words}")
@@ -122,14 +122,14 @@ mod tests {
 
     #[test]
     fn a_step_has_the_terms_of_a_batch_job_and_every_word_quoted() {
-        insta::assert_snapshot!(step(Path::new("/opt/crew"), &["doctor", "--agent=it's"]), @r#"for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do eval "[ -z \"\$SBATCH_$term\" ] || export SLURM_$term=\"\$SBATCH_$term\""; done; exec srun -n1 -c1 --quiet --job-name=crew/doctor /opt/crew doctor '--agent=it'\''s'"#);
+        insta::assert_snapshot!(job_step(Path::new("/opt/crew"), &["doctor", "--agent=it's"]), @r#"for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do eval "[ -z \"\$SBATCH_$term\" ] || export SLURM_$term=\"\$SBATCH_$term\""; done; exec srun -n1 -c1 --quiet --job-name=crew/doctor /opt/crew doctor '--agent=it'\''s'"#);
     }
 
     #[test]
     fn a_command_goes_to_a_shell_here_or_to_a_login_shell_there() {
         let command = "mkdir -p -- 'a b' && exec true";
-        assert_eq!(shell(None, command), ["sh", "-c", command]);
-        let there = shell(Some("login.example"), command);
+        assert_eq!(shell_words(None, command), ["sh", "-c", command]);
+        let there = shell_words(Some("login.example"), command);
         assert_eq!(there[..5], ["ssh", "-o", "BatchMode=yes", "--", "login.example"]);
         assert_eq!(there[5..], [r"exec bash -lc 'mkdir -p -- '\''a b'\'' && exec true'"]);
     }

@@ -30,7 +30,7 @@ pub struct TreeBegun {
 }
 
 /// Looks at the tree of a loop that starts or resumes, and makes what later looks need.
-pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
+pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     let snapshots = Snapshots::of(home, subject);
     let filled = snapshots.fill(subject).and_then(|filled| Ok((filled, snapshots.take()?)));
     let (filled, snapshot) = match filled {
@@ -65,7 +65,7 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     });
     let note =
         filled.note.into_iter().chain(unlisted).reduce(|one, other| format!("{one}; {other}"));
-    let seen = Some(kept(subject, &snapshot));
+    let seen = Some(tree_as_kept(subject, &snapshot));
     TreeBegun { seen, watched: filled.watched, note, unrecorded: None }
 }
 
@@ -99,11 +99,16 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
 fn without_cut_off(snapshots: &Snapshots, subject: &Loop, now: &str) -> Option<String> {
     let before = subject.state.trees.snapshot.as_ref()?;
     let left = snapshots.named(&subject.id, ENDED)?;
-    without(snapshots, now, before, &left).ok().filter(|found| found != now)
+    take_without(snapshots, now, before, &left).ok().filter(|found| found != now)
 }
 
 /// A snapshot with what changed from one to a later one as it was before.
-fn without(snapshots: &Snapshots, now: &str, before: &str, left: &str) -> Result<String, String> {
+fn take_without(
+    snapshots: &Snapshots,
+    now: &str,
+    before: &str,
+    left: &str,
+) -> Result<String, String> {
     if before == left {
         return Ok(now.to_owned());
     }
@@ -117,18 +122,19 @@ pub fn has_moved(home: &Home, subject: &Loop) -> bool {
     let is_other = |(snapshots, now): (Snapshots, Snapshot)| {
         snapshots.final_state(&subject.id, true).is_some_and(|left| left != now.commit)
     };
-    take(home, subject).is_some_and(is_other)
+    take_snapshot(home, subject).is_some_and(is_other)
 }
 
 /// The tree as it is now; `None` if nothing can look at it. With snapshots that is one process if
 /// nothing changed.
-pub fn look(home: &Home, subject: &Loop) -> Option<TreeSeen> {
-    take(home, subject).map(|(_, snapshot)| kept(subject, &snapshot))
+pub fn look_at_tree(home: &Home, subject: &Loop) -> Option<TreeSeen> {
+    take_snapshot(home, subject).map(|(_, snapshot)| tree_as_kept(subject, &snapshot))
 }
 
 /// Whether the tree is what the record remembers: an attempt that was cut off leaves another.
 pub fn is_remembered(home: &Home, subject: &Loop) -> bool {
-    look(home, subject).is_none_or(|seen| subject.state.tree.as_ref() == Some(&seen.identity))
+    look_at_tree(home, subject)
+        .is_none_or(|seen| subject.state.tree.as_ref() == Some(&seen.identity))
 }
 
 /// Whether the tree that the record remembers is the one that the loop found.
@@ -150,9 +156,9 @@ pub fn is_unchanged(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<bool
 /// count had done by then stays the work of the iteration that follows; if it is not known, nothing
 /// is.
 pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<TreeSeen> {
-    let (snapshots, snapshot) = take(home, subject)?;
+    let (snapshots, snapshot) = take_snapshot(home, subject)?;
     let commit = match &subject.state.trees.snapshot {
-        Some(before) => without(&snapshots, &snapshot.commit, before, left?).ok()?,
+        Some(before) => take_without(&snapshots, &snapshot.commit, before, left?).ok()?,
         None => snapshot.commit.clone(),
     };
     let snapshot = Snapshot { commit, ..snapshot };
@@ -162,7 +168,7 @@ pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<Tre
             completed => snapshots.end(&subject.id, completed, &snapshot.commit),
         };
     }
-    Some(kept(subject, &snapshot))
+    Some(tree_as_kept(subject, &snapshot))
 }
 
 /// A look after a time in which no agent was at work; `None` if nothing changed since the last
@@ -175,7 +181,7 @@ pub fn look_after_a_rest(home: &Home, subject: &Loop) -> Option<TreeSeen> {
 }
 
 /// What the agent changed since the last boundary; `None` without snapshots.
-pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> {
+pub fn tree_changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> {
     let (before, now) = (subject.state.trees.snapshot.as_ref()?, seen.snapshot.as_ref()?);
     let heads = subject.state.trees.head.as_ref().zip(seen.head.as_ref());
     let head = heads.and_then(|(before, now)| find_move(subject, before, now));
@@ -201,7 +207,7 @@ pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> 
 /// Names what the running iteration left: the agent, and then the checks.
 pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Option<&TreeSeen>) {
     // What a wait left in mid-iteration is a part of this end.
-    reopen(home, subject);
+    reopen_tree(home, subject);
     let Some(agents) = &agents.snapshot else { return };
     let checked = checked.and_then(|checked| checked.snapshot.as_ref()).unwrap_or(agents);
     if subject.state.trees.snapshot.as_ref() != Some(agents) || checked != agents {
@@ -221,15 +227,15 @@ pub fn is_at_rest(subject: &Loop) -> bool {
 /// iteration off.
 pub fn close_after(home: &Home, subject: &Loop, decision: &Decision) {
     if !matches!(decision, Decision::Continue | Decision::Hold(Hold::Background(_))) {
-        close(home, subject);
+        close_tree(home, subject);
     }
 }
 
 /// Names the state in which a loop ended, or was paused, in mid-iteration.
-pub fn close(home: &Home, subject: &Loop) {
+pub fn close_tree(home: &Home, subject: &Loop) {
     // An older state must not pass for this one if it cannot be taken.
-    reopen(home, subject);
-    if let Some((snapshots, snapshot)) = take(home, subject) {
+    reopen_tree(home, subject);
+    if let Some((snapshots, snapshot)) = take_snapshot(home, subject) {
         let _ = snapshots.name(&subject.id, ENDED, &snapshot.commit);
     }
 }
@@ -240,18 +246,18 @@ pub fn is_closed(home: &Home, subject: &Loop) -> bool {
 }
 
 /// Forgets that state: the loop continues from its last boundary.
-pub fn reopen(home: &Home, subject: &Loop) {
+pub fn reopen_tree(home: &Home, subject: &Loop) {
     Snapshots::of(home, subject).reopen(&subject.id);
 }
 
-fn take(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {
+fn take_snapshot(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {
     let snapshots = Snapshots::of(home, subject);
     let snapshot = snapshots.are_kept().then(|| snapshots.take().ok())??;
     Some((snapshots, snapshot))
 }
 
 /// A tree with the repositories inside it, which are a part of its identity.
-fn kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
+fn tree_as_kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
     let files = snapshot.left_out.iter().filter(|it| !it.is_repository);
     let left_out = files.map(|it| it.path.display().to_string()).collect();
     let checkout = &subject.place.checkout;

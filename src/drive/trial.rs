@@ -21,10 +21,10 @@ pub fn run_trial(terms: ScratchTerms<'_>) -> Trial {
 }
 
 fn try_work(terms: ScratchTerms<'_>) -> Result<Trial, String> {
-    let (found, now) = terms.trees()?;
+    let (found, now) = terms.both_trees()?;
     let ScratchTerms { home, subject, .. } = terms;
     let snapshots = Snapshots::of(home, subject);
-    let (files, mixed) = work(&snapshots, subject, &found, now)?;
+    let (files, mixed) = try_checks(&snapshots, subject, &found, now)?;
     if files.is_empty() {
         return Ok(Trial::Failed(match &mixed[..] {
             [] if snapshots.paths(&found, now).is_ok_and(|paths| paths.is_empty()) => {
@@ -41,7 +41,7 @@ fn try_work(terms: ScratchTerms<'_>) -> Result<Trial, String> {
     if checks.is_empty() {
         checks = subject.contract.checks.iter().collect();
     }
-    let mut scratch = terms.open()?;
+    let mut scratch = terms.open_folder()?;
     let runs = scratch.try_each(&checks, now, &without)?;
     Ok(judge(&runs, &mixed, scratch.is_linked()))
 }
@@ -49,7 +49,7 @@ fn try_work(terms: ScratchTerms<'_>) -> Result<Trial, String> {
 /// What a loop changed that is neither a test nor check configuration, and outside what was
 /// ignored when it began: what can be taken away, and what holds tests that changed, too, and so
 /// stays.
-fn work(
+fn try_checks(
     snapshots: &Snapshots,
     subject: &Loop,
     found: &str,
@@ -85,17 +85,17 @@ pub fn remember_as_found(
         return;
     }
     let run = || {
-        let (mut scratch, found, now) = trees(terms)?;
+        let (mut scratch, found, now) = scratch_trees(terms)?;
         scratch.lay_out(&now)?;
-        let mut control = tests_of(scratch.run(check)?);
+        let mut control = tests_of(scratch.run_check(check)?);
         if control.as_ref().is_none_or(|run| run.passed == 0) && scratch.set_up_again()? {
-            control = tests_of(scratch.run(check)?);
+            control = tests_of(scratch.run_check(check)?);
         }
         if !control.is_some_and(|control| control.is_as_good_as(here)) {
             return Ok(None);
         }
         scratch.lay_out(&found)?;
-        Ok::<_, String>(tests_of(scratch.run(check)?))
+        Ok::<_, String>(tests_of(scratch.run_check(check)?))
     };
     let Ok(Some(found)) = run() else { return };
     let known = memories.entry(check.run.clone());
@@ -112,15 +112,15 @@ fn tests_of(result: CheckResult) -> Option<TestRun> {
 /// Whether a check fails there twice and passes on what the agent left, in the same folder. Where
 /// all of them pass at once, nothing else runs.
 pub fn look_as_found(terms: ScratchTerms<'_>) -> AsFound {
-    tried(terms).map_or_else(AsFound::Unknown, |tried| AsFound::of(&tried))
+    run_tried(terms).map_or_else(AsFound::Unknown, |tried| AsFound::of(&tried))
 }
 
-fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
-    let (mut scratch, found, now) = trees(terms)?;
+fn run_tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
+    let (mut scratch, found, now) = scratch_trees(terms)?;
     scratch.lay_out(&found)?;
     let mut red = Vec::new();
     for check in terms.subject.contract.commands() {
-        let without = scratch.run(check)?;
+        let without = scratch.run_check(check)?;
         if without.verdict != Verdict::Passed {
             let tried = TriedCheck { without: Some(without), ..TriedCheck::default() };
             red.push((check, tried));
@@ -130,13 +130,13 @@ fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
         return Ok(Vec::new());
     }
     let checks: Vec<&Check> = red.iter().map(|(check, _)| *check).collect();
-    for ((_, tried), control) in red.iter_mut().zip(scratch.controls(&checks, &now)?) {
+    for ((_, tried), control) in red.iter_mut().zip(scratch.run_controls(&checks, &now)?) {
         tried.control = control;
     }
     scratch.lay_out(&found)?;
     for (check, tried) in &mut red {
         if passed(&tried.control) {
-            tried.again = Some(scratch.run(check)?);
+            tried.again = Some(scratch.run_check(check)?);
         }
     }
     Ok(red.into_iter().map(|(_, tried)| tried).collect())
@@ -144,13 +144,13 @@ fn tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
 
 /// The scratch folder, and to be compared in it the tree as the loop found it and what the agent
 /// left. What was ignored when the loop began is in neither.
-fn trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, String, String), String> {
-    let (found, now) = terms.trees()?;
+fn scratch_trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, String, String), String> {
+    let (found, now) = terms.both_trees()?;
     let subject = terms.subject;
-    let scratch = terms.open()?;
+    let scratch = terms.open_folder()?;
     // The ignored files of both that checks read.
     let found = subject.state.baseline.as_ref().map_or(found, |baseline| baseline.commit.clone());
-    let now = test_changes::left(terms.home, subject, Some(now))?.commit;
+    let now = test_changes::find_baseline(terms.home, subject, Some(now))?.commit;
     let revealed = scratch.snapshots.revealed(&subject.id, &found, &now)?;
     let revealed: Vec<&str> = revealed.iter().map(String::as_str).collect();
     let now = scratch.snapshots.mixed(&now, &found, &revealed)?;

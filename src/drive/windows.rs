@@ -52,14 +52,14 @@ pub fn account_with(record: &Loop, agent: Option<&Agent>) -> AccountId {
 }
 
 /// The window of an account, if it stands now.
-pub fn closed(home: &Home, account: &AccountId) -> Option<RateWindow> {
+pub fn closed_window(home: &Home, account: &AccountId) -> Option<RateWindow> {
     windows::read_window(home, account).filter(|window| window.is_closed(clock::now().wall))
 }
 
 /// Shares what a boundary tells of the account's limit: a limit that was met closes the window for
 /// every loop, an answer to an iteration that began in it clears it. Returns what the user should
 /// know. `next` is the record after the boundary.
-pub fn learn(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option<String> {
+pub fn learn_window(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option<String> {
     let (account, now) = (account_of(before), clock::now().wall);
     if let Some(limit) = MetLimit::of(before, seen, next) {
         if limit.until > now {
@@ -88,7 +88,7 @@ pub fn learn(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option
 
 /// The turn for which a loop must wait before crew starts an iteration by itself; `None` where it
 /// may start now.
-pub fn turn(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
+pub fn turn_after_window(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
     let now = clock::now().wall;
     let known = windows::read_window(home, account).filter(|window| window.concerns(by, now))?;
     let claimed = |known: &mut Option<RateWindow>| {
@@ -104,9 +104,9 @@ pub fn turn(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
 /// not held back: its boundary clears it.
 pub fn turn_after(home: &Home, before: &Loop) -> Option<LoopTurn> {
     let account = account_of(before);
-    let window = closed(home, &account)?;
+    let window = closed_window(home, &account)?;
     let clears = window.is_disproved_by(before.state.began.wall, clock::now().wall);
-    if clears { None } else { turn(home, &account, &before.id) }
+    if clears { None } else { turn_after_window(home, &account, &before.id) }
 }
 
 /// Whether a loop that waits for a turn should look again: the window of an account that it may use

@@ -13,7 +13,7 @@ use super::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
 use super::shared::RemoteAccess;
 use super::workspace::{self, KEPT};
 use super::{store, verbs};
-use crate::drive::failure::short;
+use crate::drive::failure::short_error;
 use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{RefUpdate, RemoteRef, SwapResult};
@@ -166,7 +166,7 @@ impl<'a> FleetLeftovers<'a> {
                     files.remove_attempt(id, *number)?;
                     disk::remove(&files.log(id, *number))?;
                 }
-                Err(error) => stays.push(format!("{}: {}", clone.display(), short(&error))),
+                Err(error) => stays.push(format!("{}: {}", clone.display(), short_error(&error))),
             }
         }
         let is_whole = self.has_record && files.clones().is_empty();

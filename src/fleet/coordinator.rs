@@ -25,7 +25,7 @@ use super::step::{Effect, FleetEvent, FleetLine, step};
 use super::store::{FleetStore, PushTime, RecordStore, StoreFault, WaitingRequests};
 use super::tasks::DescribedFleet;
 use super::worker::Worker;
-use crate::drive::failure::{failure_of, short};
+use crate::drive::failure::{failure_of, short_error};
 use engine::failure::Failure;
 use engine::fleet::{Pace, TaskId};
 use readers::parse::arguments::FleetRunArgs;
@@ -282,7 +282,7 @@ impl<'a> Coordinator<'a> {
         match written {
             Ok(()) => self.set_trouble(what, None),
             Err(StoreFault::Lost(who)) => self.lost = Some(who),
-            Err(fault) => self.set_trouble(what, Some(short(&fault.into_error()))),
+            Err(fault) => self.set_trouble(what, Some(short_error(&fault.into_error()))),
         }
     }
 
@@ -415,7 +415,7 @@ impl<'a> Coordinator<'a> {
         // The jobs come first: what one reported before it ended is then among the reports.
         let jobs = match self.executor.list() {
             Ok(jobs) => jobs,
-            Err(error) => return self.set_trouble("executor", Some(short(&error))),
+            Err(error) => return self.set_trouble("executor", Some(short_error(&error))),
         };
         self.set_trouble("executor", None);
         let Some(access) = self.remote.clone().filter(|_| !is_local) else {
@@ -427,7 +427,7 @@ impl<'a> Coordinator<'a> {
             let refs = access.refs().map_err(Error::from);
             let reports = refs.and_then(|refs| remote::reports(&refs, &fleet));
             Box::new(move |it| {
-                it.set_trouble("reports", reports.as_ref().err().map(short));
+                it.set_trouble("reports", reports.as_ref().err().map(short_error));
                 if let Ok(reports) = reports {
                     it.look_at(running, &jobs, &reports.into_iter().collect());
                 }

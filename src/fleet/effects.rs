@@ -18,7 +18,7 @@ use super::spec::{AttemptPhase, AttemptSpec, Coordination, Source};
 use super::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step};
 use super::store::StoreFault;
 use super::workspace;
-use crate::drive::failure::{git_trouble, short};
+use crate::drive::failure::{git_trouble, short_error};
 use engine::fleet::{Refusal, TaskId};
 use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
 use engine::record::Contract;
@@ -53,7 +53,7 @@ impl From<GitFault> for FetchFault {
             GitTrouble::Rejected => FetchConcern::Rules,
             _ => FetchConcern::All,
         };
-        Self { why: short(&fault.into()), concerns }
+        Self { why: short_error(&fault.into()), concerns }
     }
 }
 
@@ -84,7 +84,7 @@ impl Coordinator<'_> {
     fn start(&mut self, task: &TaskId, number: u32, continues: bool) {
         let event = match self.hand_over(task, number, continues) {
             Ok(job) => FleetEvent::Started { task: task.clone(), number, job },
-            Err(error) => FleetEvent::NotStarted { task: task.clone(), why: short(&error) },
+            Err(error) => FleetEvent::NotStarted { task: task.clone(), why: short_error(&error) },
         };
         self.take_in(event);
     }
@@ -181,7 +181,7 @@ impl Coordinator<'_> {
         match result {
             Ok(()) => self.send_requests(),
             Err(error) => {
-                let why = format!("a request does not reach its attempt: {}", short(error));
+                let why = format!("a request does not reach its attempt: {}", short_error(error));
                 self.set_trouble("requests", Some(why));
             }
         }
@@ -352,7 +352,7 @@ impl Coordinator<'_> {
 
     fn take_removed(&mut self, task: &TaskId, removed: Result<()>, kept: &[String]) {
         if let Err(error) = removed {
-            let (why, fleet) = (short(&error), &self.record.terms.name);
+            let (why, fleet) = (short_error(&error), &self.record.terms.name);
             return self.note(&format!(
                 "{task} has landed, and some of what it left stays: {why}; \
                  crew fleet clean {fleet} removes that"
@@ -506,7 +506,7 @@ impl Coordinator<'_> {
                 // A git that was killed is one of the others.
                 let is_passing = matches!(trouble, None | Some(Auth | Network | NoRemote | Other));
                 let needs_person = !is_passing;
-                FleetEvent::LandingFailed { task, why: short(&error), needs_person }
+                FleetEvent::LandingFailed { task, why: short_error(&error), needs_person }
             }
         });
     }
@@ -557,7 +557,7 @@ fn bring(
     git::clone::bring_branch(repository, clone, branch, to).map_err(|fault| {
         let is_full = FULL.iter().any(|words| fault.cause.contains(words));
         let concerns = if is_full { FetchConcern::All } else { FetchConcern::Task };
-        FetchFault { why: short(&fault.into()), concerns }
+        FetchFault { why: short_error(&fault.into()), concerns }
     })
 }
 

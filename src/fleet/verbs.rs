@@ -242,7 +242,7 @@ impl Named {
     /// Sends a message to the agents of the tasks that are open or asked for one. That of another
     /// agent is marked.
     pub fn tell(&self, home: &Home, words: &str, by: Actor) -> Result<String> {
-        let (words, by_agent) = (control::tellable(words)?, by == Actor::Agent);
+        let (words, by_agent) = (control::check_message(words)?, by == Actor::Agent);
         self.request(home, &FleetRequest::Tell { words, by_agent }, by)
     }
 
@@ -251,7 +251,7 @@ impl Named {
     pub fn resume(&self, home: &Home, words: Option<&str>, accepts: bool) -> Result<String> {
         let resume = FleetRequest::Resume { accepts_test_changes: accepts };
         let Some(words) = words else { return self.request(home, &resume, Actor::User) };
-        let tell = FleetRequest::Tell { words: control::tellable(words)?, by_agent: false };
+        let tell = FleetRequest::Tell { words: control::check_message(words)?, by_agent: false };
         let is_taken = self.tasks().any(|(_, task)| self.takes(task, &tell));
         if is_taken {
             self.request(home, &tell, Actor::User)?;
@@ -297,13 +297,13 @@ impl Named {
             let live = live.filter(Loop::is_live);
             match (request, live.as_ref().map(|record| &record.id)) {
                 (FleetRequest::Task(TaskRequest::Pause { now }), Some(live)) => {
-                    drop(control::pause(home, live, by, *now)?);
+                    drop(control::pause_loop(home, live, by, *now)?);
                 }
                 (FleetRequest::Task(TaskRequest::Cancel { reason, .. }), Some(live)) => {
-                    drop(end::cancel(home, live, by, reason.as_deref())?);
+                    drop(end::cancel_loop(home, live, by, reason.as_deref())?);
                 }
                 (FleetRequest::Tell { words, .. }, Some(live)) if !is_sent => {
-                    drop(control::tell(home, live, words)?);
+                    drop(control::add_message(home, live, words)?);
                 }
                 (FleetRequest::Tell { .. }, None) if !is_sent => {
                     store::send(home, fleet, Some(id), request)?;

@@ -69,7 +69,7 @@ fn pause_loop(home: &Home, id: &LoopId) -> Result<String> {
         let request = TaskRequest::Pause { now: false };
         return named.request(home, &FleetRequest::Task(request), actor());
     }
-    control::pause(home, id, actor(), false).map(|paused| replies::describe_pause(&paused))
+    control::pause_loop(home, id, actor(), false).map(|paused| replies::describe_pause(&paused))
 }
 
 fn cancel_loop(home: &Home, id: &LoopId) -> Result<String> {
@@ -78,7 +78,7 @@ fn cancel_loop(home: &Home, id: &LoopId) -> Result<String> {
         let request = TaskRequest::Cancel { now: true, by_agent, reason: None };
         return named.request(home, &FleetRequest::Task(request), actor());
     }
-    let attempt = end::cancel(home, id, actor(), None)?;
+    let attempt = end::cancel_loop(home, id, actor(), None)?;
     Ok(replies::describe_cancel(&attempt, terminal_reading()))
 }
 
@@ -87,7 +87,7 @@ fn tell_agent(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     if let Some(named) = task_of(home, id)? {
         return named.tell(home, words, Actor::User);
     }
-    let record = control::tell(home, id, words)?;
+    let record = control::add_message(home, id, words)?;
     Ok(format!("loop {id}: {}", replies::describe_delivery(&record)))
 }
 

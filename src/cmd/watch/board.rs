@@ -13,9 +13,9 @@ use super::act::{Resuming, carry_out};
 use super::screen::FullScreen;
 use crate::cmd::list_reading;
 use crate::cmd::show::last_steps;
-use crate::drive::back::{difference, unseen};
+use crate::drive::back::{diff_of_iteration, unseen_changes_note};
 use crate::drive::failure::failure_of;
-use crate::drive::page::{self, view};
+use crate::drive::page::{self, loop_view};
 use crate::exit::Exit;
 use crate::report::board::{Board, BoardRequest, BoardRow, TextKind, draw_board};
 use crate::report::list::ListReading;
@@ -155,11 +155,11 @@ impl<'a> Desk<'a> {
                 let now = clock::local_time();
                 let reading = Reading { width, now: now.to_utc(), offset: *now.offset() };
                 self.page_read = Stopwatch::start();
-                Ok(render_page(&page::read(self.home, record), reading))
+                Ok(render_page(&page::read_page(self.home, record), reading))
             }
             TextKind::Log => last_steps(self.home, record, LOG_MUCH),
-            TextKind::Diff => difference(self.home, record, None, None).map(|diff| {
-                match (unseen(self.home, record), diff.as_str()) {
+            TextKind::Diff => diff_of_iteration(self.home, record, None, None).map(|diff| {
+                match (unseen_changes_note(self.home, record), diff.as_str()) {
                     (Some(unseen), _) => format!("{unseen}\n\n{diff}"),
                     (None, "") => "no changes".to_owned(),
                     (None, _) => diff,
@@ -262,7 +262,7 @@ pub fn loop_views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
     let views = loops.iter().map(|record| LoopView {
         task: record.fleet.as_ref().filter(|task| home.keeps_fleet(&task.name)),
         is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
-        ..view(home, record)
+        ..loop_view(home, record)
     });
     views.collect()
 }

@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use super::{find_requested, print, terminal_home, terminal_reading};
 use crate::drive::find::{gone_reason, owner_is_gone};
-use crate::drive::page::read;
+use crate::drive::page::read_page;
 use crate::exit::Exit;
 use crate::report::line::{self, LoopLine};
 use crate::report::page;
@@ -50,7 +50,7 @@ fn follow_loop(name: Option<&str>) -> Result<Exit> {
         clock::sleep(LOOK);
         record = store::load(&home, &record.id)?;
     }
-    print::page(&page::render_page(&read(&home, &record), terminal_reading()));
+    print::page(&page::render_page(&read_page(&home, &record), terminal_reading()));
     Ok(Exit::SUCCESS)
 }
 

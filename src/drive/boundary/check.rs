@@ -40,7 +40,7 @@ impl Within {
 
     /// The loop's remaining time and a margin, never more than all checks of one boundary may take.
     /// Time during which crew itself was stopped (`missed_ms`) does not count.
-    pub fn of(subject: &Loop, missed_ms: u64) -> Self {
+    pub fn for_subject(subject: &Loop, missed_ms: u64) -> Self {
         let limits = &subject.contract.limits;
         let left = time_left_ms(subject, clock::now().awake_ms.saturating_sub(missed_ms))
             .map(|left| Duration::from_millis(left.saturating_add(overtime_ms(limits))));
@@ -210,7 +210,7 @@ mod tests {
         subject.contract.limits.max_duration_s = 600;
         subject.state.set("began.awake_ms", 0);
         let stopped = clock::now().awake_ms;
-        let left = |missed_ms| Within::of(&subject, missed_ms).deadline.left();
+        let left = |missed_ms| Within::for_subject(&subject, missed_ms).deadline.left();
         assert!(left(stopped) > Duration::from_secs(600), "its time and a tenth more");
     }
 }

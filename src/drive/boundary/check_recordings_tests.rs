@@ -3,20 +3,20 @@
 use engine::evidence::test_run::{TestRun, TestStatus};
 use readers::parse::test_output::TestOutput;
 
-fn read(text: &str) -> Option<TestRun> {
+fn read_test_run(text: &str) -> Option<TestRun> {
     let mut output = TestOutput::default();
     text.lines().for_each(|line| output.take_line(line));
     output.report()
 }
 
-fn counted(run: &TestRun) -> [u32; 5] {
+fn count_tests(run: &TestRun) -> [u32; 5] {
     [run.passed, run.failed, run.skipped, run.filtered, run.errors]
 }
 
 /// Every recording of a real runner: its name, what its project was written to contain (passed,
 /// failed, skipped, filtered out, errors), and what was printed.
 #[expect(clippy::disallowed_methods, reason = "a test reads its fixtures")]
-fn recordings() -> Vec<(String, [u32; 5], String)> {
+fn read_recordings() -> Vec<(String, [u32; 5], String)> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tests");
     let folders = std::fs::read_dir(root).unwrap().map(|folder| folder.unwrap().path());
     let files = folders.flat_map(|folder| std::fs::read_dir(folder).unwrap());
@@ -33,21 +33,21 @@ fn recordings() -> Vec<(String, [u32; 5], String)> {
 
 #[test]
 fn each_runners_own_counts_are_read_also_with_colours_and_windows_line_ends() {
-    let recordings = recordings();
+    let recordings = read_recordings();
     assert!(recordings.len() > 100, "{} recordings", recordings.len());
     for (name, expected, text) in recordings {
         let coloured = text.replace('\n', "\x1b[0m\r\n\x1b[2m\x1b[31m");
         for text in [text, coloured] {
-            let run = read(&text).unwrap_or_else(|| panic!("no tests in {name}"));
-            assert_eq!(counted(&run), expected, "{name}");
+            let run = read_test_run(&text).unwrap_or_else(|| panic!("no tests in {name}"));
+            assert_eq!(count_tests(&run), expected, "{name}");
         }
     }
 }
 
 #[test]
 fn what_failed_is_named_wherever_the_runner_names_it() {
-    for (name, [_, failed, ..], text) in recordings() {
-        let run = read(&text).unwrap_or_default();
+    for (name, [_, failed, ..], text) in read_recordings() {
+        let run = read_test_run(&text).unwrap_or_default();
         let named = run.named(TestStatus::Failed).count();
         // Recorded with a reporter of dots.
         let names_none = name.contains("node/many");

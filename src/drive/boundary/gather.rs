@@ -32,13 +32,13 @@ const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 impl Open {
     /// Looks for an order, and at the working tree: before the checks, because they may write where
     /// the agent must not, and what they write is not the agent's work.
-    pub fn look(&self, seen: Seen, usage: Option<Usage>) -> Facts {
+    pub fn gather_facts(&self, seen: Seen, usage: Option<Usage>) -> Facts {
         let jitter = u16::try_from(env::random_number() % 1000).unwrap_or(0);
-        let seen = Seen { order: self.order(), jitter, ..seen };
+        let seen = Seen { order: self.read_request(), jitter, ..seen };
         let subject = &self.before;
         let looks = seen.looks(&subject.contract);
-        let tree = looks.tree.then(|| tree::look(&self.home, subject)).flatten();
-        let changes = tree.as_ref().and_then(|left| tree::changes(&self.home, subject, left));
+        let tree = looks.tree.then(|| tree::look_at_tree(&self.home, subject)).flatten();
+        let changes = tree.as_ref().and_then(|left| tree::tree_changes(&self.home, subject, left));
         let is_protected = looks.protected && subject.protected.is_some();
         let snapshot = tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
         let look = || {
@@ -60,14 +60,14 @@ impl Open {
     /// Gathers what else is wanted than was looked at, and reports each check. `stop` ends a
     /// running check early. Returns `None` when it ended one: then nothing else is known about this
     /// boundary.
-    pub fn gather(
+    pub fn gather_checked(
         &self,
         mut facts: Facts,
         stop: Stop<'_>,
         tell: &dyn Fn(&RunEvent<'_>),
     ) -> Option<Facts> {
         let subject = &self.before;
-        let within = Within::of(subject, facts.seen.agent.missed_ms);
+        let within = Within::for_subject(subject, facts.seen.agent.missed_ms);
         let is_session = subject.driver() == Driver::Session;
         let latest = is_session.then(|| Deadline::after(BOUNDARY_OF_A_SESSION));
         let is_looked_at = facts.seen.looks(&subject.contract).tree;
@@ -76,7 +76,7 @@ impl Open {
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
         let may_complete = may_complete(subject, &facts.seen);
         let tests_left =
-            may_complete.then(|| test_changes::left(&self.home, subject, now.as_deref()));
+            may_complete.then(|| test_changes::find_baseline(&self.home, subject, now.as_deref()));
         let seen_tree = facts.tree.as_ref().filter(|_| may_complete);
         facts.unchanged = seen_tree.and_then(|it| tree::is_unchanged(&self.home, subject, it));
         let now = now.as_deref();
@@ -88,19 +88,24 @@ impl Open {
                 break;
             }
             for check in &wanted {
-                let result = runs.run(check, Some(&mut facts.tests_before))?;
+                let result = runs.run_check(check, Some(&mut facts.tests_before))?;
                 facts.checks.push(result);
             }
             facts.now = clock::now();
         }
         if !facts.checks.is_empty() {
-            facts.tree_checked = is_looked_at.then(|| tree::look(&self.home, subject)).flatten();
+            facts.tree_checked =
+                is_looked_at.then(|| tree::look_at_tree(&self.home, subject)).flatten();
         }
         let terms = terms.beginning_now(facts.checks.iter().map(|check| check.elapsed_ms).sum());
         if let Some(left) = tests_left.filter(|_| wants_test_changes(subject, &facts)) {
             let checked = facts.tree_checked.as_ref().and_then(|tree| tree.snapshot.as_deref());
-            facts.test_changes =
-                test_changes::look(terms, left, (&facts.checks, checked), &facts.tests_before);
+            facts.test_changes = test_changes::find_changes(
+                terms,
+                left,
+                (&facts.checks, checked),
+                &facts.tests_before,
+            );
             if stop() {
                 return None;
             }
@@ -139,13 +144,13 @@ fn look_for_a_proof(
 
 /// Runs every check without a known result, each command once, until `stop` ends one. Returns those
 /// that finished.
-pub fn each(
+pub fn run_checks(
     home: &Home,
     subject: &Loop,
     stop: Stop<'_>,
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Vec<CheckResult> {
-    let within = Within::of(subject, 0);
+    let within = Within::for_subject(subject, 0);
     let terms = ScratchTerms { home, subject, now: None, latest: None, shared: None, stop };
     let runs = CheckRuns { terms, within, tell };
     let mut done: Vec<CheckResult> = Vec::new();
@@ -153,7 +158,7 @@ pub fn each(
         if subject.state.checks.contains_key(&check.run) {
             continue;
         }
-        match runs.run(check, None) {
+        match runs.run_check(check, None) {
             Some(result) => done.push(result),
             None => break,
         }
@@ -171,7 +176,7 @@ struct CheckRuns<'a> {
 impl CheckRuns<'_> {
     /// Runs a check and reports it. `before` is what is remembered of the tests, which decides what
     /// is no worse; before the first iteration nothing is.
-    fn run(&self, check: &Check, before: Option<&mut TestMemories>) -> Option<CheckResult> {
+    fn run_check(&self, check: &Check, before: Option<&mut TestMemories>) -> Option<CheckResult> {
         let ScratchTerms { home, subject, latest, stop, .. } = self.terms;
         (self.tell)(&RunEvent::CheckStarted(&check.run));
         let mut result =

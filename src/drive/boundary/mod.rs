@@ -77,7 +77,7 @@ pub struct Recorded {
 
 /// Opens a boundary. `None` when another one is open, the loop is over, or its start was cut off
 /// before it was recorded.
-pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
+pub fn open_boundary(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     if !store::is_there(home, id) {
         return Ok(None);
     }
@@ -107,33 +107,33 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
     let before = held.load()?;
     drop(held);
     if !before.is_live() {
-        end::complete(home, &before);
+        end::complete_end(home, &before);
         return Ok(None);
     }
     if disk::exists(&end_mark(home, id)) {
-        end::interrupt(home, id, EndReason::SessionEnded(None), LOCK_WAIT)?;
+        end::interrupt_run(home, id, EndReason::SessionEnded(None), LOCK_WAIT)?;
         return Ok(None);
     }
     end::end_groups(home, &before);
-    Ok(Some(Open::of(home, before, Some(lock))))
+    Ok(Some(Open::for_record(home, before, Some(lock))))
 }
 
 /// Opens a boundary of a loop whose last boundaries could not be recorded, and first records their
 /// results. `known` is the record as it was last on disk, `memory` the driver's later version.
 /// `None` when the driver no longer has the loop: another owns it, or it is paused or over.
-pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> {
+pub fn reopen_boundary(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> {
     let lock = patient_lock(home, &memory.id)?;
-    let before = recover(home, known, memory)?;
+    let before = recover_record(home, known, memory)?;
     let is_ours = before.state.owner == memory.state.owner;
     if !is_ours || matches!(before.state.status, Status::Paused | Status::Finished) {
         return Ok(None);
     }
-    Ok(Some(Open::of(home, before, Some(lock))))
+    Ok(Some(Open::for_record(home, before, Some(lock))))
 }
 
 /// Records everything that only memory has, merged with what others did to the record on disk
 /// meanwhile. A newer crew's record is never written.
-pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
+pub fn recover_record(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
     let held = store::hold_loop(home, &memory.id, LOCK_WAIT)?;
     let next = match held.load() {
         Ok(found) if found.state.owner != memory.state.owner => return Ok(found),
@@ -147,13 +147,13 @@ pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
 impl Open {
     /// Opens a boundary. Without a lock it is kept in memory only: what its driver remembers
     /// overrides what is on disk.
-    pub fn of(home: &Home, before: Loop, lock: Option<Lock>) -> Self {
+    pub fn for_record(home: &Home, before: Loop, lock: Option<Lock>) -> Self {
         Self { home: home.clone(), view_state: view::compare_view(&before), before, lock }
     }
 
     /// The order that is left for the loop: its own file, or the one edit of the view that is
     /// obeyed. A cancel outranks a pause, whatever its source.
-    pub fn order(&self) -> Option<ControlRequest> {
+    pub fn read_request(&self) -> Option<ControlRequest> {
         match store::pending_request(&self.home, &self.before.id) {
             None | Some(ControlRequest::Pause) if self.view_state == ViewState::Deactivated => {
                 let reason = Some(end::SWITCHED_OFF.to_owned());
@@ -164,13 +164,17 @@ impl Open {
     }
 
     /// What would be decided on the record as it was found.
-    pub fn foresee(&self, facts: &Facts) -> Decision {
+    pub fn foresee_decision(&self, facts: &Facts) -> Decision {
         decide(&judge(&self.before, facts), facts)
     }
 
     /// Judges, decides and records on the record as it is now. `None` when the iteration that was
     /// looked at is no longer the running one: this boundary counts nothing.
-    pub fn record(mut self, mut facts: Facts, closing: DriverNotes) -> Result<Option<Recorded>> {
+    pub fn record_boundary(
+        mut self,
+        mut facts: Facts,
+        closing: DriverNotes,
+    ) -> Result<Option<Recorded>> {
         let held = store::hold_loop(&self.home, &self.before.id, LOCK_WAIT)?;
         let mut record = held.load()?;
         if !is_the_same_iteration(&self.before, &record) {
@@ -179,17 +183,17 @@ impl Open {
         if view::compare_view(&record) == ViewState::Deactivated {
             self.view_state = ViewState::Deactivated;
         }
-        if let Some(order) = self.order() {
+        if let Some(order) = self.read_request() {
             facts.seen.order = Some(order);
         }
         undelivered::take_back(&self.home, &mut record)?;
-        let Concluded { judged, decision, mut next } = conclude(&record, &facts, closing);
+        let Concluded { judged, decision, mut next } = conclude_iteration(&record, &facts, closing);
         view::place_task(&self.home, &mut next)?;
-        let cleared = windows::learn(&self.home, &record, &facts.seen, &mut next);
+        let cleared = windows::learn_window(&self.home, &record, &facts.seen, &mut next);
         name_the_end(&self.home, &record, &judged, &facts);
-        let note = self.note(&held, &record, &facts)?;
-        undelivered::mark(&self.home, &next)?;
-        let after = held.record(next, |next| event(&judged, &decision, next))?;
+        let note = self.write_note(&held, &record, &facts)?;
+        undelivered::mark_undelivered(&self.home, &next)?;
+        let after = held.record(next, |next| boundary_event(&judged, &decision, next))?;
         if let Some(cleared) = &cleared {
             let _ = held.note(&after, facts.now, cleared.as_str());
         }
@@ -208,25 +212,25 @@ impl Open {
         closing: DriverNotes,
     ) -> Option<(Boundary, Option<Error>)> {
         let (home, before) = (self.home.clone(), self.before.clone());
-        let order = self.order();
+        let order = self.read_request();
         let mut failed = None;
         if self.lock.is_some() {
-            match self.record(facts.clone(), closing.clone()) {
+            match self.record_boundary(facts.clone(), closing.clone()) {
                 Ok(recorded) => return recorded.map(|recorded| (recorded.boundary, None)),
                 Err(error) => failed = Some(error),
             }
         }
         facts.seen.order = order;
-        let Concluded { judged, decision, mut next } = conclude(&before, &facts, closing);
+        let Concluded { judged, decision, mut next } = conclude_iteration(&before, &facts, closing);
         name_the_end(&home, &before, &judged, &facts);
         next.state.count_write(facts.now.wall);
-        windows::learn(&home, &before, &facts.seen, &mut next);
+        windows::learn_window(&home, &before, &facts.seen, &mut next);
         Some((Boundary { after: next, decision, note: None, proves_later: false }, failed))
     }
 
     /// Journals an altered or deleted view, an environment that is not obeyed, and how long the
     /// machine slept or crew was stopped. Returns what the user should also see.
-    fn note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<Option<String>> {
+    fn write_note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<Option<String>> {
         let now = facts.now;
         let what = match self.view_state {
             ViewState::Altered => Some("state.json was altered; written again"),
@@ -268,7 +272,7 @@ struct Concluded {
     next: Loop,
 }
 
-fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
+fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     let judged = judge(record, facts);
     let decision = match (decide(&judged, facts), closing.veto) {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
@@ -333,7 +337,7 @@ fn is_the_same_iteration(before: &Loop, now: &Loop) -> bool {
         && now.state.began == before.state.began
 }
 
-fn event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
+fn boundary_event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
     let (decision, why) = match decision {
         Decision::Continue => (Choice::Continue, None),
         Decision::Wait { why, .. } => (Choice::Wait, Some(why.clone())),

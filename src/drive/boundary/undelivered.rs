@@ -12,14 +12,14 @@ const MARK_BYTES: u64 = 64;
 
 /// Marks, before they are recorded, that the messages in a session's next prompt are not out yet:
 /// those of the last boundary, and those that a resume took from the queue.
-pub fn mark(home: &Home, next: &Loop) -> io::Result<()> {
+pub fn mark_undelivered(home: &Home, next: &Loop) -> io::Result<()> {
     let has_words = next.state.evidence.as_ref().is_some_and(|last| !last.words.is_empty());
     if next.driver() != Driver::Session || !(has_words || next.state.told > 0) {
         return Ok(());
     }
     // The mark belongs to one boundary's prompt: messages of an earlier one are not repeated.
     let boundaries = next.state.boundaries.to_string();
-    disk::write(&file(home, &next.id), boundaries.as_bytes(), Durability::Process)
+    disk::write(&undelivered_file(home, &next.id), boundaries.as_bytes(), Durability::Process)
 }
 
 /// Returns to a record the messages that its last prompt did not deliver.
@@ -27,7 +27,7 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     if record.driver() != Driver::Session {
         return Ok(());
     }
-    let mark = disk::read_text(&file(home, &record.id), MARK_BYTES)?;
+    let mark = disk::read_text(&undelivered_file(home, &record.id), MARK_BYTES)?;
     if mark.is_none_or(|of| of != record.state.boundaries.to_string()) {
         return Ok(());
     }
@@ -36,10 +36,10 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
 }
 
 /// Removes the mark, because the prompt is out.
-pub fn clear(home: &Home, id: &LoopId) -> io::Result<()> {
-    disk::remove(&file(home, id))
+pub fn clear_undelivered(home: &Home, id: &LoopId) -> io::Result<()> {
+    disk::remove(&undelivered_file(home, id))
 }
 
-fn file(home: &Home, id: &LoopId) -> std::path::PathBuf {
+fn undelivered_file(home: &Home, id: &LoopId) -> std::path::PathBuf {
     home.loop_file(id, "untold")
 }

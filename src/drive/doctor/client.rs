@@ -7,7 +7,7 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{Findings, TEXT_BYTES, VERSION};
-use crate::drive::failure::short;
+use crate::drive::failure::short_error;
 use crate::drive::plugin_files::{HOOKS, MANIFEST, PROGRAMS};
 use engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
 use readers::clients::claude::plugin::{PRODUCT, config_folder, settings_files};
@@ -31,7 +31,7 @@ pub(super) struct SeenClient {
 
 /// Looks at the client. `other`: the agent that `crew run` works with if it is not the client's;
 /// `was_given`: a session was given the plugin, and nobody installed it.
-pub(super) fn examine(
+pub(super) fn examine_client(
     here: &Path,
     named: Option<&Path>,
     other: Option<&str>,
@@ -87,7 +87,8 @@ fn the_client(
         }
         return Err("none");
     };
-    let answer = client::read_output(&program, &["--version"], here).map_err(|error| short(&error));
+    let answer =
+        client::read_output(&program, &["--version"], here).map_err(|error| short_error(&error));
     let version = answer.and_then(|text| {
         let strange = || format!("`{} --version` prints {text:?}", program.display());
         client_version(&text).ok_or_else(strange)

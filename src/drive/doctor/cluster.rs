@@ -10,7 +10,7 @@ use minijinja::context;
 use serde_json::json;
 
 use super::{Findings, VERSION};
-use crate::drive::failure::{failure_of, short};
+use crate::drive::failure::{failure_of, short_error};
 use crate::drive::slurm::on_a_node;
 use crate::drive::start::{agent, place, terms};
 use engine::doctor::{Examination, NodeReport};
@@ -35,7 +35,7 @@ const NODE: &str = "SLURMD_NODENAME";
 
 /// Waits for a place in the cluster `executor` and returns what was found there. `stop` ends the
 /// wait early.
-pub fn ask(
+pub fn examine_cluster(
     home: &Home,
     here: &Path,
     executor: &str,
@@ -87,7 +87,7 @@ pub fn ask(
         ]);
     }
     let facts = rows.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-    Ok(Examination { facts, rows, findings: found.sorted() })
+    Ok(Examination { facts, rows, findings: found.into_sorted() })
 }
 
 /// Whether an address holds a secret: every user of a node sees the words of a command. The user
@@ -104,13 +104,13 @@ fn read_report(line: &str) -> Option<NodeReport> {
 
 /// The agent in force in `here`, or the named one.
 fn find_agent(home: &Home, here: &Path, named: Option<&str>) -> Result<Agent> {
-    let place = place::place(here, None);
+    let place = place::find_place(here, None);
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
-    let mut layers = terms::look(home, checkout, true)?.layers;
+    let mut layers = terms::load_settings(home, checkout, true)?.layers;
     if let Some(name) = named {
         layers.typed.values.insert("agent", Sourced::from_options(name.to_owned().into()));
     }
-    agent::resolve(&merge_layers(&layers, None).map_err(Error::msg)?, None)
+    agent::resolve_agent(&merge_layers(&layers, None).map_err(Error::msg)?, None)
 }
 
 /// Looks on this node for what a job with this agent and this remote needs.
@@ -127,7 +127,7 @@ pub fn report_node(
     let agent = find_agent(home, here, named);
     let is_there = agent.as_ref().map(|agent| agent::has_program(agent, here));
     if let Err(error) | Ok(Err(error)) = is_there.as_ref().map_err(|error| *error) {
-        found.add("node-agent-missing", &context! { node, error => short(error) });
+        found.add("node-agent-missing", &context! { node, error => short_error(error) });
     }
     let remote = try_git(here, &node, remote, stop, &mut found);
     let service = agent.as_ref().ok().and_then(|agent| Some((agent, service_of(&agent.dialect)?)));
@@ -139,7 +139,7 @@ pub fn report_node(
             "not tried: crew does not know where this agent's model is".to_owned()
         }),
         remote: remote.to_owned(),
-        findings: found.sorted(),
+        findings: found.into_sorted(),
         node,
     }
 }

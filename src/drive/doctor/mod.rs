@@ -17,7 +17,7 @@ use super::find::{self, needs_hooks, owner_is_gone};
 use super::scratch::ScratchTerms;
 use super::start::{agent, place, terms};
 use super::{prove, test_changes};
-use crate::drive::failure::short;
+use crate::drive::failure::short_error;
 use engine::doctor::{Examination, Finding, NAME, Severity, shell_word};
 use engine::record::Loop;
 use engine::templates;
@@ -45,15 +45,15 @@ const WITHIN_S: u64 = 60;
 const LACKS_MAX: usize = 5;
 
 /// Examines this machine as seen from `here`.
-pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> Examination {
+pub fn examine_machine(home: &Home, here: &Path, named: Option<&Path>) -> Examination {
     let mut found = Findings::default();
     let mut own = Findings::default();
     let other = read_settings(home, here, &mut own);
     let settled = settled_homes();
     let is_given = |file: &Path| file.parent().is_some_and(|data| data.ends_with(PRODUCT.given));
     let was_given = settled.iter().any(|(file, _)| is_given(file));
-    let seen = client::examine(here, named, other.as_deref(), was_given, &mut found);
-    found.extend(own.sorted());
+    let seen = client::examine_client(here, named, other.as_deref(), was_given, &mut found);
+    found.extend(own.into_sorted());
     try_scratch_folder(home, here, &mut found);
     check_home(home, &settled, &mut found);
     if !git::can_run(here) {
@@ -74,7 +74,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> Examination {
             ("plugin", folder.unwrap_or_else(|| "none".to_owned())),
             ("loops", root),
         ],
-        findings: found.sorted(),
+        findings: found.into_sorted(),
     }
 }
 
@@ -165,7 +165,7 @@ fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
 /// Reads the settings in force in `here`. Returns the agent they name for `crew run`, if it is not
 /// the built-in one and its program exists.
 fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<String> {
-    let place = place::place(here, None);
+    let place = place::find_place(here, None);
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
     let mut unreadable = |faults: &str, cure: &str| {
         for fault in faults.lines() {
@@ -193,19 +193,20 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
     for key in [user, project].iter().flat_map(|file: &ParsedSettings| &file.warnings) {
         found.add("settings-unknown-key", &context! { key });
     }
-    let in_force = merge_layers(&terms::look(home, checkout, true).ok()?.layers, None).ok()?;
-    let other = match agent::resolve(&in_force, None) {
+    let in_force =
+        merge_layers(&terms::load_settings(home, checkout, true).ok()?.layers, None).ok()?;
+    let other = match agent::resolve_agent(&in_force, None) {
         Ok(agent) => {
             let program = agent.command.first().map_or("", String::as_str);
             let is_built_in = (&*agent.name, program) == (agents::DEFAULT, agents::DEFAULT);
-            let mut others = agent::fallbacks(&in_force, &agent).unwrap_or_default();
+            let mut others = agent::resolve_fallbacks(&in_force, &agent).unwrap_or_default();
             let is_there = agent::has_program(&agent, here).is_ok();
             let name = agent.name.clone();
             if !is_built_in {
                 others.insert(0, agent);
             }
             for error in others.iter().filter_map(|it| agent::has_program(it, here).err()) {
-                found.add("agent-missing", &context! { error => short(&error) });
+                found.add("agent-missing", &context! { error => short_error(&error) });
             }
             (is_there && !is_built_in).then_some(name)
         }
@@ -217,7 +218,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
     };
     let checks = in_force.checks();
     if let Some(error) = place.ok().and_then(|place| missing_at_the_start(&place, &checks).err()) {
-        found.add("check-missing", &context! { error => short(&error) });
+        found.add("check-missing", &context! { error => short_error(&error) });
     }
     other
 }
@@ -232,8 +233,8 @@ fn try_scratch_folder(home: &Home, here: &Path, found: &mut Findings) {
     record.environment = None;
     record.contract.trial.timeout_s = WITHIN_S;
     let Some(last) = prove::last_snapshot(home, &record) else { return };
-    let terms = prove::terms(home, &record, Some(&last), &|| false);
-    let Ok(left) = test_changes::left(home, &record, Some(&last)) else { return };
+    let terms = prove::proof_terms(home, &record, Some(&last), &|| false);
+    let Ok(left) = test_changes::find_baseline(home, &record, Some(&last)) else { return };
     let (why, lacks) = match try_checks(terms, &record, &left.commit) {
         Ok(None) => return,
         Ok(Some(failed)) => failed,
@@ -248,10 +249,10 @@ fn try_checks(
     record: &Loop,
     tree: &str,
 ) -> Result<Option<(String, Vec<String>)>, String> {
-    let Ok(mut scratch) = terms.open() else { return Ok(None) };
+    let Ok(mut scratch) = terms.open_folder() else { return Ok(None) };
     // A `no-worse` check may fail there as it does in the working tree.
     let checks = record.contract.checks.iter().filter(|check| !check.no_worse);
-    let results = scratch.controls(&checks.collect::<Vec<_>>(), tree)?;
+    let results = scratch.run_controls(&checks.collect::<Vec<_>>(), tree)?;
     let Some(failed) = results.iter().find(|result| !passed(result)) else { return Ok(None) };
     let why = format!("`{}` {}", failed.run, failed.what_happened());
     Ok(Some((why, scratch.left_out()?)))
@@ -303,7 +304,7 @@ impl Findings {
     }
 
     /// All of them, the worst first.
-    pub fn sorted(mut self) -> Vec<Finding> {
+    pub fn into_sorted(mut self) -> Vec<Finding> {
         self.0.sort_by_key(|finding| finding.severity);
         self.0
     }

@@ -20,7 +20,13 @@ use world::files::disk;
 use world::store::{self, Home, view};
 
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.
-pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
+pub fn write_handoff(
+    home: &Home,
+    record: &Loop,
+    kind: &str,
+    told: &str,
+    by: Actor,
+) -> Result<PathBuf> {
     if !is_kind(kind) {
         bail!(Failure::new(
             format!("{kind:?} is not a type of handoff"),
@@ -41,7 +47,8 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
             format!("{command} {told} \"the parser is done, its tests are next\"")
         ));
     }
-    let (page, _) = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
+    let (page, _) =
+        put_page(record, &page::read_page(home, record), told, kind, clock::now().wall)?;
     store::note_in_journal(home, &record.id, NoteKind::HandedOff(by))?;
     Ok(page)
 }
@@ -82,7 +89,7 @@ fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
         Status::Paused => "paused",
         _ => record.outcome().map_or("interrupted", Outcome::label),
     };
-    let page = page::of(home, record, &page::told(home, record), is_moved);
+    let page = page::page_of_story(home, record, &page::whole_story(home, record), is_moved);
     let told = newest.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or_default();
     let now = clock::now().wall;
     let file = record.place.branch_folder().join("handoffs").join(file_name(kind, now));
@@ -92,8 +99,8 @@ fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
 /// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
 /// the prompt has the last iteration's evidence either way.
 pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
-    let page = page::read(home, record);
-    let (file, _) = put(record, &page, "", kind, clock::now().wall).ok()?;
+    let page = page::read_page(home, record);
+    let (file, _) = put_page(record, &page, "", kind, clock::now().wall).ok()?;
     if page.has_unread_handoff {
         let _ = store::note_in_journal(home, &record.id, NoteKind::HandedOn);
     }
@@ -101,7 +108,7 @@ pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
 }
 
 /// Writes a page of that type. Returns its file and its text.
-pub(super) fn put(
+pub(super) fn put_page(
     record: &Loop,
     page: &Page,
     told: &str,

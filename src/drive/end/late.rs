@@ -31,7 +31,7 @@ struct StartedAgent {
 
 impl StartedAgent {
     /// The one that was started since the last boundary.
-    fn of(home: &Home, record: &Loop) -> Option<Self> {
+    fn for_record(home: &Home, record: &Loop) -> Option<Self> {
         let file = home.loop_file(&record.id, STARTED);
         let found: Self = store::read_json(&file, STARTED_BYTES)?;
         (found.boundaries == record.state.boundaries).then_some(found)
@@ -39,7 +39,7 @@ impl StartedAgent {
 }
 
 /// Remembers that an agent is started, whose output follows in the iteration's log.
-pub fn remember(home: &Home, record: &Loop, agent: &str) {
+pub fn remember_agent(home: &Home, record: &Loop, agent: &str) {
     let boundaries = record.state.boundaries;
     let started = StartedAgent { boundaries, name: agent.to_owned(), id: env::random_number() };
     let file = home.loop_file(&record.id, STARTED);
@@ -48,20 +48,20 @@ pub fn remember(home: &Home, record: &Loop, agent: &str) {
 }
 
 /// Notes that what the agent used is counted already.
-pub fn counted(home: &Home, record: &mut Loop) {
-    if let Some(started) = StartedAgent::of(home, record) {
+pub fn count_late_usage(home: &Home, record: &mut Loop) {
+    if let Some(started) = StartedAgent::for_record(home, record) {
         record.state.count_late(started.id);
     }
 }
 
 /// Counts what the agent of the iteration in progress had used when its crew was killed. What was
 /// not reported until then is lost.
-pub fn count(home: &Home, record: &mut Loop) {
-    let Some(started) = StartedAgent::of(home, record) else { return };
+pub fn add_late_usage(home: &Home, record: &mut Loop) {
+    let Some(started) = StartedAgent::for_record(home, record) else { return };
     if record.state.counted_late == Some(started.id) {
         return;
     }
-    match used(home, record, &started.name) {
+    match read_usage(home, record, &started.name) {
         Some(usage) => record.count_use(0, Some(&usage)),
         None => record.state.lose_usage(),
     }
@@ -70,7 +70,7 @@ pub fn count(home: &Home, record: &mut Loop) {
 
 /// What the log says that the agent used which was started last; `None` where that does not report
 /// it.
-fn used(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
+fn read_usage(home: &Home, record: &Loop, agent: &str) -> Option<Usage> {
     let Run { agent: own, fallback, .. } = record.contract.run.as_ref()?;
     let agent = [own].into_iter().chain(fallback).find(|known| known.name == agent)?;
     // A record that is finished by now has the same number.
@@ -130,17 +130,17 @@ mod tests {
         }
 
         /// An agent is started and prints something.
-        fn start(&self, output: &str) {
+        fn start_agent(&self, output: &str) {
             let log = logs::log_path(&self.home, &self.record.id, self.record.iteration());
             logs::begin_output(&log, "claude", false);
-            remember(&self.home, &self.record, "claude");
+            remember_agent(&self.home, &self.record, "claude");
             let mut log = Log::open(&log);
             log.add(output.as_bytes());
             assert!(log.close().is_none());
         }
 
-        fn tokens(&mut self) -> u64 {
-            count(&self.home, &mut self.record);
+        fn counted_tokens(&mut self) -> u64 {
+            add_late_usage(&self.home, &mut self.record);
             self.record.state.usage.tokens.total()
         }
     }
@@ -148,14 +148,14 @@ mod tests {
     #[test]
     fn what_a_killed_agent_had_reported_is_counted_once_for_each_try() {
         let mut subject = KilledLoop::new();
-        assert_eq!(subject.tokens(), 0, "no agent was started");
+        assert_eq!(subject.counted_tokens(), 0, "no agent was started");
         assert!(!subject.record.state.usage.lost);
-        subject.start(&format!("not an event\n{MILLION}\n{}", &MILLION[..50]));
-        assert_eq!(subject.tokens(), 1_000_000);
+        subject.start_agent(&format!("not an event\n{MILLION}\n{}", &MILLION[..50]));
+        assert_eq!(subject.counted_tokens(), 1_000_000);
         // Its crew was killed again before it started another agent.
-        assert_eq!(subject.tokens(), 1_000_000);
-        subject.start(&format!("{}\n", MILLION.replace("m1", "m2")));
-        assert_eq!(subject.tokens(), 2_000_000);
+        assert_eq!(subject.counted_tokens(), 1_000_000);
+        subject.start_agent(&format!("{}\n", MILLION.replace("m1", "m2")));
+        assert_eq!(subject.counted_tokens(), 2_000_000);
         assert!(subject.record.state.usage.cost > engine::usage::Money::default());
     }
 
@@ -163,24 +163,24 @@ mod tests {
     fn of_a_log_in_two_files_more_may_have_been_used() {
         let mut subject = KilledLoop::new();
         let line = "x".repeat(1000) + "\n";
-        subject.start(&format!("{}{SUM}\n", line.repeat(11_000)));
-        assert_eq!(subject.tokens(), 1_000_000);
+        subject.start_agent(&format!("{}{SUM}\n", line.repeat(11_000)));
+        assert_eq!(subject.counted_tokens(), 1_000_000);
         assert!(subject.record.state.usage.lost);
         // The next agent has a whole log of its own.
         subject.record.state.set("usage.lost", false);
-        subject.start(&format!("{SUM}\n"));
-        assert_eq!((subject.tokens(), subject.record.state.usage.lost), (2_000_000, false));
+        subject.start_agent(&format!("{SUM}\n"));
+        assert_eq!((subject.counted_tokens(), subject.record.state.usage.lost), (2_000_000, false));
     }
 
     #[test]
     fn what_a_boundary_has_counted_is_not_counted_again() {
         let mut subject = KilledLoop::new();
-        subject.start(&format!("{MILLION}\n"));
+        subject.start_agent(&format!("{MILLION}\n"));
         subject.record.state.set("boundaries", subject.record.state.boundaries + 1);
-        assert_eq!(subject.tokens(), 0);
-        subject.start(&format!("{MILLION}\n"));
-        counted(&subject.home, &mut subject.record);
-        assert_eq!(subject.tokens(), 0);
+        assert_eq!(subject.counted_tokens(), 0);
+        subject.start_agent(&format!("{MILLION}\n"));
+        count_late_usage(&subject.home, &mut subject.record);
+        assert_eq!(subject.counted_tokens(), 0);
     }
 
     #[test]
@@ -188,8 +188,8 @@ mod tests {
         let mut subject = KilledLoop::new();
         let agent = &mut subject.record.contract.run.as_mut().unwrap().agent;
         *agent = engine::record::Agent { name: "claude".to_owned(), ..Default::default() };
-        subject.start("hello\n");
-        assert_eq!(subject.tokens(), 0);
+        subject.start_agent("hello\n");
+        assert_eq!(subject.counted_tokens(), 0);
         assert!(subject.record.state.usage.lost);
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result};
 
-use super::find::{is_ours, life, needs_hooks, spent_ms, works};
+use super::find::{agent_works, is_ours, needs_hooks, owner_life, spent_ms};
 use super::{meter, page, tree};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
@@ -55,8 +55,8 @@ pub struct EndedLoop {
 /// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let lock = disk::take_lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
-    if matches!(lock, Ok(None)) || result::read(home, &record).is_some() {
-        return EndedLoop { page: page::read(home, &record), record, turn_goes_on: false };
+    if matches!(lock, Ok(None)) || result::read_result(home, &record).is_some() {
+        return EndedLoop { page: page::read_page(home, &record), record, turn_goes_on: false };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let handed_off = outcome != Outcome::Completed;
@@ -68,17 +68,18 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     // No boundary has seen the work of an iteration that was broken off. A loop that rests is
     // closed: what changes in the tree is then the user's.
     if !tree::is_closed(home, &record) {
-        tree::close(home, &record);
+        tree::close_tree(home, &record);
     }
-    let mut page = page::read(home, &record);
-    let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
+    let mut page = page::read_page(home, &record);
+    let handoff =
+        handed_off.then(|| handoff::put_page(&record, &page, "", outcome.label(), now).ok());
     page.handoff = handoff.flatten().map(|(file, _)| file.display().to_string());
-    result::write(home, &record, &page.commits, now);
+    result::write_result(home, &record, &page.commits, now);
     let _ = view::write_view(&record);
     store::give_up_room(home, &record.id);
     let _ = windows::free_turns(home, &record.id, now);
     if let Some(session_id) = &record.state.owner.session_id {
-        release(home, session_id, &record.id);
+        release_session(home, session_id, &record.id);
     }
     EndedLoop { record, page, turn_goes_on: false }
 }
@@ -87,7 +88,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
 /// another machine can be ended from here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
     let owner = &record.state.owner;
-    match life(owner) {
+    match owner_life(owner) {
         Life::Gone => false,
         Life::Alive => record.driver() == Driver::Process && !is_ours(record),
         Life::Elsewhere => true,
@@ -97,37 +98,42 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
 /// Adds the usage of an iteration during which somebody else ended the loop. The ending itself does
 /// not change.
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
-    amend(home, id, "counted what was used", |record| {
+    amend_record(home, id, "counted what was used", |record| {
         record.count_use(0, Some(usage));
-        late::counted(home, record);
+        late::count_late_usage(home, record);
     })
 }
 
 /// Changes a record that may be over; how it ended is kept.
-pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<()> {
+pub fn amend_record(
+    home: &Home,
+    id: &LoopId,
+    what: &str,
+    change: impl FnOnce(&mut Loop),
+) -> Result<()> {
     // First the current generation gets its result: whoever ended the loop then does not wind it up
     // again.
-    complete(home, &store::load(home, id)?);
+    complete_end(home, &store::load(home, id)?);
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;
-    let commits = (!record.is_live()).then(|| result::commits(home, &record, None, &[]));
+    let commits = (!record.is_live()).then(|| result::collect_commits(home, &record, None, &[]));
     let record = held.change(&record, what, change)?;
     if let Some(commits) = commits.filter(|_| !record.is_live()) {
-        result::write(home, &record, &commits, clock::now().wall);
+        result::write_result(home, &record, &commits, clock::now().wall);
     }
     Ok(())
 }
 
 /// Does the work of an ending whose process was killed before it could.
-pub fn complete(home: &Home, record: &Loop) {
-    if !record.is_live() && result::read(home, record).is_none() {
+pub fn complete_end(home: &Home, record: &Loop) {
+    if !record.is_live() && result::read_result(home, record).is_none() {
         wind_up(home, record.clone());
     }
 }
 
 /// Removes a session's pointer and wakes if they belong to this loop: the session may own another
 /// by now. The loop it had is remembered.
-pub fn release(home: &Home, session_id: &str, id: &LoopId) {
+pub fn release_session(home: &Home, session_id: &str, id: &LoopId) {
     let pointer = home.session_pointer(session_id);
     if read_pointer(&pointer).is_ok_and(|found| found.as_ref() == Some(id)) {
         wakes::clear_companions(home, session_id, None);
@@ -161,7 +167,12 @@ pub enum EndAttempt {
 /// agent's turn continues to its stop. A hook at `PostToolBatch` could end it at its next tool call
 /// (tried on 2.1.197 and 2.1.330), but would start a process at every tool call of every session,
 /// with a loop or without.
-pub fn cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> Result<EndAttempt> {
+pub fn cancel_loop(
+    home: &Home,
+    id: &LoopId,
+    by: Actor,
+    reason: Option<&str>,
+) -> Result<EndAttempt> {
     let _lock = between_starts(home, id)?;
     cancel_locked(home, id, by, reason)
 }
@@ -178,13 +189,15 @@ pub fn cancel_locked(
         return Ok(EndAttempt::Over(Box::new(record)));
     }
     store::request_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
-    match end(home, id, Ending::cancelled(by, reason), LOCK_WAIT) {
+    match end_loop(home, id, Ending::cancelled(by, reason), LOCK_WAIT) {
         // A boundary was faster: it obeyed this order.
         Ok(EndAttempt::Over(record)) if record.outcome() == Some(Outcome::Cancelled) => {
             Ok(EndAttempt::Ended(Box::new(wind_up(home, *record))))
         }
         // The order is in force even where nothing can be recorded.
-        Err(_) if life(&record.state.owner) == Life::Alive => Ok(EndAttempt::LeftToTheBoundary),
+        Err(_) if owner_life(&record.state.owner) == Life::Alive => {
+            Ok(EndAttempt::LeftToTheBoundary)
+        }
         attempt => attempt,
     }
 }
@@ -192,7 +205,7 @@ pub fn cancel_locked(
 /// The error for an order that could not be left, with a way out that needs no disk.
 pub fn not_left(record: &Loop, error: io::Error) -> Error {
     let owner = &record.state.owner;
-    if record.driver() == Driver::Session || life(owner) != Life::Alive {
+    if record.driver() == Driver::Session || owner_life(owner) != Life::Alive {
         return error.into();
     }
     let pid = owner.process.pid;
@@ -210,7 +223,8 @@ pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
     if !is_paused || view::compare_view(record) != ViewState::Deactivated {
         return Ok(None);
     }
-    end(home, &record.id, Ending::cancelled(Actor::User, Some(SWITCHED_OFF)), LOCK_WAIT).map(Some)
+    end_loop(home, &record.id, Ending::cancelled(Actor::User, Some(SWITCHED_OFF)), LOCK_WAIT)
+        .map(Some)
 }
 
 /// Ends what a dead crew left running: the process groups it noted, and processes that left those
@@ -223,7 +237,7 @@ pub fn end_leftovers(home: &Home, record: &Loop) {
 
 /// Names processes that a dead crew may have left but that cannot be proved to be the loop's;
 /// `None` if there are none.
-pub fn unproved(record: &Loop) -> Option<String> {
+pub fn unproved_note(record: &Loop) -> Option<String> {
     if record.driver() != Driver::Process
         || !record.state.owner.is_of_this_start(host::this_host().as_ref())
     {
@@ -246,14 +260,14 @@ pub fn end_groups(home: &Home, record: &Loop) {
 }
 
 /// Ends a loop whose owner is gone.
-pub fn interrupt(
+pub fn interrupt_run(
     home: &Home,
     id: &LoopId,
     reason: EndReason,
     wait: Duration,
 ) -> Result<EndAttempt> {
     let ending = Ending::new(Outcome::Interrupted, reason);
-    let attempt = end(home, id, ending, wait)?;
+    let attempt = end_loop(home, id, ending, wait)?;
     if let EndAttempt::Ended(ended) = &attempt
         && ended.record.driver() == Driver::Process
     {
@@ -263,7 +277,7 @@ pub fn interrupt(
 }
 
 /// Ends a loop from outside a boundary.
-pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<EndAttempt> {
+pub fn end_loop(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<EndAttempt> {
     let held = match store::hold_loop(home, id, wait) {
         Ok(held) => held,
         Err(StoreError::Busy(_)) => return Ok(EndAttempt::LeftToTheBoundary),
@@ -275,11 +289,11 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     }
     let what = ending.reason.to_string();
     let breaks_off = record.state.status == Status::Running;
-    let was_at_work = works(home, &record);
+    let was_at_work = agent_works(home, &record);
     let turn_goes_on = was_at_work && needs_hooks(home, &record);
     let mut late = None;
     let record = held.change(&record, what, |record| {
-        ended(home, record, ending);
+        record_ending(home, record, ending);
         if breaks_off && !was_at_work {
             late = Some(left_uncounted(home, record));
         }
@@ -300,7 +314,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
 /// about it.
 pub fn left_uncounted(home: &Home, record: &mut Loop) -> NoteKind {
     if record.driver() == Driver::Process {
-        late::count(home, record);
+        late::add_late_usage(home, record);
     }
     NoteKind::CountedLate(record.driver())
 }
@@ -313,7 +327,7 @@ pub fn let_end(record: &Loop) -> Result<()> {
     if is_driven || record.driver() == Driver::Session || is_ours(record) {
         return Ok(());
     }
-    let gone = || (life(owner) != Life::Alive).then_some(());
+    let gone = || (owner_life(owner) != Life::Alive).then_some(());
     if clock::Deadline::after(CREW_WAIT).poll(CREW_STEP, gone).is_some() {
         return Ok(());
     }
@@ -329,13 +343,13 @@ pub fn let_end(record: &Loop) -> Result<()> {
 }
 
 /// Turns a record into that of a loop that is over.
-pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
+pub fn record_ending(home: &Home, record: &mut Loop, ending: Ending) {
     // Nobody worked while the owner was gone, however late that is noticed.
-    let worked_ms = if works(home, record) { spent_ms(record) } else { 0 };
+    let worked_ms = if agent_works(home, record) { spent_ms(record) } else { 0 };
     meter::catch_up(record);
     record.state.finish(ending, worked_ms);
     // A crew that is gone reacts to nothing.
-    if life(&record.state.owner) == Life::Alive {
+    if owner_life(&record.state.owner) == Life::Alive {
         record.state.git_mut().pending = Pending::after(record, false);
     }
 }

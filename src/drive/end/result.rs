@@ -14,7 +14,7 @@ use world::store::{Home, read_json};
 const RESULT_BYTES: u64 = 8 << 20;
 
 /// Writes the result. It is best effort: the record is final already.
-pub fn write(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) {
+pub fn write_result(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) {
     let mut result = json!({
         "schema": 1,
         "id": record.id,
@@ -38,13 +38,13 @@ pub fn write(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) 
 
 /// The commits since a loop started, of one that is over those up to its end. `changes` are the
 /// files of which some may be uncommitted, `by_crew` crew's own commits.
-pub fn commits(
+pub fn collect_commits(
     home: &Home,
     record: &Loop,
     changes: Option<&Changes>,
     by_crew: &[OwnCommit],
 ) -> Commits {
-    let result = (!record.is_live()).then(|| read(home, record)).flatten();
+    let result = (!record.is_live()).then(|| read_result(home, record)).flatten();
     if let Some(result) = result.filter(|result| result.get("commits").is_some()) {
         return serde_json::from_value(result).unwrap_or_default();
     }
@@ -61,7 +61,7 @@ pub fn commits(
 
 /// The result of this ending, which is written after the handoff, or a later one with late usage. A
 /// resumed loop still has the result of its earlier end.
-pub fn read(home: &Home, record: &Loop) -> Option<Value> {
+pub fn read_result(home: &Home, record: &Loop) -> Option<Value> {
     let result: Value = read_json(&home.loop_file(&record.id, "result.json"), RESULT_BYTES)?;
     let generation = result.get("generation").and_then(Value::as_u64);
     (generation >= Some(record.state.generation)).then_some(result)

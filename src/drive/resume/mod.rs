@@ -7,16 +7,18 @@ use std::path::PathBuf;
 use anyhow::{Error, Result, bail};
 
 use super::boundary::undelivered;
-use super::control::tellable;
+use super::control::check_message;
 use super::end::{self, handoff};
-use super::find::{NewOwner, elsewhere, environment_of, gone_reason, owner_is_gone};
+use super::find::{NewOwner, environment_of, gone_reason, on_another_host, owner_is_gone};
 use super::prompt::Prompt;
-use super::start::baseline::baseline;
+use super::start::baseline::run_baseline;
 use super::start::establish::{HeldPointers, make_way};
 use super::start::place::{
-    self, drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted,
+    self, drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted_fault,
 };
-use super::start::run::{model, of_the_agent, renewed, run, the_agent, try_launch};
+use super::start::run::{
+    model_in_force, of_the_agent, renew_run, run_terms, the_agent, try_launch,
+};
 use super::start::{agent, terms};
 use super::{test_changes, tree};
 use engine::boundary::limits::{LimitChanges, changed, raise, reached};
@@ -49,13 +51,18 @@ pub struct Resumed {
 
 impl Resumed {
     /// Begins in this process: reports the resume, and runs the checks that have no result yet.
-    pub fn begin(self, home: &Home, signals: &Signals, sink: &mut dyn EventSink) -> Result<Loop> {
-        let record = self.report(sink);
-        baseline(home, record, true, signals, sink)
+    pub fn begin_resumed(
+        self,
+        home: &Home,
+        signals: &Signals,
+        sink: &mut dyn EventSink,
+    ) -> Result<Loop> {
+        let record = self.report_resumed(sink);
+        run_baseline(home, record, true, signals, sink)
     }
 
     /// Reports the resume of a loop of fresh processes, and returns the loop.
-    pub fn report(self, sink: &mut dyn EventSink) -> Loop {
+    pub fn report_resumed(self, sink: &mut dyn EventSink) -> Loop {
         sink.on_event(&RunEvent::Resumed(&self.record));
         for note in &self.notes {
             sink.on_event(&RunEvent::Noted(note));
@@ -66,7 +73,7 @@ impl Resumed {
 
 /// Takes a loop over. `adapt` makes the changes to the contract that the new owner needs, and
 /// returns what the user should know of them.
-pub fn resume(
+pub fn resume_loop(
     home: &Home,
     id: &LoopId,
     changes: &LimitChanges,
@@ -74,10 +81,10 @@ pub fn resume(
     adapt: impl FnOnce(&mut Loop) -> Result<Vec<String>>,
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
-    refuse(home, &found, &new_owner.owner)?;
+    refuse_resume(home, &found, &new_owner.owner)?;
     look_around(home, &found, &new_owner.owner)?;
-    end::complete(home, &found);
-    let pointers = HeldPointers::hold(home, &found.place.checkout, &new_owner.owner)?;
+    end::complete_end(home, &found);
+    let pointers = HeldPointers::hold_pointers(home, &found.place.checkout, &new_owner.owner)?;
     let mut unreadable = Vec::new();
     for pointer in &pointers.files {
         make_way(home, pointer, id, &new_owner.owner, &mut unreadable)?;
@@ -85,7 +92,7 @@ pub fn resume(
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let before = held.load()?;
     let mut record = before.clone();
-    refuse(home, &record, &new_owner.owner)?;
+    refuse_resume(home, &record, &new_owner.owner)?;
     record.contract.limits = changed(changes, &record, 0);
     let is_run = new_owner.owner.driver == Driver::Process;
     refuse_the_spent(&record, &spell_resume(&new_owner.owner))?;
@@ -96,7 +103,7 @@ pub fn resume(
     // Nobody has seen what its agent did last. A session may resume its own loop, which it drives.
     let is_open = record.state.status == Status::Running;
     if is_open {
-        tree::close(home, &record);
+        tree::close_tree(home, &record);
     }
     let was_gone = is_open && owner_is_gone(home, &record);
     let late = was_gone.then(|| end::left_uncounted(home, &mut record));
@@ -106,17 +113,17 @@ pub fn resume(
     let accepted =
         if is_run { None } else { recorded_environment::plan_environment(&record).accepted() };
     let looks_left = is_run && is_cut_off(home, &record);
-    let unproved = if looks_left { end::unproved(&record) } else { None };
+    let unproved = if looks_left { end::unproved_note(&record) } else { None };
     hand_over(home, &mut record, new_owner);
     view::place_task(home, &mut record)?;
     store::clear_requests(home, id)?;
     store::keep_room(home, id);
-    pointers.write(id)?;
-    undelivered::mark(home, &record)?;
+    pointers.write_pointers(id)?;
+    undelivered::mark_undelivered(home, &record)?;
     let resumed = if is_run { NoteKind::ResumedInRun } else { NoteKind::ResumedInSession };
     let mut record = held.record(record, |next| Event::changed(resumed, &before, next))?;
     // Only now: another try at a resume that fails before needs to know what was cut off.
-    tree::reopen(home, &record);
+    tree::reopen_tree(home, &record);
     if is_told {
         record = journal_message(&held, record, is_run);
     }
@@ -126,7 +133,7 @@ pub fn resume(
     if let Some(accepted) = &accepted {
         let _ = held.note(&record, clock::now(), accepted.as_str());
     }
-    release(home, former, &record);
+    release_former(home, former, &record);
     let _ = view::write_view(&record);
     let handoff = made.or_else(|| Some(view::newest_handoff(&record)?.0));
     let notes = unreadable.into_iter().chain(accepted).chain(unproved).chain(adapted).collect();
@@ -194,17 +201,17 @@ fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
             format!("{} still resumes it", resume_command_at(owner, found))
         ));
     }
-    if let Some(gone) = place::gone(&found.place) {
+    if let Some(gone) = place::missing_place(&found.place) {
         return Err(Error::new(gone).context(format!("loop {id} cannot be resumed")));
     }
     Ok(())
 }
 
 /// Takes the loop's pointer and wakes from its former session.
-fn release(home: &Home, former: Option<String>, record: &Loop) {
+fn release_former(home: &Home, former: Option<String>, record: &Loop) {
     match (former, &record.state.owner.session_id) {
         (Some(former), now) if Some(&former) != now.as_ref() => {
-            end::release(home, &former, &record.id);
+            end::release_session(home, &former, &record.id);
         }
         // Otherwise a ticket of the wait that ended here would be valid for the next wait.
         (_, Some(session_id)) => wakes::clear_companions(home, session_id, None),
@@ -227,18 +234,18 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     };
     record.state.hand_over(new_owner.owner, new_owner.memory, clock::now());
     let is_watched = record.watches_the_tree();
-    let tree = is_watched.then(|| tree::begin(home, record).seen).flatten();
-    test_changes::follow(home, record, tree, true);
+    let tree = is_watched.then(|| tree::begin_tree(home, record).seen).flatten();
+    test_changes::follow_tree(home, record, tree, true);
 }
 
 /// Fails with the reason why a loop cannot be taken.
-fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
+fn refuse_resume(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
     refuse_the_completed(record)?;
     let id = &record.id;
     let owner = &record.state.owner;
     let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
     let runs = matches!(record.state.status, Status::Running | Status::Waiting);
-    if let (true, Some(elsewhere)) = (runs || is_paused_run, elsewhere(record)) {
+    if let (true, Some(elsewhere)) = (runs || is_paused_run, on_another_host(record)) {
         bail!(elsewhere);
     }
     if !runs || owner_is_gone(home, record) {
@@ -273,35 +280,35 @@ pub fn resume_here(
     changes: &LimitChanges,
     stop: Stop<'_>,
 ) -> Result<Resumed> {
-    let new_owner = NewOwner::process()?;
-    refuse(home, found, &new_owner.owner)?;
+    let new_owner = NewOwner::from_process()?;
+    refuse_resume(home, found, &new_owner.owner)?;
     look_around(home, found, &new_owner.owner)?;
     same_repository(&found.place)?;
     let mut notes = Vec::new();
     let run = run_here(home, found, arguments, &mut notes)?;
     agent::refuse_useless(&run, &changed(changes, found, 0), &found.place.folder)?;
     agent::try_logins(&run, &found.place.folder, stop)?;
-    resume(home, &found.id, changes, new_owner, |record| {
-        notes.extend(adapt(home, record, arguments, run)?);
+    resume_loop(home, &found.id, changes, new_owner, |record| {
+        notes.extend(adapt_record(home, record, arguments, run)?);
         Ok(notes)
     })
 }
 
 /// The prompt that a loop would get if it were resumed here, and for each agent the command line
 /// that would carry it. Nothing is recorded, written or tried.
-pub fn preview(
+pub fn preview_resume(
     home: &Home,
     mut record: Loop,
     arguments: &ResumeArgs,
     changes: &LimitChanges,
 ) -> Result<(Loop, Prompt, Vec<Launch>)> {
-    refuse(home, &record, &NewOwner::process()?.owner)?;
+    refuse_resume(home, &record, &NewOwner::from_process()?.owner)?;
     same_repository(&record.place)?;
     record.contract.limits = changed(changes, &record, 0);
     refuse_the_spent(&record, "crew resume")?;
     record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
     if let Some(words) = &arguments.answer.tell {
-        record.state.add_messages([tellable(words)?]);
+        record.state.add_messages([check_message(words)?]);
     }
     let page = handoff::text_for_the_next(home, &record);
     record.state.reopen(Driver::Process);
@@ -311,7 +318,7 @@ pub fn preview(
 
 /// Gives a loop that resumes here its prepared `run`. Whether the agent can be started is tried
 /// before anything is recorded. Returns what the user should know.
-fn adapt(
+fn adapt_record(
     home: &Home,
     record: &mut Loop,
     arguments: &ResumeArgs,
@@ -345,11 +352,11 @@ fn adapt(
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
     if let Some(words) = &arguments.answer.tell {
-        record.state.add_messages([tellable(words)?]);
+        record.state.add_messages([check_message(words)?]);
     }
     try_launch(home, record, None)?;
     if commits && is_the_users {
-        notes.extend(drafts_of(home, record, &|| false).map_err(unlisted)?);
+        notes.extend(drafts_of(home, record, &|| false).map_err(unlisted_fault)?);
     }
     // Last, because it forgets on disk what the old checks said.
     if arguments.answer.accept_test_changes {
@@ -369,7 +376,7 @@ fn run_here(
     let options = &arguments.options;
     let folder = record.place.folder.clone();
     let mut settings = |procedure: Option<&str>| -> Result<Settings> {
-        let known = terms::look(home, &record.place.checkout, !arguments.no_project)?;
+        let known = terms::load_settings(home, &record.place.checkout, !arguments.no_project)?;
         let process = options.process.clone();
         let typed = LoopOptions { process, ..LoopOptions::default() };
         let typed = Layer::from_options(&typed)?;
@@ -378,27 +385,27 @@ fn run_here(
         Ok(settings)
     };
     let mut run = match record.contract.run.clone() {
-        None => run(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
+        None => run_terms(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
         Some(had) if options.agent_cmd.is_none() && options.process.agent.is_none() => {
             agent::has_program(&had.agent, &folder)?;
             let words = options.agent_words().unwrap_or(had.words.clone());
-            Run { words, ..renewed(had, &options.process) }
+            Run { words, ..renew_run(had, &options.process) }
         }
         // Arguments that one agent understands are errors to another.
         Some(had) => {
             let settings = settings(had.procedure.as_deref())?;
             Run {
                 agent: the_agent(options, &settings, &folder)?,
-                model: model(options, &settings),
+                model: model_in_force(options, &settings),
                 account: settings.options.process.account.clone(),
                 words: options.agent_words().unwrap_or_default(),
-                ..renewed(had, &options.process)
+                ..renew_run(had, &options.process)
             }
         }
     };
     if !options.process.fallback.is_empty() {
         let settings = settings(run.procedure.as_deref())?;
-        run.fallback = agent::fallbacks(&settings, &run.agent)?;
+        run.fallback = agent::resolve_fallbacks(&settings, &run.agent)?;
     }
     let own = &run.agent.name;
     run.fallback.retain(|agent| agent.name != *own);
@@ -411,8 +418,10 @@ fn run_here(
 /// Where no snapshot can be taken.
 pub fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     // What a cut-off attempt left is a part of what is accepted.
-    let snapshot =
-        tree::begin(home, record).seen.and(tree::look(home, record)).and_then(|it| it.snapshot);
+    let snapshot = tree::begin_tree(home, record)
+        .seen
+        .and(tree::look_at_tree(home, record))
+        .and_then(|it| it.snapshot);
     accept_test_changes_of(home, record, snapshot)
 }
 
@@ -438,7 +447,7 @@ pub fn accept_test_changes_of(
         memory.as_found = false;
     }
     let _ = store::write_tests(home, &record.id, &tests);
-    let mut notes = test_changes::begin(home, record, snapshot);
+    let mut notes = test_changes::begin_baseline(home, record, snapshot);
     notes.push(
         "the checks are accepted as they are now; that they failed before no longer counts"
             .to_owned(),

@@ -43,7 +43,7 @@ impl IterationRun {
         was_answered(agent) && agent.process.is_some() && !matches!(claim, Claim::Failure { .. })
     }
 
-    fn ended(process: ProcessEnd) -> Self {
+    fn from_end(process: ProcessEnd) -> Self {
         let agent = AgentOutcome { process: Some(process), ..AgentOutcome::default() };
         Self { seen: Seen { agent, ..Seen::default() }, usage: Some(Usage::default()) }
     }
@@ -51,26 +51,26 @@ impl IterationRun {
 
 impl Runner<'_> {
     /// Makes one attempt. `None` when the loop ended before the agent was started.
-    pub(super) fn attempt(&mut self) -> Option<IterationRun> {
-        let run = self.run();
+    pub(super) fn run_agent(&mut self) -> Option<IterationRun> {
+        let run = self.run_terms();
         let stood_against = self.react_around(LoopMoment::IterationStart, true);
         if self.is_called_off() {
             return None;
         }
         if let Some(why) = stood_against {
-            return Some(IterationRun::ended(ProcessEnd::Skipped(why)));
+            return Some(IterationRun::from_end(ProcessEnd::Skipped(why)));
         }
         if let Some(onto) = &run.git.rebase
-            && (!self.rebase(onto) || self.is_called_off())
+            && (!self.rebase_onto(onto) || self.is_called_off())
         {
             return None;
         }
-        self.tell(&RunEvent::IterationStarted(&self.ledger.record));
-        let (prompt, launch) = match self.ask(&run) {
+        self.emit_event(&RunEvent::IterationStarted(&self.ledger.record));
+        let (prompt, launch) = match self.prepare_launch(&run) {
             Ok(asked) => asked,
-            Err(why) => return Some(IterationRun::ended(ProcessEnd::NotStarted(why))),
+            Err(why) => return Some(IterationRun::from_end(ProcessEnd::NotStarted(why))),
         };
-        let mut attempt = self.start(&run, &prompt, &launch);
+        let mut attempt = self.start_agent(&run, &prompt, &launch);
         if self.signals.times() == 0 {
             let why = self.react_around(LoopMoment::IterationEnd, attempt.ended_well());
             attempt.seen.agent.failed_around = why;
@@ -84,13 +84,13 @@ impl Runner<'_> {
     }
 
     /// The prompt of this iteration, and the command line that carries it.
-    fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
+    fn prepare_launch(&mut self, run: &Run) -> Result<(String, Launch), String> {
         // A person may have edited it during a wait.
         let page = self.handoff.clone().and_then(view::read_handoff);
-        let asked = prompt::assemble(self.home, &self.ledger.record, page.as_ref())?;
+        let asked = prompt::assemble_prompt(self.home, &self.ledger.record, page.as_ref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
-            self.tell(&RunEvent::OverBudget { tokens, budget });
+            self.emit_event(&RunEvent::OverBudget { tokens, budget });
         }
         let checks = &self.ledger.record.contract.checks;
         let usage_file = self.usage_file();
@@ -116,7 +116,7 @@ impl Runner<'_> {
     }
 
     /// Starts the agent and watches it to its end.
-    fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> IterationRun {
+    fn start_agent(&self, run: &Run, prompt: &str, launch: &Launch) -> IterationRun {
         let record = &self.ledger.record;
         let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
         let own = within(run.pace.timeout_s);
@@ -136,7 +136,7 @@ impl Runner<'_> {
         let log = logs::log_path(self.home, &record.id, record.iteration());
         logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin_output(&log, &run.agent.name, !run.fallback.is_empty());
-        late::remember(self.home, record, &run.agent.name);
+        late::remember_agent(self.home, record, &run.agent.name);
         let idle = within(run.pace.idle_timeout_s);
         if run.agent.usage_file.is_some() {
             self.take_usage();
@@ -153,7 +153,7 @@ impl Runner<'_> {
             Ok(ended) => ended,
             Err(error) => {
                 let why = format!("{}: {error}", launch.program);
-                return IterationRun::ended(ProcessEnd::NotStarted(why));
+                return IterationRun::from_end(ProcessEnd::NotStarted(why));
             }
         };
         self.tell_of_the_end(&ended);
@@ -163,7 +163,7 @@ impl Runner<'_> {
         let had_waited = watcher.had_waited.filter(|_| ended.cause == ExitCause::Stopped);
         let failure = had_waited.as_ref().and_then(|then| then.agent.error.clone());
         let report = watcher.reader.report(clock::local_time()).ended_for(failure);
-        let mut attempt = self.classify(run, prompt, &ended, &report);
+        let mut attempt = self.classify_run(run, prompt, &ended, &report);
         if had_waited.is_some() {
             attempt.seen.agent.process = Some(ProcessEnd::Waited);
         }
@@ -177,26 +177,29 @@ impl Runner<'_> {
     fn tell_of_the_end(&self, ended: &FinishedAgent) {
         // Without a record there is no log, which was already reported.
         if let Some(error) = ended.log_error.as_ref().filter(|_| !self.ledger.is_behind()) {
-            self.note(&format!("the log of this iteration is not whole: {error}"));
+            self.emit_note(&format!("the log of this iteration is not whole: {error}"));
         }
         if ended.closed_early {
-            self.note(
+            self.emit_note(
                 "the agent closed its standard output and kept running: its last message may be missing",
             );
         }
         if ended.cause == ExitCause::Lingered {
             let silent = CLOSED.as_secs();
-            self.note(&format!(
+            self.emit_note(&format!(
                 "the agent reported its end, then was silent for {silent} s: crew ended it, and the iteration counts in full"
             ));
         }
         if !ended.left_behind.is_empty() {
             let ids: Vec<String> = ended.left_behind.iter().map(ToString::to_string).collect();
-            self.note(&format!("the agent left processes that do not end: {}", ids.join(", ")));
+            self.emit_note(&format!(
+                "the agent left processes that do not end: {}",
+                ids.join(", ")
+            ));
         }
     }
 
-    fn classify(
+    fn classify_run(
         &self,
         run: &Run,
         prompt: &str,
@@ -274,7 +277,7 @@ impl Watcher<'_, '_> {
         });
         if is_enough && self.had_waited.is_none() {
             self.had_waited = Some(self.reader.report(clock::local_time()));
-            self.runner.note("the agent only waits for the model's service: crew ends it");
+            self.runner.emit_note("the agent only waits for the model's service: crew ends it");
         }
         self.had_waited.is_some()
     }
@@ -291,7 +294,7 @@ impl Watch for Watcher<'_, '_> {
         };
         self.note_a_wait();
         if let Some(words) = words {
-            self.runner.tell(&RunEvent::Said(&words));
+            self.runner.emit_event(&RunEvent::Said(&words));
         }
     }
 
@@ -304,7 +307,7 @@ impl Watch for Watcher<'_, '_> {
     }
 
     fn stop(&mut self) -> Option<StopRequest> {
-        let is_signalled = self.runner.tick();
+        let is_signalled = self.runner.must_stop();
         if !is_signalled && !self.runner.is_broken_off() {
             return self.only_waits().then_some(StopRequest::Now);
         }
@@ -312,7 +315,7 @@ impl Watch for Watcher<'_, '_> {
         self.had_waited = None;
         if !self.was_told {
             self.was_told = true;
-            self.runner.tell(&RunEvent::Stopping);
+            self.runner.emit_event(&RunEvent::Stopping);
         }
         Some(if self.runner.signals.times() > 1 { StopRequest::Kill } else { StopRequest::Now })
     }

@@ -38,19 +38,19 @@ impl<'a> Ledger<'a> {
     }
 
     /// Reads what others did to the record. False when it is no longer this process's.
-    pub fn look(&mut self) -> bool {
+    pub fn reload(&mut self) -> bool {
         if self.is_behind() {
             return true;
         }
         match store::load(self.home, &self.record.id) {
             Ok(found) => self.record = found,
-            Err(error) => self.remember(error.into()),
+            Err(error) => self.keep_in_memory(error.into()),
         }
         self.is_behind() || !self.record.is_live() || is_ours(&self.record)
     }
 
     /// Changes the record as it is now, unless another owner has taken it.
-    pub fn change(&mut self, note: impl Into<JournalNote>, change: impl Fn(&mut Loop)) {
+    pub fn change_record(&mut self, note: impl Into<JournalNote>, change: impl Fn(&mut Loop)) {
         let on_disk = |home: &Home, id: &LoopId| {
             let held = store::hold_loop(home, id, LOCK_WAIT)?;
             let found = held.load()?;
@@ -59,35 +59,35 @@ impl<'a> Ledger<'a> {
             }
             Ok(())
         };
-        self.step(on_disk, |_, record| change(record));
+        self.write_step(on_disk, |_, record| change(record));
     }
 
     /// Starts an iteration after a rest, whose time counts as the loop's and not the iteration's.
-    pub fn begin(&mut self, what: &str) {
-        self.move_on(what, |_, record| control::begun(record));
+    pub fn begin_iteration(&mut self, what: &str) {
+        self.move_on(what, |_, record| control::start_iteration(record));
     }
 
     /// Pauses the loop between two iterations.
-    pub fn pause(&mut self) {
-        self.move_on("paused by the user", control::rested);
+    pub fn pause_record(&mut self) {
+        self.move_on("paused by the user", control::stop_wait);
     }
 
     fn move_on(&mut self, what: &str, change: impl Fn(&Home, &mut Loop)) {
         let on_disk = |home: &Home, id: &LoopId| {
             control::move_on(home, id, what, |record| change(home, record)).map(drop)
         };
-        self.step(on_disk, &change);
+        self.write_step(on_disk, &change);
     }
 
     /// Ends the loop between two iterations.
-    pub fn end(&mut self, ending: &Ending) {
+    pub fn end_record(&mut self, ending: &Ending) {
         let on_disk =
-            |home: &Home, id: &LoopId| end::end(home, id, ending.clone(), LOCK_WAIT).map(drop);
-        self.step(on_disk, |home, record| end::ended(home, record, ending.clone()));
+            |home: &Home, id: &LoopId| end::end_loop(home, id, ending.clone(), LOCK_WAIT).map(drop);
+        self.write_step(on_disk, |home, record| end::record_ending(home, record, ending.clone()));
     }
 
     /// Takes a step on disk, or in memory after the first one that fails there.
-    fn step(
+    fn write_step(
         &mut self,
         on_disk: impl FnOnce(&Home, &LoopId) -> Result<()>,
         in_memory: impl FnOnce(&Home, &mut Loop),
@@ -100,18 +100,18 @@ impl<'a> Ledger<'a> {
                 (Ok(()), Ok(found)) => return self.record = found,
                 // Somebody has ended the loop: there was nothing to record.
                 (Err(_), _) if is_over && self.record.is_live() => return,
-                (Ok(()), Err(error)) => self.remember(error.into()),
-                (Err(error), _) => self.remember(error),
+                (Ok(()), Err(error)) => self.keep_in_memory(error.into()),
+                (Err(error), _) => self.keep_in_memory(error),
             }
         }
         in_memory(self.home, &mut self.record);
     }
 
     /// Opens the boundary; `None` when somebody has ended the loop.
-    pub fn open(&mut self) -> Option<Open> {
+    pub fn open_boundary(&mut self) -> Option<Open> {
         let opened = match &self.behind {
             None => boundary::open_counting(self.home, &self.record.id),
-            Some(known) => boundary::reopen(self.home, known, &self.record),
+            Some(known) => boundary::reopen_boundary(self.home, known, &self.record),
         };
         match opened {
             Ok(open) => {
@@ -119,15 +119,15 @@ impl<'a> Ledger<'a> {
                 open
             }
             Err(error) => {
-                self.remember(error);
-                Some(Open::of(self.home, self.record.clone(), None))
+                self.keep_in_memory(error);
+                Some(Open::for_record(self.home, self.record.clone(), None))
             }
         }
     }
 
     /// From now on this process's memory is what counts; reported once. A newer crew's record ends
     /// the run instead, because this version cannot know what it means.
-    pub fn remember(&mut self, why: Error) {
+    pub fn keep_in_memory(&mut self, why: Error) {
         if self.behind.is_none() {
             self.behind = Some(Box::new(self.record.clone()));
         }
@@ -140,19 +140,19 @@ impl<'a> Ledger<'a> {
 
     /// Records what only memory has, if the disk accepts it now: the last chance before this
     /// process exits. True when the record has changed.
-    pub fn save(&mut self) -> bool {
+    pub fn save_record(&mut self) -> bool {
         let Some(known) = &self.behind else { return false };
-        match boundary::recover(self.home, known, &self.record) {
+        match boundary::recover_record(self.home, known, &self.record) {
             Ok(record) => {
                 self.behind = None;
                 self.record = record;
-                end::complete(self.home, &self.record);
+                end::complete_end(self.home, &self.record);
                 true
             }
             // The space that is given up may be enough for the last record.
-            Err(_) if store::give_up_room(self.home, &self.record.id) => self.save(),
+            Err(_) if store::give_up_room(self.home, &self.record.id) => self.save_record(),
             Err(error) => {
-                self.remember(error);
+                self.keep_in_memory(error);
                 false
             }
         }

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 
 use self::ledger::Ledger;
 use self::round::IterationGate;
-use super::find::{is, myself};
+use super::find::{own_process, owner_is};
 use super::windows::LoopTurn;
 use super::{page, tree};
 use engine::events::{EventSink, RunEvent};
@@ -36,7 +36,7 @@ use world::store::{self, Home, LOCK_WAIT, view};
 ///
 /// # Errors
 /// If another owner has taken it, or a newer crew has written its record, which is left unchanged.
-pub fn drive(
+pub fn drive_loop(
     home: &Home,
     record: Loop,
     signals: &Signals,
@@ -62,7 +62,7 @@ pub fn drive(
     if !pending.is_empty() {
         runner.do_pending(pending);
     }
-    runner.go()
+    runner.run_iterations()
 }
 
 /// A run in progress.
@@ -114,53 +114,53 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn go(&mut self) -> Result<Option<Loop>> {
+    fn run_iterations(&mut self) -> Result<Option<Loop>> {
         self.handoff = view::newest_handoff(&self.ledger.record).map(|(page, _)| page);
         loop {
-            if !self.ledger.look() {
+            if !self.ledger.reload() {
                 let id = &self.ledger.record.id;
                 bail!(Failure::new(
                     format!("loop {id} has another owner now"),
                     format!("crew status {id}")
                 ));
             }
-            if tree::is_at_rest(&self.ledger.record) && self.ledger.save() {
+            if tree::is_at_rest(&self.ledger.record) && self.ledger.save_record() {
                 continue;
             }
             if let Some(error) = self.ledger.refused.take() {
                 return Err(error);
             }
             match self.ledger.record.state.status {
-                Status::Finished => return Ok(Some(self.finished())),
+                Status::Finished => return Ok(Some(self.finish_record())),
                 Status::Paused => {
-                    self.tell(&RunEvent::Paused(&self.ledger.record));
+                    self.emit_event(&RunEvent::Paused(&self.ledger.record));
                     return Ok(None);
                 }
-                Status::Waiting => self.wait(),
-                Status::Running => self.round(),
+                Status::Waiting => self.wait_until_due(),
+                Status::Running => self.run_round(),
             }
         }
     }
 
     /// The terms, as the agent whose turn it is has them.
-    fn run(&self) -> Run {
+    fn run_terms(&self) -> Run {
         let record = &self.ledger.record;
         let run = record.contract.run.clone().unwrap_or_default();
         if let Some(agent) = record.worker() { run.by(agent) } else { run }
     }
 
-    fn tell(&self, event: &RunEvent<'_>) {
+    fn emit_event(&self, event: &RunEvent<'_>) {
         view::record_step(self.home, &self.ledger.record, event);
         self.sink.borrow_mut().on_event(event);
     }
 
     /// Reports what a person should know, and what changes nothing.
-    fn note(&self, what: &str) {
-        self.tell(&RunEvent::Noted(what));
+    fn emit_note(&self, what: &str) {
+        self.emit_event(&RunEvent::Noted(what));
     }
 
     /// One tick of time. Returns whether a person asked for the end.
-    fn tick(&self) -> bool {
+    fn must_stop(&self) -> bool {
         self.sink.borrow_mut().tick();
         self.signals.times() > 0
     }
@@ -172,13 +172,13 @@ impl<'a> Runner<'a> {
 
     /// The end as recorded: a boundary of this run wound the loop up, or the process that ended it
     /// from outside did.
-    fn finished(&self) -> Loop {
-        let page = page::read(self.home, &self.ledger.record);
+    fn finish_record(&self) -> Loop {
+        let page = page::read_page(self.home, &self.ledger.record);
         if self.ledger.record.state.git.pending.reaction {
             self.react_to_the_end();
         }
         let (record, saved) = (&self.ledger.record, !self.ledger.is_behind());
-        self.tell(&RunEvent::Finished { record, page: &page, saved });
+        self.emit_event(&RunEvent::Finished { record, page: &page, saved });
         record.clone()
     }
 }
@@ -205,11 +205,11 @@ pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, Pa
 }
 
 /// Waits until this process is the loop's owner.
-pub fn take(home: &Home, id: &LoopId) -> Result<Loop> {
-    let me = myself()?.process;
+pub fn take_record(home: &Home, id: &LoopId) -> Result<Loop> {
+    let me = own_process()?.process;
     let mine = || {
         let found = store::load(home, id).ok()?;
-        is(&found.state.owner, &me).then_some(found)
+        owner_is(&found.state.owner, &me).then_some(found)
     };
     let found = Deadline::after(WITHIN).poll(Duration::from_millis(20), mine);
     found.with_context(|| format!("loop {id} was not handed to this process"))

@@ -52,15 +52,15 @@ impl Scene {
         Self { folder, subject }
     }
 
-    fn home(&self) -> Home {
+    fn open_home(&self) -> Home {
         Home::at(&self.folder.path().join("home"))
     }
 
-    fn react(&self, on: LoopMoment) -> Vec<ReactionEnd> {
-        react(&self.home(), &self.subject, on, &|_| (), &|| false)
+    fn run_reactions(&self, on: LoopMoment) -> Vec<ReactionEnd> {
+        run_reactions(&self.open_home(), &self.subject, on, &|_| (), &|| false)
     }
 
-    fn timeout(mut self, seconds: u64) -> Self {
+    fn with_timeout(mut self, seconds: u64) -> Self {
         for reaction in self.subject.contract.run.iter_mut().flat_map(|run| &mut run.reactions) {
             reaction.timeout_s = seconds;
         }
@@ -71,12 +71,12 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    fn read(&self, name: &str) -> String {
+    fn read_file(&self, name: &str) -> String {
         disk::read_text(&self.path(name), 1 << 20).unwrap().unwrap_or_default()
     }
 }
 
-fn verdicts(ends: &[ReactionEnd]) -> Vec<(Verdict, Option<i32>)> {
+fn list_verdicts(ends: &[ReactionEnd]) -> Vec<(Verdict, Option<i32>)> {
     ends.iter().map(|end| (end.verdict, end.exit)).collect()
 }
 
@@ -88,22 +88,22 @@ fn the_reactions_of_a_moment_run_in_order_and_a_failure_stops_none() {
         (LoopMoment::Finish, "echo two >> log; echo it is full >&2; exit 3"),
         (LoopMoment::Finish, "echo three >> log"),
     ]);
-    let ends = scene.react(LoopMoment::Finish);
+    let ends = scene.run_reactions(LoopMoment::Finish);
     let passed = (Verdict::Passed, Some(0));
-    assert_eq!(verdicts(&ends), [passed, (Verdict::Failed, Some(3)), passed]);
-    assert_eq!(scene.read("log"), "one\ntwo\nthree\n");
+    assert_eq!(list_verdicts(&ends), [passed, (Verdict::Failed, Some(3)), passed]);
+    assert_eq!(scene.read_file("log"), "one\ntwo\nthree\n");
     assert!(ends[1].failed());
     assert_eq!(
         ends[1].line(),
         "finish `echo two >> log; echo it is full >&2; exit 3` failed (exit 3): it is full"
     );
-    assert_eq!(scene.react(LoopMoment::Stall), []);
+    assert_eq!(scene.run_reactions(LoopMoment::Stall), []);
     let begun = Cell::new(0);
     let begins = |run: &str| {
         assert!(run.starts_with("echo"), "{run}");
         begun.set(begun.get() + 1);
     };
-    react(&scene.home(), &scene.subject, LoopMoment::Finish, &begins, &|| false);
+    run_reactions(&scene.open_home(), &scene.subject, LoopMoment::Finish, &begins, &|| false);
     assert_eq!(begun.get(), 3, "each is named as it begins");
 }
 
@@ -114,11 +114,11 @@ fn a_reaction_finds_the_loop_in_its_variables_and_on_its_input() {
         "cat > told.json; echo \"$CREW_ON $CREW_LOOP $CREW_ITERATION/$CREW_MAX_ITERATIONS \
          [$CREW_OUTCOME] ${CLAUDECODE-unset}\"; pwd -P > where",
     )]);
-    let ends = scene.react(LoopMoment::IterationStart);
+    let ends = scene.run_reactions(LoopMoment::IterationStart);
     assert_eq!(ends[0].tail, "iteration_start haaaaaaa 1/10 [] unset");
     let folder = disk::real_path(scene.folder.path()).unwrap();
-    assert_eq!(Path::new(scene.read("where").trim()), folder);
-    let told: Value = serde_json::from_str(&scene.read("told.json")).unwrap();
+    assert_eq!(Path::new(scene.read_file("where").trim()), folder);
+    let told: Value = serde_json::from_str(&scene.read_file("told.json")).unwrap();
     assert_eq!(told["schema"], 2);
     assert_eq!(told["on"], "iteration_start");
     assert_eq!(told["task"], "Build the todo API");
@@ -130,28 +130,31 @@ fn a_reaction_that_reads_nothing_of_a_long_task_ends_all_the_same() {
     let mut scene =
         Scene::new(&[(LoopMoment::Finish, "exit 0"), (LoopMoment::Finish, "wc -c > size")]);
     scene.subject.contract.task = "x".repeat(1 << 20);
-    assert!(scene.react(LoopMoment::Finish).iter().all(|end| end.verdict == Verdict::Passed));
-    assert!(scene.read("size").trim().parse::<usize>().unwrap() > 1 << 20);
+    assert!(
+        scene.run_reactions(LoopMoment::Finish).iter().all(|end| end.verdict == Verdict::Passed)
+    );
+    assert!(scene.read_file("size").trim().parse::<usize>().unwrap() > 1 << 20);
 }
 
 #[test]
 fn a_reaction_that_takes_too_long_is_ended_with_all_it_started() {
     let scene =
         Scene::new(&[(LoopMoment::IterationEnd, "echo begun; (sleep 600; : > late) & wait")]);
-    let scene = scene.timeout(1);
-    let ends = scene.react(LoopMoment::IterationEnd);
-    assert_eq!(verdicts(&ends), [(Verdict::TimedOut, None)]);
+    let scene = scene.with_timeout(1);
+    let ends = scene.run_reactions(LoopMoment::IterationEnd);
+    assert_eq!(list_verdicts(&ends), [(Verdict::TimedOut, None)]);
     assert!(ends[0].failed());
     assert_eq!(ends[0].tail, "begun");
     // Its note is gone too: a later crew finds nothing to end.
-    let notes = scene.home().loop_file(&scene.subject.id, "groups");
+    let notes = scene.open_home().loop_file(&scene.subject.id, "groups");
     assert_eq!(disk::names(&notes, 9), [""; 0]);
 }
 
 #[test]
 fn one_that_dies_by_a_foreign_signal_or_is_ended_with_the_run_has_not_failed() {
-    let killed = Scene::new(&[(LoopMoment::Finish, "kill -KILL $$")]).react(LoopMoment::Finish);
-    assert_eq!(verdicts(&killed), [(Verdict::Unknown, None)]);
+    let killed =
+        Scene::new(&[(LoopMoment::Finish, "kill -KILL $$")]).run_reactions(LoopMoment::Finish);
+    assert_eq!(list_verdicts(&killed), [(Verdict::Unknown, None)]);
     assert!(!killed[0].failed());
 
     let scene = Scene::new(&[(LoopMoment::Finish, "sleep 600"), (LoopMoment::Finish, ": > next")]);
@@ -160,8 +163,9 @@ fn one_that_dies_by_a_foreign_signal_or_is_ended_with_the_run_has_not_failed() {
         asked.set(asked.get() + 1);
         asked.get() > 3
     };
-    let ends = react(&scene.home(), &scene.subject, LoopMoment::Finish, &|_| (), &stop);
-    assert_eq!(verdicts(&ends), [(Verdict::Unknown, None)]);
+    let ends =
+        run_reactions(&scene.open_home(), &scene.subject, LoopMoment::Finish, &|_| (), &stop);
+    assert_eq!(list_verdicts(&ends), [(Verdict::Unknown, None)]);
     assert!(!disk::exists(&scene.path("next")));
 }
 
@@ -169,20 +173,20 @@ fn one_that_dies_by_a_foreign_signal_or_is_ended_with_the_run_has_not_failed() {
 fn a_folder_that_is_gone_is_a_failure_with_its_reason() {
     let mut scene = Scene::new(&[(LoopMoment::IterationStart, "true")]);
     scene.subject.place.folder = scene.path("gone");
-    let ends = scene.react(LoopMoment::IterationStart);
-    assert_eq!(verdicts(&ends), [(Verdict::Failed, None)]);
+    let ends = scene.run_reactions(LoopMoment::IterationStart);
+    assert_eq!(list_verdicts(&ends), [(Verdict::Failed, None)]);
     assert!(ends[0].line().starts_with("iteration_start `true` could not be started: "));
 }
 
 #[test]
 fn only_the_end_of_a_long_output_is_kept() {
     let scene = Scene::new(&[(LoopMoment::Finish, "seq 1 100000; exit 1")]);
-    let ends = scene.react(LoopMoment::Finish);
+    let ends = scene.run_reactions(LoopMoment::Finish);
     assert!(ends[0].tail.len() <= TAIL_CHARS && ends[0].tail.ends_with("\n99999\n100000"));
 }
 
 #[test]
 fn a_loop_without_a_run_has_no_reactions() {
     let home = Home::at(Path::new("/nowhere"));
-    assert_eq!(react(&home, &a_loop(), LoopMoment::Finish, &|_| (), &|| false), []);
+    assert_eq!(run_reactions(&home, &a_loop(), LoopMoment::Finish, &|_| (), &|| false), []);
 }

@@ -25,51 +25,52 @@ use world::store::{self, Home, view};
 
 impl Runner<'_> {
     /// Makes one attempt, judges it, and does what was decided.
-    pub(super) fn round(&mut self) {
-        if !self.delay() || self.signals.times() > 0 || self.is_asked() {
-            return self.obey();
+    pub(super) fn run_round(&mut self) {
+        if !self.wait_delay() || self.signals.times() > 0 || self.is_asked() {
+            return self.obey_request();
         }
-        if let Some(gone) = place::gone(&self.ledger.record.place) {
+        if let Some(gone) = place::missing_place(&self.ledger.record.place) {
             let reason = EndReason::External { cause: gone.text, cure: String::new() };
-            return self.end(Outcome::Blocked, reason);
+            return self.end_run(Outcome::Blocked, reason);
         }
         if let Some(ending) = spent_at_rest(&self.ledger.record) {
-            return self.ledger.end(&ending);
+            return self.ledger.end_record(&ending);
         }
-        if let Some(turn) = self.choose() {
+        if let Some(turn) = self.choose_agent() {
             return self.await_turn(&turn);
         }
         if self.is_admitted() {
-            self.iterate();
+            self.run_iteration();
             let ending =
                 self.gate.as_mut().and_then(|gate| gate.iteration_ended(&self.ledger.record));
             if let Some(ending) = ending.filter(|_| self.ledger.record.is_live()) {
-                self.ledger.end(&ending);
+                self.ledger.end_record(&ending);
             }
         }
     }
 
     /// One iteration and its boundary.
-    fn iterate(&mut self) {
+    fn run_iteration(&mut self) {
         // The wait to be admitted may have been long.
         if self.gate.is_some()
-            && let Some(turn) = self.choose()
+            && let Some(turn) = self.choose_agent()
         {
             return self.await_turn(&turn);
         }
         self.is_typed = false;
-        let Some(attempt) = self.attempt() else { return };
+        let Some(attempt) = self.run_agent() else { return };
         self.is_rested = false;
         let usage = attempt.usage.clone();
-        let judged = self.ledger.open().and_then(|open| self.judge(open, attempt));
+        let judged =
+            self.ledger.open_boundary().and_then(|open| self.judge_iteration(open, attempt));
         if let Some((boundary, facts)) = judged {
-            return self.follow(boundary, &facts);
+            return self.follow_decision(boundary, &facts);
         }
         // Somebody ended the loop while the agent was at work: its usage still counts.
         if let Some(usage) = usage.filter(|usage| *usage != Usage::default())
             && let Err(error) = end::count_late(self.home, &self.ledger.record.id, &usage)
         {
-            self.note(&format!(
+            self.emit_note(&format!(
                 "the cost and tokens of the last iteration could not be counted: {error:#}"
             ));
         }
@@ -85,42 +86,44 @@ impl Runner<'_> {
             Status::Running | Status::Waiting => false,
         };
         if let Some(found) = store::load(self.home, &self.ledger.record.id).ok().filter(is_open) {
-            tree::close(self.home, &found);
+            tree::close_tree(self.home, &found);
         }
     }
 
     /// Judges and records. `None` when another process owns the record by now.
-    fn judge(&mut self, open: Open, attempt: IterationRun) -> Option<(Boundary, Facts)> {
+    fn judge_iteration(&mut self, open: Open, attempt: IterationRun) -> Option<(Boundary, Facts)> {
         let IterationRun { mut seen, usage } = attempt;
         let signalled = self.signals.times() > 0;
         // An immediate pause has said that this iteration is repeated, however it has ended since.
         if signalled || open.before.state.status == Status::Paused {
             seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.first()));
         }
-        seen.agent.relief = self.relief(&seen.agent);
-        let stop = || (self.tick() && !signalled) || self.is_broken_off();
-        let gather = |facts, stop: Stop<'_>| open.gather(facts, stop, &|event| self.tell(event));
-        let mut left = open.look(seen, usage);
+        seen.agent.relief = self.fallback_until(&seen.agent);
+        let stop = || (self.must_stop() && !signalled) || self.is_broken_off();
+        let gather = |facts, stop: Stop<'_>| {
+            open.gather_checked(facts, stop, &|event| self.emit_event(event))
+        };
+        let mut left = open.gather_facts(seen, usage);
         let facts = gather(left.clone(), &stop).or_else(|| {
             // A signal or an order ended a check: all that is known of the iteration is what the
             // agent left, and that it was broken off.
             left.seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.first()));
-            (left.seen.order, left.protected) = (open.order(), None);
+            (left.seen.order, left.protected) = (open.read_request(), None);
             gather(left, &|| false)
         })?;
-        let closing = DriverNotes { lost: self.loss(), ..DriverNotes::default() };
+        let closing = DriverNotes { lost: self.place_lost(), ..DriverNotes::default() };
         let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
         if let Some(error) = error {
-            self.ledger.remember(error);
+            self.ledger.keep_in_memory(error);
         }
         Some((boundary, facts))
     }
 
     /// Reports the boundary's result, and does the git steps and reactions that belong to it.
-    fn follow(&mut self, boundary: Boundary, facts: &Facts) {
+    fn follow_decision(&mut self, boundary: Boundary, facts: &Facts) {
         let Boundary { after, decision, note, .. } = boundary;
         if let Some(note) = note {
-            self.note(&note);
+            self.emit_note(&note);
         }
         let counted = after.state.completed > self.ledger.record.state.completed;
         let began = std::mem::replace(&mut self.ledger.record, after);
@@ -129,16 +132,16 @@ impl Runner<'_> {
             self.handoff = None;
             let after = &self.ledger.record;
             let ended = |exit| RunEvent::IterationEnded { after, exit, ends: after.outcome() };
-            self.tell(&match &facts.seen.agent.process {
+            self.emit_event(&match &facts.seen.agent.process {
                 Some(ProcessEnd::Skipped(why)) => RunEvent::Skipped { record: &began, why },
                 Some(ProcessEnd::Exit(code)) => ended(Some(*code)),
                 _ => ended(None),
             });
-            let git = self.run().git;
+            let git = self.run_terms().git;
             self.take_steps(git.commit, git.push);
         }
         if self.stalls_by_half(&began) {
-            self.react(LoopMoment::Stall);
+            self.react_to(LoopMoment::Stall);
         }
         tree::close_after(self.home, &self.ledger.record, &decision);
         if let Some(why) = unfit(&began, facts) {
@@ -149,10 +152,10 @@ impl Runner<'_> {
         }
         match decision {
             Decision::Wait { until, why } if facts.seen.agent.is_relieved_by(until) => {
-                self.relieve(until, why);
+                self.hand_to_fallback(until, why);
             }
             Decision::Wait { .. } => {
-                self.react(LoopMoment::Wait);
+                self.react_to(LoopMoment::Wait);
             }
             Decision::Finish(_) if !self.ledger.is_behind() => {
                 end::wind_up(self.home, self.ledger.record.clone());
@@ -172,7 +175,7 @@ impl Runner<'_> {
         );
         self.handoff = end::handoff::hand_on(self.home, record, "redline");
         let _ = store::note_in_journal(self.home, &record.id, &*why);
-        self.note(&why);
+        self.emit_note(&why);
     }
 
     /// Whether this boundary is the first in a row without progress that reaches half of the limit.
@@ -185,7 +188,7 @@ impl Runner<'_> {
 
     /// Runs the user's commands for a moment, reports those that failed, and returns the first of
     /// them.
-    pub(super) fn react(&self, on: LoopMoment) -> Option<String> {
+    pub(super) fn react_to(&self, on: LoopMoment) -> Option<String> {
         self.react_around(on, false)
     }
 
@@ -196,13 +199,18 @@ impl Runner<'_> {
             LoopMoment::IterationStart => LoopStep::PreHook,
             _ => LoopStep::PostHook,
         };
-        let begins = |run: &str| self.tell(&RunEvent::StepStarted(step, run));
+        let begins = |run: &str| self.emit_event(&RunEvent::StepStarted(step, run));
         let mut first = None;
-        for end in react(self.home, &self.ledger.record, on, &begins, &stop) {
+        for end in run_reactions(self.home, &self.ledger.record, on, &begins, &stop) {
             if end.failed() {
                 let why = end.line();
                 let is_told = is_told && first.is_none();
-                self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why, is_told });
+                self.emit_event(&RunEvent::ReactionFailed {
+                    on,
+                    run: &end.run,
+                    why: &why,
+                    is_told,
+                });
                 first.get_or_insert(why);
             }
         }
@@ -217,8 +225,8 @@ impl Runner<'_> {
         let tree = is_watched.then(look).flatten();
         let home = self.home;
         let is_commit = matches!(note, NoteKind::Committed(_));
-        self.ledger.change(note, |record| {
-            test_changes::follow(home, record, tree.clone(), false);
+        self.ledger.change_record(note, |record| {
+            test_changes::follow_tree(home, record, tree.clone(), false);
             record.state.git_mut().pending.commit &= !is_commit;
         });
     }
@@ -227,8 +235,8 @@ impl Runner<'_> {
     pub(super) fn follow_the_person(&mut self) {
         let home = self.home;
         let Some(seen) = tree::look_after_a_rest(home, &self.ledger.record) else { return };
-        self.ledger.change("what a person changed meanwhile", |record| {
-            test_changes::follow(home, record, Some(seen.clone()), true);
+        self.ledger.change_record("what a person changed meanwhile", |record| {
+            test_changes::follow_tree(home, record, Some(seen.clone()), true);
         });
     }
 
@@ -239,7 +247,8 @@ impl Runner<'_> {
         let told = state.messages.len();
         if told != state.told || state.evidence.as_ref().is_some_and(|last| !last.words.is_empty())
         {
-            self.ledger.change(NoteKind::Delivered, |record| record.state.mark_in_prompt(told));
+            self.ledger
+                .change_record(NoteKind::Delivered, |record| record.state.mark_in_prompt(told));
         }
     }
 }
@@ -249,7 +258,7 @@ impl Runner<'_> {
 
 /// Runs every reaction to a moment, in the given order, even if an earlier one failed. `begins` has
 /// the command of each; `stop` ends the running one and skips the rest.
-fn react(
+fn run_reactions(
     home: &Home,
     subject: &Loop,
     on: LoopMoment,
@@ -337,15 +346,17 @@ impl Runner<'_> {
         let Some(mut gate) = self.gate.take() else { return true };
         let answer = self.ask_to_begin(&mut *gate);
         for note in gate.take_notes() {
-            self.note(&note);
+            self.emit_note(&note);
         }
         self.gate = Some(gate);
         match answer {
             // The fleet may have left messages for the agent.
-            Some(Admission::Granted) => return self.ledger.look() && self.ledger.record.is_live(),
-            Some(Admission::Paused) => self.ledger.pause(),
-            Some(Admission::Ends(ending)) => self.ledger.end(&ending),
-            Some(Admission::Later(_)) | None => self.obey(),
+            Some(Admission::Granted) => {
+                return self.ledger.reload() && self.ledger.record.is_live();
+            }
+            Some(Admission::Paused) => self.ledger.pause_record(),
+            Some(Admission::Ends(ending)) => self.ledger.end_record(&ending),
+            Some(Admission::Later(_)) | None => self.obey_request(),
         }
         false
     }
@@ -359,17 +370,17 @@ impl Runner<'_> {
             || match gate.admit(&self.ledger.record) {
                 Admission::Later(why) => {
                     if told.is_none() {
-                        self.note(&format!("waits for {why}"));
+                        self.emit_note(&format!("waits for {why}"));
                         told = Some(why);
                     }
-                    if self.tick() || self.is_asked() { Ok(None) } else { Err(()) }
+                    if self.must_stop() || self.is_asked() { Ok(None) } else { Err(()) }
                 }
                 answer => Ok(Some(answer)),
             },
         );
         let answer = answered.ok().flatten();
         if let (Some(Admission::Granted), Some(why)) = (&answer, told) {
-            self.ledger.begin(&format!("the wait for {why} is over"));
+            self.ledger.begin_iteration(&format!("the wait for {why} is over"));
         }
         answer
     }

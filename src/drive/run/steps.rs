@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow};
 
 use super::Runner;
-use crate::drive::find::myself;
+use crate::drive::find::own_process;
 use crate::drive::start::establish::make_way;
 use crate::drive::start::place::{lost_repository, on_another_branch};
 use crate::drive::{end, tree};
@@ -30,46 +30,46 @@ use world::store::{self, Home, LOCK_WAIT};
 impl Runner<'_> {
     /// How a loop whose repository is lost ends. It is known before the end is recorded, so that no
     /// page of a finished loop omits it.
-    pub(super) fn loss(&self) -> Option<Ending> {
-        let (git, place) = (self.run().git, &self.ledger.record.place);
+    pub(super) fn place_lost(&self) -> Option<Ending> {
+        let (git, place) = (self.run_terms().git, &self.ledger.record.place);
         if !git.commit && !git.push && steps::seems_there(place) {
             return None;
         }
-        Some(Ending::new(Outcome::Blocked, self.reason(&lost_repository(place)?)))
+        Some(Ending::new(Outcome::Blocked, self.fault_reason(&lost_repository(place)?)))
     }
 
     /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last
     /// work is in no commit.
     fn end_without_a_repository(&mut self, fault: &GitFault) {
-        let reason = self.reason(fault);
+        let reason = self.fault_reason(fault);
         let known = self.ledger.record.state.ending.as_ref().map(|ending| &ending.reason);
         if self.ledger.record.is_live() {
-            self.end(Outcome::Blocked, reason);
-        } else if self.run().git.commit && known != Some(&reason) {
-            self.failed(GitStep::Commit, fault);
+            self.end_run(Outcome::Blocked, reason);
+        } else if self.run_terms().git.commit && known != Some(&reason) {
+            self.record_fault(GitStep::Commit, fault);
         }
     }
 
     /// Commits what the iteration changed. The commit does not count as progress of the next one.
-    fn commit(&mut self) -> Result<(), GitFault> {
+    fn commit_work(&mut self) -> Result<(), GitFault> {
         if self.ledger.record.place.repository.is_none() {
             return Ok(());
         }
-        self.tell(&RunEvent::StepStarted(LoopStep::Commit, ""));
+        self.emit_event(&RunEvent::StepStarted(LoopStep::Commit, ""));
         let message = commit_message(&self.ledger.record);
-        let drafts = self.drafts()?;
-        let kept = self.take(GitStep::Commit, |steps| steps.commit(&message, &drafts))?;
-        self.committed(&message, kept, drafts);
+        let drafts = self.read_drafts()?;
+        let kept = self.take_step(GitStep::Commit, |steps| steps.commit(&message, &drafts))?;
+        self.record_commit(&message, kept, drafts);
         Ok(())
     }
 
     /// Reports a commit or a push that failed, and remembers why.
-    fn failed(&mut self, step: GitStep, fault: &GitFault) {
-        let (why, reason) = (&fault.line(), self.reason(fault).to_string());
+    fn record_fault(&mut self, step: GitStep, fault: &GitFault) {
+        let (why, reason) = (&fault.line(), self.fault_reason(fault).to_string());
         let is_push = step == GitStep::Push;
         let event =
             if is_push { RunEvent::PushFailed { why } } else { RunEvent::CommitFailed { why } };
-        self.tell(&event);
+        self.emit_event(&event);
         self.remember_of_git(|git| {
             let failures = if is_push { &mut git.pushes } else { &mut git.commits };
             failures.add(reason.clone());
@@ -77,7 +77,7 @@ impl Runner<'_> {
     }
 
     /// Reports a commit, and what is not in it.
-    fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Drafts) {
+    fn record_commit(&mut self, message: &str, kept: CommitResult, mut drafts: Drafts) {
         let CommitResult { commit, branch, taken, ignored, left, nested, behind } = kept;
         self.note_once(ignored, "ignored when the loop began, and left out of crew's commits: {}");
         self.note_once(
@@ -105,7 +105,7 @@ impl Runner<'_> {
         let Some(commit) = commit else { return };
         let subject = message.lines().next().unwrap_or_default();
         let branch = branch.as_deref();
-        self.tell(&RunEvent::Committed { commit: &commit, branch, subject });
+        self.emit_event(&RunEvent::Committed { commit: &commit, branch, subject });
         let whole = format!(
             "the agent changed files you had not committed, so {commit} holds all of them, your \
              changes too: {{}} (crew diff shows what became of yours)"
@@ -120,14 +120,14 @@ impl Runner<'_> {
     fn note_once(&mut self, mut paths: Vec<PathBuf>, what: &str) {
         paths.retain(|path| self.reported.insert(path.clone()));
         if !paths.is_empty() {
-            self.note(&what.replace("{}", &name_paths(&paths)));
+            self.emit_note(&what.replace("{}", &name_paths(&paths)));
         }
     }
 
     /// Reports files that are the user's drafts no longer, and takes them off the list.
     fn give_up_drafts(&self, drafts: &mut Drafts, paths: &[PathBuf], what: &str) {
         if !paths.is_empty() {
-            self.note(&what.replace("{}", &name_paths(paths)));
+            self.emit_note(&what.replace("{}", &name_paths(paths)));
             let _ = drafts.forget(self.home, &self.ledger.record.id, paths);
         }
     }
@@ -138,12 +138,12 @@ impl Runner<'_> {
         if branch == own {
             self.elsewhere = None;
         } else if self.elsewhere.as_deref() != Some(branch.unwrap_or_default()) {
-            self.note(&on_another_branch(own, branch));
+            self.emit_note(&on_another_branch(own, branch));
             self.elsewhere = Some(branch.unwrap_or_default().to_owned());
         }
     }
 
-    fn drafts(&self) -> Result<Drafts, GitFault> {
+    fn read_drafts(&self) -> Result<Drafts, GitFault> {
         let cause = match Drafts::read(self.home, &self.ledger.record) {
             Ok(Some(drafts)) => return Ok(drafts),
             Ok(None) => "the list of what you had not committed at the start is gone".to_owned(),
@@ -155,17 +155,17 @@ impl Runner<'_> {
 
     /// Takes a step of git. The first Ctrl-C lets it finish, which is reported once; a second one
     /// or a cancel ends it.
-    fn take<T>(
+    fn take_step<T>(
         &self,
         step: GitStep,
         take: impl FnOnce(Steps<'_>) -> Result<T, GitFault>,
     ) -> Result<T, GitFault> {
         let is_told = Cell::new(false);
         let stop = || {
-            if self.tick() && !is_told.replace(true) {
+            if self.must_stop() && !is_told.replace(true) {
                 let (what, most) =
                     if step == GitStep::Push { ("push", "two") } else { ("commit", "five") };
-                self.note(&format!(
+                self.emit_note(&format!(
                     "a {what} is under way: crew waits for it, {most} minutes at most; Ctrl-C again ends it at once"
                 ));
             }
@@ -174,24 +174,24 @@ impl Runner<'_> {
         match self.steps_until(&stop, take) {
             Some(taken) => taken,
             None if self.ledger.record.place.repository.is_none() => Err(self.without_git()),
-            None => Err(unlisted(step)),
+            None => Err(unlisted_drafts(step)),
         }
     }
 
-    fn push(&mut self) -> Result<(), GitFault> {
-        self.tell(&RunEvent::StepStarted(LoopStep::Push, ""));
+    fn push_branch(&mut self) -> Result<(), GitFault> {
+        self.emit_event(&RunEvent::StepStarted(LoopStep::Push, ""));
         let sent = self.ledger.record.state.git.pushed.as_ref();
-        let rebases = self.run().git.rebase.is_some();
+        let rebases = self.run_terms().git.rebase.is_some();
         let branch = self.ledger.record.branch();
-        let pushed = self.take(GitStep::Push, |steps| steps.push(branch, sent, rebases))?;
-        self.pushed(&pushed);
+        let pushed = self.take_step(GitStep::Push, |steps| steps.push(branch, sent, rebases))?;
+        self.record_push(&pushed);
         Ok(())
     }
 
-    fn pushed(&mut self, pushed: &Pushed) {
+    fn record_push(&mut self, pushed: &Pushed) {
         let Pushed { branch, remote, commit, .. } = pushed;
         if !pushed.was_up_to_date {
-            self.tell(&RunEvent::Pushed { branch, remote });
+            self.emit_event(&RunEvent::Pushed { branch, remote });
         }
         if pushed.upstream_was_set {
             self.trusted =
@@ -209,7 +209,7 @@ impl Runner<'_> {
             || known.pushed.as_ref() != Some(&sent)
             || known.pushes != Failures::default()
         {
-            self.ledger.change(format!("pushed {branch} to {remote}"), |record| {
+            self.ledger.change_record(format!("pushed {branch} to {remote}"), |record| {
                 record.trusted.clone_from(&trusted);
                 let git = record.state.git_mut();
                 git.pushed = Some(sent.clone());
@@ -220,11 +220,11 @@ impl Runner<'_> {
     }
 
     pub(super) fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
-        self.ledger.change("a step of git", |record| change(record.state.git_mut()));
+        self.ledger.change_record("a step of git", |record| change(record.state.git_mut()));
     }
 
     /// Takes git steps; `None` outside git.
-    fn steps<T>(&self, take: impl FnOnce(Steps<'_>) -> T) -> Option<T> {
+    fn with_steps<T>(&self, take: impl FnOnce(Steps<'_>) -> T) -> Option<T> {
         self.steps_until(&|| self.signals.times() > 1, take)
     }
 
@@ -234,38 +234,38 @@ impl Runner<'_> {
 
     /// Rebases the branch onto another that moved. False when that needs a person and has ended the
     /// loop.
-    pub(super) fn rebase(&mut self, onto: &str) -> bool {
-        self.tell(&RunEvent::StepStarted(LoopStep::Rebase, onto));
+    pub(super) fn rebase_onto(&mut self, onto: &str) -> bool {
+        self.emit_event(&RunEvent::StepStarted(LoopStep::Rebase, onto));
         let carried = self.sent_commit_below();
         // What an attempt left that did not count must not pass for what the rebase brought.
         let is_watched = self.ledger.record.watches_the_tree();
-        let seen = is_watched.then(|| tree::look(self.home, &self.ledger.record)).flatten();
+        let seen = is_watched.then(|| tree::look_at_tree(self.home, &self.ledger.record)).flatten();
         let left = seen.and_then(|seen| seen.snapshot);
         let stood_on = self.gate.as_ref().and_then(|gate| gate.stood_on());
         let branch = self.ledger.record.branch();
-        match self.steps(|steps| steps.rebase(branch, onto, stood_on.as_deref())) {
+        match self.with_steps(|steps| steps.rebase(branch, onto, stood_on.as_deref())) {
             None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Ok(Rebased::Onto(_))) => {
-                self.tell(&RunEvent::Rebased { onto });
-                self.carry(carried);
+                self.emit_event(&RunEvent::Rebased { onto });
+                self.carry_sent(carried);
                 self.look_at_the_tree(NoteKind::Rebased(onto.to_owned()), left.as_deref());
                 true
             }
             // The loop's branch is left alone while another is checked out, and a fleet settles a
             // conflict when the branch lands.
             Some(Err(fault)) if fault.trouble == GitTrouble::Branch || self.gate.is_some() => {
-                self.note(&fault.line());
+                self.emit_note(&fault.line());
                 true
             }
             Some(Err(fault)) => {
-                self.end(Outcome::Blocked, EndReason::Git(fault));
+                self.end_run(Outcome::Blocked, EndReason::Git(fault));
                 false
             }
         }
     }
 
     /// The cause and the way out.
-    fn reason(&self, fault: &GitFault) -> EndReason {
+    fn fault_reason(&self, fault: &GitFault) -> EndReason {
         let GitFault { cause, cure, .. } = fault.clone();
         let Some(task) = &self.ledger.record.fleet else {
             return EndReason::External { cause, cure };
@@ -279,12 +279,15 @@ impl Runner<'_> {
     /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:
     /// a rebase then makes another commit of it.
     fn sent_commit_below(&self) -> Option<Sent> {
-        let seen_at_remote =
-            || self.steps(|steps| steps.seen_at_remote()).flatten().filter(|_| self.run().git.push);
+        let seen_at_remote = || {
+            self.with_steps(|steps| steps.seen_at_remote())
+                .flatten()
+                .filter(|_| self.run_terms().git.push)
+        };
         let sent = self.ledger.record.state.git.pushed.clone().or_else(seen_at_remote)?;
         let head = steps::read_head_state(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
-        self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
+        self.with_steps(|steps| steps.holds(last, &head))?.then_some(sent)
     }
 
     fn without_git(&self) -> GitFault {
@@ -313,7 +316,7 @@ impl Runner<'_> {
     }
 
     /// Remembers the commit that a rebase made of it.
-    fn carry(&mut self, sent: Option<Sent>) {
+    fn carry_sent(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
         let stand = steps::read_head_state(&self.ledger.record.place, GitStep::Rebase).ok();
         let sent = Sent { rebased: stand.and_then(|stand| stand.head), ..sent };
@@ -323,7 +326,7 @@ impl Runner<'_> {
 
 /// The fault when git's settings are unknown: crew then cannot tell which programs the user's
 /// settings name.
-fn unlisted(step: GitStep) -> GitFault {
+fn unlisted_drafts(step: GitStep) -> GitFault {
     let cause = "git's settings could not be listed when the loop began";
     GitFault::new(step, GitTrouble::Other, cause, "crew resume looks again")
 }
@@ -336,7 +339,7 @@ fn unlisted(step: GitStep) -> GitFault {
 ///
 /// # Errors
 /// If another loop works there, its own crew still does that, or nothing can be recorded.
-pub fn settle(
+pub fn settle_steps(
     home: &Home,
     found: &Loop,
     signals: &Signals,
@@ -344,7 +347,7 @@ pub fn settle(
 ) -> Result<Loop> {
     let id = &found.id;
     end::let_end(found)?;
-    let me = myself()?;
+    let me = own_process()?;
     let mut notes = Vec::new();
     make_way(home, &home.checkout_pointer(&found.place.checkout), id, &me, &mut notes)?;
     for note in &notes {
@@ -365,7 +368,7 @@ pub fn settle(
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
     Runner::new(home, record, signals, &sink, None).do_pending(left);
     let record = store::load(home, id)?;
-    end::complete(home, &record);
+    end::complete_end(home, &record);
     Ok(record)
 }
 
@@ -377,7 +380,7 @@ impl Runner<'_> {
         // What is there may be another branch's work.
         if let Some(stand) = stand.filter(|it| left.commit && it.branch.as_deref() != own) {
             let why = on_another_branch(own, stand.branch.as_deref());
-            self.tell(&RunEvent::CommitFailed { why: &why });
+            self.emit_event(&RunEvent::CommitFailed { why: &why });
         } else {
             self.take_steps(left.commit, left.push);
         }
@@ -388,18 +391,18 @@ impl Runner<'_> {
 
     /// Commits and pushes, and crosses that out. Ends a loop whose repository is lost.
     pub(super) fn take_steps(&mut self, commits: bool, pushes: bool) {
-        let mut fault = if commits { self.commit().err() } else { None };
+        let mut fault = if commits { self.commit_work().err() } else { None };
         // A loop whose repository is lost ends below, and its end names that.
         if let Some(fault) = fault.as_ref().filter(|fault| fault.trouble != GitTrouble::Repository)
         {
-            self.failed(GitStep::Commit, fault);
+            self.record_fault(GitStep::Commit, fault);
         }
         if commits || pushes {
             self.tell_of_repositories_inside();
         }
         let pushes = pushes && fault.is_none() && self.signals.times() == 0;
-        if pushes && let Err(refused) = self.push() {
-            self.failed(GitStep::Push, &refused);
+        if pushes && let Err(refused) = self.push_branch() {
+            self.record_fault(GitStep::Push, &refused);
             fault = Some(refused);
         }
         let pending = self.ledger.record.state.git.pending;
@@ -416,10 +419,10 @@ impl Runner<'_> {
 
     /// Runs the user's commands for the end, and crosses them out unless a signal ended them.
     pub(super) fn react_to_the_end(&self) {
-        self.react(LoopMoment::Finish);
+        self.react_to(LoopMoment::Finish);
         if self.signals.times() <= 1 && !self.ledger.is_behind() {
             let id = &self.ledger.record.id;
-            let _ = end::amend(self.home, id, "reacted to the end", |record| {
+            let _ = end::amend_record(self.home, id, "reacted to the end", |record| {
                 record.state.git_mut().pending.reaction = false;
             });
         }

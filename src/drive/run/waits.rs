@@ -45,18 +45,18 @@ impl Runner<'_> {
     pub(super) fn await_turn(&mut self, turn: &LoopTurn) {
         let decision = waiting(&self.ledger.record, clock::now(), turn.at, &turn.why);
         if let Decision::Finish(ending) = decision {
-            return self.ledger.end(&ending);
+            return self.ledger.end_record(&ending);
         }
         let what = format!("waits for its turn: {}", turn.why);
-        self.ledger.change(what, |record| turn.hold_back(record));
-        tree::close(self.home, &self.ledger.record);
-        self.react(LoopMoment::Wait);
+        self.ledger.change_record(what, |record| turn.hold_back(record));
+        tree::close_tree(self.home, &self.ledger.record);
+        self.react_to(LoopMoment::Wait);
     }
 
     /// Sleeps until the wait is over, a person cuts it short with Enter, or the rate window is
     /// another, then starts the iteration.
-    pub(super) fn wait(&mut self) {
-        self.tell(&RunEvent::Waiting(&self.ledger.record));
+    pub(super) fn wait_until_due(&mut self) {
+        self.emit_event(&RunEvent::Waiting(&self.ledger.record));
         if let Some(gate) = &mut self.gate {
             gate.wait_began(&self.ledger.record);
         }
@@ -72,31 +72,31 @@ impl Runner<'_> {
             // Whoever ended the wait wants the iteration now.
             self.is_typed = rested != Rested::Due;
             if rested == Rested::Asked {
-                return self.obey();
+                return self.obey_request();
             }
-            match self.choose() {
+            match self.choose_agent() {
                 Some(turn) if turn.is_awaited_by(&self.ledger.record) => {}
                 Some(turn) => return self.await_turn(&turn),
                 None => break,
             }
         }
         if self.ledger.record.state.status == Status::Waiting {
-            self.ledger.begin("the wait is over");
+            self.ledger.begin_iteration("the wait is over");
             self.follow_the_person();
         }
     }
 
     /// Lets the delay between two iterations pass, as long as the loop has time; false when
     /// somebody asked for something else.
-    pub(super) fn delay(&mut self) -> bool {
-        let delay = self.run().pace.delay_s.saturating_mul(1000);
+    pub(super) fn wait_delay(&mut self) -> bool {
+        let delay = self.run_terms().pace.delay_s.saturating_mul(1000);
         if self.is_rested {
             return true;
         }
         if delay == 0 {
-            let git = self.run().git;
+            let git = self.run_terms().git;
             if git.commit || git.push {
-                self.ledger.begin("the last iteration's work is kept");
+                self.ledger.begin_iteration("the last iteration's work is kept");
             }
             return true;
         }
@@ -105,10 +105,10 @@ impl Runner<'_> {
         let rest =
             TimeDelta::milliseconds(i64::try_from(delay.min(left)).unwrap_or(most).min(most));
         let until = clock::now().wall + rest;
-        self.tell(&RunEvent::Delayed { record: &self.ledger.record, until });
+        self.emit_event(&RunEvent::Delayed { record: &self.ledger.record, until });
         let is_over = self.sleep_until(until, false) != Rested::Asked;
         if is_over {
-            self.ledger.begin("the delay is over");
+            self.ledger.begin_iteration("the delay is over");
             self.follow_the_person();
         }
         is_over
@@ -121,7 +121,7 @@ impl Runner<'_> {
             if is_wait && terminal::enter_was_pressed() {
                 return Rested::Typed;
             }
-            if self.tick() {
+            if self.must_stop() {
                 return Rested::Asked;
             }
             if looked.is_none_or(|looked| looked.elapsed_ms() >= LOOK_MS) {
@@ -142,8 +142,8 @@ impl Runner<'_> {
     }
 
     /// Ends the loop between two iterations.
-    pub(super) fn end(&mut self, outcome: Outcome, reason: EndReason) {
-        self.ledger.end(&Ending::new(outcome, reason));
+    pub(super) fn end_run(&mut self, outcome: Outcome, reason: EndReason) {
+        self.ledger.end_record(&Ending::new(outcome, reason));
     }
 
     /// Whether an order is left, or the record differs from the known one.
@@ -158,17 +158,17 @@ impl Runner<'_> {
 
     /// Obeys what was asked for between two iterations: a signal interrupts, a cancel ends, a pause
     /// pauses.
-    pub(super) fn obey(&mut self) {
+    pub(super) fn obey_request(&mut self) {
         if let Some(signal) = self.signals.first() {
-            self.tell(&RunEvent::Stopping);
-            return self.end(Outcome::Interrupted, EndReason::Signalled(signal));
+            self.emit_event(&RunEvent::Stopping);
+            return self.end_run(Outcome::Interrupted, EndReason::Signalled(signal));
         }
         match store::pending_request(self.home, &self.ledger.record.id) {
             Some(ControlRequest::Cancel { by, reason }) => {
-                self.ledger.end(&Ending::cancelled(by, reason.as_deref()));
+                self.ledger.end_record(&Ending::cancelled(by, reason.as_deref()));
             }
             Some(ControlRequest::Pause) if self.ledger.record.state.status != Status::Paused => {
-                self.ledger.pause();
+                self.ledger.pause_record();
             }
             Some(ControlRequest::Pause) | None => {}
         }
@@ -198,11 +198,11 @@ pub fn who_worked(home: &Home, record: &Loop, iteration: u32) -> Option<Agent> {
 impl Runner<'_> {
     /// Gives the next iteration to the first agent whose turn it is. If it is nobody's, returns the
     /// first turn that comes. Where a person asked for the iteration, the first agent tries.
-    pub(super) fn choose(&mut self) -> Option<LoopTurn> {
+    pub(super) fn choose_agent(&mut self) -> Option<LoopTurn> {
         let mut turns: Vec<LoopTurn> = Vec::new();
         let agents: Vec<Agent> = self.ledger.record.able_agents().cloned().collect();
         for agent in agents {
-            let turn = || self.turn(&windows::account_with(&self.ledger.record, Some(&agent)));
+            let turn = || self.turn_of(&windows::account_with(&self.ledger.record, Some(&agent)));
             let Some(turn) = (!self.is_typed).then(turn).flatten() else {
                 let until = turns.first().map(|turn| turn.at);
                 let stand_in = until.map(|until| StandIn { agent: agent.name, until });
@@ -216,13 +216,13 @@ impl Runner<'_> {
 
     /// The turn for which an account holds the loop back: by its window or, where that could not be
     /// written, by the limit that was met here.
-    fn turn(&self, account: &AccountId) -> Option<LoopTurn> {
+    fn turn_of(&self, account: &AccountId) -> Option<LoopTurn> {
         let is_unshared = |met: &&LoopTurn| {
             met.account == *account
                 && met.at > clock::now().wall
                 && store::windows::read_window(self.home, account).is_none()
         };
-        let turn = windows::turn(self.home, account, &self.ledger.record.id);
+        let turn = windows::turn_after_window(self.home, account, &self.ledger.record.id);
         turn.or_else(|| self.met.iter().find(is_unshared).cloned())
     }
 
@@ -244,37 +244,38 @@ impl Runner<'_> {
         let is_another = before.map(|it| &it.agent) != next.map(|it| &it.agent);
         if is_another {
             self.handoff = handoff::hand_on(self.home, record, "takeover");
-            self.note(&what);
+            self.emit_note(&what);
         }
-        self.ledger.change(what, |record| {
+        self.ledger.change_record(what, |record| {
             record.state.hand_to_agent(next.cloned());
             if record.state.status == Status::Waiting {
-                control::begun(record);
+                control::start_iteration(record);
             }
         });
     }
 
     /// When another agent may work, if the one that worked met a limit of its account.
-    pub(super) fn relief(&self, outcome: &AgentOutcome) -> Option<DateTime<Utc>> {
+    pub(super) fn fallback_until(&self, outcome: &AgentOutcome) -> Option<DateTime<Utc>> {
         let record = &self.ledger.record;
         let met = matches!(outcome.error, Some(ApiError::Transient { is_limit: true, .. }));
         let worker = record.one_of_several().filter(|_| met)?;
         let others = record.able_agents().filter(|agent| agent.name != worker.name);
         let free = others.map(|agent| {
             let account = windows::account_with(record, Some(agent));
-            windows::closed(self.home, &account).map_or(clock::now().wall, |window| window.until)
+            windows::closed_window(self.home, &account)
+                .map_or(clock::now().wall, |window| window.until)
         });
         free.min()
     }
 
     /// Leaves the wait for the end of a limit that another agent makes needless, or waits for that
     /// one instead.
-    pub(super) fn relieve(&mut self, until: DateTime<Utc>, why: String) {
+    pub(super) fn hand_to_fallback(&mut self, until: DateTime<Utc>, why: String) {
         self.is_rested = true;
         let account = windows::account_of(&self.ledger.record);
         self.met.retain(|met| met.account != account);
         self.met.push(LoopTurn { account, at: until, why });
-        if let Some(turn) = self.choose() {
+        if let Some(turn) = self.choose_agent() {
             self.await_turn(&turn);
         }
     }
@@ -286,8 +287,8 @@ impl Runner<'_> {
             return;
         };
         let what = format!("{agent} is out of this loop: {why}");
-        self.note(&what);
-        self.ledger.change(what, |record| record.state.lose_agent(agent.clone()));
+        self.emit_note(&what);
+        self.ledger.change_record(what, |record| record.state.lose_agent(agent.clone()));
         self.is_rested = true;
     }
 }

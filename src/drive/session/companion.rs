@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::stop::{facts, hand_over, is_ours, open_ours, ticket};
+use super::stop::{gather_facts, hand_over, is_ours, open_ours, wake_ticket};
 use super::transcript::is_at_work;
-use super::{EventResult, ours, owned_or_last};
+use super::{EventResult, owned_or_last, session_loop};
 use crate::drive::boundary::{DriverNotes, Recorded, undelivered};
 use crate::drive::control;
 use crate::drive::end::{self, wind_up};
@@ -39,15 +39,15 @@ const STEP_FAR: Duration = Duration::from_secs(1);
 const LOOK_EVERY: u32 = 10;
 
 /// Beside a stop: waits for a ticket, to wake the agent.
-pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some((session_id, id)) = wakeable(home, hook) else { return Ok(EventResult::Silent) };
-    serve(home, &id, hook, &wakes::register_companion(home, session_id)?)
+pub fn run_companion(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let Some((session_id, id)) = wakeable_loop(home, hook) else { return Ok(EventResult::Silent) };
+    serve_ticket(home, &id, hook, &wakes::register_companion(home, session_id)?)
 }
 
 /// The fallback for a session that has been idle for a while. If its loop is due at some time and
 /// no living process has the ticket, this process takes it over.
 pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some((session_id, id)) = wakeable(home, hook) else { return Ok(EventResult::Silent) };
+    let Some((session_id, id)) = wakeable_loop(home, hook) else { return Ok(EventResult::Silent) };
     let held = store::hold_loop(home, &id, LOCK_WAIT)?;
     let record = held.load()?;
     if record.state.due.is_none() || wakes::is_held(home, session_id) {
@@ -55,21 +55,21 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     }
     wakes::clear_companions(home, session_id, None);
     let file = wakes::register_companion(home, session_id)?;
-    wakes::hand_over(&file, &ticket(&record))?;
+    wakes::hand_over(&file, &wake_ticket(&record))?;
     drop(held);
-    serve(home, &id, hook, &file)
+    serve_ticket(home, &id, hook, &file)
 }
 
 /// The session and its loop, if it owns one that continues and can be woken.
-fn wakeable<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId)> {
+fn wakeable_loop<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId)> {
     let session_id = hook.session_id.as_deref().filter(|_| hook.client.wakes)?;
     // A record that cannot be read wakes nobody; the stop itself reports it.
-    let record = ours(home, hook).ok().flatten().filter(is_at_work)?;
+    let record = session_loop(home, hook).ok().flatten().filter(is_at_work)?;
     Some((session_id, record.id))
 }
 
 /// Waits on a companion's file until it is removed or its ticket is due.
-fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<EventResult> {
+fn serve_ticket(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<EventResult> {
     let ended = signals::end_requested()?;
     let (mut step, mut looks, mut is_early) = (STEP, 0_u32, false);
     loop {
@@ -80,7 +80,7 @@ fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Event
                 let left = (ticket.due - clock::now().wall).to_std().unwrap_or_default();
                 if left.is_zero() || is_early {
                     is_early = false;
-                    match redeem(home, id, hook, file) {
+                    match redeem_ticket(home, id, hook, file) {
                         Ok(None) => STEP,
                         Ok(Some(result)) => return Ok(result),
                         Err(error) if is_busy(&error) => STEP_FAR,
@@ -119,7 +119,12 @@ const VOID: Option<EventResult> = Some(EventResult::Silent);
 
 /// Uses the ticket, under the loop's lock, if it is still valid and the loop's turn has come.
 /// `None` where its turn after a limit comes later: the companion waits for it.
-fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<EventResult>> {
+fn redeem_ticket(
+    home: &Home,
+    id: &LoopId,
+    hook: &Hook<'_>,
+    file: &Path,
+) -> Result<Option<EventResult>> {
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let WakeFile::Ticket(ticket) = wakes::read_wake_file(file)? else { return Ok(VOID) };
     let mut record = held.load()?;
@@ -134,7 +139,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
         && record.state.due.is_none_or(|due| due == ticket.due);
     if valid
         && record.state.due.is_some()
-        && let Some(turn) = windows::turn(home, &windows::account_of(&record), id)
+        && let Some(turn) = windows::turn_after_window(home, &windows::account_of(&record), id)
     {
         let is_its_wait = turn.is_awaited_by(&record);
         return if is_its_wait { Ok(None) } else { wait_longer(home, held, &record, &turn, file) };
@@ -152,11 +157,11 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
     let is_refused = record.state.transient_errors > 0;
     let before = record.clone();
-    control::begun(&mut record);
+    control::start_iteration(&mut record);
     undelivered::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
     record.state.put_messages_in_prompt();
-    undelivered::mark(home, &record)?;
+    undelivered::mark_undelivered(home, &record)?;
     let record = held.record(record, |next| Event::changed(woken, &before, next))?;
     let _ = view::write_view(&record);
     let words = if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) };
@@ -176,13 +181,13 @@ fn wait_longer(
     if let Decision::Finish(ending) = decision {
         drop(held);
         disk::remove(file)?;
-        end::end(home, &record.id, ending, LOCK_WAIT)?;
+        end::end_loop(home, &record.id, ending, LOCK_WAIT)?;
         return Ok(VOID);
     }
     let what = format!("waits for its turn: {}", turn.why);
     let record = held.change(record, what, |record| turn.hold_back(record))?;
     let _ = view::write_view(&record);
-    wakes::hand_over(file, &ticket(&record))?;
+    wakes::hand_over(file, &wake_ticket(&record))?;
     Ok(None)
 }
 
@@ -192,13 +197,18 @@ fn wait_longer(
 // there the loop ends and can be resumed.
 
 /// Records the failure, and waits if waiting helps, to wake the agent.
-pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<EventResult> {
+pub fn handle_failure(
+    home: &Home,
+    hook: &Hook<'_>,
+    kind: &str,
+    message: &str,
+) -> Result<EventResult> {
     let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
     let error = service::classify_error(kind, message, clock::local_time());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
     let seen = Seen { agent, ..Seen::default() };
-    let reading = meter::read(&open.before, hook, None, false);
-    let Some(facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
+    let reading = meter::read_meter(&open.before, hook, None, false);
+    let Some(facts) = gather_facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(EventResult::Silent);
     };
     let mut memory = open.before.state.session.clone();
@@ -213,9 +223,12 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
         Some(Ending::new(Outcome::Interrupted, EndReason::CannotAwaitService(kind.to_owned())))
     };
     // A refusal does not clear the window of the account.
-    let turn = windows::turn(home, &windows::account_of(&open.before), &open.before.id);
+    let turn =
+        windows::turn_after_window(home, &windows::account_of(&open.before), &open.before.id);
     let closing = DriverNotes { memory, veto, turn, ..DriverNotes::default() };
-    let Some(recorded) = open.record(facts, closing)? else { return Ok(EventResult::Silent) };
+    let Some(recorded) = open.record_boundary(facts, closing)? else {
+        return Ok(EventResult::Silent);
+    };
     let Recorded { boundary, held, lock } = recorded;
     let continues = matches!(boundary.decision, Decision::Continue | Decision::Wait { .. });
     let session_id = hook.session_id.as_deref().unwrap_or_default();
@@ -225,7 +238,7 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     drop(lock);
     if let Some(file) = file? {
         handed_over?;
-        return serve(home, &boundary.after.id, hook, &file);
+        return serve_ticket(home, &boundary.after.id, hook, &file);
     }
     if matches!(boundary.decision, Decision::Finish(_)) {
         wind_up(home, boundary.after);
@@ -241,7 +254,7 @@ const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 /// client shows nothing of a hook's answer to a failed request, and lets only a hook that it waits
 /// for send a notice (tried on 2.1.197 and 2.1.330): the handler beside the waiting one does that.
 /// It records nothing.
-pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+pub fn handle_notice(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some(record) = owned_or_last(home, hook)? else { return Ok(EventResult::Silent) };
     // The other handler may have just ended it.
     let within = TimeDelta::from_std(RECORDED_WITHIN).unwrap_or_default();

@@ -12,17 +12,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 
-use self::companion::{failure, idle_fallback};
-use self::queued::{LoopIs, obey};
-use self::stop::{StopResult, is_ours, stop};
+use self::companion::{handle_failure, idle_fallback};
+use self::queued::{LoopIs, obey_request};
+use self::stop::{StopResult, handle_stop, is_ours};
 use self::transcript::is_at_work;
 use super::boundary::undelivered;
 use super::control::{self, PauseResult, Paused};
 use super::end::{self, EndAttempt, handoff};
 use super::failure::failure_of;
 use super::find::{self, NewOwner, end_mark, gone_reason, owner_is_gone};
-use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume};
-use super::start::establish::{Started, start};
+use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume_loop};
+use super::start::establish::{Started, start_session_loop};
 use engine::failure::Failure;
 use engine::record::{Actor, EndReason, Loop, LoopId, Obeyed, Outcome, Status};
 use readers::clients::{Hook, HookEvent};
@@ -75,12 +75,12 @@ pub enum EventResult {
 }
 
 /// Notes that the prompt of an answer was written out.
-pub fn delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
-    Ok(owned_id(home, hook)?.map_or(Ok(()), |id| undelivered::clear(home, &id))?)
+pub fn mark_delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
+    Ok(owned_id(home, hook)?.map_or(Ok(()), |id| undelivered::clear_undelivered(home, &id))?)
 }
 
 /// Answers one event. An error means: let everything through.
-pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+pub fn answer_hook(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let mut answer = answer_to(home, hook);
     let is_silent = match &answer {
         Ok(EventResult::Stopped(StopResult::Over, asides)) => asides.is_empty(),
@@ -97,19 +97,19 @@ pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 
 fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     match &hook.event {
-        HookEvent::Stopped(stopped) => stop(home, hook, stopped),
-        HookEvent::ServiceFailed { kind, message } => failure(home, hook, kind, message),
+        HookEvent::Stopped(stopped) => handle_stop(home, hook, stopped),
+        HookEvent::ServiceFailed { kind, message } => handle_failure(home, hook, kind, message),
         HookEvent::Idle => idle_fallback(home, hook),
         HookEvent::Command { sure: false, .. } if owned_or_last(home, hook)?.is_none() => {
             Ok(EventResult::Silent)
         }
-        HookEvent::Command { name, raw, .. } => Ok(command(home, hook, name, raw)),
-        HookEvent::Request(order) => obey(home, hook, order),
-        HookEvent::Notified | HookEvent::Prompted => prompted(home, hook),
+        HookEvent::Command { name, raw, .. } => Ok(run_command(home, hook, name, raw)),
+        HookEvent::Request(order) => obey_request(home, hook, order),
+        HookEvent::Notified | HookEvent::Prompted => handle_prompt(home, hook),
         HookEvent::SessionBegan { compacted } => session_start(home, hook, *compacted),
         HookEvent::SessionEnded { why } => session_end(home, hook, why),
-        HookEvent::Asked(asked) => questions::ask(home, hook, asked),
-        HookEvent::AtDialog { tool } => questions::dialog(home, hook, tool.as_deref()),
+        HookEvent::Asked(asked) => questions::handle_question(home, hook, asked),
+        HookEvent::AtDialog { tool } => questions::handle_dialog(home, hook, tool.as_deref()),
         HookEvent::Answered | HookEvent::NotOurs => Ok(EventResult::Silent),
     }
 }
@@ -144,7 +144,7 @@ pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
 }
 
 /// A slash command. Every error is reported to the user, who has just typed it.
-fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
+fn run_command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
     if let Ok(Some(record)) = owned_or_last(home, hook)
         && let Ok(Some(obeyed)) = queued::was_obeyed(home, &record, hook, name, raw)
     {
@@ -152,23 +152,23 @@ fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
     }
     let answer = match name {
         "loop" => start_loop(home, hook, raw),
-        "resume" => resume_loop(home, hook, raw),
+        "resume" => resume_session_loop(home, hook, raw),
         "help" => Ok(EventResult::Help),
         "cancel-loop" | "status" | "pause" | "handoff" => match of_session(home, hook) {
-            Ok(Some(record)) => about(home, hook, &record, name, raw),
+            Ok(Some(record)) => command_loop(home, hook, &record, name, raw),
             found => found.map(|_| EventResult::Status(None)),
         },
         _ => Ok(EventResult::Silent),
     };
-    answer.unwrap_or_else(|error| refused(&error))
+    answer.unwrap_or_else(|error| refusal_result(&error))
 }
 
-fn refused(error: &Error) -> EventResult {
+fn refusal_result(error: &Error) -> EventResult {
     EventResult::Refused(failure_of(error).with_hint())
 }
 
 /// Does what a command asks about a loop, whichever way it came.
-fn about(
+fn command_loop(
     home: &Home,
     hook: &Hook<'_>,
     record: &Loop,
@@ -177,16 +177,16 @@ fn about(
 ) -> Result<EventResult> {
     Ok(match name {
         "cancel-loop" => {
-            let reason = queued::reason(raw);
-            EventResult::Cancelled(end::cancel(home, &record.id, Actor::User, reason)?)
+            let reason = queued::cancel_reason(raw);
+            EventResult::Cancelled(end::cancel_loop(home, &record.id, Actor::User, reason)?)
         }
-        "pause" => EventResult::Paused(pause(home, hook, record)?),
+        "pause" => EventResult::Paused(pause_session(home, hook, record)?),
         "handoff" => {
             let (kind, words) = requests::split_handoff(raw);
-            EventResult::HandedOff(handoff::write(home, record, kind, words, Actor::User)?)
+            EventResult::HandedOff(handoff::write_handoff(home, record, kind, words, Actor::User)?)
         }
         _ => {
-            end::complete(home, record);
+            end::complete_end(home, record);
             EventResult::Status(Some(Box::new(record.clone())))
         }
     })
@@ -199,29 +199,30 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     // The client has put the command back into its input line, to be corrected.
-    let ours = ours(home, hook)?;
+    let ours = session_loop(home, hook)?;
     let taken_back = ours.filter(|record| transcript::came_to_nothing(record, hook));
-    let started = start(home, hook, &arguments, cwd, taken_back.map(|record| record.id))?;
+    let started =
+        start_session_loop(home, hook, &arguments, cwd, taken_back.map(|record| record.id))?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
 
 /// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
-fn pause(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
+fn pause_session(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
     let is_running = record.state.status == Status::Running;
     if is_running && is_ours(record, hook) && transcript::broke_off(record, hook) {
         let record = Box::new(control::pause_now(home, &record.id, "paused by the user")?);
         return Ok(Paused { record, how: PauseResult::Now });
     }
-    control::pause(home, &record.id, Actor::User, false)
+    control::pause_loop(home, &record.id, Actor::User, false)
 }
 
-fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
+fn resume_session_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let typed = arguments::parse_resume(raw)?;
     let folder = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     let record = match (&typed.set.name, of_session(home, hook)?) {
         (None, Some(record)) => record,
         (name, _) => {
-            let mut found = find::find(home, name.as_deref(), folder)?;
+            let mut found = find::find_loops(home, name.as_deref(), folder)?;
             match found.len() {
                 0 => bail!(Failure::new(
                     "there is no loop to resume",
@@ -234,16 +235,20 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     };
     refuse_a_task(home, &record)?;
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
-    let new_owner = NewOwner::session(hook)?;
+    let new_owner = NewOwner::from_hook(hook)?;
     let changes = typed.set.limits.limit_changes();
-    let adapt = |record: &mut Loop| adapt(home, record, &typed.answer);
-    let resumed = resume(home, &record.id, &changes, new_owner, adapt)?;
+    let adapt = |record: &mut Loop| adapt_record(home, record, &typed.answer);
+    let resumed = resume_loop(home, &record.id, &changes, new_owner, adapt)?;
     Ok(EventResult::Resumed(Box::new(resumed)))
 }
 
 /// Adds the user's message, and accepts changed tests where the user does. Returns what to report.
 /// A procedure is a recipe for the prompts of fresh processes: a session has no task from it.
-fn adapt(home: &Home, record: &mut Loop, answer: &arguments::AnswerArgs) -> Result<Vec<String>> {
+fn adapt_record(
+    home: &Home,
+    record: &mut Loop,
+    answer: &arguments::AnswerArgs,
+) -> Result<Vec<String>> {
     if record.contract.task.is_empty() {
         let id = &record.id;
         bail!(Failure::new(
@@ -251,14 +256,14 @@ fn adapt(home: &Home, record: &mut Loop, answer: &arguments::AnswerArgs) -> Resu
             format!("crew resume {id} in a terminal")
         ));
     }
-    record.state.add_messages(answer.tell.as_deref().map(control::tellable).transpose()?);
+    record.state.add_messages(answer.tell.as_deref().map(control::check_message).transpose()?);
     if answer.accept_test_changes { accept_test_changes(home, record) } else { Ok(Vec::new()) }
 }
 
 /// A message that is neither a command nor an order. A message typed while the agent works steers
 /// it and is left alone.
-fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let ours = ours(home, hook)?.filter(is_at_work);
+fn handle_prompt(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let ours = session_loop(home, hook)?.filter(is_at_work);
     let Some(record) = ours else { return Ok(EventResult::Silent) };
     let is_the_users = hook.event != HookEvent::Notified;
     if is_the_users && transcript::broke_off(&record, hook) {
@@ -283,19 +288,19 @@ fn owned_id(home: &Home, hook: &Hook<'_>) -> Result<Option<LoopId>> {
 }
 
 /// The loop of this session.
-fn owned(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+fn owned_loop(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     let Some(session_id) = &hook.session_id else { return Ok(None) };
     find::named_by(home, &home.session_pointer(session_id))
 }
 
 /// The loop of this session, if the client that sent the event owns it.
-fn ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    Ok(owned(home, hook)?.filter(|record| is_ours(record, hook)))
+fn session_loop(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+    Ok(owned_loop(home, hook)?.filter(|record| is_ours(record, hook)))
 }
 
 /// The loop of a session, else the one it had last.
 fn owned_or_last(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    match (owned(home, hook)?, &hook.session_id) {
+    match (owned_loop(home, hook)?, &hook.session_id) {
         (None, Some(session_id)) => find::named_by(home, &home.last_pointer(session_id)),
         (owned, _) => Ok(owned),
     }
@@ -303,7 +308,7 @@ fn owned_or_last(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
 
 /// The loop this session owns, else the one of its working tree.
 fn of_session(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    match (owned(home, hook)?, &hook.folder) {
+    match (owned_loop(home, hook)?, &hook.folder) {
         (None, Some(cwd)) => find::of_working_tree(home, cwd),
         (owned, _) => Ok(owned),
     }
@@ -313,14 +318,14 @@ fn of_session(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
 /// resumes it unasked.
 fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventResult> {
     let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Silent) };
-    end::complete(home, &record);
+    end::complete_end(home, &record);
     if compacted {
         let is_reminded = is_at_work(&record) && is_ours(&record, hook);
         let reminded = is_reminded.then(|| EventResult::Reminded(Box::new(record)));
         return Ok(reminded.unwrap_or(EventResult::Silent));
     }
     let record = if owner_is_gone(home, &record) {
-        match end::interrupt(home, &record.id, gone_reason(&record), LOCK_WAIT)? {
+        match end::interrupt_run(home, &record.id, gone_reason(&record), LOCK_WAIT)? {
             EndAttempt::Ended(ended) => ended.record,
             EndAttempt::Over(record) => *record,
             EndAttempt::LeftToTheBoundary => return Ok(EventResult::Silent),
@@ -339,10 +344,11 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
 /// Interrupts the loop of a session that ends. If the lock cannot be taken in time, it leaves a
 /// mark that the next reader obeys.
 fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
-    if let Some(record) = ours(home, hook)?.filter(Loop::is_live) {
+    if let Some(record) = session_loop(home, hook)?.filter(Loop::is_live) {
         let reason = EndReason::SessionEnded(Some(why.to_owned()));
         let within = END_WAIT.min(hook.client.waits_at_the_end);
-        if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, reason, within)? {
+        if let EndAttempt::LeftToTheBoundary = end::interrupt_run(home, &record.id, reason, within)?
+        {
             disk::write(&end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
         }
     }

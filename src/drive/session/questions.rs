@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::transcript::is_at_work;
-use super::{EventResult, ours, owned_id};
+use super::{EventResult, owned_id, session_loop};
 use engine::record::{Dialog, Loop, LoopId, Question};
 use engine::text::count;
 use readers::clients::{AskedQuestion, Hook, PendingCall};
@@ -45,8 +45,12 @@ fn typed_ago(home: &Home, id: &LoopId) -> Option<Duration> {
 }
 
 /// Answers a question, or leaves it to the user.
-pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<EventResult> {
-    let ours = ours(home, hook)?.filter(is_at_work);
+pub fn handle_question(
+    home: &Home,
+    hook: &Hook<'_>,
+    asked: &[AskedQuestion],
+) -> Result<EventResult> {
+    let ours = session_loop(home, hook)?.filter(is_at_work);
     let Some(mut record) = ours else { return Ok(EventResult::Silent) };
     if !record.contract.questions.defers(typed_ago(home, &record.id)) {
         return Ok(EventResult::Silent);
@@ -67,7 +71,7 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
     };
     record.state.add_questions(questions.clone());
     // The agent must not wait, also where the question cannot be recorded.
-    let recorded = change(home, &record.id, &what, |record| {
+    let recorded = change_loop(home, &record.id, &what, |record| {
         record.state.add_questions(questions);
     });
     Ok(EventResult::Deferred(Box::new(recorded.unwrap_or(record))))
@@ -75,10 +79,10 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
 
 /// Records that the client waits at a dialog, for `tool` if the client says so. Without a
 /// transcript nothing would tell when it was answered: it is not recorded then.
-pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventResult> {
-    let ours = ours(home, hook)?.filter(is_at_work);
+pub fn handle_dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventResult> {
+    let ours = session_loop(home, hook)?.filter(is_at_work);
     let Some(record) = ours else { return Ok(EventResult::Silent) };
-    let Some((transcript, call)) = pending(hook, tool) else { return Ok(EventResult::Silent) };
+    let Some((transcript, call)) = pending_call(hook, tool) else { return Ok(EventResult::Silent) };
     let (call, found) = call.map(|it| (it.id, it.tool)).unzip();
     let tool = tool.map(str::to_owned).or(found);
     let is_question = tool.is_some() && tool.as_deref() == hook.client.question_tool;
@@ -90,7 +94,7 @@ pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventR
         transcript_bytes: disk::size(&transcript),
         transcript,
     };
-    let record = change(home, &record.id, "the client waits at a dialog", |record| {
+    let record = change_loop(home, &record.id, "the client waits at a dialog", |record| {
         record.state.session_mut().dialog = Some(dialog);
     })?;
     Ok(EventResult::AtDialog(Box::new(record)))
@@ -99,7 +103,7 @@ pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventR
 /// The transcript, of the session or of a subagent, whose agent waits for a tool, and the call: of
 /// those where `tool` waits, or else any, the one that was written to last. If none says so, the
 /// session's.
-fn pending(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<PendingCall>)> {
+fn pending_call(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<PendingCall>)> {
     let (main, reader) = hook.readable_transcript()?;
     let folder = (reader.agents)(main);
     let names = disk::names(&folder, AGENTS_MAX).into_iter();
@@ -119,7 +123,12 @@ fn pending(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<Pendi
 }
 
 /// Changes what is kept for people, in a loop that still works.
-fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
+fn change_loop(
+    home: &Home,
+    id: &LoopId,
+    what: &str,
+    change: impl FnOnce(&mut Loop),
+) -> Result<Loop> {
     let held = store::hold_loop(home, id, RECORDED_WITHIN)?;
     let record = held.load()?;
     if !is_at_work(&record) {

@@ -5,7 +5,7 @@
 
 use anyhow::{Error, Result};
 
-use super::{EventResult, about, owned_or_last, prompted, refused};
+use super::{EventResult, command_loop, handle_prompt, owned_or_last, refusal_result};
 use crate::drive::end;
 use crate::drive::find::owner_is_gone;
 use engine::boundary::facts::ControlRequest;
@@ -21,7 +21,7 @@ const BYTES: u64 = 32 << 20;
 
 /// Continues to read the transcript, and leaves the queued orders where every order is found. If
 /// nobody is at the client, prompts come from a program, in the order it wants.
-pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> Result<()> {
+pub fn read_queue(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> Result<()> {
     if !read_on(before, hook, queue) {
         return Ok(());
     }
@@ -29,7 +29,7 @@ pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> R
     for text in &queue.waiting {
         match (hook.parse_queued(text), store::pending_request(home, id)) {
             (Some(("cancel-loop", raw)), None | Some(ControlRequest::Pause)) => {
-                store::request_cancel(home, id, by, reason(raw))?;
+                store::request_cancel(home, id, by, cancel_reason(raw))?;
             }
             (Some(("pause", _)), None) => store::request_pause(home, id, by, false)?,
             _ => {}
@@ -66,7 +66,7 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
 }
 
 /// Takes the queued commands, for the boundary after `iteration` to remember.
-pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
+pub fn take_requests(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
     let is_ours = |text: &&mut String| hook.parse_queued(text).is_some();
     let waiting = queue.waiting.iter_mut().filter(is_ours);
     let taken: Vec<String> = waiting.map(std::mem::take).collect();
@@ -76,18 +76,23 @@ pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
 }
 
 /// Does what remains of the commands that were taken, after the boundary is recorded.
-pub fn answer(home: &Home, hook: &Hook<'_>, id: &LoopId, taken: &[String]) -> Vec<EventResult> {
+pub fn answer_requests(
+    home: &Home,
+    hook: &Hook<'_>,
+    id: &LoopId,
+    taken: &[String],
+) -> Vec<EventResult> {
     let answers = taken.iter().filter_map(|text| {
         let (name @ ("status" | "handoff"), raw) = hook.parse_queued(text)? else { return None };
         let record = store::load(home, id).map_err(Error::from);
-        let done = record.and_then(|record| about(home, hook, &record, name, raw));
-        Some(done.unwrap_or_else(|error| refused(&error)))
+        let done = record.and_then(|record| command_loop(home, hook, &record, name, raw));
+        Some(done.unwrap_or_else(|error| refusal_result(&error)))
     });
     answers.collect()
 }
 
 /// The reason given to `/crew:cancel-loop`.
-pub fn reason(raw: &str) -> Option<&str> {
+pub fn cancel_reason(raw: &str) -> Option<&str> {
     let raw = raw.trim();
     let quoted = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     Some(quoted.unwrap_or(raw).trim()).filter(|reason| !reason.is_empty())
@@ -112,7 +117,7 @@ pub fn was_obeyed(
         return Ok(None);
     }
     let mut found = None;
-    end::amend(home, &record.id, "a queued command came that was obeyed", |record| {
+    end::amend_record(home, &record.id, "a queued command came that was obeyed", |record| {
         let obeyed = &mut record.state.session_mut().queue.obeyed;
         found = obeyed.iter().position(is_it).map(|at| obeyed.remove(at));
     })?;
@@ -138,23 +143,23 @@ pub enum LoopIs {
 
 /// Obeys an order. In a session that never had a loop it is the user's own text, unless it names a
 /// loop.
-pub fn obey(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Result<EventResult> {
+pub fn obey_request(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Result<EventResult> {
     let own = owned_or_last(home, hook)?.map(|own| own.id);
     let is_there = |id: &&LoopId| own.as_ref() == Some(*id) || store::is_there(home, id);
     let named = typed.named.as_ref().filter(is_there);
     if named.is_none() && typed.named.is_some() && typed.request != SessionRequest::Cancel {
         // A word for the agent.
-        return prompted(home, hook);
+        return handle_prompt(home, hook);
     }
     let Some(id) = named.or(own.as_ref()) else { return Ok(EventResult::Silent) };
-    match obeyed(home, hook, id, typed, named.is_some()) {
+    match try_request(home, hook, id, typed, named.is_some()) {
         Err(error) if own.as_ref() == Some(id) => Err(error),
         // The message must not become the agent's.
         done => Ok(EventResult::Ordered(typed.request, done.map_err(|_| id.clone()))),
     }
 }
 
-fn obeyed(
+fn try_request(
     home: &Home,
     hook: &Hook<'_>,
     id: &LoopId,
@@ -168,7 +173,7 @@ fn obeyed(
         SessionRequest::Status => "status",
     };
     let reason = typed.cancel_reason(is_named).unwrap_or_default();
-    about(home, hook, &before, name, &reason)?;
+    command_loop(home, hook, &before, name, &reason)?;
     let record = Box::new(store::load(home, id)?);
     let is = match is_named {
         _ if !before.is_live() => LoopIs::Over,

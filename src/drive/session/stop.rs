@@ -11,9 +11,9 @@ use chrono::TimeDelta;
 
 use super::transcript::still_waits;
 use super::{EventResult, owned_id, queued};
-use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
+use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open_boundary};
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
-use crate::drive::find::is;
+use crate::drive::find::owner_is;
 use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
 use crate::drive::windows::{self, LoopTurn};
 use crate::drive::{control, prove, tree};
@@ -55,39 +55,39 @@ pub enum StopResult {
 /// Opens the boundary of this event, if it belongs to a loop that this session and client own.
 pub fn open_ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Open>> {
     let Some(id) = owned_id(home, hook)? else { return Ok(None) };
-    let Some(open) = open(home, &id)? else { return Ok(None) };
-    let is_cancelled = matches!(open.order(), Some(ControlRequest::Cancel { .. }));
+    let Some(open) = open_boundary(home, &id)? else { return Ok(None) };
+    let is_cancelled = matches!(open.read_request(), Some(ControlRequest::Cancel { .. }));
     let is_paused = open.before.state.status == Status::Paused && !is_cancelled;
     Ok((!is_paused && is_ours(&open.before, hook)).then_some(open))
 }
 
 /// Judges a stop, and obeys what the user queued. An error means that the stop must be let through.
-pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResult> {
+pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResult> {
     let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
-    let digest = digest(hook, stopped);
+    let digest = stop_digest(hook, stopped);
     if is_same_stop(&open.before, &digest) {
         return Ok(EventResult::Silent);
     }
     let mut memory = open.before.state.session.clone();
     let words = stopped.last_message.as_deref();
-    queued::look(home, &open.before, hook, &mut memory.queue)?;
-    let (row, used_a_tool) = row(&open.before, hook, stopped);
+    queued::read_queue(home, &open.before, hook, &mut memory.queue)?;
+    let (row, used_a_tool) = stops_in_row(&open.before, hook, stopped);
     let background = background_wait(&stopped.background, used_a_tool, &mut memory);
     let work = background.as_ref().map(|background| background.work.clone());
     let decides = open.before.contract.limits.bound_usage();
-    let reading = meter::read(&open.before, hook, words, decides);
-    let seen = look(&open, hook, stopped, work, reading.context_tokens);
-    let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
+    let reading = meter::read_meter(&open.before, hook, words, decides);
+    let seen = read_stop(&open, hook, stopped, work, reading.context_tokens);
+    let Some(mut facts) = gather_facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(EventResult::Silent);
     };
     // The checks may have taken minutes.
-    queued::look(home, &open.before, hook, &mut memory.queue)?;
-    let foreseen = open.foresee(&facts);
+    queued::read_queue(home, &open.before, hook, &mut memory.queue)?;
+    let foreseen = open.foresee_decision(&facts);
     memory.metered = if decides || goes_on(&foreseen) {
         reading.metered
     } else {
         // The last sum for a while, so the final message is waited for now. It decides nothing.
-        let reading = meter::read(&open.before, hook, words, true);
+        let reading = meter::read_meter(&open.before, hook, words, true);
         facts.usage = reading.usage;
         facts.seen.agent.context_tokens = reading.context_tokens;
         reading.metered
@@ -111,22 +111,24 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<EventResu
     if counts {
         memory.worked_holds = 0;
     }
-    remember(&mut memory, background.as_ref().filter(|_| holds));
+    remember_wait(&mut memory, background.as_ref().filter(|_| holds));
     let hold_until = background.map(|background| {
         clock::now().wall + TimeDelta::from_std(background.within).unwrap_or_default()
     });
-    let taken = queued::take(hook, &mut memory.queue, open.before.iteration());
+    let taken = queued::take_requests(hook, &mut memory.queue, open.before.iteration());
     let closing = DriverNotes { memory, veto, turn, hold_until, lost: None };
-    let Some(recorded) = open.record(facts, closing)? else { return Ok(EventResult::Silent) };
+    let Some(recorded) = open.record_boundary(facts, closing)? else {
+        return Ok(EventResult::Silent);
+    };
     let Recorded { boundary, held, lock } = recorded;
     let id = boundary.after.id.clone();
-    let stop = answer(home, hook, boundary, held, companion)?;
+    let stop = answer_stop(home, hook, boundary, held, companion)?;
     drop(lock);
-    Ok(EventResult::Stopped(stop, queued::answer(home, hook, &id, &taken)))
+    Ok(EventResult::Stopped(stop, queued::answer_requests(home, hook, &id, &taken)))
 }
 
 /// Hands the ticket of what was recorded to this companion, and answers.
-fn answer(
+fn answer_stop(
     home: &Home,
     hook: &Hook<'_>,
     boundary: Boundary,
@@ -166,7 +168,7 @@ pub fn hand_over(
     file: Option<&Path>,
 ) -> io::Result<()> {
     let after = &boundary.after;
-    let done = file.map_or(Ok(()), |file| wakes::hand_over(file, &ticket(after)));
+    let done = file.map_or(Ok(()), |file| wakes::hand_over(file, &wake_ticket(after)));
     let session_id = hook.session_id.as_deref().unwrap_or_default();
     wakes::clear_companions(home, session_id, if done.is_ok() { file } else { None });
     let _ = view::write_view(after);
@@ -177,17 +179,22 @@ pub fn hand_over(
 
 /// Gathers the facts. `None` when the client has ended this hook: then nothing is known, and
 /// nothing is recorded.
-pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Result<Option<Facts>> {
+pub fn gather_facts(
+    home: &Home,
+    open: &Open,
+    seen: Seen,
+    usage: Option<&Usage>,
+) -> Result<Option<Facts>> {
     let ended = signals::end_requested()?;
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
-    let mut left = open.look(seen, usage.cloned());
+    let mut left = open.gather_facts(seen, usage.cloned());
     let follow = |event: &RunEvent<'_>| view::record_step(home, &open.before, event);
-    let facts = match open.gather(left.clone(), &give_up, &follow) {
+    let facts = match open.gather_checked(left.clone(), &give_up, &follow) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {
-            left.seen.order = open.order();
-            open.gather(left, &|| ended.load(Ordering::Relaxed), &follow)
+            left.seen.order = open.read_request();
+            open.gather_checked(left, &|| ended.load(Ordering::Relaxed), &follow)
         }
         facts => facts,
     };
@@ -209,7 +216,7 @@ pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let client = || identity::find_client(hook.client.is_owner);
     hook.session_id.is_some()
         && owner.session_id == hook.session_id
-        && client().is_some_and(|client| is(owner, &client))
+        && client().is_some_and(|client| owner_is(owner, &client))
 }
 
 /// The same words under the same prompt, from a process that was already running when the last
@@ -222,7 +229,7 @@ fn is_same_stop(record: &Loop, digest: &str) -> bool {
         && identity::started_ms().is_some_and(|started| started <= mark.recorded_ms)
 }
 
-fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
+fn stop_digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
     let prompt = hook.turn.as_deref().unwrap_or_default();
     let words = stopped.last_message.as_deref().unwrap_or_default();
     hash(format!("{prompt}\0{words}").as_bytes())
@@ -230,7 +237,7 @@ fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
 
 /// Looks at what costs little: the claim and the background `work`. An event without the agent's
 /// last words has them in the transcript, where they are waited for.
-fn look(
+fn read_stop(
     open: &Open,
     hook: &Hook<'_>,
     stopped: &Stopped,
@@ -254,7 +261,7 @@ fn look(
 }
 
 /// The ticket for the loop as it was just recorded.
-pub fn ticket(after: &Loop) -> Ticket {
+pub fn wake_ticket(after: &Loop) -> Ticket {
     Ticket {
         boundaries: after.state.boundaries,
         iteration: after.iteration(),
@@ -262,7 +269,7 @@ pub fn ticket(after: &Loop) -> Ticket {
     }
 }
 
-fn paused(after: Loop) -> Boundary {
+fn paused_boundary(after: Loop) -> Boundary {
     Boundary { after, decision: Decision::Hold(Hold::Paused), note: None, proves_later: false }
 }
 
@@ -289,18 +296,18 @@ fn await_wake(
         (Status::Finished, _) | (_, Some(ControlRequest::Cancel { .. })) => {
             return Ok(StopResult::Over);
         }
-        (Status::Paused, _) => return Ok(StopResult::Held(Box::new(paused(record)))),
+        (Status::Paused, _) => return Ok(StopResult::Held(Box::new(paused_boundary(record)))),
         _ if is_used => return Ok(StopResult::Woken(Box::new(boundary))),
         (_, Some(ControlRequest::Pause)) => {
             let record = control::pause_now(home, id, "paused")?;
-            return Ok(StopResult::Held(Box::new(paused(record))));
+            return Ok(StopResult::Held(Box::new(paused_boundary(record))));
         }
         _ => {}
     }
-    if allows(hook, boundary.after.state.session.without_tools - 1) {
+    if client_allows(hook, boundary.after.state.session.without_tools - 1) {
         return Ok(StopResult::Continue(Box::new(boundary)));
     }
-    Ok(match end::end(home, id, ending_at_the_cap(hook), LOCK_WAIT)? {
+    Ok(match end::end_loop(home, id, ending_at_the_cap(hook), LOCK_WAIT)? {
         EndAttempt::Ended(ended) => StopResult::Finished(ended),
         EndAttempt::Over(_) | EndAttempt::LeftToTheBoundary => StopResult::Over,
     })
@@ -330,8 +337,8 @@ fn next_turn(
     row: u32,
 ) -> Result<Option<Companion>, Ending> {
     match (foreseen, turn) {
-        (Decision::Continue, None) if is_near(hook, row) => match companion(home, hook) {
-            None if !allows(hook, row) => Err(ending_at_the_cap(hook)),
+        (Decision::Continue, None) if is_near(hook, row) => match find_companion(home, hook) {
+            None if !client_allows(hook, row) => Err(ending_at_the_cap(hook)),
             found => Ok(found),
         },
         (Decision::Continue, Some(turn)) if !hook.may_wake() => {
@@ -342,21 +349,21 @@ fn next_turn(
         (Decision::Continue, Some(_)) | (Decision::Hold(Hold::Background(_)), _)
             if hook.may_wake() =>
         {
-            Ok(companion(home, hook))
+            Ok(find_companion(home, hook))
         }
         _ => Ok(None),
     }
 }
 
 /// A companion that waits. The client starts it beside the hook, so it may not be ready yet.
-fn companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
+fn find_companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
     let session_id = hook.session_id.as_deref().filter(|_| hook.client.wakes)?;
     Deadline::after(COMPANION_WAIT)
         .poll(Duration::from_millis(5), || wakes::find_waiting(home, session_id))
 }
 
 /// Whether the client would honour one more continuation.
-fn allows(hook: &Hook<'_>, row: u32) -> bool {
+fn client_allows(hook: &Hook<'_>, row: u32) -> bool {
     hook.continuation_cap().is_none_or(|cap| i64::from(row) < cap)
 }
 
@@ -375,7 +382,7 @@ fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
 /// Continuations in a row without a tool call, and whether the turn that ends now used one. The
 /// transcript is written late (up to 200 ms seen), so its last lines are waited for when the row is
 /// about to matter.
-fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
+fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
     let memory = &before.state.session;
     let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
     let Some((file, reader)) = hook.readable_transcript() else { return (row, false) };
@@ -461,7 +468,7 @@ fn background_wait(
 }
 
 /// Counts a stop that ended in this hold, if it did.
-fn remember(memory: &mut SessionMemory, held: Option<&BackgroundWait>) {
+fn remember_wait(memory: &mut SessionMemory, held: Option<&BackgroundWait>) {
     memory.holds += u32::from(held.is_some());
     memory.worked_holds += u32::from(held.is_some_and(|held| held.has_worked));
 }
@@ -474,7 +481,7 @@ mod tests {
         Task { id: id.to_owned(), kind: kind.to_owned(), description: "npm run dev".to_owned() }
     }
 
-    fn minutes(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) -> Option<u64> {
+    fn held_minutes(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) -> Option<u64> {
         let awaited = background_wait(tasks, used_a_tool, memory)?;
         memory.holds += 1;
         Some(awaited.within.as_secs() / 60)
@@ -484,11 +491,11 @@ mod tests {
     fn a_command_is_waited_for_longer_each_time_and_an_agent_for_an_hour() {
         let mut memory = SessionMemory::default();
         let server = [task("1", "shell")];
-        let held: Vec<_> = (0..5).map(|_| minutes(&server, false, &mut memory)).collect();
+        let held: Vec<_> = (0..5).map(|_| held_minutes(&server, false, &mut memory)).collect();
         assert_eq!(held, [Some(5), Some(10), Some(20), Some(40), Some(40)]);
         let agent = [task("1", "shell"), task("2", "subagent")];
-        assert_eq!(minutes(&agent, false, &mut memory), Some(60));
-        assert_eq!(minutes(&[], false, &mut memory), None);
+        assert_eq!(held_minutes(&agent, false, &mut memory), Some(60));
+        assert_eq!(held_minutes(&[], false, &mut memory), None);
     }
 
     #[test]
@@ -497,7 +504,7 @@ mod tests {
         let mut held = |id: u32, used_a_tool: bool| {
             let awaited =
                 background_wait(&[task(&id.to_string(), "shell")], used_a_tool, &mut memory);
-            remember(&mut memory, awaited.as_ref());
+            remember_wait(&mut memory, awaited.as_ref());
             if awaited.is_none() {
                 memory.worked_holds = 0;
             }
@@ -516,10 +523,10 @@ mod tests {
     fn a_task_the_agent_worked_beside_is_never_waited_for_again() {
         let mut memory = SessionMemory::default();
         let server = [task("1", "shell")];
-        assert_eq!(minutes(&server, true, &mut memory), Some(5));
-        assert_eq!(minutes(&server, true, &mut memory), None);
-        assert_eq!(minutes(&server, false, &mut memory), None);
+        assert_eq!(held_minutes(&server, true, &mut memory), Some(5));
+        assert_eq!(held_minutes(&server, true, &mut memory), None);
+        assert_eq!(held_minutes(&server, false, &mut memory), None);
         let another = [task("1", "shell"), task("2", "shell")];
-        assert_eq!(minutes(&another, false, &mut memory), Some(5));
+        assert_eq!(held_minutes(&another, false, &mut memory), Some(5));
     }
 }

@@ -18,7 +18,7 @@ use world::files::disk;
 use world::process::{Call, ExitCause, Stop};
 
 /// The agent in force; a typed `--agent-cmd` overrides every name.
-pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
+pub fn resolve_agent(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
     if let Some(text) = typed_command {
         return parse_agent_command(text).map_err(Error::new);
     }
@@ -62,12 +62,12 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
         let told = describe_unknown(name, &own);
         return known.ok_or_else(|| match from {
             ValueOrigin::Typed => told.into(),
-            from => Error::msg(at(from, &told.joined(": "))),
+            from => Error::msg(at_origin(from, &told.joined(": "))),
         });
     };
     if above.contains(&name.as_str()) {
         return known.ok_or_else(|| {
-            Error::msg(at(origin, &format!("`like` of agents.{name} leads back to it")))
+            Error::msg(at_origin(origin, &format!("`like` of agents.{name} leads back to it")))
         });
     }
     let base = match &entry.like {
@@ -75,7 +75,7 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
         None => match known {
             Some(known) => known,
             None if entry.command.is_some() => Agent::default(),
-            None => bail!(at(
+            None => bail!(at_origin(
                 origin,
                 &format!(
                     "agents.{name} has no command: command = [\"my-agent\"], or like = \"claude\""
@@ -83,10 +83,10 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
             )),
         },
     };
-    Ok(changed(base, name, entry))
+    Ok(apply_entry(base, name, entry))
 }
 
-fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
+fn apply_entry(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
     let mut command = entry.command.clone().unwrap_or(base.command);
     command.extend_from_slice(&entry.args);
     let mut permissions = base.permissions;
@@ -110,7 +110,7 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
 }
 
 /// The error, prefixed with the line of the file it is about.
-fn at(origin: &ValueOrigin, what: &str) -> String {
+fn at_origin(origin: &ValueOrigin, what: &str) -> String {
     match origin {
         ValueOrigin::BuiltIn | ValueOrigin::Typed => what.to_owned(),
         origin => format!("{origin}: {what}"),
@@ -130,7 +130,7 @@ const SAID_CHARS: usize = 200;
 const LEAVE_OUT: &str = "name other fallbacks, or none: --fallback none";
 
 /// The fallbacks in force, in their order, without a run's own agent.
-pub fn fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
+pub fn resolve_fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
     let Some(Sourced { origin, .. }) = settings.layer.values.get("fallback") else {
         return Ok(Vec::new());
     };
@@ -226,7 +226,7 @@ mod tests {
     use readers::parse::settings::merge::{Layers, merge_layers};
     use readers::parse::settings::{SettingsOwner, parse_settings};
 
-    fn resolved(file: &str) -> String {
+    fn resolve_text(file: &str) -> String {
         let user = parse_settings(
             file,
             Path::new("config.toml"),
@@ -237,7 +237,7 @@ mod tests {
         .unwrap()
         .layer;
         let layers = Layers { user, ..Layers::default() };
-        match resolve(&merge_layers(&layers, None).unwrap(), None) {
+        match resolve_agent(&merge_layers(&layers, None).unwrap(), None) {
             Ok(agent) => {
                 let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
                 let (prompt, dialect) = (format!("{prompt:?}").to_lowercase(), &*dialect.0);
@@ -253,7 +253,7 @@ mod tests {
     fn an_agent_is_known_or_written_or_like_another() {
         let claude = find_agent("claude").unwrap();
         let begins = |file: &str, start: &str| {
-            let found = resolved(file);
+            let found = resolve_text(file);
             assert!(found.starts_with(start), "{file}: {found}");
         };
         let words = format!("{:?}", claude.command);
@@ -271,7 +271,7 @@ mod tests {
         begins("[agents.claude]\ncommand = [\"/opt/c\"]", "claude: [\"/opt/c\"] stdin claude");
         let mine = "[loop]\nagent = \"mine\"\n[agents.mine]\ncommand = [\"m\", \"-p\"]\nprompt = \"argument\"\n\
             max_turns = \"--turns\"\npermissions.bypass = [\"--yolo\"]";
-        assert_eq!(resolved(mine), r#"mine: ["m", "-p"] argument text ["bypass"] --turns"#);
+        assert_eq!(resolve_text(mine), r#"mine: ["m", "-p"] argument text ["bypass"] --turns"#);
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
             ),
         ];
         for (file, expected) in table {
-            assert_eq!(resolved(file), expected, "{file}");
+            assert_eq!(resolve_text(file), expected, "{file}");
         }
     }
 
@@ -312,7 +312,7 @@ mod tests {
         .unwrap()
         .layer;
         let settings = merge_layers(&Layers { user, ..Layers::default() }, None).unwrap();
-        let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
+        let agent = resolve_agent(&settings, Some("my-agent 'a b'")).unwrap();
         assert_eq!(
             (agent.name.as_str(), agent.command),
             ("my-agent", vec!["my-agent".to_owned(), "a b".to_owned()])

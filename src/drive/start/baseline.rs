@@ -19,7 +19,7 @@ use world::store::{self, Home, view};
 /// Runs every check except the gates once before the first iteration; at a resume only those
 /// without a known result. Changes that others make to the record are kept. `was_begun`:
 /// an attempt may have left work.
-pub fn baseline(
+pub fn run_baseline(
     home: &Home,
     record: Loop,
     was_begun: bool,
@@ -43,8 +43,8 @@ pub fn baseline(
     // What an attempt left that was cut off is the agent's work, never what the loop found.
     let is_remembered = !was_begun || tree::is_remembered(home, &record);
     let is_as_found = is_remembered && tree::is_as_found(home, &record);
-    let results = gather::each(home, &record, &stop, &tell);
-    for note in notes(&record, &results) {
+    let results = gather::run_checks(home, &record, &stop, &tell);
+    for note in baseline_notes(&record, &results) {
         tell(&RunEvent::Noted(&note));
     }
     let look = || tree::look_again(home, &record, record.state.trees.snapshot.as_deref());
@@ -54,9 +54,9 @@ pub fn baseline(
     if !found.is_live() || !is_ours(&found) {
         return Ok(found);
     }
-    remember_tests(home, &id, tests(store::read_tests(home, &id), &results, is_as_found));
+    remember_tests(home, &id, baseline_tests(store::read_tests(home, &id), &results, is_as_found));
     let found = held.change(&found, "checked before the first iteration", |found| {
-        remember(found, &results);
+        remember_results(found, &results);
         // A pause that came during the checks has already counted its time.
         if found.state.status == Status::Running {
             found.state.begin_iteration(clock::now());
@@ -68,7 +68,7 @@ pub fn baseline(
             found.state.end_looks_at_the_start();
         }
         if is_remembered {
-            test_changes::follow(home, found, tree, false);
+            test_changes::follow_tree(home, found, tree, false);
         } else {
             found.state.note_work_before_the_first();
         }
@@ -100,7 +100,11 @@ fn note_on_green(found: &Loop) -> Option<String> {
 }
 
 /// What is remembered of the tests after these results, beside what was `known`.
-fn tests(known: TestMemories, results: &[CheckResult], are_as_found: bool) -> Option<TestMemories> {
+fn baseline_tests(
+    known: TestMemories,
+    results: &[CheckResult],
+    are_as_found: bool,
+) -> Option<TestMemories> {
     if are_as_found {
         as_found(results).map(|found| known.into_iter().chain(found).collect())
     } else {
@@ -109,10 +113,10 @@ fn tests(known: TestMemories, results: &[CheckResult], are_as_found: bool) -> Op
 }
 
 /// What the user should know of checks that cannot run, or show little.
-fn notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
+fn baseline_notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
     let mut notes: Vec<String> = results
         .iter()
-        .filter_map(|result| result.incurable_words().or_else(|| doubt(result)))
+        .filter_map(|result| result.incurable_words().or_else(|| doubt_of_pass(result)))
         .collect();
     let names_none = results.iter().all(|result| result.test_run.is_none());
     if record.contract.is_tried() && names_none && !results.is_empty() {
@@ -122,7 +126,7 @@ fn notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
 }
 
 /// What the user should know of a check that passed and has shown little by its own words.
-fn doubt(result: &CheckResult) -> Option<String> {
+fn doubt_of_pass(result: &CheckResult) -> Option<String> {
     let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
     let why = match ran_nothing(run, false) {
         Some(why) => format!("`{}` {why}: a claim that needs it is refused", result.run),
@@ -132,7 +136,7 @@ fn doubt(result: &CheckResult) -> Option<String> {
     Some(why)
 }
 
-fn remember(record: &mut Loop, results: &[CheckResult]) {
+fn remember_results(record: &mut Loop, results: &[CheckResult]) {
     let counts =
         |result: &&CheckResult| result.verdict != Verdict::Unknown && !result.ran_no_test();
     for result in results.iter().filter(counts) {

@@ -8,10 +8,10 @@ use std::{io, iter};
 use anyhow::{Context, Result, bail};
 
 use super::place;
-use super::terms::{self, contract, detected, typed};
+use super::terms::{self, build_contract, detect_project, typed_layer};
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::end::{self, EndAttempt};
-use crate::drive::find::{NewOwner, elsewhere, environment_of, gone_reason, owner_is_gone};
+use crate::drive::find::{NewOwner, environment_of, gone_reason, on_another_host, owner_is_gone};
 use crate::drive::{test_changes, tree};
 use engine::failure::Failure;
 use engine::fleet::Carried;
@@ -70,7 +70,7 @@ pub struct HeldPointers {
 
 impl HeldPointers {
     /// Takes the lock of the working tree. Fails if another start or resume has it.
-    pub fn hold(home: &Home, checkout: &Path, owner: &Owner) -> Result<Self> {
+    pub fn hold_pointers(home: &Home, checkout: &Path, owner: &Owner) -> Result<Self> {
         let pointer = home.checkout_pointer(checkout);
         let lock = disk::take_lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
         let lock = lock.context("another loop is being started in this working tree")?;
@@ -79,7 +79,7 @@ impl HeldPointers {
     }
 
     /// Makes them name this loop.
-    pub fn write(&self, id: &LoopId) -> io::Result<()> {
+    pub fn write_pointers(&self, id: &LoopId) -> io::Result<()> {
         self.files.iter().try_for_each(|file| write_pointer(file, id))
     }
 }
@@ -87,7 +87,7 @@ impl HeldPointers {
 /// Makes the loop and records its start. The result still holds its lock, and has the notes for the
 /// user, one of them for each loop that had to end. `None` when this same command has started the
 /// loop that is there.
-pub fn establish(
+pub fn establish_loop(
     home: &Home,
     prepared: Prepared,
     new_owner: NewOwner,
@@ -95,7 +95,7 @@ pub fn establish(
     home.make_folders()
         .with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
     home.write_pin()?;
-    let pointers = HeldPointers::hold(home, &prepared.place.checkout, &new_owner.owner)?;
+    let pointers = HeldPointers::hold_pointers(home, &prepared.place.checkout, &new_owner.owner)?;
     let mut vacated = Vec::new();
     for pointer in &pointers.files {
         let Some(record) = in_the_way(home, pointer, &mut vacated)? else { continue };
@@ -103,7 +103,7 @@ pub fn establish(
             return Ok(None);
         }
         let is_ended = prepared.replace || prepared.taken_back.as_ref() == Some(&record.id);
-        vacated.extend(vacate(home, &record, &new_owner.owner, is_ended)?);
+        vacated.extend(vacate_tree(home, &record, &new_owner.owner, is_ended)?);
     }
     let NewOwner { owner, memory } = new_owner;
     let Prepared { place, contract, mut notes, carried, fleet, .. } = prepared;
@@ -126,17 +126,17 @@ pub fn establish(
         }
     }
     *record.state.session_mut() = memory;
-    match look(home, &mut record) {
+    match look_at_tree(home, &mut record) {
         Ok(seen) => notes.extend(seen),
         Err(refused) => {
             let _ = tree_files::remove_folder(&home.loop_folder(&record.id));
             return Err(refused);
         }
     }
-    pointers.write(&record.id)?;
+    pointers.write_pointers(&record.id)?;
     view::place_task(home, &mut record)?;
     let held = store::hold_loop(home, &record.id, LOCK_WAIT)?;
-    let record = begin(home, &held, record)?;
+    let record = begin_record(home, &held, record)?;
     store::keep_room(home, &record.id);
     if let Err(error) = view::write_view(&record) {
         let folder = record.place.reading_folder();
@@ -150,10 +150,11 @@ pub fn establish(
 
 /// Takes the baseline for progress and protected paths, and returns what the user should know of
 /// it.
-fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
-    let mut notes: Vec<String> = record.contract.checks.iter().filter_map(partial).collect();
+fn look_at_tree(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
+    let mut notes: Vec<String> =
+        record.contract.checks.iter().filter_map(partial_check_note).collect();
     if record.watches_the_tree() {
-        let tree = tree::begin(home, record);
+        let tree = tree::begin_tree(home, record);
         notes.extend(match (&tree.seen, tree.watched) {
             _ if record.contract.limits.stall == 0 => None,
             (_, Some(files)) => Some(format!("no git: watching {}", count(files as u64, "file"))),
@@ -170,7 +171,7 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         let found = record.state.baseline.as_ref();
         if !found.is_some_and(|found| test_changes::is_here(home, record, found)) {
             let snapshot = record.state.trees.snapshot.clone();
-            notes.extend(test_changes::begin(home, record, snapshot));
+            notes.extend(test_changes::begin_baseline(home, record, snapshot));
         }
     }
     notes.extend(tree::begin_protection(home, record)?);
@@ -178,7 +179,7 @@ fn look(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
 }
 
 /// The note on a check that runs only the tests of what changed.
-fn partial(check: &Check) -> Option<String> {
+fn partial_check_note(check: &Check) -> Option<String> {
     let word = only_what_changed(&check.run)?;
     Some(format!(
         "`{}` leaves tests out ({word}): what it does not run, it does not prove",
@@ -188,7 +189,7 @@ fn partial(check: &Check) -> Option<String> {
 
 /// Records the start. If that fails the user is told that nothing was started, so the record is
 /// removed.
-fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
+fn begin_record(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     let file = home.loop_file(&record.id, "loop.json");
     let started = |next: &Loop| Event::Started { record: Box::new(next.clone()) };
     let recorded = held.record(record, started);
@@ -235,19 +236,19 @@ pub fn make_way(
     notes: &mut Vec<String>,
 ) -> Result<()> {
     match in_the_way(home, pointer, notes)? {
-        Some(other) if other.id != *id => vacate(home, &other, owner, false).map(drop),
+        Some(other) if other.id != *id => vacate_tree(home, &other, owner, false).map(drop),
         _ => Ok(()),
     }
 }
 
 /// Clears the way of a loop of that owner. A loop in it that is at work is ended if `is_ended`, and
 /// else the error names it. The notes are about one that had to end, or could be resumed.
-fn vacate(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<Vec<String>> {
+fn vacate_tree(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<Vec<String>> {
     let id = &record.id;
     if !record.is_live() {
         end::let_end(record)?;
-        end::complete(home, record);
-        let (was, resume) = (after(record), resume_command_at(owner, record));
+        end::complete_end(home, record);
+        let (was, resume) = (after_loop(record), resume_command_at(owner, record));
         let offer = match record.state.git.undone() {
             _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
@@ -265,12 +266,12 @@ fn vacate(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<V
     let attempt = if let Some(attempt) = end::obey_view(home, record)? {
         attempt
     } else if owner_is_gone(home, record) {
-        end::interrupt(home, id, gone_reason(record), LOCK_WAIT)?
+        end::interrupt_run(home, id, gone_reason(record), LOCK_WAIT)?
     } else if is_ended {
         end::cancel_locked(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
-        let occupied = || occupied(record, owner.session_id.as_deref());
-        bail!(elsewhere(record).unwrap_or_else(occupied));
+        let occupied = || occupied_error(record, owner.session_id.as_deref());
+        bail!(on_another_host(record).unwrap_or_else(occupied));
     };
     let ended = match attempt {
         EndAttempt::LeftToTheBoundary => bail!(StoreError::Busy(id.clone())),
@@ -281,20 +282,20 @@ fn vacate(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<V
     // time.
     end::end_groups(home, record);
     end::let_end(&ended)?;
-    let is_now = format!("loop {id} is now {} {}", ended.status_word(), after(&ended));
+    let is_now = format!("loop {id} is now {} {}", ended.status_word(), after_loop(&ended));
     if ended.outcome() != Some(Outcome::Interrupted) {
         return Ok(vec![is_now]);
     }
     let resume = resume_command_at(owner, &ended);
     let note = format!("{is_now}; this is a new one · to resume that one: {resume}");
-    Ok(iter::once(note).chain(end::unproved(record)).collect())
+    Ok(iter::once(note).chain(end::unproved_note(record)).collect())
 }
 
-fn after(record: &Loop) -> String {
+fn after_loop(record: &Loop) -> String {
     format!("after {}", count(record.state.completed, "iteration"))
 }
 
-fn occupied(record: &Loop, session_id: Option<&str>) -> Failure {
+fn occupied_error(record: &Loop, session_id: Option<&str>) -> Failure {
     let (id, owner, iteration) = (&record.id, &record.state.owner, record.iteration());
     let pid = owner.process.pid;
     let what = match (owner.driver, owner.session_id.as_deref()) {
@@ -339,26 +340,26 @@ pub struct Started {
 /// Starts a loop for a session. `None` if this same command has started it already: the plugin may
 /// be loaded twice. An error means that nothing was started, and says why. `taken_back` is a loop
 /// of this session that came to nothing, and is replaced.
-pub fn start(
+pub fn start_session_loop(
     home: &Home,
     hook: &Hook<'_>,
     arguments: &LoopArgs,
     cwd: &Path,
     taken_back: Option<LoopId>,
 ) -> Result<Option<Started>> {
-    let new_owner = NewOwner::session(hook)?;
+    let new_owner = NewOwner::from_hook(hook)?;
     let project = hook.client.project.and_then(|name| hook.folder_of(name));
-    let place = place::place(cwd, project.as_deref())?;
-    let known = terms::look(home, &place.checkout, !arguments.no_project)?;
+    let place = place::find_place(cwd, project.as_deref())?;
+    let known = terms::load_settings(home, &place.checkout, !arguments.no_project)?;
     let known = known.in_a_session(hook.client.title);
     let options = RunArgs { start: arguments.clone(), ..RunArgs::default() }.loop_options();
-    let typed = typed(options, &place.folder)?;
+    let typed = typed_layer(options, &place.folder)?;
     let (settings, mut notes) = terms::in_force(home, known, typed, None)?;
-    let contract = contract(arguments, &settings, cwd, None)?;
+    let contract = build_contract(arguments, &settings, cwd, None)?;
     notes.extend(missing_at_the_start(&place, &contract.checks)?);
     let replace = arguments.replace;
     let prepared = Prepared { replace, taken_back, ..Prepared::new(place, contract, notes) };
-    let begun = establish(home, prepared, new_owner)?;
+    let begun = establish_loop(home, prepared, new_owner)?;
     let Some((held, record, mut notes)) = begun else { return Ok(None) };
     if let Some(theirs) = &home.overridden {
         let ours = home.root().display();
@@ -367,15 +368,15 @@ pub fn start(
         let _ = held.note_once(&record, "overridden", &note);
         notes.push(note);
     }
-    let suggestion = suggestion(&record);
+    let suggestion = suggest_checks(&record);
     Ok(Some(Started { record, suggestion, notes }))
 }
 
 /// A check that would fit the working tree of a loop that has none.
-pub fn suggestion(record: &Loop) -> Option<String> {
+pub fn suggest_checks(record: &Loop) -> Option<String> {
     if !record.contract.checks.is_empty() {
         return None;
     }
-    let mut found = detected(&record.place.folder).checks.into_iter();
+    let mut found = detect_project(&record.place.folder).checks.into_iter();
     found.next().map(|detected| detected.run)
 }

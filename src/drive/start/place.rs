@@ -25,7 +25,7 @@ const NAME_BYTES: usize = 100;
 
 /// Finds the place. `cwd` is where the agent is now; `project` is where its client was started,
 /// which is where checks belong if both are in the same working tree.
-pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
+pub fn find_place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
     let cwd = disk::real_path(cwd)?;
     let project = project.and_then(|folder| disk::real_path(folder).ok());
     let top = git::find_top(&cwd);
@@ -53,7 +53,7 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
 
 /// What is missing of a loop's place; no agent can work in it then. Nothing is
 /// made again unasked: a person who removed a working tree may have meant to.
-pub fn gone(place: &Place) -> Option<Failure> {
+pub fn missing_place(place: &Place) -> Option<Failure> {
     let Place { checkout, folder, branch, .. } = place;
     if disk::is_folder(folder) {
         return None;
@@ -101,7 +101,7 @@ pub fn without_git(
         ("--rebase", options.rebase.is_some()),
     ];
     if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
-        return Err(needed(option, here));
+        return Err(git_needed(option, here));
     }
     let why = git::find_refusal(here).map_or_else(
         || "this is not a git repository".to_owned(),
@@ -111,7 +111,7 @@ pub fn without_git(
 }
 
 /// The error where something needs a git repository and git finds none, or refuses it.
-pub fn needed(what: &str, here: &Path) -> Error {
+pub fn git_needed(what: &str, here: &Path) -> Error {
     if let Some((cause, cure)) = git::find_refusal(here) {
         return Failure::new(format!("{what} needs git here: {cause}"), cure).into();
     }
@@ -168,7 +168,7 @@ pub const NO_BRANCH: &str =
     "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
 
 /// The fault when the user's uncommitted files cannot be distinguished from the agent's work.
-pub fn unlisted(fault: GitFault) -> GitFault {
+pub fn unlisted_fault(fault: GitFault) -> GitFault {
     let cause = format!("what you have not committed cannot be listed: {}", fault.cause);
     GitFault { cause, ..fault }
 }

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::baseline::baseline;
-use super::establish::{Prepared, establish, suggestion};
-use super::place::{self, NO_BRANCH, drafts_of, needed, refuse_impossible, unlisted, without_git};
+use super::baseline::run_baseline;
+use super::establish::{Prepared, establish_loop, suggest_checks};
+use super::place::{
+    self, NO_BRANCH, drafts_of, git_needed, refuse_impossible, unlisted_fault, without_git,
+};
 use super::{agent, terms};
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::end;
-use crate::drive::find::{NewOwner, myself};
+use crate::drive::find::{NewOwner, own_process};
 use crate::drive::prompt::{self, Prompt};
 use engine::boundary::limits;
 use engine::events::{EventSink, RunEvent};
@@ -45,10 +47,10 @@ const COMMAND_CHARS: usize = 80;
 
 /// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree,
 /// unless nothing may be written.
-pub fn prepare(home: &Home, arguments: RunArgs, folder: &Path) -> Result<Prepared> {
-    let (folder, made) = worktree(&arguments, folder)?;
-    let place = place::place(&folder, None)?;
-    let known = terms::look(home, &place.checkout, !arguments.start.no_project)?;
+pub fn prepare_run(home: &Home, arguments: RunArgs, folder: &Path) -> Result<Prepared> {
+    let (folder, made) = make_worktree(&arguments, folder)?;
+    let place = place::find_place(&folder, None)?;
+    let known = terms::load_settings(home, &place.checkout, !arguments.start.no_project)?;
     let mut prepared = prepare_at(home, arguments, &folder, place, known)?;
     prepared.notes.splice(..0, made);
     Ok(prepared)
@@ -62,15 +64,15 @@ pub fn prepare_at(
     place: Place,
     known: terms::LoadedSettings,
 ) -> Result<Prepared> {
-    let typed = terms::typed(arguments.loop_options(), &place.folder)?;
+    let typed = terms::typed_layer(arguments.loop_options(), &place.folder)?;
     let RunArgs { start, recipe, options, .. } = &mut arguments;
-    let procedure = procedure(start, &known)?;
+    let procedure = load_procedure(start, &known)?;
     let (settings, mut notes) = terms::in_force(home, known, typed, procedure.as_deref())?;
-    let run = run(options, recipe, &settings, procedure, folder)?;
+    let run = run_terms(options, recipe, &settings, procedure, folder)?;
     some_phase(&run)?;
     let without_git = without_git(&options.process, &run.git, folder)?;
     refuse_impossible(&run.git, folder, false)?;
-    let contract = terms::contract(start, &settings, folder, Some(run))?;
+    let contract = terms::build_contract(start, &settings, folder, Some(run))?;
     if let Some(run) = &contract.run {
         agent::refuse_useless(run, &contract.limits, folder)?;
     }
@@ -89,7 +91,7 @@ pub fn prepare_at(
 }
 
 /// The loop's separate working tree, and a note about it.
-fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<String>)> {
+fn make_worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<String>)> {
     let Some(name) = &arguments.worktree else { return Ok((folder.to_owned(), None)) };
     if arguments.dry_run {
         bail!(Failure::new(
@@ -97,7 +99,7 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
             "leave one of them out"
         ));
     }
-    let top = git::find_top(folder).ok_or_else(|| needed("--worktree", folder))?;
+    let top = git::find_top(folder).ok_or_else(|| git_needed("--worktree", folder))?;
     let made = git::worktree::open_worktree(&top, name, "HEAD")?;
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());
@@ -106,7 +108,10 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
 
 /// The procedure that the single typed word names. A word that names none is not taken as a task,
 /// because it is too often a slip; but some languages write a sentence without blanks.
-fn procedure(arguments: &mut LoopArgs, known: &terms::LoadedSettings) -> Result<Option<String>> {
+fn load_procedure(
+    arguments: &mut LoopArgs,
+    known: &terms::LoadedSettings,
+) -> Result<Option<String>> {
     let Some(word) = arguments.task() else { return Ok(None) };
     if word.contains(char::is_whitespace) {
         return Ok(None);
@@ -127,7 +132,7 @@ fn procedure(arguments: &mut LoopArgs, known: &terms::LoadedSettings) -> Result<
     ))
 }
 
-pub fn run(
+pub fn run_terms(
     options: &RunOptions,
     typed: &RecipeArgs,
     settings: &Settings,
@@ -138,23 +143,23 @@ pub fn run(
     let process = &settings.options.process;
     Ok(Run {
         procedure,
-        fallback: agent::fallbacks(settings, &agent)?,
+        fallback: agent::resolve_fallbacks(settings, &agent)?,
         agent,
-        model: model(options, settings),
+        model: model_in_force(options, settings),
         account: process.account.clone(),
         words: options.agent_words().unwrap_or_default(),
-        recipe: recipe(typed, settings.recipe.clone(), folder)?,
+        recipe: apply_recipe(typed, settings.recipe.clone(), folder)?,
         max_turns: clamp_to_u32(amount_or_zero(process.max_turns)),
         token_budget: amount_or_zero(process.token_budget),
         redline: u8::try_from(amount_or_zero(process.redline)).unwrap_or_default(),
         reactions: settings.layer.reactions.iter().map(|it| it.value.clone()).collect(),
         may_sleep: process.awake == Some(false),
-        ..renewed(Run::default(), process)
+        ..renew_run(Run::default(), process)
     })
 }
 
 /// A run's terms, with what the options say in place of what it had.
-pub fn renewed(had: Run, options: &ProcessOptions) -> Run {
+pub fn renew_run(had: Run, options: &ProcessOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
         model: options.model.clone().or(had.model),
@@ -178,7 +183,7 @@ pub fn renewed(had: Run, options: &ProcessOptions) -> Run {
 
 /// The model in force. A typed command ignores the settings' model, which is meant for another
 /// agent.
-pub fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
+pub fn model_in_force(options: &RunOptions, settings: &Settings) -> Option<String> {
     let origin = &settings.layer.values.get("model")?.origin;
     let is_in_force = options.agent_cmd.is_none() || *origin == ValueOrigin::Typed;
     settings.options.process.model.clone().filter(|_| is_in_force)
@@ -187,7 +192,8 @@ pub fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
 /// Notes about the contract's agents.
 pub fn of_the_agent(contract: &Contract) -> Vec<String> {
     let Some(run) = &contract.run else { return Vec::new() };
-    let of_one = |agent| untried(agent).into_iter().chain(not_allowed(&run.by(agent), contract));
+    let of_one =
+        |agent| untried_note(agent).into_iter().chain(not_allowed(&run.by(agent), contract));
     run.agents().flat_map(of_one).collect()
 }
 
@@ -207,7 +213,7 @@ fn not_allowed(run: &Run, contract: &Contract) -> Option<String> {
 }
 
 /// The note about an agent that crew knows only from its documentation.
-fn untried(agent: &Agent) -> Option<String> {
+fn untried_note(agent: &Agent) -> Option<String> {
     let name = &agent.name;
     (!is_tried(name)).then(|| {
         format!("crew's support for {name} was built from its documentation and was not tried with the real tool")
@@ -216,16 +222,17 @@ fn untried(agent: &Agent) -> Option<String> {
 
 /// The agent in force, whose program must exist.
 pub fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
-    let agent = agent::resolve(settings, options.agent_cmd.as_deref())?;
+    let agent = agent::resolve_agent(settings, options.agent_cmd.as_deref())?;
     agent::has_program(&agent, folder)?;
     Ok(agent)
 }
 
 /// A typed phase replaces the procedure's; typed context is added to it.
-fn recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result<Recipe> {
+fn apply_recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result<Recipe> {
     let RecipeArgs { context, observe, orient, decide, act } = typed;
     for (phase, texts) in Phase::ALL.into_iter().zip([context, observe, orient, decide, act]) {
-        let read: Result<Vec<Fragment>> = texts.iter().map(|text| fragment(text, folder)).collect();
+        let read: Result<Vec<Fragment>> =
+            texts.iter().map(|text| read_typed_fragment(text, folder)).collect();
         let all = recipe.0.entry(phase).or_default();
         if phase != Phase::Context && !texts.is_empty() {
             all.clear();
@@ -236,7 +243,7 @@ fn recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result<Recip
 }
 
 /// A typed fragment. A link that a person types is followed, wherever it points.
-fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
+fn read_typed_fragment(text: &str, folder: &Path) -> Result<Fragment> {
     match read_fragment(text, folder, &disk::is_file) {
         Ok(Fragment::File(path)) => Ok(Fragment::File(disk::real_path(&path)?)),
         Ok(other) => Ok(other),
@@ -263,7 +270,7 @@ fn some_phase(run: &Run) -> Result<()> {
 pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, Vec<Launch>)> {
     let Prepared { contract, place, .. } = prepared;
     let id = LoopId::from_random(env::random_number());
-    let subject = Loop::begin(id, contract.clone(), place.clone(), myself()?, clock::now());
+    let subject = Loop::begin(id, contract.clone(), place.clone(), own_process()?, clock::now());
     let (prompt, launches) = try_launch(home, &subject, None)?;
     Ok((subject, prompt, launches))
 }
@@ -274,7 +281,7 @@ pub fn try_launch(
     subject: &Loop,
     handoff: Option<&(PathBuf, String)>,
 ) -> Result<(Prompt, Vec<Launch>)> {
-    let prompt = prompt::assemble(home, subject, handoff).map_err(Error::msg)?;
+    let prompt = prompt::assemble_prompt(home, subject, handoff).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
     let checks = &subject.contract.checks;
     let usage_file = logs::usage_file(home, &subject.id, subject.iteration());
@@ -288,7 +295,7 @@ pub fn try_launch(
 }
 
 /// Begins the loop in this process.
-pub fn begin(
+pub fn begin_run(
     home: &Home,
     prepared: Prepared,
     signals: &Signals,
@@ -300,7 +307,7 @@ pub fn begin(
     }
     let task = prepared.fleet.as_ref().filter(|_| prepared.is_as_left);
     let earlier = task.and_then(|task| earlier_of(home, task, &prepared.place));
-    let begun = establish(home, prepared, NewOwner::process()?)?;
+    let begun = establish_loop(home, prepared, NewOwner::from_process()?)?;
     let (held, record, mut notes) = begun.context("the loop was started already")?;
     drop(held);
     if let Some(earlier) = earlier {
@@ -308,7 +315,7 @@ pub fn begin(
     }
     if record.contract.checks.is_empty() {
         let what = limits::without_checks(&record.contract);
-        let way_out = suggestion(&record).map_or_else(String::new, |check| {
+        let way_out = suggest_checks(&record).map_or_else(String::new, |check| {
             format!("; `{check}` would prove the job: --verify \"{check}\"")
         });
         notes.push(format!("{what}{way_out}"));
@@ -318,7 +325,7 @@ pub fn begin(
     for note in &notes {
         sink.on_event(&RunEvent::Noted(note));
     }
-    baseline(home, record, false, signals, sink)
+    run_baseline(home, record, false, signals, sink)
 }
 
 /// The loop of the same task that had this working tree before: one that was killed left its work
@@ -344,9 +351,9 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
         // Whoever asked for the end gets it before the first iteration.
         Err(_) if stop() => {}
         Err(fault) => {
-            let fault = unlisted(fault);
+            let fault = unlisted_fault(fault);
             let ending = Ending::new(Outcome::Error, EndReason::Git(fault.clone()));
-            let _ = end::end(home, &record.id, ending, store::LOCK_WAIT);
+            let _ = end::end_loop(home, &record.id, ending, store::LOCK_WAIT);
             return Err(fault.into());
         }
     }

@@ -75,7 +75,7 @@ impl LoadedSettings {
 }
 
 /// Reads every tier. Without `with_project` the project's file is not opened at all.
-pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
+pub fn load_settings(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
     let (user_file, project_file) = (settings::user_file(), settings::project_file(checkout));
     let read = |file: Option<&Path>, whose| match file {
         Some(file) => settings::read_settings_file(file, whose, &agents::output_formats()),
@@ -182,7 +182,7 @@ const TASK_BYTES: u64 = 1 << 20;
 const AUTO: &str = "auto";
 
 /// What the user typed, as the highest tier of settings. `--verify auto` is resolved in `folder`.
-pub fn typed(mut options: LoopOptions, folder: &Path) -> Result<Layer> {
+pub fn typed_layer(mut options: LoopOptions, folder: &Path) -> Result<Layer> {
     for text in &options.terms.may_change {
         if let Err(expected) = glob(text) {
             bail!(Failure::new(
@@ -191,18 +191,18 @@ pub fn typed(mut options: LoopOptions, folder: &Path) -> Result<Layer> {
             ));
         }
     }
-    options.terms.verify = verify(&options.terms.verify, folder)?;
+    options.terms.verify = typed_checks(&options.terms.verify, folder)?;
     Ok(Layer::from_options(&options)?)
 }
 
-fn verify(typed: &[String], folder: &Path) -> Result<Vec<String>> {
+fn typed_checks(typed: &[String], folder: &Path) -> Result<Vec<String>> {
     let mut commands = Vec::new();
     for command in typed {
         if command != AUTO {
             commands.push(command.clone());
             continue;
         }
-        let found = detected(folder).checks;
+        let found = detect_project(folder).checks;
         if found.is_empty() {
             bail!(Failure::new(
                 format!("--verify auto found no test command in {}", folder.display()),
@@ -216,7 +216,7 @@ fn verify(typed: &[String], folder: &Path) -> Result<Vec<String>> {
 
 /// The contract the user's words ask for, with `settings` in force; a relative `--prompt-file`
 /// starts at `cwd`.
-pub fn contract(
+pub fn build_contract(
     arguments: &LoopArgs,
     settings: &Settings,
     cwd: &Path,
@@ -225,8 +225,9 @@ pub fn contract(
     let is_procedure = run.as_ref().is_some_and(|run| run.procedure.is_some());
     let is_bare = arguments.task.is_empty() && arguments.prompt_file.is_none();
     let start = if run.is_some() { "crew run" } else { "/crew:loop" };
-    let task = if is_procedure && is_bare { String::new() } else { task(arguments, cwd, start)? };
-    let promise = promise(arguments, settings, &task)?;
+    let task =
+        if is_procedure && is_bare { String::new() } else { read_task(arguments, cwd, start)? };
+    let promise = build_promise(arguments, settings, &task)?;
     let checks = settings.checks();
     let terms = &settings.options.terms;
     let is_tried = arguments.terms.prove.is_some();
@@ -271,7 +272,7 @@ pub fn contract(
 /// The typed promise, else the one the task names, else that of the settings, else the built-in
 /// word. The task overrides the files: an agent that reads one promise and is held to another can
 /// never keep it.
-fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
+fn build_promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
     if arguments.terms.no_promise {
         return Ok(None);
     }
@@ -284,7 +285,7 @@ fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Opti
 }
 
 /// The task; `start` is the command that the error names if it is missing.
-fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
+fn read_task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
     let task = match (arguments.task(), &arguments.prompt_file) {
         (Some(task), _) => task,
         (None, Some(file)) => {
@@ -329,7 +330,7 @@ const NAMES_MAX: usize = 5000;
 
 /// Finds the checks that fit the files in the folder. A file that cannot be read, or whose name
 /// has characters that nobody sees, does not count.
-pub fn detected(folder: &Path) -> Detection {
+pub fn detect_project(folder: &Path) -> Detection {
     let mut paths = Vec::new();
     for below in FOLDERS {
         let names = disk::names(&folder.join(below), NAMES_MAX);
@@ -359,21 +360,21 @@ mod tests {
 
     use super::*;
 
-    fn runs(folder: &Path) -> Vec<String> {
-        detected(folder).checks.into_iter().map(|check| check.run).collect()
+    fn detected_runs(folder: &Path) -> Vec<String> {
+        detect_project(folder).checks.into_iter().map(|check| check.run).collect()
     }
 
-    fn create(folder: &Path, name: &str) {
+    fn create_file(folder: &Path, name: &str) {
         drop(disk::create_private(&folder.join(name)).unwrap());
     }
 
     #[test]
     fn a_name_with_characters_that_nobody_sees_names_no_check() {
         let folder = testkit::folder();
-        create(folder.path(), "a\n[[check]]\nrole = \"gate\"\nrun = \"touch x\"\n#.csproj");
-        assert!(runs(folder.path()).is_empty());
-        create(folder.path(), "a.csproj");
-        assert_eq!(runs(folder.path()), ["dotnet test"]);
+        create_file(folder.path(), "a\n[[check]]\nrole = \"gate\"\nrun = \"touch x\"\n#.csproj");
+        assert!(detected_runs(folder.path()).is_empty());
+        create_file(folder.path(), "a.csproj");
+        assert_eq!(detected_runs(folder.path()), ["dotnet test"]);
     }
 
     #[test]
@@ -382,16 +383,16 @@ mod tests {
         symlink("nowhere", folder.path().join("Cargo.toml")).unwrap();
         let file = disk::create_private(&folder.path().join("test_a.py")).unwrap();
         file.set_len(FILE_BYTES + 1).unwrap();
-        assert!(runs(folder.path()).is_empty());
+        assert!(detected_runs(folder.path()).is_empty());
     }
 
     #[test]
     fn many_other_files_hide_no_file_of_a_project() {
         let folder = testkit::folder();
         for number in 0..NAMES_MAX {
-            create(folder.path(), &number.to_string());
+            create_file(folder.path(), &number.to_string());
         }
-        create(folder.path(), "go.mod");
-        assert_eq!(runs(folder.path()), ["go test ./..."]);
+        create_file(folder.path(), "go.mod");
+        assert_eq!(detected_runs(folder.path()), ["go test ./..."]);
     }
 }

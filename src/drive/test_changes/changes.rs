@@ -13,7 +13,7 @@ use readers::parse::test_changes::manifest::{put_running_parts_back, same_runnin
 use world::git::snapshots::Snapshots;
 
 /// The rules for the kinds of paths of a loop.
-fn rules(subject: &Loop, named: NamedPaths) -> KindRules {
+fn kind_rules(subject: &Loop, named: NamedPaths) -> KindRules {
     let contract = &subject.contract;
     KindRules {
         may_change: Cover::of(&contract.trial.may_change),
@@ -55,7 +55,7 @@ impl Changes {
     ) -> Result<Self, String> {
         let mut named = found.named.clone();
         named.extend(left.named.clone());
-        let rules = rules(subject, named);
+        let rules = kind_rules(subject, named);
         let mut changes = Self { are_first_tests: true, ..Self::default() };
         let mut in_parts = Vec::new();
         for changed in snapshots.changed(&found.commit, &left.commit)? {
@@ -140,7 +140,7 @@ impl Changes {
     }
 
     /// Whether anything that differs concerns a check.
-    pub fn concern(&self, check: &Check) -> bool {
+    pub fn concern_check(&self, check: &Check) -> bool {
         !self.configuration.is_empty() || self.have_tests_for(check)
     }
 
@@ -154,7 +154,7 @@ impl Changes {
     }
 
     /// The tree that the agent left with tests, configuration or both as the loop found them.
-    pub fn original(
+    pub fn original_texts(
         &self,
         snapshots: &Snapshots,
         found: &str,

@@ -45,7 +45,7 @@ const NAMES_MAX: usize = 5;
 
 /// Takes a snapshot as the tree whose tests and check configuration count. Returns what the user
 /// should know.
-pub fn begin(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<String> {
+pub fn begin_baseline(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<String> {
     record.state.replace_baseline(None);
     let Some(commit) = commit.filter(|_| !record.contract.checks.is_empty()) else {
         return Vec::new();
@@ -72,7 +72,7 @@ pub fn is_here(home: &Home, record: &Loop, baseline: &Baseline) -> bool {
 /// baseline and the tree as found follow what changed in it: by crew itself, as in a rebase, or by
 /// a person. What the agent had changed before stays as the loop found it, except what a person
 /// changed again.
-pub fn follow(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by_person: bool) {
+pub fn follow_tree(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by_person: bool) {
     let was = record.state.trees.snapshot.clone();
     record.state.remember_tree(seen);
     let (Some(was), Some(now)) = (was, record.state.trees.snapshot.clone()) else { return };
@@ -114,7 +114,11 @@ pub fn follow(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by_pers
 
 /// The tests and check configuration as the agent left them; `snapshot` is that of the tree. They
 /// are looked at before the checks run, which could take back what the agent planted.
-pub fn left(home: &Home, subject: &Loop, snapshot: Option<&str>) -> Result<Baseline, String> {
+pub fn find_baseline(
+    home: &Home,
+    subject: &Loop,
+    snapshot: Option<&str>,
+) -> Result<Baseline, String> {
     let snapshots = Snapshots::of(home, subject);
     let commit = snapshot.map_or_else(|| Ok(snapshots.take()?.commit), |it| Ok(it.to_owned()));
     commit.and_then(|commit| look_at(&snapshots, subject, &commit))
@@ -124,7 +128,7 @@ pub fn left(home: &Home, subject: &Loop, snapshot: Option<&str>) -> Result<Basel
 /// differ runs the checks with the original ones. `results` are those of the checks on the final
 /// tree, `checked` is the snapshot that they left, and `memories` is what is remembered of their
 /// tests, after the end also of the last run. `None` where there is nothing to compare with.
-pub fn look(
+pub fn find_changes(
     terms: ScratchTerms<'_>,
     left: Result<Baseline, String>,
     (results, checked): (&[CheckResult], Option<&str>),
@@ -149,18 +153,18 @@ pub fn look(
     let mut finding = if changes.are_none() {
         TestChangesFinding { doubts: taken_away(&last, memories), ..TestChangesFinding::default() }
     } else {
-        runs::run(terms, &left, baseline, &changes, memories, &last)
+        runs::run_originals(terms, &left, baseline, &changes, memories, &last)
     };
     let hashes = &baseline.hashes;
     let paths: BTreeSet<&String> = hashes.keys().chain(left.hashes.keys()).collect();
     let differs = |path: &&String| hashes.get(*path) != left.hashes.get(*path);
     let others: Vec<String> = paths.into_iter().filter(differs).cloned().collect();
-    finding.doubts.extend(doubt("what checks run or read was changed", &others));
+    finding.doubts.extend(doubt_text("what checks run or read was changed", &others));
     finding.doubts.extend(changes.doubts);
     let changed = checked.map_or_else(Vec::new, |checked| {
         changed_by_checks(&snapshots, baseline, [terms.now.unwrap_or(checked), checked])
     });
-    finding.doubts.extend(doubt("the tree changed while the checks ran", &changed));
+    finding.doubts.extend(doubt_text("the tree changed while the checks ran", &changed));
     finding.also_passes &= finding.doubts.is_empty();
     Some(finding)
 }
@@ -204,7 +208,7 @@ fn taken_away(last: &BTreeMap<&String, &TestRun>, memories: &TestMemories) -> Ve
     reports.collect()
 }
 
-fn doubt(what: &str, names: &[String]) -> Option<String> {
+fn doubt_text(what: &str, names: &[String]) -> Option<String> {
     if names.is_empty() { None } else { Some(format!("{what}: {}", named(names, NAMES_MAX))) }
 }
 
@@ -217,7 +221,7 @@ fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseli
     let checkout = &subject.place.checkout;
     let entries = snapshots.entries(commit)?;
     let mut named = named_by(subject);
-    let mut outside = linked(checkout, &entries, &mut named.tests);
+    let mut outside = linked_files(checkout, &entries, &mut named.tests);
     outside.retain(|path| was_there(subject, path));
     // With the compiled files of Python.
     let places = ignored_patterns().chain([":(glob)**/*.pyc".to_owned()]);
@@ -277,7 +281,7 @@ fn named_by(subject: &Loop) -> NamedPaths {
         named.extend(named_in(subject, &check.run));
     }
     named.loaded = loaded_by_settings(checkout, &named);
-    let installed = installed(subject).into_iter();
+    let installed = installed_programs(subject).into_iter();
     named.run.extend(installed.filter(|path| was_there(subject, path)));
     let real = |path: &String| {
         let real = disk::real_path(&checkout.join(path)).ok()?;
@@ -336,7 +340,7 @@ const PACKAGE_BYTES: u64 = 4 << 20;
 
 /// The installed programs that a word of a check's command names, or of a script that a package
 /// manager runs for it.
-fn installed(subject: &Loop) -> Vec<String> {
+fn installed_programs(subject: &Loop) -> Vec<String> {
     let (checkout, folder) = (&subject.place.checkout, &subject.place.folder);
     let runs: Vec<&str> = subject.contract.checks.iter().map(|it| &*it.run).collect();
     let mut text = runs.join(" ");
@@ -356,7 +360,7 @@ fn installed(subject: &Loop) -> Vec<String> {
 /// The repositories inside, and the links with the name of a test that lead out of the checkout;
 /// what other such links lead to is added to the `tests`. `entries` are the mode and the path of
 /// everything in the snapshot.
-fn linked(
+fn linked_files(
     checkout: &Path,
     entries: &[(String, String)],
     tests: &mut BTreeSet<String>,

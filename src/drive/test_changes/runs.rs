@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::changes::{Changes, Originals};
-use super::{doubt, is_gone};
+use super::{doubt_text, is_gone};
 use crate::drive::scratch::{ScratchFolder, ScratchTerms};
 use engine::evidence::check::is_failure;
 use engine::evidence::test_memory::{TestMemories, is_no_worse};
@@ -33,7 +33,7 @@ struct OriginalRuns<'a> {
 }
 
 /// Runs every check that a change of tests or configuration concerns.
-pub fn run(
+pub fn run_originals(
     terms: ScratchTerms<'_>,
     left: &Baseline,
     found: &Baseline,
@@ -42,7 +42,7 @@ pub fn run(
     last: &BTreeMap<&String, &TestRun>,
 ) -> TestChangesFinding {
     let mut finding = TestChangesFinding::default();
-    let scratch = match terms.open() {
+    let scratch = match terms.open_folder() {
         Ok(scratch) => scratch,
         Err(why) => {
             finding.add(&WithOriginalTests::Unknown(why), true);
@@ -54,7 +54,7 @@ pub fn run(
     let mut runs = OriginalRuns { scratch, subject, memories, found, left, control, named };
     let refuses = subject.contract.test_changes == TestChanges::Refuse;
     let (mut ran, mut all_pass) = (0, true);
-    for check in subject.contract.commands().filter(|check| changes.concern(check)) {
+    for check in subject.contract.commands().filter(|check| changes.concern_check(check)) {
         runs.named.clear();
         let mut shown = runs.try_check(check, changes);
         if let Ok(refusal) = shown.as_ref()
@@ -67,10 +67,10 @@ pub fn run(
         all_pass &= shown == WithOriginalTests::Passes;
         let named_tests = shown == WithOriginalTests::Passes && !runs.named.is_empty();
         if named_tests || shown == WithOriginalTests::FirstTests {
-            let mut tests = runs.uncovered(check, changes);
+            let mut tests = runs.uncovered_tests(check, changes);
             tests.retain(|test| last.get(&check.run).is_some_and(|run| is_gone(test, run)));
             let what = "tests failed when the loop began and did not run at its end";
-            finding.doubts.extend(doubt(what, &tests));
+            finding.doubts.extend(doubt_text(what, &tests));
         }
         finding.add(&shown, refuses);
     }
@@ -81,7 +81,7 @@ pub fn run(
 impl OriginalRuns<'_> {
     /// Whether a check passes; one that may fail as before the loop also passes where it fails in
     /// no other test than on the final tree.
-    fn passes(&self, check: &Check, result: &CheckResult) -> bool {
+    fn check_passes(&self, check: &Check, result: &CheckResult) -> bool {
         let is_as_now = |now: &CheckResult| fails_in_no_other_test(result, now);
         passed(result) || check.no_worse && self.control.as_ref().is_some_and(is_as_now)
     }
@@ -104,7 +104,7 @@ impl OriginalRuns<'_> {
             return Ok(shown);
         }
         let rest = changes.without(&others);
-        if rest.concern(check) {
+        if rest.concern_check(check) {
             let shown = self.try_check(check, &rest)?;
             if shown.refuses() {
                 return Ok(shown);
@@ -115,7 +115,8 @@ impl OriginalRuns<'_> {
 
     fn try_check(&mut self, check: &Check, changes: &Changes) -> Result<WithOriginalTests, String> {
         let kinds = (changes.have_tests_for(check), !changes.configuration.is_empty());
-        let original = changes.original(&self.scratch.snapshots, self.found, self.left, kinds)?;
+        let original =
+            changes.original_texts(&self.scratch.snapshots, self.found, self.left, kinds)?;
         self.control = None;
         if self.runs_clean(&original, check)?.is_none() {
             return Ok(WithOriginalTests::Passes);
@@ -132,7 +133,8 @@ impl OriginalRuns<'_> {
         let failed = match kinds {
             (true, true) => {
                 let snapshots = &self.scratch.snapshots;
-                let tests = changes.original(snapshots, self.found, self.left, (true, false))?;
+                let tests =
+                    changes.original_texts(snapshots, self.found, self.left, (true, false))?;
                 self.runs_clean(&tests, check)?
             }
             (has_tests, _) => has_tests.then_some(failed),
@@ -152,7 +154,7 @@ impl OriginalRuns<'_> {
     /// Runs a check on the final tree, where it passed; an error if it does not in this folder.
     fn run_control(&mut self, check: &Check) -> Result<CheckResult, String> {
         let mut control = self.scratch.run_on(self.left, check)?;
-        if !self.passes_on_the_final_tree(check, &control) && self.scratch.prepare()? {
+        if !self.passes_on_the_final_tree(check, &control) && self.scratch.prepare_folder()? {
             control = self.scratch.run_on(self.left, check)?;
         }
         if self.passes_on_the_final_tree(check, &control) {
@@ -168,7 +170,7 @@ impl OriginalRuns<'_> {
         if result.verdict == Verdict::TimedOut || result.verdict == Verdict::Unknown {
             return Err(format!("`{}` {}", check.run, result.what_happened()));
         }
-        if !self.passes(check, &result) {
+        if !self.check_passes(check, &result) {
             return Ok(Some(result));
         }
         self.named.extend(result.test_run.into_iter().flat_map(|run| run.tests.into_keys()));
@@ -241,7 +243,7 @@ impl OriginalRuns<'_> {
 
     /// The tests that failed when the loop began and that passing runs with the original tests did
     /// not name. Where none is remembered, the check runs again if work that changed held tests.
-    fn uncovered(&mut self, check: &Check, changes: &Changes) -> Vec<String> {
+    fn uncovered_tests(&mut self, check: &Check, changes: &Changes) -> Vec<String> {
         let is_known = self.memories.get(&check.run).is_some_and(|memory| memory.as_found);
         if !is_known && !self.held_tests(&changes.work) {
             return Vec::new();

@@ -23,14 +23,14 @@ use super::record::{TaskEnding, TaskReason};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, AttemptSpec, Source};
 use super::workspace::{self, FleetCommands, WorkConflict, Workspace};
 use crate::drive::control;
-use crate::drive::failure::{git_trouble, short};
+use crate::drive::failure::{git_trouble, short_error};
 use crate::drive::find::NewOwner;
-use crate::drive::resume::{accept_test_changes_of, resume};
-use crate::drive::run::drive;
-use crate::drive::run::steps::settle;
+use crate::drive::resume::{accept_test_changes_of, resume_loop};
+use crate::drive::run::drive_loop;
+use crate::drive::run::steps::settle_steps;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::place::{self, drafts_of};
-use crate::drive::start::run::begin;
+use crate::drive::start::run::begin_run;
 use crate::drive::tree;
 use engine::boundary::limits::{LimitChange, LimitName, reached};
 use engine::events::{EventSink, RunEvent};
@@ -271,7 +271,7 @@ impl Attempt<'_> {
             self.tell(&record, sink);
         }
         let id = record.id.clone();
-        match drive(self.home, record, self.signals, sink, Some(Box::new(gate)))? {
+        match drive_loop(self.home, record, self.signals, sink, Some(Box::new(gate)))? {
             Some(ended) => Ok(self.close(ended, sink)),
             None => Ok((AttemptEnd::Paused, store::load(self.home, &id).ok())),
         }
@@ -280,8 +280,8 @@ impl Attempt<'_> {
     /// Gives a person's messages to the loop.
     fn tell(&self, record: &Loop, sink: &mut dyn EventSink) {
         for words in &self.spec.messages {
-            if let Err(error) = control::tell(self.home, &record.id, words) {
-                let why = format!("a message did not reach the agent: {}", short(&error));
+            if let Err(error) = control::add_message(self.home, &record.id, words) {
+                let why = format!("a message did not reach the agent: {}", short_error(&error));
                 sink.on_event(&RunEvent::Noted(&why));
             }
         }
@@ -313,7 +313,7 @@ impl Attempt<'_> {
             let removed = workspace::remove(&self.clone, &clone, &branch, None)
                 .and_then(|_| Ok(self.files.remove_attempt(task, number)?));
             if let Err(error) = removed {
-                commands.note(&format!("{} stays: {}", clone.display(), short(&error)));
+                commands.note(&format!("{} stays: {}", clone.display(), short_error(&error)));
             }
         }
     }
@@ -335,7 +335,7 @@ impl Attempt<'_> {
             // What the base brings changes tests and check configuration, too.
             carried.baseline = None;
         }
-        let place = Place { is_clone: true, ..place::place(&made.path, None)? };
+        let place = Place { is_clone: true, ..place::find_place(&made.path, None)? };
         let prepared = Prepared {
             replace: true,
             carried: (carried != Carried::default()).then_some(carried),
@@ -344,7 +344,7 @@ impl Attempt<'_> {
             ..Prepared::new(place, self.contract(&conflicts), Vec::new())
         };
         gate.await_slot(&prepared.contract)?;
-        begin(self.home, prepared, self.signals, sink)
+        begin_run(self.home, prepared, self.signals, sink)
     }
 
     /// Takes over the loop that an earlier process left, with the limits that hold now.
@@ -371,7 +371,7 @@ impl Attempt<'_> {
                 let seen = record.state.trees.snapshot.clone();
                 notes = accept_test_changes_of(self.home, record, seen)?;
                 // Else what was changed since would count as a person's, and be accepted with it.
-                record.state.remember_tree(tree::look(self.home, record));
+                record.state.remember_tree(tree::look_at_tree(self.home, record));
             }
             if is_first {
                 // A signal may have come before they were listed, and before any agent.
@@ -379,8 +379,9 @@ impl Attempt<'_> {
             }
             Ok(notes)
         };
-        let resumed = resume(self.home, &found.id, &changes, NewOwner::process()?, adapt)?;
-        resumed.begin(self.home, self.signals, sink)
+        let resumed =
+            resume_loop(self.home, &found.id, &changes, NewOwner::from_process()?, adapt)?;
+        resumed.begin_resumed(self.home, self.signals, sink)
     }
 
     /// The contract of a new loop: that of the spec, with what a landing found.
@@ -404,7 +405,7 @@ impl Attempt<'_> {
         let settled = if ended.state.git.left().is_empty() {
             None
         } else {
-            settle(self.home, &ended, self.signals, sink).ok()
+            settle_steps(self.home, &ended, self.signals, sink).ok()
         };
         // On a full disk the record there may not be over yet.
         let record = settled.filter(|record| !record.is_live()).unwrap_or(ended);
@@ -442,7 +443,7 @@ impl Attempt<'_> {
         };
         let reason = match error.downcast_ref() {
             Some(WorkConflict(what)) => TaskReason::WorkConflict(what.clone()),
-            None => TaskReason::Failed(short(error)),
+            None => TaskReason::Failed(short_error(error)),
         };
         AttemptEnd::Failed { reason, needs_person }
     }

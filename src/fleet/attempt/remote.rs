@@ -382,7 +382,7 @@ pub fn obey(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()> {
             let by = if *by_agent { Actor::Agent } else { Actor::User };
             store::request_cancel(home, id, by, reason.as_deref())?;
         }
-        FleetRequest::Tell { words, .. } => drop(control::tell(home, id, words)?),
+        FleetRequest::Tell { words, .. } => drop(control::add_message(home, id, words)?),
         FleetRequest::Resume { .. } => disk::remove(&home.loop_file(id, "pause"))?,
     }
     Ok(())

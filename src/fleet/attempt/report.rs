@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::drive::find::myself;
+use crate::drive::find::own_process;
 use crate::fleet::files::FleetFiles;
 use crate::fleet::spec::{AttemptPhase, AttemptReport, AttemptSpec};
 use engine::fleet::{Carried, TaskId};
@@ -75,7 +75,7 @@ impl HeldAttempt {
         let before: Option<AttemptHolder> = read_json(&file, HOLDER_BYTES);
         let stamp = disk::stamp(&files.spec(task, number));
         let holder = AttemptHolder {
-            owner: Owner { search_path: None, ..myself()? },
+            owner: Owner { search_path: None, ..own_process()? },
             spec: stamp.map(|(bytes, modified)| format!("{bytes} {modified}")),
         };
         lock.write_holder(&serde_json::to_string(&holder)?)?;

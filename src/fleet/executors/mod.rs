@@ -16,7 +16,7 @@ use self::slurm::Slurm;
 use super::files::FleetFiles;
 use super::record::{FleetSetup, LOCAL};
 use super::spec::AttemptSpec;
-use crate::drive::slurm::quoted;
+use crate::drive::slurm::quote_word;
 use engine::failure::Failure;
 use engine::fleet::TaskId;
 use readers::agents;
@@ -258,7 +258,7 @@ fn script(crew: &str, spec: &AttemptSpec) -> Result<String> {
     while spec.contains(&mark) {
         mark.push('_');
     }
-    let crew = quoted(crew);
+    let crew = quote_word(crew);
     Ok(format!(
         "#!/bin/sh\ncd / || exit 1\nexec {crew} fleet attempt - <<'{mark}'\n{spec}\n{mark}\n"
     ))

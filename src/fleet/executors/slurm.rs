@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::{FoundJobs, JobSystem, SeenJob, script};
-use crate::drive::slurm::{call, quoted, run};
+use crate::drive::slurm::{quote_word, run_call, slurm_call};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::spec::AttemptSpec;
 use engine::failure::Failure;
@@ -82,8 +82,8 @@ impl<'a> Slurm<'a> {
             }
         };
         let host = self.host.as_deref();
-        let call = call(host, command, Path::new("/")).within(WITHIN).input(input);
-        run(call.each_line(&mut each), host, self.stop)?;
+        let call = slurm_call(host, command, Path::new("/")).within(WITHIN).input(input);
+        run_call(call.each_line(&mut each), host, self.stop)?;
         if is_cut {
             bail!(Failure::new(
                 format!("Slurm lists more than {JOBS_MAX} jobs of this fleet"),
@@ -144,7 +144,7 @@ impl JobSystem for Slurm<'_> {
     }
 
     fn find(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
-        let queue = format!("exec squeue --all --me --noheader --Format={}", quoted(COLUMNS));
+        let queue = format!("exec squeue --all --me --noheader --Format={}", quote_word(COLUMNS));
         let mut known = self.ask(&queue, &[], |line| self.listed(line))?;
         let asked = left_by(open, &known);
         if !asked.is_empty() {
@@ -158,9 +158,9 @@ impl JobSystem for Slurm<'_> {
 
     fn cancel(&mut self, id: &str) -> Result<()> {
         let host = self.host.as_deref();
-        let call = call(host, &format!("exec scancel {id}"), Path::new("/"));
+        let call = slurm_call(host, &format!("exec scancel {id}"), Path::new("/"));
         // A person who ends the fleet is why it is called: that must not end it.
-        run(call.within(WITHIN).input(&[]), host, &|| false)
+        run_call(call.within(WITHIN).input(&[]), host, &|| false)
     }
 }
 
@@ -198,9 +198,9 @@ fn submission(logs: &Path, name: &str) -> String {
         "mask=$(umask) && umask 077 && mkdir -p -- {folder} && chmod 700 -- {folder} && \
          {{ printf '#!/bin/sh\\numask %s\\n' \"$mask\"; cat; }} | \
          sbatch --parsable {name} --requeue --open-mode=append --signal=B:TERM@60 -o {log}",
-        folder = quoted(&folder),
-        name = quoted(&format!("--job-name={name}")),
-        log = quoted(&log),
+        folder = quote_word(&folder),
+        name = quote_word(&format!("--job-name={name}")),
+        log = quote_word(&log),
     )
 }
 

@@ -60,7 +60,7 @@ const NAMED_MAX: usize = 3;
 /// repository or folder.
 pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<DescribedFleet> {
     let folder = find_folder(here, &arguments.folder).map_err(|error| fault_of_input(&error))?;
-    let top = git::find_top(&folder).ok_or_else(|| place::needed("a fleet", &folder))?;
+    let top = git::find_top(&folder).ok_or_else(|| place::git_needed("a fleet", &folder))?;
     let (file, read, left_out) =
         read_files(&folder, &arguments.folder).map_err(|error| fault_of_input(&error))?;
     let setup = set_up(&top, &folder, &file, arguments)?;
@@ -324,8 +324,9 @@ fn contracts(
     read: TasksRead,
     folder: &Path,
 ) -> Result<(Vec<DescribedTask>, Vec<String>)> {
-    let place = place::place(&setup.repository, None)?;
-    let known = terms::look(home, &place.checkout, true).map_err(|error| fault_of_input(&error))?;
+    let place = place::find_place(&setup.repository, None)?;
+    let known = terms::load_settings(home, &place.checkout, true)
+        .map_err(|error| fault_of_input(&error))?;
     let trusted =
         terms::refuse_untrusted(home, &known, "").map_err(|error| fault_of_input(&error))?;
     let (mut tasks, mut notes) = (Vec::new(), Vec::from_iter(trusted));
