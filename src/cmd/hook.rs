@@ -133,10 +133,10 @@ fn notice_of(answer: &EventResult) -> Option<String> {
         EventResult::AtDialog(record) => {
             (&**record, attention::dialog_notice(record, clock::local_time()))
         }
-        EventResult::Stands(record) if record.is_live() => {
+        EventResult::ServiceNotice(record) if record.is_live() => {
             (&**record, Some(attention::wait_notice(record, clock::local_time())))
         }
-        EventResult::Stands(record) => {
+        EventResult::ServiceNotice(record) => {
             (&**record, attention::end_notice(record, clock::local_time()))
         }
         _ => return None,
@@ -162,7 +162,9 @@ fn current_line(line: LoopLine, record: &Loop) -> String {
 fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
         // The notice says everything.
-        EventResult::Silent | EventResult::Stands(_) | EventResult::AtDialog(_) => Reply::Nothing,
+        EventResult::Silent | EventResult::ServiceNotice(_) | EventResult::AtDialog(_) => {
+            Reply::Nothing
+        }
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
             asides.into_iter().fold(reply_to_stop(stop), |reply, aside| {

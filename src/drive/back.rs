@@ -50,9 +50,11 @@ pub fn diff_of_iteration(
 
 /// What the difference of the whole loop leaves out while its agent works; `None` otherwise.
 pub fn unseen_changes_note(home: &Home, record: &Loop) -> Option<String> {
+    if !agent_works(home, record) {
+        return None;
+    }
     let iteration = record.state.completed + 1;
-    agent_works(home, record)
-        .then(|| format!("iteration {iteration} is still running: its changes show when it ends"))
+    Some(format!("iteration {iteration} is still running: its changes show when it ends"))
 }
 
 /// Whether a word says what a person goes back to: the end of an iteration, such as `3`, where 0 is

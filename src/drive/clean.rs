@@ -21,11 +21,11 @@ use world::store::{self, Home};
 /// still resume.
 pub fn ended_before(loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
     let age = chrono::TimeDelta::from_std(age).unwrap_or(chrono::TimeDelta::MAX);
-    let is_old = |record: &Loop| {
+    let ended = loops.into_iter().filter(|record| {
         let ended = record.state.ended_at.map_or(i64::MAX, |at| at.timestamp());
-        clock::now().wall.timestamp().saturating_sub(ended) >= age.num_seconds()
-    };
-    let ended = loops.into_iter().filter(|it| !it.is_live() && is_old(it));
+        !record.is_live()
+            && clock::now().wall.timestamp().saturating_sub(ended) >= age.num_seconds()
+    });
     let (kept, loops): (Vec<Loop>, Vec<Loop>) = ended.partition(is_in_reach);
     (loops, kept.len())
 }
@@ -63,8 +63,8 @@ pub fn remove_loops(home: &Home, loops: &[Loop]) -> Cleaned {
         // A start there may take over what its pointer names, or have taken a snapshot that has no
         // name yet.
         let start = between_starts_in(home, checkout);
-        let take = |record: &&Loop| take_out(home, &record.id, start.is_some());
-        let taken: Vec<Result<u64>> = loops.iter().map(take).collect();
+        let taken: Vec<Result<u64>> =
+            loops.iter().map(|record| take_out(home, &record.id, start.is_some())).collect();
         let mut left = removal::remove_taken(home);
         for (record, bytes) in loops.into_iter().zip(taken) {
             let why = left.remove(&record.id).map(|error| not_gone(&record.id, error));
@@ -93,7 +93,7 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
     let record = held.load()?;
     if record.is_live() {
         bail!(Failure::new(
-            format!("loop {id} was resumed meanwhile"),
+            format!("loop {id} was resumed in between"),
             format!("crew cancel {id} ends it")
         ));
     }

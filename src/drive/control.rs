@@ -66,7 +66,7 @@ pub fn pause_loop(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<
         Ok(rested) => paused(rested, PauseResult::Now),
         Err(error) => match store::load(home, id) {
             Ok(found) if !found.is_live() => paused(found, PauseResult::Over),
-            // Its crew has the order, and obeys it even if the record is not changed.
+            // Its crew has the request, and obeys it even if the record is not changed.
             Ok(found) if is_run && !owner_is_gone(home, &found) => {
                 paused(found, PauseResult::BreakingOff)
             }

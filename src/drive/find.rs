@@ -1,5 +1,4 @@
-//! Which loop a person means: by id, by its procedure, by the beginning of an id, or by the working
-//! tree they are in.
+//! Finds the loop that a person means: by id, procedure, prefix of an id, or working tree.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -48,16 +47,20 @@ pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
     loops
 }
 
-/// The loop that a resume means which names a procedure: the newest of it that is not completed,
-/// in the working tree of the one that was `found`.
+/// The loop that a resume by procedure means: the newest one of that procedure that is not
+/// completed, in the working tree of the one that was `found`.
 pub fn find_resumable(home: &Home, found: Loop, name: Option<&str>) -> Loop {
-    let is_over = |record: &Loop| record.outcome() == Some(Outcome::Completed);
-    if found.procedure().is_none() || found.procedure() != name || !is_over(&found) {
+    let completed = Some(Outcome::Completed);
+    let is_named = found.procedure().is_some() && found.procedure() == name;
+    if !is_named || found.outcome() != completed {
         return found;
     }
-    let mut loops = store::load_all(home);
-    loops.retain(|it| it.procedure() == name && it.place.checkout == found.place.checkout);
-    loops.into_iter().find(|it| !is_over(it)).unwrap_or(found)
+    let open = store::load_all(home).into_iter().find(|record| {
+        record.procedure() == name
+            && record.place.checkout == found.place.checkout
+            && record.outcome() != completed
+    });
+    open.unwrap_or(found)
 }
 
 fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
@@ -97,7 +100,7 @@ fn by_procedure(home: &Home, name: &str, folder: &Path) -> Vec<Loop> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
     for trees in [tree_roots(folder), git::head::list_roots(folder)] {
-        if let Some(here) = loops.iter().position(|it| trees.contains(&it.place.checkout)) {
+        if let Some(here) = loops.iter().position(|found| trees.contains(&found.place.checkout)) {
             return vec![loops.swap_remove(here)];
         }
     }
@@ -140,10 +143,10 @@ fn tree_roots(folder: &Path) -> Vec<PathBuf> {
     }
 }
 
-// Who owns a loop: what a new owner is recorded with, and what is known here about the process of
-// the present one. It ends nothing and takes nothing over.
+// Owners of loops: what is recorded of a new one, and what is known here about the process of the
+// current one. Nothing here ends or takes over a loop.
 
-/// Who takes the loop.
+/// The owner that takes the loop.
 #[derive(Debug)]
 pub struct NewOwner {
     pub owner: Owner,
@@ -240,12 +243,14 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
 }
 
 /// Whether a live loop has lost its owner: the process of the client or crew is gone, or its
-/// session ended. A paused run has no owner to lose: its crew has ended in good order, and the loop
-/// stays paused.
+/// session ended. A paused run has no owner to lose: its crew exited cleanly, and the loop stays
+/// paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
-    let gone = || owner_life(&record.state.owner) == Life::Gone;
-    let rests = record.state.status == Status::Paused && record.driver() == Driver::Process;
-    record.is_live() && !rests && (disk::exists(&end_mark(home, &record.id)) || gone())
+    let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
+    record.is_live()
+        && !is_paused_run
+        && (disk::exists(&end_mark(home, &record.id))
+            || owner_life(&record.state.owner) == Life::Gone)
 }
 
 /// Whether its agent is at work now, as far as this machine knows.
@@ -255,9 +260,10 @@ pub fn agent_works(home: &Home, record: &Loop) -> bool {
 
 /// Whether a session's hooks are to judge it: its client lives, and no pause holds it.
 pub fn needs_hooks(home: &Home, record: &Loop) -> bool {
-    let rests = matches!(record.state.status, Status::Paused | Status::Finished);
-    let is_here = || owner_life(&record.state.owner) == Life::Alive;
-    record.driver() == Driver::Session && !rests && is_here() && !owner_is_gone(home, record)
+    record.driver() == Driver::Session
+        && !matches!(record.state.status, Status::Paused | Status::Finished)
+        && owner_life(&record.state.owner) == Life::Alive
+        && !owner_is_gone(home, record)
 }
 
 /// The reason with which a loop without an owner is ended.

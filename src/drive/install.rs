@@ -100,7 +100,7 @@ pub fn share_plugin(address: Option<&str>, named: Option<&Path>) -> Result<Strin
 
 /// The address others can use; a path means nothing on another machine.
 fn public_address(address: &str) -> Result<String> {
-    let is_url = ["https://", "ssh://", "git@"].iter().any(|it| address.starts_with(it));
+    let is_url = ["https://", "ssh://", "git@"].iter().any(|start| address.starts_with(start));
     if !is_url {
         bail!(Failure::new(
             format!("{address:?} is not an address that others can use"),
@@ -109,7 +109,7 @@ fn public_address(address: &str) -> Result<String> {
     }
     // Without `.git` at its end the client takes an address for a single file to fetch.
     let whole = address.trim_end_matches('/');
-    let is_git = Path::new(whole).extension().is_some_and(|it| it == "git");
+    let is_git = Path::new(whole).extension().is_some_and(|ending| ending == "git");
     Ok(if is_git { whole.to_owned() } else { format!("{whole}.git") })
 }
 
@@ -168,11 +168,11 @@ pub fn unshare_plugin(named: Option<&Path>) -> Result<()> {
         vec!["plugin", "marketplace", "remove", NAME, "--scope", "project"],
     ];
     let client = Client::find_client(named, "nothing was changed", &commands)?;
-    let names_it = |folder: &Path| {
+    let is_named = client.here.ancestors().any(|folder| {
         let text = disk::read_text(&folder.join(".claude/settings.json"), SETTINGS_BYTES);
         text.is_ok_and(|text| text.is_some_and(|text| text.contains(PLUGIN)))
-    };
-    if !client.here.ancestors().any(names_it) {
+    });
+    if !is_named {
         bail!(Failure::new(
             "no .claude/settings.json here asks for crew's plugin",
             "your own installation goes with crew uninstall"
@@ -362,13 +362,13 @@ pub fn add_line(try_only: bool) -> Result<LineEntry> {
             )));
         }
     };
-    if let Some(text) = written.filter(|_| !try_only) {
+    if let (Some(text), false) = (written, try_only) {
         replace_file(&file, &text)?;
     }
     Ok(LineEntry::Written(file))
 }
 
-/// Takes the entry of the status line back. Returns the file it stood in, if it did.
+/// Removes the entry of the status line. Returns the file it was in, if it was.
 pub fn remove_line() -> Result<Option<PathBuf>> {
     let (file, text, command) = read_project_settings()?;
     let Some(text) = without_line(&text, &command) else { return Ok(None) };

@@ -123,17 +123,17 @@ fn read_session(
 ) -> MeterReading {
     let mut metered = before.clone();
     // A session that began before usage was measured has no start to count from.
-    let told = file.filter(|_| before.since.is_some()).zip(reader).and_then(|(file, reader)| {
+    if let (Some(file), Some(reader), Some(_)) = (file, reader, before.since) {
         let now = clock::now().wall;
         let mut look = Look { reader, usage: Usage::default(), fullest: None, left: budget };
-        look.read_file(file, &mut metered.main, before.since, before.last)?;
-        let context_tokens = look.fullest;
-        look.read_agents(&(reader.agents)(file), &mut metered, now);
-        metered.last = Some(now);
-        Some((look.usage, context_tokens))
-    });
-    let (usage, context_tokens) = told.map_or((None, None), |(usage, most)| (Some(usage), most));
-    MeterReading { usage, context_tokens, metered }
+        if look.read_file(file, &mut metered.main, before.since, before.last).is_some() {
+            let context_tokens = look.fullest;
+            look.read_agents(&(reader.agents)(file), &mut metered, now);
+            metered.last = Some(now);
+            return MeterReading { usage: Some(look.usage), context_tokens, metered };
+        }
+    }
+    MeterReading { usage: None, context_tokens: None, metered }
 }
 
 struct Look {

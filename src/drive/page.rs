@@ -18,20 +18,25 @@ use world::git::snapshots::Snapshots;
 use world::store::{self, Home, journal};
 use world::{clock, git};
 
-/// How a loop stands, as far as that is known without the other loops of this machine.
+/// The status of a loop, as far as it is known without the other loops of this machine.
 pub fn loop_view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
     let owner_is_gone = owner_is_gone(home, record);
+    let (dialog, doing) = if owner_is_gone {
+        (None, None)
+    } else {
+        (waiting_dialog(record), store::view::running_step(home, record))
+    };
     LoopView {
         owner_is_gone,
-        dialog: waiting_dialog(record).filter(|_| !owner_is_gone),
+        dialog,
         is_pausing: record.is_live() && store::is_pausing(home, record),
-        doing: store::view::running_step(home, record).filter(|_| !owner_is_gone),
+        doing,
         running_ms: spent_ms(record),
         ..LoopView::of(record, clock::local_time())
     }
 }
 
-/// The page of a loop as it stands.
+/// The current page of a loop.
 pub fn read_page(home: &Home, record: &Loop) -> Page {
     page_of_story(home, record, &whole_story(home, record), false)
 }
@@ -62,14 +67,16 @@ pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) 
         resume: &resume_command(record),
         stop: &spell_stop(record),
     });
-    let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);
-    let handoff = has_handoff.then(|| store::view::newest_handoff(record)).flatten();
+    let handoff = match record.outcome() {
+        None | Some(Outcome::Completed) => None,
+        Some(_) => store::view::newest_handoff(record),
+    };
     let is_running = record.state.status == Status::Running;
     let awake_ms = page.awake_ms + if is_running { spent_ms(record) } else { 0 };
     Page { awake_ms, handoff: handoff.map(|(file, _)| file.display().to_string()), ..page }
 }
 
-/// The last lines of its iterations, as far as its journal tells them.
+/// The last lines of its iterations, as far as its journal has them.
 pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<IterationLine> {
     lines(record, &whole_story(home, record), most)
 }
@@ -113,9 +120,10 @@ fn by_crew(story: &Story) -> Vec<OwnCommit> {
 fn in_snapshots(home: &Home, record: &Loop, is_moved: bool) -> Option<Changes> {
     let snapshots = Snapshots::of(home, record);
     let from = snapshots.as_found(&record.id)?;
-    let rests = is_at_rest(record) || owner_is_gone(home, record);
-    let now = is_moved.then(|| tree::look_at_tree(home, record)?.snapshot).flatten();
-    let to = now.or_else(|| snapshots.final_state(&record.id, rests))?;
+    let is_final = is_at_rest(record) || owner_is_gone(home, record);
+    let now = if is_moved { tree::look_at_tree(home, record) } else { None };
+    let now = now.and_then(|seen| seen.snapshot);
+    let to = now.or_else(|| snapshots.final_state(&record.id, is_final))?;
     let mut changes = snapshots.compare(&from, &to).ok()?;
     changes.mark_yours(&snapshots.yours(&record.id));
     Some(changes)

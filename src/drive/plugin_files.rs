@@ -32,15 +32,15 @@ pub fn plugin_files() -> Vec<(&'static str, String)> {
 
 /// Whether a path is one that this crew, an older one or a newer one writes.
 pub fn is_plugin_file(path: &Path) -> bool {
-    let within = |folder: &str| path.parent() == Some(Path::new(folder));
-    let is_command = within("commands") && path.extension().is_some_and(|it| it == "md");
+    let is_command = path.parent() == Some(Path::new("commands"))
+        && path.extension().is_some_and(|ending| ending == "md");
     // The Finder of macOS leaves this file in every folder it opens.
     let is_mark = path.file_name().is_some_and(|name| name == ".DS_Store");
     let known = PROGRAMS.iter().chain(&[HOOKS]).chain(COPIED.iter().map(|(path, _)| path));
     is_command || is_mark || known.into_iter().any(|ours| path == Path::new(ours))
 }
 
-/// How the repository's hooks start the binary by a shell, and the program that stands for it.
+/// How the repository's hooks start the binary by a shell, and the program that replaces it.
 const LAUNCHED: [(&str, &str); 2] = [
     (r#""exec sh \"${CLAUDE_PLUGIN_ROOT}/bin/launch\" hook --companion""#, "bin/crew-wake"),
     (r#""exec sh \"${CLAUDE_PLUGIN_ROOT}/bin/launch\" hook""#, "bin/crew-hook"),
@@ -78,7 +78,7 @@ mod contents_tests {
             let program = match arguments {
                 "hook" => "${CLAUDE_PLUGIN_ROOT}/bin/crew-hook",
                 "hook --companion" => "${CLAUDE_PLUGIN_ROOT}/bin/crew-wake",
-                other => panic!("no program of crew's stands for `{other}`"),
+                other => panic!("no program of crew's replaces `{other}`"),
             };
             assert_eq!((&ours["command"], &ours["args"]), (&json!(program), &json!([])));
         }

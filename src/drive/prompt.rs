@@ -31,12 +31,13 @@ pub fn assemble_prompt(
 ) -> Result<Prompt, String> {
     let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
     let checkout = &subject.place.checkout;
-    let files = |path: &Path, named_by: &Path| read_fragment(checkout, path, named_by);
-    let parts = Parts::read_recipe(&recipe.unwrap_or_default(), &files)?;
-    let wants = |variable| parts.wanted.contains(variable);
-    let status = wants("git_status").then(|| git::status_text(checkout)).flatten();
-    let diff = wants("git_diff").then(|| git::diff_text(checkout)).flatten();
-    let log = wants("git_log").then(|| git::log_text(checkout)).flatten();
+    let parts = Parts::read_recipe(&recipe.unwrap_or_default(), &|path, named_by| {
+        read_fragment(checkout, path, named_by)
+    })?;
+    let wanted = &parts.wanted;
+    let status = if wanted.contains("git_status") { git::status_text(checkout) } else { None };
+    let diff = if wanted.contains("git_diff") { git::diff_text(checkout) } else { None };
+    let log = if wanted.contains("git_log") { git::log_text(checkout) } else { None };
     let journal = home.loop_file(&subject.id, "journal.jsonl");
     // Without its story a prompt still has its task and the latest evidence.
     let accounts = journal::last_accounts(&journal).unwrap_or_default();

@@ -80,19 +80,21 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
 /// record. It outlives the client. Without one the proof stays as it is, and the journal says why.
 pub fn start_in_background(home: &Home, id: &LoopId) {
     let Ok(record) = store::load(home, id) else { return };
-    let output = home.loop_file(id, "prove.log");
-    let start = || {
-        let call = Call::crew(home, &record.place.folder)?.args(["drive", id.as_str()]);
-        let process = call.detach(&output)?;
-        end::amend_record(home, id, "its proof is looked for in the background", |record| {
-            record.state.begin_proof(process);
-        })
-    };
-    let is_over = record.outcome() == Some(Outcome::Completed);
-    if let Some(Err(error)) = is_over.then(start) {
+    if record.outcome() != Some(Outcome::Completed) {
+        return;
+    }
+    if let Err(error) = start_prover(home, &record) {
         let what = format!("no proof is looked for in the background: {error:#}");
         let _ = store::note_in_journal(home, id, what);
     }
+}
+
+fn start_prover(home: &Home, record: &Loop) -> Result<()> {
+    let call = Call::crew(home, &record.place.folder)?.args(["drive", record.id.as_str()]);
+    let process = call.detach(&home.loop_file(&record.id, "prove.log"))?;
+    end::amend_record(home, &record.id, "its proof is looked for in the background", |record| {
+        record.state.begin_proof(process);
+    })
 }
 
 /// The loop that this process was started for, once the record says so.
@@ -102,20 +104,19 @@ pub fn handed_to_me(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
         return Ok(None);
     }
     let me = own_process()?;
-    let mine = || {
+    Ok(Deadline::after(NAMED_WITHIN).poll(Duration::from_millis(20), || {
         let found = store::load(home, id).ok()?;
         let mut owner = me.clone();
         owner.process = found.state.prover.clone()?;
         owner_is(&owner, &me.process).then_some(found)
-    };
-    Ok(Deadline::after(NAMED_WITHIN).poll(Duration::from_millis(20), mine))
+    }))
 }
 
 /// Looks for the proof of an ended session, and updates the record.
 pub fn in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
     let last = last_snapshot(home, record);
     let terms = proof_terms(home, record, last.as_deref(), stop);
-    let trial = record.contract.is_tried().then(|| run_trial(terms));
+    let trial = if record.contract.is_tried() { Some(run_trial(terms)) } else { None };
     let as_found = look_back(terms, trial.as_ref());
     if !stop() {
         update_proof(home, &record.id, &ProofRuns { trial, as_found, against: None })?;
@@ -130,7 +131,7 @@ fn look_back(terms: ScratchTerms<'_>, trial: Option<&Trial>) -> Option<AsFound> 
     let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
     let is_proven = matches!(trial, Some(Trial::Proven(_)));
     let is_open = proof == Some(Proof::Passing) && !record.state.checked_as_found;
-    (is_open && !is_proven).then(|| look_as_found(terms))
+    if is_open && !is_proven { Some(look_as_found(terms)) } else { None }
 }
 
 /// The snapshot of what the last iteration left.
@@ -163,7 +164,8 @@ fn update_proof(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Pro
         &format!("its proof is `{}` after the end", proof.label()),
         |record| {
             let Some(ending) = end_after_runs(record, runs) else { return };
-            let knows_the_start = runs.as_found.as_ref().is_some_and(|it| it.why_not().is_none());
+            let knows_the_start =
+                runs.as_found.as_ref().is_some_and(|found| found.why_not().is_none());
             record.state.end_proof(ending, clock::now().wall, knows_the_start);
         },
     )?;

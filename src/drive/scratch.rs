@@ -183,10 +183,10 @@ impl ScratchFolder<'_> {
         now: &str,
         without: &str,
     ) -> Result<Vec<TriedCheck>, String> {
-        let control = |control| TriedCheck { control, ..TriedCheck::default() };
-        let controls = self.run_controls(checks, now)?;
-        let mut runs: Vec<TriedCheck> = controls.into_iter().map(control).collect();
-        if !runs.iter().any(|it| passed(&it.control)) {
+        let controls = self.run_controls(checks, now)?.into_iter();
+        let runs = controls.map(|control| TriedCheck { control, ..TriedCheck::default() });
+        let mut runs: Vec<TriedCheck> = runs.collect();
+        if !runs.iter().any(|run| passed(&run.control)) {
             return Ok(runs);
         }
         self.lay_out(without)?;
@@ -239,11 +239,10 @@ impl ScratchFolder<'_> {
         }
         // A command that names the checkout means the tree that it runs on.
         let [checkout, scratch] =
-            [&place.checkout, &self.folder].map(|it| it.display().to_string());
+            [&place.checkout, &self.folder].map(|folder| folder.display().to_string());
         let here = Check { run: check.run.replace(&checkout, &scratch), ..check.clone() };
         let real = |path: &str| disk::real_path(Path::new(path)).unwrap_or_else(|_| path.into());
-        let variable = |name: &str| env::text(name);
-        if let Some(path) = path_out(&place.checkout, &here.run, &variable, &real) {
+        if let Some(path) = path_out(&place.checkout, &here.run, &env::text, &real) {
             return Err(format!("`{}` may leave the scratch folder by {path}", check.run));
         }
         let result = run_check(home, subject, &here, &folder, &self.within, stop);

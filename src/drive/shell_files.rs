@@ -61,8 +61,8 @@ pub fn place_files(shell: &str, commands: Vec<Command>) -> Result<[Vec<PathBuf>;
         page.render(&mut text)?;
         all.push((man.join(page.get_filename()), text));
     }
-    let is_ours = |(file, _): &(PathBuf, _)| !disk::exists(file) || is_own(file);
-    let (ours, left): (Vec<_>, Vec<_>) = all.into_iter().partition(is_ours);
+    let (ours, left): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(file, _)| !disk::exists(file) || is_own(file));
     for (file, text) in &ours {
         disk::make_folder(file.parent().unwrap_or(&man))?;
         disk::write(file, text, Durability::Machine)?;

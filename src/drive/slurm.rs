@@ -57,8 +57,8 @@ fn shell_words(host: Option<&str>, command: &str) -> Vec<String> {
 fn last_words(ended: &FinishedProcess) -> String {
     let text = ended.text();
     // srun ends with how its task ended; the cause is the line before.
-    let says_why = |line: &&str| !line.is_empty() && !line.contains(": task 0: ");
-    let last = text.lines().map(str::trim).rfind(says_why);
+    let mut lines = text.lines().map(str::trim);
+    let last = lines.rfind(|line| !line.is_empty() && !line.contains(": task 0: "));
     match (ended.cause, last) {
         (ExitCause::Exit(_), Some(line)) => start(line, CAUSE_CHARS).to_owned(),
         (cause, _) => cause.to_string(),

@@ -25,7 +25,7 @@ pub struct TreeBegun {
     pub watched: Option<usize>,
     /// What the user should know of the snapshots.
     pub note: Option<String>,
-    /// Why no snapshot holds it, and the cure.
+    /// Why no snapshot has it, and the hint.
     pub unrecorded: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     };
     let unlisted = kept_lists.err().map(|why| {
         format!(
-            "what was there before the loop cannot be noted: {why}; no trial can prove the work"
+            "what was there before the loop cannot be noted: {why}; no run without the work can prove it"
         )
     });
     let note =
@@ -86,9 +86,9 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
             Ok(protect_rules::left_out(&left_out).into_iter().collect())
         }
         Err(why) => {
-            let usual = || (why, "correct that, or leave `protect` out".to_owned());
-            let (why, cure) = git::find_refusal(&record.place.checkout).unwrap_or_else(usual);
-            bail!(Failure::new(format!("what `protect` names cannot be recorded: {why}"), cure));
+            let (why, hint) = git::find_refusal(&record.place.checkout)
+                .unwrap_or_else(|| (why, "correct that, or leave `protect` out".to_owned()));
+            bail!(Failure::new(format!("what `protect` names cannot be recorded: {why}"), hint));
         }
     }
 }
@@ -119,10 +119,9 @@ fn take_without(
 
 /// Whether the tree is another than the one the loop left.
 pub fn has_moved(home: &Home, subject: &Loop) -> bool {
-    let is_other = |(snapshots, now): (Snapshots, Snapshot)| {
+    take_snapshot(home, subject).is_some_and(|(snapshots, now)| {
         snapshots.final_state(&subject.id, true).is_some_and(|left| left != now.commit)
-    };
-    take_snapshot(home, subject).is_some_and(is_other)
+    })
 }
 
 /// The tree as it is now; `None` if nothing can look at it. With snapshots that is one process if
@@ -142,13 +141,13 @@ pub fn is_as_found(home: &Home, subject: &Loop) -> bool {
     Snapshots::of(home, subject).as_found(&subject.id) == subject.state.trees.snapshot
 }
 
-/// Whether a tree is the one that the loop found; `None` if that is not known. Of what no snapshot
-/// holds, the identity of the tree before the first iteration tells.
+/// Whether a tree is the one that the loop found; `None` if that is not known. What no snapshot
+/// has is compared by the identity of the tree before the first iteration.
 pub fn is_unchanged(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<bool> {
     let found = Snapshots::of(home, subject).as_found(&subject.id)?;
     let is_whole = seen.repositories.is_empty() && seen.left_out.is_empty();
-    let is_as_begun = || subject.state.trees.began_as(&seen.identity);
-    Some(found == *seen.snapshot.as_ref()? && (is_whole || is_as_begun()))
+    let is_same = found == *seen.snapshot.as_ref()?;
+    Some(is_same && (is_whole || subject.state.trees.began_as(&seen.identity)))
 }
 
 /// A look after crew or the checks before the first iteration changed the tree: the end of the last
@@ -174,7 +173,10 @@ pub fn look_again(home: &Home, subject: &Loop, left: Option<&str>) -> Option<Tre
 /// A look after a time in which no agent was at work; `None` if nothing changed since the last
 /// boundary or since a wait began in mid-iteration, or if nobody watches the tree.
 pub fn look_after_a_rest(home: &Home, subject: &Loop) -> Option<TreeSeen> {
-    let was = subject.state.trees.snapshot.as_deref().filter(|_| subject.watches_the_tree())?;
+    if !subject.watches_the_tree() {
+        return None;
+    }
+    let was = subject.state.trees.snapshot.as_deref()?;
     let left = Snapshots::of(home, subject).named(&subject.id, ENDED);
     let seen = look_again(home, subject, Some(left.as_deref().unwrap_or(was)))?;
     (seen.snapshot.as_deref() != Some(was)).then_some(seen)
@@ -188,11 +190,12 @@ pub fn tree_changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Chan
     let is_new = subject.state.tree.as_ref() != Some(&seen.identity);
     let left_out = if is_new { seen.left_out.clone() } else { Vec::new() };
     let memory = &subject.state.trees;
-    let is_same = |path: &&String| memory.repositories.get(*path) == seen.repositories.get(*path);
     let all: BTreeSet<&String> =
         memory.repositories.keys().chain(seen.repositories.keys()).collect();
-    let repositories: Vec<String> =
-        all.into_iter().filter(|path| !is_same(path)).cloned().collect();
+    let changed = all
+        .into_iter()
+        .filter(|path| memory.repositories.get(*path) != seen.repositories.get(*path));
+    let repositories: Vec<String> = changed.cloned().collect();
     let elsewhere = new_elsewhere(subject, &memory.tips, &seen.tips);
     let mut changes = Changes::default();
     if before != now {
@@ -252,14 +255,17 @@ pub fn reopen_tree(home: &Home, subject: &Loop) {
 
 fn take_snapshot(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {
     let snapshots = Snapshots::of(home, subject);
-    let snapshot = snapshots.are_kept().then(|| snapshots.take().ok())??;
+    if !snapshots.are_kept() {
+        return None;
+    }
+    let snapshot = snapshots.take().ok()?;
     Some((snapshots, snapshot))
 }
 
 /// A tree with the repositories inside it, which are a part of its identity.
 fn tree_as_kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
-    let files = snapshot.left_out.iter().filter(|it| !it.is_repository);
-    let left_out = files.map(|it| it.path.display().to_string()).collect();
+    let files = snapshot.left_out.iter().filter(|left| !left.is_repository);
+    let left_out = files.map(|file| file.path.display().to_string()).collect();
     let checkout = &subject.place.checkout;
     let (identity, repositories) =
         (snapshot.identity(), inside::look_inside(subject, &snapshot.repositories));
@@ -278,6 +284,6 @@ fn tree_as_kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
     }
 }
 
-/// The note where no snapshot tells what an iteration changed.
+/// The note where no snapshot shows what an iteration changed.
 pub const NO_STALL_RULE: &str =
     "no stall rule here: there are no snapshots that show what an iteration changed";

@@ -51,12 +51,12 @@ pub fn account_with(record: &Loop, agent: Option<&Agent>) -> AccountId {
     }
 }
 
-/// The window of an account, if it stands now.
+/// The window of an account, if it is closed now.
 pub fn closed_window(home: &Home, account: &AccountId) -> Option<RateWindow> {
     windows::read_window(home, account).filter(|window| window.is_closed(clock::now().wall))
 }
 
-/// Shares what a boundary tells of the account's limit: a limit that was met closes the window for
+/// Shares what a boundary shows of the account's limit: a limit that was met closes the window for
 /// every loop, an answer to an iteration that began in it clears it. Returns what the user should
 /// know. `next` is the record after the boundary.
 pub fn learn_window(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option<String> {
@@ -91,13 +91,20 @@ pub fn learn_window(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) ->
 pub fn turn_after_window(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
     let now = clock::now().wall;
     let known = windows::read_window(home, account).filter(|window| window.concerns(by, now))?;
-    let claimed = |known: &mut Option<RateWindow>| {
-        let window = known.as_mut()?;
-        let at = window.turn(by, now)?;
-        Some(LoopTurn { account: account.clone(), at, why: window.reason() })
-    };
     // Without the file's lock the turn is not recorded, and another loop may take the same.
-    windows::change_window(home, account, claimed).unwrap_or_else(|_| claimed(&mut Some(known)))
+    windows::change_window(home, account, |known| claim_turn(known, account, by, now))
+        .unwrap_or_else(|_| claim_turn(&mut Some(known), account, by, now))
+}
+
+fn claim_turn(
+    known: &mut Option<RateWindow>,
+    account: &AccountId,
+    by: &LoopId,
+    now: DateTime<Utc>,
+) -> Option<LoopTurn> {
+    let window = known.as_mut()?;
+    let at = window.turn(by, now)?;
+    Some(LoopTurn { account: account.clone(), at, why: window.reason() })
 }
 
 /// The same for a session whose agent has just stopped. An agent that was answered in the window is
@@ -112,12 +119,9 @@ pub fn turn_after(home: &Home, before: &Loop) -> Option<LoopTurn> {
 /// Whether a loop that waits for a turn should look again: the window of an account that it may use
 /// was cleared, or closed anew.
 pub fn has_moved(home: &Home, record: &Loop) -> bool {
-    let Some(due) = record.state.due.filter(|_| record.state.window.is_some()) else {
-        return false;
-    };
-    let moved = |account: &AccountId| {
-        windows::read_window(home, account).is_some_and(|window| window.has_moved(&record.id, due))
-    };
+    let (Some(due), Some(own)) = (record.state.due, &record.state.window) else { return false };
     let agents = record.able_agents().map(|agent| account_with(record, Some(agent)));
-    record.state.window.iter().cloned().chain(agents).any(|account| moved(&account))
+    std::iter::once(own.clone()).chain(agents).any(|account| {
+        windows::read_window(home, &account).is_some_and(|window| window.has_moved(&record.id, due))
+    })
 }

@@ -33,7 +33,7 @@ pub struct Within {
 }
 
 impl Within {
-    /// A time of their own; `why` is told of a check that was cut.
+    /// A time of their own; `why` is reported of a check that was cut.
     pub fn at_most(time: Duration, why: &str) -> Self {
         Self { deadline: Deadline::after(time), why: why.to_owned() }
     }
@@ -84,13 +84,13 @@ pub fn run_check(
     variables.extend(search_path(home, subject, folder).map(|path| ("PATH", path)));
     let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
     let mut tests = TestOutput::default();
-    let mut each = |line: &str| tests.take_line(line);
+    let mut take_line = |line: &str| tests.take_line(line);
     let call = Call::shell(&check.run, folder)
         .without(&plan.dropped)
         .envs(variables)
         .within(own.min(left))
         .noted(home.groups_folder(&subject.id))
-        .each_line(&mut each);
+        .each_line(&mut take_line);
     let ended = match descendants::leaving_none(|| call.run(stop)) {
         Ok(ended) => ended,
         Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
@@ -129,12 +129,12 @@ fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
     if !folder.starts_with(&scratch) {
         return own;
     }
-    let moved = |entry: &str| match Path::new(entry).strip_prefix(checkout) {
+    let path = own.or_else(|| env::text("PATH"))?;
+    let moved = path.split(':').map(|entry| match Path::new(entry).strip_prefix(checkout) {
         Ok(below) => scratch.join(below).display().to_string(),
         Err(_) => entry.to_owned(),
-    };
-    let path = own.or_else(|| env::text("PATH"))?;
-    Some(path.split(':').map(moved).collect::<Vec<_>>().join(":"))
+    });
+    Some(moved.collect::<Vec<_>>().join(":"))
 }
 
 // Checks whose program is missing: what the start says about them, and what a check's own failure
@@ -161,11 +161,13 @@ pub fn missing_at_the_start(place: &Place, checks: &[Check]) -> Result<Option<St
         absent.extend(file.filter(|path| !disk::exists(&place.folder.join(path))));
     }
     absent.dedup();
-    Ok((!absent.is_empty()).then(|| {
-        let (do_not_exist, it) =
-            if absent.len() == 1 { ("does not exist", "it") } else { ("do not exist", "them") };
-        format!("{} {do_not_exist} yet: the agent may create {it}", absent.join(", "))
-    }))
+    let (do_not_exist, it) = match absent.len() {
+        0 => return Ok(None),
+        1 => ("does not exist", "it"),
+        _ => ("do not exist", "them"),
+    };
+    let files = absent.join(", ");
+    Ok(Some(format!("{files} {do_not_exist} yet: the agent may create {it}")))
 }
 
 /// Whether a folder of `PATH` is in the checkout: then the agent can put a program there.
@@ -180,15 +182,14 @@ fn missing_at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<Str
     let Place { checkout, folder, .. } = &subject.place;
     let words: Vec<&str> = check.run.split_whitespace().collect();
     let name = not_found(output).or(words.first().copied())?;
-    let is_missing_path = |word: &&str| {
-        let path = folder.join(word);
-        word.contains('/') && path.starts_with(checkout) && !disk::exists(&path)
-    };
     let is_of_a_package = !words.contains(&name) && disk::exists(&folder.join("package.json"));
     let program = words.first().copied().unwrap_or_default();
     let is_for_the_agent = is_of_a_package
         || (!name.contains('/') && may_come_to_be(&subject.place))
-        || [name, program].iter().any(is_missing_path);
+        || [name, program].into_iter().any(|word| {
+            let path = folder.join(word);
+            word.contains('/') && path.starts_with(checkout) && !disk::exists(&path)
+        });
     if is_for_the_agent {
         return None;
     }

@@ -30,22 +30,21 @@ use world::store::{self, Home};
 const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 
 impl Open {
-    /// Looks for an order, and at the working tree: before the checks, because they may write where
+    /// Looks for a request, and at the working tree: before the checks, because they may write where
     /// the agent must not, and what they write is not the agent's work.
     pub fn gather_facts(&self, seen: Seen, usage: Option<Usage>) -> Facts {
         let jitter = u16::try_from(env::random_number() % 1000).unwrap_or(0);
         let seen = Seen { order: self.read_request(), jitter, ..seen };
         let subject = &self.before;
         let looks = seen.looks(&subject.contract);
-        let tree = looks.tree.then(|| tree::look_at_tree(&self.home, subject)).flatten();
+        let tree = if looks.tree { tree::look_at_tree(&self.home, subject) } else { None };
         let changes = tree.as_ref().and_then(|left| tree::tree_changes(&self.home, subject, left));
-        let is_protected = looks.protected && subject.protected.is_some();
         let snapshot = tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
-        let look = || {
-            let now = snapshot.ok_or("no snapshot can be taken of the working tree")?;
-            protect::changed_paths(&self.home, subject, now)
+        let protected = match snapshot {
+            _ if !looks.protected || subject.protected.is_none() => None,
+            Some(now) => Some(protect::changed_paths(&self.home, subject, now)),
+            None => Some(Err("no snapshot can be taken of the working tree".to_owned())),
         };
-        let protected = is_protected.then(look);
         Facts {
             seen,
             tree_checked: tree.clone(),
@@ -69,17 +68,18 @@ impl Open {
         let subject = &self.before;
         let within = Within::for_subject(subject, facts.seen.agent.missed_ms);
         let is_session = subject.driver() == Driver::Session;
-        let latest = is_session.then(|| Deadline::after(BOUNDARY_OF_A_SESSION));
+        let latest = if is_session { Some(Deadline::after(BOUNDARY_OF_A_SESSION)) } else { None };
         let is_looked_at = facts.seen.looks(&subject.contract).tree;
         facts.now = clock::now();
         facts.tests_before = store::read_tests(&self.home, &subject.id);
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
-        let may_complete = may_complete(subject, &facts.seen);
-        let tests_left =
-            may_complete.then(|| test_changes::find_baseline(&self.home, subject, now.as_deref()));
-        let seen_tree = facts.tree.as_ref().filter(|_| may_complete);
-        facts.unchanged = seen_tree.and_then(|it| tree::is_unchanged(&self.home, subject, it));
         let now = now.as_deref();
+        let mut tests_left = None;
+        if may_complete(subject, &facts.seen) {
+            tests_left = Some(test_changes::find_baseline(&self.home, subject, now));
+            let tree = facts.tree.as_ref();
+            facts.unchanged = tree.and_then(|tree| tree::is_unchanged(&self.home, subject, tree));
+        }
         let terms = ScratchTerms { home: &self.home, subject, now, latest, shared: None, stop };
         let runs = CheckRuns { terms, within, tell };
         loop {
@@ -95,10 +95,12 @@ impl Open {
         }
         if !facts.checks.is_empty() {
             facts.tree_checked =
-                is_looked_at.then(|| tree::look_at_tree(&self.home, subject)).flatten();
+                if is_looked_at { tree::look_at_tree(&self.home, subject) } else { None };
         }
         let terms = terms.beginning_now(facts.checks.iter().map(|check| check.elapsed_ms).sum());
-        if let Some(left) = tests_left.filter(|_| wants_test_changes(subject, &facts)) {
+        if let Some(left) = tests_left
+            && wants_test_changes(subject, &facts)
+        {
             let checked = facts.tree_checked.as_ref().and_then(|tree| tree.snapshot.as_deref());
             facts.test_changes = test_changes::find_changes(
                 terms,
@@ -175,13 +177,15 @@ struct CheckRuns<'a> {
 
 impl CheckRuns<'_> {
     /// Runs a check and reports it. `before` is what is remembered of the tests, which decides what
-    /// is no worse; before the first iteration nothing is.
+    /// counts as not worse; before the first iteration nothing does.
     fn run_check(&self, check: &Check, before: Option<&mut TestMemories>) -> Option<CheckResult> {
         let ScratchTerms { home, subject, latest, stop, .. } = self.terms;
         (self.tell)(&RunEvent::CheckStarted(&check.run));
         let mut result =
             run_check(home, subject, check, &subject.place.folder, &self.within, stop)?;
-        if let Some(before) = before.filter(|_| check.no_worse && result.verdict == Verdict::Failed)
+        if let Some(before) = before
+            && check.no_worse
+            && result.verdict == Verdict::Failed
         {
             // A run has looked before its first iteration, unless something kept it from that, such
             // as the work of a cut-off attempt.

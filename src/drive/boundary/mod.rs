@@ -48,7 +48,7 @@ pub struct DriverNotes {
     pub memory: SessionMemory,
     /// Ends a loop that would continue or wait.
     pub veto: Option<Ending>,
-    /// Ends a loop whatever was decided, except a pause and an end that is no better.
+    /// Ends a loop whatever was decided, except a pause and an end that is not better.
     pub lost: Option<Ending>,
     /// What a loop that would continue must wait for.
     pub turn: Option<LoopTurn>,
@@ -151,7 +151,7 @@ impl Open {
         Self { home: home.clone(), view_state: view::compare_view(&before), before, lock }
     }
 
-    /// The order that is left for the loop: its own file, or the one edit of the view that is
+    /// The request that is left for the loop: its own file, or the one edit of the view that is
     /// obeyed. A cancel outranks a pause, whatever its source.
     pub fn read_request(&self) -> Option<ControlRequest> {
         match store::pending_request(&self.home, &self.before.id) {
@@ -169,7 +169,7 @@ impl Open {
     }
 
     /// Judges, decides and records on the record as it is now. `None` when the iteration that was
-    /// looked at is no longer the running one: this boundary counts nothing.
+    /// looked at does not run any more: this boundary counts nothing.
     pub fn record_boundary(
         mut self,
         mut facts: Facts,
@@ -183,8 +183,8 @@ impl Open {
         if view::compare_view(&record) == ViewState::Deactivated {
             self.view_state = ViewState::Deactivated;
         }
-        if let Some(order) = self.read_request() {
-            facts.seen.order = Some(order);
+        if let Some(request) = self.read_request() {
+            facts.seen.order = Some(request);
         }
         undelivered::take_back(&self.home, &mut record)?;
         let Concluded { judged, decision, mut next } = conclude_iteration(&record, &facts, closing);
@@ -212,7 +212,7 @@ impl Open {
         closing: DriverNotes,
     ) -> Option<(Boundary, Option<Error>)> {
         let (home, before) = (self.home.clone(), self.before.clone());
-        let order = self.read_request();
+        let request = self.read_request();
         let mut failed = None;
         if self.lock.is_some() {
             match self.record_boundary(facts.clone(), closing.clone()) {
@@ -220,7 +220,7 @@ impl Open {
                 Err(error) => failed = Some(error),
             }
         }
-        facts.seen.order = order;
+        facts.seen.order = request;
         let Concluded { judged, decision, mut next } = conclude_iteration(&before, &facts, closing);
         name_the_end(&home, &before, &judged, &facts);
         next.state.count_write(facts.now.wall);
@@ -261,7 +261,7 @@ impl Open {
             && facts.tree.is_none()
             && facts.seen.looks(&record.contract).tree;
         let is_news = is_blind && held.note_once(record, "unwatched", tree::NO_STALL_RULE)?;
-        Ok(is_news.then(|| tree::NO_STALL_RULE.to_owned()))
+        Ok(if is_news { Some(tree::NO_STALL_RULE.to_owned()) } else { None })
     }
 }
 
@@ -310,16 +310,16 @@ fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) -> Con
     Concluded { judged, decision, next }
 }
 
-/// Names what the iteration left. One that an order broke off, even as it was judged, is not
+/// Names what the iteration left. One that a request broke off, even as it was judged, is not
 /// counted and has no end: it runs again.
 fn name_the_end(home: &Home, record: &Loop, judged: &Judged, facts: &Facts) {
-    if let Some(agents) = facts.tree.as_ref().filter(|_| judged.counted) {
+    if let (true, Some(agents)) = (judged.counted, &facts.tree) {
         tree::name_the_end(home, record, agents, facts.tree_checked.as_ref());
     }
 }
 
 /// Keeps what the checks said about their tests. Without it the next run is compared with an older
-/// one, which is no reason to stop.
+/// one, and that does not stop the loop.
 pub fn remember_tests(home: &Home, id: &LoopId, memories: Option<TestMemories>) {
     if let Some(memories) = memories {
         let _ = store::write_tests(home, id, &memories);
@@ -348,7 +348,7 @@ fn boundary_event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
     Event::Boundary {
         decision,
         why,
-        elapsed_ms: judged.counted.then(|| next.elapsed_ms.last().copied()).flatten(),
+        elapsed_ms: if judged.counted { next.elapsed_ms.last().copied() } else { None },
         state: Box::new(next.state.clone()),
     }
 }

@@ -90,8 +90,8 @@ fn the_client(
     let answer =
         client::read_output(&program, &["--version"], here).map_err(|error| short_error(&error));
     let version = answer.and_then(|text| {
-        let strange = || format!("`{} --version` prints {text:?}", program.display());
-        client_version(&text).ok_or_else(strange)
+        client_version(&text)
+            .ok_or_else(|| format!("`{} --version` prints {text:?}", program.display()))
     });
     let version = version.map_err(|why| {
         found.add("client-silent", &context! { why });
@@ -145,7 +145,7 @@ fn the_folder(folder: &Path, here: &Path, found: &mut Findings) {
     let hooks = text(HOOKS).and_then(|text| serde_json::from_slice::<Value>(text.as_bytes()).ok());
     let has_hooks = hooks.is_some_and(|hooks| hooks.get("hooks").is_some_and(Value::is_object));
     let version = text(MANIFEST).as_deref().and_then(manifest_version);
-    let Some(version) = version.filter(|_| has_hooks) else {
+    let (Some(version), true) = (version, has_hooks) else {
         return found.add("folder-broken", &context! { path => folder });
     };
     if version != VERSION {
@@ -160,7 +160,7 @@ fn the_program(folder: &Path, here: &Path, found: &mut Findings) {
     let programs = PROGRAMS.map(|name| folder.join(name));
     let is_checkout = disk::exists(&launcher) && !disk::exists(&programs[0]);
     let unusable = programs.iter().find(|program| !tree::is_program(program));
-    if let Some(path) = unusable.filter(|_| !is_checkout) {
+    if let (Some(path), false) = (unusable, is_checkout) {
         return found.add("program-broken/no-program", &context! { path });
     }
     let (path, said) = if is_checkout {

@@ -50,7 +50,7 @@ pub fn examine_cluster(
     let remote = top.as_deref().and_then(git::remotes::remote_of).map(|(_, url)| url);
     let secret = remote.as_ref().is_some_and(|url| is_secret(url));
     let mut words = vec!["doctor", "--node", "--json", "--agent", &agent];
-    if let Some(url) = remote.as_ref().filter(|_| !secret) {
+    if let (Some(url), false) = (&remote, secret) {
         words.extend(["--remote", url]);
     }
     let mut found = Findings::default();
@@ -121,8 +121,9 @@ pub fn report_node(
     remote: Option<&str>,
     stop: Stop<'_>,
 ) -> NodeReport {
-    let named_by_system = || host::this_host().map(|host| host.name);
-    let node = env::text(NODE).or_else(named_by_system).unwrap_or_else(|| "the node".to_owned());
+    let node = env::text(NODE)
+        .or_else(|| host::this_host().map(|host| host.name))
+        .unwrap_or_else(|| "the node".to_owned());
     let mut found = Findings::default();
     let agent = find_agent(home, here, named);
     let is_there = agent.as_ref().map(|agent| agent::has_program(agent, here));
@@ -173,7 +174,7 @@ fn try_git(
     }
 }
 
-/// Tries the way to the agent's model, and looks for a key; `None` where crew does not know it.
+/// Tries the route to the agent's model, and looks for a key; `None` where crew does not know it.
 fn try_service(
     agent: &Agent,
     service: &Service,

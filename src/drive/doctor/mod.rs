@@ -205,7 +205,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
             if !is_built_in {
                 others.insert(0, agent);
             }
-            for error in others.iter().filter_map(|it| agent::has_program(it, here).err()) {
+            for error in others.iter().filter_map(|agent| agent::has_program(agent, here).err()) {
                 found.add("agent-missing", &context! { error => short_error(&error) });
             }
             (is_there && !is_built_in).then_some(name)

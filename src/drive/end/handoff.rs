@@ -24,7 +24,7 @@ pub fn write_handoff(
     home: &Home,
     record: &Loop,
     kind: &str,
-    told: &str,
+    words: &str,
     by: Actor,
 ) -> Result<PathBuf> {
     if !is_kind(kind) {
@@ -33,22 +33,22 @@ pub fn write_handoff(
             "use one plain word, such as task or review"
         ));
     }
-    let told = told.trim();
+    let words = words.trim();
     let command = of_loop(record, "handoff");
-    if told.is_empty() {
+    if words.is_empty() {
         bail!(Failure::new(
             "a handoff needs a description",
             format!("{command} \"the parser is done, its tests are next\"")
         ));
     }
-    if KINDS.contains(&told) {
+    if KINDS.contains(&words) {
         bail!(Failure::new(
-            format!("`{told}` is a type of handoff, and its description is missing"),
-            format!("{command} {told} \"the parser is done, its tests are next\"")
+            format!("`{words}` is a type of handoff, and its description is missing"),
+            format!("{command} {words} \"the parser is done, its tests are next\"")
         ));
     }
     let (page, _) =
-        put_page(record, &page::read_page(home, record), told, kind, clock::now().wall)?;
+        put_page(record, &page::read_page(home, record), words, kind, clock::now().wall)?;
     store::note_in_journal(home, &record.id, NoteKind::HandedOff(by))?;
     Ok(page)
 }
@@ -77,11 +77,11 @@ fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
         return None;
     }
     let since = record.state.last_iteration_at.unwrap_or(record.started_at);
-    let is_current = |(page, _): &(PathBuf, String)| {
+    let newest = view::newest_handoff(record).filter(|(page, _)| {
         let changed = disk::stamp(page).and_then(|(_, nanos)| i64::try_from(nanos).ok());
         changed.is_some_and(|nanos| DateTime::from_timestamp_nanos(nanos) >= since)
-    };
-    let newest = match view::newest_handoff(record).filter(is_current) {
+    });
+    let newest = match newest {
         Some(newest) if !is_moved || !is_whole(&newest.1) => return Some((newest, false)),
         newest => newest,
     };
@@ -90,14 +90,14 @@ fn next_page(home: &Home, record: &Loop) -> Option<((PathBuf, String), bool)> {
         _ => record.outcome().map_or("interrupted", Outcome::label),
     };
     let page = page::page_of_story(home, record, &page::whole_story(home, record), is_moved);
-    let told = newest.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or_default();
+    let words = newest.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or_default();
     let now = clock::now().wall;
     let file = record.place.branch_folder().join("handoffs").join(file_name(kind, now));
-    Some(((file, new_text(record, &page, told, kind, now)), true))
+    Some(((file, new_text(record, &page, words, kind, now)), true))
 }
 
 /// Writes the page for the next process of a run. Best effort: `None` where it cannot be written;
-/// the prompt has the last iteration's evidence either way.
+/// the prompt has the last iteration's evidence in any case.
 pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
     let page = page::read_page(home, record);
     let (file, _) = put_page(record, &page, "", kind, clock::now().wall).ok()?;
@@ -111,19 +111,19 @@ pub fn hand_on(home: &Home, record: &Loop, kind: &str) -> Option<PathBuf> {
 pub(super) fn put_page(
     record: &Loop,
     page: &Page,
-    told: &str,
+    words: &str,
     kind: &str,
     now: DateTime<Utc>,
 ) -> io::Result<(PathBuf, String)> {
-    let text = new_text(record, page, told, kind, now);
+    let text = new_text(record, page, words, kind, now);
     Ok((view::write_handoff(record, &file_name(kind, now), &text)?, text))
 }
 
-/// The text of a new page; `told` is its author's text on what was done. A page of crew's own
+/// The text of a new page; `words` is its author's text on what was done. A page of crew's own
 /// repeats the words of one that nobody has read, because only the newest page is.
-fn new_text(record: &Loop, page: &Page, told: &str, kind: &str, now: DateTime<Utc>) -> String {
-    let is_crews = told.is_empty() && page.has_unread_handoff;
+fn new_text(record: &Loop, page: &Page, words: &str, kind: &str, now: DateTime<Utc>) -> String {
+    let is_crews = words.is_empty() && page.has_unread_handoff;
     let unread = if is_crews { view::newest_handoff(record) } else { None };
-    let told = unread.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or(told);
-    text(page, told, kind, now)
+    let words = unread.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or(words);
+    text(page, words, kind, now)
 }

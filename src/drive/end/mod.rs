@@ -39,7 +39,7 @@ pub const UNREPORTED: &str = "unreported";
 const START_WAIT: Duration = Duration::from_secs(5);
 
 /// The longest wait for a crew whose loop is over or paused, and the polling interval. Its agent
-/// has 5 s to end in good order.
+/// has 5 s to exit cleanly.
 const CREW_WAIT: Duration = Duration::from_secs(8);
 const CREW_STEP: Duration = Duration::from_millis(50);
 
@@ -48,7 +48,7 @@ const CREW_STEP: Duration = Duration::from_millis(50);
 pub struct EndedLoop {
     pub record: Loop,
     pub page: Page,
-    /// Whether the agent of a live session was in an iteration: its client goes on with the turn.
+    /// Whether the agent of a live session was in an iteration: its client continues the turn.
     pub turn_goes_on: bool,
 }
 
@@ -59,21 +59,23 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
         return EndedLoop { page: page::read_page(home, &record), record, turn_goes_on: false };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
-    let handed_off = outcome != Outcome::Completed;
     let now = clock::now().wall;
     // Before anything that reads much: nothing of the loop may outlive it.
     if !is_left_to_its_crew(&record) {
         end_groups(home, &record);
     }
-    // No boundary has seen the work of an iteration that was broken off. A loop that rests is
-    // closed: what changes in the tree is then the user's.
+    // No boundary has seen the work of an iteration that was broken off. A loop at rest is closed:
+    // what changes in the tree is then the user's.
     if !tree::is_closed(home, &record) {
         tree::close_tree(home, &record);
     }
     let mut page = page::read_page(home, &record);
-    let handoff =
-        handed_off.then(|| handoff::put_page(&record, &page, "", outcome.label(), now).ok());
-    page.handoff = handoff.flatten().map(|(file, _)| file.display().to_string());
+    page.handoff = None;
+    if outcome != Outcome::Completed
+        && let Ok((file, _)) = handoff::put_page(&record, &page, "", outcome.label(), now)
+    {
+        page.handoff = Some(file.display().to_string());
+    }
     result::write_result(home, &record, &page.commits, now);
     let _ = view::write_view(&record);
     store::give_up_room(home, &record.id);
@@ -84,8 +86,8 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     EndedLoop { record, page, turn_goes_on: false }
 }
 
-/// Whether another crew exists that ends what it started in good order: TERM, 5 s, KILL. Nothing on
-/// another machine can be ended from here.
+/// Whether another crew exists that ends what it started: TERM, 5 s, KILL. Nothing on another
+/// machine can be ended from here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
     let owner = &record.state.owner;
     match owner_life(owner) {
@@ -116,11 +118,13 @@ pub fn amend_record(
     complete_end(home, &store::load(home, id)?);
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;
-    let commits = (!record.is_live()).then(|| result::collect_commits(home, &record, None, &[]));
-    let record = held.change(&record, what, change)?;
-    if let Some(commits) = commits.filter(|_| !record.is_live()) {
-        result::write_result(home, &record, &commits, clock::now().wall);
+    if record.is_live() {
+        held.change(&record, what, change)?;
+        return Ok(());
     }
+    let commits = result::collect_commits(home, &record, None, &[]);
+    let record = held.change(&record, what, change)?;
+    result::write_result(home, &record, &commits, clock::now().wall);
     Ok(())
 }
 
@@ -141,8 +145,8 @@ pub fn release_session(home: &Home, session_id: &str, id: &LoopId) {
     }
 }
 
-/// Keeps a start or a resume out of the loop's working tree for a moment, because it removes orders
-/// until it is recorded. One that takes longer is not waited for.
+/// Keeps a start or a resume out of the loop's working tree for a moment, because it removes
+/// requests until it is recorded. One that takes longer is not waited for.
 pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
     Ok(between_starts_in(home, &store::load(home, id)?.place.checkout))
 }
@@ -190,11 +194,11 @@ pub fn cancel_locked(
     }
     store::request_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
     match end_loop(home, id, Ending::cancelled(by, reason), LOCK_WAIT) {
-        // A boundary was faster: it obeyed this order.
+        // A boundary was faster: it obeyed this request.
         Ok(EndAttempt::Over(record)) if record.outcome() == Some(Outcome::Cancelled) => {
             Ok(EndAttempt::Ended(Box::new(wind_up(home, *record))))
         }
-        // The order is in force even where nothing can be recorded.
+        // The request is in force even where nothing can be recorded.
         Err(_) if owner_life(&record.state.owner) == Life::Alive => {
             Ok(EndAttempt::LeftToTheBoundary)
         }
@@ -202,7 +206,7 @@ pub fn cancel_locked(
     }
 }
 
-/// The error for an order that could not be left, with a way out that needs no disk.
+/// The error for a request that could not be left, with a hint that needs no disk.
 pub fn not_left(record: &Loop, error: io::Error) -> Error {
     let owner = &record.state.owner;
     if record.driver() == Driver::Session || owner_life(owner) != Life::Alive {
@@ -244,13 +248,14 @@ pub fn unproved_note(record: &Loop) -> Option<String> {
         return None;
     }
     let found = descendants::find_unproved(&record.place.checkout, &record.state.owner.process);
-    (!found.is_empty()).then(|| {
-        format!(
-            "still running in this working tree, perhaps left by loop {}: {}; kill ID ends one",
-            record.id,
-            found.join(", ")
-        )
-    })
+    if found.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "still running in this working tree, perhaps left by loop {}: {}; kill ID ends one",
+        record.id,
+        found.join(", ")
+    ))
 }
 
 /// Ends the groups that a loop's crew noted, if their ids still mean the same processes.
@@ -303,7 +308,7 @@ pub fn end_loop(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Res
     }
     drop(held);
     if record.driver() == Driver::Session && record.outcome() == Some(Outcome::Cancelled) {
-        // It only informs; the loop is over either way.
+        // It only informs; the loop is over in any case.
         let _ = disk::write(&home.loop_file(id, UNREPORTED), b"", Durability::Process);
     }
     Ok(EndAttempt::Ended(Box::new(EndedLoop { turn_goes_on, ..wind_up(home, record) })))
@@ -327,8 +332,9 @@ pub fn let_end(record: &Loop) -> Result<()> {
     if is_driven || record.driver() == Driver::Session || is_ours(record) {
         return Ok(());
     }
-    let gone = || (owner_life(owner) != Life::Alive).then_some(());
-    if clock::Deadline::after(CREW_WAIT).poll(CREW_STEP, gone).is_some() {
+    let gone = clock::Deadline::after(CREW_WAIT)
+        .poll(CREW_STEP, || (owner_life(owner) != Life::Alive).then_some(()));
+    if gone.is_some() {
         return Ok(());
     }
     let (id, pid) = (&record.id, owner.process.pid);

@@ -44,8 +44,10 @@ pub fn collect_commits(
     changes: Option<&Changes>,
     by_crew: &[OwnCommit],
 ) -> Commits {
-    let result = (!record.is_live()).then(|| read_result(home, record)).flatten();
-    if let Some(result) = result.filter(|result| result.get("commits").is_some()) {
+    if !record.is_live()
+        && let Some(result) = read_result(home, record)
+        && result.get("commits").is_some()
+    {
         return serde_json::from_value(result).unwrap_or_default();
     }
     let Some(mut commits) = git::commits_since(record, by_crew) else { return Commits::default() };

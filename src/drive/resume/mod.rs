@@ -106,7 +106,7 @@ pub fn resume_loop(
         tree::close_tree(home, &record);
     }
     let was_gone = is_open && owner_is_gone(home, &record);
-    let late = was_gone.then(|| end::left_uncounted(home, &mut record));
+    let late = if was_gone { Some(end::left_uncounted(home, &mut record)) } else { None };
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
@@ -233,8 +233,7 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
         Driver::Process => None,
     };
     record.state.hand_over(new_owner.owner, new_owner.memory, clock::now());
-    let is_watched = record.watches_the_tree();
-    let tree = is_watched.then(|| tree::begin_tree(home, record).seen).flatten();
+    let tree = if record.watches_the_tree() { tree::begin_tree(home, record).seen } else { None };
     test_changes::follow_tree(home, record, tree, true);
 }
 
@@ -342,8 +341,11 @@ fn adapt_record(
         run.git.branch.clone_from(&now);
     }
     let reaches_a_branch = run.git.commit || run.git.push;
-    let asked = |run: &Run| (run.agents().cloned().collect::<Vec<_>>(), run.permissions);
-    let is_another_agent = record.contract.run.as_ref().map(asked) != Some(asked(&run));
+    let is_another_agent = record
+        .contract
+        .run
+        .as_ref()
+        .is_none_or(|had| !had.agents().eq(run.agents()) || had.permissions != run.permissions);
     record.contract.run = Some(run);
     if is_another_agent {
         notes.extend(of_the_agent(&record.contract));
@@ -366,7 +368,7 @@ fn adapt_record(
 }
 
 /// The run of a loop that resumes here. The settings are read only for what the contract has no
-/// copy of; `notes` are what they told.
+/// copy of; `notes` are the notes about them.
 fn run_here(
     home: &Home,
     record: &Loop,
@@ -380,8 +382,8 @@ fn run_here(
         let process = options.process.clone();
         let typed = LoopOptions { process, ..LoopOptions::default() };
         let typed = Layer::from_options(&typed)?;
-        let (settings, told) = terms::in_force(home, known, typed, procedure)?;
-        *notes = told;
+        let (settings, found) = terms::in_force(home, known, typed, procedure)?;
+        *notes = found;
         Ok(settings)
     };
     let mut run = match record.contract.run.clone() {
@@ -421,7 +423,7 @@ pub fn accept_test_changes(home: &Home, record: &mut Loop) -> Result<Vec<String>
     let snapshot = tree::begin_tree(home, record)
         .seen
         .and(tree::look_at_tree(home, record))
-        .and_then(|it| it.snapshot);
+        .and_then(|seen| seen.snapshot);
     accept_test_changes_of(home, record, snapshot)
 }
 

@@ -160,7 +160,7 @@ impl Runner<'_> {
         if let Some(text) = run.agent.usage_file.as_ref().and_then(|_| self.take_usage()) {
             watcher.reader.read_usage(&text);
         }
-        let had_waited = watcher.had_waited.filter(|_| ended.cause == ExitCause::Stopped);
+        let had_waited = if ended.cause == ExitCause::Stopped { watcher.had_waited } else { None };
         let failure = had_waited.as_ref().and_then(|then| then.agent.error.clone());
         let report = watcher.reader.report(clock::local_time()).ended_for(failure);
         let mut attempt = self.classify_run(run, prompt, &ended, &report);
@@ -176,7 +176,7 @@ impl Runner<'_> {
     /// Reports how the agent ended, where a person should know and no judgement depends on it.
     fn tell_of_the_end(&self, ended: &FinishedAgent) {
         // Without a record there is no log, which was already reported.
-        if let Some(error) = ended.log_error.as_ref().filter(|_| !self.ledger.is_behind()) {
+        if let (Some(error), false) = (&ended.log_error, self.ledger.is_behind()) {
             self.emit_note(&format!("the log of this iteration is not whole: {error}"));
         }
         if ended.closed_early {
@@ -218,17 +218,19 @@ impl Runner<'_> {
         };
         let usage = report.usage_after(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
-        let told =
-            agents::reported_limit(&run.agent, report, &process, &errors, clock::local_time());
         // A claim contradicts it: an agent that says that all is done was not kept from its work.
-        let told = told.filter(|_| claim != Claim::Success);
+        let limit = if claim == Claim::Success {
+            None
+        } else {
+            agents::reported_limit(&run.agent, report, &process, &errors, clock::local_time())
+        };
         let mut agent = AgentOutcome {
             errors,
             ran_ms: Some(ended.ran_ms),
             missed_ms: ended.missed_ms,
             ..report.outcome(process)
         };
-        agent.error = agent.error.or(told);
+        agent.error = agent.error.or(limit);
         IterationRun { seen: Seen { claim, agent, ..Seen::default() }, usage }
     }
 }
@@ -251,8 +253,8 @@ struct Watcher<'a, 'runner> {
 /// The agent waits for the service.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
-    told: ServiceWait,
-    /// When it told so first, and when last.
+    wait: ServiceWait,
+    /// When it reported that first, and when last.
     since: Duration,
     last: Duration,
 }
@@ -261,19 +263,19 @@ impl Watcher<'_, '_> {
     /// Notes whether the agent waits, as its last line said.
     fn note_a_wait(&mut self) {
         let (now, known) = (self.time.look(), self.wait);
-        self.wait = self.reader.service_wait(clock::local_time()).map(|told| {
-            let before = known.filter(|before| before.told.tries <= told.tries);
-            let same = before.filter(|before| before.told.tries == told.tries);
+        self.wait = self.reader.service_wait(clock::local_time()).map(|wait| {
+            let before = known.filter(|before| before.wait.tries <= wait.tries);
+            let same = before.filter(|before| before.wait.tries == wait.tries);
             let since = before.map_or(now, |before| before.since);
-            Waiting { told, since, last: same.map_or(now, |before| before.last) }
+            Waiting { wait, since, last: same.map_or(now, |before| before.last) }
         });
     }
 
     /// Whether the agent only waits, and has for long enough.
     fn only_waits(&mut self) -> bool {
         let now = self.time.look();
-        let is_enough = self.wait.is_some_and(|Waiting { told, since, last }| {
-            told.is_enough(now.saturating_sub(since), now.saturating_sub(last))
+        let is_enough = self.wait.is_some_and(|Waiting { wait, since, last }| {
+            wait.is_enough(now.saturating_sub(since), now.saturating_sub(last))
         });
         if is_enough && self.had_waited.is_none() {
             self.had_waited = Some(self.reader.report(clock::local_time()));

@@ -37,7 +37,7 @@ impl<'a> Ledger<'a> {
         self.behind.is_some()
     }
 
-    /// Reads what others did to the record. False when it is no longer this process's.
+    /// Reads what others did to the record. False when this process no longer owns it.
     pub fn reload(&mut self) -> bool {
         if self.is_behind() {
             return true;
@@ -51,15 +51,17 @@ impl<'a> Ledger<'a> {
 
     /// Changes the record as it is now, unless another owner has taken it.
     pub fn change_record(&mut self, note: impl Into<JournalNote>, change: impl Fn(&mut Loop)) {
-        let on_disk = |home: &Home, id: &LoopId| {
-            let held = store::hold_loop(home, id, LOCK_WAIT)?;
-            let found = held.load()?;
-            if is_ours(&found) {
-                let _ = view::write_view(&held.change(&found, note, &change)?);
-            }
-            Ok(())
-        };
-        self.write_step(on_disk, |_, record| change(record));
+        self.write_step(
+            |home, id| {
+                let held = store::hold_loop(home, id, LOCK_WAIT)?;
+                let found = held.load()?;
+                if is_ours(&found) {
+                    let _ = view::write_view(&held.change(&found, note, &change)?);
+                }
+                Ok(())
+            },
+            |_, record| change(record),
+        );
     }
 
     /// Starts an iteration after a rest, whose time counts as the loop's and not the iteration's.
@@ -73,17 +75,18 @@ impl<'a> Ledger<'a> {
     }
 
     fn move_on(&mut self, what: &str, change: impl Fn(&Home, &mut Loop)) {
-        let on_disk = |home: &Home, id: &LoopId| {
-            control::move_on(home, id, what, |record| change(home, record)).map(drop)
-        };
-        self.write_step(on_disk, &change);
+        self.write_step(
+            |home, id| control::move_on(home, id, what, |record| change(home, record)).map(drop),
+            &change,
+        );
     }
 
     /// Ends the loop between two iterations.
     pub fn end_record(&mut self, ending: &Ending) {
-        let on_disk =
-            |home: &Home, id: &LoopId| end::end_loop(home, id, ending.clone(), LOCK_WAIT).map(drop);
-        self.write_step(on_disk, |home, record| end::record_ending(home, record, ending.clone()));
+        self.write_step(
+            |home, id| end::end_loop(home, id, ending.clone(), LOCK_WAIT).map(drop),
+            |home, record| end::record_ending(home, record, ending.clone()),
+        );
     }
 
     /// Takes a step on disk, or in memory after the first one that fails there.

@@ -48,9 +48,9 @@ pub fn drive_loop(
     let awake = is_wanted.then(host::keep_awake).flatten();
     if let Some(awake) = &awake {
         let by = awake.by;
-        let told =
+        let note =
             format!("keeping this machine awake ({by}); awake = false in settings lets it sleep");
-        sink.on_event(&RunEvent::Noted(&told));
+        sink.on_event(&RunEvent::Noted(&note));
     }
     // Without this an agent's orphans outlive their iteration; it fails only on a system without
     // the call.
@@ -207,10 +207,9 @@ pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<(Loop, Pa
 /// Waits until this process is the loop's owner.
 pub fn take_record(home: &Home, id: &LoopId) -> Result<Loop> {
     let me = own_process()?.process;
-    let mine = || {
+    let found = Deadline::after(WITHIN).poll(Duration::from_millis(20), || {
         let found = store::load(home, id).ok()?;
         owner_is(&found.state.owner, &me).then_some(found)
-    };
-    let found = Deadline::after(WITHIN).poll(Duration::from_millis(20), mine);
+    });
     found.with_context(|| format!("loop {id} was not handed to this process"))
 }

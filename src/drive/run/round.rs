@@ -43,7 +43,9 @@ impl Runner<'_> {
             self.run_iteration();
             let ending =
                 self.gate.as_mut().and_then(|gate| gate.iteration_ended(&self.ledger.record));
-            if let Some(ending) = ending.filter(|_| self.ledger.record.is_live()) {
+            if let Some(ending) = ending
+                && self.ledger.record.is_live()
+            {
                 self.ledger.end_record(&ending);
             }
         }
@@ -80,12 +82,13 @@ impl Runner<'_> {
     /// A pause at once, and perhaps a cancel after it, was recorded by another process, while the
     /// agent or a check still ran here.
     fn close_at_rest(&self) {
-        let is_open = |found: &Loop| match found.state.status {
+        let Ok(found) = store::load(self.home, &self.ledger.record.id) else { return };
+        let is_open = match found.state.status {
             Status::Paused => true,
-            Status::Finished => !tree::is_closed(self.home, found),
+            Status::Finished => !tree::is_closed(self.home, &found),
             Status::Running | Status::Waiting => false,
         };
-        if let Some(found) = store::load(self.home, &self.ledger.record.id).ok().filter(is_open) {
+        if is_open {
             tree::close_tree(self.home, &found);
         }
     }
@@ -105,7 +108,7 @@ impl Runner<'_> {
         };
         let mut left = open.gather_facts(seen, usage);
         let facts = gather(left.clone(), &stop).or_else(|| {
-            // A signal or an order ended a check: all that is known of the iteration is what the
+            // A signal or a request ended a check: all that is known of the iteration is what the
             // agent left, and that it was broken off.
             left.seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.first()));
             (left.seen.order, left.protected) = (open.read_request(), None);
@@ -131,11 +134,13 @@ impl Runner<'_> {
         if counted {
             self.handoff = None;
             let after = &self.ledger.record;
-            let ended = |exit| RunEvent::IterationEnded { after, exit, ends: after.outcome() };
+            let exit = match &facts.seen.agent.process {
+                Some(ProcessEnd::Exit(code)) => Some(*code),
+                _ => None,
+            };
             self.emit_event(&match &facts.seen.agent.process {
                 Some(ProcessEnd::Skipped(why)) => RunEvent::Skipped { record: &began, why },
-                Some(ProcessEnd::Exit(code)) => ended(Some(*code)),
-                _ => ended(None),
+                _ => RunEvent::IterationEnded { after, exit, ends: after.outcome() },
             });
             let git = self.run_terms().git;
             self.take_steps(git.commit, git.push);
@@ -180,10 +185,11 @@ impl Runner<'_> {
 
     /// Whether this boundary is the first in a row without progress that reaches half of the limit.
     fn stalls_by_half(&self, before: &Loop) -> bool {
-        let stall = self.ledger.record.contract.limits.stall;
-        let reaches = |still: u32| stall > 0 && still > 0 && still * 2 >= stall;
-        reaches(self.ledger.record.state.iterations_without_progress)
-            && !reaches(before.state.iterations_without_progress)
+        let record = &self.ledger.record;
+        let half = record.contract.limits.stall.div_ceil(2);
+        half > 0
+            && record.state.iterations_without_progress >= half
+            && before.state.iterations_without_progress < half
     }
 
     /// Runs the user's commands for a moment, reports those that failed, and returns the first of
@@ -220,10 +226,9 @@ impl Runner<'_> {
     /// Marks what crew itself did to the working tree, so that it is not the agent's progress.
     /// `left` is the snapshot from just before.
     pub(super) fn look_at_the_tree(&mut self, note: NoteKind, left: Option<&str>) {
-        let is_watched = self.ledger.record.watches_the_tree();
-        let look = || tree::look_again(self.home, &self.ledger.record, left);
-        let tree = is_watched.then(look).flatten();
-        let home = self.home;
+        let (home, record) = (self.home, &self.ledger.record);
+        let is_watched = record.watches_the_tree();
+        let tree = if is_watched { tree::look_again(home, record, left) } else { None };
         let is_commit = matches!(note, NoteKind::Committed(_));
         self.ledger.change_record(note, |record| {
             test_changes::follow_tree(home, record, tree.clone(), false);
@@ -235,7 +240,7 @@ impl Runner<'_> {
     pub(super) fn follow_the_person(&mut self) {
         let home = self.home;
         let Some(seen) = tree::look_after_a_rest(home, &self.ledger.record) else { return };
-        self.ledger.change_record("what a person changed meanwhile", |record| {
+        self.ledger.change_record("what a person changed in between", |record| {
             test_changes::follow_tree(home, record, Some(seen.clone()), true);
         });
     }
@@ -244,11 +249,11 @@ impl Runner<'_> {
     /// that the last boundary left.
     pub(super) fn mark_as_delivered(&mut self) {
         let state = &self.ledger.record.state;
-        let told = state.messages.len();
-        if told != state.told || state.evidence.as_ref().is_some_and(|last| !last.words.is_empty())
-        {
+        let count = state.messages.len();
+        let has_words = state.evidence.as_ref().is_some_and(|last| !last.words.is_empty());
+        if count != state.told || has_words {
             self.ledger
-                .change_record(NoteKind::Delivered, |record| record.state.mark_in_prompt(told));
+                .change_record(NoteKind::Delivered, |record| record.state.mark_in_prompt(count));
         }
     }
 }
@@ -256,7 +261,7 @@ impl Runner<'_> {
 // Runs the user's commands at a moment of a loop. They come from the contract, so nothing that the
 // agent writes can add one. Reports how each ended; the caller decides what that means.
 
-/// Runs every reaction to a moment, in the given order, even if an earlier one failed. `begins` has
+/// Runs every reaction to a moment, one after the other, even if one failed. `begins` has
 /// the command of each; `stop` ends the running one and skips the rest.
 fn run_reactions(
     home: &Home,
@@ -323,7 +328,7 @@ pub enum Admission {
     Ends(Ending),
 }
 
-/// What stands between a run and each of its iterations.
+/// The gate that admits each iteration of a run.
 pub trait IterationGate {
     /// Whether an iteration may begin; is called again until the answer is another than `Later`.
     fn admit(&mut self, record: &Loop) -> Admission;
@@ -363,15 +368,15 @@ impl Runner<'_> {
 
     /// The answer, or `None` where a person asked for something else.
     fn ask_to_begin(&mut self, gate: &mut dyn IterationGate) -> Option<Admission> {
-        let mut told = None;
+        let mut reported = None;
         let answered = clock::retry(
             ASKS,
             || false,
             || match gate.admit(&self.ledger.record) {
                 Admission::Later(why) => {
-                    if told.is_none() {
+                    if reported.is_none() {
                         self.emit_note(&format!("waits for {why}"));
-                        told = Some(why);
+                        reported = Some(why);
                     }
                     if self.must_stop() || self.is_asked() { Ok(None) } else { Err(()) }
                 }
@@ -379,7 +384,7 @@ impl Runner<'_> {
             },
         );
         let answer = answered.ok().flatten();
-        if let (Some(Admission::Granted), Some(why)) = (&answer, told) {
+        if let (Some(Admission::Granted), Some(why)) = (&answer, reported) {
             self.ledger.begin_iteration(&format!("the wait for {why} is over"));
         }
         answer

@@ -149,8 +149,8 @@ impl Runner<'_> {
             Ok(None) => "the list of what you had not committed at the start is gone".to_owned(),
             Err(error) => error.to_string(),
         };
-        let cure = "commit what is yours, then start a new loop";
-        Err(GitFault::new(GitStep::Commit, GitTrouble::Other, cause, cure))
+        let hint = "commit what is yours, then start a new loop";
+        Err(GitFault::new(GitStep::Commit, GitTrouble::Other, cause, hint))
     }
 
     /// Takes a step of git. The first Ctrl-C lets it finish, which is reported once; a second one
@@ -239,7 +239,8 @@ impl Runner<'_> {
         let carried = self.sent_commit_below();
         // What an attempt left that did not count must not pass for what the rebase brought.
         let is_watched = self.ledger.record.watches_the_tree();
-        let seen = is_watched.then(|| tree::look_at_tree(self.home, &self.ledger.record)).flatten();
+        let seen =
+            if is_watched { tree::look_at_tree(self.home, &self.ledger.record) } else { None };
         let left = seen.and_then(|seen| seen.snapshot);
         let stood_on = self.gate.as_ref().and_then(|gate| gate.stood_on());
         let branch = self.ledger.record.branch();
@@ -264,7 +265,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The cause and the way out.
+    /// The cause and the hint.
     fn fault_reason(&self, fault: &GitFault) -> EndReason {
         let GitFault { cause, cure, .. } = fault.clone();
         let Some(task) = &self.ledger.record.fleet else {
@@ -279,33 +280,34 @@ impl Runner<'_> {
     /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:
     /// a rebase then makes another commit of it.
     fn sent_commit_below(&self) -> Option<Sent> {
-        let seen_at_remote = || {
-            self.with_steps(|steps| steps.seen_at_remote())
-                .flatten()
-                .filter(|_| self.run_terms().git.push)
+        let sent = match &self.ledger.record.state.git.pushed {
+            Some(sent) => sent.clone(),
+            None if self.run_terms().git.push => {
+                self.with_steps(|steps| steps.seen_at_remote()).flatten()?
+            }
+            None => return None,
         };
-        let sent = self.ledger.record.state.git.pushed.clone().or_else(seen_at_remote)?;
         let head = steps::read_head_state(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
         self.with_steps(|steps| steps.holds(last, &head))?.then_some(sent)
     }
 
     fn without_git(&self) -> GitFault {
-        let none = || ("this is not a git repository".to_owned(), "git init".to_owned());
-        let (cause, cure) = find_refusal(&self.ledger.record.place.checkout).unwrap_or_else(none);
-        GitFault::new(GitStep::Push, GitTrouble::NoRemote, cause, cure)
+        let (cause, hint) = find_refusal(&self.ledger.record.place.checkout)
+            .unwrap_or_else(|| ("this is not a git repository".to_owned(), "git init".to_owned()));
+        GitFault::new(GitStep::Push, GitTrouble::NoRemote, cause, hint)
     }
 
     /// Reports once each repository inside with work that no commit of the loop holds.
     pub(super) fn tell_of_repositories_inside(&mut self) {
         let state = &self.ledger.record.state;
         let changes = state.evidence.as_ref().and_then(|evidence| evidence.changes.as_ref());
-        let is_left = |path: &&String| {
+        let changed = changes.into_iter().flat_map(|changes| &changes.repositories);
+        let left = changed.filter(|path| {
             let seen = state.trees.repositories.get(*path);
             seen.is_some_and(|seen| seen.uncommitted.is_some())
-        };
-        let changed = changes.into_iter().flat_map(|changes| &changes.repositories);
-        let left: Vec<PathBuf> = changed.filter(is_left).map(PathBuf::from).collect();
+        });
+        let left: Vec<PathBuf> = left.map(PathBuf::from).collect();
         for path in left {
             self.note_once(
                 vec![path],
@@ -318,8 +320,8 @@ impl Runner<'_> {
     /// Remembers the commit that a rebase made of it.
     fn carry_sent(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
-        let stand = steps::read_head_state(&self.ledger.record.place, GitStep::Rebase).ok();
-        let sent = Sent { rebased: stand.and_then(|stand| stand.head), ..sent };
+        let state = steps::read_head_state(&self.ledger.record.place, GitStep::Rebase).ok();
+        let sent = Sent { rebased: state.and_then(|state| state.head), ..sent };
         self.remember_of_git(|git| git.pushed = Some(sent.clone()));
     }
 }
@@ -376,10 +378,12 @@ impl Runner<'_> {
     /// Does what an earlier process of the loop left.
     pub(super) fn do_pending(&mut self, left: Pending) {
         let own = self.ledger.record.branch();
-        let stand = steps::read_head_state(&self.ledger.record.place, GitStep::Commit).ok();
         // What is there may be another branch's work.
-        if let Some(stand) = stand.filter(|it| left.commit && it.branch.as_deref() != own) {
-            let why = on_another_branch(own, stand.branch.as_deref());
+        if left.commit
+            && let Ok(head) = steps::read_head_state(&self.ledger.record.place, GitStep::Commit)
+            && head.branch.as_deref() != own
+        {
+            let why = on_another_branch(own, head.branch.as_deref());
             self.emit_event(&RunEvent::CommitFailed { why: &why });
         } else {
             self.take_steps(left.commit, left.push);

@@ -146,14 +146,15 @@ impl Runner<'_> {
         self.ledger.end_record(&Ending::new(outcome, reason));
     }
 
-    /// Whether an order is left, or the record differs from the known one.
+    /// Whether a request is left, or the record differs from the known one.
     pub(super) fn is_asked(&self) -> bool {
         let known = &self.ledger.record;
         if store::pending_request(self.home, &known.id).is_some() {
             return true;
         }
-        let found = store::load(self.home, &known.id).ok().filter(|_| !self.ledger.is_behind());
-        found.is_some_and(|found| !found.is_live() || found.state.status != known.state.status)
+        !self.ledger.is_behind()
+            && store::load(self.home, &known.id)
+                .is_ok_and(|found| !found.is_live() || found.state.status != known.state.status)
     }
 
     /// Obeys what was asked for between two iterations: a signal interrupts, a cancel ends, a pause
@@ -175,9 +176,9 @@ impl Runner<'_> {
     }
 }
 
-// Who works next in a run: its agent or, while the account of that one is at a limit, the first of
-// its fallbacks that is at none. A change is told and journalled, and whoever comes gets the page
-// of where the loop stands. It judges no iteration, and costs none.
+// Chooses who works next in a run: its agent or, while the account of that one is at a limit, the
+// first of its fallbacks without one. A change is reported and journalled, and the next agent gets
+// the loop's current page. It judges no iteration, and costs none.
 
 /// The agent that printed the log of an iteration; `None` in a session.
 pub fn who_worked(home: &Home, record: &Loop, iteration: u32) -> Option<Agent> {
@@ -188,8 +189,8 @@ pub fn who_worked(home: &Home, record: &Loop, iteration: u32) -> Option<Agent> {
     let mut name = None;
     let _ = journal::read_entries(&home.loop_file(&record.id, "journal.jsonl"), |entry| {
         let evidence = entry.event.state().and_then(|state| state.evidence.as_ref());
-        let agent = evidence.filter(|it| it.iteration == iteration);
-        name = agent.and_then(|it| it.agent.clone()).or(name.take());
+        let evidence = evidence.filter(|evidence| evidence.iteration == iteration);
+        name = evidence.and_then(|evidence| evidence.agent.clone()).or(name.take());
     });
     let found = run.agents().find(|agent| Some(&agent.name) == name.as_ref());
     Some(found.unwrap_or(&run.agent).clone())
@@ -202,11 +203,12 @@ impl Runner<'_> {
         let mut turns: Vec<LoopTurn> = Vec::new();
         let agents: Vec<Agent> = self.ledger.record.able_agents().cloned().collect();
         for agent in agents {
-            let turn = || self.turn_of(&windows::account_with(&self.ledger.record, Some(&agent)));
-            let Some(turn) = (!self.is_typed).then(turn).flatten() else {
+            let account = windows::account_with(&self.ledger.record, Some(&agent));
+            let turn = if self.is_typed { None } else { self.turn_of(&account) };
+            let Some(turn) = turn else {
                 let until = turns.first().map(|turn| turn.at);
-                let stand_in = until.map(|until| StandIn { agent: agent.name, until });
-                self.hand_to(stand_in.as_ref());
+                let fallback = until.map(|until| StandIn { agent: agent.name, until });
+                self.hand_to(fallback.as_ref());
                 return None;
             };
             turns.push(turn);
@@ -217,13 +219,12 @@ impl Runner<'_> {
     /// The turn for which an account holds the loop back: by its window or, where that could not be
     /// written, by the limit that was met here.
     fn turn_of(&self, account: &AccountId) -> Option<LoopTurn> {
-        let is_unshared = |met: &&LoopTurn| {
-            met.account == *account
-                && met.at > clock::now().wall
-                && store::windows::read_window(self.home, account).is_none()
-        };
         let turn = windows::turn_after_window(self.home, account, &self.ledger.record.id);
-        turn.or_else(|| self.met.iter().find(is_unshared).cloned())
+        if turn.is_some() || store::windows::read_window(self.home, account).is_some() {
+            return turn;
+        }
+        let now = clock::now().wall;
+        self.met.iter().find(|met| met.account == *account && met.at > now).cloned()
     }
 
     /// Records who works from here on, and that it begins at once, if that is a change.
@@ -241,7 +242,7 @@ impl Runner<'_> {
             }
             None => format!("{own} is back"),
         };
-        let is_another = before.map(|it| &it.agent) != next.map(|it| &it.agent);
+        let is_another = before.map(|before| &before.agent) != next.map(|next| &next.agent);
         if is_another {
             self.handoff = handoff::hand_on(self.home, record, "takeover");
             self.emit_note(&what);
@@ -257,8 +258,10 @@ impl Runner<'_> {
     /// When another agent may work, if the one that worked met a limit of its account.
     pub(super) fn fallback_until(&self, outcome: &AgentOutcome) -> Option<DateTime<Utc>> {
         let record = &self.ledger.record;
-        let met = matches!(outcome.error, Some(ApiError::Transient { is_limit: true, .. }));
-        let worker = record.one_of_several().filter(|_| met)?;
+        if !matches!(outcome.error, Some(ApiError::Transient { is_limit: true, .. })) {
+            return None;
+        }
+        let worker = record.one_of_several()?;
         let others = record.able_agents().filter(|agent| agent.name != worker.name);
         let free = others.map(|agent| {
             let account = windows::account_with(record, Some(agent));
@@ -282,10 +285,11 @@ impl Runner<'_> {
 
     /// Takes a fallback off a loop that continues, because only a person can help it.
     pub(super) fn lose_the_stand_in(&mut self, decision: &Decision, why: &str) {
-        let stand_in = self.ledger.record.stand_in().map(|it| it.agent.clone());
-        let Some(agent) = stand_in.filter(|_| !matches!(decision, Decision::Finish(_))) else {
+        let Some(fallback) = self.ledger.record.stand_in() else { return };
+        if matches!(decision, Decision::Finish(_)) {
             return;
-        };
+        }
+        let agent = fallback.agent.clone();
         let what = format!("{agent} is out of this loop: {why}");
         self.emit_note(&what);
         self.ledger.change_record(what, |record| record.state.lose_agent(agent.clone()));

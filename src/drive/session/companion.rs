@@ -62,7 +62,10 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 
 /// The session and its loop, if it owns one that continues and can be woken.
 fn wakeable_loop<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId)> {
-    let session_id = hook.session_id.as_deref().filter(|_| hook.client.wakes)?;
+    if !hook.client.wakes {
+        return None;
+    }
+    let session_id = hook.session_id.as_deref()?;
     // A record that cannot be read wakes nobody; the stop itself reports it.
     let record = session_loop(home, hook).ok().flatten().filter(is_at_work)?;
     Some((session_id, record.id))
@@ -232,7 +235,8 @@ pub fn handle_failure(
     let Recorded { boundary, held, lock } = recorded;
     let continues = matches!(boundary.decision, Decision::Continue | Decision::Wait { .. });
     let session_id = hook.session_id.as_deref().unwrap_or_default();
-    let file = continues.then(|| wakes::register_companion(home, session_id)).transpose();
+    let file =
+        if continues { wakes::register_companion(home, session_id).map(Some) } else { Ok(None) };
     let own = file.as_ref().ok().and_then(Option::as_deref);
     let handed_over = hand_over(home, hook, &boundary, held, own);
     drop(lock);
@@ -268,7 +272,13 @@ pub fn handle_notice(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         let is_recorded = record.state.status != Status::Running;
         is_recorded.then_some(record)
     });
-    let rests = |record: &Loop| matches!(record.state.status, Status::Waiting | Status::Finished);
-    let found = looked.filter(|record| rests(record) && is_ours(record, hook));
-    Ok(found.map_or(EventResult::Silent, |record| EventResult::Stands(Box::new(record))))
+    Ok(match looked {
+        Some(record)
+            if matches!(record.state.status, Status::Waiting | Status::Finished)
+                && is_ours(&record, hook) =>
+        {
+            EventResult::ServiceNotice(Box::new(record))
+        }
+        _ => EventResult::Silent,
+    })
 }

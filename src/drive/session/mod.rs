@@ -65,8 +65,8 @@ pub enum EventResult {
     /// A loop of this working tree was interrupted; reported once.
     Interrupted(Box<Loop>),
     /// The loop waits for the model's service, or ended because of it: a notice for the terminal.
-    Stands(Box<Loop>),
-    /// The agent is told to decide what it asked.
+    ServiceNotice(Box<Loop>),
+    /// The agent has to decide for itself what it asked.
     Deferred(Box<Loop>),
     /// The client waits at a dialog, which was recorded.
     AtDialog(Box<Loop>),
@@ -86,7 +86,7 @@ pub fn answer_hook(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         Ok(EventResult::Stopped(StopResult::Over, asides)) => asides.is_empty(),
         answer => matches!(answer, Ok(EventResult::Silent)),
     };
-    if let Some(record) = cancelled_elsewhere(home, hook).filter(|_| is_silent) {
+    if let (true, Some(record)) = (is_silent, cancelled_elsewhere(home, hook)) {
         answer = Ok(EventResult::CancelledElsewhere(record));
     }
     if hook.event.is_typed() {
@@ -104,7 +104,7 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
             Ok(EventResult::Silent)
         }
         HookEvent::Command { name, raw, .. } => Ok(run_command(home, hook, name, raw)),
-        HookEvent::Request(order) => obey_request(home, hook, order),
+        HookEvent::Request(request) => obey_request(home, hook, request),
         HookEvent::Notified | HookEvent::Prompted => handle_prompt(home, hook),
         HookEvent::SessionBegan { compacted } => session_start(home, hook, *compacted),
         HookEvent::SessionEnded { why } => session_end(home, hook, why),
@@ -114,8 +114,8 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     }
 }
 
-/// The last loop of this session, if it was cancelled and the session was not told: now it is, by
-/// this or by what the event's own answer says.
+/// The last loop of this session, if it was cancelled and that was not reported to the session yet.
+/// It is now, by this or by the event's own answer.
 fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
     let is_answered = matches!(
         hook.event,
@@ -125,12 +125,17 @@ fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
             | HookEvent::Command { .. }
             | HookEvent::Request(_)
     );
-    let session_id = hook.session_id.as_ref().filter(|_| is_answered)?;
-    let id = read_pointer(&home.last_pointer(session_id)).ok()??;
+    if !is_answered {
+        return None;
+    }
+    let id = read_pointer(&home.last_pointer(hook.session_id.as_ref()?)).ok()??;
     let mark = home.loop_file(&id, end::UNREPORTED);
-    let record = store::load(home, &id).ok().filter(|_| disk::exists(&mark))?;
+    if !disk::exists(&mark) {
+        return None;
+    }
+    let record = Box::new(store::load(home, &id).ok()?);
     disk::remove(&mark).ok()?;
-    (record.outcome() == Some(Outcome::Cancelled)).then(|| Box::new(record))
+    (record.outcome() == Some(Outcome::Cancelled)).then_some(record)
 }
 
 /// Journals what went wrong with an event, if its session's loop can be found and written.
@@ -167,7 +172,7 @@ fn refusal_result(error: &Error) -> EventResult {
     EventResult::Refused(failure_of(error).with_hint())
 }
 
-/// Does what a command asks about a loop, whichever way it came.
+/// Does what a command asks about a loop, however it arrived.
 fn command_loop(
     home: &Home,
     hook: &Hook<'_>,
@@ -193,9 +198,10 @@ fn command_loop(
 }
 
 fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
-    let Some(arguments) = arguments::parse_loop(raw)?.filter(|_| !raw.trim().is_empty()) else {
+    let Some(arguments) = arguments::parse_loop(raw)? else { return Ok(EventResult::Help) };
+    if raw.trim().is_empty() {
         return Ok(EventResult::Help);
-    };
+    }
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     // The client has put the command back into its input line, to be corrected.
@@ -237,8 +243,9 @@ fn resume_session_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventR
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::from_hook(hook)?;
     let changes = typed.set.limits.limit_changes();
-    let adapt = |record: &mut Loop| adapt_record(home, record, &typed.answer);
-    let resumed = resume_loop(home, &record.id, &changes, new_owner, adapt)?;
+    let resumed = resume_loop(home, &record.id, &changes, new_owner, |record| {
+        adapt_record(home, record, &typed.answer)
+    })?;
     Ok(EventResult::Resumed(Box::new(resumed)))
 }
 
@@ -260,7 +267,7 @@ fn adapt_record(
     if answer.accept_test_changes { accept_test_changes(home, record) } else { Ok(Vec::new()) }
 }
 
-/// A message that is neither a command nor an order. A message typed while the agent works steers
+/// A message that is neither a command nor a request. A message typed while the agent works steers
 /// it and is left alone.
 fn handle_prompt(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let ours = session_loop(home, hook)?.filter(is_at_work);
@@ -321,8 +328,11 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
     end::complete_end(home, &record);
     if compacted {
         let is_reminded = is_at_work(&record) && is_ours(&record, hook);
-        let reminded = is_reminded.then(|| EventResult::Reminded(Box::new(record)));
-        return Ok(reminded.unwrap_or(EventResult::Silent));
+        return Ok(if is_reminded {
+            EventResult::Reminded(Box::new(record))
+        } else {
+            EventResult::Silent
+        });
     }
     let record = if owner_is_gone(home, &record) {
         match end::interrupt_run(home, &record.id, gone_reason(&record), LOCK_WAIT)? {

@@ -56,8 +56,10 @@ pub fn handle_question(
         return Ok(EventResult::Silent);
     }
     let iteration = record.iteration();
-    let kept = |it: &AskedQuestion| Question::new(iteration, &it.question, &it.options);
-    let questions: Vec<Question> = asked.iter().map(kept).collect();
+    let questions: Vec<Question> = asked
+        .iter()
+        .map(|asked| Question::new(iteration, &asked.question, &asked.options))
+        .collect();
     let what = match questions.as_slice() {
         [] => "asked the user; told to decide".to_owned(),
         [first, rest @ ..] => {
@@ -78,17 +80,17 @@ pub fn handle_question(
 }
 
 /// Records that the client waits at a dialog, for `tool` if the client says so. Without a
-/// transcript nothing would tell when it was answered: it is not recorded then.
+/// transcript nothing shows when it was answered: it is not recorded then.
 pub fn handle_dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventResult> {
     let ours = session_loop(home, hook)?.filter(is_at_work);
     let Some(record) = ours else { return Ok(EventResult::Silent) };
     let Some((transcript, call)) = pending_call(hook, tool) else { return Ok(EventResult::Silent) };
-    let (call, found) = call.map(|it| (it.id, it.tool)).unzip();
+    let (call, found) = call.map(|call| (call.id, call.tool)).unzip();
     let tool = tool.map(str::to_owned).or(found);
     let is_question = tool.is_some() && tool.as_deref() == hook.client.question_tool;
     let dialog = Dialog {
         since: clock::now().wall,
-        tool: tool.filter(|_| !is_question),
+        tool: if is_question { None } else { tool },
         call: call.filter(|id| !id.is_empty()),
         is_question,
         transcript_bytes: disk::size(&transcript),
@@ -113,13 +115,15 @@ fn pending_call(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<
     let waiting = files.into_iter().take(AGENTS_READ).filter_map(|file| {
         let (tail, _) = disk::read_end(&file, 0, TAIL_BYTES).ok()?;
         let calls = (reader.pending_calls)(&tail);
-        let is_named = |call: &&PendingCall| Some(call.tool.as_str()) == tool;
-        let named = calls.iter().find(is_named).cloned();
+        let named = calls.iter().find(|call| Some(call.tool.as_str()) == tool).cloned();
         let call = named.clone().or_else(|| calls.into_iter().next())?;
         Some((named.is_none(), (file, Some(call))))
     });
-    let best = waiting.min_by_key(|(is_other, _)| *is_other).map(|(_, found)| found);
-    best.or_else(|| disk::is_file(main).then(|| (main.to_owned(), None)))
+    match waiting.min_by_key(|(is_other, _)| *is_other) {
+        Some((_, found)) => Some(found),
+        None if disk::is_file(main) => Some((main.to_owned(), None)),
+        None => None,
+    }
 }
 
 /// Changes what is kept for people, in a loop that still works.

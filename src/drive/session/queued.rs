@@ -19,8 +19,8 @@ use world::store::{self, Home};
 /// The most that is read of the transcript at once.
 const BYTES: u64 = 32 << 20;
 
-/// Continues to read the transcript, and leaves the queued orders where every order is found. If
-/// nobody is at the client, prompts come from a program, in the order it wants.
+/// Continues to read the transcript, and leaves the queued requests where all requests are found.
+/// If nobody is at the client, prompts come from a program, in the sequence it wants.
 pub fn read_queue(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> Result<()> {
     if !read_on(before, hook, queue) {
         return Ok(());
@@ -54,12 +54,12 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
         *queue = Queue { bytes: disk::size(file), ..Queue::default() };
         return false;
     }
-    let each = |line: &str, cut: bool| {
+    let read = disk::read_lines(file, from, BYTES, |line, cut| {
         if !cut {
             (reader.follow)(queue, line, session_id);
         }
-    };
-    if let Ok((end, _)) = disk::read_lines(file, from, BYTES, each) {
+    });
+    if let Ok((end, _)) = read {
         queue.bytes = end;
     }
     true
@@ -67,8 +67,7 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
 
 /// Takes the queued commands, for the boundary after `iteration` to remember.
 pub fn take_requests(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
-    let is_ours = |text: &&mut String| hook.parse_queued(text).is_some();
-    let waiting = queue.waiting.iter_mut().filter(is_ours);
+    let waiting = queue.waiting.iter_mut().filter(|text| hook.parse_queued(text).is_some());
     let taken: Vec<String> = waiting.map(std::mem::take).collect();
     let obeyed = taken.iter().cloned().map(|command| Obeyed { command, iteration });
     queue.obeyed.extend(obeyed);
@@ -124,7 +123,7 @@ pub fn was_obeyed(
     Ok(found)
 }
 
-// Obeys orders that a person typed as a message. Such a message never reaches the model. It means
+// Obeys requests that a person typed as a message. Such a message never reaches the model. It means
 // the session's own loop, or the one whose id it names, for which the same is done as in a
 // terminal.
 
@@ -137,16 +136,16 @@ pub enum LoopIs {
     Named,
     /// Named, and its owner is gone.
     Ownerless,
-    /// Over before the order came.
+    /// Over before the request came.
     Over,
 }
 
-/// Obeys an order. In a session that never had a loop it is the user's own text, unless it names a
+/// Obeys a request. In a session that never had a loop it is the user's own text, unless it names a
 /// loop.
 pub fn obey_request(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Result<EventResult> {
     let own = owned_or_last(home, hook)?.map(|own| own.id);
-    let is_there = |id: &&LoopId| own.as_ref() == Some(*id) || store::is_there(home, id);
-    let named = typed.named.as_ref().filter(is_there);
+    let named =
+        typed.named.as_ref().filter(|id| own.as_ref() == Some(*id) || store::is_there(home, id));
     if named.is_none() && typed.named.is_some() && typed.request != SessionRequest::Cancel {
         // A word for the agent.
         return handle_prompt(home, hook);

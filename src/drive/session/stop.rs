@@ -22,7 +22,7 @@ use engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use engine::claim::{self, Claim};
 use engine::events::RunEvent;
 use engine::evidence::said::said;
-use engine::record::{Dialog, EndReason, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
+use engine::record::{EndReason, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
 use engine::text::start;
 use engine::usage::Usage;
 use engine::words::prompt;
@@ -83,7 +83,7 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
     // The checks may have taken minutes.
     queued::read_queue(home, &open.before, hook, &mut memory.queue)?;
     let foreseen = open.foresee_decision(&facts);
-    memory.metered = if decides || goes_on(&foreseen) {
+    memory.metered = if decides || continues_alone(&foreseen) {
         reading.metered
     } else {
         // The last sum for a while, so the final message is waited for now. It decides nothing.
@@ -95,14 +95,15 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
     let counts = !matches!(foreseen, Decision::Hold(_));
     let continues = matches!(foreseen, Decision::Continue);
-    let turn = continues.then(|| windows::turn_after(home, &open.before)).flatten();
+    let turn = if continues { windows::turn_after(home, &open.before) } else { None };
     let (companion, veto) = match next_turn(home, hook, &foreseen, turn.as_ref(), row) {
         Ok(companion) => (companion, None),
         Err(ending) => (None, Some(ending)),
     };
     // The agent that stops waits for nothing; one of its subagents may.
-    let is_its_own = |dialog: &Dialog| hook.transcript.as_ref() == Some(&dialog.transcript);
-    memory.dialog.take_if(|dialog| is_its_own(dialog) || !still_waits(&open.before, dialog));
+    memory.dialog.take_if(|dialog| {
+        hook.transcript.as_ref() == Some(&dialog.transcript) || !still_waits(&open.before, dialog)
+    });
     memory.prompt_id.clone_from(&hook.turn);
     memory.without_tools = row + 1;
     memory.transcript.clone_from(&hook.transcript);
@@ -111,7 +112,9 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
     if counts {
         memory.worked_holds = 0;
     }
-    remember_wait(&mut memory, background.as_ref().filter(|_| holds));
+    if let (true, Some(held)) = (holds, &background) {
+        remember_wait(&mut memory, held);
+    }
     let hold_until = background.map(|background| {
         clock::now().wall + TimeDelta::from_std(background.within).unwrap_or_default()
     });
@@ -135,7 +138,7 @@ fn answer_stop(
     held: Held,
     companion: Option<Companion>,
 ) -> Result<StopResult> {
-    let companion = companion.filter(|_| goes_on(&boundary.decision));
+    let companion = if continues_alone(&boundary.decision) { companion } else { None };
     let file = companion.as_ref().map(|companion| companion.file.as_path());
     let is_handed_over = hand_over(home, hook, &boundary, held, file).is_ok();
     let cancel = home.loop_file(&boundary.after.id, "cancel");
@@ -159,7 +162,7 @@ fn answer_stop(
 }
 
 /// Hands the ticket of what was recorded to the companion with this file, releases all others, and
-/// shows the loop as it stands. The error says that nobody has the ticket.
+/// updates the loop's view. The error says that nobody has the ticket.
 pub fn hand_over(
     home: &Home,
     hook: &Hook<'_>,
@@ -191,19 +194,19 @@ pub fn gather_facts(
     let mut left = open.gather_facts(seen, usage.cloned());
     let follow = |event: &RunEvent<'_>| view::record_step(home, &open.before, event);
     let facts = match open.gather_checked(left.clone(), &give_up, &follow) {
-        // A cancel ended a check: the order alone decides.
+        // A cancel ended a check: the request alone decides.
         None if !ended.load(Ordering::Relaxed) => {
             left.seen.order = open.read_request();
             open.gather_checked(left, &|| ended.load(Ordering::Relaxed), &follow)
         }
         facts => facts,
     };
-    Ok(facts.filter(|_| !ended.load(Ordering::Relaxed)))
+    Ok(if ended.load(Ordering::Relaxed) { None } else { facts })
 }
 
 /// Whether the loop continues by itself. Then no stop waits for the last of the usage: the next
 /// boundary counts it.
-fn goes_on(foreseen: &Decision) -> bool {
+fn continues_alone(foreseen: &Decision) -> bool {
     matches!(
         foreseen,
         Decision::Continue | Decision::Wait { .. } | Decision::Hold(Hold::Background(_))
@@ -213,10 +216,10 @@ fn goes_on(foreseen: &Decision) -> bool {
 /// A stop is ours when it comes from the session and the client process that own the loop.
 pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = &record.state.owner;
-    let client = || identity::find_client(hook.client.is_owner);
     hook.session_id.is_some()
         && owner.session_id == hook.session_id
-        && client().is_some_and(|client| owner_is(owner, &client))
+        && identity::find_client(hook.client.is_owner)
+            .is_some_and(|client| owner_is(owner, &client))
 }
 
 /// The same words under the same prompt, from a process that was already running when the last
@@ -274,7 +277,7 @@ fn paused_boundary(after: Loop) -> Boundary {
 }
 
 /// Waits until the client has seen the end of the companion that has the ticket, because its wake
-/// counts only if it comes before our answer. An unused ticket is taken back. An order that came
+/// counts only if it comes before our answer. An unused ticket is taken back. A request that came
 /// since is obeyed, because nobody else will see it before the next turn.
 fn await_wake(
     home: &Home,
@@ -282,8 +285,9 @@ fn await_wake(
     boundary: Boundary,
     companion: &Companion,
 ) -> Result<StopResult> {
-    let reaped = || identity::is_reaped(&companion.process).then_some(());
-    if Deadline::after(COMPANION_WAIT).poll(Duration::from_millis(2), reaped).is_some() {
+    let reaped = Deadline::after(COMPANION_WAIT)
+        .poll(Duration::from_millis(2), || identity::is_reaped(&companion.process).then_some(()));
+    if reaped.is_some() {
         clock::sleep(WAKE_TAKEN);
     }
     let id = &boundary.after.id;
@@ -357,7 +361,10 @@ fn next_turn(
 
 /// A companion that waits. The client starts it beside the hook, so it may not be ready yet.
 fn find_companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
-    let session_id = hook.session_id.as_deref().filter(|_| hook.client.wakes)?;
+    if !hook.client.wakes {
+        return None;
+    }
+    let session_id = hook.session_id.as_deref()?;
     Deadline::after(COMPANION_WAIT)
         .poll(Duration::from_millis(5), || wakes::find_waiting(home, session_id))
 }
@@ -389,19 +396,22 @@ fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool
     let marker = prompt::marker(before);
     let words = stopped.last_message.as_deref();
     let matters = is_near(hook, row) || !stopped.background.is_empty();
-    let read = || {
-        let used = |bytes| {
+    let within = if matters && disk::exists(file) { TRANSCRIPT_WAIT } else { Duration::ZERO };
+    let found = Deadline::after(within).poll(Duration::from_millis(10), || {
+        let mut last = None;
+        for bytes in [TURN_BYTES, TRANSCRIPT_BYTES] {
             let (tail, cut) = disk::read_end(file, memory.transcript_bytes, bytes).ok()?;
-            Some(((reader.used_a_tool)(&tail, &marker, cut), tail))
-        };
-        let short = used(TURN_BYTES).filter(|(used, _)| used.is_some());
-        let (used_a_tool, tail) = short.or_else(|| used(TRANSCRIPT_BYTES))?;
-        let used_a_tool = used_a_tool == Some(true);
+            let used = (reader.used_a_tool)(&tail, &marker, cut);
+            last = Some((used == Some(true), tail));
+            if used.is_some() {
+                break;
+            }
+        }
+        let (used_a_tool, tail) = last?;
         let is_whole = words.is_some_and(|words| ends_with(reader, &tail, words));
         (used_a_tool || is_whole || !matters).then_some(used_a_tool)
-    };
-    let within = if matters && disk::exists(file) { TRANSCRIPT_WAIT } else { Duration::ZERO };
-    let used_a_tool = Deadline::after(within).poll(Duration::from_millis(10), read) == Some(true);
+    });
+    let used_a_tool = found == Some(true);
     (if used_a_tool { 0 } else { row }, used_a_tool)
 }
 
@@ -436,12 +446,11 @@ fn background_wait(
     used_a_tool: bool,
     memory: &mut SessionMemory,
 ) -> Option<BackgroundWait> {
-    let running = |id: &String| tasks.iter().any(|task| task.id == *id);
-    memory.unawaited.retain(running);
+    memory.unawaited.retain(|id| is_running(tasks, id));
     if used_a_tool {
         memory.holds = 0;
         for id in &memory.tasks {
-            if running(id) && !memory.unawaited.contains(id) {
+            if is_running(tasks, id) && !memory.unawaited.contains(id) {
                 memory.unawaited.push(id.clone());
             }
         }
@@ -456,21 +465,25 @@ fn background_wait(
     if has_worked && memory.worked_holds >= WORKED_HOLDS_MAX {
         return None;
     }
-    let is_agent = |task: &&&Task| matches!(&*task.kind, "subagent" | "workflow" | "teammate");
-    let within = if left.iter().any(|task| is_agent(&task)) {
-        AGENTS_WITHIN
-    } else {
-        COMMANDS_WITHIN * (1 << memory.holds.min(DOUBLINGS_MAX))
-    };
+    let within =
+        if left.iter().any(|task| matches!(&*task.kind, "subagent" | "workflow" | "teammate")) {
+            AGENTS_WITHIN
+        } else {
+            COMMANDS_WITHIN * (1 << memory.holds.min(DOUBLINGS_MAX))
+        };
     let description = start(&first.description, 60);
     let work = format!("{} {description}", first.kind).trim_end().to_owned();
     Some(BackgroundWait { work, within, has_worked })
 }
 
-/// Counts a stop that ended in this hold, if it did.
-fn remember_wait(memory: &mut SessionMemory, held: Option<&BackgroundWait>) {
-    memory.holds += u32::from(held.is_some());
-    memory.worked_holds += u32::from(held.is_some_and(|held| held.has_worked));
+fn is_running(tasks: &[Task], id: &str) -> bool {
+    tasks.iter().any(|task| task.id == id)
+}
+
+/// Counts a stop that ended in this hold.
+fn remember_wait(memory: &mut SessionMemory, held: &BackgroundWait) {
+    memory.holds += 1;
+    memory.worked_holds += u32::from(held.has_worked);
 }
 
 #[cfg(test)]
@@ -504,9 +517,9 @@ mod tests {
         let mut held = |id: u32, used_a_tool: bool| {
             let awaited =
                 background_wait(&[task(&id.to_string(), "shell")], used_a_tool, &mut memory);
-            remember_wait(&mut memory, awaited.as_ref());
-            if awaited.is_none() {
-                memory.worked_holds = 0;
+            match &awaited {
+                Some(held) => remember_wait(&mut memory, held),
+                None => memory.worked_holds = 0,
             }
             awaited.is_some()
         };

@@ -1,4 +1,4 @@
-//! What no event reports and a session's transcript tells: whether the client still waits at a
+//! Reads from a session's transcript what no event reports: whether the client still waits at a
 //! dialog, and whether the user broke off the agent's turn.
 
 use std::path::Path;
@@ -65,11 +65,10 @@ pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
 /// Later turns may be a companion's: of those the record knows no more than their last stop.
 fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
     let memory = &record.state.session;
-    let is_another = || {
-        let turns = memory.prompt_id.as_ref().zip(hook.turn.as_ref());
-        turns.is_some_and(|(began, now)| began != now)
-    };
-    hook.client.steers_within_the_turn && memory.last_stop.is_none() && is_another()
+    let turns = memory.prompt_id.as_ref().zip(hook.turn.as_ref());
+    hook.client.steers_within_the_turn
+        && memory.last_stop.is_none()
+        && turns.is_some_and(|(began, now)| began != now)
 }
 
 /// Whether a loop's first prompt was taken back before the agent answered a word of it. Nothing is
@@ -82,12 +81,12 @@ pub fn came_to_nothing(record: &Loop, hook: &Hook<'_>) -> bool {
 fn has_no_answer(record: &Loop, hook: &Hook<'_>) -> Option<bool> {
     let (file, reader) = hook.readable_transcript()?;
     let mut answers = 0;
-    let each = |line: &str, cut: bool| {
+    let start = record.state.session.transcript_bytes;
+    let read = disk::read_lines(file, start, ANSWER_WITHIN, |line, cut| {
         let is_one =
             if cut { (reader.may_hold_a_message)(line) } else { (reader.message)(line).is_some() };
         answers += u32::from(is_one);
-    };
-    let start = record.state.session.transcript_bytes;
-    let (_, has_more) = disk::read_lines(file, start, ANSWER_WITHIN, each).ok()?;
+    });
+    let (_, has_more) = read.ok()?;
     Some(answers == 0 && !has_more)
 }

@@ -45,11 +45,15 @@ pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
 pub fn missing_program(agent: &Agent, folder: &Path) -> Option<String> {
     let program = agent.command.first().map_or("", String::as_str);
     if program.contains('/') {
-        let is_there = disk::exists(&folder.join(program));
-        return (!is_there).then(|| format!("there is no file `{program}`"));
+        if disk::exists(&folder.join(program)) {
+            return None;
+        }
+        return Some(format!("there is no file `{program}`"));
     }
-    let found = client::on_path(program);
-    found.is_empty().then(|| format!("there is no program `{program}` on PATH"))
+    if !client::on_path(program).is_empty() {
+        return None;
+    }
+    Some(format!("there is no program `{program}` on PATH"))
 }
 
 /// `above` lists the entries that led here, so that entries that refer to each other do not recurse
@@ -59,10 +63,10 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
     let agents = &settings.layer.agents;
     let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
         let own: Vec<&str> = agents.keys().map(String::as_str).collect();
-        let told = describe_unknown(name, &own);
+        let unknown = describe_unknown(name, &own);
         return known.ok_or_else(|| match from {
-            ValueOrigin::Typed => told.into(),
-            from => Error::msg(at_origin(from, &told.joined(": "))),
+            ValueOrigin::Typed => unknown.into(),
+            from => Error::msg(at_origin(from, &unknown.joined(": "))),
         });
     };
     if above.contains(&name.as_str()) {
@@ -117,8 +121,8 @@ fn at_origin(origin: &ValueOrigin, what: &str) -> String {
     }
 }
 
-// The agents that stand in for a loop's own while its account is at a limit. They take over when
-// nobody is there, so each is tried at the start: its program, its command line and its login.
+// The fallbacks of a loop's own agent while its account is at a limit. They take over when nobody
+// is there, so each is tried at the start: its program, its command line and its login.
 
 /// How long an agent may take to say whether it is logged in.
 const LOGIN: Duration = Duration::from_secs(20);
@@ -126,10 +130,10 @@ const LOGIN: Duration = Duration::from_secs(20);
 const NONE: &str = "none";
 /// The most of what it prints then, in characters.
 const SAID_CHARS: usize = 200;
-/// The way out for every fallback that is refused.
+/// The hint for every fallback that is refused.
 const LEAVE_OUT: &str = "name other fallbacks, or none: --fallback none";
 
-/// The fallbacks in force, in their order, without a run's own agent.
+/// The fallbacks in force, as they are listed, without a run's own agent.
 pub fn resolve_fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
     let Some(Sourced { origin, .. }) = settings.layer.values.get("fallback") else {
         return Ok(Vec::new());
@@ -157,10 +161,10 @@ pub fn resolve_fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>>
 /// limit on cost or tokens.
 pub fn refuse_useless(run: &Run, limits: &Limits, folder: &Path) -> Result<()> {
     // Whether the models differ or not: an account's limit is mostly one for all of them.
-    let account = |agent: &Agent| AccountId::of(run, agent).name;
     for (place, agent) in run.fallback.iter().enumerate() {
+        let account = AccountId::of(run, agent).name;
         let mut before = run.agents().take(place + 1);
-        let same = before.find(|before| account(before) == account(agent));
+        let same = before.find(|before| AccountId::of(run, before).name == account);
         let refusal = if let Some(missing) = missing_program(agent, folder) {
             Failure::new(missing, format!("install it, or {LEAVE_OUT}"))
         } else if let Some(Agent { name, .. }) = same {
@@ -189,9 +193,10 @@ pub fn try_logins(run: &Run, folder: &Path, stop: Stop<'_>) -> Result<()> {
 
 /// Asks an agent whether it is logged in, if it has a command for that.
 fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
-    let Some(program) = agent.command.first().filter(|_| !agent.login.is_empty()) else {
+    let Some(program) = agent.command.first() else { return Ok(()) };
+    if agent.login.is_empty() {
         return Ok(());
-    };
+    }
     let call = Call::of(program, folder).args(&agent.login).envs(&agent.environment);
     let (why, said) = match call.within(LOGIN).run(stop) {
         Ok(ended) if ended.cause == ExitCause::Exit(0) => return Ok(()),

@@ -10,7 +10,7 @@ use engine::events::{EventSink, RunEvent};
 use engine::evidence::test_memory::{TestMemories, as_found, remembered};
 use engine::evidence::test_run::ran_nothing;
 use engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
-use engine::record::{Check, CheckMemory, Loop, Proof, Status};
+use engine::record::{CheckMemory, Loop, Proof, Status};
 use engine::text::tail_of;
 use world::clock;
 use world::process::signals::Signals;
@@ -26,8 +26,12 @@ pub fn run_baseline(
     signals: &Signals,
     sink: &mut dyn EventSink,
 ) -> Result<Loop> {
-    let is_known = |check: &Check| record.state.checks.contains_key(&check.run);
-    if record.state.completed > 0 || record.contract.before_the_first().all(is_known) {
+    if record.state.completed > 0
+        || record
+            .contract
+            .before_the_first()
+            .all(|check| record.state.checks.contains_key(&check.run))
+    {
         return Ok(record);
     }
     let sink = std::cell::RefCell::new(sink);
@@ -47,8 +51,11 @@ pub fn run_baseline(
     for note in baseline_notes(&record, &results) {
         tell(&RunEvent::Noted(&note));
     }
-    let look = || tree::look_again(home, &record, record.state.trees.snapshot.as_deref());
-    let tree = (is_remembered && record.watches_the_tree()).then(look).flatten();
+    let tree = if is_remembered && record.watches_the_tree() {
+        tree::look_again(home, &record, record.state.trees.snapshot.as_deref())
+    } else {
+        None
+    };
     let held = store::hold_loop(home, &id, store::LOCK_WAIT)?;
     let found = held.load()?;
     if !found.is_live() || !is_ours(&found) {
@@ -61,9 +68,9 @@ pub fn run_baseline(
         if found.state.status == Status::Running {
             found.state.begin_iteration(clock::now());
         }
-        let is_known = |check: &Check| found.state.checks.contains_key(&check.run);
         // A gate alone has not run.
-        let is_complete = found.contract.commands().all(is_known);
+        let is_complete =
+            found.contract.commands().all(|check| found.state.checks.contains_key(&check.run));
         if is_as_found && is_complete {
             found.state.end_looks_at_the_start();
         }
@@ -81,10 +88,10 @@ pub fn run_baseline(
 
 /// What to say of a loop whose checks all pass before its first iteration.
 fn note_on_green(found: &Loop) -> Option<String> {
-    let passed = |check: &Check| {
+    let all_pass = found.contract.before_the_first().all(|check| {
         found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
-    };
-    if !found.state.checked_as_found || !found.contract.before_the_first().all(passed) {
+    });
+    if !found.state.checked_as_found || !all_pass {
         return None;
     }
     let more = match found.contract.require {
@@ -127,7 +134,10 @@ fn baseline_notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
 
 /// What the user should know of a check that passed and has shown little by its own words.
 fn doubt_of_pass(result: &CheckResult) -> Option<String> {
-    let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
+    if result.verdict != Verdict::Passed {
+        return None;
+    }
+    let run = result.test_run.as_ref()?;
     let why = match ran_nothing(run, false) {
         Some(why) => format!("`{}` {why}: a claim that needs it is refused", result.run),
         None if !run.ran() => format!("`{}` ran no test: so far it proves nothing", result.run),

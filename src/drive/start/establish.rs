@@ -1,4 +1,4 @@
-//! Makes a loop, whoever drives it: one loop per working tree, and the files in an order that a
+//! Makes a loop, whoever drives it: one loop per working tree, and the files in a sequence that a
 //! crash cannot turn into half a loop (the record comes last; a pointer to a missing record means
 //! nothing).
 
@@ -40,20 +40,20 @@ pub struct Prepared {
     /// What the user should know: one sentence each.
     pub notes: Vec<String>,
     pub keep: LogRetention,
-    /// Whether a loop that is in the way is ended first.
+    /// Whether a loop that occupies the place is ended first.
     pub replace: bool,
-    /// A loop that is ended first if it is in the way: its command was taken back.
+    /// A loop that is ended first if it occupies the place: its command was taken back.
     pub taken_back: Option<LoopId>,
     /// What earlier loops of its task have used of its limits.
     pub carried: Option<Carried>,
-    /// That task; `None` for a loop of no fleet.
+    /// That task; `None` outside a fleet.
     pub fleet: Option<TaskOfFleet>,
     /// Whether an earlier loop of that task left the working tree as it is.
     pub is_as_left: bool,
 }
 
 impl Prepared {
-    /// A loop of no fleet, in whose way no other is ended.
+    /// A loop outside a fleet, for which no other loop is ended.
     pub fn new(place: Place, contract: Contract, notes: Vec<String>) -> Self {
         let (keep, replace, is_as_left) = (LogRetention::default(), false, false);
         let (taken_back, carried, fleet) = (None, None, None);
@@ -187,19 +187,18 @@ fn partial_check_note(check: &Check) -> Option<String> {
     ))
 }
 
-/// Records the start. If that fails the user is told that nothing was started, so the record is
+/// Records the start. If that fails the user learns that nothing was started, so the record is
 /// removed.
 fn begin_record(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     let file = home.loop_file(&record.id, "loop.json");
-    let started = |next: &Loop| Event::Started { record: Box::new(next.clone()) };
-    let recorded = held.record(record, started);
+    let recorded = held.record(record, |next| Event::Started { record: Box::new(next.clone()) });
     if recorded.is_err() {
         disk::remove(&file)?;
     }
     Ok(recorded?)
 }
 
-/// The loop that a pointer names, unless it can be in nobody's way; a note if it cannot be read.
+/// The loop that a pointer names, unless it cannot hinder another; a note if it cannot be read.
 fn in_the_way(home: &Home, pointer: &Path, notes: &mut Vec<String>) -> Result<Option<Loop>> {
     let Some(id) = read_pointer(pointer)? else { return Ok(None) };
     match store::load(home, &id) {
@@ -226,7 +225,7 @@ fn is_same_command(record: &Loop, contract: &Contract, new_owner: &NewOwner) -> 
     record.is_live() && is_its_turn && state.boundaries == 0 && record.contract == *contract
 }
 
-/// Clears the way of a loop that resumes: fails if the pointer names another loop that is at work.
+/// Frees the place for a loop that resumes: fails if the pointer names another loop at work.
 /// `notes` get one about a loop that cannot be read.
 pub fn make_way(
     home: &Home,
@@ -241,8 +240,8 @@ pub fn make_way(
     }
 }
 
-/// Clears the way of a loop of that owner. A loop in it that is at work is ended if `is_ended`, and
-/// else the error names it. The notes are about one that had to end, or could be resumed.
+/// Frees the place for a loop of that owner. A loop at work there is ended if `is_ended`, and else
+/// the error names it. The notes are about one that had to end, or could be resumed.
 fn vacate_tree(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Result<Vec<String>> {
     let id = &record.id;
     if !record.is_live() {
@@ -270,8 +269,10 @@ fn vacate_tree(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Res
     } else if is_ended {
         end::cancel_locked(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
-        let occupied = || occupied_error(record, owner.session_id.as_deref());
-        bail!(on_another_host(record).unwrap_or_else(occupied));
+        bail!(
+            on_another_host(record)
+                .unwrap_or_else(|| occupied_error(record, owner.session_id.as_deref()))
+        );
     };
     let ended = match attempt {
         EndAttempt::LeftToTheBoundary => bail!(StoreError::Busy(id.clone())),
@@ -339,7 +340,7 @@ pub struct Started {
 
 /// Starts a loop for a session. `None` if this same command has started it already: the plugin may
 /// be loaded twice. An error means that nothing was started, and says why. `taken_back` is a loop
-/// of this session that came to nothing, and is replaced.
+/// of this session that had no effect, and is replaced.
 pub fn start_session_loop(
     home: &Home,
     hook: &Hook<'_>,

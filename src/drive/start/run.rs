@@ -78,7 +78,7 @@ pub fn prepare_at(
     }
     notes.extend(of_the_agent(&contract));
     if let Some(file) = &start.prompt_file
-        && Path::new(file).extension().is_some_and(|it| it == "j2")
+        && Path::new(file).extension().is_some_and(|ending| ending == "j2")
     {
         notes.push(format!(
             "{file} is sent as it is: a task is not a template; --act {file} fills it in"
@@ -152,7 +152,7 @@ pub fn run_terms(
         max_turns: clamp_to_u32(amount_or_zero(process.max_turns)),
         token_budget: amount_or_zero(process.token_budget),
         redline: u8::try_from(amount_or_zero(process.redline)).unwrap_or_default(),
-        reactions: settings.layer.reactions.iter().map(|it| it.value.clone()).collect(),
+        reactions: settings.layer.reactions.iter().map(|sourced| sourced.value.clone()).collect(),
         may_sleep: process.awake == Some(false),
         ..renew_run(Run::default(), process)
     })
@@ -164,9 +164,9 @@ pub fn renew_run(had: Run, options: &ProcessOptions) -> Run {
         permissions: options.permissions.unwrap_or(had.permissions),
         model: options.model.clone().or(had.model),
         pace: IterationTimes {
-            timeout_s: options.timeout.map_or(had.pace.timeout_s, |it| it.0),
-            idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, |it| it.0),
-            delay_s: options.delay.map_or(had.pace.delay_s, |it| it.0),
+            timeout_s: options.timeout.map_or(had.pace.timeout_s, |time| time.0),
+            idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, |time| time.0),
+            delay_s: options.delay.map_or(had.pace.delay_s, |time| time.0),
         },
         git: GitSteps {
             commit: had.git.commit || options.commit,
@@ -186,15 +186,16 @@ pub fn renew_run(had: Run, options: &ProcessOptions) -> Run {
 pub fn model_in_force(options: &RunOptions, settings: &Settings) -> Option<String> {
     let origin = &settings.layer.values.get("model")?.origin;
     let is_in_force = options.agent_cmd.is_none() || *origin == ValueOrigin::Typed;
-    settings.options.process.model.clone().filter(|_| is_in_force)
+    if is_in_force { settings.options.process.model.clone() } else { None }
 }
 
 /// Notes about the contract's agents.
 pub fn of_the_agent(contract: &Contract) -> Vec<String> {
     let Some(run) = &contract.run else { return Vec::new() };
-    let of_one =
-        |agent| untried_note(agent).into_iter().chain(not_allowed(&run.by(agent), contract));
-    run.agents().flat_map(of_one).collect()
+    let notes = run.agents().flat_map(|agent| {
+        untried_note(agent).into_iter().chain(not_allowed(&run.by(agent), contract))
+    });
+    notes.collect()
 }
 
 /// The note about checks that the agent may not run though crew does.
@@ -202,22 +203,26 @@ fn not_allowed(run: &Run, contract: &Contract) -> Option<String> {
     let commands = agents::not_allowed(run, &contract.checks).into_iter();
     let quoted: Vec<String> =
         commands.map(|run| format!("`{}`", clip(run, COMMAND_CHARS))).collect();
-    (!quoted.is_empty()).then(|| {
-        format!(
-            "{} may not run {} unless its own settings allow it: crew's rules cannot name exactly \
-             that command. Put it into a script; crew itself runs it either way",
-            run.agent.name,
-            quoted.join(", ")
-        )
-    })
+    if quoted.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{} may not run {} unless its own settings allow it: crew's rules cannot name exactly \
+         that command. Put it into a script; crew itself runs it either way",
+        run.agent.name,
+        quoted.join(", ")
+    ))
 }
 
 /// The note about an agent that crew knows only from its documentation.
 fn untried_note(agent: &Agent) -> Option<String> {
     let name = &agent.name;
-    (!is_tried(name)).then(|| {
-        format!("crew's support for {name} was built from its documentation and was not tried with the real tool")
-    })
+    if is_tried(name) {
+        return None;
+    }
+    Some(format!(
+        "crew's support for {name} was built from its documentation and was not tried with the real tool"
+    ))
 }
 
 /// The agent in force, whose program must exist.
@@ -285,12 +290,12 @@ pub fn try_launch(
     let run = subject.contract.run.clone().unwrap_or_default();
     let checks = &subject.contract.checks;
     let usage_file = logs::usage_file(home, &subject.id, subject.iteration());
-    let launch = |agent| {
-        let as_it = run.by(agent);
+    let launches = run.agents().map(|agent| {
         let role = if agent.name == run.agent.name { "agent" } else { "fallback" };
-        agents::build_launch(&as_it, role, &prompt.text, checks, &usage_file.to_string_lossy())
-    };
-    let launches = run.agents().map(launch).collect::<Result<_, Failure>>()?;
+        let usage_file = usage_file.to_string_lossy();
+        agents::build_launch(&run.by(agent), role, &prompt.text, checks, &usage_file)
+    });
+    let launches = launches.collect::<Result<_, Failure>>()?;
     Ok((prompt, launches))
 }
 
@@ -305,8 +310,10 @@ pub fn begin_run(
     if let Some(run) = &prepared.contract.run {
         agent::try_logins(run, &prepared.place.folder, &|| signals.times() > 0)?;
     }
-    let task = prepared.fleet.as_ref().filter(|_| prepared.is_as_left);
-    let earlier = task.and_then(|task| earlier_of(home, task, &prepared.place));
+    let earlier = match &prepared.fleet {
+        Some(task) if prepared.is_as_left => earlier_of(home, task, &prepared.place),
+        _ => None,
+    };
     let begun = establish_loop(home, prepared, NewOwner::from_process()?)?;
     let (held, record, mut notes) = begun.context("the loop was started already")?;
     drop(held);
@@ -315,10 +322,10 @@ pub fn begin_run(
     }
     if record.contract.checks.is_empty() {
         let what = limits::without_checks(&record.contract);
-        let way_out = suggest_checks(&record).map_or_else(String::new, |check| {
+        let hint = suggest_checks(&record).map_or_else(String::new, |check| {
             format!("; `{check}` would prove the job: --verify \"{check}\"")
         });
-        notes.push(format!("{what}{way_out}"));
+        notes.push(format!("{what}{hint}"));
     }
     notes.extend(before_commits(home, &record, signals)?);
     sink.on_event(&RunEvent::Started(&record));
@@ -343,11 +350,13 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
     if !git.commit || record.place.repository.is_none() {
         return Ok(Vec::new());
     }
-    let mut notes: Vec<String> =
-        record.place.branch.is_none().then(|| NO_BRANCH.to_owned()).into_iter().collect();
+    let mut notes = Vec::new();
+    if record.place.branch.is_none() {
+        notes.push(NO_BRANCH.to_owned());
+    }
     let stop = || signals.times() > 0 || store::breaks_off(home, &record.id);
     match drafts_of(home, record, &stop) {
-        Ok(told) => notes.extend(told),
+        Ok(drafts) => notes.extend(drafts),
         // Whoever asked for the end gets it before the first iteration.
         Err(_) if stop() => {}
         Err(fault) => {

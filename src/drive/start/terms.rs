@@ -31,7 +31,7 @@ use world::store::{Home, settings, trust};
 /// The variable that trusts a project's file without a person, for a driver outside a client.
 const TRUST_VARIABLE: &str = "CREW_TRUST";
 
-/// The way out of a fault in a project's file.
+/// The hint for a fault in a project's file.
 pub const WITHOUT_PROJECT: &str =
     "fix the file; until then `crew run --no-project` starts a loop here";
 
@@ -142,7 +142,7 @@ fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     Ok(())
 }
 
-/// Refuses settings of the project that nobody has trusted, with the file and the way to trust it.
+/// Refuses settings of the project that nobody has trusted, with the file and how to trust it.
 /// `without` is what else can be done. Returns a note where a variable trusts them.
 pub fn refuse_untrusted(
     home: &Home,
@@ -161,7 +161,7 @@ pub fn refuse_untrusted(
         "the project's settings need trust, and nobody on this machine has given it:".to_owned(),
     ];
     lines.extend(known.untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
-    if let Some(client) = known.client.filter(|_| variable.is_some()) {
+    if let (Some(client), Some(_)) = (known.client, &variable) {
         lines.push(format!(
             "{TRUST_VARIABLE} does not count here: a project can set it for {client}"
         ));
@@ -337,7 +337,9 @@ pub fn detect_project(folder: &Path) -> Detection {
         paths.extend(names.into_iter().map(|name| format!("{below}{name}")));
     }
     if paths.len() >= NAMES_MAX {
-        paths.extend(fixed_names().filter(|it| disk::exists(&folder.join(it))).map(String::from));
+        paths.extend(
+            fixed_names().filter(|name| disk::exists(&folder.join(name))).map(String::from),
+        );
     }
     let (mut files, mut left) = (BTreeMap::new(), ALL_BYTES);
     for path in paths.into_iter().filter(|path| Shown(path).to_string() == *path) {

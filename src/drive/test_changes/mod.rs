@@ -7,7 +7,7 @@ mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::drive::scratch::ScratchTerms;
 use engine::evidence::CheckResult;
 use engine::evidence::test_memory::TestMemories;
 use engine::evidence::test_run::{TestReport, TestRun, TestStatus};
-use engine::record::{Loop, TreeSeen};
+use engine::record::{Loop, LoopId, TreeSeen};
 use engine::test_changes::Baseline;
 use engine::test_changes::finding::TestChangesFinding;
 use engine::test_changes::kind::{NamedPaths, ignored_patterns, is_test, may_be_secret};
@@ -47,9 +47,10 @@ const NAMES_MAX: usize = 5;
 /// should know.
 pub fn begin_baseline(home: &Home, record: &mut Loop, commit: Option<String>) -> Vec<String> {
     record.state.replace_baseline(None);
-    let Some(commit) = commit.filter(|_| !record.contract.checks.is_empty()) else {
+    let Some(commit) = commit else { return Vec::new() };
+    if record.contract.checks.is_empty() {
         return Vec::new();
-    };
+    }
     let snapshots = Snapshots::of(home, record);
     let (baseline, note) = match look_at(&snapshots, record, &commit) {
         Ok(baseline) => (baseline, None),
@@ -80,35 +81,50 @@ pub fn follow_tree(home: &Home, record: &mut Loop, seen: Option<TreeSeen>, is_by
         return;
     }
     let snapshots = Snapshots::of(home, record);
-    let id = record.id.clone();
-    let moved = |found: &str| {
-        let mut agents = snapshots.paths(found, &was)?;
-        if is_by_person {
-            let persons = snapshots.paths(&was, &now)?;
-            agents.retain(|path| !persons.contains(path));
-        }
-        let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
-        snapshots.mixed(&now, found, &agents)
-    };
-    let move_named = |name: &str, snapshot: &mut String| {
-        if let Ok(moved) = moved(snapshot)
-            && snapshots.name(&id, name, &moved).is_ok()
+    let id = &record.id;
+    let change = TreeChange { snapshots, was, now, is_by_person };
+    if let Some(mut drafts) = change.snapshots.named(id, DRAFTS) {
+        change.move_named(id, DRAFTS, &mut drafts);
+    }
+    if let Some(mut found) = change.snapshots.as_found(id) {
+        change.move_named(id, FOUND, &mut found);
+    }
+    if let (Some(protected), false) = (&mut record.protected, is_by_person) {
+        change.move_named(id, PROTECTED, &mut protected.snapshot);
+    }
+    if let Some(mut baseline) = record.state.baseline.clone() {
+        change.move_named(id, BASELINE, &mut baseline.commit);
+        record.state.replace_baseline(Some(baseline));
+    }
+}
+
+/// A change of the tree while no agent was at work, from one snapshot to another.
+struct TreeChange {
+    snapshots: Snapshots,
+    was: String,
+    now: String,
+    is_by_person: bool,
+}
+
+impl TreeChange {
+    /// Moves a named snapshot to one that follows this change, if that can be made.
+    fn move_named(&self, id: &LoopId, name: &str, snapshot: &mut String) {
+        if let Ok(moved) = self.moved(snapshot)
+            && self.snapshots.name(id, name, &moved).is_ok()
         {
             *snapshot = moved;
         }
-    };
-    if let Some(mut drafts) = snapshots.named(&id, DRAFTS) {
-        move_named(DRAFTS, &mut drafts);
     }
-    if let Some(Ok(found)) = snapshots.as_found(&id).map(|found| moved(&found)) {
-        let _ = snapshots.name(&id, FOUND, &found);
-    }
-    if let Some(protected) = record.protected.as_mut().filter(|_| !is_by_person) {
-        move_named(PROTECTED, &mut protected.snapshot);
-    }
-    if let Some(mut baseline) = record.state.baseline.clone() {
-        move_named(BASELINE, &mut baseline.commit);
-        record.state.replace_baseline(Some(baseline));
+
+    fn moved(&self, found: &str) -> Result<String, String> {
+        let Self { snapshots, was, now, is_by_person } = self;
+        let mut agents = snapshots.paths(found, was)?;
+        if *is_by_person {
+            let persons = snapshots.paths(was, now)?;
+            agents.retain(|path| !persons.contains(path));
+        }
+        let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
+        snapshots.mixed(now, found, &agents)
     }
 }
 
@@ -120,8 +136,11 @@ pub fn find_baseline(
     snapshot: Option<&str>,
 ) -> Result<Baseline, String> {
     let snapshots = Snapshots::of(home, subject);
-    let commit = snapshot.map_or_else(|| Ok(snapshots.take()?.commit), |it| Ok(it.to_owned()));
-    commit.and_then(|commit| look_at(&snapshots, subject, &commit))
+    let commit = match snapshot {
+        Some(commit) => commit.to_owned(),
+        None => snapshots.take()?.commit,
+    };
+    look_at(&snapshots, subject, &commit)
 }
 
 /// Compares what the agent `left` with what the loop found, and where tests or check configuration
@@ -157,8 +176,8 @@ pub fn find_changes(
     };
     let hashes = &baseline.hashes;
     let paths: BTreeSet<&String> = hashes.keys().chain(left.hashes.keys()).collect();
-    let differs = |path: &&String| hashes.get(*path) != left.hashes.get(*path);
-    let others: Vec<String> = paths.into_iter().filter(differs).cloned().collect();
+    let changed = paths.into_iter().filter(|path| hashes.get(*path) != left.hashes.get(*path));
+    let others: Vec<String> = changed.cloned().collect();
     finding.doubts.extend(doubt_text("what checks run or read was changed", &others));
     finding.doubts.extend(changes.doubts);
     let changed = checked.map_or_else(Vec::new, |checked| {
@@ -180,8 +199,8 @@ fn changed_by_checks(
         return Vec::new();
     }
     let mut changed = snapshots.changed(left, checked).unwrap_or_default();
-    changed.retain(|it| !it.is_new && !found.named.written.contains(&it.path));
-    let paths = changed.into_iter().map(|it| it.path);
+    changed.retain(|change| !change.is_new && !found.named.written.contains(&change.path));
+    let paths = changed.into_iter().map(|change| change.path);
     paths.filter(|path| !is_report(snapshots, &found.commit, path)).collect()
 }
 
@@ -193,17 +212,16 @@ fn is_report(snapshots: &Snapshots, found: &str, path: &str) -> bool {
     let is_lock = ["lock", "-lock.json", "-lock.yaml"].iter().any(|end| name.ends_with(end));
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     let is_written_anew = path.split('/').any(is_output) || is_word_of(REPORTS, ending);
-    let was_a_test = || is_test(path) && snapshots.texts(found, &[path]) != [""];
-    is_lock || is_written_anew && !was_a_test()
+    is_lock || is_written_anew && !(is_test(path) && snapshots.texts(found, &[path]) != [""])
 }
 
-/// The tests that are gone or newly skipped although no test file changed: in a file that holds
-/// both tests and work nothing else tells.
+/// The tests that are gone or newly skipped although no test file changed: in a file with both
+/// tests and work nothing else shows that.
 fn taken_away(last: &BTreeMap<&String, &TestRun>, memories: &TestMemories) -> Vec<String> {
     let reports = last.iter().filter_map(|(check, run)| {
         let report = TestReport::of(memories.get(*check), run);
         let is_less = !report.gone.is_empty() || !report.newly_skipped.is_empty();
-        report.taken_away().filter(|_| is_less)
+        if is_less { report.taken_away() } else { None }
     });
     reports.collect()
 }
@@ -255,22 +273,24 @@ fn is_installed(file: &Path, path: &str) -> bool {
 /// Whether a program or a repository was there when the loop began: a later one is what it lacked.
 fn was_there(subject: &Loop, path: &String) -> bool {
     let found = subject.state.baseline.as_ref();
-    found.is_none_or(|it| it.named.run.contains(path) || it.hashes.contains_key(path))
+    found.is_none_or(|found| found.named.run.contains(path) || found.hashes.contains_key(path))
 }
 
 /// What a command names in the working tree.
 fn named_in(subject: &Loop, run: &str) -> NamedPaths {
     let checkout = &subject.place.checkout;
     let below = subject.place.folder.strip_prefix(checkout).unwrap_or(Path::new(""));
-    let is_file = |path: &str| disk::is_file(&checkout.join(path));
-    named_paths(run, &below.to_string_lossy(), &checkout.to_string_lossy(), &is_file)
+    named_paths(run, &below.to_string_lossy(), &checkout.to_string_lossy(), &|path| {
+        disk::is_file(&checkout.join(path))
+    })
 }
 
 /// The scripts that `setup` runs; a list of what it installs is work.
 fn setup_scripts(subject: &Loop) -> BTreeSet<String> {
     let setup = subject.contract.trial.setup.as_deref().unwrap_or_default();
-    let is_script = |path: &String| path.ends_with("sh") || !path.contains('.');
-    named_in(subject, setup).run.into_iter().filter(is_script).collect()
+    let mut scripts = named_in(subject, setup).run;
+    scripts.retain(|path| path.ends_with("sh") || !path.contains('.'));
+    scripts
 }
 
 /// What the commands of the checks and `setup` name in the working tree; links are followed.
@@ -283,16 +303,19 @@ fn named_by(subject: &Loop) -> NamedPaths {
     named.loaded = loaded_by_settings(checkout, &named);
     let installed = installed_programs(subject).into_iter();
     named.run.extend(installed.filter(|path| was_there(subject, path)));
-    let real = |path: &String| {
-        let real = disk::real_path(&checkout.join(path)).ok()?;
-        let real = real.strip_prefix(disk::real_path(checkout).ok()?).ok()?.to_str()?.to_owned();
-        (real != *path).then_some(real)
-    };
     for paths in [&mut named.run, &mut named.compared, &mut named.tests, &mut named.loaded] {
-        let targets: Vec<String> = paths.iter().filter_map(real).collect();
+        let targets: Vec<String> =
+            paths.iter().filter_map(|path| link_target(checkout, path)).collect();
         paths.extend(targets);
     }
     named
+}
+
+/// The path in the checkout to which a link leads; `None` for any other file.
+fn link_target(checkout: &Path, path: &str) -> Option<String> {
+    let real = disk::real_path(&checkout.join(path)).ok()?;
+    let real = real.strip_prefix(disk::real_path(checkout).ok()?).ok()?.to_str()?.to_owned();
+    (real != path).then_some(real)
 }
 
 /// The files that settings of runners name, where the checks run.
@@ -300,7 +323,8 @@ fn loaded_by_settings(checkout: &Path, named: &NamedPaths) -> BTreeSet<String> {
     let mut loaded = BTreeSet::new();
     for folder in &named.folders {
         let place = checkout.join(folder);
-        for name in disk::names(&place, FOLDER_NAMES_MAX).into_iter().filter(|it| names_files(it)) {
+        let names = disk::names(&place, FOLDER_NAMES_MAX).into_iter();
+        for name in names.filter(|name| names_files(name)) {
             let text = disk::read_text(&place.join(&name), SETTINGS_BYTES).ok().flatten();
             let words = text.map_or_else(Vec::new, |text| words_of_settings(&name, &text));
             // It may itself be a link to a file of any name.
@@ -311,8 +335,8 @@ fn loaded_by_settings(checkout: &Path, named: &NamedPaths) -> BTreeSet<String> {
     loaded
 }
 
-/// A hash of a file's content, of what tells it from another where it is large, of the tests in a
-/// folder, or "gone".
+/// A hash of a file's content, of its size and time where it is large, of the tests in a folder, or
+/// "gone".
 fn hash_of(checkout: &Path, path: &str) -> String {
     let file = checkout.join(path);
     match disk::read(&file, HASHED_BYTES) {
@@ -320,10 +344,14 @@ fn hash_of(checkout: &Path, path: &str) -> String {
         Ok(None) => "gone".to_owned(),
         Err(_) if disk::is_folder(&file) => {
             let files = tree::list_files(&file, FILES_MAX).into_iter();
-            let files = files.map(|it| format!("{path}/{}", it.display()));
-            let is_other = |part: &str| is_output(part) || [".git", "node_modules"].contains(&part);
-            let tests = files.filter(|it| is_test(it) && !it.split('/').any(is_other));
-            let hashed = tests.map(|it| it.clone() + &hash_of(checkout, &it));
+            let files = files.map(|file| format!("{path}/{}", file.display()));
+            let tests = files.filter(|file| {
+                let mut parts = file.split('/');
+                is_test(file)
+                    && !parts
+                        .any(|part| is_output(part) || part == ".git" || part == "node_modules")
+            });
+            let hashed = tests.map(|test| test.clone() + &hash_of(checkout, &test));
             hash(hashed.collect::<String>().as_bytes())
         }
         Err(_) => format!("{:?}", disk::stamp(&file)),
@@ -342,19 +370,23 @@ const PACKAGE_BYTES: u64 = 4 << 20;
 /// manager runs for it.
 fn installed_programs(subject: &Loop) -> Vec<String> {
     let (checkout, folder) = (&subject.place.checkout, &subject.place.folder);
-    let runs: Vec<&str> = subject.contract.checks.iter().map(|it| &*it.run).collect();
+    let runs: Vec<&str> = subject.contract.checks.iter().map(|check| &*check.run).collect();
     let mut text = runs.join(" ");
-    if ["npm", "yarn", "bun"].iter().any(|it| text.contains(it)) {
+    if ["npm", "yarn", "bun"].iter().any(|manager| text.contains(manager)) {
         let package = disk::read_text(&folder.join("package.json"), PACKAGE_BYTES).ok().flatten();
         let package = serde_json::from_slice::<Value>(package.unwrap_or_default().as_bytes());
         text += &package.unwrap_or_default()["scripts"].to_string();
     }
-    let words = text.split(|it: char| !it.is_alphanumeric() && !"-_.".contains(it));
-    let in_both =
-        |word| [checkout, folder].map(|it| PROGRAMS.map(|below| it.join(below).join(word)));
-    let programs = words.flat_map(in_both).flatten();
-    let path = |it: PathBuf| Some(it.strip_prefix(checkout).ok()?.to_str()?.to_owned());
-    programs.filter(|it| disk::is_file(it)).filter_map(path).collect()
+    let mut installed = Vec::new();
+    for word in text.split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c)) {
+        for place in [checkout, folder] {
+            let programs = PROGRAMS.map(|below| place.join(below).join(word)).into_iter();
+            installed.extend(programs.filter(|program| disk::is_file(program)).filter_map(
+                |program| Some(program.strip_prefix(checkout).ok()?.to_str()?.to_owned()),
+            ));
+        }
+    }
+    installed
 }
 
 /// The repositories inside, and the links with the name of a test that lead out of the checkout;
@@ -377,7 +409,7 @@ fn linked_files(
             outside.push(path.clone());
         } else if let Some(real) = real.filter(|real| *real != top) {
             let paths = entries.iter().map(|(_, path)| path);
-            tests.extend(paths.filter(|it| top.join(it).starts_with(&real)).cloned());
+            tests.extend(paths.filter(|path| top.join(path).starts_with(&real)).cloned());
         }
     }
     outside
