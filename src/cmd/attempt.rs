@@ -41,7 +41,7 @@ pub fn run_attempt(file: &Path) -> Result<Exit> {
     )?;
     let (task, signals) = (spec.task.clone(), Signals::listen()?);
     let mut reporter = Reporter::new(OutputArgs::default());
-    Ok(match attempt::run(&terminal_home()?, spec, &signals, &mut reporter)? {
+    Ok(match attempt::run_attempt(&terminal_home()?, spec, &signals, &mut reporter)? {
         AttemptResult::Over(AttemptEnd::Ended(ending)) => {
             print::err(&format!("crew: {task} is {}: {}", ending.outcome.label(), ending.reason));
             Exit::for_outcome(ending.outcome)

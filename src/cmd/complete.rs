@@ -105,7 +105,7 @@ fn add_candidates(verb: &str, arg: Arg) -> Arg {
             _ => || loop_candidates(|_| true),
         })),
         ("fleet", _) => {
-            offer_names(arg, || home_of(|home| fleets::names(home).unwrap_or_default()))
+            offer_names(arg, || home_of(|home| fleets::list_names(home).unwrap_or_default()))
         }
         ("words", "TEXT") if verb == "tell" => offer_names(arg, || home_of(task_names)),
         (_, "TYPE") | ("words", "DESCRIPTION") => {
@@ -170,8 +170,8 @@ fn home_of<T>(names: fn(&Home) -> Vec<T>) -> Vec<T> {
 /// The fleets and their tasks.
 fn task_names(home: &Home) -> Vec<String> {
     let mut names = Vec::new();
-    for fleet in fleets::names(home).unwrap_or_default() {
-        let record = fleets::read(home, &fleet).ok().flatten().unwrap_or_default();
+    for fleet in fleets::list_names(home).unwrap_or_default() {
+        let record = fleets::read_local(home, &fleet).ok().flatten().unwrap_or_default();
         names.push(fleet.clone());
         names.extend(record.tasks.into_keys().map(|task| format!("{fleet}/{task}")));
     }

@@ -60,7 +60,7 @@ pub fn pause_loop(name: Option<&str>, now: bool) -> Result<Exit> {
 fn request_of_fleet(name: Option<&str>, request: TaskRequest) -> Result<Option<Exit>> {
     let home = terminal_home()?;
     let Some(named) = find_task_or_fleet(&home, name)? else { return Ok(None) };
-    print::out(&named.request(&home, &FleetRequest::Task(request), actor())?);
+    print::out(&named.send_request(&home, &FleetRequest::Task(request), actor())?);
     Ok(Some(Exit::SUCCESS))
 }
 
@@ -119,7 +119,7 @@ pub fn tell_agent(words: &[String], name: Option<&str>) -> Result<Exit> {
         if actor() == Actor::Agent && !named.is_fleet_of(&home, env::text("CREW_LOOP").as_deref()) {
             bail!(not_for_an_agent());
         }
-        print::out(&named.tell(&home, &words.join(" "), actor())?);
+        print::out(&named.send_message(&home, &words.join(" "), actor())?);
         return Ok(Exit::SUCCESS);
     }
     refuse_an_agent(not_for_an_agent())?;

@@ -10,14 +10,14 @@ use super::watch::screen::FullScreen;
 use super::{attempt, leave_to_a_person, print, project, terminal_home, terminal_reading};
 use crate::drive::failure::failure_of;
 use crate::exit::Exit;
-use crate::fleet::attempt::remote::result;
+use crate::fleet::attempt::remote::fetch_result;
 use crate::fleet::clean::FleetLeftovers;
-use crate::fleet::coordinator::{CoordinatorEnd, coordinate};
+use crate::fleet::coordinator::{CoordinatorEnd, coordinate_fleet};
 use crate::fleet::files::FleetFiles;
 use crate::fleet::record::{FleetRecord, TaskRequest};
 use crate::fleet::shared::RemoteAccess;
 use crate::fleet::status::FleetStatus;
-use crate::fleet::tasks::{DescribedFleet, describe};
+use crate::fleet::tasks::{DescribedFleet, describe_fleet};
 use crate::fleet::verbs::Named;
 use crate::fleet::{plan_page, preflight, store, verbs};
 use crate::report::board::is_interrupt;
@@ -53,7 +53,7 @@ pub fn run_fleet_verb(command: &FleetCommand) -> Result<Exit> {
         FleetCommand::Run(arguments) => run_fleet(arguments),
         FleetCommand::Status(FleetStatusArgs { fleet, json, watch }) => {
             let home = terminal_home()?;
-            let record = verbs::find(&home, fleet.as_deref(), &env::current_folder()?)?;
+            let record = verbs::find_fleet(&home, fleet.as_deref(), &env::current_folder()?)?;
             show_fleet(&home, record, *json, *watch)
         }
         FleetCommand::Clean(arguments) => clean_fleet(arguments),
@@ -65,15 +65,20 @@ pub fn run_fleet_verb(command: &FleetCommand) -> Result<Exit> {
 fn run_fleet(arguments: &FleetRunArgs) -> Result<Exit> {
     leave_to_a_person("start a fleet")?;
     let home = terminal_home()?;
-    let described = describe(&home, arguments, &env::current_folder()?)?;
+    let described = describe_fleet(&home, arguments, &env::current_folder()?)?;
     let DescribedFleet { setup, tasks, notes, untrusted, .. } = &described;
     for note in notes {
         print::err(&format!("crew: {note}"));
     }
-    let known = store::read(&home, &setup.name)?;
+    let known = store::read_local(&home, &setup.name)?;
     if arguments.dry_run || !untrusted.is_empty() {
         let columns = terminal_reading().width.min(COLUMNS_MAX);
-        print::page(&plan_page::page(&described, known.as_ref(), columns, arguments.dry_run));
+        print::page(&plan_page::render_plan(
+            &described,
+            known.as_ref(),
+            columns,
+            arguments.dry_run,
+        ));
     }
     if arguments.dry_run {
         return Ok(Exit::SUCCESS);
@@ -85,14 +90,14 @@ fn run_fleet(arguments: &FleetRunArgs) -> Result<Exit> {
         project::ask_trust(&setup.repository, untrusted, yes, "go?", "started", "crew fleet run")?;
     }
     // This asks the remote, with git's current settings.
-    for note in preflight::check(&home, setup, tasks)? {
+    for note in preflight::check_start(&home, setup, tasks)? {
         print::err(&format!("crew: {note}"));
     }
     let (name, signals) = (setup.name.clone(), Signals::listen()?);
-    let end = coordinate(&home, described, arguments, &signals, &mut |line: &str| {
+    let end = coordinate_fleet(&home, described, arguments, &signals, &mut |line: &str| {
         print::stamped(line);
     })?;
-    let record = store::read(&home, &name)?.context("the fleet's record is gone")?;
+    let record = store::read_local(&home, &name)?.context("the fleet's record is gone")?;
     print::out("");
     // A person who is in a hurry gets no page.
     if signals.times() < 2 {
@@ -136,13 +141,13 @@ pub fn show_fleet(home: &Home, mut record: FleetRecord, json: bool, watches: boo
         let Some(last) = watch_fleet(home, record, screen)? else { return Ok(Exit::SUCCESS) };
         record = last;
     }
-    let status = FleetStatus::look(home, &record);
+    let status = FleetStatus::read_status(home, &record);
     if json {
         print::json(&serde_json::to_value(&status)?);
     } else {
         let rows = terminal::count_rows().map(|rows| usize::from(rows).saturating_sub(PROMPT_ROWS));
         let at = Reading { width: terminal_reading().width.min(COLUMNS_MAX), ..terminal_reading() };
-        print::page(&status.page(at, rows, None).join("\n"));
+        print::page(&status.render_page(at, rows, None).join("\n"));
     }
     Ok(Exit::SUCCESS)
 }
@@ -155,7 +160,7 @@ fn watch_fleet(
 ) -> Result<Option<FleetRecord>> {
     let (name, mut unseen) = (record.terms.name.clone(), None);
     loop {
-        let status = FleetStatus::look(home, &record);
+        let status = FleetStatus::read_status(home, &record);
         if !store::is_coordinated(home, &name) && (status.is_over() || screen.is_none()) {
             return Ok(Some(record));
         }
@@ -163,7 +168,7 @@ fn watch_fleet(
             None => clock::sleep(LOOK),
             Some(screen) => {
                 let (width, rows) = screen.size()?;
-                let lines = status.page(
+                let lines = status.render_page(
                     Reading { width, ..terminal_reading() },
                     Some(rows),
                     unseen.as_deref(),
@@ -178,7 +183,7 @@ fn watch_fleet(
             }
         }
         // A record that cannot be read leaves the page as it was.
-        match verbs::read(home, &name) {
+        match verbs::read_fleet(home, &name) {
             Ok(Some(now)) => (record, unseen) = (now, None),
             Ok(None) => bail!(Failure::new(
                 format!("there is no fleet {name} any more"),
@@ -192,11 +197,11 @@ fn watch_fleet(
 fn clean_fleet(arguments: &FleetCleanArgs) -> Result<Exit> {
     leave_to_a_person("remove what a fleet left")?;
     let home = terminal_home()?;
-    let record = verbs::find(&home, arguments.fleet.as_deref(), &env::current_folder()?)?;
+    let record = verbs::find_fleet(&home, arguments.fleet.as_deref(), &env::current_folder()?)?;
     let (name, signals) = (&record.terms.name, Signals::listen()?);
-    let found = FleetLeftovers::of(&home, &record, &signals)?;
+    let found = FleetLeftovers::find_leftovers(&home, &record, &signals)?;
     print_what_stays(&found.stays);
-    let lines = found.lines();
+    let lines = found.render_lines();
     if lines.is_empty() {
         print::out(&format!(
             "nothing to remove: no task of the fleet {name} landed or was given up"
@@ -210,9 +215,9 @@ fn clean_fleet(arguments: &FleetCleanArgs) -> Result<Exit> {
         print::out(&format!("  … {} more", lines.len() - LISTED_MAX));
     }
     print::confirm(arguments.yes, "Remove all of it?", "removed", "crew fleet clean")?;
-    let stays = found.remove()?;
+    let stays = found.remove_files()?;
     print_what_stays(&stays);
-    let again = match store::read(&home, name)? {
+    let again = match store::read_local(&home, name)? {
         None => format!("; {} begins all of its tasks anew", record.terms.run_command()),
         Some(_) => String::new(),
     };
@@ -228,15 +233,15 @@ fn print_what_stays(stays: &[String]) {
 
 /// A task's status in its fleet, in one line.
 pub fn line_of_task(home: &Home, named: &Named, id: &TaskId) -> String {
-    let line = FleetStatus::look(home, &named.record).line_of(id);
-    format!("task {} · {}\n", named.record.named(id), colour::mark_head(&line))
+    let line = FleetStatus::read_status(home, &named.record).line_of(id);
+    format!("task {} · {}\n", named.record.full_name(id), colour::mark_head(&line))
 }
 
 /// Shows a task whose loop is not on this machine: its status in the fleet, what its attempt left
 /// at the remote, and the end of its log. The JSON is that of the fleet, with this task alone.
 pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<Exit> {
     if json {
-        let status = FleetStatus::look(home, &named.record).with_only(id);
+        let status = FleetStatus::read_status(home, &named.record).with_only(id);
         print::json(&serde_json::to_value(&status)?);
         return Ok(Exit::SUCCESS);
     }
@@ -247,9 +252,11 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<
     if number > 0 {
         print::out(&format!("branch {}", named.record.branch(id, number)));
     }
-    if let (Some(access), false) = (RemoteAccess::of(terms, &signals), named.record.is_local()) {
+    if let (Some(access), false) =
+        (RemoteAccess::for_setup(terms, &signals), named.record.is_local())
+    {
         let refs = access.refs()?;
-        let found = result(&refs, &terms.name, id, number)?;
+        let found = fetch_result(&refs, &terms.name, id, number)?;
         let journal = found.and_then(|found| found.journal).unwrap_or_default();
         let mut story = Story::picking(None);
         for entry in journal.lines().filter_map(|line| serde_json::from_str(line).ok()) {
@@ -260,7 +267,7 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<
             print::page(&format!("\nthe end of its loop's journal:\n{lines}"));
         }
     }
-    let log = FleetFiles::of(home, &terms.name).log(id, number);
+    let log = FleetFiles::new(home, &terms.name).log(id, number);
     if let Ok((text, _)) = disk::read_end(&log, 0, LOG_BYTES) {
         print_end(&format!("the end of {}:", log.display()), &text);
     }

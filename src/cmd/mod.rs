@@ -176,7 +176,7 @@ fn actor() -> Actor {
 /// The task or the fleet of that name, if it is one.
 fn find_named(home: &Home, name: Option<&str>) -> Result<Option<Named>> {
     match name {
-        Some(name) => verbs::resolve(home, name),
+        Some(name) => verbs::resolve_name(home, name),
         None => Ok(None),
     }
 }

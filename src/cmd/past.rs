@@ -75,9 +75,9 @@ pub fn show_history(arguments: &HistoryArgs) -> Result<Exit> {
     let shared = git::shared_folder(&folder);
     let home = terminal_home()?;
     // The clone of a task has a repository of its own, and is gone after its landing.
-    let mut fleets = fleets::names(&home)?;
+    let mut fleets = fleets::list_names(&home)?;
     fleets.retain(|name| {
-        let fleet = fleets::read(&home, name).ok().flatten();
+        let fleet = fleets::read_local(&home, name).ok().flatten();
         fleet.is_some_and(|fleet| here.contains(&fleet.terms.repository))
     });
     let mut loops = read_all(&home)?;

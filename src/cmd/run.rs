@@ -206,7 +206,11 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
     };
     let is_woken = here.map_or(Ok(false), |record| end_wait(home, &record.id, arguments))?;
     if !is_woken {
-        print::out(&named.resume(home, answer.tell.as_deref(), answer.accept_test_changes)?);
+        print::out(&named.resume_tasks(
+            home,
+            answer.tell.as_deref(),
+            answer.accept_test_changes,
+        )?);
     }
     Ok(Exit::SUCCESS)
 }

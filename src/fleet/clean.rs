@@ -23,7 +23,7 @@ use world::git::{self, readiness};
 use world::process::signals::Signals;
 use world::store::Home;
 
-/// Longer than somebody holds the lock who only looks whether it is held.
+/// Longer than a process that only tests the lock keeps it.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
 
 /// What a clean would remove of a fleet.
@@ -45,18 +45,23 @@ pub struct FleetLeftovers<'a> {
 }
 
 impl<'a> FleetLeftovers<'a> {
-    /// Looks here and at the remote.
+    /// Finds them here and at the remote.
     ///
     /// # Errors
     /// If somebody works on the fleet, another machine has continued it, or the remote does not
     /// answer.
-    pub fn of(home: &'a Home, record: &'a FleetRecord, signals: &Signals) -> Result<Self> {
+    pub fn find_leftovers(
+        home: &'a Home,
+        record: &'a FleetRecord,
+        signals: &Signals,
+    ) -> Result<Self> {
         let (terms, fleet) = (&record.terms, &record.terms.name);
         if store::is_coordinated(home, fleet) {
             bail!(is_coordinated(fleet));
         }
-        let (files, remote) = (FleetFiles::of(home, fleet), RemoteAccess::of(terms, signals));
-        let mut clones = files.clones();
+        let (files, remote) =
+            (FleetFiles::new(home, fleet), RemoteAccess::for_setup(terms, signals));
+        let mut clones = files.list_clones();
         clones.retain(|(id, _)| record.task(id).is_some_and(is_settled));
         clones.sort();
         let has_record = record.tasks.values().all(is_settled);
@@ -84,8 +89,9 @@ impl<'a> FleetLeftovers<'a> {
             Some(access) => access.refs()?.list_refs(&there.each_ref().map(String::as_str))?,
             None => Vec::new(),
         };
-        let newest = remote.as_ref().map_or(format!("refs/heads/{base}"), |it| it.tracked(base));
-        for (it, is_there) in here.chain(there.into_iter().map(|it| (it, true))) {
+        let newest =
+            remote.as_ref().map_or(format!("refs/heads/{base}"), |remote| remote.tracked(base));
+        for (it, is_there) in here.chain(there.into_iter().map(|one| (one, true))) {
             let is_kept = it.name.starts_with(&kept);
             let below = [&work, &heads, &results, &requests];
             let rest = below.iter().find_map(|below| it.name.strip_prefix(below.as_str()));
@@ -97,13 +103,16 @@ impl<'a> FleetLeftovers<'a> {
             // What landed is on the base in another commit; what is there may go if it is here.
             let task = task.filter(|task| is_there || is_on_base(task));
             let keepers = [Some(&newest), task.and_then(|task| task.commit.as_ref())];
-            let has_it = |keeper: &String| git::count_lacking(top, &it.id, keeper) == Some(0);
+            let mut keepers = keepers.into_iter().flatten();
+            let is_kept_there =
+                keepers.any(|keeper| git::count_lacking(top, &it.id, keeper) == Some(0));
             let is_note = it.name.starts_with(&results) || it.name.starts_with(&requests);
             // Of a task that landed, what came from an earlier attempt was rebased or done again.
             let is_landed = is_there && task.is_some_and(is_on_base);
-            let came = |id| git::is_held(top, &it.id, &workspace::brought(terms, &id, None));
-            let is_over = is_note || (is_landed && id.is_some_and(came));
-            if is_over || keepers.into_iter().flatten().any(has_it) {
+            let is_own = id.is_some_and(|id| {
+                git::is_held(top, &it.id, &workspace::known_commits(terms, &id, None))
+            });
+            if is_note || (is_landed && is_own) || is_kept_there {
                 self.refs.push((it, is_there));
             } else if is_kept {
                 let why = "commits that only a removed clone had; git update-ref -d drops them";
@@ -116,10 +125,10 @@ impl<'a> FleetLeftovers<'a> {
     }
 
     /// A line for each thing that would go.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn render_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (id, number) in &self.clones {
-            let clone = self.files.clone(id, *number);
+            let clone = self.files.clone_of(id, *number);
             let changed = git::status_text(&clone).unwrap_or_default().lines().count() as u64;
             let remark = match changed {
                 0 => String::new(),
@@ -143,7 +152,7 @@ impl<'a> FleetLeftovers<'a> {
     /// # Errors
     /// If somebody works on the fleet, or has since it was looked at, or the remote does not
     /// answer.
-    pub fn remove(self) -> Result<Vec<String>> {
+    pub fn remove_files(self) -> Result<Vec<String>> {
         let (terms, files) = (&self.record.terms, &self.files);
         let Some(_lock) = disk::take_lock(&files.lock(), LOCK_LOOK)? else {
             bail!(is_coordinated(&terms.name));
@@ -153,13 +162,13 @@ impl<'a> FleetLeftovers<'a> {
         }
         let mut stays = Vec::new();
         for (id, number) in &self.clones {
-            let (clone, branch) = (files.clone(id, *number), self.record.branch(id, *number));
+            let (clone, branch) = (files.clone_of(id, *number), self.record.branch(id, *number));
             let fetched = self.record.task(id).and_then(|task| task.commit.as_deref());
             if attempt::is_alive(files, id, *number) {
                 stays.push(format!("{}: an attempt works there", clone.display()));
                 continue;
             }
-            match workspace::remove(&terms.repository, &clone, &branch, fetched) {
+            match workspace::remove_clone(&terms.repository, &clone, &branch, fetched) {
                 Ok(kept) => {
                     let kept = kept.iter();
                     stays.extend(kept.map(|name| format!("{name}: commits that were only there")));
@@ -169,11 +178,11 @@ impl<'a> FleetLeftovers<'a> {
                 Err(error) => stays.push(format!("{}: {}", clone.display(), short_error(&error))),
             }
         }
-        let is_whole = self.has_record && files.clones().is_empty();
+        let is_whole = self.has_record && files.list_clones().is_empty();
         let (there, here): (Vec<_>, Vec<_>) = self.refs.into_iter().partition(|found| found.1);
         if let Some(access) = &self.remote {
             let record = if is_whole { self.shared } else { None };
-            let gone = there.into_iter().map(|(it, _)| it).chain(record);
+            let gone = there.into_iter().map(|(one, _)| one).chain(record);
             let gone =
                 gone.map(|found| RefUpdate { name: found.name, old: Some(found.id), new: None });
             if access.refs()?.swap(&gone.collect::<Vec<_>>())? == SwapResult::Refused {
@@ -200,7 +209,7 @@ fn has_changed(fleet: &str) -> Failure {
     Failure::new(format!("the fleet {fleet} or its refs changed just now"), hint)
 }
 
-/// Whether nobody will work on it again: it landed, or was given up.
+/// Whether it is settled for good: it landed, or was given up.
 fn is_settled(task: &TaskRecord) -> bool {
     is_on_base(task) || task.ending().is_some_and(TaskEnding::is_cancelled)
 }

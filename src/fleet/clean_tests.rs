@@ -21,7 +21,7 @@ impl Yard {
         record.terms.repository = disk::real_path(root.path()).unwrap().join("repo");
         record.tasks.insert(id("vat"), an_ended_task(Outcome::Cancelled));
         let yard = Self { root, record };
-        FleetFiles::of(&yard.home(), "shop").make().unwrap();
+        FleetFiles::new(&yard.home(), "shop").make().unwrap();
         yard.keep(&yard.record);
         yard.sh("git init -q -b main repo; cd repo; git config user.name A");
         yard.sh("cd repo; git config user.email a@example.com; echo one > file; git add .");
@@ -41,12 +41,12 @@ impl Yard {
 
     /// Writes the record.
     fn keep(&self, record: &FleetRecord) {
-        let file = FleetFiles::of(&self.home(), "shop").record();
+        let file = FleetFiles::new(&self.home(), "shop").record();
         write_json(&file, record, Durability::Process).unwrap();
     }
 
     fn found<'a>(&'a self, home: &'a Home) -> FleetLeftovers<'a> {
-        FleetLeftovers::of(home, &self.record, &Signals::default()).unwrap()
+        FleetLeftovers::find_leftovers(home, &self.record, &Signals::default()).unwrap()
     }
 }
 
@@ -61,26 +61,33 @@ fn commits_that_an_earlier_removal_kept_are_named_and_go_once_the_base_has_them(
     let found = yard.found(&home);
     let why = "commits that only a removed clone had; git update-ref -d drops them";
     assert_eq!(found.stays, [format!("{kept}: {why}")]);
-    assert!(!found.lines().iter().any(|line| line.contains("refs/")), "{:?}", found.lines());
+    assert!(
+        !found.render_lines().iter().any(|line| line.contains("refs/")),
+        "{:?}",
+        found.render_lines()
+    );
 
     yard.sh(&format!("cd repo; git reset -q --hard {kept}"));
     let found = yard.found(&home);
-    assert!(found.stays.is_empty() && found.lines()[0] == format!("ref     {kept}"), "{found:?}");
-    assert!(found.remove().unwrap().is_empty());
+    assert!(
+        found.stays.is_empty() && found.render_lines()[0] == format!("ref     {kept}"),
+        "{found:?}"
+    );
+    assert!(found.remove_files().unwrap().is_empty());
     assert_eq!(yard.sh("cd repo; git for-each-ref refs/crew"), "");
 }
 
 #[test]
 fn a_clone_with_work_that_is_not_committed_is_listed_as_such() {
     let yard = Yard::new();
-    let clone = FleetFiles::of(&yard.home(), "shop").clone(&id("vat"), 1);
+    let clone = FleetFiles::new(&yard.home(), "shop").clone_of(&id("vat"), 1);
     let clone = clone.display().to_string();
     yard.sh(&format!("git clone -q repo '{clone}'"));
     let home = yard.home();
-    assert_eq!(yard.found(&home).lines()[0], format!("clone   {clone}"));
+    assert_eq!(yard.found(&home).render_lines()[0], format!("clone   {clone}"));
     yard.sh(&format!("cd '{clone}'; echo two > file; echo new > other"));
     let line = format!("clone   {clone}: 2 files changed and not committed");
-    assert_eq!(yard.found(&home).lines()[0], line);
+    assert_eq!(yard.found(&home).render_lines()[0], line);
 }
 
 #[test]
@@ -90,14 +97,14 @@ fn what_changed_since_it_was_listed_stays() {
     yard.sh(&format!("cd repo; git update-ref {kept} HEAD; git commit -q --allow-empty -m next"));
     let found = yard.found(&home);
     yard.keep(&FleetRecord { beat: 7, ..yard.record.clone() });
-    let refused = found.remove().unwrap_err().to_string();
+    let refused = found.remove_files().unwrap_err().to_string();
     assert!(refused.starts_with("the fleet shop or its refs changed just now"), "{refused}");
 
     yard.keep(&yard.record);
     let found = yard.found(&home);
     yard.sh(&format!("cd repo; git update-ref {kept} HEAD"));
-    assert!(found.remove().is_err());
+    assert!(found.remove_files().is_err());
     assert_eq!(yard.sh("cd repo; git for-each-ref refs/crew | wc -l").trim(), "1");
-    assert!(yard.found(&home).remove().unwrap().is_empty());
+    assert!(yard.found(&home).remove_files().unwrap().is_empty());
     assert_eq!(yard.sh("cd repo; git for-each-ref refs/crew"), "");
 }

@@ -1,8 +1,7 @@
-//! The loop of a coordinator: what happened goes into `step`, and what follows is done. One thread
-//! decides and writes the record here. Three others do what takes long, each one thing after the
-//! other: git between clones, repository and remote; landings; and refs of the remote, which are
-//! its record, reports and requests. A coordinator that was killed is simply started again: it
-//! takes up what still runs.
+//! The loop of a coordinator: it passes events to `step` and carries out the effects. One thread
+//! decides and writes the record here. Three workers do what takes long, one item at a time: git
+//! between clones, repository and remote; landings; and the refs of the remote (record, reports and
+//! requests). A coordinator that was killed is simply started again: it adopts what still runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use super::lines;
 use super::record::{FleetRecord, FleetSetup, Holder, TaskRecord, TaskState};
 use super::shared::RemoteAccess;
 use super::spec::{AttemptReport, Coordination, DescribedTask};
-use super::step::{Effect, FleetEvent, FleetLine, step};
+use super::step::{Effect, FleetEvent, FleetLine, step_fleet};
 use super::store::{FleetStore, PushTime, RecordStore, StoreFault, WaitingRequests};
 use super::tasks::DescribedFleet;
 use super::worker::Worker;
@@ -36,12 +35,12 @@ use world::process::descendants;
 use world::process::signals::Signals;
 use world::store::Home;
 
-/// Between two looks at everything of this machine, at first and once nothing has changed for a
-/// while; what a child or a signal changes is seen sooner.
+/// The shortest and longest pause between two rounds on this machine. A child or a signal ends the
+/// pause early.
 const LOOKS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];
 /// The same where an executor and a remote are asked.
 const REMOTE_LOOKS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(15)];
-/// How often a sleeping coordinator looks whether something woke it.
+/// How often a sleeping coordinator checks for a reason to wake.
 const WAKES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 /// Between two decisions where nothing happened: a failure is tried again after 5 s at the soonest.
 const TICK: Duration = Duration::from_secs(3);
@@ -50,10 +49,10 @@ const TICK: Duration = Duration::from_secs(3);
 const SAVES: Duration = Duration::from_millis(500);
 /// How long what was started gets to end: an agent gets 5 s, a commit may take minutes.
 const END_WITHIN: Duration = Duration::from_secs(360);
-/// How long a job that nobody has named is looked for after a start.
+/// How long after a start a job without an id is looked for.
 const UNNAMED_MS: u64 = 60_000;
 
-/// What follows here from what a thread has done.
+/// Applies the result of a worker thread to the coordinator.
 pub(super) type Done = Box<dyn FnOnce(&mut Coordinator<'_>) + Send>;
 
 /// How a coordinator ended.
@@ -65,13 +64,12 @@ pub enum CoordinatorEnd {
     Interrupted,
 }
 
-/// Runs a fleet until nothing runs and nothing can start. `say` gets each line for people, without
-/// the time.
+/// Runs a fleet until nothing runs and nothing can start. `say` prints a line without its time.
 ///
 /// # Errors
 /// If another coordinator has the fleet, or takes it while this one runs; what this one started on
 /// this machine has ended then. If the executor takes nothing.
-pub fn coordinate(
+pub fn coordinate_fleet(
     home: &Home,
     described: DescribedFleet,
     arguments: &FleetRunArgs,
@@ -82,19 +80,21 @@ pub fn coordinate(
     let stop = || signals.times() > 1;
     let executor = executor_of(home, &setup, &executors_of_user()?, &stop)?;
     let replaces = arguments.replace_coordinator;
-    let (store, found) = FleetStore::take(home, &setup, signals, replaces, say)?;
+    let (store, found) = FleetStore::take_fleet(home, &setup, signals, replaces, say)?;
     let now = clock::now().wall;
-    let holder = Holder::myself(home, now)?;
+    let holder = Holder::this_process(home, now)?;
     let record = match found {
         Some(mut record) => {
             record.take_up(setup, holder);
             record
         }
-        None => FleetRecord::begin(setup, format!("{:016x}", env::random_number()), holder, now),
+        None => {
+            FleetRecord::begin_fleet(setup, format!("{:016x}", env::random_number()), holder, now)
+        }
     };
     let mut coordinator = Coordinator::new(home, Box::new(store), executor, record, signals, say);
-    coordinator.watched = Some(FolderWatch::of(home, arguments, &coordinator.record.terms)?);
-    coordinator.run(tasks)
+    coordinator.watched = Some(FolderWatch::new(home, arguments, &coordinator.record.terms)?);
+    coordinator.run_rounds(tasks)
 }
 
 /// A fleet that runs.
@@ -110,13 +110,13 @@ pub(super) struct Coordinator<'a> {
     pub(super) known: Coordination,
     /// What is to be done, once the record says so.
     effects: Vec<Effect>,
-    /// Starts that the remote's record does not tell of yet, where it has to.
+    /// Starts that the remote's record has to name first.
     pub(super) starts: Vec<Effect>,
-    /// How many of them, from the first on, it tells of now.
+    /// How many of them, from the first on, it names now.
     pub(super) ready: usize,
     /// The tasks whose jobs elsewhere are to be cancelled.
     pub(super) ends: Vec<TaskId>,
-    /// What was asked of attempts and has not reached them, the oldest first.
+    /// Requests that have not reached their attempts, the oldest first.
     pub(super) unsent: Vec<(TaskId, AttemptRequest)>,
     /// Whether that is being sent.
     pub(super) is_sending: bool,
@@ -127,7 +127,7 @@ pub(super) struct Coordinator<'a> {
     /// Whether something happened since it was decided what starts and lands.
     has_news: bool,
     tick_due: Deadline,
-    /// What was read and stays in its files until the record says what follows.
+    /// Requests that stay in their files until the record contains their effects.
     requests: WaitingRequests,
     pub(super) git: Worker<Done>,
     pub(super) landing: Worker<Done>,
@@ -162,12 +162,12 @@ impl<'a> Coordinator<'a> {
         let [first, most] = REMOTE_LOOKS;
         Self {
             home,
-            files: FleetFiles::of(home, &record.terms.name),
+            files: FleetFiles::new(home, &record.terms.name),
             store,
             executor,
             signals,
             say,
-            remote: RemoteAccess::of(&record.terms, signals),
+            remote: RemoteAccess::for_setup(&record.terms, signals),
             record,
             known: Coordination::default(),
             effects: Vec::new(),
@@ -199,11 +199,11 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    fn run(mut self, tasks: Vec<DescribedTask>) -> Result<CoordinatorEnd> {
+    fn run_rounds(mut self, tasks: Vec<DescribedTask>) -> Result<CoordinatorEnd> {
         // Nothing is done before the record, here and at the remote, names this process.
         // Of many that begin a fleet at once, those that are refused keep nothing of it.
         self.push_now().map_err(StoreFault::into_error)?;
-        self.store.save(&self.record).map_err(StoreFault::into_error)?;
+        self.store.save_record(&self.record).map_err(StoreFault::into_error)?;
         self.know_what_is_here();
         if let Err(fault) = self.bring_work() {
             self.note(&fault.line());
@@ -214,7 +214,7 @@ impl<'a> Coordinator<'a> {
         let mut pace = Pace::of(first, most);
         while !self.is_done || !self.effects.is_empty() || !self.ends.is_empty() || self.is_unsaved
         {
-            self.round();
+            self.run_round();
             if let Some(who) = self.lost.take() {
                 return Err(self.give_up(&who));
             }
@@ -225,27 +225,27 @@ impl<'a> Coordinator<'a> {
             // A record that cannot be written is tried again as seldom as anything else.
             if !self.is_done || self.is_unsaved {
                 let pause = pace.after(std::mem::take(&mut self.has_changed));
-                self.wait(pause);
+                self.wait_for_result(pause);
             }
         }
-        self.end()
+        self.end_coordination()
     }
 
     /// Finds out what an earlier coordinator left on this machine.
     fn know_what_is_here(&mut self) {
         self.known.slots = slots_of(&self.record.terms);
         for (id, task) in &self.record.tasks {
-            if self.record.is_local() && disk::is_folder(&self.files.clone(id, task.attempt)) {
+            if self.record.is_local() && disk::is_folder(&self.files.clone_of(id, task.attempt)) {
                 self.known.clones.insert(id.clone());
             }
             if let TaskState::Running { job, .. } = &task.state {
-                self.executor.adopt(id, task.attempt, job);
+                self.executor.adopt_job(id, task.attempt, job);
             }
         }
     }
 
-    /// One look at everything, and what follows.
-    fn round(&mut self) {
+    /// Reads everything once, decides, and carries out the effects.
+    fn run_round(&mut self) {
         self.look_at_signals();
         self.take_results();
         if self.lost.is_some() {
@@ -261,12 +261,12 @@ impl<'a> Coordinator<'a> {
             self.take_in(FleetEvent::Tick);
             self.has_news = false;
         }
-        let written = self.perform();
+        let written = self.perform_effects();
         if written.is_ok() {
-            let removed = std::mem::take(&mut self.requests).remove();
+            let removed = std::mem::take(&mut self.requests).remove_files();
             removed.unwrap_or_else(|error| self.note(&error.to_string()));
         }
-        self.heed("record", written);
+        self.note_write("record", written);
         self.push_record();
         self.ask_executor();
     }
@@ -277,8 +277,8 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Takes in how a write of the record went. Only a lost record ends anything.
-    pub(super) fn heed(&mut self, what: &'static str, written: Result<(), StoreFault>) {
+    /// Notes the result of a write of the record. Only a lost record ends the fleet.
+    pub(super) fn note_write(&mut self, what: &'static str, written: Result<(), StoreFault>) {
         match written {
             Ok(()) => self.set_trouble(what, None),
             Err(StoreFault::Lost(who)) => self.lost = Some(who),
@@ -288,11 +288,11 @@ impl<'a> Coordinator<'a> {
 
     pub(super) fn take_in(&mut self, event: FleetEvent) {
         self.has_news = true;
-        let effects = step(&mut self.record, &mut self.known, event, clock::now().wall);
-        self.queue(effects);
+        let effects = step_fleet(&mut self.record, &mut self.known, event, clock::now().wall);
+        self.queue_effects(effects);
     }
 
-    fn queue(&mut self, effects: Vec<Effect>) {
+    fn queue_effects(&mut self, effects: Vec<Effect>) {
         // Each step decides anew: a request may have come after one that had nothing left to do.
         self.is_done = effects.contains(&Effect::Finish);
         for effect in effects {
@@ -300,38 +300,38 @@ impl<'a> Coordinator<'a> {
             self.has_changed |= !matches!(effect, Effect::Fetch { .. });
             match effect {
                 Effect::Save => self.is_unsaved = true,
-                Effect::Say(line) => self.tell(&line),
+                Effect::Say(line) => self.print_line(&line),
                 Effect::Finish => {}
                 effect => self.effects.push(effect),
             }
         }
     }
 
-    fn tell(&mut self, line: &FleetLine) {
-        (self.say)(&lines::line(line, &self.record, clock::local_time()));
+    fn print_line(&mut self, line: &FleetLine) {
+        (self.say)(&lines::render_line(line, &self.record, clock::local_time()));
     }
 
     pub(super) fn note(&mut self, text: &str) {
-        self.tell(&FleetLine::Note(text.to_owned()));
+        self.print_line(&FleetLine::Note(text.to_owned()));
     }
 
-    /// Notes that something is out of order, or is no longer.
+    /// Notes that something does not work, or works again.
     pub(super) fn set_trouble(&mut self, of: &'static str, why: Option<String>) {
         if self.known.troubles.get(of) != why.as_ref() {
             self.take_in(FleetEvent::Trouble { of, why });
         }
     }
 
-    /// Does what is to be done. One write of the record goes before all of it: what it says has
-    /// followed from every event so far. What could not be written is tried again later.
-    fn perform(&mut self) -> Result<(), StoreFault> {
+    /// Carries out the effects after one write of the record, which then contains every event so
+    /// far. A failed write is tried again later.
+    fn perform_effects(&mut self) -> Result<(), StoreFault> {
         while self.must_save() || !self.effects.is_empty() {
             if self.must_save() {
-                self.store.save(&self.record)?;
+                self.store.save_record(&self.record)?;
                 (self.is_unsaved, self.save_due) = (false, Deadline::after(SAVES));
             }
             for effect in std::mem::take(&mut self.effects) {
-                // A job elsewhere outlives this machine: the remote's record tells of it first.
+                // A job elsewhere outlives this machine: the remote's record names it first.
                 match effect {
                     Effect::Start { .. } if !self.record.is_local() => self.starts.push(effect),
                     // After the second signal each is asked once, or this might never end.
@@ -349,8 +349,8 @@ impl<'a> Coordinator<'a> {
     /// Whether the record is to be written now: something waits for that, or it is time. One of a
     /// thousand tasks is a megabyte. A job elsewhere is known by its id alone.
     fn must_save(&self) -> bool {
-        let waits = |effect: &Effect| !matches!(effect, Effect::Fetch { .. });
-        let is_waited_for = !self.requests.requests.is_empty() || self.effects.iter().any(waits);
+        let is_waited_for = !self.requests.requests.is_empty()
+            || self.effects.iter().any(|effect| !matches!(effect, Effect::Fetch { .. }));
         let is_soon = self.is_done || is_waited_for || !self.record.is_local();
         self.is_unsaved && (is_soon || self.save_due.passed())
     }
@@ -362,16 +362,18 @@ impl<'a> Coordinator<'a> {
         if let Some(push) = self.store.push(&mut self.record, time) {
             self.talk.add(move || {
                 let pushed = push();
-                Box::new(move |it| it.take_pushed(starts, pushed))
+                Box::new(move |this| this.take_pushed(starts, pushed))
             });
         }
     }
 
     /// The same at once, while no thread talks with the remote.
     fn push_now(&mut self) -> Result<(), StoreFault> {
-        let Some(push) = self.store.push(&mut self.record, PushTime::Now) else { return Ok(()) };
+        let Some(push) = self.store.push(&mut self.record, PushTime::Now) else {
+            return Ok(());
+        };
         let pushed = push();
-        self.store.answered(pushed.is_ok());
+        self.store.note_answer(pushed.is_ok());
         pushed.map(drop)
     }
 
@@ -394,7 +396,7 @@ impl<'a> Coordinator<'a> {
         if !self.requests.requests.is_empty() {
             return;
         }
-        self.requests = WaitingRequests::read(&self.files);
+        self.requests = WaitingRequests::read_waiting(&self.files);
         for note in std::mem::take(&mut self.requests.notes) {
             self.note(&note);
         }
@@ -403,49 +405,48 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Takes in the reports of running attempts, and finds those whose process or job is over.
+    /// Reads the reports of running attempts, and finds those whose process or job is over.
     fn look_at_attempts(&mut self) {
         let is_local = self.record.is_local();
-        let running = self.running();
+        let running = self.running_attempts();
         let is_due = is_local || self.remote_due.is_some_and(Deadline::passed);
         if running.is_empty() || !is_due {
             return;
         }
         self.executor.forget_ended(&running);
         // The jobs come first: what one reported before it ended is then among the reports.
-        let jobs = match self.executor.list() {
+        let jobs = match self.executor.list_jobs() {
             Ok(jobs) => jobs,
             Err(error) => return self.set_trouble("executor", Some(short_error(&error))),
         };
         self.set_trouble("executor", None);
-        let Some(access) = self.remote.clone().filter(|_| !is_local) else {
+        let (Some(access), false) = (self.remote.clone(), is_local) else {
             return self.look_at(running, &jobs, &BTreeMap::new());
         };
         self.remote_due = None;
         let fleet = self.record.terms.name.clone();
         self.talk.add(move || {
             let refs = access.refs().map_err(Error::from);
-            let reports = refs.and_then(|refs| remote::reports(&refs, &fleet));
-            Box::new(move |it| {
-                it.set_trouble("reports", reports.as_ref().err().map(short_error));
+            let reports = refs.and_then(|refs| remote::list_reports(&refs, &fleet));
+            Box::new(move |this| {
+                this.set_trouble("reports", reports.as_ref().err().map(short_error));
                 if let Ok(reports) = reports {
-                    it.look_at(running, &jobs, &reports.into_iter().collect());
+                    this.look_at(running, &jobs, &reports.into_iter().collect());
                 }
-                it.remote_due = Some(Deadline::after(it.remote_pace.after(it.has_changed)));
+                this.remote_due = Some(Deadline::after(this.remote_pace.after(this.has_changed)));
             })
         });
     }
 
     /// The attempts that were handed over: the others have no process or job.
-    fn running(&self) -> Vec<(TaskId, u32)> {
-        let is_to_start = |id: &TaskId| {
-            let mut effects = self.effects.iter().chain(&self.starts);
-            effects.any(|it| matches!(it, Effect::Start { task, .. } if task == id))
-        };
-        let is_running =
-            |(id, task): &(&TaskId, &TaskRecord)| task.is_running() && !is_to_start(id);
-        let running = self.record.tasks.iter().filter(is_running);
-        running.map(|(id, task)| (id.clone(), task.attempt)).collect()
+    fn running_attempts(&self) -> Vec<(TaskId, u32)> {
+        let mut running = self.record.running_attempts();
+        for effect in self.effects.iter().chain(&self.starts) {
+            if let Effect::Start { task, .. } = effect {
+                running.retain(|(id, _)| id != task);
+            }
+        }
+        running
     }
 
     fn look_at(
@@ -468,7 +469,7 @@ impl<'a> Coordinator<'a> {
             let lives = job.is_some_and(|job| job.ended.is_none())
                 || (is_local && attempt::is_alive(&self.files, &task, number))
                 || (!is_local && job.is_none() && self.began.elapsed_ms() < UNNAMED_MS);
-            // After that look: the last words of one that is over are there now.
+            // After that check: the last report of an ended attempt is there now.
             let report = if is_local {
                 self.new_report(&task, number, lives)
             } else {
@@ -497,7 +498,8 @@ impl<'a> Coordinator<'a> {
     }
 
     fn look_at_folder(&mut self) {
-        let Some(found) = self.watched.as_mut().and_then(|it| it.changed(self.home)) else {
+        let Some(found) = self.watched.as_mut().and_then(|watch| watch.find_changes(self.home))
+        else {
             return;
         };
         match found {
@@ -519,7 +521,7 @@ impl<'a> Coordinator<'a> {
     // How it waits, and how it ends.
 
     /// Sleeps until something may have happened, at most for so long.
-    fn wait(&mut self, pause: Duration) {
+    fn wait_for_result(&mut self, pause: Duration) {
         let [least, most] = WAKES;
         let (step, until) = ((pause / 8).clamp(least, most), Deadline::after(pause));
         while !until.passed() {
@@ -539,15 +541,15 @@ impl<'a> Coordinator<'a> {
         self.stops_landing.store(true, Ordering::Relaxed);
         if self.record.is_local() {
             self.note("this one ends what it started, and writes nothing more");
-            let running = self.running();
+            let running = self.running_attempts();
             for (task, _) in &running {
                 self.end_attempt(task);
             }
             Deadline::after(END_WITHIN).poll(LOOKS[1], || {
-                let _ = self.executor.list();
-                let lives =
-                    |(task, number): &(TaskId, u32)| attempt::is_alive(&self.files, task, *number);
-                (!running.iter().any(lives) || self.signals.times() > 0).then_some(())
+                let _ = self.executor.list_jobs();
+                let mut running = running.iter();
+                let lives = running.any(|(id, number)| attempt::is_alive(&self.files, id, *number));
+                (!lives || self.signals.times() > 0).then_some(())
             });
         }
         self.end_threads();
@@ -570,7 +572,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    fn end(mut self) -> Result<CoordinatorEnd> {
+    fn end_coordination(mut self) -> Result<CoordinatorEnd> {
         self.end_threads();
         // What they have done last belongs into the record, too.
         self.take_results();
@@ -578,7 +580,7 @@ impl<'a> Coordinator<'a> {
             return Err(self.give_up(&who));
         }
         self.record.holder = self.record.holder.released();
-        let saved = self.store.save(&self.record);
+        let saved = self.store.save_record(&self.record);
         if let Err(error) = saved.and_then(|()| self.push_now()) {
             let why = failure_of(&error.into_error()).joined("; ");
             (self.say)(&format!("the record could not be written at last: {why}"));

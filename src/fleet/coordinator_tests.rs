@@ -30,7 +30,7 @@ struct MemoryStore {
 }
 
 impl RecordStore for MemoryStore {
-    fn save(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
+    fn save_record(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
         if self.is_lost.get() {
             return Err(StoreFault::Lost("process 7 on other".to_owned()));
         }
@@ -47,11 +47,11 @@ impl RecordStore for MemoryStore {
         None
     }
 
-    fn land(&mut self, _: RefUpdate, _: &FleetRecord) -> Option<Push> {
+    fn prepare_landing_push(&mut self, _: RefUpdate, _: &FleetRecord) -> Option<Push> {
         Some(Box::new(|| Ok(true)))
     }
 
-    fn answered(&mut self, _: bool) {}
+    fn note_answer(&mut self, _: bool) {}
 }
 
 /// Jobs that are over at once, or once they are cancelled.
@@ -96,7 +96,7 @@ impl JobSystem for Scripted {
         "scripted"
     }
 
-    fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+    fn submit_job(&mut self, spec: &AttemptSpec) -> Result<String> {
         let (task, number) = (spec.task.task.clone(), spec.number);
         let id = format!("{task} {number}");
         let mut job = SeenJob { id: id.clone(), task, number, ended: None };
@@ -114,11 +114,11 @@ impl JobSystem for Scripted {
         self.started.borrow().iter().any(|job| job.id == id)
     }
 
-    fn find(&mut self, _: &[SeenJob]) -> Result<FoundJobs> {
+    fn find_jobs(&mut self, _: &[SeenJob]) -> Result<FoundJobs> {
         Ok(FoundJobs { known: self.started.borrow().clone(), missing: Vec::new() })
     }
 
-    fn cancel(&mut self, id: &str) -> Result<()> {
+    fn cancel_job(&mut self, id: &str) -> Result<()> {
         for job in self.started.borrow_mut().iter_mut().filter(|job| job.id == id) {
             job.ended = Some("cancelled".to_owned());
         }
@@ -139,7 +139,7 @@ impl Stage {
         let folder = testkit::folder();
         let home = Home::at(folder.path());
         home.make_folders().unwrap();
-        let files = FleetFiles::of(&home, "shop");
+        let files = FleetFiles::new(&home, "shop");
         files.make().unwrap();
         let executor = Scripted {
             files: Rc::new(files),
@@ -162,14 +162,19 @@ impl Stage {
             ..FleetSetup::default()
         };
         let now = clock::now().wall;
-        FleetRecord::begin(setup, "a1".to_owned(), Holder::myself(&self.home, now).unwrap(), now)
+        FleetRecord::begin_fleet(
+            setup,
+            "a1".to_owned(),
+            Holder::this_process(&self.home, now).unwrap(),
+            now,
+        )
     }
 
     fn run(&self, record: FleetRecord, tasks: &[&str]) -> (Result<CoordinatorEnd>, Vec<String>) {
         let mut lines = Vec::new();
         let mut say = |line: &str| lines.push(line.to_owned());
         let coordinator = self.coordinator(record, &mut say);
-        let end = coordinator.run(tasks.iter().map(|task| described(task)).collect());
+        let end = coordinator.run_rounds(tasks.iter().map(|task| a_described_task(task)).collect());
         (end, lines)
     }
 
@@ -188,7 +193,7 @@ impl Stage {
     }
 }
 
-fn described(id: &str) -> DescribedTask {
+fn a_described_task(id: &str) -> DescribedTask {
     let task = FleetTask {
         id: id.parse().unwrap(),
         prompt: "do it".to_owned(),
@@ -201,7 +206,7 @@ fn described(id: &str) -> DescribedTask {
     DescribedTask { task, contract: a_loop().contract }
 }
 
-fn outcomes(record: &FleetRecord) -> Vec<Option<Outcome>> {
+fn outcomes_of(record: &FleetRecord) -> Vec<Option<Outcome>> {
     record.tasks.values().map(|task| task.ending().map(|ending| ending.outcome)).collect()
 }
 
@@ -213,7 +218,7 @@ fn instant_tasks_each_run_once_with_fewer_writes_than_tasks() {
     let began = Stopwatch::start();
     let (end, lines) = stage.run(stage.record(16), &names);
     assert_eq!(end.unwrap(), CoordinatorEnd::Done, "{lines:?}");
-    assert_eq!(outcomes(&stage.saved()), vec![Some(Outcome::Completed); 200]);
+    assert_eq!(outcomes_of(&stage.saved()), vec![Some(Outcome::Completed); 200]);
     assert_eq!(stage.executor.started.borrow().len(), 200);
     assert!(began.elapsed_ms() < 60_000, "{} ms", began.elapsed_ms());
     assert!(stage.store.saves.get() < 200, "{} writes", stage.store.saves.get());
@@ -228,7 +233,7 @@ fn the_record_is_written_at_once_only_where_something_waits_for_it() {
     let mut say = |_: &str| {};
     let mut it =
         Coordinator::new(&stage.home, store, executor, stage.record(1), &stage.signals, &mut say);
-    it.perform().unwrap();
+    it.perform_effects().unwrap();
     assert_eq!((saves.get(), it.is_unsaved), (1, false), "the first one");
     let task: TaskId = "gone".parse().unwrap();
     let pause = || FleetRequest::Task(TaskRequest::Pause { now: false });
@@ -244,16 +249,16 @@ fn the_record_is_written_at_once_only_where_something_waits_for_it() {
         let (name, before) = (format!("{effect:?}"), saves.get());
         (it.is_unsaved, it.save_due) = (true, Deadline::after(Duration::from_secs(3600)));
         it.effects.extend(effect);
-        it.perform().unwrap();
+        it.perform_effects().unwrap();
         assert_eq!((saves.get() - before, it.is_unsaved), (expected, expected == 0), "{name}");
     }
     it.is_unsaved = true;
     it.requests.requests.push((None, pause()));
-    it.perform().unwrap();
+    it.perform_effects().unwrap();
     assert_eq!((saves.get(), it.is_unsaved), (6, false), "a request stays in its file until then");
     it.requests.requests.clear();
     (it.is_unsaved, it.save_due) = (true, Deadline::after(Duration::ZERO));
-    it.perform().unwrap();
+    it.perform_effects().unwrap();
     assert_eq!((saves.get(), it.is_unsaved), (7, false), "after some time");
 }
 
@@ -266,7 +271,7 @@ fn a_report_is_read_once_and_jobs_that_are_over_are_forgotten() {
         Coordinator::new(&stage.home, store, executor, stage.record(1), &stage.signals, &mut say);
     let task: TaskId = "a".parse().unwrap();
     assert_eq!(it.new_report(&task, 1, true), None, "there is none");
-    let report = || stage.executor.end(&mut job("a 1", &task));
+    let report = || stage.executor.end(&mut a_job("a 1", &task));
     for _ in 0..3 {
         report();
         assert!(it.new_report(&task, 1, true).is_some());
@@ -275,19 +280,19 @@ fn a_report_is_read_once_and_jobs_that_are_over_are_forgotten() {
     assert!(it.new_report(&task, 1, false).is_some(), "what is over has said its last word");
     for number in 1..=2 {
         let id = format!("a {number}");
-        stage.executor.started.borrow_mut().push(SeenJob { number, ..job(&id, &task) });
-        stage.executor.clone().cancel(&id).unwrap();
-        it.executor.adopt(&task, number, &id);
+        stage.executor.started.borrow_mut().push(SeenJob { number, ..a_job(&id, &task) });
+        stage.executor.clone().cancel_job(&id).unwrap();
+        it.executor.adopt_job(&task, number, &id);
     }
-    stage.executor.started.borrow_mut().push(job("b 1", &"b".parse().unwrap()));
-    it.executor.list().unwrap();
+    stage.executor.started.borrow_mut().push(a_job("b 1", &"b".parse().unwrap()));
+    it.executor.list_jobs().unwrap();
     stage.executor.started.borrow_mut().clear();
     it.executor.forget_ended(&[(task, 2)]);
-    let left = it.executor.list().unwrap();
+    let left = it.executor.list_jobs().unwrap();
     assert_eq!(left.iter().map(|job| &*job.id).collect::<Vec<_>>(), ["a 2", "b 1"]);
 }
 
-fn job(id: &str, task: &TaskId) -> SeenJob {
+fn a_job(id: &str, task: &TaskId) -> SeenJob {
     SeenJob { id: id.to_owned(), task: task.clone(), number: 1, ended: None }
 }
 
@@ -354,7 +359,7 @@ fn an_attempt_that_runs_is_adopted_and_one_that_is_gone_is_tried_again() {
     let stage = Stage { executor, ..stage };
     let (end, lines) = stage.run(record, &["gone", "lives"]);
     assert_eq!(end.unwrap(), CoordinatorEnd::Done, "{lines:?}");
-    assert_eq!(outcomes(&stage.saved()), [Some(Outcome::Completed); 2]);
+    assert_eq!(outcomes_of(&stage.saved()), [Some(Outcome::Completed); 2]);
     let started = stage.executor.started.borrow();
     assert_eq!(started.len(), 1, "{lines:?}");
     assert_eq!(started[0].task.as_str(), "gone");
@@ -376,7 +381,7 @@ fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
         record.tasks.insert(id.clone(), task);
         let mut say = |_: &str| {};
         let mut coordinator = stage.coordinator(record, &mut say);
-        coordinator.known.described = vec![described("a")];
+        coordinator.known.described = vec![a_described_task("a")];
         coordinator.known.landing = Some(id.clone());
         coordinator.carry_out(Effect::End { task: id.clone() });
         if is_ready {
@@ -384,7 +389,7 @@ fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
         } else {
             coordinator.take_moved(id.clone(), Landed::Main(None), Ok(false));
         }
-        assert_eq!(outcomes(&coordinator.record), [Some(Outcome::Cancelled)], "{is_ready}");
+        assert_eq!(outcomes_of(&coordinator.record), [Some(Outcome::Cancelled)], "{is_ready}");
     }
 }
 
@@ -403,7 +408,7 @@ fn jobs_elsewhere_are_handed_over_one_by_one_and_none_after_a_signal() {
     }
     let mut say = |_: &str| {};
     let mut coordinator = stage.coordinator(record, &mut say);
-    coordinator.known.described = names.map(described).into();
+    coordinator.known.described = names.map(a_described_task).into();
     let start = |task: &TaskId| Effect::Start { task: task.clone(), number: 1, continues: false };
     coordinator.starts = tasks.iter().map(start).collect();
     coordinator.ask_executor();
@@ -415,7 +420,7 @@ fn jobs_elsewhere_are_handed_over_one_by_one_and_none_after_a_signal() {
         coordinator.ask_executor();
         assert_eq!(stage.executor.started.borrow().len(), started);
     }
-    let runs = |it: &Coordinator<'_>| tasks.each_ref().map(|id| it.record.tasks[id].is_running());
+    let runs = |run: &Coordinator<'_>| tasks.each_ref().map(|id| run.record.tasks[id].is_running());
     assert_eq!(runs(&coordinator), [true, true, false, true], "the third one is paused");
     coordinator.known.signals = 1;
     coordinator.ask_executor();

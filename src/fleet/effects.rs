@@ -14,8 +14,8 @@ use super::landing::{self, Landing, PreparedLanding};
 use super::record::{Landed, TaskRecord, TaskState};
 use super::requests;
 use super::shared::RemoteAccess;
-use super::spec::{AttemptPhase, AttemptSpec, Coordination, Source};
-use super::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step};
+use super::spec::{AttemptPhase, AttemptReport, AttemptSpec, Coordination, Source};
+use super::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step_fleet};
 use super::store::StoreFault;
 use super::workspace;
 use crate::drive::failure::{git_trouble, short_error};
@@ -60,28 +60,28 @@ impl From<GitFault> for FetchFault {
 impl Coordinator<'_> {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Start { task, number, continues } => self.start(&task, number, continues),
+            Effect::Start { task, number, continues } => self.start_task(&task, number, continues),
             Effect::Pass { task, request } if self.is_before_its_loop(&task, &request) => {
                 self.end_attempt(&task);
             }
-            Effect::Pass { task, request } => self.pass(task, request),
+            Effect::Pass { task, request } => self.pass_request(task, request),
             Effect::End { task } => self.end_attempt(&task),
-            Effect::Fetch { task } => self.fetch(&task),
+            Effect::Fetch { task } => self.fetch_work(&task),
             Effect::Land { task } => {
                 self.landing_tries = 0;
                 self.stops_landing.store(false, Ordering::Relaxed);
-                self.land(&task);
+                self.prepare_landing(&task);
             }
             Effect::OpenRequest { task } => {
                 self.stops_landing.store(false, Ordering::Relaxed);
                 self.open_request(&task);
             }
-            Effect::Remove { task } => self.remove(&task),
+            Effect::Remove { task } => self.remove_clone(&task),
             Effect::Save | Effect::Say(_) | Effect::Finish => {}
         }
     }
 
-    fn start(&mut self, task: &TaskId, number: u32, continues: bool) {
+    fn start_task(&mut self, task: &TaskId, number: u32, continues: bool) {
         let event = match self.hand_over(task, number, continues) {
             Ok(job) => FleetEvent::Started { task: task.clone(), number, job },
             Err(error) => FleetEvent::NotStarted { task: task.clone(), why: short_error(&error) },
@@ -103,47 +103,48 @@ impl Coordinator<'_> {
             self.send_work(access, &spec)?;
         }
         if continues {
-            // What it says is of the process before.
+            // It was written by the earlier process.
             disk::remove(&self.files.report(task, number))?;
         }
         write_json(&self.files.spec(task, number), &spec, Durability::Machine)?;
-        self.executor.submit(&spec)
+        self.executor.submit_attempt(&spec)
     }
 
     /// Pushes the work that an attempt elsewhere begins from, where the remote has no branch of it:
     /// an earlier start did not push, or somebody deleted it there.
     fn send_work(&self, access: &RemoteAccess, spec: &AttemptSpec) -> Result<()> {
         let number = |task| self.record.task(task).map_or(0, |task| task.attempt);
-        let own = spec.start.iter().map(|it| (&spec.task.task, spec.number.saturating_sub(1), it));
+        let before = spec.number.saturating_sub(1);
+        let own = spec.start.iter().map(|commit| (&spec.task.task, before, commit));
         let others = spec.before.iter().map(|(task, commit)| (task, number(task), commit));
         for (task, number, commit) in own.chain(others) {
             let branch = self.record.branch(task, number);
-            if access.seen(&format!("refs/heads/{branch}"))?.is_none() {
-                push(access, &branch, commit, &[], None)?;
+            if access.find_ref(&format!("refs/heads/{branch}"))?.is_none() {
+                push_commit(access, &branch, commit, &[], None)?;
             }
         }
         Ok(())
     }
 
     /// Passes a request on to the loop of a running attempt.
-    fn pass(&mut self, task: TaskId, request: FleetRequest) {
+    fn pass_request(&mut self, task: TaskId, request: FleetRequest) {
         let Some(record) = self.record.task(&task) else { return };
         let asked = AttemptRequest { id: env::random_number(), number: record.attempt, request };
         self.unsent.push((task, asked));
         self.send_requests();
     }
 
-    /// Passes on what was asked of attempts. What does not reach one is tried again while that
-    /// runs; a message is kept for the next one.
+    /// Passes requests on to attempts. One that fails is tried again while its attempt runs; a
+    /// message is kept for the next attempt.
     pub(super) fn send_requests(&mut self) {
         if self.is_sending {
             return;
         }
-        let is_open = |(task, asked): &(TaskId, AttemptRequest)| {
+        let unsent = std::mem::take(&mut self.unsent).into_iter();
+        let (open, over) = unsent.partition(|(task, asked)| {
             let record = self.record.task(task).filter(|task| task.attempt == asked.number);
             record.is_some_and(TaskRecord::is_running)
-        };
-        let (open, over) = std::mem::take(&mut self.unsent).into_iter().partition(is_open);
+        });
         self.unsent = open;
         for (task, AttemptRequest { request, .. }) in over {
             if matches!(request, FleetRequest::Tell { .. }) {
@@ -165,13 +166,13 @@ impl Coordinator<'_> {
                         Ok(())
                     })
                 });
-                Box::new(move |it| it.take_sent(&sent, &result))
+                Box::new(move |this| this.take_sent(&sent, &result))
             });
         }
         let (home, record) = (self.home, &self.record);
         self.unsent.retain(|(task, asked)| {
             let id = record.task(task).and_then(|task| task.loop_id.as_ref());
-            id.is_some_and(|id| remote::obey(home, id, &asked.request).is_err())
+            id.is_some_and(|id| remote::carry_out(home, id, &asked.request).is_err())
         });
     }
 
@@ -187,17 +188,14 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Whether an attempt is to stop that has no loop yet which takes the request: `setup` and the
-    /// queue for a slot may take hours, and its first iteration follows at once.
+    /// Whether an attempt has no loop yet that could take a request to stop. `setup` and the queue
+    /// for a slot may take hours, and the first iteration follows at once.
     fn is_before_its_loop(&self, task: &TaskId, request: &FleetRequest) -> bool {
         let report = self.known.reports.get(task);
         let is_queued = report.is_some_and(|report| report.phase == AttemptPhase::Queued);
         let has_loop = self.record.task(task).is_some_and(|record| record.loop_id.is_some());
-        let takes_it = if is_queued {
-            has_loop
-        } else {
-            report.is_some_and(super::spec::AttemptReport::has_loop)
-        };
+        let takes_it =
+            if is_queued { has_loop } else { report.is_some_and(AttemptReport::has_loop) };
         self.record.is_local() && !takes_it && matches!(request, FleetRequest::Task(_))
     }
 
@@ -210,7 +208,7 @@ impl Coordinator<'_> {
         if let TaskState::Running { job, .. } = &record.state {
             let why = match &**job {
                 "" if !self.record.is_local() => Some("its job has no id yet".to_owned()),
-                job => self.executor.cancel(job).err().map(|error| format!("{error:#}")),
+                job => self.executor.cancel_job(job).err().map(|error| format!("{error:#}")),
             };
             self.take_in(FleetEvent::EndAsked { task: task.clone(), why });
         }
@@ -224,30 +222,30 @@ impl Coordinator<'_> {
 
     /// Brings a task's work to the repository and, where the fleet pushes, its branch to the
     /// remote. What an earlier start has brought here is only pushed.
-    fn fetch(&mut self, task: &TaskId) {
+    fn fetch_work(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task) else { return };
         let here = if record.tip == record.commit { record.commit.clone() } else { None };
         let branch = self.record.branch(task, record.attempt);
         let (terms, before) = (self.record.terms.clone(), record.commit.clone());
         let stands_on = record.stands_on.clone();
         let (clone, to) =
-            (self.files.clone(task, record.attempt), workspace::tracked(&terms.name, task));
+            (self.files.clone_of(task, record.attempt), workspace::tracking_ref(&terms.name, task));
         let (is_local, access, task) = (self.record.is_local(), self.remote.clone(), task.clone());
         self.git.add(move || {
             let is_pushed = here.is_none() && !is_local;
             let fetched = match here {
-                None if is_local => bring(&terms.repository, &clone, &branch, &to),
-                None => track(access.as_ref(), &branch, &to).map_err(FetchFault::from),
+                None if is_local => bring_branch(&terms.repository, &clone, &branch, &to),
+                None => track_branch(access.as_ref(), &branch, &to).map_err(FetchFault::from),
                 here => Ok(here),
             };
             let pushed = fetched.and_then(|commit| {
                 if let (Some(access), Some(commit), false) = (&access, &commit, is_pushed) {
-                    let known = workspace::brought(&terms, &task, before.as_deref());
-                    push(access, &branch, commit, &known, stands_on.as_deref())?;
+                    let known = workspace::known_commits(&terms, &task, before.as_deref());
+                    push_commit(access, &branch, commit, &known, stands_on.as_deref())?;
                 }
                 Ok(commit)
             });
-            Box::new(move |it| it.take_fetched(task, pushed))
+            Box::new(move |this| this.take_fetched(task, pushed))
         });
     }
 
@@ -255,23 +253,26 @@ impl Coordinator<'_> {
     pub(super) fn bring_work(&self) -> Result<(), GitFault> {
         let Some(access) = &self.remote else { return Ok(()) };
         let here = access.repository.as_path();
-        let is_missing = |commit: &String| git::find_commit(here, commit).is_none();
         let tasks = self.record.tasks.iter();
         let lacking = tasks.filter_map(|(id, task)| Some((id, task.commit.as_ref()?)));
-        let lacking: Vec<_> = lacking.filter(|(_, commit)| is_missing(commit)).collect();
+        let lacking: Vec<_> =
+            lacking.filter(|(_, commit)| git::find_commit(here, commit).is_none()).collect();
         let fleet = &self.record.terms.name;
         let branches = lacking.iter().map(|(id, _)| format!("refs/heads/fleet/{fleet}/{id}/*"));
         let branches: Vec<String> = branches.collect();
         let refs = access.refs()?;
         let found = refs.list_refs(&branches.iter().map(String::as_str).collect::<Vec<_>>())?;
-        refs.fetch_objects(&found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), &[])?;
-        for (id, commit) in lacking.into_iter().filter(|(_, commit)| !is_missing(commit)) {
-            git::refs::point_ref(here, &workspace::tracked(fleet, id), commit)?;
+        let names: Vec<&str> = found.iter().map(|found| found.name.as_str()).collect();
+        refs.fetch_objects(&names, &[])?;
+        for (id, commit) in lacking {
+            if git::find_commit(here, commit).is_some() {
+                git::refs::point_ref(here, &workspace::tracking_ref(fleet, id), commit)?;
+            }
         }
         Ok(())
     }
 
-    fn land(&mut self, task: &TaskId) {
+    fn prepare_landing(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
         let Some((contract, message)) = self.words_of(task, &record) else {
             let why = "its file is gone, and with it its checks".to_owned();
@@ -281,8 +282,7 @@ impl Coordinator<'_> {
         let (home, terms, task) = (self.home.clone(), self.record.terms.clone(), task.clone());
         let log = self.files.log(&task, record.attempt);
         self.add_landing(move |stop| {
-            let note = |line: &str| note_in(&log, line);
-            let prepared = landing::prepare(&Landing {
+            let prepared = landing::prepare_landing(&Landing {
                 home: &home,
                 terms: &terms,
                 task: &task,
@@ -290,25 +290,24 @@ impl Coordinator<'_> {
                 contract: &contract,
                 message: &message,
                 stop,
-                note: &note,
+                note: &|line| note_in(&log, line),
             });
-            Box::new(move |it| it.take_prepared(task, prepared))
+            Box::new(move |this| this.take_prepared(task, prepared))
         });
     }
 
-    /// Does this in the thread of landings until it shall stop: by a cancel or a second signal.
+    /// Runs `work` in the thread of landings; a cancel or a second signal stops it.
     fn add_landing(&self, work: impl FnOnce(&dyn Fn() -> bool) -> Done + Send + 'static) {
         let (stops, signals) = (Arc::clone(&self.stops_landing), self.signals.clone());
-        let stop = move || stops.load(Ordering::Relaxed) || signals.times() > 1;
-        self.landing.add(move || work(&stop));
+        self.landing.add(move || work(&|| stops.load(Ordering::Relaxed) || signals.times() > 1));
     }
 
     /// The contract of a task as it is now, and the message of the commit that lands.
     fn words_of(&self, task: &TaskId, record: &TaskRecord) -> Option<(Contract, String)> {
-        let described = self.known.described(task)?;
+        let described = self.known.described_task(task)?;
         let (name, prompt) = (&self.record.terms.name, &described.task.prompt);
         let branch = self.record.branch(task, record.attempt);
-        Some((described.contract.clone(), landing::message(name, task, prompt, &branch)))
+        Some((described.contract.clone(), landing::landing_message(name, task, prompt, &branch)))
     }
 
     fn open_request(&mut self, task: &TaskId) {
@@ -317,23 +316,24 @@ impl Coordinator<'_> {
         let (terms, task) = (self.record.terms.clone(), task.clone());
         let branch = self.record.branch(&task, record.attempt);
         self.add_landing(move |stop| {
-            let opened = requests::open(requests::GH, &terms, &record, (&branch, &message), stop);
-            Box::new(move |it| it.landing_ended(task, opened))
+            let opened =
+                requests::open_request(requests::GH, &terms, &record, (&branch, &message), stop);
+            Box::new(move |this| this.landing_ended(task, opened))
         });
     }
 
     /// Removes the branches of a task that landed, unless they are kept, and then its clones: as
     /// long as one is there, the next start tries again what failed.
-    fn remove(&mut self, task: &TaskId) {
+    fn remove_clone(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task).cloned() else { return };
         let (terms, task) = (self.record.terms.clone(), task.clone());
         let files = FleetFiles { root: self.files.root.clone() };
-        let access = self.remote.clone().filter(|_| !terms.keeps_branches);
+        let access = if terms.keeps_branches { None } else { self.remote.clone() };
         self.git.add(move || {
             let mut kept = Vec::new();
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
-            let known = workspace::brought(&terms, &task, record.commit.as_deref());
-            let deleted = access.map_or(Ok(()), |access| delete(&access, &pattern, &known));
+            let known = workspace::known_commits(&terms, &task, record.commit.as_deref());
+            let deleted = access.map_or(Ok(()), |access| delete_refs(&access, &pattern, &known));
             // Where a rule of the remote keeps the branches, no later try removes them.
             let is_over = deleted
                 .as_ref()
@@ -341,12 +341,12 @@ impl Coordinator<'_> {
             let numbers = 1..=if is_over { record.attempt } else { 0 };
             let removed = numbers.map(|number| -> Result<()> {
                 let branch = task.branch(&terms.name, number);
-                let (clone, commit) = (files.clone(&task, number), record.commit.as_deref());
-                kept.extend(workspace::remove(&terms.repository, &clone, &branch, commit)?);
+                let (clone, commit) = (files.clone_of(&task, number), record.commit.as_deref());
+                kept.extend(workspace::remove_clone(&terms.repository, &clone, &branch, commit)?);
                 Ok(files.remove_attempt(&task, number)?)
             });
             let removed = removed.collect::<Result<()>>().and(deleted.map_err(Error::from));
-            Box::new(move |it| it.take_removed(&task, removed, &kept))
+            Box::new(move |this| this.take_removed(&task, removed, &kept))
         });
     }
 
@@ -375,13 +375,12 @@ impl Coordinator<'_> {
             }
             Err(fault) => fault,
         };
-        let needs_clone = |record: &TaskRecord| {
-            let is_here = record.tip == record.commit;
-            !is_here && !disk::is_folder(&self.files.clone(&task, record.attempt))
-        };
+
         if concerns == FetchConcern::Task
             && self.record.is_local()
-            && self.record.task(&task).is_some_and(needs_clone)
+            && let Some(record) = self.record.task(&task)
+            && record.tip != record.commit
+            && !disk::is_folder(&self.files.clone_of(&task, record.attempt))
         {
             self.known.clones.remove(&task);
             self.known.fetching.remove(&task);
@@ -390,15 +389,14 @@ impl Coordinator<'_> {
         self.take_in(FleetEvent::FetchFailed { task, why, concerns });
     }
 
-    /// Takes note that the remote's record tells of so many starts, or lets them wait for the next
-    /// push.
+    /// Notes that the remote's record names this many starts, or lets them wait for the next push.
     pub(super) fn take_pushed(&mut self, starts: usize, pushed: Result<bool, StoreFault>) {
-        self.store.answered(pushed.is_ok());
+        self.store.note_answer(pushed.is_ok());
         if pushed.is_ok() {
             // A signal may have let go of some of them.
             self.ready = (self.ready + starts).min(self.starts.len());
         }
-        self.heed("push", pushed.map(drop));
+        self.note_write("push", pushed.map(drop));
     }
 
     /// Whether a job elsewhere works on a task.
@@ -451,16 +449,16 @@ impl Coordinator<'_> {
         let (landed, mut record) = (Landed::Main(new), self.record.clone());
         let mut known = Coordination { landing: Some(task.clone()), ..Coordination::default() };
         let event = FleetEvent::Landed(task.clone(), landed.clone());
-        // What follows here, follows once it is pushed.
-        drop(step(&mut record, &mut known, event, clock::now().wall));
+        // The effects here follow once it is pushed.
+        drop(step_fleet(&mut record, &mut known, event, clock::now().wall));
         let name = format!("refs/heads/{}", record.terms.base);
         let base = RefUpdate { name, old: Some(main), new: Some(commit) };
-        let Some(push) = self.store.land(base, &record) else {
+        let Some(push) = self.store.prepare_landing_push(base, &record) else {
             return self.landing_ended(task, Err(anyhow!("this fleet has no remote")));
         };
         self.talk.add(move || {
             let moved = push();
-            Box::new(move |it| it.take_moved(task, landed, moved))
+            Box::new(move |this| this.take_moved(task, landed, moved))
         });
     }
 
@@ -476,13 +474,13 @@ impl Coordinator<'_> {
         landed: Landed,
         moved: Result<bool, StoreFault>,
     ) {
-        self.store.answered(matches!(moved, Ok(true)));
+        self.store.note_answer(matches!(moved, Ok(true)));
         let ended = match moved {
             Ok(true) => Ok(Ok(landed)),
             Ok(false) if self.is_stopped() => Err(anyhow!(STOPPED)),
             Ok(false) if self.landing_tries < LANDING_TRIES => {
                 self.landing_tries += 1;
-                return self.land(&task);
+                return self.prepare_landing(&task);
             }
             Ok(false) => {
                 let base = &self.record.terms.base;
@@ -495,7 +493,7 @@ impl Coordinator<'_> {
         self.landing_ended(task, ended);
     }
 
-    /// Takes in how a landing has ended; an error is one that could not be tried.
+    /// Passes on the result of a landing; an error means that it could not be tried.
     fn landing_ended(&mut self, task: TaskId, ended: Result<Result<Landed, Refusal>>) {
         use GitTrouble::{Auth, Network, NoRemote, Other};
         self.take_in(match ended {
@@ -515,13 +513,13 @@ impl Coordinator<'_> {
 fn note_in(log: &Path, line: &str) {
     let mut log = Log::open(log);
     log.add(format!("{}\n", clean(line)).as_bytes());
-    // A landing does not depend on what is said about it.
+    // A landing does not depend on its log.
     let _ = log.close();
 }
 
 /// Pushes the branch of an attempt over what is known of it. What somebody else pushed there is
-/// left alone. The commit that it stands on came from the remote.
-fn push(
+/// left alone. `stands_on`, the commit below it, came from the remote.
+fn push_commit(
     access: &RemoteAccess,
     branch: &str,
     commit: &str,
@@ -529,7 +527,7 @@ fn push(
     stands_on: Option<&str>,
 ) -> Result<(), GitFault> {
     let name = format!("refs/heads/{branch}");
-    let old = access.seen(&name)?;
+    let old = access.find_ref(&name)?;
     if old.as_deref() == Some(commit) {
         return Ok(());
     }
@@ -543,12 +541,12 @@ fn push(
     let has: Vec<String> = old.iter().cloned().chain(stands_on.map(str::to_owned)).collect();
     access.send_lfs(commit, &has)?;
     let update = RefUpdate { name, old, new: Some(commit.to_owned()) };
-    // Where it is refused, it moved just now: the next try looks again.
+    // A refusal means that it moved just now: the next try reads it again.
     access.refs()?.swap(&[update]).map(drop)
 }
 
 /// Brings the branch of an attempt from its clone. A disk that is full is not the clone's fault.
-fn bring(
+fn bring_branch(
     repository: &Path,
     clone: &Path,
     branch: &str,
@@ -562,25 +560,29 @@ fn bring(
 }
 
 /// Brings a branch of the remote here as the ref `to`.
-fn track(
+fn track_branch(
     access: Option<&RemoteAccess>,
     branch: &str,
     to: &str,
 ) -> Result<Option<String>, GitFault> {
     let Some(access) = access else { return Ok(None) };
     let name = format!("refs/heads/{branch}");
-    let Some(commit) = access.seen(&name)? else { return Ok(None) };
+    let Some(commit) = access.find_ref(&name)? else { return Ok(None) };
     access.refs()?.fetch_objects(&[&name], &[])?;
     git::refs::point_ref(&access.repository, to, &commit)?;
     Ok(Some(commit))
 }
 
 /// Deletes branches of the remote where they are what is known of them.
-fn delete(access: &RemoteAccess, pattern: &str, known: &[String]) -> Result<(), GitFault> {
+fn delete_refs(access: &RemoteAccess, pattern: &str, known: &[String]) -> Result<(), GitFault> {
     let refs = access.refs()?;
     let mut found = refs.list_refs(&[pattern])?;
     found.retain(|branch| git::is_held(&access.repository, &branch.id, known));
-    let gone = found.into_iter().map(|it| RefUpdate { name: it.name, old: Some(it.id), new: None });
+    let gone = found.into_iter().map(|found| RefUpdate {
+        name: found.name,
+        old: Some(found.id),
+        new: None,
+    });
     match refs.swap(&gone.collect::<Vec<_>>())? {
         SwapResult::Refused => {
             let cause = format!("{pattern} changed just now");

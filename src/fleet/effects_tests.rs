@@ -26,7 +26,7 @@ impl Yard {
         setup.repository = top.join("repo");
         let url = top.join("hub.git").display().to_string();
         setup.remote = Some(Remote { name: "origin".to_owned(), url });
-        let access = RemoteAccess::of(&setup, &Signals::default()).unwrap();
+        let access = RemoteAccess::for_setup(&setup, &Signals::default()).unwrap();
         let yard = Self { root, setup, access };
         yard.sh("git init -q --bare hub.git; git init -q -b main repo; cd repo
             git config user.name A; git config user.email a@example.com");
@@ -51,14 +51,14 @@ impl Yard {
 
     /// What the remote has of a branch.
     fn there(&self, branch: &str) -> Option<String> {
-        self.access.seen(&format!("refs/heads/{branch}")).unwrap()
+        self.access.find_ref(&format!("refs/heads/{branch}")).unwrap()
     }
 
     fn bring(&self, commit: &str) -> Vec<String> {
         let vat = id("vat");
-        let tracked = workspace::tracked("shop", &vat);
+        let tracked = workspace::tracking_ref("shop", &vat);
         git::refs::point_ref(&self.access.repository, &tracked, commit).unwrap();
-        workspace::brought(&self.setup, &vat, None)
+        workspace::known_commits(&self.setup, &vat, None)
     }
 }
 
@@ -68,14 +68,14 @@ fn a_branch_is_pushed_over_what_came_from_the_task_and_over_nothing_else() {
     let work = ["one", "two", "three"].map(|words| yard.commit(words));
     for commit in &work {
         let known = yard.bring(commit);
-        push(&yard.access, BRANCH, commit, &known, None).unwrap();
+        push_commit(&yard.access, BRANCH, commit, &known, None).unwrap();
         assert_eq!(yard.there(BRANCH).as_ref(), Some(commit));
     }
     // A push whose answer and whose record were lost was of an earlier one.
     yard.sh(&format!("cd repo; git push -qf ../hub.git {}:refs/heads/{BRANCH}", work[1]));
     let newest = yard.commit("four");
     let known = yard.bring(&newest);
-    push(&yard.access, BRANCH, &newest, &known, None).unwrap();
+    push_commit(&yard.access, BRANCH, &newest, &known, None).unwrap();
 
     let theirs = yard.sh(&format!(
         "cd repo; git checkout -q {newest}; git commit -q --allow-empty -m theirs
@@ -83,7 +83,7 @@ fn a_branch_is_pushed_over_what_came_from_the_task_and_over_nothing_else() {
     ));
     let next = yard.commit("five");
     let known = yard.bring(&next);
-    let refused = push(&yard.access, BRANCH, &next, &known, None).unwrap_err();
+    let refused = push_commit(&yard.access, BRANCH, &next, &known, None).unwrap_err();
     assert_eq!(refused.trouble, GitTrouble::NonFastForward, "{refused}");
     assert_eq!(yard.there(BRANCH), Some(theirs), "though their commit is here");
 }
@@ -99,7 +99,7 @@ fn the_branches_of_a_task_are_deleted_where_they_are_what_came_from_it() {
             "cd repo; git push -q ../hub.git {commit}:refs/heads/fleet/shop/vat/{number}"
         ));
     }
-    delete(&yard.access, "refs/heads/fleet/shop/vat/*", &known).unwrap();
+    delete_refs(&yard.access, "refs/heads/fleet/shop/vat/*", &known).unwrap();
     let left = [1, 2, 3].map(|number| yard.there(&format!("fleet/shop/vat/{number}")));
     assert_eq!(left, [None, None, Some(theirs)]);
 }

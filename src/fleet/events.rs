@@ -1,4 +1,4 @@
-//! What happens to a fleet, what can be asked of it, and what its coordinator then has to do.
+//! The events of a fleet, the requests to it, and the effects that its coordinator carries out.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -37,11 +37,11 @@ pub enum FleetEvent {
     LandingFailed { task: TaskId, why: String, needs_person: bool },
     /// A person's or an agent's request; `None` means all tasks.
     Requested(Option<TaskId>, FleetRequest),
-    /// This part, such as the remote, is out of order and nothing starts; `None`: it works again.
+    /// This part, such as the remote, does not work and nothing starts; `None`: it works again.
     Trouble { of: &'static str, why: Option<String> },
     /// The number of SIGINT or SIGTERM so far; `is_hangup`: the terminal was closed.
     Signal { times: u32, is_hangup: bool },
-    /// Nothing but time: what starts, lands and is fetched is decided now.
+    /// Time passed: decides what starts, lands and is fetched.
     Tick,
 }
 
@@ -68,7 +68,7 @@ pub enum FleetRequest {
     Tell { words: String, by_agent: bool },
 }
 
-/// Something that the coordinator has to do.
+/// An effect that the coordinator carries out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Writes the record; before every effect that follows it.

@@ -10,7 +10,7 @@ use world::store::{Home, hash};
 
 /// The most names that are read in a folder here.
 const NAMES_MAX: usize = 60_000;
-/// The digits that tell the remotes of fleets of one name apart.
+/// The digits that distinguish the remotes of fleets of one name.
 const URL_DIGITS: usize = 8;
 
 /// `$CREW_HOME/fleets/<fleet>`.
@@ -21,14 +21,14 @@ pub struct FleetFiles {
 
 impl FleetFiles {
     /// The folder of the fleet of this name. The name must be a valid [`TaskId`].
-    pub fn of(home: &Home, fleet: &str) -> Self {
+    pub fn new(home: &Home, fleet: &str) -> Self {
         Self { root: home.fleet_folder(fleet) }
     }
 
     /// The folder of what attempts of another machine's fleet need here: this one may have a fleet
     /// of that name, too. `url` is the remote that both share.
     pub fn of_node(home: &Home, fleet: &str, url: &str) -> Self {
-        Self::of(home, &format!("{fleet}@{}", &hash(url.as_bytes())[..URL_DIGITS]))
+        Self::new(home, &format!("{fleet}@{}", &hash(url.as_bytes())[..URL_DIGITS]))
     }
 
     /// Creates the folders, for this user only: logs contain secrets.
@@ -55,7 +55,7 @@ impl FleetFiles {
     }
 
     /// The clone in which an attempt works.
-    pub fn clone(&self, task: &TaskId, number: u32) -> PathBuf {
+    pub fn clone_of(&self, task: &TaskId, number: u32) -> PathBuf {
         self.root.join(format!("{task}.{number}"))
     }
 
@@ -64,36 +64,36 @@ impl FleetFiles {
         self.root.join("land")
     }
 
-    /// The clones that are here, in no order.
-    pub fn clones(&self) -> Vec<(TaskId, u32)> {
+    /// The clones that are here, unsorted.
+    pub fn list_clones(&self) -> Vec<(TaskId, u32)> {
         let names = disk::names(&self.root, NAMES_MAX);
         let clones = names.iter().filter_map(|name| attempt_of(name, '.'));
-        clones.filter(|(task, number)| disk::is_folder(&self.clone(task, *number))).collect()
+        clones.filter(|(task, number)| disk::is_folder(&self.clone_of(task, *number))).collect()
     }
 
     /// What an attempt works by.
     pub fn spec(&self, task: &TaskId, number: u32) -> PathBuf {
-        self.attempt(task, number, "json")
+        self.attempt_file(task, number, "json")
     }
 
     /// How far an attempt is. Only the attempt writes it.
     pub fn report(&self, task: &TaskId, number: u32) -> PathBuf {
-        self.attempt(task, number, "report.json")
+        self.attempt_file(task, number, "report.json")
     }
 
     /// The bounded output of an attempt.
     pub fn log(&self, task: &TaskId, number: u32) -> PathBuf {
-        self.attempt(task, number, "log")
+        self.attempt_file(task, number, "log")
     }
 
     /// Held by the process of an attempt for its life.
     pub fn attempt_lock(&self, task: &TaskId, number: u32) -> PathBuf {
-        self.attempt(task, number, "lock")
+        self.attempt_file(task, number, "lock")
     }
 
     /// The notes of the process groups that an attempt has started outside of its loop.
     pub fn groups(&self, task: &TaskId, number: u32) -> PathBuf {
-        self.attempt(task, number, "groups")
+        self.attempt_file(task, number, "groups")
     }
 
     /// The folder of what belongs to attempts beside their clones.
@@ -103,7 +103,7 @@ impl FleetFiles {
 
     /// The repository by which an attempt elsewhere talks to the remote beside its agent.
     pub fn link(&self, task: &TaskId, number: u32) -> PathBuf {
-        self.attempt(task, number, "link")
+        self.attempt_file(task, number, "link")
     }
 
     /// Removes what belongs to an attempt beside its clone, but for its log. Its process is over.
@@ -116,7 +116,7 @@ impl FleetFiles {
         folders.iter().try_for_each(|folder| tree::remove_stubborn(folder))
     }
 
-    fn attempt(&self, task: &TaskId, number: u32, kind: &str) -> PathBuf {
+    fn attempt_file(&self, task: &TaskId, number: u32, kind: &str) -> PathBuf {
         self.attempts().join(format!("{task}.{number}.{kind}"))
     }
 }
@@ -125,7 +125,7 @@ impl FleetFiles {
 pub fn attempt_of(name: &str, before_number: char) -> Option<(TaskId, u32)> {
     let (task, number) = name.rsplit_once(before_number)?;
     let is_canonical = !number.starts_with(['0', '+']);
-    let number = number.parse().ok().filter(|_| is_canonical)?;
+    let number = if is_canonical { number.parse().ok()? } else { return None };
     Some((task.parse().ok()?, number))
 }
 
@@ -136,16 +136,16 @@ mod tests {
     #[test]
     fn a_clone_is_found_by_its_name_and_what_is_beside_it_is_not_one() {
         let folder = testkit::folder();
-        let files = FleetFiles::of(&Home::at(folder.path()), "shop");
+        let files = FleetFiles::new(&Home::at(folder.path()), "shop");
         files.make().unwrap();
         let [vat, dotted]: [TaskId; 2] = ["vat", "v1.2"].map(|name| name.parse().unwrap());
-        for clone in [files.clone(&vat, 2), files.clone(&dotted, 10), files.land()] {
+        for clone in [files.clone_of(&vat, 2), files.clone_of(&dotted, 10), files.land()] {
             std::fs::create_dir(clone).unwrap();
         }
-        for file in [files.record(), files.clone(&vat, 3)] {
+        for file in [files.record(), files.clone_of(&vat, 3)] {
             disk::write(&file, b"{}", disk::Durability::Process).unwrap();
         }
-        let mut found = files.clones();
+        let mut found = files.list_clones();
         found.sort();
         assert_eq!(found, [(dotted, 10), (vat, 2)]);
         for name in ["vat", "vat.", "vat.02", "vat.+2", "../x.1", ".x.1", "vat.4294967296"] {

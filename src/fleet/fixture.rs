@@ -5,7 +5,7 @@ use super::record::{
     FleetRecord, FleetSetup, Holder, LOCAL, TaskEnding, TaskReason, TaskRecord, TaskState,
 };
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, Coordination, DescribedTask};
-use super::step::{Effect, FleetEvent, step};
+use super::step::{Effect, FleetEvent, step_fleet};
 use engine::fixture::{a_run, at};
 use engine::fleet::{Carried, FleetTask, LandingMode, TaskId};
 use engine::record::{LoopId, Outcome, Proof};
@@ -24,7 +24,7 @@ pub fn id(name: &str) -> TaskId {
 }
 
 /// The full name of a commit that ends in this number.
-pub fn commit(number: u32) -> String {
+pub fn a_commit(number: u32) -> String {
     format!("{number:040x}")
 }
 
@@ -43,7 +43,7 @@ pub fn a_setup(landing: LandingMode) -> FleetSetup {
 
 /// A fleet that was started at second 0.
 pub fn a_record(landing: LandingMode) -> FleetRecord {
-    FleetRecord::begin(a_setup(landing), "f1".to_owned(), Holder::default(), at(0).wall)
+    FleetRecord::begin_fleet(a_setup(landing), "f1".to_owned(), Holder::default(), at(0).wall)
 }
 
 /// A task as its file says, with ten iterations and without a limit on its cost.
@@ -64,7 +64,7 @@ pub fn a_described(name: &str) -> DescribedTask {
 
 /// A task on which nothing works.
 pub fn a_task() -> TaskRecord {
-    let agents = a_described("a").agents();
+    let agents = a_described("a").agent_names();
     TaskRecord { agents, ..TaskRecord::new("r1", 10, at(0).wall) }
 }
 
@@ -86,7 +86,7 @@ pub fn an_ended_task(outcome: Outcome) -> TaskRecord {
 }
 
 /// What so many iterations used, of which each cost so many cents.
-pub fn carried(completed: u32, cents: u64) -> Carried {
+pub fn a_carried(completed: u32, cents: u64) -> Carried {
     let cost = Money::from_micros(u64::from(completed) * cents * 10_000);
     let usage = Usage { cost, ..Usage::default() };
     Carried { completed, usage, ..Carried::default() }
@@ -100,7 +100,7 @@ pub fn a_report(number: u32, completed: u32, end: Option<AttemptEnd>) -> Attempt
         process: None,
         loop_id: Some(LoopId::from_random(u64::from(number))),
         phase: AttemptPhase::Running { slot: Some(0), since: at(0).wall },
-        carried: carried(completed, 1),
+        carried: a_carried(completed, 1),
         commit: None,
         stands_on: None,
         conflicts: Vec::new(),
@@ -118,7 +118,7 @@ pub struct Bench {
 
 impl Bench {
     /// With four slots, and with every task of the record described.
-    pub fn of(landing: LandingMode, tasks: Vec<(&str, TaskRecord)>) -> Self {
+    pub fn new(landing: LandingMode, tasks: Vec<(&str, TaskRecord)>) -> Self {
         let mut record = a_record(landing);
         let described = tasks.iter().map(|(name, _)| a_described(name)).collect();
         record.tasks = tasks.into_iter().map(|(name, task)| (id(name), task)).collect();
@@ -139,9 +139,9 @@ impl Bench {
         let now = at(self.second).wall;
         let mut effects = match event {
             FleetEvent::Tick => Vec::new(),
-            event => step(&mut self.record, &mut self.known, event, now),
+            event => step_fleet(&mut self.record, &mut self.known, event, now),
         };
-        effects.extend(step(&mut self.record, &mut self.known, FleetEvent::Tick, now));
+        effects.extend(step_fleet(&mut self.record, &mut self.known, FleetEvent::Tick, now));
         // One write goes before all of it.
         if effects.contains(&Effect::Save) {
             effects.retain(|effect| *effect != Effect::Save);

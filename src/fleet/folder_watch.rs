@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::record::FleetSetup;
 use super::spec::DescribedTask;
-use super::tasks::{DescribedFleet, describe};
+use super::tasks::{DescribedFleet, describe_fleet};
 use crate::drive::failure::failure_of;
 use engine::text::count;
 use readers::parse::arguments::FleetRunArgs;
@@ -16,12 +16,12 @@ use world::env;
 use world::files::disk;
 use world::store::Home;
 
-/// Between two looks.
+/// The pause between two reads.
 const FOLDER_LOOK: Duration = Duration::from_secs(5);
-/// The most files that are looked at.
+/// The most files that are watched.
 const FOLDER_MAX: usize = 20_000;
 
-/// The folder of tasks, looked at for changes.
+/// The folder of tasks, watched for changes.
 pub(super) struct FolderWatch {
     arguments: FleetRunArgs,
     here: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct FolderWatch {
 }
 
 impl FolderWatch {
-    pub(super) fn of(home: &Home, arguments: &FleetRunArgs, terms: &FleetSetup) -> Result<Self> {
+    pub(super) fn new(home: &Home, arguments: &FleetRunArgs, terms: &FleetSetup) -> Result<Self> {
         Ok(Self {
             arguments: FleetRunArgs { base: Some(terms.base.clone()), ..arguments.clone() },
             here: env::current_folder()?,
@@ -47,7 +47,7 @@ impl FolderWatch {
         })
     }
 
-    fn stamps(&self) -> Vec<(String, Option<(u64, i128)>)> {
+    fn read_stamps(&self) -> Vec<(String, Option<(u64, i128)>)> {
         let mut names = disk::names(&self.folder, FOLDER_MAX);
         names.sort();
         let files = names.into_iter().map(|name| {
@@ -57,9 +57,9 @@ impl FolderWatch {
         files.chain([(String::new(), disk::stamp(&self.trust))]).collect()
     }
 
-    /// The fleet as the folder describes it now, if that changed, or one line about why it stays as
-    /// it was. What nobody has trusted stays out.
-    pub(super) fn changed(
+    /// The fleet as the folder describes it now, if that changed, or a line that says why it stays
+    /// as it was. Texts without a person's trust are left out.
+    pub(super) fn find_changes(
         &mut self,
         home: &Home,
     ) -> Option<Result<(FleetSetup, Vec<DescribedTask>), String>> {
@@ -67,12 +67,12 @@ impl FolderWatch {
             return None;
         }
         self.due = Deadline::after(FOLDER_LOOK);
-        let seen = self.stamps();
+        let seen = self.read_stamps();
         if seen == self.seen {
             return None;
         }
         self.seen = seen;
-        let why = match describe(home, &self.arguments, &self.here) {
+        let why = match describe_fleet(home, &self.arguments, &self.here) {
             Ok(DescribedFleet { setup, tasks, untrusted, .. }) if untrusted.is_empty() => {
                 self.said = None;
                 return Some(Ok((setup, tasks)));
@@ -117,10 +117,10 @@ mod tests {
         let folder = yard.path("shop/tasks");
         let arguments = FleetRunArgs { folder, ..Yard::arguments() };
         let setup = yard.describe(&arguments).unwrap().setup;
-        let mut watch = FolderWatch::of(&yard.home, &arguments, &setup).unwrap();
+        let mut watch = FolderWatch::new(&yard.home, &arguments, &setup).unwrap();
         let mut look = || {
             watch.due = Deadline::after(Duration::ZERO);
-            let why = watch.changed(&yard.home)?.unwrap_err();
+            let why = watch.find_changes(&yard.home)?.unwrap_err();
             Some((why, watch.seen.is_empty()))
         };
         let (why, is_forgotten) = look().unwrap();

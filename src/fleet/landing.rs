@@ -1,7 +1,7 @@
 //! Prepares the landing of a task's branch: one commit on the base as it is at the remote, in a
-//! clean checkout, with the task's checks and the fleet's run on exactly that commit. Pushing it is
-//! the coordinator's, which moves the base and the record together. What may not land is a value
-//! with its reason; an error is the machine's, and another try may help.
+//! clean checkout, with the task's checks and the fleet's run on exactly that commit. The
+//! coordinator pushes it, and moves the base and the record together. A refusal is a value with its
+//! reason; an error is the machine's, and another try may help.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,7 +33,7 @@ const SUBJECT_CHARS: usize = 72;
 const FIRST_CHARS: usize = 1000;
 /// The most files that a refusal names.
 const NAMED_MAX: usize = 5;
-/// Between two looks at the queue for a slot.
+/// The pause between two polls of the queue for a slot.
 const SLOT_LOOK: Duration = Duration::from_millis(200);
 /// A landing to be prepared.
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ pub struct Landing<'a> {
     pub note: &'a dyn Fn(&str),
 }
 
-/// What came of it.
+/// The result of preparing a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PreparedLanding {
     /// The commit, checked, on this commit of the base; its objects are in the fleet's repository.
@@ -68,7 +68,7 @@ pub enum PreparedLanding {
 
 /// The message of the commit that lands: the task's first line, in full where that is too long for
 /// a subject, and where it came from.
-pub fn message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -> String {
+pub fn landing_message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -> String {
     let prompt = clean(prompt);
     let prompt = prompt.trim_start_matches(['#', ' ', '\n', '\t']);
     let first = one_line(prompt.lines().next().unwrap_or_default(), FIRST_CHARS);
@@ -82,9 +82,9 @@ pub fn message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -> String
 ///
 /// # Errors
 /// git, the remote, the disk, or a setup that fails.
-pub fn prepare(landing: &Landing<'_>) -> Result<PreparedLanding> {
+pub fn prepare_landing(landing: &Landing<'_>) -> Result<PreparedLanding> {
     let Landing { home, terms, task, record, stop, note, .. } = *landing;
-    let files = FleetFiles::of(home, &terms.name);
+    let files = FleetFiles::new(home, &terms.name);
     let groups = files.root.join("land.groups");
     workspace::end_leftovers(&groups, true);
     let mut note = note;
@@ -92,11 +92,11 @@ pub fn prepare(landing: &Landing<'_>) -> Result<PreparedLanding> {
     let remote = terms.remote.as_ref().context("landing needs a remote")?;
     let tip = record.commit.as_deref().context("no commit of its branch was fetched")?;
     let branch = task.branch(&terms.name, record.attempt);
-    let (land, clone) = (files.land(), files.clone(task, record.attempt));
+    let (land, clone) = (files.land(), files.clone_of(task, record.attempt));
     let attempted =
         Attempted { landing: *landing, commands, land, clone, branch, url: &remote.url, tip };
-    let prepared = attempted.prepare();
-    // What was ended because of a signal is no fault of the task.
+    let prepared = attempted.prepare_commit();
+    // A process that a signal ended is not the task's fault.
     if stop() { Ok(PreparedLanding::Stopped) } else { prepared }
 }
 
@@ -112,13 +112,13 @@ struct Attempted<'a> {
 }
 
 impl Attempted<'_> {
-    fn tree(&self) -> LandTree<'_> {
+    fn land_tree(&self) -> LandTree<'_> {
         LandTree { folder: &self.land, stop: self.landing.stop }
     }
 
     /// Makes the clone anew, with the branch of the task, and fetches the base, whose commit it
     /// returns.
-    fn begin(&self) -> Result<String> {
+    fn begin_landing(&self) -> Result<String> {
         let Landing { terms, stop, .. } = self.landing;
         let (checkout, base) = (terms.repository.as_path(), terms.base.as_str());
         if git::find_commit(checkout, self.tip).is_none() {
@@ -133,28 +133,28 @@ impl Attempted<'_> {
         main.with_context(|| format!("the remote has no branch {base}"))
     }
 
-    fn prepare(&self) -> Result<PreparedLanding> {
+    fn prepare_commit(&self) -> Result<PreparedLanding> {
         let Landing { terms, stop, .. } = self.landing;
-        let tree = self.tree();
+        let tree = self.land_tree();
         if let Some(before) = &terms.trusted {
             steps::check_unplanted(&terms.repository, before, GitStep::Merge, None)?;
         }
-        let main = self.begin()?;
-        if let Some(refusal) = self.refusal(&main)? {
+        let main = self.begin_landing()?;
+        if let Some(refusal) = self.find_refusal(&main)? {
             return Ok(PreparedLanding::Refused(refusal));
         }
         if tree.lay_out(&main, &terms.land_keep).is_err() && !stop() {
-            // Something that an earlier landing left there is in the way.
+            // Files that an earlier landing left there block it.
             tree::remove_stubborn(&self.land)?;
-            self.begin()?;
+            self.begin_landing()?;
             tree.lay_out(&main, &terms.land_keep)?;
         }
         let (repository, clone, branch) = (&terms.repository, &self.clone, &self.branch);
         let referred = Referred { tree, repository, url: self.url, clone, branch };
         if let Err(fault) = referred.send_lfs(&main, self.tip) {
-            return incomplete(fault);
+            return incomplete_landing(fault);
         }
-        let commit = match tree.squash(self.tip, &self.message(&main))? {
+        let commit = match tree.squash(self.tip, &self.commit_message(&main))? {
             Squashed::Commit(commit) => commit,
             // The base may have the work already; that it does has to be shown all the same.
             Squashed::Nothing => main.clone(),
@@ -172,9 +172,9 @@ impl Attempted<'_> {
             return Ok(PreparedLanding::Refused(Refusal::Folder(path.to_owned())));
         }
         if let Err(fault) = referred.have_submodules(&main, &commit) {
-            return incomplete(fault);
+            return incomplete_landing(fault);
         }
-        if let Some(refusal) = self.failure(&commit)? {
+        if let Some(refusal) = self.run_checks(&commit)? {
             return Ok(PreparedLanding::Refused(refusal));
         }
         clone::give_commit(&terms.repository, &self.land, &commit)?;
@@ -182,7 +182,7 @@ impl Attempted<'_> {
     }
 
     /// Why the branch may not land, as far as its history says.
-    fn refusal(&self, main: &str) -> Result<Option<Refusal>> {
+    fn find_refusal(&self, main: &str) -> Result<Option<Refusal>> {
         let Landing { terms, record, .. } = self.landing;
         if let Some(before) = &record.stands_on
             && git::count_lacking(&self.land, before, main) != Some(0)
@@ -191,29 +191,29 @@ impl Attempted<'_> {
             let why = format!("{base} was rewritten: it lacks {before}, which this branch holds");
             return Ok(Some(Refusal::Moved(why)));
         }
-        let left = self.tree().unresolved_files(main, self.tip, &record.conflicts)?;
+        let left = self.land_tree().unresolved_files(main, self.tip, &record.conflicts)?;
         Ok(if left.is_empty() { None } else { Some(Refusal::Conflict(left)) })
     }
 
     /// The message, with those who wrote commits of the branch together with others.
-    fn message(&self, main: &str) -> String {
-        let authors = self.tree().co_authors(main, self.tip);
-        let authors: String = authors.iter().map(|it| clean(it) + "\n").collect();
+    fn commit_message(&self, main: &str) -> String {
+        let authors = self.land_tree().co_authors(main, self.tip);
+        let authors: String = authors.iter().map(|author| clean(author) + "\n").collect();
         let parting = if authors.is_empty() { "" } else { "\n" };
         format!("{}\n{parting}{authors}", self.landing.message.trim_end())
     }
 
     /// What fails on this commit: the setup if it changes committed files, or a check.
-    fn failure(&self, commit: &str) -> Result<Option<Refusal>> {
+    fn run_checks(&self, commit: &str) -> Result<Option<Refusal>> {
         let Landing { terms, contract, stop, .. } = self.landing;
-        let tree = self.tree();
-        let _slot = self.slot()?;
+        let tree = self.land_tree();
+        let _slot = self.take_slot()?;
         let lacking = clone::fill_submodules(&terms.repository, &self.land, stop)?;
         if let Some(why) = lacking.first() {
             bail!("{why}");
         }
         workspace::set_up(&Preparation::of_landing(terms), &self.land, true, self.commands)?;
-        let altered = self.altered(commit)?;
+        let altered = self.altered_files(commit)?;
         if !altered.is_empty() {
             return Ok(Some(altered_by(terms, &named(&altered, NAMED_MAX))));
         }
@@ -224,7 +224,7 @@ impl Attempted<'_> {
             }
             has_run.push(check);
             let run = check.run.clone();
-            if let Some(output) = self.commands.fails(check, &self.land)? {
+            if let Some(output) = self.commands.find_failure(check, &self.land)? {
                 return Ok(Some(Refusal::Red { run, output }));
             }
             if !tree.is_at(commit) {
@@ -232,21 +232,21 @@ impl Attempted<'_> {
                 return Ok(Some(Refusal::Red { run, output }));
             }
             // The next check runs on the commit, not on what this one has made of it.
-            if !self.altered(commit)?.is_empty() {
+            if !self.altered_files(commit)?.is_empty() {
                 tree.put_back(commit)?;
             }
         }
         Ok(None)
     }
 
-    fn altered(&self, commit: &str) -> Result<Vec<String>> {
-        let altered = self.tree().altered_files(commit);
+    fn altered_files(&self, commit: &str) -> Result<Vec<String>> {
+        let altered = self.land_tree().altered_files(commit);
         altered.context("git cannot compare the files of the landing with its commit")
     }
 
     /// A slot of this machine while the checks run, before every task that waits for one. `None`
     /// where the tasks work elsewhere, or it is ended early.
-    fn slot(&self) -> Result<Option<Slot>> {
+    fn take_slot(&self) -> Result<Option<Slot>> {
         let Landing { terms, home, stop, .. } = self.landing;
         if terms.executor != "local" {
             return Ok(None);
@@ -264,7 +264,7 @@ impl Attempted<'_> {
 }
 
 /// A refusal for what is not on its remote. Any other fault is the machine's.
-fn incomplete(fault: GitFault) -> Result<PreparedLanding> {
+fn incomplete_landing(fault: GitFault) -> Result<PreparedLanding> {
     if fault.trouble != GitTrouble::Incomplete {
         return Err(fault.into());
     }

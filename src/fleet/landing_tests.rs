@@ -133,13 +133,13 @@ impl Yard {
     fn try_to_land(&self, stop: Stop<'_>) -> Result<PreparedLanding> {
         let task: TaskId = "vat".parse().unwrap();
         let branch = task.branch("shop", 1);
-        prepare(&Landing {
+        prepare_landing(&Landing {
             home: &Home::at(&self.path("home")),
             terms: &self.setup,
             task: &task,
             record: &self.record,
             contract: &self.contract,
-            message: &message("shop", &task, "# Build the \u{1b}[31mvat\n\nmore", &branch),
+            message: &landing_message("shop", &task, "# Build the \u{1b}[31mvat\n\nmore", &branch),
             stop,
             note: &|line| self.notes.borrow_mut().push(line.to_owned()),
         })
@@ -489,7 +489,7 @@ fn a_program_that_was_planted_in_the_repository_lands_nothing() {
 #[test]
 fn the_message_of_a_landing_is_the_first_line_of_the_task_without_codes() {
     let task = "vat".parse().unwrap();
-    let of = |prompt: &str| message("shop", &task, prompt, "fleet/shop/vat/2");
+    let of = |prompt: &str| landing_message("shop", &task, prompt, "fleet/shop/vat/2");
     let end = "Task vat of fleet shop, branch fleet/shop/vat/2.\n";
     assert_eq!(of("## Fix\u{1b}]0;evil\u{7} the  tap\nmore"), format!("Fix the tap\n\n{end}"));
     assert_eq!(of("\n\u{202e}\n"), format!("vat\n\n{end}"));

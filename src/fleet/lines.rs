@@ -19,9 +19,9 @@ pub(super) const COMMIT_CHARS: usize = 7;
 const SECONDS_BELOW_S: i64 = 120;
 
 /// The line of an event at `at`, the user's local time, without its line break.
-pub fn line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOffset>) -> String {
+pub fn render_line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOffset>) -> String {
     let (task, text) = match line {
-        FleetLine::Note(text) => return shown(text),
+        FleetLine::Note(text) => return show_text(text),
         FleetLine::Started { task, number: 0 | 1, continues: false } => (task, "starts".to_owned()),
         FleetLine::Started { task, number, continues: false } => {
             (task, format!("starts, attempt {number}"))
@@ -30,21 +30,21 @@ pub fn line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOffset>) -
         FleetLine::Adopted { task } => (task, "runs already, adopted".to_owned()),
         FleetLine::Iteration { task, iteration, of, what } => {
             let of = if *of > 0 { format!("/{of}") } else { String::new() };
-            (task, with_reason(&format!("iteration {iteration}{of} ended"), &shown(what)))
+            (task, with_reason(&format!("iteration {iteration}{of} ended"), &show_text(what)))
         }
-        FleetLine::Waits { task, until, why } => (task, waits(*until, why, at)),
+        FleetLine::Waits { task, until, why } => (task, render_wait(*until, why, at)),
         FleetLine::Resumes { task } => (task, "resumes".to_owned()),
         FleetLine::Paused { task } => (task, "is paused".to_owned()),
         FleetLine::Lands { task } => (task, "is being landed".to_owned()),
         FleetLine::SentBack { task, why } => {
-            (task, with_reason("sent back to its loop", &shown(why)))
+            (task, with_reason("sent back to its loop", &show_text(why)))
         }
         FleetLine::Gone { task, why } => {
-            (task, with_reason("tried again, its process is gone", &shown(why)))
+            (task, with_reason("tried again, its process is gone", &show_text(why)))
         }
         FleetLine::Ended { task } => {
             let ending = record.task(task).and_then(|task| task.ending());
-            (task, ending.map_or_else(|| "ended".to_owned(), ended))
+            (task, ending.map_or_else(|| "ended".to_owned(), render_ending))
         }
     };
     let name = task.as_str();
@@ -54,16 +54,16 @@ pub fn line(line: &FleetLine, record: &FleetRecord, at: DateTime<FixedOffset>) -
 
 /// How a task ended: "landed as 4f2c9d1, proof: checked", "needs you: conflict: src/pay.rs changed
 /// on main too".
-pub fn ended(ending: &TaskEnding) -> String {
+pub fn render_ending(ending: &TaskEnding) -> String {
     let TaskEnding { outcome, proof, reason, landed } = ending;
-    let why = shown(&reason.to_string());
+    let why = show_text(&reason.to_string());
     let proved = || proof.map_or(String::new(), |proof| format!(", proof: {}", proof.label()));
     match (outcome, landed) {
         (_, Some(Landed::Main(Some(commit)))) => {
             format!("landed as {}{}", start(commit, COMMIT_CHARS), proved())
         }
         (_, Some(Landed::Main(None))) => format!("landed: main has its work already{}", proved()),
-        (_, Some(Landed::Request(url))) => format!("requested: {}{}", shown(url), proved()),
+        (_, Some(Landed::Request(url))) => format!("requested: {}{}", show_text(url), proved()),
         (Outcome::Completed, None) => format!("completed{}", proved()),
         (Outcome::Cancelled, None) => match reason {
             TaskReason::FileGone => with_reason("cancelled", &why),
@@ -78,17 +78,17 @@ pub fn ended(ending: &TaskEnding) -> String {
 }
 
 /// "waits until 09:10: usage limit"; with the second where it is near.
-fn waits(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> String {
+fn render_wait(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset>) -> String {
     let until = until.map_or(String::new(), |until| {
         let is_near = (until - at.to_utc()).num_seconds().abs() < SECONDS_BELOW_S;
         let second = || until.with_timezone(at.offset()).format("%H:%M:%S").to_string();
         format!(" until {}", if is_near { second() } else { clock_time(until, at) })
     });
-    with_reason(&format!("waits{until}"), &shown(why))
+    with_reason(&format!("waits{until}"), &show_text(why))
 }
 
 /// Foreign text on one line.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn show_text(text: &str) -> String {
     one_line(&clean(text), TEXT_CHARS)
 }
 
@@ -102,21 +102,24 @@ mod tests {
     use engine::fleet::{Refusal, TaskId};
     use engine::record::{Actor, Proof};
 
-    fn vat() -> TaskId {
+    fn vat_id() -> TaskId {
         "vat-rounding".parse().unwrap()
     }
 
     fn shown_line(line: &FleetLine) -> String {
-        super::line(line, &FleetRecord::default(), at(0).wall.fixed_offset())
+        render_line(line, &FleetRecord::default(), at(0).wall.fixed_offset())
     }
 
     #[test]
     fn an_event_is_one_line_with_its_task_in_front() {
-        let (task, why) = (vat(), "claude:\nusage \u{1b}[2Jlimit\u{202e}".to_owned());
+        let (task, why) = (vat_id(), "claude:\nusage \u{1b}[2Jlimit\u{202e}".to_owned());
         let long: TaskId = "a-name-that-is-rather-long".parse().unwrap();
         let (what, none) = ("npm test 1 of 402 fails".to_owned(), String::new());
-        let waits =
-            |s: u32| FleetLine::Waits { task: vat(), until: Some(at(s).wall), why: String::new() };
+        let waits = |s: u32| FleetLine::Waits {
+            task: vat_id(),
+            until: Some(at(s).wall),
+            why: String::new(),
+        };
         let lines = [
             FleetLine::Started { task: task.clone(), number: 1, continues: false },
             FleetLine::Started { task: long, number: 2, continues: false },
@@ -184,9 +187,9 @@ mod tests {
         let lines = endings.map(|ending| {
             let mut record = FleetRecord::default();
             let state = TaskState::Ended(ending);
-            record.tasks.insert(vat(), TaskRecord { state, ..TaskRecord::default() });
-            let line = FleetLine::Ended { task: vat() };
-            super::line(&line, &record, at(0).wall.fixed_offset())
+            record.tasks.insert(vat_id(), TaskRecord { state, ..TaskRecord::default() });
+            let line = FleetLine::Ended { task: vat_id() };
+            render_line(&line, &record, at(0).wall.fixed_offset())
         });
         assert_snapshot!(lines.join("\n"), @r#"
         vat-rounding   completed, proof: checked

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use minijinja::{Environment, Value, context};
 
-use super::plan::overlap;
+use super::plan::find_overlap;
 use super::record::{FleetRecord, FleetSetup, LOCAL, TaskEnding, TaskRecord};
 use super::step::DescribedTask;
 use super::tasks::DescribedFleet;
-use super::tasks::trust::planted;
+use super::tasks::trust::planted_commands;
 use crate::report::colour;
 use crate::report::page::{push_value, wrap_text};
 use crate::report::table::{self, ALWAYS, Column};
@@ -42,7 +42,7 @@ const SHOWN_ELSEWHERE: &str =
 
 /// The page, for a terminal of so many columns. `record` is what is known of an earlier start;
 /// `is_dry`: every task is listed.
-pub fn page(
+pub fn render_plan(
     described: &DescribedFleet,
     record: Option<&FleetRecord>,
     width: usize,
@@ -69,7 +69,7 @@ pub fn page(
     ];
     let is_local = setup.executor == LOCAL;
     let counted = (is_local && setup.slots == 0).then(slots::default_count);
-    let base = shown(&setup.base);
+    let base = show_text(&setup.base);
     let remote = setup.remote.as_ref().map(|remote| format!("{}/", remote.name));
     let values = context! {
         setup, is_dry,
@@ -78,22 +78,22 @@ pub fn page(
         slots => counted.as_ref().map_or(setup.slots, |slots| slots.count),
         slots_why => counted.as_ref().map(|slots| &slots.why),
         most_names => LISTED,
-        not_tasks => described.left_out.iter().map(|name| shown(name)).collect::<Vec<_>>(),
+        not_tasks => described.left_out.iter().map(|name| show_text(name)).collect::<Vec<_>>(),
         ended => ended.len(),
         undone => ended.iter().filter(|ending| !ending.is_completed()).count(),
         open => open.len(),
         order => table::align_rows(columns, order, width.saturating_sub(INDENT)),
-        overlaps => overlaps(&open),
+        overlaps => list_overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
-        rows => rows(setup, tasks, width),
-        include => setup.include.as_deref().map(|it| Shown(it.trim()).to_string().replace("\\n", ", ")),
-        planted => planted(setup, record.map(|record| &record.terms)),
-        keeps => setup.land_keep.iter().map(|glob| shown(glob)).collect::<Vec<_>>(),
+        rows => setup_rows(setup, tasks, width),
+        include => setup.include.as_deref().map(|text| Shown(text.trim()).to_string().replace("\\n", ", ")),
+        planted => planted_commands(setup, record.map(|record| &record.terms)),
+        keeps => setup.land_keep.iter().map(|glob| show_text(glob)).collect::<Vec<_>>(),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
-        new => described.untrusted.iter().map(|request| shown(&request.subject.to_string())).collect::<Vec<_>>(),
+        new => described.untrusted.iter().map(|request| show_text(&request.subject.to_string())).collect::<Vec<_>>(),
         most_new => NEW_MAX,
     };
-    let template = environment(width);
+    let template = template_environment(width);
     template.render_str(TEMPLATE, values).unwrap_or_else(|error| format!("{error:#}"))
 }
 
@@ -112,30 +112,30 @@ fn in_order(mut open: Vec<&DescribedTask>) -> Vec<&DescribedTask> {
 }
 
 /// The filters of the page.
-fn environment(width: usize) -> Environment<'static> {
+fn template_environment(width: usize) -> Environment<'static> {
     let mut environment = templates::environment();
     environment.set_keep_trailing_newline(true);
     environment.add_filter("name", |name: &str| format!("{name:<7}"));
-    environment.add_filter("shown", shown);
+    environment.add_filter("shown", show_text);
     environment.add_filter("money", |micros: u64| Money::from_micros(micros).to_string());
-    environment.add_filter("lines", move |text: &str, indent| indented(text, indent, width));
-    environment.add_filter("row", move |text: &str, name: &str| row(name, text, width));
+    environment.add_filter("lines", move |text: &str, indent| indent_text(text, indent, width));
+    environment.add_filter("row", move |text: &str, name: &str| render_row(name, text, width));
     environment
 }
 
 /// Foreign text on one line.
-fn shown(text: &str) -> String {
+fn show_text(text: &str) -> String {
     one_line(&clean(text), TEXT_CHARS)
 }
 
-fn row(name: &str, text: &str, width: usize) -> String {
+fn render_row(name: &str, text: &str, width: usize) -> String {
     let mut row = String::new();
     push_value(&mut row, name, &in_a_line(text), width);
     row
 }
 
 /// A text in lines that fit.
-fn indented(text: &str, indent: usize, width: usize) -> String {
+fn indent_text(text: &str, indent: usize, width: usize) -> String {
     let lines = wrap_text(&in_a_line(text), width.saturating_sub(indent), usize::MAX);
     let lines = lines.iter().map(|line| format!("{:indent$}{line}", ""));
     lines.collect::<Vec<_>>().join("\n") + "\n"
@@ -147,11 +147,11 @@ fn in_a_line(text: &str) -> String {
 }
 
 /// The tasks that do not run at once, and the globs by which they meet; one more than is listed.
-fn overlaps(open: &[&DescribedTask]) -> Vec<Value> {
+fn list_overlaps(open: &[&DescribedTask]) -> Vec<Value> {
     let touching: Vec<_> = open.iter().filter(|task| !task.task.touches.is_empty()).collect();
     let pairs = touching.iter().enumerate().flat_map(|(at, one)| {
         touching[at + 1..].iter().filter_map(|other| {
-            let globs = overlap(&one.task, &other.task)?;
+            let globs = find_overlap(&one.task, &other.task)?;
             Some(context! { one => one.task.id, other => other.task.id, globs })
         })
     });
@@ -164,7 +164,7 @@ type Row = (&'static str, String);
 /// Who works on the tasks, with which options, and by which commands. Each text is once, with the
 /// tasks that it is of unless it is of all. Those that ended are among them: a person may resume
 /// them, and what is trusted here is not asked about then.
-fn rows(setup: &FleetSetup, tasks: &[DescribedTask], width: usize) -> Vec<String> {
+fn setup_rows(setup: &FleetSetup, tasks: &[DescribedTask], width: usize) -> Vec<String> {
     let mut rows: Vec<(Row, Vec<String>)> = Vec::new();
     for task in tasks {
         let id = task.task.id.to_string();
@@ -188,7 +188,7 @@ fn rows(setup: &FleetSetup, tasks: &[DescribedTask], width: usize) -> Vec<String
 
 fn rows_of(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
     let checks = &task.contract.checks;
-    let mut rows = vec![("agent", agent(task)), ("options", other_options(task))];
+    let mut rows = vec![("agent", describe_agent(task)), ("options", other_options(task))];
     rows.extend(
         setup.setup.iter().map(|run| ("setup", format!("`{}` in each new clone", Shown(run)))),
     );
@@ -216,16 +216,16 @@ fn row_of((name, text): &Row, of: &[String], is_of_all: bool, width: usize) -> S
     if colour::visible_width(&line) + 2 + colour::visible_width(&names) <= width {
         return format!("{line}  {names}\n");
     }
-    format!("{line}\n{}", indented(&names, INDENT + 2, width))
+    format!("{line}\n{}", indent_text(&names, INDENT + 2, width))
 }
 
 /// "claude, model opus, permissions bypass, at most $5.00; then codex".
-fn agent(task: &DescribedTask) -> String {
+fn describe_agent(task: &DescribedTask) -> String {
     let Some(run) = &task.contract.run else { return String::new() };
     let cost = Money::from_micros(task.contract.limits.max_cost_micros);
-    let mut text = shown(&run.agent.name);
+    let mut text = show_text(&run.agent.name);
     if let Some(model) = &run.model {
-        text.extend([", model ", &shown(model)]);
+        text.extend([", model ", &show_text(model)]);
     }
     if run.permissions != Permissions::default() {
         text.extend([", permissions ", run.permissions.label()]);
@@ -235,7 +235,7 @@ fn agent(task: &DescribedTask) -> String {
     }
     for (at, agent) in run.fallback.iter().enumerate() {
         text += if at == 0 { "; then " } else { ", " };
-        text += &shown(&agent.name);
+        text += &show_text(&agent.name);
     }
     text
 }

@@ -10,8 +10,8 @@ use readers::parse::settings::merge::ValueOrigin;
 use readers::parse::settings::trust::{TrustRequest, TrustSubject};
 
 /// The page without colours.
-fn page(described: &DescribedFleet, record: Option<&FleetRecord>, is_dry: bool) -> String {
-    paint_marks(&super::page(described, record, 80, is_dry), false)
+fn render_page(described: &DescribedFleet, record: Option<&FleetRecord>, is_dry: bool) -> String {
+    paint_marks(&render_plan(described, record, 80, is_dry), false)
 }
 
 fn id(name: &str) -> TaskId {
@@ -48,12 +48,12 @@ fn a_fleet(tasks: Vec<DescribedTask>) -> DescribedFleet {
     DescribedFleet { setup, tasks, left_out, notes, untrusted }
 }
 
-fn request(subject: TrustSubject) -> TrustRequest {
+fn a_request(subject: TrustSubject) -> TrustRequest {
     TrustRequest { subject, text: String::new(), origin: ValueOrigin::Typed }
 }
 
 /// Five tasks with all that a page has rows for.
-fn five() -> DescribedFleet {
+fn five_tasks() -> DescribedFleet {
     let test = ("npm test", Role::Verify);
     let mut vat = a_task("vat-rounding", &[test, ("npm run lint", Role::Gate)]);
     vat.contract.limits.max_cost_micros = 5_000_000;
@@ -80,13 +80,13 @@ fn five() -> DescribedFleet {
     fleet.setup.land_checks = vec![Check::new("npm run e2e", Role::Verify)];
     fleet.left_out = ["README.md", "_notes.md"].map(str::to_owned).to_vec();
     let task = TrustSubject::Task("vat-rounding".to_owned());
-    fleet.untrusted = [TrustSubject::Terms, TrustSubject::Setup, task].map(request).to_vec();
+    fleet.untrusted = [TrustSubject::Terms, TrustSubject::Setup, task].map(a_request).to_vec();
     fleet
 }
 
 #[test]
 fn five_tasks_fit_a_terminal_of_24_lines_with_the_question() {
-    let page = page(&five(), None, false);
+    let page = render_page(&five_tasks(), None, false);
     assert_snapshot!(page, @r#"
     fleet billing: 5 tasks from main, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md (README.md, _notes.md are not tasks)
@@ -119,7 +119,7 @@ fn five_tasks_fit_a_terminal_of_24_lines_with_the_question() {
 #[test]
 fn a_small_fleet_takes_a_few_rows() {
     let fleet = a_fleet(vec![a_task("only", &[("cargo test", Role::Verify)])]);
-    assert_snapshot!(page(&fleet, None, false), @"
+    assert_snapshot!(render_page(&fleet, None, false), @"
     fleet billing: 1 task from main, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md
       order   1  only
@@ -132,7 +132,7 @@ fn a_small_fleet_takes_a_few_rows() {
 
 #[test]
 fn what_ended_stays_ended_and_what_runs_is_said() {
-    let fleet = five();
+    let fleet = five_tasks();
     let mut record = FleetRecord::default();
     let ending = |outcome| {
         TaskState::Ended(TaskEnding { outcome, proof: None, reason: "a key".into(), landed: None })
@@ -145,7 +145,7 @@ fn what_ended_stays_ended_and_what_runs_is_said() {
     ] {
         record.tasks.insert(id(name), TaskRecord { state, ..TaskRecord::default() });
     }
-    assert_snapshot!(page(&fleet, Some(&record), false).lines().take(8).collect::<Vec<_>>().join("\n"), @"
+    assert_snapshot!(render_page(&fleet, Some(&record), false).lines().take(8).collect::<Vec<_>>().join("\n"), @"
     fleet billing: 5 tasks from main, on this machine, 4 at once, at most $50.00
       reads   tasks/*.md (README.md, _notes.md are not tasks)
       stays   2 tasks that ended already; crew resume billing takes up the 1 that
@@ -162,7 +162,7 @@ fn a_task_is_behind_those_that_it_waits_for_whatever_its_name() {
     let mut tasks: Vec<DescribedTask> = ["b", "a", "c", "d"].map(|name| a_task(name, &[])).into();
     tasks[0].task.after = vec![id("c"), id("d")];
     tasks[2].task.after = vec![id("d")];
-    let page = page(&a_fleet(tasks), None, true);
+    let page = render_page(&a_fleet(tasks), None, true);
     let order = page.lines().skip(2).take(4).map(|line| line.get(10..).unwrap_or_default());
     assert_eq!(order.collect::<Vec<_>>(), ["1  a", "2  d", "3  c  after d", "4  b  after c, d"]);
 }
@@ -175,13 +175,13 @@ fn a_dry_run_of_five_hundred_tasks_lists_each_task_once() {
     for task in &mut tasks[..100] {
         task.task.touches = vec!["src/tax/**".to_owned()];
     }
-    let mut fleet = DescribedFleet { tasks, ..five() };
+    let mut fleet = DescribedFleet { tasks, ..five_tasks() };
     let tasks = fleet.tasks.iter().map(|task| TrustSubject::Task(task.task.id.to_string()));
-    fleet.untrusted = tasks.map(request).collect();
-    let dry = page(&fleet, None, true);
+    fleet.untrusted = tasks.map(a_request).collect();
+    let dry = render_page(&fleet, None, true);
     assert!(dry.contains("\n          500  task-499\n"), "{dry}");
     assert!(dry.lines().count() < 530, "{}", dry.lines().count());
-    let short = page(&fleet, None, false);
+    let short = render_page(&fleet, None, false);
     assert!(
         short.lines().count() < 32 && short.contains("… 492 more, all with --dry-run"),
         "{short}"
@@ -198,7 +198,7 @@ fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
     fleet.setup.folder = "ta\u{1b}]0;x\u{7}sks".to_owned();
     fleet.setup.executor = "\u{9b}31mslurm".to_owned();
     fleet.setup.include = Some(".env\u{202e}\n".to_owned());
-    let shown = page(&fleet, None, false).replace(&"x".repeat(200), "<200 letters>");
+    let shown = render_page(&fleet, None, false).replace(&"x".repeat(200), "<200 letters>");
     assert_snapshot!(shown, @r#"
     fleet billing: 1 task from main, on slurm, 4 at once, at most $50.00
       reads   tasks/*.md (a b.md is not a task)

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fleet::fixture::{
-    Bench, a_report, a_running_task, a_task, an_ended_task, carried, commit, id,
+    Bench, a_carried, a_commit, a_report, a_running_task, a_task, an_ended_task, id,
 };
 use crate::fleet::record::{Landed, TaskRequest, TaskState};
 use crate::fleet::spec::{AttemptPhase, Backoff};
@@ -11,8 +11,8 @@ use engine::fleet::LandingMode;
 use engine::record::Outcome;
 
 /// What starts, and what each other task waits for, a line each.
-fn told(bench: &Bench) -> Vec<String> {
-    let plan = waits(&bench.record, &bench.known, at(bench.second).wall);
+fn plan_lines(bench: &Bench) -> Vec<String> {
+    let plan = plan_starts(&bench.record, &bench.known, at(bench.second).wall);
     let start = |task: &TaskId| plan.starts.iter().find(|start| start.task == *task);
     let waits = plan.waits.iter().map(|(task, waits)| match start(task) {
         Some(Start { reserved_micros, continues: true, .. }) => {
@@ -24,26 +24,26 @@ fn told(bench: &Bench) -> Vec<String> {
     waits.collect()
 }
 
-fn bench(tasks: Vec<(&str, TaskRecord)>) -> Bench {
-    let mut bench = Bench::of(LandingMode::No, tasks);
+fn make_bench(tasks: Vec<(&str, TaskRecord)>) -> Bench {
+    let mut bench = Bench::new(LandingMode::No, tasks);
     bench.known.clones.clear();
     bench
 }
 
-fn described<'a>(bench: &'a mut Bench, name: &str) -> &'a mut DescribedTask {
-    bench.known.described.iter_mut().find(|it| it.task.id.as_str() == name).unwrap()
+fn described_task<'a>(bench: &'a mut Bench, name: &str) -> &'a mut DescribedTask {
+    bench.known.described.iter_mut().find(|task| task.task.id.as_str() == name).unwrap()
 }
 
 /// With the fleet's limit, and limits of these tasks, in dollars.
-fn costing(mut bench: Bench, max: u64, own: &[(&str, u64)]) -> Bench {
+fn with_costs(mut bench: Bench, max: u64, own: &[(&str, u64)]) -> Bench {
     bench.record.terms.max_cost_micros = max * 1_000_000;
     for (name, dollars) in own {
-        described(&mut bench, name).contract.limits.max_cost_micros = dollars * 1_000_000;
+        described_task(&mut bench, name).contract.limits.max_cost_micros = dollars * 1_000_000;
     }
     bench
 }
 
-fn rests(bench: &mut Bench, name: &str) {
+fn set_waiting(bench: &mut Bench, name: &str) {
     let mut report = a_report(1, 0, None);
     report.phase = AttemptPhase::Waiting { until: None, why: "a limit".to_owned() };
     bench.known.reports.insert(id(name), report);
@@ -52,21 +52,21 @@ fn rests(bench: &mut Bench, name: &str) {
 #[test]
 fn as_many_tasks_start_as_there_are_slots_and_one_that_rests_gives_its_place_to_one_other() {
     let tasks = || vec![("a", a_task()), ("b", a_task()), ("c", a_task()), ("r", a_running_task())];
-    let mut it = bench(tasks());
+    let mut it = make_bench(tasks());
     it.known.slots = 3;
-    assert_eq!(told(&it), ["a starts with 0", "b starts with 0", "c Slot"]);
+    assert_eq!(plan_lines(&it), ["a starts with 0", "b starts with 0", "c Slot"]);
     it.known.slots = 1;
-    assert_eq!(told(&it), ["a Slot", "b Slot", "c Slot"]);
-    rests(&mut it, "r");
-    assert_eq!(told(&it), ["a starts with 0", "b Slot", "c Slot"]);
+    assert_eq!(plan_lines(&it), ["a Slot", "b Slot", "c Slot"]);
+    set_waiting(&mut it, "r");
+    assert_eq!(plan_lines(&it), ["a starts with 0", "b Slot", "c Slot"]);
     it.known.slots = usize::MAX;
-    assert_eq!(told(&it).len(), 3);
+    assert_eq!(plan_lines(&it).len(), 3);
 }
 
 #[test]
 fn a_task_waits_for_what_comes_before_it_and_names_the_one_that_needs_a_person() {
     let done = an_ended_task(Outcome::Completed);
-    let unfetched = TaskRecord { tip: Some(commit(1)), ..done.clone() };
+    let unfetched = TaskRecord { tip: Some(a_commit(1)), ..done.clone() };
     let tasks = vec![
         ("v", a_task()),
         ("w", a_task()),
@@ -78,7 +78,7 @@ fn a_task_waits_for_what_comes_before_it_and_names_the_one_that_needs_a_person()
         ("done", done),
         ("unfetched", unfetched),
     ];
-    let mut it = bench(tasks);
+    let mut it = make_bench(tasks);
     it.known.slots = 9;
     let after = [
         ("v", vec!["unfetched"]),
@@ -88,7 +88,7 @@ fn a_task_waits_for_what_comes_before_it_and_names_the_one_that_needs_a_person()
         ("z", vec!["done"]),
     ];
     for (name, before) in after {
-        described(&mut it, name).task.after = before.into_iter().map(id).collect();
+        described_task(&mut it, name).task.after = before.into_iter().map(id).collect();
     }
     let expected = [
         "v Task { task: TaskId(\"unfetched\") }",
@@ -97,50 +97,51 @@ fn a_task_waits_for_what_comes_before_it_and_names_the_one_that_needs_a_person()
         "y Task { task: TaskId(\"r\") }",
         "z starts with 0",
     ];
-    assert_eq!(told(&it), expected);
+    assert_eq!(plan_lines(&it), expected);
     it.record.terms.landing = LandingMode::Main;
-    assert_eq!(told(&it)[4], "z Ended { task: TaskId(\"done\") }");
+    assert_eq!(plan_lines(&it)[4], "z Ended { task: TaskId(\"done\") }");
     if let Some(TaskState::Ended(ending)) =
-        it.record.tasks.get_mut(&id("done")).map(|it| &mut it.state)
+        it.record.tasks.get_mut(&id("done")).map(|task| &mut task.state)
     {
         ending.landed = Some(Landed::Main(None));
     }
-    assert_eq!(told(&it)[4], "z starts with 0");
+    assert_eq!(plan_lines(&it)[4], "z starts with 0");
 }
 
 #[test]
 fn tasks_that_touch_the_same_files_do_not_run_at_once() {
     let tasks = vec![("a", a_task()), ("b", a_task()), ("c", a_task()), ("r", a_running_task())];
-    let mut it = bench(tasks);
+    let mut it = make_bench(tasks);
     for (name, glob) in [("a", "tax/**"), ("b", "tax/**"), ("c", "pay/**"), ("r", "pay/**")] {
-        described(&mut it, name).task.touches = vec![glob.to_owned()];
+        described_task(&mut it, name).task.touches = vec![glob.to_owned()];
     }
     let expected = [
         "a starts with 0",
         "b Files { task: TaskId(\"a\"), theirs: \"tax/**\", ours: \"tax/**\" }",
         "c Files { task: TaskId(\"r\"), theirs: \"pay/**\", ours: \"pay/**\" }",
     ];
-    assert_eq!(told(&it), expected);
+    assert_eq!(plan_lines(&it), expected);
 }
 
 #[test]
 fn a_request_trouble_a_signal_and_a_file_that_is_gone_are_named() {
     let pause = Some(TaskRequest::Pause { now: false });
-    let mut it = bench(vec![("a", TaskRecord { request: pause, ..a_task() }), ("b", a_task())]);
-    assert_eq!(told(&it), ["a Request { request: Pause { now: false } }", "b starts with 0"]);
+    let mut it =
+        make_bench(vec![("a", TaskRecord { request: pause, ..a_task() }), ("b", a_task())]);
+    assert_eq!(plan_lines(&it), ["a Request { request: Pause { now: false } }", "b starts with 0"]);
     it.known.troubles.insert("push", "no remote".to_owned());
-    assert_eq!(told(&it)[1], "b Trouble { why: \"no remote\" }");
+    assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"no remote\" }");
     it.known.troubles.clear();
-    it.known.starts.fail(at(0).wall);
-    assert_eq!(told(&it)[1], "b Trouble { why: \"the executor took nothing\" }");
+    it.known.starts.add_failure(at(0).wall);
+    assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"the executor took nothing\" }");
     it.second = 5;
-    assert_eq!(told(&it)[1], "b starts with 0");
+    assert_eq!(plan_lines(&it)[1], "b starts with 0");
     it.known.starts.until = Some(at(4000).wall);
-    assert_eq!(told(&it)[1], "b starts with 0", "a clock that was set back");
+    assert_eq!(plan_lines(&it)[1], "b starts with 0", "a clock that was set back");
     it.known.signals = 1;
-    assert_eq!(told(&it)[1], "b Signal");
+    assert_eq!(plan_lines(&it)[1], "b Signal");
     it.known.described.clear();
-    assert_eq!(told(&it)[1], "b File");
+    assert_eq!(plan_lines(&it)[1], "b File");
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn a_backoff_doubles_up_to_160_seconds() {
     let mut backoff = Backoff::default();
     let waits: Vec<i64> = (0..8)
         .map(|_| {
-            backoff.fail(at(0).wall);
+            backoff.add_failure(at(0).wall);
             (backoff.until.unwrap() - at(0).wall).num_seconds()
         })
         .collect();
@@ -158,14 +159,14 @@ fn a_backoff_doubles_up_to_160_seconds() {
 #[test]
 fn an_attempt_continues_where_its_clone_is_here_and_nothing_changed() {
     let again = || TaskRecord { attempt: 1, ..a_task() };
-    let unfetched = || TaskRecord { tip: Some(commit(2)), commit: Some(commit(1)), ..again() };
+    let unfetched = || TaskRecord { tip: Some(a_commit(2)), commit: Some(a_commit(1)), ..again() };
     let is = |task: TaskRecord, has_clone: bool, executor: &str| {
-        let mut it = bench(vec![("a", task)]);
+        let mut it = make_bench(vec![("a", task)]);
         it.record.terms.executor = executor.to_owned();
         if has_clone {
             it.known.clones.insert(id("a"));
         }
-        told(&it).remove(0)
+        plan_lines(&it).remove(0)
     };
     let changed = |task| TaskRecord { revision: "r0".to_owned(), ..task };
     // The settings of the person or the project name another one now.
@@ -185,29 +186,33 @@ fn an_attempt_continues_where_its_clone_is_here_and_nothing_changed() {
 #[test]
 fn money_is_set_aside_for_what_runs_and_a_task_that_does_not_fit_waits() {
     let runs =
-        TaskRecord { reserved_micros: 4_000_000, carried: carried(1, 100), ..a_running_task() };
-    let over = TaskRecord { carried: carried(2, 100), ..an_ended_task(Outcome::Completed) };
+        TaskRecord { reserved_micros: 4_000_000, carried: a_carried(1, 100), ..a_running_task() };
+    let over = TaskRecord { carried: a_carried(2, 100), ..an_ended_task(Outcome::Completed) };
     let tasks = vec![("a", a_task()), ("b", a_task()), ("c", a_task()), ("r", runs), ("o", over)];
-    let mut it = costing(bench(tasks), 10, &[("a", 3), ("b", 2), ("c", 1)]);
+    let mut it = with_costs(make_bench(tasks), 10, &[("a", 3), ("b", 2), ("c", 1)]);
     it.known.slots = 9;
-    assert_eq!(told(&it), ["a starts with 3000000", "b Money", "c starts with 1000000"]);
+    assert_eq!(plan_lines(&it), ["a starts with 3000000", "b Money", "c starts with 1000000"]);
     it.record.tasks.get_mut(&id("r")).unwrap().reserved_micros = 0;
-    assert_eq!(told(&it), ["a Money", "b Money", "c Money"], "one runs without a limit");
+    assert_eq!(plan_lines(&it), ["a Money", "b Money", "c Money"], "one runs without a limit");
 }
 
 #[test]
 fn tasks_without_a_limit_of_their_own_share_what_is_left() {
-    let again = TaskRecord { carried: carried(3, 100), ..a_task() };
-    let it = costing(bench(vec![("a", a_task()), ("b", a_task()), ("c", again)]), 9, &[]);
+    let again = TaskRecord { carried: a_carried(3, 100), ..a_task() };
+    let it = with_costs(make_bench(vec![("a", a_task()), ("b", a_task()), ("c", again)]), 9, &[]);
     let expected = ["a starts with 2000000", "b starts with 2000000", "c starts with 5000000"];
-    assert_eq!(told(&it), expected);
+    assert_eq!(plan_lines(&it), expected);
     let mut over = an_ended_task(Outcome::Completed);
     over.carried.usage.unpriced.output = 1_000_000;
-    let it = costing(bench(vec![("a", a_task()), ("o", over)]), 3, &[]);
-    assert_eq!(told(&it), ["a Money"], "tokens without a price count at the highest one");
-    let used = TaskRecord { carried: carried(2, 100), ..a_task() };
-    let it = costing(bench(vec![("a", used)]), 3, &[("a", 2)]);
-    assert_eq!(told(&it), ["a starts with 2000000"], "its loop says that its own limit is used up");
+    let it = with_costs(make_bench(vec![("a", a_task()), ("o", over)]), 3, &[]);
+    assert_eq!(plan_lines(&it), ["a Money"], "tokens without a price count at the highest one");
+    let used = TaskRecord { carried: a_carried(2, 100), ..a_task() };
+    let it = with_costs(make_bench(vec![("a", used)]), 3, &[("a", 2)]);
+    assert_eq!(
+        plan_lines(&it),
+        ["a starts with 2000000"],
+        "its loop says that its own limit is used up"
+    );
 }
 
 #[test]
@@ -222,11 +227,11 @@ fn without_a_coordinator_what_could_start_waits_for_one() {
         ("e", a_task()),
         ("r", a_running_task()),
     ];
-    let it = bench(tasks);
+    let it = make_bench(tasks);
     let told = |is_coordinated| {
-        let plan = FleetPlan::recorded(&it.record, is_coordinated);
-        let words = plan.waits.values().map(|it| format!("{it:?}"));
-        words.map(|it| it.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+        let plan = FleetPlan::from_record(&it.record, is_coordinated);
+        let words = plan.waits.values().map(|wait| format!("{wait:?}"));
+        words.map(|text| text.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(told(false), ["Run", "Money", "Run", "Run", "Run"], "a start lifts a pause");
     assert_eq!(told(true), ["Slot", "Money", "Signal", "Request", "Run"]);
@@ -246,12 +251,12 @@ proptest! {
                 1 => a_running_task(),
                 _ => an_ended_task(Outcome::Stalled),
             };
-            TaskRecord { carried: carried(*spent, 100), ..task }
+            TaskRecord { carried: a_carried(*spent, 100), ..task }
         };
         let tasks = names.iter().map(String::as_str).zip(costs.iter().map(task)).collect();
         let own: Vec<(&str, u64)> =
-            names.iter().map(String::as_str).zip(costs.iter().map(|it| it.0)).collect();
-        let mut it = costing(bench(tasks), most, &own);
+            names.iter().map(String::as_str).zip(costs.iter().map(|cost| cost.0)).collect();
+        let mut it = with_costs(make_bench(tasks), most, &own);
         it.known.slots = 100;
         for (name, dollars) in &own {
             let task = it.record.tasks.get_mut(&id(name)).unwrap();
@@ -259,7 +264,7 @@ proptest! {
                 task.reserved_micros = dollars * 1_000_000;
             }
         }
-        let plan = waits(&it.record, &it.known, at(0).wall);
+        let plan = plan_starts(&it.record, &it.known, at(0).wall);
         let aside = |task: &TaskRecord| task.reserved_micros.max(task.cost());
         let gone: u64 = it.record.tasks.values().map(aside).sum();
         let promised: u64 = plan

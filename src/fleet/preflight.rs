@@ -1,7 +1,6 @@
-//! What a fleet needs before any agent works and costs: of git on this machine, of the disk and of
-//! the remote. Everything that is missing is reported together, each with its fix.
-//! It starts nothing. At the remote it makes one ref and deletes it again, unless the fleet was
-//! there before.
+//! Checks git, the disk and the remote before any agent of a fleet works and costs. Everything that
+//! is missing is reported together, each with its fix. At the remote it makes one ref and deletes
+//! it again, unless the fleet was there before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,11 +28,15 @@ const SPARE_BYTES: u64 = 100 << 20;
 /// The most refs or submodules that a sentence names.
 const NAMED_MAX: usize = 5;
 
-/// Looks at all of it. Returns what the user should know: one sentence each.
+/// Checks everything a start needs. Returns notes for the user, one sentence each.
 ///
 /// # Errors
 /// Everything that is missing, a line each, with its fix.
-pub fn check(home: &Home, setup: &FleetSetup, tasks: &[DescribedTask]) -> Result<Vec<String>> {
+pub fn check_start(
+    home: &Home,
+    setup: &FleetSetup,
+    tasks: &[DescribedTask],
+) -> Result<Vec<String>> {
     let mut preflight = Preflight { setup, tasks, missing: Vec::new(), notes: Vec::new() };
     preflight.check_git();
     if let Some(commit) = git::find_commit(&setup.repository, &format!("refs/heads/{}", setup.base))
@@ -66,7 +69,7 @@ struct Preflight<'a> {
 
 impl Preflight<'_> {
     /// Something that is missing, with its fix.
-    fn lacks(&mut self, what: impl std::fmt::Display, fix: impl std::fmt::Display) {
+    fn add_fault(&mut self, what: impl std::fmt::Display, fix: impl std::fmt::Display) {
         self.missing.push(format!("{what}: {fix}"));
     }
 
@@ -74,7 +77,7 @@ impl Preflight<'_> {
     fn check_git(&mut self) {
         let FleetSetup { repository: top, name: fleet, .. } = self.setup;
         if let Err(GitFault { cause, cure, .. }) = readiness::check_identity(top) {
-            self.lacks(cause, cure);
+            self.add_fault(cause, cure);
         }
         let own = format!("refs/remotes/crew/{fleet}");
         let wanted: Vec<String> =
@@ -82,11 +85,11 @@ impl Preflight<'_> {
         let here = readiness::refs_below(top, &["refs/remotes/crew"]).into_iter();
         for name in in_the_way(&here.map(|found| found.name).collect::<Vec<_>>(), &wanted) {
             let what = format!("{name} is in the way of the refs of the tasks");
-            self.lacks(what, format!("git update-ref -d {name}"));
+            self.add_fault(what, format!("git update-ref -d {name}"));
         }
         for lock in readiness::left_locks(top, &own) {
             let fix = format!("if no git works there, rm {}", lock.display());
-            self.lacks(format!("{} is locked", top.display()), fix);
+            self.add_fault(format!("{} is locked", top.display()), fix);
         }
     }
 
@@ -98,7 +101,7 @@ impl Preflight<'_> {
             if is_initialised {
                 let what =
                     format!("the commit of the submodule {path} that {base} names is not here");
-                self.lacks(what, format!("git submodule update --init {path}"));
+                self.add_fault(what, format!("git submodule update --init {path}"));
             } else {
                 unused.push(path);
             }
@@ -111,15 +114,17 @@ impl Preflight<'_> {
         }
         if readiness::uses_lfs(top, commit) && on_path("git-lfs").is_empty() {
             let what = "git-lfs is not on PATH, and .gitattributes gives files to it";
-            self.lacks(what, "install git-lfs, then git lfs install");
+            self.add_fault(what, "install git-lfs, then git lfs install");
         }
     }
 
     /// How many clones are still to be made: as many as work at once, and the one of landings.
     fn missing_clones(&self, home: &Home) -> u64 {
         let FleetSetup { name, slots, executor, landing, .. } = self.setup;
-        let (files, known) = (FleetFiles::of(home, name), store::read(home, name).ok().flatten());
-        let cloned: BTreeSet<TaskId> = files.clones().into_iter().map(|(task, _)| task).collect();
+        let (files, known) =
+            (FleetFiles::new(home, name), store::read_local(home, name).ok().flatten());
+        let cloned: BTreeSet<TaskId> =
+            files.list_clones().into_iter().map(|(task, _)| task).collect();
         let mut open: Vec<&TaskId> = self.tasks.iter().map(|task| &task.task.id).collect();
         if let Some(known) = known {
             open.retain(|id| known.task(id).is_none_or(|task| task.ending().is_none()));
@@ -142,7 +147,7 @@ impl Preflight<'_> {
         if free < needed {
             let [free, needed] = [free, needed].map(|bytes| bytes >> 20);
             let (folder, clones) = (folder.display(), count(clones, "clone"));
-            self.lacks(
+            self.add_fault(
                 format!("{folder} has {free} MiB free, and {clones} need {needed} MiB"),
                 "make room, set CREW_HOME to another disk, or fewer --slots",
             );
@@ -153,7 +158,7 @@ impl Preflight<'_> {
     fn check_gh(&mut self) {
         if self.setup.landing == LandingMode::Pr && on_path("gh").is_empty() {
             let what = "--land pr opens pull requests with gh, which is not on PATH";
-            self.lacks(what, "install the GitHub CLI, and log in with gh auth login");
+            self.add_fault(what, "install the GitHub CLI, and log in with gh auth login");
         }
     }
 
@@ -167,7 +172,7 @@ impl Preflight<'_> {
                 _ => "",
             };
             let what = format!("the remote {} cannot be used: {cause}", remote.name);
-            self.lacks(what, format!("{cure}{without}"));
+            self.add_fault(what, format!("{cure}{without}"));
         }
     }
 
@@ -184,7 +189,7 @@ impl Preflight<'_> {
             &format!("refs/crew/{fleet}*"),
         ])?;
         let there: BTreeMap<String, String> =
-            there.into_iter().map(|it| (it.name, it.id)).collect();
+            there.into_iter().map(|found| (found.name, found.id)).collect();
         let branch_of =
             |task: &DescribedTask| format!("refs/heads/fleet/{fleet}/{}/1", task.task.id);
         let wanted = self.tasks.iter().map(branch_of).chain([record.clone()]);
@@ -193,18 +198,18 @@ impl Preflight<'_> {
             let short = blocking.strip_prefix("refs/heads/").unwrap_or(blocking);
             let what = format!("{short} at {name} is in the way of the fleet's own");
             let fix = format!("rename it there, or name = \"NAME\" in {folder}/fleet.toml");
-            self.lacks(what, fix);
+            self.add_fault(what, fix);
         }
         match there.get(&branch) {
             Some(tip) => self.check_ahead(remote, tip),
-            None => self.lacks(
+            None => self.add_fault(
                 format!("{name} has no branch {base} for the tasks to start from"),
                 format!("git push {name} {base}, or base = \"BRANCH\" in fleet.toml"),
             ),
         }
         if !there.contains_key(&record) && !refs.takes_ref(&record)? {
             let what = format!("{name} does not take refs such as {record}");
-            self.lacks(what, "have its rules take refs/crew/*, or use another remote");
+            self.add_fault(what, "have its rules take refs/crew/*, or use another remote");
         }
         Ok(())
     }
@@ -227,7 +232,7 @@ impl Preflight<'_> {
             let what = format!(
                 "{task} began on commits that {name}/{base} lacks, and would land them too"
             );
-            return self.lacks(what, push);
+            return self.add_fault(what, push);
         }
         let pull = match git::count_lacking(repository, &known, &branch) {
             Some(0) => String::new(),

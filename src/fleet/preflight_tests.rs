@@ -5,13 +5,13 @@ use crate::drive::failure::failure_of;
 use crate::fleet::tasks::DescribedFleet;
 use crate::fleet::tasks::fixture::Yard;
 
-fn checked(yard: &Yard) -> Result<Vec<String>> {
+fn check_yard(yard: &Yard) -> Result<Vec<String>> {
     let DescribedFleet { setup, tasks, .. } = yard.landing();
-    check(&yard.home, &setup, &tasks)
+    check_start(&yard.home, &setup, &tasks)
 }
 
-fn refused(yard: &Yard) -> String {
-    failure_of(&checked(yard).expect_err("something is missing")).with_hint()
+fn refusal_of(yard: &Yard) -> String {
+    failure_of(&check_yard(yard).expect_err("something is missing")).with_hint()
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn a_repository_that_lacks_nothing_is_left_as_it_was() {
     let yard = Yard::new();
     let refs = || [yard.git("shop", &["for-each-ref"]), yard.git("origin.git", &["for-each-ref"])];
     let before = refs();
-    assert_eq!(checked(&yard).unwrap(), [""; 0]);
+    assert_eq!(check_yard(&yard).unwrap(), [""; 0]);
     assert_eq!(refs(), before);
 }
 
@@ -30,7 +30,7 @@ fn all_that_is_missing_is_reported_together_each_with_its_fix() {
     yard.git("origin.git", &["config", "receive.advertiseAtomic", "false"]);
     yard.write("shop/.git/packed-refs.lock", "");
     yard.git("shop", &["update-ref", "refs/remotes/crew/shop", "HEAD"]);
-    let why = refused(&yard);
+    let why = refusal_of(&yard);
     for (what, fix) in [
         ("git does not know who commits", "git config user.name"),
         ("atomic", "remote"),
@@ -48,7 +48,7 @@ fn a_branch_at_the_remote_that_is_in_the_way_is_named() {
     for branch in ["fleet", "fleet/shop", "fleet/shop/a", "fleet/shop/a/1/x"] {
         let yard = Yard::new();
         yard.git("shop", &["push", "-q", "origin", &format!("main:refs/heads/{branch}")]);
-        let why = refused(&yard);
+        let why = refusal_of(&yard);
         assert!(why.contains(&format!("{branch} at origin is in the way")), "{why}");
     }
     let yard = Yard::new();
@@ -58,21 +58,21 @@ fn a_branch_at_the_remote_that_is_in_the_way_is_named() {
     yard.git("shop", &["branch", "fleet"]);
     yard.git("shop", &["tag", "fleet"]);
     yard.git("shop", &["tag", "main"]);
-    assert!(checked(&yard).is_ok());
+    assert!(check_yard(&yard).is_ok());
 }
 
 #[test]
 fn a_remote_that_lacks_the_base_or_its_commits_or_does_not_answer_is_reported() {
     let yard = Yard::new();
     yard.commit("second");
-    let notes = checked(&yard).unwrap();
+    let notes = check_yard(&yard).unwrap();
     assert!(notes[0].starts_with("main here is 1 commit ahead of origin/main"), "{notes:?}");
     yard.write("shop/tasks/fleet.toml", "base = 'other'");
     yard.git("shop", &["branch", "other"]);
-    let why = refused(&yard);
+    let why = refusal_of(&yard);
     assert!(why.contains("origin has no branch other for the tasks to start from"), "{why}");
     disk::rename(&yard.path("origin.git"), &yard.path("away")).unwrap();
-    let why = refused(&yard);
+    let why = refusal_of(&yard);
     assert!(why.contains("the remote origin cannot be used: "), "{why}");
     assert!(why.contains("without --push, --land and --on it is not needed"), "{why}");
 }
@@ -84,7 +84,7 @@ fn a_remote_that_refuses_the_refs_of_fleets_is_reported() {
     yard.write("origin.git/hooks/update", "#!/bin/sh\ncase $1 in refs/crew/*) exit 1; esac\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(hook, mode).unwrap();
-    let why = refused(&yard);
+    let why = refusal_of(&yard);
     assert!(why.contains("the remote origin cannot be used") || why.contains("refs/crew"), "{why}");
 }
 
@@ -103,13 +103,13 @@ fn a_submodule_whose_commit_is_not_here_is_reported_and_one_that_is_not_checked_
     yard.git("shop", &["add", ".gitmodules"]);
     yard.git("shop", &["commit", "-qm", "modules"]);
     yard.git("shop", &["push", "-q", "origin", "main"]);
-    let why = refused(&yard);
+    let why = refusal_of(&yard);
     assert!(why.contains("the commit of the submodule sub that main names is not here"), "{why}");
     assert!(why.contains("git submodule update --init sub"), "{why}");
     yard.git("shop", &["update-index", "--force-remove", "sub"]);
     yard.git("shop", &["commit", "-qm", "without it"]);
     yard.git("shop", &["push", "-q", "origin", "main"]);
-    let notes = checked(&yard).unwrap();
+    let notes = check_yard(&yard).unwrap();
     assert!(notes[0].contains("start without them: lib"), "{notes:?}");
 }
 
@@ -121,8 +121,8 @@ fn the_disk_needs_room_only_for_clones_that_are_not_there() {
     let (missing, notes) = (Vec::new(), Vec::new());
     let preflight = Preflight { setup: &setup, tasks: &tasks, missing, notes };
     assert_eq!(preflight.missing_clones(&yard.home), 3);
-    let files = FleetFiles::of(&yard.home, "shop");
-    for folder in [files.clone(&tasks[0].task.id, 2), files.land()] {
+    let files = FleetFiles::new(&yard.home, "shop");
+    for folder in [files.clone_of(&tasks[0].task.id, 2), files.land()] {
         disk::make_folder(&folder).unwrap();
     }
     assert_eq!(preflight.missing_clones(&yard.home), 1);

@@ -39,12 +39,12 @@ pub struct FleetRecord {
     /// The crew version that wrote it.
     pub made_by: String,
     pub terms: FleetSetup,
-    /// Tells it from another fleet of its name: a random number of its first start.
+    /// Differs from that of another fleet of its name: a random number of its first start.
     pub id: String,
     pub started_at: DateTime<Utc>,
     /// The coordinator that has it, or had it last.
     pub holder: Holder,
-    /// Grows with each renewal at the remote; a record that stands still has no coordinator.
+    /// Grows with each renewal at the remote; without a change the record has no coordinator.
     pub beat: u64,
     /// What a person asked for all tasks; the next start lifts it.
     pub request: Option<TaskRequest>,
@@ -63,7 +63,7 @@ pub struct FleetSetup {
     pub base: String,
     /// The most iterations at once; 0 leaves it to the machine, or to the executor.
     pub slots: u32,
-    /// Millionths of a US dollar for all tasks together; 0 is no limit.
+    /// Millionths of a US dollar for all tasks together; 0 for an unlimited cost.
     pub max_cost_micros: u64,
     /// Those of the two that were typed: without them a start takes what fleet.toml says.
     pub typed_slots: Option<u32>,
@@ -135,7 +135,7 @@ pub struct TaskRecord {
     pub begins_anew: bool,
     /// How often in a row its process was gone without a finished iteration.
     pub gone: u32,
-    /// What a person asked of it: a pause, or a cancel that it has not obeyed yet.
+    /// A person's request: a pause, or a cancel that is not carried out yet.
     pub request: Option<TaskRequest>,
     /// Messages for its next iteration, as far as no loop has them.
     pub messages: Vec<String>,
@@ -184,7 +184,7 @@ pub enum TaskRequest {
 pub enum WaitsFor {
     /// Nothing: it starts now.
     Nothing,
-    /// Nobody coordinates the fleet.
+    /// A coordinator: the fleet has none.
     Run,
     /// As many tasks run as there are slots.
     Slot,
@@ -202,15 +202,15 @@ pub enum WaitsFor {
     File,
     /// Its work, which is still to be fetched from its clone.
     Fetch,
-    /// git, the remote or the executor is out of order.
+    /// git, the remote or the executor does not work.
     Trouble { why: String },
     /// The coordinator ends, because of a signal.
     Signal,
 }
 
 impl FleetRecord {
-    /// The record of a fleet that nobody has started before. `id` is random.
-    pub fn begin(setup: FleetSetup, id: String, holder: Holder, now: DateTime<Utc>) -> Self {
+    /// The record of a new fleet. `id` is random.
+    pub fn begin_fleet(setup: FleetSetup, id: String, holder: Holder, now: DateTime<Utc>) -> Self {
         let mut record = Self { id, started_at: now, ..Self::default() };
         record.take_up(setup, holder);
         record
@@ -246,9 +246,9 @@ impl FleetRecord {
     /// out of the way.
     ///
     /// # Errors
-    /// If a newer crew wrote it, if it is no record, or if it holds what no crew writes: names that
-    /// git would take for something else, paths that leave their folder.
-    pub fn read(name: &str, bytes: &[u8], away: &str) -> Result<Self> {
+    /// If a newer crew wrote it, if it is not a record, or if it has values that crew never writes:
+    /// names that git would take for something else, paths that leave their folder.
+    pub fn read_record(name: &str, bytes: &[u8], away: &str) -> Result<Self> {
         #[derive(Deserialize)]
         struct Format {
             schema: u32,
@@ -268,18 +268,20 @@ impl FleetRecord {
             bail!(Failure::new(format!("{name} was made by a newer crew"), "update crew"));
         }
         let record: Self = serde_json::from_slice(bytes).map_err(|error| broken(&error))?;
-        record.fault().map_or(Ok(record), |fault| Err(broken(&fault)))
+        record.find_fault().map_or(Ok(record), |fault| Err(broken(&fault)))
     }
 
-    /// What no crew writes.
-    fn fault(&self) -> Option<String> {
+    /// The first value that crew never writes.
+    fn find_fault(&self) -> Option<String> {
         let Self { id, terms, tasks, .. } = self;
         let mut tasks = tasks.iter();
         (terms.name.parse::<TaskId>().err())
-            .or_else(|| odd([id], is_fleet_id, "an id of a fleet"))
-            .or_else(|| odd([&terms.base], is_branch, "a branch"))
-            .or_else(|| odd([&terms.folder], is_inside, "a folder of a repository"))
-            .or_else(|| tasks.find_map(|(id, task)| Some(format!("task {id}: {}", task.fault()?))))
+            .or_else(|| find_odd([id], is_fleet_id, "an id of a fleet"))
+            .or_else(|| find_odd([&terms.base], is_branch, "a branch"))
+            .or_else(|| find_odd([&terms.folder], is_inside, "a folder of a repository"))
+            .or_else(|| {
+                tasks.find_map(|(id, task)| Some(format!("task {id}: {}", task.find_fault()?)))
+            })
     }
 
     /// The task of that name.
@@ -290,6 +292,12 @@ impl FleetRecord {
     /// Whether its attempts are processes of this machine.
     pub fn is_local(&self) -> bool {
         self.terms.executor == LOCAL
+    }
+
+    /// The tasks that run, with the numbers of their attempts.
+    pub fn running_attempts(&self) -> Vec<(TaskId, u32)> {
+        let running = self.tasks.iter().filter(|(_, task)| task.is_running());
+        running.map(|(id, task)| (id.clone(), task.attempt)).collect()
     }
 
     /// What all tasks have used.
@@ -305,7 +313,7 @@ impl FleetRecord {
     }
 
     /// What a person calls a task.
-    pub fn named(&self, task: &TaskId) -> String {
+    pub fn full_name(&self, task: &TaskId) -> String {
         format!("{}/{task}", self.terms.name)
     }
 
@@ -316,7 +324,7 @@ impl FleetRecord {
         both.min_by_key(|request| matches!(request, TaskRequest::Pause { .. }))
     }
 
-    /// How a cancel that it has not obeyed ends a task.
+    /// The ending of a task with a cancel that is not carried out yet.
     pub fn cancel_of(&self, task: &TaskId) -> Option<TaskEnding> {
         self.request_of(task)?.ending()
     }
@@ -375,8 +383,8 @@ impl TaskRecord {
         self.carried.usage.cost_at_most().micros()
     }
 
-    /// Changes its state. What was set aside is free again unless it runs; what was asked of a task
-    /// that has ended is obeyed.
+    /// Changes its state. Unless it runs, the money set aside is free again; once it has ended, its
+    /// request is done.
     pub fn set(&mut self, state: TaskState, now: DateTime<Utc>) {
         (self.state, self.at, self.waits) = (state, now, None);
         if !self.is_running() {
@@ -428,8 +436,8 @@ impl TaskRecord {
         self.conflicts = distinct(self.conflicts.drain(..).chain(files.iter().cloned()));
     }
 
-    /// What no crew writes.
-    fn fault(&self) -> Option<String> {
+    /// The first value that crew never writes.
+    fn find_fault(&self) -> Option<String> {
         let Self { commit, tip, stands_on, conflicts, messages, attempt, .. } = self;
         let landed = match self.landed() {
             Some(Landed::Main(commit)) => commit.as_ref(),
@@ -448,9 +456,9 @@ impl TaskRecord {
         let count = counts.into_iter().find(|(is_odd, _)| *is_odd);
         count
             .map(|(_, fault)| fault.to_owned())
-            .or_else(|| odd(commits, is_id, "a commit"))
-            .or_else(|| odd(conflicts, is_file, "a file of a repository"))
-            .or_else(|| odd(job, is_job, "a job"))
+            .or_else(|| find_odd(commits, is_id, "a commit"))
+            .or_else(|| find_odd(conflicts, is_file, "a file of a repository"))
+            .or_else(|| find_odd(job, is_job, "a job"))
     }
 }
 
@@ -466,8 +474,8 @@ impl TaskRequest {
         matches!(self, Self::Cancel { .. })
     }
 
-    /// Takes the place of what was asked before, but never that of a cancel if it is none.
-    pub fn replace(&self, before: &mut Option<Self>) {
+    /// Replaces an earlier request, except that a pause does not replace a cancel.
+    pub fn replace_landed(&self, before: &mut Option<Self>) {
         if self.is_cancel() || !before.as_ref().is_some_and(Self::is_cancel) {
             *before = Some(self.clone());
         }
@@ -483,7 +491,7 @@ impl TaskRequest {
 }
 
 /// The first of these texts that does not have its form, and what it should be.
-fn odd<'text>(
+fn find_odd<'text>(
     texts: impl IntoIterator<Item = &'text String>,
     has_form: fn(&str) -> bool,
     what: &str,
@@ -493,24 +501,24 @@ fn odd<'text>(
 }
 
 fn is_fleet_id(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_alphanumeric())
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Whether a relative path stays below its folder.
 fn is_inside(path: &str) -> bool {
-    let stays = |it| matches!(it, Component::Normal(_));
-    !path.contains('\0') && Path::new(path).components().all(stays)
+    let mut parts = Path::new(path).components();
+    !path.contains('\0') && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// Whether git takes it for the short name of a branch, and for nothing else.
 fn is_branch(text: &str) -> bool {
-    is_ref_name(&format!("refs/heads/{text}")) && !text.split('/').any(|it| it.starts_with('-'))
+    is_ref_name(&format!("refs/heads/{text}")) && !text.split('/').any(|part| part.starts_with('-'))
 }
 
 /// Whether it can be a word of an executor's command; empty where the job is not known.
 fn is_job(text: &str) -> bool {
-    let is_odd = |c: char| c.is_control() || c.is_whitespace();
-    !text.starts_with('-') && text.chars().count() <= JOB_CHARS && !text.contains(is_odd)
+    let is_short = text.chars().count() <= JOB_CHARS;
+    is_short && !text.starts_with('-') && !text.contains(|c: char| c.is_control() || c == ' ')
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::drive::failure::failure_of;
 use crate::fleet::fixture::{
-    a_record, a_running_task, a_task, an_ended_task, an_ending, commit, id,
+    a_commit, a_record, a_running_task, a_task, an_ended_task, an_ending, id,
 };
 use engine::fixture::at;
 
@@ -18,8 +18,8 @@ fn a_full_record() -> FleetRecord {
     let landing = TaskRecord {
         state: landing,
         attempt: 3,
-        commit: Some(commit(1)),
-        tip: Some(commit(1)),
+        commit: Some(a_commit(1)),
+        tip: Some(a_commit(1)),
         sent_back: Some(Refusal::Conflict(vec!["src/a b.rs".into()])),
         conflicts: vec!["src/a b.rs".into()],
         messages: vec!["hi".into()],
@@ -31,27 +31,27 @@ fn a_full_record() -> FleetRecord {
     record
 }
 
-fn read(bytes: &[u8]) -> Result<FleetRecord, String> {
-    let read = FleetRecord::read("fleet.json", bytes, "move it away");
+fn read_error(bytes: &[u8]) -> Result<FleetRecord, String> {
+    let read = FleetRecord::read_record("fleet.json", bytes, "move it away");
     read.map_err(|error| failure_of(&error).with_hint())
 }
 
 #[test]
 fn a_record_is_read_as_it_was_written() {
     let record = a_full_record();
-    assert_eq!(read(&serde_json::to_vec(&record).unwrap()), Ok(record));
+    assert_eq!(read_error(&serde_json::to_vec(&record).unwrap()), Ok(record));
 }
 
 #[test]
 fn a_newer_record_is_refused_by_name_whatever_it_holds() {
     for rest in ["", ", \"tasks\": 7"] {
-        let told = read(format!("{{\"schema\": 2{rest}}}").as_bytes()).unwrap_err();
+        let told = read_error(format!("{{\"schema\": 2{rest}}}").as_bytes()).unwrap_err();
         assert_eq!(told, "fleet.json was made by a newer crew\nhint: update crew");
     }
 }
 
 /// A record in which the value at this path is another one.
-fn with(path: &str, value: Value) -> Vec<u8> {
+fn change_record(path: &str, value: Value) -> Vec<u8> {
     let mut record = serde_json::to_value(a_full_record()).unwrap();
     *record.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = value;
     serde_json::to_vec(&record).unwrap()
@@ -61,7 +61,7 @@ fn with(path: &str, value: Value) -> Vec<u8> {
 /// that acts.
 #[test]
 fn hostile_records_are_refused() {
-    let deep = ["[", "]"].map(|it| it.repeat(200_000)).join("");
+    let deep = ["[", "]"].map(|text| text.repeat(200_000)).join("");
     let deep = format!("{{\"schema\":1,\"made_by\":{deep}}}");
     let mut long = vec![b' '; RECORD_BYTES_MAX];
     long.extend(b"{}");
@@ -72,34 +72,37 @@ fn hostile_records_are_refused() {
         ("a blob", b"tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_vec()),
         ("200,000 deep", deep.into_bytes()),
         ("too long", long),
-        ("a NUL", with("/terms/folder", json!("tasks\0x"))),
-        ("another type", with("/tasks/b/attempt", json!("one"))),
+        ("a NUL", change_record("/terms/folder", json!("tasks\0x"))),
+        ("another type", change_record("/tasks/b/attempt", json!("one"))),
         (
             "a number that is too large",
-            with("/tasks/b/attempt", json!(18_446_744_073_709_551_616.0)),
+            change_record("/tasks/b/attempt", json!(18_446_744_073_709_551_616.0)),
         ),
-        ("too many attempts", with("/tasks/b/attempt", json!(4_294_967_295_u32))),
-        ("no attempt", with("/tasks/b/attempt", json!(0))),
-        ("another id", with("/id", json!("../x"))),
-        ("a name as a path", with("/terms/name", json!("../../x"))),
-        ("an option as base", with("/terms/base", json!("--upload-pack=x"))),
-        ("a base that leaves", with("/terms/base", json!("../../main"))),
-        ("a base with a refspec", with("/terms/base", json!("main:refs/heads/x"))),
-        ("a folder that leaves", with("/terms/folder", json!("../.."))),
-        ("a commit as an option", with("/tasks/d/commit", json!("--force"))),
-        ("a tip that is a ref", with("/tasks/d/tip", json!("refs/heads/main"))),
-        ("a loop id as a path", with("/tasks/b/loop_id", json!("../../etc"))),
-        ("a job as an option", with("/tasks/b/state/job", json!("--all"))),
-        ("a job of two words", with("/tasks/b/state/job", json!("7 8"))),
-        ("a conflict that leaves", with("/tasks/d/conflicts", json!(["../../.bashrc"]))),
-        ("an absolute conflict", with("/tasks/d/conflicts", json!(["/etc/passwd"]))),
-        ("many messages", with("/tasks/d/messages", json!(["a", "b", "c", "d", "e", "f"]))),
-        ("more given than there", with("/tasks/d/given", json!(2))),
-        ("a state of none", with("/tasks/b/state", json!({"is": "root"}))),
-        ("a task as a path", with("/tasks", json!({"../x": {}}))),
+        ("too many attempts", change_record("/tasks/b/attempt", json!(4_294_967_295_u32))),
+        ("no attempt", change_record("/tasks/b/attempt", json!(0))),
+        ("another id", change_record("/id", json!("../x"))),
+        ("a name as a path", change_record("/terms/name", json!("../../x"))),
+        ("an option as base", change_record("/terms/base", json!("--upload-pack=x"))),
+        ("a base that leaves", change_record("/terms/base", json!("../../main"))),
+        ("a base with a refspec", change_record("/terms/base", json!("main:refs/heads/x"))),
+        ("a folder that leaves", change_record("/terms/folder", json!("../.."))),
+        ("a commit as an option", change_record("/tasks/d/commit", json!("--force"))),
+        ("a tip that is a ref", change_record("/tasks/d/tip", json!("refs/heads/main"))),
+        ("a loop id as a path", change_record("/tasks/b/loop_id", json!("../../etc"))),
+        ("a job as an option", change_record("/tasks/b/state/job", json!("--all"))),
+        ("a job of two words", change_record("/tasks/b/state/job", json!("7 8"))),
+        ("a conflict that leaves", change_record("/tasks/d/conflicts", json!(["../../.bashrc"]))),
+        ("an absolute conflict", change_record("/tasks/d/conflicts", json!(["/etc/passwd"]))),
+        (
+            "many messages",
+            change_record("/tasks/d/messages", json!(["a", "b", "c", "d", "e", "f"])),
+        ),
+        ("more given than there", change_record("/tasks/d/given", json!(2))),
+        ("a state of none", change_record("/tasks/b/state", json!({"is": "root"}))),
+        ("a task as a path", change_record("/tasks", json!({"../x": {}}))),
     ];
     let told = cases.iter().map(|(name, bytes)| {
-        let why = read(bytes).unwrap_err();
+        let why = read_error(bytes).unwrap_err();
         assert!(why.ends_with("\nhint: move it away, and crew fleet run begins anew"), "{why}");
         let why = lines(&why);
         let why = why.strip_prefix("fleet.json cannot be read: ").unwrap();
@@ -120,7 +123,8 @@ fn odd_texts_and_times_are_data() {
         ("/terms/setup", json!("rm -rf /")),
         ("/holder/pid", json!(1)),
     ] {
-        let mut record = read(&with(path, value)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let mut record = read_error(&change_record(path, value))
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
         record.take_up(crate::fleet::fixture::a_setup(LandingMode::No), Holder::default());
         assert_eq!(
             record.terms,
@@ -146,7 +150,7 @@ fn the_command_that_continues_a_fleet_has_its_options() {
     let command = |landing, has_remote, executor: &str| {
         let remote = Remote { name: "origin".to_owned(), url: "/hub".to_owned() };
         let (folder, executor) = ("my tasks".to_owned(), executor.to_owned());
-        let remote = Some(remote).filter(|_| has_remote);
+        let remote = if has_remote { Some(remote) } else { None };
         FleetSetup { folder, executor, remote, landing, ..FleetSetup::default() }.run_command()
     };
     let run = "crew fleet run 'my tasks'";
@@ -193,24 +197,26 @@ fn the_name_of_a_branch_is_one_that_git_takes_for_nothing_else() {
         assert_eq!(is_branch(name), expected, "{name}");
     }
     assert!(
-        is_id(&commit(7)) && !is_id("HEAD") && !is_id(&commit(7).to_uppercase().replace('0', "G"))
+        is_id(&a_commit(7))
+            && !is_id("HEAD")
+            && !is_id(&a_commit(7).to_uppercase().replace('0', "G"))
     );
 }
 
 #[test]
 fn a_report_never_takes_back_what_was_used() {
-    use crate::fleet::fixture::{a_report, carried};
-    let mut task = TaskRecord { carried: carried(3, 10), gone: 2, ..a_running_task() };
+    use crate::fleet::fixture::{a_carried, a_report};
+    let mut task = TaskRecord { carried: a_carried(3, 10), gone: 2, ..a_running_task() };
     assert!(!task.take_report(&a_report(1, 2, None)));
     assert_eq!((task.carried.completed, task.gone), (3, 2));
     let mut cheaper = a_report(1, 4, None);
-    cheaper.carried = carried(4, 0);
+    cheaper.carried = a_carried(4, 0);
     assert!(task.take_report(&cheaper));
     assert_eq!((task.cost(), task.gone), (300_000, 0));
     let mut more = a_report(1, 4, None);
-    more.carried = carried(4, 10);
+    more.carried = a_carried(4, 10);
     more.conflicts = vec!["a".into(), "a".into(), "b".into()];
-    more.commit = Some(commit(4));
+    more.commit = Some(a_commit(4));
     assert!(task.take_report(&more));
     assert!(!task.take_report(&more));
     assert_eq!((task.cost(), task.is_fetched()), (400_000, false));

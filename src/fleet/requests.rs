@@ -40,8 +40,8 @@ const ASKED: &str =
 /// one that there is. `program` is the host's command line, and understands the words of `gh`.
 ///
 /// # Errors
-/// If the host was away all the time, or `stop` came first: then nobody knows.
-pub fn open(
+/// If the host was away all the time, or `stop` came first.
+pub fn open_request(
     program: &str,
     setup: &FleetSetup,
     record: &TaskRecord,
@@ -52,7 +52,7 @@ pub fn open(
     // The only remote there is the fleet's: in a clone an agent could lead it elsewhere.
     let opened = with_remote(&remote.url, |folder| {
         let gh = Gh { program, folder, stop };
-        let once = || match request(setup, record, (branch, message), &gh) {
+        let once = || match find_or_create(setup, record, (branch, message), &gh) {
             Err(NotDone::Away(fault)) => Err(fault),
             Err(NotDone::Refused(why)) => Ok(Err(why)),
             Ok(landed) => Ok(Ok(landed)),
@@ -73,8 +73,8 @@ enum NotDone {
     Refused(String),
 }
 
-/// What has become of the branch at its host.
-fn request(
+/// The request of a branch at its host, which is created if there is none.
+fn find_or_create(
     setup: &FleetSetup,
     record: &TaskRecord,
     (branch, message): (&str, &str),
@@ -83,12 +83,12 @@ fn request(
     let base = setup.base.as_str();
     let own = ["pr", "list", "--head", branch, "--base", base, "--jq", ASKED];
     let list: Vec<&str> = own.into_iter().chain(words_of(LISTED)).collect();
-    let found = parse_requests(&gh.run(&list)?);
-    if let Some(open) = found.iter().find(|it| it.state == RequestState::Open) {
-        return Ok(Landed::Request(address(&open.address)));
+    let found = parse_requests(&gh.run_gh(&list)?);
+    if let Some(open) = found.iter().find(|one| one.state == RequestState::Open) {
+        return Ok(Landed::Request(clean_address(&open.address)));
     }
-    let merged = found.into_iter().find_map(|it| match it.state {
-        RequestState::Merged(commit) if Some(&it.head) == record.commit.as_ref() => Some(commit),
+    let merged = found.into_iter().find_map(|one| match one.state {
+        RequestState::Merged(commit) if Some(&one.head) == record.commit.as_ref() => Some(commit),
         _ => None,
     });
     if let Some(commit) = merged {
@@ -97,14 +97,14 @@ fn request(
     let (title, body) = message.split_once("\n\n").unwrap_or((message, ""));
     let create =
         ["pr", "create", "--head", branch, "--base", base, "--title", title, "--body", body];
-    let output = gh.run(&create)?;
+    let output = gh.run_gh(&create)?;
     let named = output.lines().rev().find(|line| line.starts_with("http"));
     let unnamed = || format!("gh names no address: {}", tail_of(&output, TAIL_CHARS));
-    named.map(|it| Landed::Request(address(it))).ok_or_else(|| NotDone::Refused(unnamed()))
+    named.map(|url| Landed::Request(clean_address(url))).ok_or_else(|| NotDone::Refused(unnamed()))
 }
 
 /// An address as one line without terminal codes.
-fn address(text: &str) -> String {
+fn clean_address(text: &str) -> String {
     one_line(&clean(text), ADDRESS_CHARS)
 }
 
@@ -116,7 +116,7 @@ struct Gh<'a> {
 }
 
 impl Gh<'_> {
-    fn run(&self, arguments: &[&str]) -> Result<String, NotDone> {
+    fn run_gh(&self, arguments: &[&str]) -> Result<String, NotDone> {
         let call =
             Call::of(self.program, self.folder).args(arguments).envs([("GH_PROMPT_DISABLED", "1")]);
         let ended = call.within(WITHIN).run(self.stop).map_err(|error| {

@@ -7,7 +7,7 @@ use world::files::tree;
 
 /// The result for a branch `fleet/shop/vat/1` at the commit `c0ffee`, of a command line that runs
 /// this script, and the words that it got.
-fn opened(script: &str, stop: Stop<'_>) -> (Result<Result<Landed, Refusal>>, String) {
+fn open_with(script: &str, stop: Stop<'_>) -> (Result<Result<Landed, Refusal>>, String) {
     let folder = testkit::folder();
     let (gh, words) = (folder.path().join("gh"), folder.path().join("words"));
     let here = folder.path().display();
@@ -19,19 +19,19 @@ fn opened(script: &str, stop: Stop<'_>) -> (Result<Result<Landed, Refusal>>, Str
     let setup = FleetSetup { base: "main".to_owned(), remote, ..FleetSetup::default() };
     let record = TaskRecord { commit: Some("c0ffee".to_owned()), ..TaskRecord::default() };
     let what = ("fleet/shop/vat/1", "Build the vat\n\nTask vat.\n");
-    let opened = open(&gh.display().to_string(), &setup, &record, what, stop);
+    let opened = open_request(&gh.display().to_string(), &setup, &record, what, stop);
     (opened, disk::read_text(&words, 4096).unwrap().unwrap_or_default())
 }
 
-fn now(script: &str) -> Result<Landed, Refusal> {
-    opened(script, &|| false).0.unwrap()
+fn open_now(script: &str) -> Result<Landed, Refusal> {
+    open_with(script, &|| false).0.unwrap()
 }
 
 #[test]
 fn a_request_is_opened_with_the_message_where_only_the_remote_of_the_fleet_is() {
     let script = "test $1 = pr || exit 2\ncase $2 in list) ;; create)\n\
                   git config remote.origin.url\necho 'https://h/pull/7\\033[31m' ;; esac";
-    let (found, words) = opened(script, &|| false);
+    let (found, words) = open_with(script, &|| false);
     assert_eq!(found.unwrap(), Ok(Landed::Request("https://h/pull/7".to_owned())));
     let last = words.split_once("pr create ").unwrap().1;
     let expected = "--head fleet/shop/vat/1 --base main --title Build the vat --body Task vat.\n\n";
@@ -41,7 +41,7 @@ fn a_request_is_opened_with_the_message_where_only_the_remote_of_the_fleet_is() 
 #[test]
 fn a_request_that_is_open_or_was_merged_with_all_of_the_work_is_found() {
     let list = |lines: &str| {
-        now(&format!("test $2 = list && printf '{lines}' || echo https://h/pull/new"))
+        open_now(&format!("test $2 = list && printf '{lines}' || echo https://h/pull/new"))
     };
     let request = |address: &str| Ok(Landed::Request(address.to_owned()));
     let table = [
@@ -58,15 +58,15 @@ fn a_request_that_is_open_or_was_merged_with_all_of_the_work_is_found() {
 
 #[test]
 fn a_host_that_refuses_is_quoted_without_codes_and_one_that_is_away_is_asked_again() {
-    let refused = now("echo 'HTTP 401: Bad \\033[31mcredentials' >&2; exit 1");
+    let refused = open_now("echo 'HTTP 401: Bad \\033[31mcredentials' >&2; exit 1");
     let why = "gh pr list fails: HTTP 401: Bad credentials".to_owned();
     assert_eq!(refused, Err(Refusal::Request(why)));
-    let nameless = now("test $2 = list || echo done");
+    let nameless = open_now("test $2 = list || echo done");
     assert_eq!(nameless, Err(Refusal::Request("gh names no address: done".to_owned())));
     let away = "test $(wc -l < $here/words) -gt 1 || { echo 'error connecting to h' >&2; exit 1; }";
     let again = format!("{away}\ntest $2 = list && echo 'https://h/2 bbb OPEN '");
-    assert_eq!(now(&again), Ok(Landed::Request("https://h/2".to_owned())));
-    let (stopped, _) = opened("echo 'error connecting to h' >&2; exit 1", &|| true);
+    assert_eq!(open_now(&again), Ok(Landed::Request("https://h/2".to_owned())));
+    let (stopped, _) = open_with("echo 'error connecting to h' >&2; exit 1", &|| true);
     let fault = stopped.unwrap_err().downcast::<GitFault>().unwrap();
     assert_eq!(fault.trouble, GitTrouble::Network);
 }
@@ -78,7 +78,7 @@ fn a_command_line_that_is_missing_is_named_with_its_cure() {
         ..FleetSetup::default()
     };
     let record = TaskRecord::default();
-    let opened = open("/nowhere/gh", &setup, &record, ("b", "m"), &|| false).unwrap();
+    let opened = open_request("/nowhere/gh", &setup, &record, ("b", "m"), &|| false).unwrap();
     let why = opened.unwrap_err().why();
     assert!(why.starts_with("pull request: gh cannot be started: "), "{why}");
     assert!(why.ends_with("; install the GitHub CLI, and log in with gh auth login"), "{why}");

@@ -34,14 +34,14 @@ pub struct RemoteAccess {
 impl RemoteAccess {
     /// The remote of a fleet, if it has one, from the person's repository. A signal ends a talk
     /// soon, a second one at once.
-    pub fn of(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
+    pub fn for_setup(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
         let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };
         let (repository, trusted) = (setup.repository.clone(), setup.trusted.clone());
         Some(Self { repository, remote: setup.remote.clone()?, trusted, patience, stop: || false })
     }
 
     /// The remote at an address, from a bare repository in `folder`, in which no agent works.
-    pub fn aside(folder: &Path, url: &str, signals: &Signals) -> Result<Self, GitFault> {
+    pub fn in_folder(folder: &Path, url: &str, signals: &Signals) -> Result<Self, GitFault> {
         let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };
         let remote = Remote { name: "the remote".to_owned(), url: url.to_owned() };
         let (repository, stop) = (make_aside(folder)?, descendants::are_ending);
@@ -50,7 +50,7 @@ impl RemoteAccess {
 
     /// The same, where a remote that is out of reach is asked again for `within`, and one talk may
     /// take as long as `talk`.
-    pub fn patient(&self, within: Duration, talk: Duration) -> Self {
+    pub fn with_patience(&self, within: Duration, talk: Duration) -> Self {
         let patience = Patience { within, talk, ..self.patience.clone() };
         Self { patience, ..self.clone() }
     }
@@ -68,7 +68,7 @@ impl RemoteAccess {
     }
 
     /// What the remote has of a ref.
-    pub fn seen(&self, name: &str) -> Result<Option<String>, GitFault> {
+    pub fn find_ref(&self, name: &str) -> Result<Option<String>, GitFault> {
         Ok(self.refs()?.list_refs(&[name])?.pop().map(|found| found.id))
     }
 
@@ -82,15 +82,15 @@ impl RemoteAccess {
 
 /// The documents that these refs hold, in their order; `None` for what crew did not write. What is
 /// here is not fetched again.
-pub fn documents<T: DeserializeOwned>(
+pub fn read_documents<T: DeserializeOwned>(
     refs: &Refs<'_>,
     found: &[RemoteRef],
 ) -> Result<Vec<Option<T>>, GitFault> {
-    let ids: Vec<String> = found.iter().map(|it| it.id.clone()).collect();
+    let ids: Vec<String> = found.iter().map(|one| one.id.clone()).collect();
     let mut messages = refs.read_messages(&ids)?;
     let read = found.iter().zip(&messages);
     let missing: Vec<&str> =
-        read.filter(|(_, it)| it.is_none()).map(|(found, _)| found.name.as_str()).collect();
+        read.filter(|(_, text)| text.is_none()).map(|(found, _)| found.name.as_str()).collect();
     if !missing.is_empty() {
         refs.fetch_objects(&missing, &[])?;
         messages = refs.read_messages(&ids)?;
@@ -99,12 +99,12 @@ pub fn documents<T: DeserializeOwned>(
 }
 
 /// The document of one ref.
-pub fn document<T: DeserializeOwned>(
+pub fn read_document<T: DeserializeOwned>(
     refs: &Refs<'_>,
     found: Option<&RemoteRef>,
 ) -> Result<Option<T>, GitFault> {
     let Some(found) = found else { return Ok(None) };
-    Ok(documents(refs, std::slice::from_ref(found))?.pop().flatten())
+    Ok(read_documents(refs, std::slice::from_ref(found))?.pop().flatten())
 }
 
 /// What the owner of some refs knows of them.
@@ -118,13 +118,13 @@ pub struct OwnRefs {
 
 impl OwnRefs {
     /// Takes what is there for what this owner left.
-    pub fn adopt(&mut self, there: &[RemoteRef]) {
-        self.known = there.iter().map(|it| (it.name.clone(), it.id.clone())).collect();
+    pub fn adopt_refs(&mut self, there: &[RemoteRef]) {
+        self.known = there.iter().map(|one| (one.name.clone(), one.id.clone())).collect();
         self.tried.clear();
     }
 
     /// What a ref points to, as far as is known.
-    pub fn known(&self, name: &str) -> Option<&String> {
+    pub fn known_id(&self, name: &str) -> Option<&String> {
         self.known.get(name)
     }
 
@@ -132,15 +132,15 @@ impl OwnRefs {
     /// lost.
     pub fn are_own(&self, names: &[&str], there: &[RemoteRef]) -> bool {
         names.iter().all(|name| {
-            let now = there.iter().find(|it| it.name == *name).map(|it| &it.id);
-            let mut tried = self.tried.iter().filter(|it| it.name == *name);
-            now == self.known(name) || tried.any(|it| it.new.as_ref() == now)
+            let now = there.iter().find(|one| one.name == *name).map(|one| &one.id);
+            let mut tried = self.tried.iter().filter(|update| update.name == *name);
+            now == self.known_id(name) || tried.any(|update| update.new.as_ref() == now)
         })
     }
 
     /// A move of a ref from where it is known to be.
-    pub fn update(&self, name: &str, new: String) -> RefUpdate {
-        RefUpdate { name: name.to_owned(), old: self.known(name).cloned(), new: Some(new) }
+    pub fn ref_update(&self, name: &str, new: String) -> RefUpdate {
+        RefUpdate { name: name.to_owned(), old: self.known_id(name).cloned(), new: Some(new) }
     }
 
     /// Moves refs, all of them or none. False where one is not where it was.
@@ -159,14 +159,14 @@ impl OwnRefs {
         let is_moved = refs.swap(&self.tried)? == SwapResult::Done;
         let tried = self.tried.drain(..);
         if is_moved {
-            self.known.extend(tried.filter_map(|it| Some((it.name, it.new?))));
+            self.known.extend(tried.filter_map(|update| Some((update.name, update.new?))));
         }
         Ok(is_moved)
     }
 
     /// Gives that push up if it moves this ref, and says whether it did.
     pub fn give_up(&mut self, name: &str) -> bool {
-        let moves_it = self.tried.iter().any(|it| it.name == name);
+        let moves_it = self.tried.iter().any(|update| update.name == name);
         self.tried.retain(|_| !moves_it);
         moves_it
     }
@@ -177,6 +177,6 @@ impl OwnRefs {
     /// As if the answer to what was pushed since `before` had not come.
     pub fn lose_answer(&mut self, before: &Self) {
         let pushed = std::mem::replace(&mut self.known, before.known.clone());
-        self.tried = pushed.into_iter().map(|(name, new)| before.update(&name, new)).collect();
+        self.tried = pushed.into_iter().map(|(name, new)| before.ref_update(&name, new)).collect();
     }
 }

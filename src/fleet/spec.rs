@@ -1,6 +1,6 @@
-//! What the coordinator and an attempt say to each other. The coordinator writes a spec, and the
-//! attempt needs nothing else to work: on this machine it is a file, for an executor it is part of
-//! the script. The attempt answers with reports: a file, or a ref at the remote.
+//! The messages between the coordinator and an attempt. A spec is all that the attempt needs: a
+//! file on this machine, or a part of the script for an executor. The attempt answers with reports:
+//! a file, or a ref at the remote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ pub struct AttemptSpec {
     pub base: String,
     /// The commit where it begins; `None`: the newest of the base.
     pub start: Option<String>,
-    /// The commit of the base that the work so far contains, as far as is known. Without it nobody
-    /// could see that the base was rewritten between two attempts.
+    /// The commit of the base that the work so far contains, as far as is known. It shows whether
+    /// the base was rewritten between two attempts.
     #[serde(default)]
     pub stands_on: Option<String>,
     /// The tasks whose work is merged into a first start, with their commits.
@@ -109,7 +109,7 @@ pub enum AttemptEnd {
     Paused,
     /// A signal ended it; the loop can be resumed.
     Interrupted,
-    /// It could not begin or continue. With `needs_person` trying again is of no use.
+    /// It could not begin or continue. With `needs_person` another try is useless.
     Failed { reason: TaskReason, needs_person: bool },
 }
 
@@ -136,7 +136,7 @@ pub struct Coordination {
     /// The tasks whose newest attempt has its clone on this machine. The coordinator fills it at
     /// the start, and takes out what it finds gone.
     pub clones: BTreeSet<TaskId>,
-    /// Why nothing starts: what is out of order, by the part that is.
+    /// Why nothing starts, by the part that does not work.
     pub troubles: BTreeMap<&'static str, String>,
     /// How many signals have come.
     pub signals: u32,
@@ -177,14 +177,14 @@ impl AttemptReport {
     }
 
     /// Whether it waits for the model's service, or after an outage.
-    pub fn rests(&self) -> bool {
+    pub fn is_waiting(&self) -> bool {
         matches!(self.phase, AttemptPhase::Waiting { .. })
     }
 }
 
 impl TaskRecord {
-    /// Takes in what an attempt reported. Whether that has finished an iteration. What was used is
-    /// never less than before, whatever a report says.
+    /// Applies a report, and returns whether it finished an iteration. The usage never falls,
+    /// whatever a report says.
     pub fn take_report(&mut self, report: &AttemptReport) -> bool {
         let (completed, known) = (report.carried.completed, self.carried.completed);
         let cost = report.carried.usage.cost_at_most().micros();
@@ -211,19 +211,19 @@ impl TaskRecord {
 
 impl Coordination {
     /// The task as its file is now.
-    pub fn described(&self, id: &TaskId) -> Option<&DescribedTask> {
-        self.described.iter().find(|it| it.task.id == *id)
+    pub fn described_task(&self, id: &TaskId) -> Option<&DescribedTask> {
+        self.described.iter().find(|task| task.task.id == *id)
     }
 
-    /// The first thing that is out of order.
-    pub fn trouble(&self) -> Option<&str> {
+    /// The first reason why nothing starts.
+    pub fn first_trouble(&self) -> Option<&str> {
         self.troubles.values().next().map(String::as_str)
     }
 }
 
 impl DescribedTask {
     /// Its agents and how they are started, as one text.
-    pub fn agents(&self) -> String {
+    pub fn agent_names(&self) -> String {
         let Some(run) = &self.contract.run else { return String::new() };
         let commands: Vec<_> = run.agents().map(|agent| &agent.command).collect();
         let how = (commands, &run.model, &run.words, run.permissions);
@@ -234,14 +234,14 @@ impl DescribedTask {
 impl Backoff {
     /// Counts a failure: the next try is after 5 s, then after twice as long each time, at most
     /// after 160 s.
-    pub fn fail(&mut self, now: DateTime<Utc>) {
+    pub fn add_failure(&mut self, now: DateTime<Utc>) {
         let wait = BACKOFF_S << self.times.min(BACKOFF_DOUBLED_MAX);
         self.times = self.times.saturating_add(1);
         self.until = Some(now + TimeDelta::seconds(wait));
     }
 
-    /// Whether it is too early for the next try. A clock that was set back does not make it longer.
-    pub fn holds(&self, now: DateTime<Utc>) -> bool {
+    /// Whether it is too early for the next try. A clock that was set back does not prolong it.
+    pub fn is_active(&self, now: DateTime<Utc>) -> bool {
         let longest = TimeDelta::seconds(BACKOFF_S << BACKOFF_DOUBLED_MAX);
         self.until.is_some_and(|until| now < until && until - now <= longest)
     }
@@ -258,7 +258,7 @@ impl FleetRecord {
         number: u32,
         source: Source,
     ) -> Option<AttemptSpec> {
-        let DescribedTask { task: described, contract: own } = coordination.described(id)?;
+        let DescribedTask { task: described, contract: own } = coordination.described_task(id)?;
         let (terms, task, mut contract) = (&self.terms, self.task(id)?, own.clone());
         if task.reserved_micros > 0 {
             contract.limits.max_cost_micros = task.reserved_micros;

@@ -13,7 +13,7 @@ use serde_json::json;
 mod page;
 
 use super::files::FleetFiles;
-use super::lines::shown;
+use super::lines::show_text;
 use super::plan::FleetPlan;
 use super::record::{
     FleetRecord, FleetSetup, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskState, WaitsFor,
@@ -83,7 +83,7 @@ enum TaskWord {
 }
 
 impl TaskWord {
-    fn label(self) -> &'static str {
+    fn column_label(self) -> &'static str {
         match self {
             Self::Paused => "paused",
             Self::Waits => "waits",
@@ -98,7 +98,7 @@ impl TaskWord {
 
 impl Serialize for TaskWord {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.label().serialize(to)
+        self.column_label().serialize(to)
     }
 }
 
@@ -151,10 +151,10 @@ fn usage_json<S: Serializer>(used: &Usage, to: S) -> Result<S::Ok, S::Error> {
 impl<'a> FleetStatus<'a> {
     /// How a fleet of this machine is now, by the reports of the attempts that run here. An attempt
     /// whose process is gone waits for the next coordinator.
-    pub fn look(home: &Home, record: &'a FleetRecord) -> Self {
-        let files = FleetFiles::of(home, &record.terms.name);
+    pub fn read_status(home: &Home, record: &'a FleetRecord) -> Self {
+        let files = FleetFiles::new(home, &record.terms.name);
         let is_coordinated = store::is_coordinated(home, &record.terms.name);
-        let mut plan = FleetPlan::recorded(record, is_coordinated);
+        let mut plan = FleetPlan::from_record(record, is_coordinated);
         let mut reports = BTreeMap::new();
         for (id, task) in &record.tasks {
             let is_here = task.is_running() && record.is_local();
@@ -166,18 +166,20 @@ impl<'a> FleetStatus<'a> {
                 reports.extend(report.map(|report| (id.clone(), report)));
             }
         }
-        Self::of(record, &reports, &plan, clock::now().wall)
+        Self::from_plan(record, &reports, &plan, clock::now().wall)
     }
 
     /// Counts and sorts. A task that waits by the plan waits, whatever the record says.
-    fn of(
+    fn from_plan(
         record: &'a FleetRecord,
         reports: &BTreeMap<TaskId, AttemptReport>,
         plan: &FleetPlan,
         now: DateTime<Utc>,
     ) -> Self {
-        let row = |id: &'a TaskId| TaskStatus::of(record, id, reports.get(id), plan.waits.get(id));
-        let mut tasks: Vec<TaskStatus<'a>> = record.tasks.keys().filter_map(row).collect();
+        let ids = record.tasks.keys();
+        let rows =
+            ids.filter_map(|id| TaskStatus::new(record, id, reports.get(id), plan.waits.get(id)));
+        let mut tasks: Vec<TaskStatus<'a>> = rows.collect();
         let landing = tasks.iter().filter(|row| row.what == TaskWord::Lands);
         let landing = landing.map(|row| row.since).min();
         for row in &mut tasks {
@@ -195,15 +197,15 @@ impl<'a> FleetStatus<'a> {
         let mut counts = BTreeMap::from(COUNTED.map(|word| (word, 0)));
         for row in &tasks {
             let is_done = row.group == StatusGroup::Done;
-            let word = if is_done { row.what.label() } else { word(&row.group) };
+            let word = if is_done { row.what.column_label() } else { word(&row.group) };
             for word in ["total", word] {
                 *counts.entry(word).or_default() += 1;
             }
         }
         let is_over = counts["running"] + counts["waiting"] == 0;
-        let last_end = record.tasks.values().map(|task| task.at).max().filter(|_| is_over);
-        let elapsed_ms = between(record.started_at, last_end.unwrap_or(now));
-        let (left_ms, next) = (left(&tasks, now), next(record, &tasks));
+        let last_end = record.tasks.values().map(|task| task.at).max().unwrap_or(now);
+        let elapsed_ms = ms_between(record.started_at, if is_over { last_end } else { now });
+        let (left_ms, next) = (remaining_ms(&tasks, now), next(record, &tasks));
         Self { record, counts, elapsed_ms, left_ms, next, tasks }
     }
 
@@ -221,7 +223,9 @@ impl<'a> FleetStatus<'a> {
     /// How a task is in one line: "waits: after vat", "conflict: src/pay.rs changed on main too".
     pub fn line_of(&self, id: &TaskId) -> String {
         let row = self.tasks.iter().find(|row| row.task == id);
-        row.map_or_else(String::new, |row| with_reason(row.what.label(), &shown(&row.news)))
+        row.map_or_else(String::new, |row| {
+            with_reason(row.what.column_label(), &show_text(&row.news))
+        })
     }
 }
 
@@ -255,14 +259,14 @@ impl Serialize for FleetStatus<'_> {
 }
 
 impl<'a> TaskStatus<'a> {
-    fn of(
+    fn new(
         record: &'a FleetRecord,
         id: &'a TaskId,
         report: Option<&AttemptReport>,
         waits: Option<&WaitsFor>,
     ) -> Option<Self> {
         let task = record.task(id)?;
-        let report = report.filter(|it| it.number == task.attempt && task.is_running());
+        let report = report.filter(|report| report.number == task.attempt && task.is_running());
         let (ending, is_behind) = (task.ending(), !task.is_fetched());
         let waits = match waits {
             _ if ending.is_some() => None,
@@ -271,8 +275,8 @@ impl<'a> TaskStatus<'a> {
         };
         let phase = report.map(|report| &report.phase);
         let (group, what) = match task.ending() {
-            Some(ending) => ended(ending),
-            None => doing(task, waits, phase),
+            Some(ending) => ended_group(ending),
+            None => phase_words(task, waits, phase),
         };
         let (slot, since, until) = match phase {
             Some(AttemptPhase::Running { slot, since }) => (*slot, *since, None),
@@ -294,13 +298,15 @@ impl<'a> TaskStatus<'a> {
             waits: waits.cloned(),
             until,
             since,
-            outcome: ending.map(|it| it.outcome),
-            reason: ending.map(|it| it.reason.kind()),
-            proof: ending.and_then(|it| it.proof),
+            outcome: ending.map(|ending| ending.outcome),
+            reason: ending.map(|ending| ending.reason.kind()),
+            proof: ending.and_then(|ending| ending.proof),
             landed: task.landed(),
             was_sent_back: task.sent_back.is_some(),
             attempt: task.attempt,
-            branch: Some(task.attempt).filter(|it| *it > 0).map(|it| record.branch(id, it)),
+            branch: Some(task.attempt)
+                .filter(|number| *number > 0)
+                .map(|number| record.branch(id, number)),
             commit: task.commit.as_deref(),
             is_behind,
             loop_id: task.loop_id.as_ref(),
@@ -315,11 +321,11 @@ impl<'a> TaskStatus<'a> {
             usage: carried.usage.clone(),
             reserved_usd: Money::from_micros(task.reserved_micros).dollars(),
         };
-        row.news = row.news(record, phase);
+        row.news = row.task_news(record, phase);
         Some(row)
     }
 
-    fn news(&self, record: &FleetRecord, phase: Option<&AttemptPhase>) -> String {
+    fn task_news(&self, record: &FleetRecord, phase: Option<&AttemptPhase>) -> String {
         let ending_of = |task| record.task(task).and_then(TaskRecord::ending);
         let before = match &self.waits {
             Some(WaitsFor::Ended { task }) => ending_of(task).map(|ending| word(&ending.outcome)),
@@ -327,18 +333,18 @@ impl<'a> TaskStatus<'a> {
         };
         // The word before it says the kind already.
         let why = ending_of(self.task).map(|ending| ending.reason.without_its_kind());
-        let news = render(context! {
+        let news = render_template(context! {
             row => self, phase, before, why,
             request => record.request_of(self.task),
-            paused => paused(record, self.task),
-            lacks => lacks(record),
+            paused => paused_news(record, self.task),
+            lacks => missing_loop(record),
             run => record.terms.run_command(),
             is_any_running => record.tasks.values().any(TaskRecord::is_running),
         });
         match self.waits {
             Some(WaitsFor::Fetch) => news,
             _ if self.is_behind => {
-                format!("{news} · its newest commit is not {} yet", lacks(record))
+                format!("{news} · its newest commit is not {} yet", missing_loop(record))
             }
             _ => news,
         }
@@ -346,16 +352,17 @@ impl<'a> TaskStatus<'a> {
 
     /// Whether it runs, or would start if a coordinator had the fleet.
     fn continues(&self) -> bool {
-        let waits = self.waits.as_ref().is_some_and(|it| it.passes() || *it == WaitsFor::Run);
+        let waits =
+            self.waits.as_ref().is_some_and(|wait| wait.ends_by_itself() || *wait == WaitsFor::Run);
         self.group == StatusGroup::Running || waits
     }
 
     /// What a person types because of it, and how much later than because of another task; `None`
-    /// where it needs nobody.
+    /// if it needs no person.
     fn next(&self, record: &FleetRecord) -> Option<(u8, Option<String>)> {
         let (task, FleetRecord { terms, .. }) = (self.task, record);
-        let resume = |task| Some(format!("crew resume {}", record.named(task)));
-        let is_answered = record.task(task).is_some_and(|it| !it.messages.is_empty());
+        let resume = |task| Some(format!("crew resume {}", record.full_name(task)));
+        let is_answered = record.task(task).is_some_and(|task| !task.messages.is_empty());
         Some(match (self.group, &self.waits) {
             // What was interrupted only has to continue.
             (StatusGroup::NeedsYou, _)
@@ -363,11 +370,13 @@ impl<'a> TaskStatus<'a> {
             {
                 (1, resume(task))
             }
-            (StatusGroup::NeedsYou, _) => (0, Some(format!("crew show {}", record.named(task)))),
+            (StatusGroup::NeedsYou, _) => {
+                (0, Some(format!("crew show {}", record.full_name(task))))
+            }
             (_, Some(waits)) if *waits == WaitsFor::Run || waits.is_cancel() => {
                 (2, Some(terms.run_command()))
             }
-            _ if self.what == TaskWord::Paused => (3, Some(paused(record, task))),
+            _ if self.what == TaskWord::Paused => (3, Some(paused_news(record, task))),
             _ if self.continues() => (4, None),
             (_, Some(WaitsFor::Ended { task })) => (5, resume(task)),
             (_, Some(WaitsFor::Money)) => {
@@ -379,20 +388,20 @@ impl<'a> TaskStatus<'a> {
     }
 }
 
-fn render(values: Value) -> String {
+fn render_template(values: Value) -> String {
     let text = WORDS.get_template("status").and_then(|template| template.render(values));
     text.map_or_else(|error| format!("{error:#}"), |text| text.trim_end().to_owned())
 }
 
 /// What lifts the pause of a task: of it alone, or of its fleet.
-fn paused(record: &FleetRecord, task: &TaskId) -> String {
+fn paused_news(record: &FleetRecord, task: &TaskId) -> String {
     let is_alone = record.request.is_none();
-    let name = if is_alone { record.named(task) } else { record.terms.name.clone() };
+    let name = if is_alone { record.full_name(task) } else { record.terms.name.clone() };
     format!("crew resume {name}")
 }
 
 /// The group of a task that has not ended, and the word for it.
-fn doing(
+fn phase_words(
     task: &TaskRecord,
     waits: Option<&WaitsFor>,
     phase: Option<&AttemptPhase>,
@@ -415,12 +424,12 @@ fn doing(
 }
 
 /// What work lacks that an attempt has reported.
-fn lacks(record: &FleetRecord) -> &'static str {
+fn missing_loop(record: &FleetRecord) -> &'static str {
     if record.is_local() && record.terms.remote.is_some() { "pushed" } else { "fetched" }
 }
 
 /// The group of a task that ended so, and the word for it.
-fn ended(ending: &TaskEnding) -> (StatusGroup, TaskWord) {
+fn ended_group(ending: &TaskEnding) -> (StatusGroup, TaskWord) {
     let (group, word) = match (ending.outcome, &ending.landed, ending.reason.kind()) {
         (Outcome::Completed, Some(Landed::Main(_)), _) => (StatusGroup::Done, "landed"),
         (Outcome::Completed, Some(Landed::Request(_)), _) => (StatusGroup::Done, "requested"),
@@ -437,7 +446,7 @@ fn ended(ending: &TaskEnding) -> (StatusGroup, TaskWord) {
 
 /// The work that is left, shared by the tasks that run: each needs as long as the ended ones did on
 /// average. One that waits for a person is not counted, as nobody knows when it starts.
-fn left(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
+fn remaining_ms(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
     let over = tasks.iter().filter(|row| row.outcome.is_some() && row.elapsed_ms > 0);
     let worked: Vec<u64> = over.map(|row| row.elapsed_ms).collect();
     let running = tasks.iter().filter(|row| row.group == StatusGroup::Running).count() as u64;
@@ -449,7 +458,7 @@ fn left(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
     for row in tasks {
         let waits = matches!(row.waits, Some(WaitsFor::Task { .. } | WaitsFor::Money));
         if waits || row.continues() {
-            let now = if row.what == TaskWord::Runs { between(row.since, now) } else { 0 };
+            let now = if row.what == TaskWord::Runs { ms_between(row.since, now) } else { 0 };
             let used = row.elapsed_ms.saturating_add(now);
             left = left.saturating_add(mean.saturating_sub(used));
         }
@@ -458,7 +467,7 @@ fn left(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
 }
 
 /// Milliseconds; none where a clock went backwards.
-fn between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
+fn ms_between(from: DateTime<Utc>, to: DateTime<Utc>) -> u64 {
     u64::try_from((to - from).num_milliseconds()).unwrap_or_default()
 }
 

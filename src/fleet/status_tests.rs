@@ -32,10 +32,10 @@ fn a_record() -> FleetRecord {
         ..FleetSetup::default()
     };
     let begun = at(0).wall - TimeDelta::hours(2);
-    FleetRecord::begin(setup, "f1".to_owned(), Holder::default(), begun)
+    FleetRecord::begin_fleet(setup, "f1".to_owned(), Holder::default(), begun)
 }
 
-fn add(record: &mut FleetRecord, name: &str, minutes: i64, state: TaskState) {
+fn add_task(record: &mut FleetRecord, name: &str, minutes: i64, state: TaskState) {
     let since = at(0).wall - TimeDelta::minutes(minutes);
     let mut task = TaskRecord::new("r", 10, since);
     task.attempt = u32::from(state != TaskState::Waiting);
@@ -49,21 +49,21 @@ fn add(record: &mut FleetRecord, name: &str, minutes: i64, state: TaskState) {
     record.tasks.insert(id(name), task);
 }
 
-fn end(outcome: Outcome, reason: impl Into<TaskReason>) -> TaskState {
+fn ended_with(outcome: Outcome, reason: impl Into<TaskReason>) -> TaskState {
     TaskState::Ended(TaskEnding::new(outcome, reason))
 }
 
-fn landed(commit: &str) -> TaskState {
+fn landed_as(commit: &str) -> TaskState {
     let ending = TaskEnding::new(Outcome::Completed, "so");
     let landed = Some(Landed::Main(Some(commit.repeat(20))));
     TaskState::Ended(TaskEnding { landed, proof: Some(Proof::Checked), ..ending })
 }
 
-fn runs(since: i64) -> TaskState {
+fn running_since(since: i64) -> TaskState {
     TaskState::Running { job: "4711".to_owned(), since: at(0).wall - TimeDelta::minutes(since) }
 }
 
-fn report(phase: AttemptPhase) -> AttemptReport {
+fn report_in(phase: AttemptPhase) -> AttemptReport {
     let carried = Carried { completed: 4, last: "all pass".to_owned(), ..Carried::default() };
     AttemptReport {
         number: 1,
@@ -86,22 +86,22 @@ fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
     let of_loop = Box::new("the agent could not decide which of both rounds".into());
     let (refusal, unsettled) = (Refusal::Conflict(files), Some(Unsettled::Loop(of_loop)));
     let conflict = TaskReason::Refused { refusal, unsettled };
-    add(&mut record, "vat", 30, end(Outcome::Blocked, conflict));
+    add_task(&mut record, "vat", 30, ended_with(Outcome::Blocked, conflict));
     let asked = TaskReason::Asked("which port?".to_owned());
-    add(&mut record, "ask", 40, end(Outcome::Blocked, asked));
-    add(&mut record, "pay", 5, runs(20));
-    add(&mut record, "rests", 6, runs(9));
-    add(&mut record, "first", 8, landed("4f"));
-    add(&mut record, "second", 7, landed("ab"));
-    add(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));
-    add(&mut record, "turn", 1, TaskState::Landing(an_ending(Outcome::Completed)));
-    add(&mut record, "next", 0, TaskState::Waiting);
-    add(&mut record, "after", 0, TaskState::Waiting);
-    add(
+    add_task(&mut record, "ask", 40, ended_with(Outcome::Blocked, asked));
+    add_task(&mut record, "pay", 5, running_since(20));
+    add_task(&mut record, "rests", 6, running_since(9));
+    add_task(&mut record, "first", 8, landed_as("4f"));
+    add_task(&mut record, "second", 7, landed_as("ab"));
+    add_task(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));
+    add_task(&mut record, "turn", 1, TaskState::Landing(an_ending(Outcome::Completed)));
+    add_task(&mut record, "next", 0, TaskState::Waiting);
+    add_task(&mut record, "after", 0, TaskState::Waiting);
+    add_task(
         &mut record,
         "off",
         50,
-        end(
+        ended_with(
             Outcome::Cancelled,
             TaskReason::Cancelled { by: Actor::User, reason: Some("not needed".to_owned()) },
         ),
@@ -109,8 +109,8 @@ fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
     let since = at(0).wall - TimeDelta::minutes(3);
     let until = Some(at(600).wall);
     let reports = BTreeMap::from([
-        (id("pay"), report(AttemptPhase::Running { slot: Some(1), since })),
-        (id("rests"), report(AttemptPhase::Waiting { until, why: "usage limit".to_owned() })),
+        (id("pay"), report_in(AttemptPhase::Running { slot: Some(1), since })),
+        (id("rests"), report_in(AttemptPhase::Waiting { until, why: "usage limit".to_owned() })),
     ]);
     let waits = BTreeMap::from([
         (id("next"), WaitsFor::Slot),
@@ -119,17 +119,17 @@ fn a_fleet() -> (FleetRecord, BTreeMap<TaskId, AttemptReport>, FleetPlan) {
     (record, reports, FleetPlan { waits, ..FleetPlan::default() })
 }
 
-fn page(status: &FleetStatus<'_>, width: usize, rows: Option<usize>) -> Vec<String> {
+fn render_page(status: &FleetStatus<'_>, width: usize, rows: Option<usize>) -> Vec<String> {
     let reading = Reading { width, now: at(0).wall, offset: FixedOffset::east_opt(0).unwrap() };
-    let lines = status.page(reading, rows, None);
+    let lines = status.render_page(reading, rows, None);
     lines.iter().map(|line| colour::paint_marks(line, false)).collect()
 }
 
 #[test]
 fn what_needs_a_person_is_first_with_its_reason_in_full_and_the_oldest_on_top() {
     let (record, reports, plan) = a_fleet();
-    let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
-    assert_snapshot!(page(&status, 100, None).join("\n"), @r#"
+    let status = FleetStatus::from_plan(&record, &reports, &plan, at(0).wall);
+    assert_snapshot!(render_page(&status, 100, None).join("\n"), @r#"
     fleet shop: 2 of 11 landed · 3 run · 3 wait · 2 need you · 1 cancelled
       $9.90 of $50.00 · begun 2h ago · about 9m left
 
@@ -160,21 +160,21 @@ fn a_fleet_of_two_thousand_tasks_fits_any_screen_and_names_what_it_leaves_out() 
     for number in 0..2000 {
         let why = "a reason that is longer than what is left of a line ".repeat(3);
         let state = match number % 4 {
-            0 => end(Outcome::Stalled, &*why),
-            1 => runs(number),
+            0 => ended_with(Outcome::Stalled, &*why),
+            1 => running_since(number),
             2 => TaskState::Waiting,
-            _ => landed("4f"),
+            _ => landed_as("4f"),
         };
-        add(&mut record, &format!("t{number}"), number, state);
+        add_task(&mut record, &format!("t{number}"), number, state);
     }
-    let plan = FleetPlan::recorded(&record, true);
-    let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
+    let plan = FleetPlan::from_record(&record, true);
+    let status = FleetStatus::from_plan(&record, &reports, &plan, at(0).wall);
     for (width, rows) in [(80, 24), (40, 12), (120, 50), (20, 5), (200, 1)] {
-        let lines = page(&status, width, Some(rows));
+        let lines = render_page(&status, width, Some(rows));
         assert!(lines.len() <= rows, "{lines:#?}");
         assert!(lines.iter().all(|line| line.width() <= width), "{lines:#?}");
     }
-    let lines = page(&status, 80, Some(24)).join("\n");
+    let lines = render_page(&status, 80, Some(24)).join("\n");
     assert!(lines.contains("more") && lines.contains("next      crew show shop/"), "{lines}");
 }
 
@@ -183,7 +183,7 @@ fn every_task_has_the_same_keys_and_the_remote_no_password() {
     let (mut record, reports, plan) = a_fleet();
     let url = "https://me:secret@host/x.git".to_owned();
     record.terms.remote = Some(engine::fleet::Remote { name: "origin".to_owned(), url });
-    let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
+    let status = FleetStatus::from_plan(&record, &reports, &plan, at(0).wall);
     let value = serde_json::to_value(&status).unwrap();
     assert!(!value.to_string().contains("secret"));
     let tasks = value["tasks"].as_array().unwrap();
@@ -199,21 +199,21 @@ fn every_task_has_the_same_keys_and_the_remote_no_password() {
 #[test]
 fn work_that_was_reported_and_is_not_fetched_or_pushed_yet_is_named() {
     let mut record = a_record();
-    add(&mut record, "runs", 5, runs(20));
-    add(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));
-    add(&mut record, "first", 8, landed("4f"));
-    add(&mut record, "done", 1, end(Outcome::Completed, "so"));
+    add_task(&mut record, "runs", 5, running_since(20));
+    add_task(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));
+    add_task(&mut record, "first", 8, landed_as("4f"));
+    add_task(&mut record, "done", 1, ended_with(Outcome::Completed, "so"));
     for name in ["runs", "lands", "done"] {
         record.tasks.get_mut(&id(name)).unwrap().tip = Some("ab".repeat(20));
     }
     let lines = |record: &FleetRecord| {
         let (reports, plan) = (BTreeMap::new(), FleetPlan::default());
-        let status = FleetStatus::of(record, &reports, &plan, at(0).wall);
+        let status = FleetStatus::from_plan(record, &reports, &plan, at(0).wall);
         let json = serde_json::to_value(&status).unwrap();
         let behind =
             json["tasks"].as_array().unwrap().iter().filter(|row| row["is_behind"] == true);
         assert_eq!(behind.count(), 3, "{json:#}");
-        let lines = page(&status, 100, None);
+        let lines = render_page(&status, 100, None);
         let rows = lines[2..].iter().map(|line| line.trim()).filter(|line| !line.is_empty());
         rows.collect::<Vec<_>>().join("\n")
     };
@@ -254,10 +254,10 @@ fn each_thing_that_a_task_waits_for_is_named() {
     ];
     let told = all.map(|waits| {
         let mut record = a_record();
-        add(&mut record, "a", 1, TaskState::Waiting);
+        add_task(&mut record, "a", 1, TaskState::Waiting);
         let plan = FleetPlan { waits: [(id("a"), waits)].into(), ..FleetPlan::default() };
         let reports = BTreeMap::new();
-        let status = FleetStatus::of(&record, &reports, &plan, at(0).wall);
+        let status = FleetStatus::from_plan(&record, &reports, &plan, at(0).wall);
         format!("{} · {}", status.line_of(&id("a")), status.next.clone().unwrap_or_default())
     });
     assert_snapshot!(told.join("\n"), @"

@@ -1,5 +1,5 @@
-//! What a coordinator does next, as a pure function of the record and of what happened. Nothing
-//! here knows a file, a clock, git or a process.
+//! The next effects of a coordinator, as a pure function of its record and an event. Nothing here
+//! knows a file, a clock, git or a process.
 
 use chrono::{DateTime, Utc};
 
@@ -20,20 +20,19 @@ const GONE_MAX: u32 = 3;
 const NOT_STARTED_MAX: u32 = 5;
 /// How often in a row a landing may fail for a reason that crew does not know.
 const LANDING_FAILURES_MAX: u32 = 5;
-/// What is out of order while nothing can be fetched.
+/// The name of the trouble while nothing can be fetched.
 const FETCH: &str = "fetch";
 /// How often in a row the commits of a task may not be found where it worked.
 const FETCH_FAILURES_MAX: u32 = 5;
 
-/// Takes in what happened at `now`, and says what follows, to be done in this order. What starts,
-/// lands and is fetched is decided by a `Tick`, once for all that happened: that looks at each
-/// task.
+/// Applies an event of `now` and returns the effects, to be carried out in turn. A `Tick` looks at
+/// each task and decides what starts, lands and is fetched, once for all events before it.
 ///
 /// A coordinator that begins first reports what it finds out about attempts of an earlier one,
 /// those that run excepted, and then describes the folder. `Start` is answered by `Started` or
 /// `NotStarted`; `Fetch` by `Fetched` or `FetchFailed`; a landing by one of its three results, also
 /// after `End`.
-pub fn step(
+pub fn step_fleet(
     record: &mut FleetRecord,
     coordination: &mut Coordination,
     event: FleetEvent,
@@ -60,41 +59,43 @@ pub(super) struct Turn<'a> {
 impl Turn<'_> {
     fn take_in(&mut self, event: FleetEvent) {
         match event {
-            FleetEvent::Described(tasks) => self.described(tasks),
-            FleetEvent::Reported(id, report) => self.on(&id, report, Self::reported),
+            FleetEvent::Described(tasks) => self.take_described(tasks),
+            FleetEvent::Reported(id, report) => self.update(&id, report, Self::take_report),
             FleetEvent::Started { task: id, number, job } => {
-                self.on(&id, (number, job), Self::started);
+                self.update(&id, (number, job), Self::take_start);
             }
-            FleetEvent::Fetched { task: id, commit } => self.on(&id, commit, Self::fetched),
+            FleetEvent::Fetched { task: id, commit } => self.update(&id, commit, Self::take_work),
             FleetEvent::FetchFailed { task: id, why, concerns } => {
-                self.on(&id, (why, concerns), Self::fetch_failed);
+                self.update(&id, (why, concerns), Self::fetch_failed);
             }
             FleetEvent::Gone { task: id, number, why } => {
                 let reason = TaskReason::ProcessGone(why);
                 let end = AttemptEnd::Failed { reason, needs_person: false };
-                self.on(&id, end, |turn, id, task, end| turn.attempt_ended(id, task, number, end));
+                self.update(&id, end, |turn, id, task, end| {
+                    turn.attempt_ended(id, task, number, end)
+                });
             }
-            FleetEvent::NotStarted { task: id, why } => self.on(&id, why, Self::not_started),
+            FleetEvent::NotStarted { task: id, why } => self.update(&id, why, Self::not_started),
             FleetEvent::EndAsked { task: id, why } => self.end_asked(&id, why),
-            FleetEvent::Landed(id, landed) => self.on(&id, landed, Self::landed),
-            FleetEvent::Refused(id, refusal) => self.on(&id, refusal, Self::refused),
+            FleetEvent::Landed(id, landed) => self.update(&id, landed, Self::take_landed),
+            FleetEvent::Refused(id, refusal) => self.update(&id, refusal, Self::take_refusal),
             FleetEvent::LandingFailed { task: id, why, needs_person } => {
-                self.on(&id, (why, needs_person), Self::landing_failed);
+                self.update(&id, (why, needs_person), Self::landing_failed);
             }
-            FleetEvent::Requested(target, request) => self.requested(target, &request),
+            FleetEvent::Requested(target, request) => self.take_request(target, &request),
             FleetEvent::Trouble { of, why } => self.set_trouble(of, why),
-            FleetEvent::Signal { times, is_hangup } => self.signalled(times.max(1), is_hangup),
-            FleetEvent::Tick => self.settle(),
+            FleetEvent::Signal { times, is_hangup } => self.take_signal(times.max(1), is_hangup),
+            FleetEvent::Tick => self.settle_tasks(),
         }
     }
 
     fn set_trouble(&mut self, of: &'static str, why: Option<String>) {
-        let before = self.known.trouble().map(str::to_owned);
+        let before = self.known.first_trouble().map(str::to_owned);
         match why {
             Some(why) => drop(self.known.troubles.insert(of, why)),
             None => drop(self.known.troubles.remove(of)),
         }
-        match self.known.trouble() {
+        match self.known.first_trouble() {
             Some(why) if before.as_deref() != Some(why) => {
                 self.note(format!("{why}; it is tried again, and nothing starts before"));
             }
@@ -103,9 +104,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Lets a rule work on a task with something that happened to it, and saves the task if that
-    /// has changed it. What the rule sees in the fleet's record is the task as it was before.
-    pub(super) fn on<T>(
+    /// Applies a rule to a task and saves the task if that changed it. In the fleet's record the
+    /// rule sees the task as it was before.
+    pub(super) fn update<T>(
         &mut self,
         id: &TaskId,
         what: T,
@@ -121,7 +122,7 @@ impl Turn<'_> {
     }
 
     /// The tasks of this kind.
-    pub(super) fn those(&self, is_one: fn(&TaskRecord) -> bool) -> Vec<TaskId> {
+    pub(super) fn tasks_where(&self, is_one: fn(&TaskRecord) -> bool) -> Vec<TaskId> {
         let tasks = self.record.tasks.iter().filter(|(_, task)| is_one(task));
         tasks.map(|(id, _)| id.clone()).collect()
     }
@@ -139,11 +140,11 @@ impl Turn<'_> {
         self.say(FleetLine::Ended { task: id.clone() });
     }
 
-    pub(super) fn pause(&mut self, id: &TaskId) {
-        self.pass(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
+    pub(super) fn pause_attempt(&mut self, id: &TaskId) {
+        self.pass_request(id, FleetRequest::Task(TaskRequest::Pause { now: false }));
     }
 
-    pub(super) fn pass(&mut self, id: &TaskId, request: FleetRequest) {
+    pub(super) fn pass_request(&mut self, id: &TaskId, request: FleetRequest) {
         match request {
             FleetRequest::Resume { .. } => self.continue_after_a_pause(id),
             FleetRequest::Task(_) => drop(self.known.to_continue.remove(id)),
@@ -158,7 +159,7 @@ impl Turn<'_> {
         self.known.to_continue.insert(id.clone(), done);
     }
 
-    pub(super) fn file(&self, id: &TaskId) -> String {
+    pub(super) fn task_file(&self, id: &TaskId) -> String {
         format!("{}/{id}.md", self.record.terms.folder)
     }
 
@@ -166,7 +167,7 @@ impl Turn<'_> {
         self.record.terms.landing != LandingMode::No
     }
 
-    fn started(&mut self, _: &TaskId, task: &mut TaskRecord, (number, job): (u32, String)) {
+    fn take_start(&mut self, _: &TaskId, task: &mut TaskRecord, (number, job): (u32, String)) {
         if let TaskState::Running { job: known, .. } = &mut task.state
             && task.attempt == number
         {
@@ -180,7 +181,7 @@ impl Turn<'_> {
             return;
         }
         if self.known.signals == 0 && self.record.request_of(id).is_none() {
-            self.known.starts.fail(self.now);
+            self.known.starts.add_failure(self.now);
             self.note(format!("{id} could not start: {why}"));
         }
         match self.record.cancel_of(id) {
@@ -192,7 +193,7 @@ impl Turn<'_> {
         }
     }
 
-    fn reported(&mut self, id: &TaskId, task: &mut TaskRecord, report: AttemptReport) {
+    fn take_report(&mut self, id: &TaskId, task: &mut TaskRecord, report: AttemptReport) {
         if !task.is_running() || task.attempt != report.number {
             return;
         }
@@ -200,10 +201,11 @@ impl Turn<'_> {
         if let (None, Some(done)) = (&before, self.known.to_continue.get_mut(id)) {
             *done = report.carried.completed;
         }
-        let (rested, had_loop) = before.map_or((false, false), |it| (it.rests(), it.has_loop()));
+        let (rested, had_loop) =
+            before.map_or((false, false), |report| (report.is_waiting(), report.has_loop()));
         let is_further = task.take_report(&report);
         // A short iteration may be over, and its loop too, before anybody reads that it began.
-        if rested && !report.rests() && (report.end.is_none() || is_further) {
+        if rested && !report.is_waiting() && (report.end.is_none() || is_further) {
             self.say(FleetLine::Resumes { task: id.clone() });
         }
         if is_further {
@@ -223,23 +225,22 @@ impl Turn<'_> {
         }
     }
 
-    /// Passes on what was asked before there was a loop to take it.
+    /// Passes on the requests that came before the loop began.
     fn loop_begins(&mut self, id: &TaskId, task: &mut TaskRecord) {
         (task.accepts_test_changes, task.is_resumed) = (false, false);
         let given = std::mem::take(&mut task.given);
         for words in std::mem::take(&mut task.messages).into_iter().skip(given) {
-            self.pass(id, FleetRequest::Tell { words, by_agent: false });
+            self.pass_request(id, FleetRequest::Tell { words, by_agent: false });
         }
         if let Some(request) = self.record.request_of(id).cloned() {
-            self.pass(id, FleetRequest::Task(request));
+            self.pass_request(id, FleetRequest::Task(request));
         } else if self.known.signals > 0 && self.record.is_local() {
-            self.pause(id);
+            self.pause_attempt(id);
         }
     }
 
-    /// What follows from the end of an attempt. A cancel ends the task, unless its work is
-    /// completed and nothing more was to be done with it. A loop that was to settle a refusal of
-    /// its landing, and did not, leaves that to a person.
+    /// Applies the end of an attempt. A cancel ends the task, unless its work is completed and does
+    /// not land. A loop that did not settle a refused landing leaves that to a person.
     fn attempt_ended(&mut self, id: &TaskId, task: &mut TaskRecord, number: u32, end: AttemptEnd) {
         if !task.is_running() || task.attempt != number {
             return;
@@ -276,18 +277,18 @@ impl Turn<'_> {
             }
             (AttemptEnd::Interrupted, ..) if is_expected => task.set(TaskState::Waiting, self.now),
             (AttemptEnd::Interrupted, ..) => {
-                self.lost(id, task, TaskReason::Interrupted);
+                self.take_loss(id, task, TaskReason::Interrupted);
             }
             (AttemptEnd::Failed { reason, needs_person: true }, ..) => {
                 self.end(id, task, TaskEnding::new(Outcome::Blocked, reason));
             }
-            (AttemptEnd::Failed { reason, .. }, ..) => self.lost(id, task, reason),
+            (AttemptEnd::Failed { reason, .. }, ..) => self.take_loss(id, task, reason),
         }
     }
 
     /// Frees a task whose process is gone, or could not work; one for which that happens again and
     /// again ends. It does not count where crew ended the process, or never handed it over.
-    fn lost(&mut self, id: &TaskId, task: &mut TaskRecord, reason: TaskReason) {
+    fn take_loss(&mut self, id: &TaskId, task: &mut TaskRecord, reason: TaskReason) {
         let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
         let is_asked = self.known.signals > 0 || self.record.request_of(id).is_some();
         task.gone += u32::from(was_started && !is_asked);
@@ -299,13 +300,13 @@ impl Turn<'_> {
         self.say(FleetLine::Gone { task: id.clone(), why: reason.to_string() });
     }
 
-    /// Takes note that a landing is over. How the loop had ended, if the task still waits for that.
+    /// Notes that a landing is over. Returns the loop's ending if the task still waits for it.
     fn landing_over(&mut self, id: &TaskId, task: &TaskRecord) -> Option<TaskEnding> {
         self.known.landing.take_if(|landing| landing == id);
         task.landing().cloned()
     }
 
-    fn landed(&mut self, id: &TaskId, task: &mut TaskRecord, landed: Landed) {
+    fn take_landed(&mut self, id: &TaskId, task: &mut TaskRecord, landed: Landed) {
         let Some(ending) = self.landing_over(id, task) else { return };
         self.known.landings = Backoff::default();
         if matches!(landed, Landed::Main(_)) {
@@ -314,16 +315,16 @@ impl Turn<'_> {
         self.end(id, task, TaskEnding { landed: Some(landed), ..ending });
     }
 
-    /// What follows from a refusal: once, the task goes back to its loop, if that has an iteration
-    /// left to settle it. A cancel ends it.
-    fn refused(&mut self, id: &TaskId, task: &mut TaskRecord, refusal: Refusal) {
+    /// Applies a refusal: the task goes back to its loop once, if that has an iteration left to
+    /// settle it. A cancel ends the task.
+    fn take_refusal(&mut self, id: &TaskId, task: &mut TaskRecord, refusal: Refusal) {
         let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
         self.known.landings = Backoff::default();
         if let Some(cancelled) = self.record.cancel_of(id) {
             return self.end(id, task, cancelled);
         }
-        let described = self.known.described(id);
-        let limit = described.and_then(|it| task.spent_limit(&it.contract.limits));
+        let described = self.known.described_task(id);
+        let limit = described.and_then(|one| task.spent_limit(&one.contract.limits));
         let mut unsettled = None;
         if refusal.can_be_settled() && task.sent_back.is_none() {
             let Some(limit) = limit else {
@@ -331,7 +332,7 @@ impl Turn<'_> {
                 task.send_back(refusal, self.now);
                 return self.say(FleetLine::SentBack { task: id.clone(), why });
             };
-            let resume = format!("crew resume {}", self.record.named(id));
+            let resume = format!("crew resume {}", self.record.full_name(id));
             unsettled = Some(Unsettled::LimitUsedUp { limit: limit.to_owned(), resume });
         }
         // With the proof of its loop: what is left of it is to land.
@@ -340,14 +341,14 @@ impl Turn<'_> {
         self.end(id, task, TaskEnding { proof, ..ending });
     }
 
-    /// A landing that could not be tried is tried again, now and then, unless that is no use.
+    /// Tries a failed landing again later, unless that is useless.
     fn landing_failed(&mut self, id: &TaskId, task: &mut TaskRecord, failure: (String, bool)) {
         let (why, is_final) = failure;
         let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
         if let Some(cancelled) = self.record.cancel_of(id) {
             return self.end(id, task, cancelled);
         }
-        self.known.landings.fail(self.now);
+        self.known.landings.add_failure(self.now);
         if !is_final && self.known.landings.times < LANDING_FAILURES_MAX {
             return self.note(format!("{id} could not land: {why}; it is tried again"));
         }
@@ -357,16 +358,16 @@ impl Turn<'_> {
         self.end(id, task, TaskEnding { proof, ..ending });
     }
 
-    /// What follows from how things are now.
-    fn settle(&mut self) {
+    /// Decides what starts, lands and is fetched now.
+    fn settle_tasks(&mut self) {
         self.end_again();
         let mut is_finished = self.known.signals > 0;
         if self.known.has_begun {
             self.fetch_all();
             self.land_next();
-            let plan = plan::waits(self.record, self.known, self.now);
+            let plan = plan::plan_starts(self.record, self.known, self.now);
             for start in &plan.starts {
-                self.on(&start.task, start, Self::start);
+                self.update(&start.task, start, Self::start_task);
             }
             for (id, waits) in &plan.waits {
                 self.note_wait(id, waits);
@@ -389,10 +390,10 @@ impl Turn<'_> {
     /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is
     /// lost: completed work is done again from the last commit that was fetched.
     fn fetch_all(&mut self) {
-        if self.known.fetch_pause.holds(self.now) {
+        if self.known.fetch_pause.is_active(self.now) {
             return;
         }
-        let those = self.those(|task| !task.is_fetched());
+        let those = self.tasks_where(|task| !task.is_fetched());
         if those.is_empty() {
             self.set_trouble(FETCH, None);
         }
@@ -400,23 +401,24 @@ impl Turn<'_> {
             let Coordination { fetching, fetches, troubles, clones, .. } = &*self.known;
             // Where all of them may fail, one finds out.
             let is_enough = troubles.contains_key(FETCH) && !fetching.is_empty();
-            let is_held = fetches.get(&id).is_some_and(|it| it.holds(self.now));
+            let is_held = fetches.get(&id).is_some_and(|tries| tries.is_active(self.now));
             if is_enough || is_held || fetching.contains_key(&id) {
                 continue;
             }
             let can_be_fetched = !self.record.is_local() || clones.contains(&id);
-            self.on(&id, can_be_fetched, Self::fetch);
+            self.update(&id, can_be_fetched, Self::fetch_work);
         }
     }
 
-    fn fetch(&mut self, id: &TaskId, task: &mut TaskRecord, can_be_fetched: bool) {
+    fn fetch_work(&mut self, id: &TaskId, task: &mut TaskRecord, can_be_fetched: bool) {
         if can_be_fetched || task.tip == task.commit {
             self.known.fetching.insert(id.clone(), task.tip.clone());
             return self.effects.push(Effect::Fetch { task: id.clone() });
         }
         self.note(format!("{id}: its clone is gone, with the commits that were not fetched"));
         task.tip.clone_from(&task.commit);
-        let ending = task.landing().or_else(|| task.ending().filter(|it| it.landed.is_none()));
+        let ending =
+            task.landing().or_else(|| task.ending().filter(|ending| ending.landed.is_none()));
         if ending.is_some_and(TaskEnding::is_completed) {
             task.begins_anew = true;
             task.set(TaskState::Waiting, self.now);
@@ -425,7 +427,7 @@ impl Turn<'_> {
 
     /// What its agent commits beyond what was reported is fetched along. What comes after the end
     /// of a completed loop is not what its checks have seen.
-    fn fetched(&mut self, id: &TaskId, task: &mut TaskRecord, commit: String) {
+    fn take_work(&mut self, id: &TaskId, task: &mut TaskRecord, commit: String) {
         self.set_trouble(FETCH, None);
         let asked = self.known.fetching.remove(id).flatten();
         let is_of_now = asked == task.tip;
@@ -454,11 +456,11 @@ impl Turn<'_> {
         self.known.fetching.remove(id);
         if concerns == FetchConcern::All {
             self.known.fetch_pause = Backoff::default();
-            self.known.fetch_pause.fail(self.now);
+            self.known.fetch_pause.add_failure(self.now);
             return self.set_trouble(FETCH, Some(format!("{id} cannot be fetched: {why}")));
         }
         let tries = self.known.fetches.entry(id.clone()).or_default();
-        tries.fail(self.now);
+        tries.add_failure(self.now);
         let times = tries.times;
         let is_refused = concerns == FetchConcern::Rules;
         if times == 1 {
@@ -483,15 +485,16 @@ impl Turn<'_> {
     /// The next task whose turn it is to land: the one that was completed first.
     fn land_next(&mut self) {
         let Coordination { troubles, signals, landing, landings, .. } = &*self.known;
-        if !troubles.is_empty() || *signals > 0 || landing.is_some() || landings.holds(self.now) {
+        if !troubles.is_empty() || *signals > 0 || landing.is_some() || landings.is_active(self.now)
+        {
             return;
         }
-        let is_next = |(id, task): &(&TaskId, &TaskRecord)| {
+        let open = self.record.tasks.iter().filter(|(id, task)| {
             let is_open = task.landing().is_some() && self.record.request_of(id).is_none();
-            is_open && task.is_fetched() && self.known.described(id).is_some()
-        };
-        let next = self.record.tasks.iter().filter(is_next).min_by_key(|(_, task)| task.at);
-        let Some(task) = next.map(|(id, _)| id.clone()) else { return };
+            is_open && task.is_fetched() && self.known.described_task(id).is_some()
+        });
+        let next = open.min_by_key(|(_, task)| task.at).map(|(id, _)| id.clone());
+        let Some(task) = next else { return };
         self.known.landing = Some(task.clone());
         // The record has to say so before anything lands.
         self.is_changed = true;
@@ -502,13 +505,13 @@ impl Turn<'_> {
         });
     }
 
-    fn start(&mut self, id: &TaskId, task: &mut TaskRecord, start: &Start) {
+    fn start_task(&mut self, id: &TaskId, task: &mut TaskRecord, start: &Start) {
         let Start { reserved_micros, continues, .. } = *start;
-        let Some(described) = self.known.described(id) else { return };
+        let Some(described) = self.known.described_task(id) else { return };
         task.set(TaskState::Running { job: String::new(), since: self.now }, self.now);
         task.reserved_micros = reserved_micros;
         task.revision.clone_from(&described.task.revision);
-        task.agents = described.agents();
+        task.agents = described.agent_names();
         task.max_iterations = described.contract.limits.max_iterations;
         task.begins_anew = false;
         task.given = task.messages.len();
@@ -535,7 +538,8 @@ impl Turn<'_> {
 
     /// Whether nothing runs, and nothing would start or land without a person.
     fn is_finished(&self, plan: &FleetPlan) -> bool {
-        let Coordination { signals, is_hangup, landing, gave_up, troubles, .. } = &*self.known;
+        let Coordination { signals, is_hangup, landing, gave_up, troubles, fetches, .. } =
+            &*self.known;
         let mut tasks = self.record.tasks.iter();
         let runs = self.record.tasks.values().any(TaskRecord::is_running);
         if landing.is_some() || (runs && (self.record.is_local() || !is_hangup)) {
@@ -543,20 +547,18 @@ impl Turn<'_> {
         }
         // Another machine may continue the fleet, and has only what was fetched. What has failed
         // is not waited for.
-        let is_over = |(id, task): (&TaskId, &TaskRecord)| {
-            task.is_fetched() || self.known.fetches.contains_key(id)
-        };
-        if *signals == 1 && troubles.is_empty() && !tasks.clone().all(is_over) {
+        let is_over = tasks.clone().all(|(id, task)| task.is_fetched() || fetches.contains_key(id));
+        if *signals == 1 && troubles.is_empty() && !is_over {
             return false;
         }
-        let is_open = |(id, task): (&TaskId, &TaskRecord)| {
+        let is_open = tasks.any(|(id, task)| {
             if task.landing().is_none() {
                 return !task.is_fetched();
             }
-            self.record.request_of(id).is_none() && self.known.described(id).is_some()
-        };
-        let passes = plan.waits.values().any(WaitsFor::passes);
-        *signals > 0 || gave_up.is_some() || !(passes || tasks.any(is_open))
+            self.record.request_of(id).is_none() && self.known.described_task(id).is_some()
+        });
+        let is_temporary = plan.waits.values().any(WaitsFor::ends_by_itself);
+        *signals > 0 || gave_up.is_some() || !(is_temporary || is_open)
     }
 }
 

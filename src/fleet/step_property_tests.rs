@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fleet::fixture::{
-    Bench, a_described, a_report, a_setup, a_task, an_ending, carried, commit, id,
+    Bench, a_carried, a_commit, a_described, a_report, a_setup, a_task, an_ending, id,
 };
 use crate::fleet::record::{Holder, WaitsFor};
 
@@ -39,7 +39,7 @@ struct World {
 
 impl World {
     fn new(landing: LandingMode, executor: &str, dollars: u64) -> Self {
-        let mut bench = Bench::of(landing, NAMES.iter().map(|name| (*name, a_task())).collect());
+        let mut bench = Bench::new(landing, NAMES.iter().map(|name| (*name, a_task())).collect());
         bench.record.terms.executor = executor.to_owned();
         bench.record.terms.max_cost_micros = dollars * 1_000_000;
         bench.known.clones.clear();
@@ -67,15 +67,15 @@ impl World {
         let effects = self.bench.step(event);
         let record = &self.bench.record;
         assert!(effects.first() == Some(&Effect::Save) || *record == before, "a change is saved");
-        let saves = effects.iter().filter(|it| **it == Effect::Save).count();
+        let saves = effects.iter().filter(|effect| **effect == Effect::Save).count();
         for (id, task) in &record.tasks {
-            assert!(task.attempt >= before.tasks.get(id).map_or(0, |it| it.attempt));
+            assert!(task.attempt >= before.tasks.get(id).map_or(0, |task| task.attempt));
             let is_named = task.waits.is_some() || !self.bench.known.has_begun;
             assert!(task.state != TaskState::Waiting || is_named, "{id} waits");
             let was_completed = before.tasks.get(id).and_then(TaskRecord::ending);
-            if was_completed
-                .is_some_and(|it| it.outcome == Outcome::Completed && it.landed.is_some())
-            {
+            if was_completed.is_some_and(|ending| {
+                ending.outcome == Outcome::Completed && ending.landed.is_some()
+            }) {
                 assert_eq!(task.ending(), was_completed, "{id} has landed");
             }
         }
@@ -127,8 +127,8 @@ impl World {
         let Some(mut process) = self.processes.get(task).cloned() else { return };
         process.completed += u32::from(is_iteration);
         let mut report = a_report(process.number, process.completed, end);
-        report.carried = carried(process.completed, CENTS);
-        report.commit = Some(commit(process.number * 1000 + process.completed));
+        report.carried = a_carried(process.completed, CENTS);
+        report.commit = Some(a_commit(process.number * 1000 + process.completed));
         let cost = u64::from(process.completed) * ITERATION_MICROS;
         if process.limit > 0 && cost >= process.limit && report.end.is_none() {
             report.end = Some(AttemptEnd::Ended(an_ending(Outcome::Exhausted)));
@@ -222,7 +222,7 @@ impl World {
             35 | 36 => self.step(FleetEvent::Trouble { of: "push", why: None }),
             37 => {
                 let mut tasks = self.bench.known.described.clone();
-                if let Some(it) = tasks.iter_mut().find(|it| it.task.id == task) {
+                if let Some(it) = tasks.iter_mut().find(|one| one.task.id == task) {
                     it.task.revision.push('x');
                 }
                 self.step(FleetEvent::Described(tasks));
@@ -259,14 +259,14 @@ impl World {
     }
 }
 
-fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+fn any_happenings() -> impl Strategy<Value = Vec<Happening>> {
     prop::collection::vec((0_u8..44, 0_usize..NAMES.len()), 0..120)
 }
 
 proptest! {
     #[test]
     fn nothing_runs_or_lands_twice_and_everything_is_done_in_the_end(
-        lands in any::<bool>(), is_local in any::<bool>(), all in happenings()
+        lands in any::<bool>(), is_local in any::<bool>(), all in any_happenings()
     ) {
         let landing = if lands { LandingMode::Main } else { LandingMode::No };
         let mut world = World::new(landing, if is_local { "local" } else { "slurm" }, 0);
@@ -282,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn the_money_of_a_fleet_is_kept_whatever_happens(dollars in 1_u64..3, all in happenings()) {
+    fn the_money_of_a_fleet_is_kept_whatever_happens(dollars in 1_u64..3, all in any_happenings()) {
         let mut world = World::new(LandingMode::Main, "local", dollars);
         for it in all {
             world.happens(it);
@@ -293,11 +293,11 @@ proptest! {
 #[test]
 fn a_thousand_tasks_take_a_step_in_a_few_milliseconds() {
     let names: Vec<String> = (0..1000).map(|at| format!("t{at}")).collect();
-    let mut bench = Bench::of(LandingMode::No, Vec::new());
+    let mut bench = Bench::new(LandingMode::No, Vec::new());
     let described = names.iter().map(|name| a_described(name)).collect();
     bench.record.terms = a_setup(LandingMode::No);
     let effects = bench.step(FleetEvent::Described(described));
-    let starts = effects.iter().filter(|it| matches!(it, Effect::Start { .. })).count();
+    let starts = effects.iter().filter(|effect| matches!(effect, Effect::Start { .. })).count();
     assert_eq!((starts, bench.record.tasks.len()), (4, 1000));
     assert_eq!(bench.task("t999").waits, Some(WaitsFor::Slot));
     assert_eq!(bench.step(FleetEvent::Tick), [], "an idle tick says nothing");

@@ -1,4 +1,4 @@
-//! What follows from what people do: task files, requests (a pause, a cancel, another try, a
+//! The effects of what people do: task files, requests (a pause, a cancel, another try, a
 //! message) and signals. What is cancelled stays so until it is resumed, and what is completed is
 //! never worked on again.
 
@@ -26,35 +26,37 @@ const SIGNALLED: [&str; 4] = [
 /// The most tasks that a note names.
 const NAMED_MAX: usize = 5;
 
-/// What stands before the words of an agent.
+/// The prefix of an agent's message.
 const BY_AGENT: &str = "(an agent says, unchecked) ";
 
 impl Turn<'_> {
-    /// Takes in the folder as it is now: what is new, has changed or has no file any more.
-    pub(super) fn described(&mut self, mut tasks: Vec<DescribedTask>) {
+    /// Applies the folder as it is now: tasks that are new, have changed or lost their file.
+    pub(super) fn take_described(&mut self, mut tasks: Vec<DescribedTask>) {
         tasks.sort_by(|one, other| one.task.turn(&other.task));
         let is_start = !std::mem::replace(&mut self.known.has_begun, true);
         let before = std::mem::replace(&mut self.known.described, tasks);
-        let revision = |it: DescribedTask| (it.task.id, it.task.revision);
-        let before: BTreeMap<TaskId, String> = before.into_iter().map(revision).collect();
-        for it in &self.known.described {
-            let (id, limits) = (&it.task.id, &it.contract.limits);
-            let new = || TaskRecord::new(&it.task.revision, limits.max_iterations, self.now);
-            self.is_changed |= !self.record.tasks.contains_key(id);
-            self.record.tasks.entry(id.clone()).or_insert_with(new);
+        let before = before.into_iter().map(|one| (one.task.id, one.task.revision));
+        let before: BTreeMap<TaskId, String> = before.collect();
+        for DescribedTask { task, contract } in &self.known.described {
+            if !self.record.tasks.contains_key(&task.id) {
+                let limit = contract.limits.max_iterations;
+                let record = TaskRecord::new(&task.revision, limit, self.now);
+                self.record.tasks.insert(task.id.clone(), record);
+                self.is_changed = true;
+            }
         }
         let mut changes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for id in self.those(|_| true) {
-            let revision = self.known.described(&id).map(|it| it.task.revision.clone());
+        for id in self.tasks_where(|_| true) {
+            let revision = self.known.described_task(&id).map(|one| one.task.revision.clone());
             if before.get(&id).is_none_or(|before| Some(before) != revision.as_ref())
                 && let Some(text) = self.note_of_change(&id, revision.as_ref())
             {
                 changes.entry(text).or_default().push(id.to_string());
             }
             match before.get(&id) {
-                _ if is_start => self.on(&id, revision.as_ref(), Self::begin),
+                _ if is_start => self.update(&id, revision.as_ref(), Self::begin_task),
                 Some(_) if revision.is_none() => {
-                    self.note(format!("{}: the file is gone", self.file(&id)));
+                    self.note(format!("{}: the file is gone", self.task_file(&id)));
                 }
                 _ => {}
             }
@@ -62,20 +64,20 @@ impl Turn<'_> {
         for (text, ids) in changes {
             self.note(format!("{}: the file has changed, but {text}", named(&ids, NAMED_MAX)));
         }
-        for id in self.those(TaskRecord::is_running) {
+        for id in self.tasks_where(TaskRecord::is_running) {
             let lacks = self.record.task(&id).is_some_and(|task| lacks_a_share(self.record, task));
             if lacks && self.record.request_of(&id).is_none() {
-                self.pause(&id);
+                self.pause_attempt(&id);
                 self.continue_after_a_pause(&id);
             }
         }
     }
 
-    /// What a start makes of a task that was there before. An attempt that runs is adopted, and a
-    /// pause of it is lifted; a cancel that a landing has not obeyed ends the task; completed work
-    /// lands if the fleet lands now, and on the base also where it is in a pull request; what has
-    /// no file any more is given up unless it is done.
-    fn begin(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<&String>) {
+    /// Takes up a task of an earlier start. An attempt that runs is adopted, and its pause is
+    /// lifted; a cancel that came during a landing ends the task; completed work lands if the fleet
+    /// lands now, on the base also from a pull request; a task that lost its file is given up unless
+    /// it is done.
+    fn begin_task(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<&String>) {
         let (lands, is_gone) = (self.lands(), revision.is_none());
         let given_up = TaskEnding::new(Outcome::Cancelled, TaskReason::FileGone);
         match (task.state.clone(), self.record.cancel_of(id)) {
@@ -83,13 +85,13 @@ impl Turn<'_> {
                 self.say(FleetLine::Adopted { task: id.clone() });
                 let is_now = self.record.request_of(id).is_some_and(TaskRequest::is_now);
                 if cancel.is_none() {
-                    self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
+                    self.pass_request(id, FleetRequest::Resume { accepts_test_changes: false });
                 } else if is_now && !self.record.is_local() {
                     // The executor may not have taken that before.
                     self.effects.push(Effect::End { task: id.clone() });
                 }
                 if is_gone {
-                    let named = self.record.named(id);
+                    let named = self.record.full_name(id);
                     self.note(format!("{id} runs without its file; crew cancel {named} ends it"));
                 }
             }
@@ -113,7 +115,7 @@ impl Turn<'_> {
             }
             (TaskState::Landing(ending), _) if !lands => self.end(id, task, ending),
             (TaskState::Landing(_), _) if is_gone => {
-                let named = self.record.named(id);
+                let named = self.record.full_name(id);
                 self.note(format!(
                     "{id} is completed and lands once its file is back; crew cancel {named} ends it"
                 ));
@@ -123,10 +125,13 @@ impl Turn<'_> {
         }
     }
 
-    /// What becomes of a text that changed, unless it just counts.
+    /// The effect of a changed file, unless the task simply starts with it.
     fn note_of_change(&self, id: &TaskId, revision: Option<&String>) -> Option<&'static str> {
-        let is_new = |task: &&TaskRecord| revision.is_some_and(|it| *it != task.revision);
-        match &self.record.task(id).filter(is_new)?.state {
+        let task = self.record.task(id)?;
+        if revision.is_none_or(|revision| *revision == task.revision) {
+            return None;
+        }
+        match &task.state {
             TaskState::Running { .. } => Some("the task runs, and its next start reads it"),
             TaskState::Ended(it) if it.is_completed() => {
                 Some("the task is completed; another name for the file makes a new one")
@@ -136,8 +141,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Takes in a signal. The first starts nothing more, the second ends what runs.
-    pub(super) fn signalled(&mut self, times: u32, is_hangup: bool) {
+    /// Applies a signal. After the first nothing starts, the second ends what runs.
+    pub(super) fn take_signal(&mut self, times: u32, is_hangup: bool) {
         self.known.is_hangup |= is_hangup;
         if times <= self.known.signals {
             return;
@@ -151,25 +156,25 @@ impl Turn<'_> {
             _ => SIGNALLED[3],
         };
         self.note(words.to_owned());
-        let running = self.those(TaskRecord::is_running);
+        let running = self.tasks_where(TaskRecord::is_running);
         if times > 1 {
             let ended = running.into_iter().chain(self.known.landing.clone());
             self.effects.extend(ended.map(|task| Effect::End { task }));
         } else if is_local {
             for id in &running {
-                self.pause(id);
+                self.pause_attempt(id);
             }
         }
     }
 
-    /// Takes in whether the executor takes a request to end a job; it is tried again until it does.
+    /// Notes whether the executor took a request to end a job, which is repeated until it does.
     pub(super) fn end_asked(&mut self, id: &TaskId, why: Option<String>) {
         let Some(why) = why else {
             self.known.ends.remove(id);
             return;
         };
         let tries = self.known.ends.entry(id.clone()).or_default();
-        tries.fail(self.now);
+        tries.add_failure(self.now);
         if tries.times == 1 {
             self.note(format!("{id} could not be ended, and that is tried again: {why}"));
         }
@@ -183,43 +188,45 @@ impl Turn<'_> {
                 known.signals > 1 || record.request_of(id).is_some_and(TaskRequest::is_now);
             is_asked && record.task(id).is_some_and(TaskRecord::is_running)
         });
-        let due = known.ends.iter().filter(|(_, tries)| !tries.holds(self.now));
+        let due = known.ends.iter().filter(|(_, tries)| !tries.is_active(self.now));
         self.effects.extend(due.map(|(id, _)| Effect::End { task: id.clone() }));
     }
 
-    /// Takes in a request for one task, or for all of them.
-    pub(super) fn requested(&mut self, target: Option<TaskId>, request: &FleetRequest) {
+    /// Applies a request for one task, or for all of them.
+    pub(super) fn take_request(&mut self, target: Option<TaskId>, request: &FleetRequest) {
         let is_alone = target.is_some();
         if let Some(id) = target.as_ref().filter(|id| self.record.task(id).is_none()) {
             return self.note(format!("there is no task {id}"));
         }
         match request {
             FleetRequest::Task(request) if !is_alone => self.ask_all(request),
-            FleetRequest::Resume { .. } => self.lift(is_alone),
+            FleetRequest::Resume { .. } => self.lift_stop(is_alone),
             FleetRequest::Task(_) | FleetRequest::Tell { .. } => {}
         }
-        for id in target.map_or_else(|| self.those(|_| true), |id| vec![id]) {
-            self.on(&id, request, |turn, id, task, request| match request {
-                FleetRequest::Task(request) => turn.stop(id, task, request, is_alone),
+        for id in target.map_or_else(|| self.tasks_where(|_| true), |id| vec![id]) {
+            self.update(&id, request, |turn, id, task, request| match request {
+                FleetRequest::Task(request) => turn.stop_task(id, task, request, is_alone),
                 FleetRequest::Resume { accepts_test_changes: accepts } => {
-                    turn.resume(id, task, *accepts, is_alone);
+                    turn.resume_task(id, task, *accepts, is_alone);
                 }
                 FleetRequest::Tell { words, by_agent: true } => {
-                    turn.tell(id, task, format!("{BY_AGENT}{words}"), is_alone);
+                    turn.pass_message(id, task, format!("{BY_AGENT}{words}"), is_alone);
                 }
-                FleetRequest::Tell { words, .. } => turn.tell(id, task, words.clone(), is_alone),
+                FleetRequest::Tell { words, .. } => {
+                    turn.pass_message(id, task, words.clone(), is_alone)
+                }
             });
         }
     }
 
     /// Keeps a request for all tasks, also for those that are new later.
     fn ask_all(&mut self, request: &TaskRequest) {
-        request.replace(&mut self.record.request);
+        request.replace_landed(&mut self.record.request);
         self.is_changed = true;
     }
 
     /// Lifts a request for all tasks; where one task alone is resumed, the others keep it.
-    fn lift(&mut self, is_alone: bool) {
+    fn lift_stop(&mut self, is_alone: bool) {
         let Some(request) = self.record.request.take() else { return };
         self.is_changed = true;
         if is_alone {
@@ -230,7 +237,13 @@ impl Turn<'_> {
     }
 
     /// A pause or a cancel of one task. A pause of all tasks is not noted in each.
-    fn stop(&mut self, id: &TaskId, task: &mut TaskRecord, asked: &TaskRequest, is_alone: bool) {
+    fn stop_task(
+        &mut self,
+        id: &TaskId,
+        task: &mut TaskRecord,
+        asked: &TaskRequest,
+        is_alone: bool,
+    ) {
         if task.request.as_ref().is_some_and(TaskRequest::is_cancel) && !asked.is_cancel() {
             return;
         }
@@ -247,7 +260,7 @@ impl Turn<'_> {
             }
             (TaskState::Ended(_), None) => return,
             (TaskState::Running { .. }, _) => {
-                self.pass(id, FleetRequest::Task(asked.clone()));
+                self.pass_request(id, FleetRequest::Task(asked.clone()));
                 if asked.is_now() && !self.record.is_local() {
                     self.effects.push(Effect::End { task: id.clone() });
                 }
@@ -264,7 +277,7 @@ impl Turn<'_> {
     }
 
     /// Lifts a pause, or tries a task again that ended without being completed.
-    fn resume(&mut self, id: &TaskId, task: &mut TaskRecord, accepts: bool, is_alone: bool) {
+    fn resume_task(&mut self, id: &TaskId, task: &mut TaskRecord, accepts: bool, is_alone: bool) {
         if let TaskState::Ended(ending) = task.state.clone() {
             match self.refusal_to_try(id, task, accepts) {
                 Some((why, is_limit)) if is_alone || is_limit => self.note(why),
@@ -276,14 +289,15 @@ impl Turn<'_> {
         } else {
             task.request = None;
             if task.is_running() {
-                self.pass(id, FleetRequest::Resume { accepts_test_changes: false });
+                self.pass_request(id, FleetRequest::Resume { accepts_test_changes: false });
             }
         }
     }
 
-    /// What is left of completed work is to land, unless its text has changed since.
+    /// Tries an ended task again. Completed work only lands, unless its file has changed since.
     fn try_again(&self, id: &TaskId, task: &mut TaskRecord, ending: TaskEnding, accepts: bool) {
-        let is_same = self.known.described(id).is_some_and(|it| it.task.revision == task.revision);
+        let is_same =
+            self.known.described_task(id).is_some_and(|one| one.task.revision == task.revision);
         let (is_proved, lands) = (ending.proof.is_some(), is_same && self.lands());
         task.try_again(accepts);
         if !is_proved || lands {
@@ -306,12 +320,12 @@ impl Turn<'_> {
         accepts: bool,
     ) -> Option<(String, bool)> {
         let ending = task.ending()?;
-        let file = self.file(id);
+        let file = self.task_file(id);
         if ending.is_completed() {
             let why = format!("{id} is completed: what is still to do is a task of its own");
             return Some((why, false));
         }
-        let Some(described) = self.known.described(id) else {
+        let Some(described) = self.known.described_task(id) else {
             return Some((format!("{id} is not tried again: there is no {file}"), false));
         };
         if accepts && ending.reason.kind() != TaskEndKind::TestChanges {
@@ -322,23 +336,24 @@ impl Turn<'_> {
         }
         let limit = task.spent_limit(&described.contract.limits)?;
         let stays = ending.outcome.label();
-        let why = Failure::new(
-            format!("{id} stays {stays}: its {limit} is used up"),
-            format!("raise {limit} in {file}, or under [task] in fleet.toml, then resume it"),
-        );
-        Some((why.in_a_line(), true))
+        let hint =
+            format!("raise {limit} in {file}, or under [task] in fleet.toml, then resume it");
+        let cause = format!("{id} stays {stays}: its {limit} is used up");
+        Some((Failure::new(cause, hint).in_a_line(), true))
     }
 
     /// Keeps a message until a loop takes it. One for all tasks is for those that are open, and for
     /// those that asked a person.
-    fn tell(&mut self, id: &TaskId, task: &mut TaskRecord, words: String, is_alone: bool) {
+    fn pass_message(&mut self, id: &TaskId, task: &mut TaskRecord, words: String, is_alone: bool) {
         let has_loop = self.known.reports.get(id).is_some_and(AttemptReport::has_loop);
         match task.ending().map(|ending| ending.outcome) {
             Some(outcome @ (Outcome::Completed | Outcome::Cancelled)) if is_alone => {
                 self.note(format!("{id} is {}, so nobody reads that", outcome.label()));
             }
             Some(outcome) if !is_alone && outcome != Outcome::Blocked => {}
-            None if has_loop => self.pass(id, FleetRequest::Tell { words, by_agent: false }),
+            None if has_loop => {
+                self.pass_request(id, FleetRequest::Tell { words, by_agent: false })
+            }
             _ if task.messages.len() >= MESSAGES_MAX => {
                 self.note(format!("{id} does not get that: {MESSAGES_MAX} messages wait for it"));
             }

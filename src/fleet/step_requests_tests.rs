@@ -1,14 +1,14 @@
 //! What follows from requests of people and agents, and when it reaches a loop.
 
 use super::table_tests::{effect, state};
-use super::tests::{notes, resume};
+use super::tests::{ask_resume, notes_of};
 use super::*;
 use crate::fleet::fixture::{Bench, a_report, a_running_task, a_task, an_ended_task, id};
 
 #[test]
 fn messages_and_requests_reach_a_loop_once_it_is_there() {
     let told = TaskRecord { messages: vec!["old".to_owned()], ..a_task() };
-    let mut bench = Bench::of(LandingMode::No, vec![("a", told)]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", told)]);
     bench.step(FleetEvent::Tick);
     assert_eq!(bench.task("a").given, 1);
     let tell = |words: &str| FleetRequest::Tell { words: words.to_owned(), by_agent: true };
@@ -24,11 +24,11 @@ fn messages_and_requests_reach_a_loop_once_it_is_there() {
     assert!(bench.task("a").messages.is_empty());
     let effects = bench.step(FleetEvent::Requested(Some(id("a")), tell("now")));
     assert_eq!(effects.len(), 1, "{effects:?}");
-    let mut bench = Bench::of(LandingMode::No, vec![("a", an_ended_task(Outcome::Blocked))]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", an_ended_task(Outcome::Blocked))]);
     for _ in 0..6 {
         bench.step(FleetEvent::Requested(None, tell("again")));
     }
-    let told = notes(&bench.step(FleetEvent::Requested(None, tell("again"))));
+    let told = notes_of(&bench.step(FleetEvent::Requested(None, tell("again"))));
     assert_eq!(told, ["a does not get that: 5 messages wait for it"]);
 }
 
@@ -42,20 +42,20 @@ fn the_end_of_a_job_is_asked_for_again_until_it_is_taken_or_lifted_or_the_job_is
     for (over, is_again) in [
         (FleetEvent::Tick, true),
         (asked(None), false),
-        (resume("a"), false),
+        (ask_resume("a"), false),
         (gone(), false),
         (FleetEvent::Signal { times: 2, is_hangup: false }, true),
     ] {
         let name = format!("{over:?}");
-        let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+        let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
         bench.record.terms.executor = "slurm".to_owned();
         assert!(ended(bench.step(FleetEvent::Requested(Some(id("a")), pause()))), "{name}");
-        let said = notes(&bench.step(asked(Some("away"))));
+        let said = notes_of(&bench.step(asked(Some("away"))));
         assert_eq!(said, ["a could not be ended, and that is tried again: away"], "{name}");
         assert!(!ended(bench.step(FleetEvent::Tick)), "{name}: too early");
         bench.second += 5;
         assert!(ended(bench.step(FleetEvent::Tick)), "{name}: once it is time");
-        assert_eq!(notes(&bench.step(asked(Some("away")))), [""; 0], "{name}");
+        assert_eq!(notes_of(&bench.step(asked(Some("away")))), [""; 0], "{name}");
         bench.step(over);
         bench.second += 10;
         assert_eq!(ended(bench.step(FleetEvent::Tick)), is_again, "{name}");
@@ -68,12 +68,12 @@ fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
     let pause = || {
         FleetEvent::Requested(Some(id("a")), FleetRequest::Task(TaskRequest::Pause { now: false }))
     };
-    let bench = || Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+    let bench = || Bench::new(LandingMode::No, vec![("a", a_running_task())]);
     // By a person, and again once that person has paused it anew.
     for (requests, expected) in [
-        (vec![pause(), resume("a"), paused()], "runs 1"),
-        (vec![pause(), resume("a"), pause(), paused()], "waits, to pause"),
-        (vec![resume("a"), paused(), paused()], "waits, to pause"),
+        (vec![pause(), ask_resume("a"), paused()], "runs 1"),
+        (vec![pause(), ask_resume("a"), pause(), paused()], "waits, to pause"),
+        (vec![ask_resume("a"), paused(), paused()], "waits, to pause"),
     ] {
         let mut bench = bench();
         for event in requests {
@@ -85,7 +85,7 @@ fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
     for (done, expected) in [(2, "runs 1"), (3, "waits, to pause")] {
         let mut bench = bench();
         bench.step(FleetEvent::Reported(id("a"), a_report(1, 1, None)));
-        bench.step(resume("a"));
+        bench.step(ask_resume("a"));
         let report = a_report(1, done, Some(AttemptEnd::Paused));
         bench.step(FleetEvent::Reported(id("a"), report));
         assert_eq!(state(bench.task("a")), expected, "after {done}");
@@ -108,9 +108,9 @@ fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
 
 #[test]
 fn one_task_is_resumed_of_a_fleet_that_stays_paused() {
-    let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
     let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
     bench.step(FleetEvent::Requested(None, pause));
-    bench.step(resume("a"));
+    bench.step(ask_resume("a"));
     assert_eq!(["a", "b"].map(|name| state(bench.task(name))), ["runs 1", "waits, to pause"]);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fleet::fixture::{
-    Bench, a_described, a_report, a_running_task, a_task, an_ended_task, an_ending, commit, id,
+    Bench, a_commit, a_described, a_report, a_running_task, a_task, an_ended_task, an_ending, id,
 };
 use engine::fleet::Carried;
 use engine::record::{EndReason, IncurableRefusal, Proof};
@@ -52,13 +52,13 @@ pub(super) fn state(task: &TaskRecord) -> String {
     format!("{state}{request}{messages}")
 }
 
-pub(super) fn states() -> Vec<(&'static str, TaskRecord)> {
+pub(super) fn all_states() -> Vec<(&'static str, TaskRecord)> {
     let landing = TaskState::Landing(an_ending(Outcome::Completed));
     let landing = TaskRecord { state: landing, attempt: 1, ..a_task() };
     let paused = Some(TaskRequest::Pause { now: false });
     let mut landed = an_ended_task(Outcome::Completed);
     if let TaskState::Ended(ending) = &mut landed.state {
-        ending.landed = Some(Landed::Main(Some(commit(1))));
+        ending.landed = Some(Landed::Main(Some(a_commit(1))));
     }
     let mut refused = an_ended_task(Outcome::Blocked);
     if let TaskState::Ended(ending) = &mut refused.state {
@@ -78,7 +78,7 @@ pub(super) fn states() -> Vec<(&'static str, TaskRecord)> {
         ("waits", TaskRecord { attempt: 1, ..a_task() }),
         ("waits, paused", TaskRecord { request: paused.clone(), attempt: 1, ..a_task() }),
         ("runs", a_running_task()),
-        ("runs, sent back", TaskRecord { sent_back: Some(conflict()), ..a_running_task() }),
+        ("runs, sent back", TaskRecord { sent_back: Some(a_conflict()), ..a_running_task() }),
         ("lands", landing.clone()),
         ("lands, paused", TaskRecord { request: paused, ..landing }),
         ("completed", an_ended_task(Outcome::Completed)),
@@ -91,11 +91,11 @@ pub(super) fn states() -> Vec<(&'static str, TaskRecord)> {
     ]
 }
 
-pub(super) fn conflict() -> Refusal {
+pub(super) fn a_conflict() -> Refusal {
     Refusal::Conflict(vec!["a.rs".to_owned()])
 }
 
-fn cancel(now: bool) -> TaskRequest {
+fn a_cancel(now: bool) -> TaskRequest {
     TaskRequest::Cancel { now, by_agent: false, reason: None }
 }
 
@@ -104,8 +104,8 @@ fn task_requests() -> Vec<(&'static str, FleetRequest)> {
     vec![
         ("pause", FleetRequest::Task(TaskRequest::Pause { now: false })),
         ("pause now", FleetRequest::Task(TaskRequest::Pause { now: true })),
-        ("cancel", FleetRequest::Task(cancel(false))),
-        ("cancel now", FleetRequest::Task(cancel(true))),
+        ("cancel", FleetRequest::Task(a_cancel(false))),
+        ("cancel now", FleetRequest::Task(a_cancel(true))),
         ("resume", FleetRequest::Resume { accepts_test_changes: false }),
         ("accept", FleetRequest::Resume { accepts_test_changes: true }),
         ("tell", tell(false)),
@@ -113,7 +113,7 @@ fn task_requests() -> Vec<(&'static str, FleetRequest)> {
     ]
 }
 
-fn events() -> Vec<(String, FleetEvent)> {
+fn all_events() -> Vec<(String, FleetEvent)> {
     let mut events: Vec<(String, FleetEvent)> = Vec::new();
     for (name, request) in task_requests() {
         let one = FleetEvent::Requested(Some(id("a")), request.clone());
@@ -154,13 +154,13 @@ fn events() -> Vec<(String, FleetEvent)> {
         ("no file", FleetEvent::Described(Vec::new())),
         ("old report", FleetEvent::Reported(id("a"), a_report(9, 1, Some(AttemptEnd::Paused)))),
         ("taken", FleetEvent::Started { task: id("a"), number: 1, job: "8".to_owned() }),
-        ("fetched", FleetEvent::Fetched { task: id("a"), commit: commit(1) }),
+        ("fetched", FleetEvent::Fetched { task: id("a"), commit: a_commit(1) }),
         ("gone", FleetEvent::Gone { task: id("a"), number: 1, why: why.clone() }),
         ("old one gone", FleetEvent::Gone { task: id("a"), number: 9, why: why.clone() }),
         ("not started", FleetEvent::NotStarted { task, why: why.clone() }),
-        ("landed", FleetEvent::Landed(id("a"), Landed::Main(Some(commit(1))))),
+        ("landed", FleetEvent::Landed(id("a"), Landed::Main(Some(a_commit(1))))),
         ("requested", FleetEvent::Landed(id("a"), Landed::Request("https://h/1".to_owned()))),
-        ("conflict", FleetEvent::Refused(id("a"), conflict())),
+        ("conflict", FleetEvent::Refused(id("a"), a_conflict())),
         ("folder", FleetEvent::Refused(id("a"), folder)),
         ("landing failed", landing_failed(false)),
         ("landing failed for good", landing_failed(true)),
@@ -179,17 +179,17 @@ fn events() -> Vec<(String, FleetEvent)> {
 #[test]
 fn every_event_in_every_state() {
     let mut rows = Vec::new();
-    for (name, task) in states() {
+    for (name, task) in all_states() {
         let mut groups: Vec<(String, Vec<String>)> = vec![("nothing".to_owned(), Vec::new())];
-        for (event_name, event) in events() {
-            let mut bench = Bench::of(LandingMode::Main, vec![("a", task.clone())]);
+        for (event_name, event) in all_events() {
+            let mut bench = Bench::new(LandingMode::Main, vec![("a", task.clone())]);
             match name {
                 "lands" => bench.known.landing = Some(id("a")),
                 "waits" => bench.known.slots = 0,
                 _ => {}
             }
             let told: Vec<String> = bench.step(event).iter().map(effect).collect();
-            let told = told.iter().filter(|it| !it.is_empty()).map(String::as_str);
+            let told = told.iter().filter(|text| !text.is_empty()).map(String::as_str);
             let told = told.collect::<Vec<_>>().join(", ");
             let (before, after) = (state(&task), state(bench.task("a")));
             let is_same = after == before;

@@ -1,10 +1,10 @@
 //! What follows from single events and from rows of them.
 
-use super::table_tests::{conflict, effect, state, states};
+use super::table_tests::{a_conflict, all_states, effect, state};
 use super::*;
 use crate::fleet::fixture::{
-    Bench, a_described, a_report, a_running_task, a_setup, a_task, an_ended_task, an_ending,
-    commit, id,
+    Bench, a_commit, a_described, a_report, a_running_task, a_setup, a_task, an_ended_task,
+    an_ending, id,
 };
 use crate::fleet::record::{FleetSetup, Holder, TaskEndKind};
 use engine::fixture::at;
@@ -12,52 +12,52 @@ use engine::fleet::{Carried, Remote};
 use engine::record::Proof;
 
 /// The notes of a step, in full.
-pub(super) fn notes(effects: &[Effect]) -> Vec<String> {
-    let notes = effects.iter().filter_map(|it| match it {
+pub(super) fn notes_of(effects: &[Effect]) -> Vec<String> {
+    let notes = effects.iter().filter_map(|effect| match effect {
         Effect::Say(FleetLine::Note(text)) => Some(text.clone()),
         _ => None,
     });
     notes.collect()
 }
 
-pub(super) fn resume(name: &str) -> FleetEvent {
+pub(super) fn ask_resume(name: &str) -> FleetEvent {
     let resume = FleetRequest::Resume { accepts_test_changes: false };
     FleetEvent::Requested(Some(id(name)), resume)
 }
 
-fn gone(number: u32) -> FleetEvent {
+fn a_loss(number: u32) -> FleetEvent {
     FleetEvent::Gone { task: id("a"), number, why: "killed".to_owned() }
 }
 
-fn taken(number: u32) -> FleetEvent {
+fn a_start(number: u32) -> FleetEvent {
     FleetEvent::Started { task: id("a"), number, job: "7".to_owned() }
 }
 
 #[test]
 fn a_task_whose_process_is_gone_three_times_in_a_row_ends_also_through_restarts() {
-    let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
-    bench.step(gone(1));
-    bench.step(taken(1));
+    let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
+    bench.step(a_loss(1));
+    bench.step(a_start(1));
     bench.step(FleetEvent::Reported(id("a"), a_report(1, 1, None)));
     assert_eq!(bench.task("a").gone, 0, "an iteration was finished");
     for _ in 0..2 {
-        bench.step(gone(1));
-        bench.step(gone(1));
+        bench.step(a_loss(1));
+        bench.step(a_loss(1));
         assert!(bench.task("a").is_running(), "one that was not handed over does not count");
-        bench.step(taken(1));
+        bench.step(a_start(1));
     }
     bench.known.reports.clear();
-    bench.step(gone(1));
+    bench.step(a_loss(1));
     let ending = bench.task("a").ending().unwrap();
     assert_eq!(ending.reason.to_string(), "its process was gone 3 times in a row: killed");
     assert_eq!((ending.outcome, ending.reason.kind()), (Outcome::Error, TaskEndKind::Machine));
-    bench.step(resume("a"));
+    bench.step(ask_resume("a"));
     assert_eq!((bench.task("a").gone, bench.task("a").is_running()), (0, true));
     // One that is paused before it has a loop is ended.
-    bench.step(taken(1));
+    bench.step(a_start(1));
     let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
     bench.step(FleetEvent::Requested(Some(id("a")), pause));
-    bench.step(gone(1));
+    bench.step(a_loss(1));
     assert_eq!((bench.task("a").gone, state(bench.task("a"))), (0, "waits, to pause".into()));
 }
 
@@ -68,9 +68,9 @@ fn an_attempt_that_fails_or_is_interrupted_again_and_again_is_not_called_gone() 
         needs_person: false,
     };
     let words = |end: fn() -> AttemptEnd| {
-        let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+        let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
         for _ in 0..3 {
-            bench.step(taken(1));
+            bench.step(a_start(1));
             bench.step(FleetEvent::Reported(id("a"), a_report(1, 0, Some(end()))));
         }
         bench.task("a").ending().unwrap().reason.to_string()
@@ -82,7 +82,7 @@ fn an_attempt_that_fails_or_is_interrupted_again_and_again_is_not_called_gone() 
 
 #[test]
 fn work_that_lands_after_a_refusal_does_not_keep_the_refusal_as_its_reason() {
-    let refused = TaskReason::Refused { refusal: conflict(), unsettled: None };
+    let refused = TaskReason::Refused { refusal: a_conflict(), unsettled: None };
     let ending =
         TaskEnding { proof: Some(Proof::Checked), ..TaskEnding::new(Outcome::Blocked, refused) };
     assert_eq!(ending.for_landing().reason.to_string(), Proof::Checked.meaning());
@@ -90,11 +90,11 @@ fn work_that_lands_after_a_refusal_does_not_keep_the_refusal_as_its_reason() {
 
 #[test]
 fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
-    let landing = states().remove(4).1;
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", landing.clone())]);
+    let landing = all_states().remove(4).1;
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", landing.clone())]);
     let red = || Refusal::Red { run: "make".to_owned(), output: "1 failed".to_owned() };
     bench.step(FleetEvent::Tick);
-    bench.step(FleetEvent::Refused(id("a"), conflict()));
+    bench.step(FleetEvent::Refused(id("a"), a_conflict()));
     let task = bench.task("a");
     assert_eq!(
         (task.attempt, task.is_running(), &task.conflicts[..]),
@@ -106,13 +106,13 @@ fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
     let ending = bench.task("a").ending().unwrap();
     assert_eq!(ending.reason.to_string(), "red: `make` fails on main with this work");
     assert_eq!((ending.outcome, ending.reason.kind()), (Outcome::Blocked, TaskEndKind::Red));
-    bench.step(resume("a"));
+    bench.step(ask_resume("a"));
     assert!(matches!(bench.task("a").state, TaskState::Landing { .. }), "what is left is to land");
     bench.step(FleetEvent::Refused(id("a"), red()));
     assert!(bench.task("a").is_running(), "it is sent back once more");
 
     let carried = Carried { completed: 10, ..Carried::default() };
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", TaskRecord { carried, ..landing })]);
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", TaskRecord { carried, ..landing })]);
     bench.step(FleetEvent::Tick);
     bench.step(FleetEvent::Refused(id("a"), red()));
     let why = &bench.task("a").ending().unwrap().reason;
@@ -121,38 +121,38 @@ fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
     raised.task.revision = "r2".to_owned();
     raised.contract.limits.max_iterations = 20;
     bench.step(FleetEvent::Described(vec![raised]));
-    bench.step(resume("a"));
+    bench.step(ask_resume("a"));
     let task = bench.task("a");
     assert_eq!((task.attempt, task.is_running(), task.sent_back.is_some()), (2, true, true));
 }
 
 #[test]
 fn a_limit_that_is_used_up_keeps_a_task_exhausted_until_it_is_raised() {
-    let exhausted = states().remove(11).1;
-    let mut bench = Bench::of(LandingMode::No, vec![("a", exhausted)]);
-    let told = notes(&bench.step(resume("a")));
+    let exhausted = all_states().remove(11).1;
+    let mut bench = Bench::new(LandingMode::No, vec![("a", exhausted)]);
+    let told = notes_of(&bench.step(ask_resume("a")));
     insta::assert_snapshot!(told.join("\n"), @"a stays exhausted: its max-iterations is used up; hint: raise max-iterations in tasks/a.md, or under [task] in fleet.toml, then resume it");
     let mut raised = a_described("a");
     raised.task.revision = "r2".to_owned();
     raised.contract.limits.max_iterations = 20;
     bench.step(FleetEvent::Described(vec![raised]));
-    bench.step(resume("a"));
+    bench.step(ask_resume("a"));
     assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
 }
 
 /// Its loop would say at once that the limit is used up, and the refusal would be forgotten.
 #[test]
 fn a_refusal_stays_the_reason_where_no_iteration_is_left_to_settle_it() {
-    let sent_back = TaskRecord { sent_back: Some(conflict()), ..a_running_task() };
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", sent_back)]);
+    let sent_back = TaskRecord { sent_back: Some(a_conflict()), ..a_running_task() };
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", sent_back)]);
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Exhausted)));
     bench.step(FleetEvent::Reported(id("a"), a_report(1, 10, end)));
     let refused = bench.task("a").ending().unwrap().clone();
     assert_eq!((refused.outcome, refused.reason.kind()), (Outcome::Blocked, TaskEndKind::Conflict));
     assert_eq!(refused.reason.to_string(), "conflict: a.rs changed on main too; its loop: so");
     let all = FleetEvent::Requested(None, FleetRequest::Resume { accepts_test_changes: false });
-    for event in [resume("a"), all] {
-        let told = notes(&bench.step(event)).join("\n");
+    for event in [ask_resume("a"), all] {
+        let told = notes_of(&bench.step(event)).join("\n");
         assert!(told.starts_with("a stays blocked: its max-iterations is used up; "), "{told}");
         assert_eq!(bench.task("a").ending(), Some(&refused));
     }
@@ -160,23 +160,23 @@ fn a_refusal_stays_the_reason_where_no_iteration_is_left_to_settle_it() {
     raised.task.revision = "r2".to_owned();
     raised.contract.limits.max_iterations = 20;
     bench.step(FleetEvent::Described(vec![raised]));
-    bench.step(resume("a"));
+    bench.step(ask_resume("a"));
     assert!(bench.task("a").is_running());
 }
 
 #[test]
 fn completed_work_lands_on_a_later_start_that_lands() {
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", an_ended_task(Outcome::Completed))]);
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", an_ended_task(Outcome::Completed))]);
     let described = std::mem::take(&mut bench.known.described);
     bench.known.has_begun = false;
     let effects = bench.step(FleetEvent::Described(described));
     assert!(effects.contains(&Effect::Land { task: id("a") }), "{effects:?}");
-    assert_eq!(notes(&effects), ["a is completed, and lands now"]);
+    assert_eq!(notes_of(&effects), ["a is completed, and lands now"]);
 }
 
 #[test]
 fn completed_work_whose_file_is_hidden_lands_once_that_is_back() {
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", states().remove(4).1)]);
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", all_states().remove(4).1)]);
     let described = std::mem::take(&mut bench.known.described);
     for has_begun in [false, true] {
         bench.known.has_begun = has_begun;
@@ -198,7 +198,7 @@ fn start_again(bench: &mut Bench, setup: FleetSetup) -> Vec<Effect> {
 
 #[test]
 fn a_start_lands_what_is_completed_and_not_where_it_shall_be() {
-    let on_main = Landed::Main(Some(commit(1)));
+    let on_main = Landed::Main(Some(a_commit(1)));
     let in_request = Landed::Request("https://h/1".to_owned());
     for (landed, landing, lands) in [
         (None, LandingMode::No, false),
@@ -212,7 +212,7 @@ fn a_start_lands_what_is_completed_and_not_where_it_shall_be() {
     ] {
         let ending = TaskEnding { landed: landed.cloned(), ..an_ending(Outcome::Completed) };
         let task = TaskRecord { state: TaskState::Ended(ending), attempt: 1, ..a_task() };
-        let mut bench = Bench::of(LandingMode::Pr, vec![("a", task), ("b", a_task())]);
+        let mut bench = Bench::new(LandingMode::Pr, vec![("a", task), ("b", a_task())]);
         bench.known.described[1].task.after = vec![id("a")];
         start_again(&mut bench, a_setup(landing));
         assert_eq!(bench.task("a").landing().is_some(), lands, "{landed:?} {landing:?}");
@@ -230,10 +230,10 @@ fn a_start_with_another_remote_pushes_what_was_fetched_before() {
         let remote = Remote { name: "origin".to_owned(), url: url.to_owned() };
         FleetSetup { remote: Some(remote), ..a_setup(LandingMode::No) }
     };
-    let work = |task| TaskRecord { tip: Some(commit(1)), commit: Some(commit(1)), ..task };
+    let work = |task| TaskRecord { tip: Some(a_commit(1)), commit: Some(a_commit(1)), ..task };
     let mut landed = work(an_ended_task(Outcome::Completed));
     if let TaskState::Ended(ending) = &mut landed.state {
-        ending.landed = Some(Landed::Main(Some(commit(2))));
+        ending.landed = Some(Landed::Main(Some(a_commit(2))));
     }
     let tasks = vec![
         ("done", work(an_ended_task(Outcome::Completed))),
@@ -241,12 +241,12 @@ fn a_start_with_another_remote_pushes_what_was_fetched_before() {
         ("new", a_task()),
         ("stuck", work(an_ended_task(Outcome::Blocked))),
     ];
-    let mut bench = Bench::of(LandingMode::No, tasks);
+    let mut bench = Bench::new(LandingMode::No, tasks);
     bench.known.slots = 0;
     // The clones are not needed for it.
     bench.known.clones.clear();
     let asked = |effects: Vec<Effect>| {
-        let tasks = effects.into_iter().filter_map(|it| match it {
+        let tasks = effects.into_iter().filter_map(|effect| match effect {
             Effect::Fetch { task } => Some(task.to_string()),
             _ => None,
         });
@@ -257,7 +257,7 @@ fn a_start_with_another_remote_pushes_what_was_fetched_before() {
     assert_eq!(asked(start_again(&mut bench, remote("/hub.git"))), ["done", "stuck"]);
     assert!(!bench.task("done").is_done(LandingMode::No), "those after it would not find it");
     for name in ["done", "stuck"] {
-        bench.step(FleetEvent::Fetched { task: id(name), commit: commit(1) });
+        bench.step(FleetEvent::Fetched { task: id(name), commit: a_commit(1) });
     }
     assert!(bench.task("done").is_done(LandingMode::No));
     assert_eq!(asked(start_again(&mut bench, remote("/hub.git"))), none);
@@ -273,17 +273,17 @@ fn a_start_with_another_remote_pushes_what_was_fetched_before() {
 
 #[test]
 fn what_a_running_task_commits_beyond_its_report_is_fetched_and_what_comes_after_its_end_is_not() {
-    let tip = || Some(commit(1));
+    let tip = || Some(a_commit(1));
     let mut bench =
-        Bench::of(LandingMode::Main, vec![("a", TaskRecord { tip: tip(), ..a_running_task() })]);
+        Bench::new(LandingMode::Main, vec![("a", TaskRecord { tip: tip(), ..a_running_task() })]);
     bench.step(FleetEvent::Tick);
-    bench.step(FleetEvent::Fetched { task: id("a"), commit: commit(2) });
+    bench.step(FleetEvent::Fetched { task: id("a"), commit: a_commit(2) });
     assert!(bench.task("a").is_fetched(), "it is asked for again once more is reported");
-    let landing = TaskRecord { tip: tip(), ..states().remove(4).1 };
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", landing)]);
+    let landing = TaskRecord { tip: tip(), ..all_states().remove(4).1 };
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", landing)]);
     for wait in [5, 10, 20, 40, 80] {
         bench.step(FleetEvent::Tick);
-        bench.step(FleetEvent::Fetched { task: id("a"), commit: commit(2) });
+        bench.step(FleetEvent::Fetched { task: id("a"), commit: a_commit(2) });
         bench.second += wait;
     }
     let ending = bench.task("a").ending().unwrap();
@@ -294,31 +294,31 @@ fn what_a_running_task_commits_beyond_its_report_is_fetched_and_what_comes_after
 
 #[test]
 fn a_remote_that_is_away_is_asked_by_one_task_and_then_by_all() {
-    let task = || TaskRecord { tip: Some(commit(1)), ..a_running_task() };
-    let mut bench = Bench::of(LandingMode::No, vec![("a", task()), ("b", task())]);
-    let asked = |effects: Vec<Effect>| effects.iter().filter(|it| effect(it) == "fetch").count();
+    let task = || TaskRecord { tip: Some(a_commit(1)), ..a_running_task() };
+    let mut bench = Bench::new(LandingMode::No, vec![("a", task()), ("b", task())]);
+    let asked = |effects: Vec<Effect>| effects.iter().filter(|one| effect(one) == "fetch").count();
     assert_eq!(asked(bench.step(FleetEvent::Tick)), 2);
     for name in ["a", "b"] {
         let why = "no route".to_owned();
         let concerns = FetchConcern::All;
         bench.step(FleetEvent::FetchFailed { task: id(name), why, concerns });
     }
-    assert_eq!(bench.known.trouble(), Some("b cannot be fetched: no route"));
+    assert_eq!(bench.known.first_trouble(), Some("b cannot be fetched: no route"));
     assert_eq!(asked(bench.step(FleetEvent::Tick)), 0, "not at once");
     bench.second += 5;
     assert_eq!(asked(bench.step(FleetEvent::Tick)), 1);
-    let effects = bench.step(FleetEvent::Fetched { task: id("a"), commit: commit(1) });
-    assert_eq!((notes(&effects), asked(effects)), (vec!["it works again".to_owned()], 1));
+    let effects = bench.step(FleetEvent::Fetched { task: id("a"), commit: a_commit(1) });
+    assert_eq!((notes_of(&effects), asked(effects)), (vec!["it works again".to_owned()], 1));
 }
 
 #[test]
 fn a_start_removes_the_clone_that_a_landing_could_not_remove() {
     for is_here in [true, false] {
-        let landed = Some(Landed::Main(Some(commit(1))));
+        let landed = Some(Landed::Main(Some(a_commit(1))));
         let ending = TaskEnding { landed, ..an_ending(Outcome::Completed) };
         let task =
             TaskRecord { state: TaskState::Ended(ending), ..an_ended_task(Outcome::Completed) };
-        let mut bench = Bench::of(LandingMode::No, vec![("a", task)]);
+        let mut bench = Bench::new(LandingMode::No, vec![("a", task)]);
         bench.known.clones.retain(|_| is_here);
         let terms = bench.record.terms.clone();
         let effects = start_again(&mut bench, terms);
@@ -335,12 +335,12 @@ fn a_start_adopts_what_runs_and_gives_up_what_has_no_file() {
         ("d", an_ended_task(Outcome::Completed)),
         ("e", a_running_task()),
     ];
-    let mut bench = Bench::of(LandingMode::No, tasks);
+    let mut bench = Bench::new(LandingMode::No, tasks);
     (bench.known.has_begun, bench.known.described) = (false, Vec::new());
     assert_eq!(bench.step(FleetEvent::Tick), [], "nothing before the folder is read");
     let effects = bench.step(FleetEvent::Described(vec![a_described("a")]));
     assert!(effects.contains(&Effect::Say(FleetLine::Adopted { task: id("a") })));
-    assert_eq!(notes(&effects), ["e runs without its file; crew cancel shop/e ends it"]);
+    assert_eq!(notes_of(&effects), ["e runs without its file; crew cancel shop/e ends it"]);
     let all = ["a", "b", "c", "d", "e"].map(|name| state(bench.task(name)));
     let gone = "cancelled (Person)";
     assert_eq!(all, ["runs 1", gone, gone, "completed (Loop)", "runs 1"]);
@@ -348,10 +348,13 @@ fn a_start_adopts_what_runs_and_gives_up_what_has_no_file() {
 
 #[test]
 fn a_folder_that_is_hidden_while_the_fleet_runs_gives_nothing_up() {
-    let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("r", a_running_task())]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", a_task()), ("r", a_running_task())]);
     bench.known.slots = 1;
     let effects = bench.step(FleetEvent::Described(Vec::new()));
-    assert_eq!(notes(&effects), ["tasks/a.md: the file is gone", "tasks/r.md: the file is gone"]);
+    assert_eq!(
+        notes_of(&effects),
+        ["tasks/a.md: the file is gone", "tasks/r.md: the file is gone"]
+    );
     assert_eq!(bench.task("a").waits, Some(WaitsFor::File));
     bench.step(FleetEvent::Described(vec![a_described("a")]));
     assert_eq!(bench.task("a").waits, Some(WaitsFor::Slot));
@@ -361,18 +364,18 @@ fn a_folder_that_is_hidden_while_the_fleet_runs_gives_nothing_up() {
 fn what_has_changed_for_many_tasks_is_said_in_a_line() {
     let names = ["a", "b", "c", "d", "e", "f", "g"];
     let tasks = names.map(|name| (name, an_ended_task(Outcome::Completed))).into();
-    let mut bench = Bench::of(LandingMode::No, tasks);
-    let changed = bench.known.described.clone().into_iter().map(|mut it| {
-        it.task.revision = "r2".to_owned();
-        it
+    let mut bench = Bench::new(LandingMode::No, tasks);
+    let changed = bench.known.described.clone().into_iter().map(|mut one| {
+        one.task.revision = "r2".to_owned();
+        one
     });
     let effects = bench.step(FleetEvent::Described(changed.collect()));
-    insta::assert_snapshot!(notes(&effects).join("\n"), @"a, b, c, d, e and 2 more: the file has changed, but the task is completed; another name for the file makes a new one");
+    insta::assert_snapshot!(notes_of(&effects).join("\n"), @"a, b, c, d, e and 2 more: the file has changed, but the task is completed; another name for the file makes a new one");
 }
 
 #[test]
 fn an_executor_that_takes_nothing_is_asked_ever_less_often_and_then_given_up() {
-    let mut bench = Bench::of(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
     bench.known.slots = 1;
     bench.step(FleetEvent::Tick);
     let refused = |bench: &mut Bench| {
@@ -392,11 +395,11 @@ fn an_executor_that_takes_nothing_is_asked_ever_less_often_and_then_given_up() {
     assert!(last.contains(&Effect::Finish) && bench.known.gave_up.is_some());
     assert_eq!(bench.task("a").state, TaskState::Waiting, "no task ends for it");
     // What was not handed over because of a signal is nobody's refusal.
-    let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
     bench.record.terms.executor = "slurm".to_owned();
     bench.step(FleetEvent::Signal { times: 1, is_hangup: false });
     let effects = bench.step(FleetEvent::NotStarted { task: id("a"), why: "stopped".to_owned() });
-    assert!(notes(&effects).is_empty() && effects.contains(&Effect::Finish), "{effects:?}");
+    assert!(notes_of(&effects).is_empty() && effects.contains(&Effect::Finish), "{effects:?}");
     assert_eq!((bench.task("a").is_waiting(), bench.known.starts.times), (true, 0));
 }
 
@@ -404,7 +407,7 @@ fn an_executor_that_takes_nothing_is_asked_ever_less_often_and_then_given_up() {
 fn remote_jobs_run_on_after_one_signal_and_are_not_waited_for_after_a_hangup() {
     let signal = |times, is_hangup| FleetEvent::Signal { times, is_hangup };
     let remote = || {
-        let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+        let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
         bench.record.terms.executor = "slurm".to_owned();
         bench
     };
@@ -420,7 +423,7 @@ fn remote_jobs_run_on_after_one_signal_and_are_not_waited_for_after_a_hangup() {
 #[test]
 fn a_task_that_waited_resumes_also_where_nobody_saw_its_short_iteration_begin() {
     let lines = |end, completed| {
-        let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+        let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
         let mut waiting = a_report(1, 0, None);
         waiting.phase = AttemptPhase::Waiting { until: None, why: "429".to_owned() };
         bench.step(FleetEvent::Reported(id("a"), waiting));
@@ -442,12 +445,12 @@ fn a_task_that_waited_resumes_also_where_nobody_saw_its_short_iteration_begin() 
 
 #[test]
 fn a_fleet_that_gets_a_limit_gives_what_runs_its_share_after_its_iteration() {
-    let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task())]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
     bench.record.terms.max_cost_micros = 5_000_000;
     bench.known.has_begun = false;
     let described = std::mem::take(&mut bench.known.described);
     let effects = bench.step(FleetEvent::Described(described));
-    assert!(effects.iter().any(|it| effect(it) == "pass pause"), "{effects:?}");
+    assert!(effects.iter().any(|one| effect(one) == "pass pause"), "{effects:?}");
     bench.step(FleetEvent::Reported(id("a"), a_report(1, 1, Some(AttemptEnd::Paused))));
     let task = bench.task("a");
     assert_eq!((task.is_running(), task.reserved_micros), (true, 5_000_000));
@@ -456,7 +459,7 @@ fn a_fleet_that_gets_a_limit_gives_what_runs_its_share_after_its_iteration() {
 #[test]
 fn a_limit_that_is_lowered_while_tasks_run_is_shared_anew_after_their_iterations() {
     let running = || TaskRecord { reserved_micros: 5_000_000, ..a_running_task() };
-    let mut bench = Bench::of(LandingMode::No, vec![("a", running()), ("b", running())]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", running()), ("b", running())]);
     bench.record.terms.max_cost_micros = 10_000_000;
     let described = bench.known.described.clone();
     let pauses =
@@ -476,39 +479,39 @@ fn a_limit_that_is_lowered_while_tasks_run_is_shared_anew_after_their_iterations
 
 #[test]
 fn work_that_was_not_fetched_does_not_land_and_is_fetched_before_the_end() {
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", a_running_task())]);
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", a_running_task())]);
     let mut report = a_report(1, 1, Some(AttemptEnd::Ended(an_ending(Outcome::Completed))));
-    report.commit = Some(commit(1));
+    report.commit = Some(a_commit(1));
     let told = |effects: &[Effect]| {
-        effects.iter().map(effect).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ")
+        effects.iter().map(effect).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(told(&bench.step(FleetEvent::Reported(id("a"), report))), "save, fetch");
     assert_eq!(told(&bench.step(FleetEvent::Tick)), "", "it is under way");
-    let fetched = FleetEvent::Fetched { task: id("a"), commit: commit(1) };
+    let fetched = FleetEvent::Fetched { task: id("a"), commit: a_commit(1) };
     assert_eq!(told(&bench.step(fetched)), "save, land");
 }
 
 #[test]
 fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
     for (landing, state) in [(LandingMode::Main, "lands"), (LandingMode::No, "completed")] {
-        let (_, task) = states().into_iter().find(|(name, _)| *name == state).unwrap();
-        let task = TaskRecord { tip: Some(commit(2)), commit: Some(commit(1)), ..task };
-        let mut bench = Bench::of(landing, vec![("a", task)]);
+        let (_, task) = all_states().into_iter().find(|(name, _)| *name == state).unwrap();
+        let task = TaskRecord { tip: Some(a_commit(2)), commit: Some(a_commit(1)), ..task };
+        let mut bench = Bench::new(landing, vec![("a", task)]);
         bench.known.clones.clear();
         let effects = bench.step(FleetEvent::Tick);
         let expected = [
             "a: its clone is gone, with the commits that were not fetched",
             "a: its last clone is not here, and what was not committed in it is lost",
         ];
-        assert_eq!(notes(&effects), expected, "{state}");
+        assert_eq!(notes_of(&effects), expected, "{state}");
         assert_eq!((bench.task("a").attempt, bench.task("a").is_running()), (2, true));
     }
 }
 
 #[test]
 fn a_fetch_that_nothing_waits_for_any_more_is_no_trouble() {
-    let task = TaskRecord { tip: Some(commit(2)), ..states().remove(4).1 };
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", task), ("b", a_task())]);
+    let task = TaskRecord { tip: Some(a_commit(2)), ..all_states().remove(4).1 };
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", task), ("b", a_task())]);
     bench.known.slots = 1;
     bench.step(FleetEvent::Tick);
     let why = "No space left".to_owned();
@@ -519,19 +522,19 @@ fn a_fetch_that_nothing_waits_for_any_more_is_no_trouble() {
     bench.second += 60;
     bench.step(FleetEvent::Tick);
     bench.step(FleetEvent::Tick);
-    assert_eq!(bench.known.trouble(), None);
+    assert_eq!(bench.known.first_trouble(), None);
 }
 
 #[test]
 fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
-    let broken = TaskRecord { tip: Some(commit(2)), ..states().remove(4).1 };
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", broken), ("b", a_task())]);
+    let broken = TaskRecord { tip: Some(a_commit(2)), ..all_states().remove(4).1 };
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", broken), ("b", a_task())]);
     let (why, concerns) = ("bad object".to_owned(), FetchConcern::Task);
     let failed = || FleetEvent::FetchFailed { task: id("a"), why: why.clone(), concerns };
     let effects = bench.step(failed());
-    assert_eq!(notes(&effects), ["a cannot be fetched: bad object; it is tried again"]);
+    assert_eq!(notes_of(&effects), ["a cannot be fetched: bad object; it is tried again"]);
     assert!(bench.task("b").is_running(), "{effects:?}");
-    let asks = |effects: Vec<Effect>| effects.iter().any(|it| effect(it) == "fetch");
+    let asks = |effects: Vec<Effect>| effects.iter().any(|one| effect(one) == "fetch");
     assert!(!asks(bench.step(FleetEvent::Tick)), "not at once");
     bench.second += 5;
     assert!(asks(bench.step(FleetEvent::Tick)));
@@ -539,11 +542,11 @@ fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
     assert_eq!(state(bench.task("a")), "lands");
     let effects = bench.step(failed());
     let ended = Effect::Say(FleetLine::Ended { task: id("a") });
-    assert!(effects.contains(&ended) && notes(&effects).is_empty(), "{effects:?}");
+    assert!(effects.contains(&ended) && notes_of(&effects).is_empty(), "{effects:?}");
     assert!(bench.task("a").is_fetched(), "nothing more is asked of that clone");
     // What works in it is left to it.
-    let running = TaskRecord { tip: Some(commit(2)), ..a_running_task() };
-    let mut bench = Bench::of(LandingMode::No, vec![("a", running)]);
+    let running = TaskRecord { tip: Some(a_commit(2)), ..a_running_task() };
+    let mut bench = Bench::new(LandingMode::No, vec![("a", running)]);
     (0..9).for_each(|_| drop(bench.step(failed())));
     assert!(bench.task("a").is_running());
 }
@@ -551,15 +554,15 @@ fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
 /// Such as a file that is too large for the host.
 #[test]
 fn a_branch_that_the_remote_refuses_holds_its_own_task_alone_until_that_is_cancelled() {
-    let work = || TaskRecord { tip: Some(commit(2)), ..states().remove(4).1 };
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", work()), ("b", a_task())]);
+    let work = || TaskRecord { tip: Some(a_commit(2)), ..all_states().remove(4).1 };
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", work()), ("b", a_task())]);
     let refused = || {
         let (why, concerns) = ("GH001: too large".to_owned(), FetchConcern::Rules);
         FleetEvent::FetchFailed { task: id("a"), why, concerns }
     };
     let effects = bench.step(refused());
-    assert_eq!(notes(&effects), ["a cannot be pushed: GH001: too large; it is tried again"]);
-    assert!(bench.task("b").is_running() && bench.known.trouble().is_none(), "{effects:?}");
+    assert_eq!(notes_of(&effects), ["a cannot be pushed: GH001: too large; it is tried again"]);
+    assert!(bench.task("b").is_running() && bench.known.first_trouble().is_none(), "{effects:?}");
     (0..9).for_each(|_| drop(bench.step(refused())));
     assert_eq!((state(bench.task("a")), bench.task("a").is_fetched()), ("lands".into(), false));
     let cancel = |of| {
@@ -570,14 +573,14 @@ fn a_branch_that_the_remote_refuses_holds_its_own_task_alone_until_that_is_cance
     bench.step(refused());
     assert!(bench.task("a").is_fetched() && bench.task("a").ending().unwrap().is_cancelled());
     // Completed work stays completed when its fleet is cancelled, and is waited for no longer.
-    let completed = TaskRecord { tip: Some(commit(2)), ..an_ended_task(Outcome::Completed) };
-    let mut bench = Bench::of(LandingMode::No, vec![("a", completed)]);
+    let completed = TaskRecord { tip: Some(a_commit(2)), ..an_ended_task(Outcome::Completed) };
+    let mut bench = Bench::new(LandingMode::No, vec![("a", completed)]);
     bench.step(refused());
     bench.step(cancel(None));
     let effects = bench.step(refused());
     assert!(bench.task("a").is_fetched() && effects.contains(&Effect::Finish), "{effects:?}");
     // Nor does an end by a signal wait for it.
-    let mut bench = Bench::of(LandingMode::Main, vec![("a", work())]);
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", work())]);
     bench.step(refused());
     let effects = bench.step(FleetEvent::Signal { times: 1, is_hangup: false });
     assert!(effects.contains(&Effect::Finish), "{effects:?}");
@@ -585,11 +588,11 @@ fn a_branch_that_the_remote_refuses_holds_its_own_task_alone_until_that_is_cance
 
 #[test]
 fn what_happens_at_once_is_planned_for_once() {
-    let mut bench = Bench::of(LandingMode::No, vec![("a", a_running_task()), ("b", a_task())]);
+    let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task()), ("b", a_task())]);
     bench.known.slots = 1;
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Completed)));
     let event = FleetEvent::Reported(id("a"), a_report(1, 1, end));
-    let effects = step(&mut bench.record, &mut bench.known, event, at(1).wall);
+    let effects = step_fleet(&mut bench.record, &mut bench.known, event, at(1).wall);
     assert!(effects.contains(&Effect::Save) && !bench.task("b").is_running(), "{effects:?}");
     bench.step(FleetEvent::Tick);
     assert!(bench.task("b").is_running());

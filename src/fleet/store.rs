@@ -36,9 +36,9 @@ const FLEETS_MAX: usize = 1000;
 /// The most requests that may wait, and the largest, in bytes.
 const REQUESTS_MAX: usize = 1000;
 const REQUEST_BYTES: u64 = 64 << 10;
-/// Longer than somebody holds the lock who only looks whether it is held.
+/// Longer than a process that only tests the lock keeps it.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
-/// The most that is read of what the lock says of its holder, in bytes.
+/// The most bytes that are read of a lock's text about its holder.
 const HOLDER_BYTES: u64 = 4096;
 /// The least time between two batched writes to the remote.
 const BATCH_MS: u64 = 3_000;
@@ -47,14 +47,14 @@ const RENEW_MS: u64 = 60_000;
 /// How long the remote's record must not change before `--replace-coordinator` takes it: five
 /// renewals, on this machine's own clock while it is awake.
 const STALE_MS: u64 = 5 * RENEW_MS;
-/// The most milliseconds that count between two looks: in a longer gap the remote was away, and the
-/// record could not have been renewed either.
+/// The most milliseconds that count between two reads: in a longer gap the remote was away, and
+/// the record could not have been renewed either.
 const GAP_MS: u64 = 30_000;
-/// The digits by which a home is known.
+/// The digits in the name of a home.
 const HOME_DIGITS: usize = 16;
-/// The process id in the record of a fleet that nobody coordinates.
+/// The process id in the record of a fleet without a coordinator.
 const NOBODY: i32 = 0;
-/// How a record that cannot be read is put out of the way.
+/// The hint for a record that cannot be read.
 const AWAY: &str = "move the file away";
 
 /// Why the record was not written.
@@ -97,10 +97,10 @@ pub enum PushTime {
     Now,
 }
 
-/// The memory of a coordinator.
+/// The place where a coordinator keeps its record.
 pub trait RecordStore {
     /// Writes the record here. At the remote it is then behind.
-    fn save(&mut self, record: &FleetRecord) -> Result<(), StoreFault>;
+    fn save_record(&mut self, record: &FleetRecord) -> Result<(), StoreFault>;
 
     /// What writes the record at the remote, if it is time for that; one after the other. To be
     /// called often.
@@ -108,10 +108,10 @@ pub trait RecordStore {
 
     /// What moves the base, to a commit that was made and checked on what it was, and the record in
     /// one push, both or neither. `None` without a remote.
-    fn land(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push>;
+    fn prepare_landing_push(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push>;
 
-    /// Takes note that a push is over, and whether it has written the record.
-    fn answered(&mut self, is_written: bool);
+    /// Notes that a push is over, and whether it wrote the record.
+    fn note_answer(&mut self, is_written: bool);
 }
 
 /// The record here and, with a remote, there. The lock is held as long as this lives.
@@ -135,30 +135,30 @@ impl FleetStore {
     /// # Errors
     /// If another coordinator has it, here or by the record at the remote, with who and since when;
     /// `replaces`: a record there that does not change is taken over.
-    pub fn take(
+    pub fn take_fleet(
         home: &Home,
         setup: &FleetSetup,
         signals: &Signals,
         replaces: bool,
         say: &mut dyn FnMut(&str),
     ) -> Result<(Self, Option<FleetRecord>)> {
-        let files = FleetFiles::of(home, &setup.name);
+        let files = FleetFiles::new(home, &setup.name);
         files.make().with_context(|| format!("cannot keep a fleet in {}", files.root.display()))?;
         let Some(lock) = disk::take_lock(&files.lock(), LOCK_LOOK)? else {
             return Err(coordinated_here(&files, &setup.name));
         };
-        let me = Holder::myself(home, clock::now().wall)?;
+        let me = Holder::this_process(home, clock::now().wall)?;
         lock.write_holder(&me.to_string())?;
         let here = read_file(&files.record())?;
         if let Some(here) = &here {
             refuse_other_fleet(setup, &here.terms)?;
         }
-        let mut shared = SharedRecord::of(setup, signals);
-        let there = shared.as_mut().map_or(Ok(None), SharedRecord::read)?;
+        let mut shared = SharedRecord::for_setup(setup, signals);
+        let there = shared.as_mut().map_or(Ok(None), SharedRecord::read_record)?;
         let base_has = |commit: &str| {
             shared.as_ref().is_some_and(|shared| shared.base_has(&setup.base, commit))
         };
-        let mut record = newest(here.clone(), there, base_has);
+        let mut record = newest_record(here.clone(), there, base_has);
         if let (Some(shared), Some(there)) = (&shared, &record) {
             refuse_other_folder(setup, &there.terms)?;
             let is_own = there.holder.home == me.home;
@@ -199,7 +199,7 @@ impl FleetStore {
     }
 
     /// A push of this record. One at a time works with what is known of the remote.
-    fn pushing(&mut self, record: &FleetRecord, base: Option<RefUpdate>) -> Option<Push> {
+    fn begin_push(&mut self, record: &FleetRecord, base: Option<RefUpdate>) -> Option<Push> {
         let (shared, record) = (Arc::clone(self.shared.as_ref()?), record.clone());
         (self.tried_at, self.is_behind) = (Some(Stopwatch::start()), false);
         self.unanswered += 1;
@@ -214,7 +214,7 @@ impl FleetStore {
 /// remote later, or at the same time; only what has landed is written there first. That the record
 /// there says so is not enough: a remote that is killed in an atomic push has moved some of its
 /// refs, so the base has to hold the commit.
-fn newest(
+fn newest_record(
     here: Option<FleetRecord>,
     there: Option<FleetRecord>,
     base_has: impl Fn(&str) -> bool,
@@ -236,7 +236,7 @@ fn newest(
 }
 
 impl RecordStore for FleetStore {
-    fn save(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
+    fn save_record(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
         self.is_behind = true;
         let bytes = serde_json::to_vec(record).map_err(io::Error::from)?;
         if bytes.len() > RECORD_BYTES_MAX {
@@ -258,14 +258,14 @@ impl RecordStore for FleetStore {
             return None;
         }
         record.beat += 1;
-        self.pushing(record, None)
+        self.begin_push(record, None)
     }
 
-    fn land(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push> {
-        self.pushing(record, Some(base))
+    fn prepare_landing_push(&mut self, base: RefUpdate, record: &FleetRecord) -> Option<Push> {
+        self.begin_push(record, Some(base))
     }
 
-    fn answered(&mut self, is_written: bool) {
+    fn note_answer(&mut self, is_written: bool) {
         self.unanswered = self.unanswered.saturating_sub(1);
         self.has_failed = !is_written;
         self.is_behind |= !is_written;
@@ -282,22 +282,22 @@ struct SharedRecord {
 }
 
 impl SharedRecord {
-    fn of(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
+    fn for_setup(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
         Some(Self {
-            access: RemoteAccess::of(setup, signals)?,
+            access: RemoteAccess::for_setup(setup, signals)?,
             name: format!("refs/crew/{}/record", setup.name),
             refs: OwnRefs::default(),
         })
     }
 
-    fn list(&self) -> Result<Vec<RemoteRef>, GitFault> {
+    fn list_refs(&self) -> Result<Vec<RemoteRef>, GitFault> {
         self.access.refs()?.list_refs(&[&self.name])
     }
 
-    fn read(&mut self) -> Result<Option<FleetRecord>> {
-        let there = self.list()?;
-        self.refs.adopt(&there);
-        there.first().map(|found| self.record(found)).transpose()
+    fn read_record(&mut self) -> Result<Option<FleetRecord>> {
+        let there = self.list_refs()?;
+        self.refs.adopt_refs(&there);
+        there.first().map(|found| self.decode_record(found)).transpose()
     }
 
     /// Whether the base at the remote holds a commit, as far as it can be asked.
@@ -310,28 +310,28 @@ impl SharedRecord {
         })
     }
 
-    fn record(&self, found: &RemoteRef) -> Result<FleetRecord> {
+    fn decode_record(&self, found: &RemoteRef) -> Result<FleetRecord> {
         let refs = self.access.refs()?;
         refs.fetch_objects(&[&self.name], &[])?;
         let message = refs.read_message(&found.id)?;
         let (_, text) = message.split_once("\n\n").unwrap_or_default();
-        FleetRecord::read(&self.name, text.as_bytes(), "delete that ref of the remote")
+        FleetRecord::read_record(&self.name, text.as_bytes(), "delete that ref of the remote")
     }
 
     /// Writes the record over what is known, with a move of the base. False where only the base was
     /// in the way.
     fn push(&mut self, record: &FleetRecord, base: Option<&RefUpdate>) -> Result<bool, StoreFault> {
         if self.refs.is_unanswered() {
-            let there = self.own()?;
-            self.refs.adopt(&there);
+            let there = self.own_refs()?;
+            self.refs.adopt_refs(&there);
         }
-        let id = self.access.refs()?.make_commit(&text(record)?, None)?;
-        let mut updates = vec![self.refs.update(&self.name, id)];
+        let id = self.access.refs()?.make_commit(&record_text(record)?, None)?;
+        let mut updates = vec![self.refs.ref_update(&self.name, id)];
         updates.extend(base.filter(|base| base.old != base.new).cloned());
         if self.refs.push(&self.access.refs()?, updates)? {
             return Ok(true);
         }
-        self.own()?;
+        self.own_refs()?;
         match base {
             Some(_) => Ok(false),
             None => Err(io::Error::other("the remote does not take the record").into()),
@@ -339,12 +339,12 @@ impl SharedRecord {
     }
 
     /// What the remote has of the record, which fails where somebody else has written that.
-    fn own(&self) -> Result<Vec<RemoteRef>, StoreFault> {
-        let there = self.list()?;
+    fn own_refs(&self) -> Result<Vec<RemoteRef>, StoreFault> {
+        let there = self.list_refs()?;
         if self.refs.are_own(&[&self.name], &there) {
             return Ok(there);
         }
-        Err(StoreFault::Lost(match there.first().map(|found| self.record(found)) {
+        Err(StoreFault::Lost(match there.first().map(|found| self.decode_record(found)) {
             None => format!("its record at {} was removed", self.access.remote.name),
             Some(Ok(record)) => record.holder.to_string(),
             Some(Err(_)) => "its record cannot be read".to_owned(),
@@ -365,7 +365,7 @@ impl SharedRecord {
             if Deadline::after(pause).poll(LOCK_LOOK, is_asked).is_some() {
                 bail!("the watch was ended by a signal; nothing was taken");
             }
-            match self.list() {
+            match self.list_refs() {
                 Err(fault) => {
                     say(&format!("{}; it is asked again", fault.line()));
                     continue;
@@ -383,7 +383,7 @@ impl SharedRecord {
 }
 
 /// The message of the commit that holds a record. What only this machine knows stays here.
-fn text(record: &FleetRecord) -> io::Result<String> {
+fn record_text(record: &FleetRecord) -> io::Result<String> {
     let mut record = record.clone();
     record.terms.trusted = None;
     Ok(format!("crew fleet {}\n\n{}\n", record.terms.name, serde_json::to_string(&record)?))
@@ -399,19 +399,19 @@ impl fmt::Display for Holder {
 
 impl Holder {
     /// This process.
-    pub fn myself(home: &Home, now: DateTime<Utc>) -> Result<Self> {
+    pub fn this_process(home: &Home, now: DateTime<Utc>) -> Result<Self> {
         let host = host::this_host().map(|host| host.name).unwrap_or_default();
         Ok(Self { host, home: home_id(home)?, pid: identity::my_id(), since: now })
     }
 
-    /// The same once its process has ended in order: anybody may take the fleet.
+    /// The same once its process has ended cleanly: anybody may take the fleet.
     pub fn released(&self) -> Self {
         Self { pid: NOBODY, ..self.clone() }
     }
 }
 
-/// What tells this home from any other: from that of another machine or container by a random text
-/// that is written once, and from a copy of itself by its path.
+/// The id of this home: a random text that is written once differs on another machine or container,
+/// and the path differs for a copy of this home.
 fn home_id(home: &Home) -> Result<String> {
     let (root, file) = (disk::real_path(home.root())?, home.root().join("id"));
     let lock = disk::take_lock(&root.join("id.lock"), LOCK_WAIT)?;
@@ -450,25 +450,25 @@ fn coordinated_elsewhere(fleet: &str, shared: &SharedRecord, holder: &Holder) ->
 
 // What verbs use.
 
-/// The names of all fleets of this machine, in their order.
-pub fn names(home: &Home) -> io::Result<Vec<String>> {
+/// The names of all fleets of this machine, sorted.
+pub fn list_names(home: &Home) -> io::Result<Vec<String>> {
     let mut names = disk::list_names(&home.fleets_folder(), FLEETS_MAX)?;
     let is_fleet = |name: &String| {
-        name.parse::<TaskId>().is_ok() && disk::is_file(&FleetFiles::of(home, name).record())
+        name.parse::<TaskId>().is_ok() && disk::is_file(&FleetFiles::new(home, name).record())
     };
     names.retain(is_fleet);
     names.sort();
     Ok(names)
 }
 
-/// A fleet's record as it is kept here; `None` if there is no such fleet.
-pub fn read(home: &Home, fleet: &str) -> Result<Option<FleetRecord>> {
-    read_file(&FleetFiles::of(home, fleet).record())
+/// The local record of a fleet; `None` if this machine has none of the name.
+pub fn read_local(home: &Home, fleet: &str) -> Result<Option<FleetRecord>> {
+    read_file(&FleetFiles::new(home, fleet).record())
 }
 
 fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
     let Some(bytes) = disk::read(file, RECORD_BYTES_MAX as u64)? else { return Ok(None) };
-    Ok(Some(FleetRecord::read(&file.display().to_string(), &bytes, AWAY)?))
+    Ok(Some(FleetRecord::read_record(&file.display().to_string(), &bytes, AWAY)?))
 }
 
 /// The ref of a fleet's record at its remote, where there is one.
@@ -476,9 +476,9 @@ fn read_file(file: &Path) -> Result<Option<FleetRecord>> {
 /// # Errors
 /// If another home has the fleet, or had it last: what this one knows of it is older then.
 pub fn own_ref(home: &Home, setup: &FleetSetup, signals: &Signals) -> Result<Option<RemoteRef>> {
-    let Some(shared) = SharedRecord::of(setup, signals) else { return Ok(None) };
-    let Some(found) = shared.list()?.pop() else { return Ok(None) };
-    let holder = shared.record(&found)?.holder;
+    let Some(shared) = SharedRecord::for_setup(setup, signals) else { return Ok(None) };
+    let Some(found) = shared.list_refs()?.pop() else { return Ok(None) };
+    let holder = shared.decode_record(&found)?.holder;
     if holder.home == home_id(home)? {
         return Ok(Some(found));
     }
@@ -497,7 +497,7 @@ pub fn own_ref(home: &Home, setup: &FleetSetup, signals: &Signals) -> Result<Opt
 
 /// Whether a coordinator of this home has the fleet.
 pub fn is_coordinated(home: &Home, fleet: &str) -> bool {
-    disk::is_locked(&FleetFiles::of(home, fleet).lock())
+    disk::is_locked(&FleetFiles::new(home, fleet).lock())
 }
 
 /// A request as a file.
@@ -509,8 +509,13 @@ struct RequestFile {
 
 /// Leaves a request for the coordinator, which reads it within a second, or when it starts. `None`
 /// means all tasks.
-pub fn send(home: &Home, fleet: &str, task: Option<&TaskId>, request: &FleetRequest) -> Result<()> {
-    let files = FleetFiles::of(home, fleet);
+pub fn send_request(
+    home: &Home,
+    fleet: &str,
+    task: Option<&TaskId>,
+    request: &FleetRequest,
+) -> Result<()> {
+    let files = FleetFiles::new(home, fleet);
     if !disk::is_file(&files.record()) {
         bail!(Failure::new(
             format!("there is no fleet {} here", Shown(fleet)),
@@ -519,7 +524,7 @@ pub fn send(home: &Home, fleet: &str, task: Option<&TaskId>, request: &FleetRequ
     }
     files.make()?;
     if disk::names(&files.requests(), REQUESTS_MAX).len() >= REQUESTS_MAX {
-        let run = read(home, fleet)?.unwrap_or_default().terms.run_command();
+        let run = read_local(home, fleet)?.unwrap_or_default().terms.run_command();
         bail!(Failure::new(
             format!("{REQUESTS_MAX} requests to the fleet {fleet} wait already"),
             format!("{run} reads them")
@@ -544,22 +549,22 @@ pub struct WaitingRequests {
 fn request_files(files: &FleetFiles) -> Vec<PathBuf> {
     let mut names = disk::names(&files.requests(), REQUESTS_MAX);
     names.retain(|name| {
-        Path::new(name).extension().is_some_and(|it| it == "json") && !name.starts_with('.')
+        Path::new(name).extension().is_some_and(|end| end == "json") && !name.starts_with('.')
     });
     names.sort();
     names.iter().map(|name| files.requests().join(name)).collect()
 }
 
-/// What the next coordinator will be asked first.
+/// The requests that the coordinator reads next.
 pub fn waiting_requests(home: &Home, fleet: &str) -> Vec<(Option<TaskId>, FleetRequest)> {
-    let files = request_files(&FleetFiles::of(home, fleet));
+    let files = request_files(&FleetFiles::new(home, fleet));
     let read = files.iter().filter_map(|file| read_json(file, REQUEST_BYTES));
     read.map(|RequestFile { task, request }| (task, request)).collect()
 }
 
 impl WaitingRequests {
     /// Reads them. They stay where they are until [`Self::remove`].
-    pub fn read(files: &FleetFiles) -> Self {
+    pub fn read_waiting(files: &FleetFiles) -> Self {
         let mut waiting = Self::default();
         for file in request_files(files) {
             if let Some(RequestFile { task, request }) = read_json(&file, REQUEST_BYTES) {
@@ -577,8 +582,8 @@ impl WaitingRequests {
         waiting
     }
 
-    /// Removes what was read, once the record says what follows from it.
-    pub fn remove(self) -> io::Result<()> {
+    /// Removes the requests that were read, once the record contains their effects.
+    pub fn remove_files(self) -> io::Result<()> {
         self.files.iter().try_for_each(|file| disk::remove(file))
     }
 }

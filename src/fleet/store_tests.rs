@@ -55,7 +55,7 @@ impl Yard {
             folder: "tasks".to_owned(),
             base: "main".to_owned(),
             executor: "local".to_owned(),
-            remote: is_shared.then(|| Remote { name: "origin".to_owned(), url }),
+            remote: if is_shared { Some(Remote { name: "origin".to_owned(), url }) } else { None },
             trusted: steps::read_trusted(&self.root.path().join("repo")),
             ..FleetSetup::default()
         }
@@ -64,18 +64,23 @@ impl Yard {
     fn take(&self, home: &Home, is_shared: bool, replaces: bool) -> Result<Taken> {
         let mut quiet = |_: &str| {};
         let signals = Signals::default();
-        FleetStore::take(home, &self.setup(is_shared), &signals, replaces, &mut quiet)
+        FleetStore::take_fleet(home, &self.setup(is_shared), &signals, replaces, &mut quiet)
     }
 
     /// Takes the fleet and writes its first record, or the one that is there under its name.
     fn begin(&self, home: &Home, is_shared: bool) -> (FleetStore, FleetRecord) {
         let (mut store, found) = self.take(home, is_shared, false).unwrap();
-        let holder = Holder::myself(home, clock::now().wall).unwrap();
+        let holder = Holder::this_process(home, clock::now().wall).unwrap();
         let mut record = found.unwrap_or_else(|| {
-            FleetRecord::begin(self.setup(is_shared), "a1".to_owned(), holder.clone(), holder.since)
+            FleetRecord::begin_fleet(
+                self.setup(is_shared),
+                "a1".to_owned(),
+                holder.clone(),
+                holder.since,
+            )
         });
         record.holder = holder;
-        keep(&mut store, &record).unwrap();
+        save_record(&mut store, &record).unwrap();
         (store, record)
     }
 
@@ -85,40 +90,40 @@ impl Yard {
 }
 
 /// Writes the record here and at the remote.
-fn keep(store: &mut FleetStore, record: &FleetRecord) -> Result<(), StoreFault> {
-    store.save(record)?;
-    let Some(push) = store.pushing(record, None) else { return Ok(()) };
+fn save_record(store: &mut FleetStore, record: &FleetRecord) -> Result<(), StoreFault> {
+    store.save_record(record)?;
+    let Some(push) = store.begin_push(record, None) else { return Ok(()) };
     let pushed = push();
-    store.answered(pushed.is_ok());
+    store.note_answer(pushed.is_ok());
     pushed.map(drop)
 }
 
 /// The newest record, as the next start finds it.
-fn load(store: &FleetStore) -> Option<FleetRecord> {
+fn load_record(store: &FleetStore) -> Option<FleetRecord> {
     let mut shared = store.shared.as_ref().unwrap().lock().unwrap();
-    let (here, there) = (read_file(&store.files.record()).unwrap(), shared.read().unwrap());
-    newest(here, there, |commit| shared.base_has("main", commit))
+    let (here, there) = (read_file(&store.files.record()).unwrap(), shared.read_record().unwrap());
+    newest_record(here, there, |commit| shared.base_has("main", commit))
 }
 
 fn move_of(before: &str, commit: &str) -> RefUpdate {
-    let [old, new] = [before, commit].map(|it| Some(it.to_owned()));
+    let [old, new] = [before, commit].map(|id| Some(id.to_owned()));
     RefUpdate { name: "refs/heads/main".to_owned(), old, new }
 }
 
 /// Moves the base with the record.
-fn land(
+fn push_landing(
     store: &mut FleetStore,
     base: &RefUpdate,
     record: &FleetRecord,
 ) -> Result<bool, StoreFault> {
-    let pushed = store.land(base.clone(), record).unwrap()();
-    store.answered(matches!(pushed, Ok(true)));
+    let pushed = store.prepare_landing_push(base.clone(), record).unwrap()();
+    store.note_answer(matches!(pushed, Ok(true)));
     pushed
 }
 
 type Taken = (FleetStore, Option<FleetRecord>);
 
-fn why<T>(taken: Result<T>) -> String {
+fn error_of<T>(taken: Result<T>) -> String {
     failure_of(&taken.map(drop).unwrap_err()).with_hint()
 }
 
@@ -126,11 +131,11 @@ fn why<T>(taken: Result<T>) -> String {
 fn a_second_coordinator_of_a_home_learns_who_has_the_fleet_and_the_next_one_reads_the_record() {
     let yard = Yard::new();
     let home = yard.home("home");
-    assert!(!is_coordinated(&home, "shop") && names(&home).unwrap().is_empty());
+    assert!(!is_coordinated(&home, "shop") && list_names(&home).unwrap().is_empty());
     let (store, record) = yard.begin(&home, false);
     assert!(is_coordinated(&home, "shop"));
-    assert_eq!(names(&home).unwrap(), ["shop"]);
-    let refused = why(yard.take(&home, false, true));
+    assert_eq!(list_names(&home).unwrap(), ["shop"]);
+    let refused = error_of(yard.take(&home, false, true));
     let expected =
         format!("the fleet shop is coordinated already, by process {}", std::process::id());
     assert!(refused.starts_with(&expected), "{refused}");
@@ -147,30 +152,31 @@ fn of_two_homes_one_has_the_fleet_until_it_is_released_or_its_record_does_not_ch
     let yard = Yard::new();
     let (one, other) = (yard.home("one"), yard.home("other"));
     let (mut first, record) = yard.begin(&one, true);
-    let refused = why(yard.take(&other, true, false));
+    let refused = error_of(yard.take(&other, true, false));
     assert!(refused.contains("as its record at origin says"), "{refused}");
     assert!(refused.contains(&record.holder.home), "{refused}");
     // The same home takes its own again.
     drop(first);
     (first, _) = yard.begin(&one, true);
-    keep(&mut first, &FleetRecord { holder: record.holder.released(), ..record.clone() }).unwrap();
+    save_record(&mut first, &FleetRecord { holder: record.holder.released(), ..record.clone() })
+        .unwrap();
     let (mut second, mut there) = yard.begin(&other, true);
     assert_eq!(there.id, record.id);
     // What lost the ref writes nothing more, and lands nothing.
-    let lost = keep(&mut first, &record).unwrap_err();
+    let lost = save_record(&mut first, &record).unwrap_err();
     assert!(matches!(&lost, StoreFault::Lost(who) if who.contains(&there.holder.home)), "{lost}");
     let (main, commit) = (yard.main(), yard.commit("work"));
     let base = move_of(&main, &commit);
-    assert!(matches!(land(&mut first, &base, &record), Err(StoreFault::Lost(_))));
+    assert!(matches!(push_landing(&mut first, &base, &record), Err(StoreFault::Lost(_))));
     assert_eq!(yard.main(), main);
     assert!(second.push(&mut there, PushTime::Usual).is_none(), "it is no minute old");
     // What the first home may clean is what nobody has continued.
     let clean = |home| own_ref(home, &yard.setup(true), &Signals::default());
     assert_eq!(clean(&other).unwrap().unwrap().name, "refs/crew/shop/record");
-    assert!(why(clean(&one)).starts_with("the fleet shop is coordinated already, by process"));
+    assert!(error_of(clean(&one)).starts_with("the fleet shop is coordinated already, by process"));
     there.holder = there.holder.released();
-    keep(&mut second, &there).unwrap();
-    assert!(why(clean(&one)).contains("has worked on the fleet shop since"));
+    save_record(&mut second, &there).unwrap();
+    assert!(error_of(clean(&one)).contains("has worked on the fleet shop since"));
 }
 
 #[test]
@@ -181,21 +187,21 @@ fn a_landing_moves_the_base_and_the_record_together_or_neither() {
     let there = || yard.git("origin.git", &["rev-parse", "refs/crew/shop/record"]);
     let landed = FleetRecord { beat: 7, ..record.clone() };
     let base = move_of(&main, &commit);
-    assert!(land(&mut store, &base, &landed).unwrap());
+    assert!(push_landing(&mut store, &base, &landed).unwrap());
     assert_eq!(yard.main(), commit);
     // What a person agreed to on this machine is not there.
     let terms = FleetSetup { trusted: None, ..landed.terms.clone() };
-    assert_eq!(load(&store), Some(FleetRecord { terms, ..landed }));
+    assert_eq!(load_record(&store), Some(FleetRecord { terms, ..landed }));
     // Somebody else pushed since the commit was made.
     let (before, late) = (there(), yard.commit("late"));
     let base = move_of(&main, &late);
-    assert!(!land(&mut store, &base, &FleetRecord { beat: 8, ..record.clone() }).unwrap());
+    assert!(!push_landing(&mut store, &base, &FleetRecord { beat: 8, ..record.clone() }).unwrap());
     assert_eq!((yard.main(), there()), (commit.clone(), before));
     // Where the base has the work already only the record moves.
     let base = move_of(&commit, &commit);
-    assert!(land(&mut store, &base, &FleetRecord { beat: 9, ..record }).unwrap());
+    assert!(push_landing(&mut store, &base, &FleetRecord { beat: 9, ..record }).unwrap());
     assert_eq!(yard.main(), commit);
-    assert_eq!(load(&store).unwrap().beat, 9);
+    assert_eq!(load_record(&store).unwrap().beat, 9);
 }
 
 #[test]
@@ -207,32 +213,32 @@ fn a_landing_that_was_pushed_by_a_coordinator_that_was_killed_then_is_known_at_t
     let mut task = TaskRecord { attempt: 1, commit: Some(commit.clone()), ..TaskRecord::default() };
     task.land(ending.clone(), record.started_at);
     record.tasks.insert("vat".parse().unwrap(), task.clone());
-    keep(&mut store, &record).unwrap();
+    save_record(&mut store, &record).unwrap();
     let landed = Some(Landed::Main(Some(commit.clone())));
     task.set(TaskState::Ended(TaskEnding { landed, ..ending }), record.started_at);
     let mut landed = record.clone();
     landed.tasks.insert("vat".parse().unwrap(), task);
-    assert!(land(&mut store, &move_of(&main, &commit), &landed).unwrap());
-    assert_eq!(load(&store).unwrap().tasks, landed.tasks);
+    assert!(push_landing(&mut store, &move_of(&main, &commit), &landed).unwrap());
+    assert_eq!(load_record(&store).unwrap().tasks, landed.tasks);
     // Also where the base has moved on, and where another push had come before.
     let (behind, later) = (FleetRecord { beat: 0, ..record.clone() }, yard.commit("later"));
     landed.beat = 1;
-    assert!(land(&mut store, &move_of(&commit, &later), &landed).unwrap());
-    store.save(&behind).unwrap();
-    assert_eq!(load(&store).unwrap().tasks, landed.tasks);
+    assert!(push_landing(&mut store, &move_of(&commit, &later), &landed).unwrap());
+    store.save_record(&behind).unwrap();
+    assert_eq!(load_record(&store).unwrap().tasks, landed.tasks);
     // Not where the remote was killed after it had moved the record alone.
     yard.git("origin.git", &["update-ref", "refs/heads/main", &main]);
     for beat in [0, 1] {
-        store.save(&FleetRecord { beat, ..record.clone() }).unwrap();
-        assert_eq!(load(&store).unwrap().tasks, record.tasks);
+        store.save_record(&FleetRecord { beat, ..record.clone() }).unwrap();
+        assert_eq!(load_record(&store).unwrap().tasks, record.tasks);
     }
     // Not of another attempt.
     for task in record.tasks.values_mut() {
         task.attempt = 2;
     }
     yard.git("origin.git", &["update-ref", "refs/heads/main", &later]);
-    store.save(&FleetRecord { beat: 1, ..record.clone() }).unwrap();
-    assert_eq!(load(&store).unwrap().tasks, record.tasks);
+    store.save_record(&FleetRecord { beat: 1, ..record.clone() }).unwrap();
+    assert_eq!(load_record(&store).unwrap().tasks, record.tasks);
 }
 
 #[test]
@@ -245,9 +251,9 @@ fn a_push_whose_answer_was_lost_is_known_again_and_a_removed_record_is_lost() {
         shared.push(&record, None).unwrap();
         shared.refs.lose_answer(&before);
     }
-    keep(&mut store, &record).unwrap();
+    save_record(&mut store, &record).unwrap();
     yard.git("origin.git", &["update-ref", "-d", "refs/crew/shop/record"]);
-    let lost = keep(&mut store, &record).unwrap_err().to_string();
+    let lost = save_record(&mut store, &record).unwrap_err().to_string();
     assert!(lost.ends_with("its record at origin was removed"), "{lost}");
 }
 
@@ -257,16 +263,16 @@ fn a_remote_that_is_away_is_no_loss_and_a_planted_setting_stops_every_push() {
     let (mut store, record) = yard.begin(&yard.home("home"), true);
     let [here, away] = ["origin.git", "away.git"].map(|name| yard.root.path().join(name));
     disk::rename(&here, &away).unwrap();
-    assert!(matches!(keep(&mut store, &record), Err(StoreFault::Remote(_))));
-    store.save(&FleetRecord { beat: 3, ..record.clone() }).unwrap();
+    assert!(matches!(save_record(&mut store, &record), Err(StoreFault::Remote(_))));
+    store.save_record(&FleetRecord { beat: 3, ..record.clone() }).unwrap();
     disk::rename(&away, &here).unwrap();
     let mut last = record.clone();
     store.tried_at = Some(Stopwatch::start());
     assert!(store.push(&mut last, PushTime::Soon).is_none(), "a push failed just now");
     store.push(&mut last, PushTime::Now).unwrap()().unwrap();
-    store.answered(true);
+    store.note_answer(true);
     yard.git("repo", &["config", "core.sshCommand", "touch planted"]);
-    let refused = keep(&mut store, &record).unwrap_err();
+    let refused = save_record(&mut store, &record).unwrap_err();
     assert!(matches!(&refused, StoreFault::Remote(_)), "{refused}");
 }
 
@@ -277,16 +283,16 @@ fn a_record_that_nobody_could_read_again_is_not_written() {
     let (mut store, record) = yard.begin(&home, false);
     let include = Some("x".repeat(RECORD_BYTES_MAX));
     let long = FleetRecord { terms: FleetSetup { include, ..yard.setup(false) }, ..record.clone() };
-    let refused = store.save(&long).unwrap_err().to_string();
+    let refused = store.save_record(&long).unwrap_err().to_string();
     assert_eq!(refused, "the record of the fleet is longer than 8 MiB");
-    assert_eq!(read(&home, "shop").unwrap(), Some(record));
+    assert_eq!(read_local(&home, "shop").unwrap(), Some(record));
 }
 
 #[test]
 fn what_is_at_the_remote_has_nothing_that_only_this_machine_knows() {
     let record = FleetRecord { terms: Yard::new().setup(true), ..FleetRecord::default() };
     assert!(record.terms.trusted.is_some());
-    let message = text(&record).unwrap();
+    let message = record_text(&record).unwrap();
     let (title, kept) = message.split_once("\n\n").unwrap();
     assert_eq!(title, "crew fleet shop");
     let kept: FleetRecord = serde_json::from_str(kept).unwrap();
@@ -298,27 +304,27 @@ fn requests_are_read_in_their_order_and_what_cannot_be_read_is_set_aside() {
     let yard = Yard::new();
     let home = yard.home("home");
     let pause = FleetRequest::Task(TaskRequest::Pause { now: true });
-    let none = why(send(&home, "shop", None, &pause));
+    let none = error_of(send_request(&home, "shop", None, &pause));
     assert!(none.starts_with("there is no fleet shop here"), "{none}");
     let (_store, _) = yard.begin(&home, false);
-    let files = FleetFiles::of(&home, "shop");
+    let files = FleetFiles::new(&home, "shop");
     let vat: TaskId = "vat".parse().unwrap();
     let tell = FleetRequest::Tell { words: "use the parser".to_owned(), by_agent: false };
-    send(&home, "shop", Some(&vat), &pause).unwrap();
-    send(&home, "shop", None, &tell).unwrap();
-    write(&files, "00-broken.json", b"{\"task\":\"../x\"}");
-    write(&files, "00-long.json", &vec![b' '; 1 << 20]);
-    write(&files, ".hidden.json", b"{}");
-    let waiting = WaitingRequests::read(&files);
+    send_request(&home, "shop", Some(&vat), &pause).unwrap();
+    send_request(&home, "shop", None, &tell).unwrap();
+    write_request(&files, "00-broken.json", b"{\"task\":\"../x\"}");
+    write_request(&files, "00-long.json", &vec![b' '; 1 << 20]);
+    write_request(&files, ".hidden.json", b"{}");
+    let waiting = WaitingRequests::read_waiting(&files);
     assert_eq!(waiting.requests, [(Some(vat), pause.clone()), (None, tell)]);
     assert_eq!(waiting.notes.len(), 2, "{:?}", waiting.notes);
     assert!(waiting.notes[0].contains("cannot be read"), "{:?}", waiting.notes);
-    waiting.remove().unwrap();
-    assert!(WaitingRequests::read(&files).requests.is_empty());
+    waiting.remove_files().unwrap();
+    assert!(WaitingRequests::read_waiting(&files).requests.is_empty());
     for number in 0..REQUESTS_MAX {
-        write(&files, &format!("{number}.json"), b"{}");
+        write_request(&files, &format!("{number}.json"), b"{}");
     }
-    let full = why(send(&home, "shop", None, &pause));
+    let full = error_of(send_request(&home, "shop", None, &pause));
     let run = "hint: crew fleet run tasks reads them";
     assert_eq!(full, format!("1000 requests to the fleet shop wait already\n{run}"));
 }
@@ -332,7 +338,7 @@ fn the_processes_of_another_home_are_not_taken_for_own_ones() {
     let task = TaskRecord { attempt: 1, state: running, ..TaskRecord::default() };
     record.tasks.insert("vat".parse().unwrap(), task);
     record.holder = record.holder.released();
-    keep(&mut first, &record).unwrap();
+    save_record(&mut first, &record).unwrap();
     drop(first);
     let job = |home: &Home| {
         let (_store, found) = yard.take(home, true, false).unwrap();
@@ -343,7 +349,7 @@ fn the_processes_of_another_home_are_not_taken_for_own_ones() {
     assert_eq!((job(&one), job(&other)), ("7@1".to_owned(), String::new()));
 }
 
-fn write(files: &FleetFiles, name: &str, bytes: &[u8]) {
+fn write_request(files: &FleetFiles, name: &str, bytes: &[u8]) {
     disk::write(&files.requests().join(name), bytes, Durability::Process).unwrap();
 }
 

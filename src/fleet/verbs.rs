@@ -1,6 +1,6 @@
 //! The verbs of loops for tasks: `shop/vat` is a task, and `shop` all tasks of that fleet. A
 //! request goes to the coordinator, and to a loop that is at work on this machine also directly.
-//! Without a coordinator only that loop hears of it; what has to outlive it waits for the next one.
+//! Without a coordinator only that loop gets it; what has to outlive it waits for the next one.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ use world::files::disk;
 use world::git::{self, head};
 use world::store::{self as loops, Home};
 
-/// What is answered to a request.
+/// The template of the answers to requests.
 const ANSWERS: &str = include_str!("verbs.j2");
 
 /// A task, or all tasks of a fleet.
@@ -34,16 +34,17 @@ pub struct Named {
     pub task: Option<TaskId>,
 }
 
-/// What a name means; `None` if it names no fleet of this machine.
+/// The fleet or task that a name denotes; `None` without such a fleet on this machine.
 ///
 /// # Errors
 /// If the fleet cannot be read, or has no such task.
-pub fn resolve(home: &Home, text: &str) -> Result<Option<Named>> {
-    let (fleet, typed) = text.split_once('/').map_or((text, None), |(it, task)| (it, Some(task)));
+pub fn resolve_name(home: &Home, text: &str) -> Result<Option<Named>> {
+    let (fleet, typed) =
+        text.split_once('/').map_or((text, None), |(fleet, task)| (fleet, Some(task)));
     if fleet.parse::<TaskId>().is_err() {
         return Ok(None);
     }
-    let Some(record) = read(home, fleet)? else { return Ok(None) };
+    let Some(record) = read_fleet(home, fleet)? else { return Ok(None) };
     let task = typed.and_then(|typed| typed.parse().ok());
     let task = task.filter(|id| record.tasks.contains_key(id));
     match (typed, &task) {
@@ -63,7 +64,7 @@ pub fn resolve(home: &Home, text: &str) -> Result<Option<Named>> {
 pub fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
     let works_on = loops::load(home, id).ok().and_then(|record| record.fleet);
     let Some(TaskOfFleet { name, task }) = works_on else { return Ok(None) };
-    let Some(record) = read(home, &name)? else { return Ok(None) };
+    let Some(record) = read_fleet(home, &name)? else { return Ok(None) };
     let named = Named { record, task: Some(task.clone()) };
     let is_newest = named.loop_of(home, &task).is_some_and(|newest| newest.id == *id);
     Ok(is_newest.then_some(named))
@@ -71,21 +72,21 @@ pub fn task_of(home: &Home, id: &LoopId) -> Result<Option<Named>> {
 
 /// The fleet of that name. Without one, the newest of the repository that holds `folder`, whichever
 /// of its working trees started it; outside a repository the only one of this machine.
-pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecord> {
-    let names = store::names(home)?;
+pub fn find_fleet(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecord> {
+    let names = store::list_names(home)?;
     let these = || match names.join(", ") {
         known if known.is_empty() => "crew fleet run FOLDER starts one".to_owned(),
         known => format!("name one of these: {known}"),
     };
     if let Some(name) = name {
         let known = names.iter().find(|known| *known == name);
-        let found = known.map_or(Ok(None), |known| read(home, known))?;
+        let found = known.map_or(Ok(None), |known| read_fleet(home, known))?;
         return found.ok_or_else(|| {
             Failure::new(format!("there is no fleet {} here", Shown(name)), these()).into()
         });
     }
-    let (mut known, trees) = (readable(home, &names), head::list_roots(folder));
-    match (newest(&known, &trees), known.len()) {
+    let (mut known, trees) = (read_fleets(home, &names), head::list_roots(folder));
+    match (newest_fleet(&known, &trees), known.len()) {
         (Some(found), _) => Ok(found.clone()),
         (None, 0) => {
             bail!(Failure::new(
@@ -100,59 +101,61 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<FleetRecor
 
 /// The name of the newest fleet of the repository that holds `folder`.
 pub fn newest_here(home: &Home, folder: &Path) -> Option<String> {
-    let known = readable(home, &store::names(home).ok()?);
+    let known = read_fleets(home, &store::list_names(home).ok()?);
     if known.is_empty() {
         return None;
     }
-    Some(newest(&known, &head::list_roots(folder))?.terms.name.clone())
+    Some(newest_fleet(&known, &head::list_roots(folder))?.terms.name.clone())
 }
 
-fn readable(home: &Home, names: &[String]) -> Vec<FleetRecord> {
-    names.iter().filter_map(|name| read(home, name).ok().flatten()).collect()
+fn read_fleets(home: &Home, names: &[String]) -> Vec<FleetRecord> {
+    names.iter().filter_map(|name| read_fleet(home, name).ok().flatten()).collect()
 }
 
-/// A fleet as it is. While nobody coordinates it, with what it was asked since: nobody obeys that
-/// before the next start, and who has asked sees that it is not forgotten.
-pub fn read(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
+/// The current record of a fleet. Without a coordinator it includes the requests that wait for the
+/// next start, so that a person sees that they are kept.
+pub fn read_fleet(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
     if store::is_coordinated(home, name) {
-        return store::read(home, name);
+        return store::read_local(home, name);
     }
     read_with_requests(home, name)
 }
 
 /// The same for whoever has the lock of the fleet.
 pub fn read_with_requests(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
-    let known = store::read(home, name)?;
+    let known = store::read_local(home, name)?;
     let asked = store::waiting_requests(home, name);
     Ok(known.map(|record| asked.into_iter().fold(record, with_request)))
 }
 
 fn with_request(record: FleetRecord, (task, asked): (Option<TaskId>, FleetRequest)) -> FleetRecord {
     let named = Named { record, task };
-    let taken = named.tasks().filter(|(_, task)| named.takes(task, &asked));
+    let taken = named.named_tasks().filter(|(_, task)| named.accepts_request(task, &asked));
     let taken: Vec<TaskId> = taken.map(|(id, _)| id.clone()).collect();
     let mut record = named.record;
     match &asked {
         FleetRequest::Resume { .. } if named.task.is_none() => record.request = None,
-        FleetRequest::Task(asked) if named.task.is_none() => asked.replace(&mut record.request),
+        FleetRequest::Task(asked) if named.task.is_none() => {
+            asked.replace_landed(&mut record.request)
+        }
         _ => {}
     }
     for id in taken {
-        record.tasks.entry(id).and_modify(|task| expect(task, &asked));
+        record.tasks.entry(id).and_modify(|task| apply_request(task, &asked));
     }
     record
 }
 
-/// Takes in a request as far as it can be seen before somebody obeys it.
-fn expect(task: &mut TaskRecord, request: &FleetRequest) {
+/// Applies a waiting request as far as it shows before a coordinator carries it out.
+fn apply_request(task: &mut TaskRecord, request: &FleetRequest) {
     match (request, task.ending()) {
         (FleetRequest::Resume { .. }, Some(ending)) if !ending.is_completed() => {
             task.set(TaskState::Waiting, task.at);
         }
         (FleetRequest::Resume { .. }, _) => task.request = None,
-        (FleetRequest::Task(asked), None) => asked.replace(&mut task.request),
+        (FleetRequest::Task(asked), None) => asked.replace_landed(&mut task.request),
         (FleetRequest::Task(asked), Some(_)) => {
-            // Nothing works on it that would have to be ended first.
+            // No attempt works on it that would have to end first.
             if let Some(ending) = asked.ending() {
                 task.set(TaskState::Ended(ending), task.at);
             }
@@ -161,51 +164,52 @@ fn expect(task: &mut TaskRecord, request: &FleetRequest) {
     }
 }
 
-fn newest<'a>(known: &'a [FleetRecord], trees: &[PathBuf]) -> Option<&'a FleetRecord> {
+fn newest_fleet<'a>(known: &'a [FleetRecord], trees: &[PathBuf]) -> Option<&'a FleetRecord> {
     let ours = known.iter().filter(|fleet| trees.contains(&fleet.terms.repository));
     ours.max_by_key(|fleet| fleet.started_at)
 }
 
 impl Named {
-    fn fleet(&self) -> &str {
+    fn fleet_name(&self) -> &str {
         &self.record.terms.name
     }
 
     /// What a person types for it: `shop` or `shop/vat`.
-    fn name(&self) -> String {
-        self.task.as_ref().map_or_else(|| self.fleet().to_owned(), |id| self.record.named(id))
+    fn full_name(&self) -> String {
+        self.task
+            .as_ref()
+            .map_or_else(|| self.fleet_name().to_owned(), |id| self.record.full_name(id))
     }
 
     /// Whether the loop of this id works on one of its tasks.
     pub fn is_fleet_of(&self, home: &Home, loop_id: Option<&str>) -> bool {
         let id = loop_id.and_then(|id| id.parse().ok());
         let record = id.and_then(|id| loops::load(home, &id).ok());
-        record.and_then(|it| it.fleet).is_some_and(|task| task.name == self.fleet())
+        record.and_then(|record| record.fleet).is_some_and(|task| task.name == self.fleet_name())
     }
 
-    /// The tasks that are meant.
-    pub fn tasks(&self) -> impl Iterator<Item = (&TaskId, &TaskRecord)> {
-        let is_meant =
-            |(id, _): &(&TaskId, &TaskRecord)| self.task.as_ref().is_none_or(|it| it == *id);
-        self.record.tasks.iter().filter(is_meant)
+    /// The task that it names, or all tasks of the fleet.
+    pub fn named_tasks(&self) -> impl Iterator<Item = (&TaskId, &TaskRecord)> {
+        let tasks = self.record.tasks.iter();
+        tasks.filter(|(id, _)| self.task.as_ref().is_none_or(|task| task == *id))
     }
 
     /// The loop of a task's newest attempt, if its record is here.
     pub fn loop_of(&self, home: &Home, id: &TaskId) -> Option<Loop> {
         let task = self.record.task(id)?;
-        let files = FleetFiles::of(home, self.fleet());
+        let files = FleetFiles::new(home, self.fleet_name());
         // Its record may not know the loop yet.
         let report = attempt::read_report(&files, id, task.attempt);
         let known = report.and_then(|report| report.loop_id).or_else(|| task.loop_id.clone())?;
         loops::load(home, &known).ok()
     }
 
-    /// The loop of the task that is meant.
+    /// The loop of the task that it names.
     ///
     /// # Errors
-    /// If a whole fleet is meant, or the loop is not on this machine.
+    /// If it names a whole fleet, or the loop is not on this machine.
     pub fn own_loop(&self, home: &Home) -> Result<Loop> {
-        let fleet = self.fleet();
+        let fleet = self.fleet_name();
         let Some(id) = &self.task else {
             bail!(Failure::usage(
                 format!("{fleet} is a fleet"),
@@ -221,16 +225,15 @@ impl Named {
     /// What a task changed, from where its work begins to the commit that was fetched last; `None`
     /// while the clone of its loop is here, which shows more.
     pub fn fetched_difference(&self, home: &Home, stat: Option<u16>) -> Result<Option<String>> {
-        let Some((id, task)) = self.task.as_ref().and_then(|_| self.tasks().next()) else {
+        let Some((id, task)) = self.task.as_ref().and_then(|_| self.named_tasks().next()) else {
             return Ok(None);
         };
-        let is_here = |record: &Loop| disk::exists(&record.place.checkout);
-        if self.loop_of(home, id).as_ref().is_some_and(is_here) {
+        if self.loop_of(home, id).is_some_and(|record| disk::exists(&record.place.checkout)) {
             return Ok(None);
         }
         let FleetSetup { repository, base, remote, .. } = &self.record.terms;
         let Some(commit) = &task.commit else {
-            bail!("nothing of {}/{id} was fetched yet", self.fleet());
+            bail!("nothing of {}/{id} was fetched yet", self.fleet_name());
         };
         let base = remote.as_ref().map_or_else(|| base.clone(), |remote| remote.tracked(base));
         let from = task.stands_on.clone().unwrap_or(base);
@@ -241,47 +244,49 @@ impl Named {
 
     /// Sends a message to the agents of the tasks that are open or asked for one. That of another
     /// agent is marked.
-    pub fn tell(&self, home: &Home, words: &str, by: Actor) -> Result<String> {
+    pub fn send_message(&self, home: &Home, words: &str, by: Actor) -> Result<String> {
         let (words, by_agent) = (control::check_message(words)?, by == Actor::Agent);
-        self.request(home, &FleetRequest::Tell { words, by_agent }, by)
+        self.send_request(home, &FleetRequest::Tell { words, by_agent }, by)
     }
 
-    /// Has what is meant resumed, perhaps with a message for its agents. What was cancelled takes
-    /// one only after that.
-    pub fn resume(&self, home: &Home, words: Option<&str>, accepts: bool) -> Result<String> {
+    /// Resumes the tasks, with an optional message for their agents. A cancelled task takes a
+    /// message only after it is resumed.
+    pub fn resume_tasks(&self, home: &Home, words: Option<&str>, accepts: bool) -> Result<String> {
         let resume = FleetRequest::Resume { accepts_test_changes: accepts };
-        let Some(words) = words else { return self.request(home, &resume, Actor::User) };
+        let Some(words) = words else { return self.send_request(home, &resume, Actor::User) };
         let tell = FleetRequest::Tell { words: control::check_message(words)?, by_agent: false };
-        let is_taken = self.tasks().any(|(_, task)| self.takes(task, &tell));
+        let is_taken = self.named_tasks().any(|(_, task)| self.accepts_request(task, &tell));
         if is_taken {
-            self.request(home, &tell, Actor::User)?;
+            self.send_request(home, &tell, Actor::User)?;
         }
-        let answer = self.request(home, &resume, Actor::User)?;
+        let answer = self.send_request(home, &resume, Actor::User)?;
         if !is_taken {
-            store::send(home, self.fleet(), self.task.as_ref(), &tell)?;
+            store::send_request(home, self.fleet_name(), self.task.as_ref(), &tell)?;
         }
         Ok(answer)
     }
 
-    /// Asks something of all tasks that are meant: of the coordinator, and of what runs here.
-    /// Returns what follows, in a line.
+    /// Sends a request for all tasks that it names to the coordinator, and to the loops that run
+    /// here. Returns the effect, in a line.
     ///
     /// # Errors
     /// If no task takes it, or it cannot be left for the coordinator.
-    pub fn request(&self, home: &Home, request: &FleetRequest, by: Actor) -> Result<String> {
-        let tasks: Vec<_> = self.tasks().filter(|(_, task)| self.takes(task, request)).collect();
+    pub fn send_request(&self, home: &Home, request: &FleetRequest, by: Actor) -> Result<String> {
+        let tasks: Vec<_> =
+            self.named_tasks().filter(|(_, task)| self.accepts_request(task, request)).collect();
         if tasks.is_empty() {
-            bail!(self.refusal(request));
+            bail!(self.refuse_request(request));
         }
-        let is_told = matches!(request, FleetRequest::Tell { .. });
-        let is_full = |task: &TaskRecord| task.messages.len() >= MESSAGES_MAX;
-        if is_told && self.task.is_some() && tasks.iter().any(|(_, task)| is_full(task)) {
+        let is_message = matches!(request, FleetRequest::Tell { .. });
+        let is_full = tasks.iter().any(|(_, task)| task.messages.len() >= MESSAGES_MAX);
+        if is_message && self.task.is_some() && is_full {
             bail!(Failure::new(
-                format!("{MESSAGES_MAX} messages already wait for {}", self.name()),
+                format!("{MESSAGES_MAX} messages already wait for {}", self.full_name()),
                 "its agent gets them with its next prompt"
             ));
         }
-        let (fleet, is_coordinated) = (self.fleet(), store::is_coordinated(home, self.fleet()));
+        let (fleet, is_coordinated) =
+            (self.fleet_name(), store::is_coordinated(home, self.fleet_name()));
         let is_sent = match request {
             // The next start lifts a pause.
             FleetRequest::Task(request) => is_coordinated || request.is_cancel(),
@@ -289,7 +294,7 @@ impl Named {
             FleetRequest::Resume { .. } => true,
         };
         if is_sent {
-            store::send(home, fleet, self.task.as_ref(), request)?;
+            store::send_request(home, fleet, self.task.as_ref(), request)?;
         }
         for &(id, task) in &tasks {
             let is_here = self.record.is_local() && task.is_running();
@@ -306,21 +311,21 @@ impl Named {
                     drop(control::add_message(home, live, words)?);
                 }
                 (FleetRequest::Tell { .. }, None) if !is_sent => {
-                    store::send(home, fleet, Some(id), request)?;
+                    store::send_request(home, fleet, Some(id), request)?;
                 }
                 _ => {}
             }
         }
-        Ok(self.answer(request, &tasks, is_coordinated))
+        Ok(self.render_answer(request, &tasks, is_coordinated))
     }
 
-    /// Whether something asked of what is meant concerns this task of it.
-    fn takes(&self, task: &TaskRecord, request: &FleetRequest) -> bool {
+    /// Whether a request to it concerns this task.
+    fn accepts_request(&self, task: &TaskRecord, request: &FleetRequest) -> bool {
         let is_alone = self.task.is_some();
         match (request, task.ending().map(|ending| ending.outcome)) {
             (FleetRequest::Resume { .. }, _) => !task.is_done(self.record.terms.landing),
             (_, None) => true,
-            // By its name completed work is given up that shall not land.
+            // Completed work that shall not land is given up by its name.
             (FleetRequest::Task(request), Some(outcome)) => {
                 let is_landed = matches!(task.landed(), Some(Landed::Main(_)));
                 is_alone && request.is_cancel() && !is_landed && outcome != Outcome::Cancelled
@@ -333,9 +338,9 @@ impl Named {
     }
 
     /// Why no task takes a request.
-    fn refusal(&self, request: &FleetRequest) -> Failure {
+    fn refuse_request(&self, request: &FleetRequest) -> Failure {
         const OWN: &str = "what is still to do is a task of its own";
-        let (fleet, name) = (self.fleet(), self.name());
+        let (fleet, name) = (self.fleet_name(), self.full_name());
         let task = self.task.as_ref().and_then(|id| self.record.task(id));
         let outcome = task.and_then(TaskRecord::ending).map(|ending| ending.outcome);
         let all = format!("all tasks of the fleet {fleet}");
@@ -376,8 +381,8 @@ impl Named {
         }
     }
 
-    /// What follows from a request that these tasks take, in a line.
-    fn answer(
+    /// The effect of a request that these tasks take, in a line.
+    fn render_answer(
         &self,
         request: &FleetRequest,
         tasks: &[(&TaskId, &TaskRecord)],
@@ -391,8 +396,8 @@ impl Named {
         });
         let values = context! {
             request, is_coordinated, is_spent,
-            fleet => self.fleet(),
-            name => self.name(),
+            fleet => self.fleet_name(),
+            name => self.full_name(),
             is_alone => self.task.is_some(),
             outcome => ending.map(|ending| ending.outcome.label()),
             tasks => tasks.len(),

@@ -1,14 +1,14 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::fleet::fixture::{a_record, a_running_task, a_task, an_ended_task, carried, id};
+use crate::fleet::fixture::{a_carried, a_record, a_running_task, a_task, an_ended_task, id};
 use engine::fleet::LandingMode;
 
 fn a_record_of_each_state() -> FleetRecord {
     let mut record = a_record(LandingMode::No);
     let ended = [Outcome::Blocked, Outcome::Completed, Outcome::Cancelled].map(an_ended_task);
     let [blocked, completed, cancelled] = ended;
-    let exhausted = TaskRecord { carried: carried(10, 1), ..an_ended_task(Outcome::Exhausted) };
+    let exhausted = TaskRecord { carried: a_carried(10, 1), ..an_ended_task(Outcome::Exhausted) };
     for (name, task) in [
         ("runs", a_running_task()),
         ("waits", a_task()),
@@ -39,14 +39,14 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
     for task in ["", "runs", "waits", "blocked", "completed", "cancelled", "exhausted"] {
         named.task = task.parse().ok();
         for (verb, request) in &requests {
-            let takes = |it: &(&TaskId, &TaskRecord)| named.takes(it.1, request);
-            let tasks: Vec<_> = named.tasks().filter(takes).collect();
+            let takes = |task: &(&TaskId, &TaskRecord)| named.accepts_request(task.1, request);
+            let tasks: Vec<_> = named.named_tasks().filter(takes).collect();
             let answer = if tasks.is_empty() {
-                named.refusal(request).joined(" | hint: ")
+                named.refuse_request(request).joined(" | hint: ")
             } else {
-                named.answer(request, &tasks, task != "waits")
+                named.render_answer(request, &tasks, task != "waits")
             };
-            lines.push(format!("{verb} {}: {answer}", named.name()));
+            lines.push(format!("{verb} {}: {answer}", named.full_name()));
         }
     }
     assert_snapshot!(lines.join("\n"), @"

@@ -1,11 +1,10 @@
-//! A thread that does one thing after the other for somebody else, who takes the results from a
-//! queue. git ends with the thread that started it, so the thread lives as long as anything is to
-//! be done.
+//! A thread that runs jobs one by one and sends the results to a queue. git ends with the thread
+//! that started it, so the thread lives as long as there are jobs.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-/// The thread; `T` is what follows from each thing that it has done.
+/// The thread; `T` is the result of a job.
 pub(super) struct Worker<T> {
     works: Option<Sender<Box<dyn FnOnce() -> T + Send>>>,
     thread: Option<JoinHandle<()>>,
@@ -18,14 +17,14 @@ impl<T: Send + 'static> Worker<T> {
         Self { works: Some(works), thread: Some(thread::spawn(run)) }
     }
 
-    /// Adds something to do, unless it was ended.
+    /// Adds a job, unless the worker was ended.
     pub(super) fn add(&self, work: impl FnOnce() -> T + Send + 'static) {
         if let Some(works) = &self.works {
             let _ = works.send(Box::new(work));
         }
     }
 
-    /// Waits for what it has to do.
+    /// Waits for the remaining jobs.
     pub(super) fn end(&mut self) {
         self.works = None;
         let _ = self.thread.take().map(JoinHandle::join);

@@ -38,7 +38,7 @@ const SETUP_LINE_CHARS: usize = 300;
 /// The most characters of a failed setup's output that the error shows, and of its command.
 const TAIL_CHARS: usize = 400;
 const COMMAND_CHARS: usize = 60;
-/// The most characters of a failed check's output that its loop is told.
+/// The most characters of a failed check's output that its loop gets.
 const CHECK_TAIL_CHARS: usize = 4000;
 /// Files in git's folder of a clone: the setup that succeeded, and which files were in conflict
 /// with the base; and the most bytes of one.
@@ -51,16 +51,16 @@ const MARK: &str = "CREW_GROUPS";
 pub const KEPT: &str = "refs/crew/kept";
 
 /// The ref of the person's repository that has the work of a task.
-pub fn tracked(fleet: &str, task: &TaskId) -> String {
+pub fn tracking_ref(fleet: &str, task: &TaskId) -> String {
     format!("refs/remotes/crew/{fleet}/{task}")
 }
 
 /// The commits of a task that came to the person's repository from its attempts, as far as is
 /// known, and the one of its record. That another one is there proves nothing: a person fetches
 /// what others push.
-pub fn brought(terms: &FleetSetup, task: &TaskId, commit: Option<&str>) -> Vec<String> {
+pub fn known_commits(terms: &FleetSetup, task: &TaskId, commit: Option<&str>) -> Vec<String> {
     let top = &terms.repository;
-    let mut known = git::named_by(top, &tracked(&terms.name, task));
+    let mut known = git::named_by(top, &tracking_ref(&terms.name, task));
     known.extend(commit.and_then(|commit| git::find_commit(top, commit)));
     known
 }
@@ -87,13 +87,17 @@ pub struct WorkConflict(pub String);
 /// # Errors
 /// A [`GitFault`], a [`WorkConflict`], a setup that fails, or what
 /// the system refused.
-pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> Result<Workspace> {
+pub fn make_workspace(
+    spec: &AttemptSpec,
+    clone: &Path,
+    commands: &FleetCommands<'_>,
+) -> Result<Workspace> {
     let is_new = !disk::exists(clone);
     if is_new {
-        let part = beside(clone, "part");
+        let part = sibling_path(clone, "part");
         tree::remove_stubborn(&part)?;
         clone.parent().map_or(Ok(()), disk::make_private_folder)?;
-        fill(spec, &part, commands)?;
+        fill_clone(spec, &part, commands)?;
         disk::rename(&part, clone)?;
     } else if let Err(GitFault { cause, cure, .. }) = steps::stays_inside(clone, GitStep::Worktree)
     {
@@ -109,7 +113,7 @@ pub fn make(spec: &AttemptSpec, clone: &Path, commands: &FleetCommands<'_>) -> R
 }
 
 /// Makes the clone with the work that the attempt begins from.
-fn fill(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> Result<()> {
+fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> Result<()> {
     let (base, start) = (&*spec.base, spec.start.as_deref());
     let terms = CloneTerms { base, branch: &spec.branch, start, stop: commands.stop() };
     let has_remote = match &spec.source {
@@ -177,18 +181,18 @@ impl<'a> Preparation<'a> {
             Source::Remote { .. } => None,
         };
         let (include, setup) = (spec.include.as_deref(), spec.setup.as_deref());
-        Self { from, include, setup, within: within(spec.setup_timeout_s) }
+        Self { from, include, setup, within: limit_duration(spec.setup_timeout_s) }
     }
 
     /// That of a landing.
     pub fn of_landing(terms: &'a FleetSetup) -> Self {
         let (include, setup) = (terms.include.as_deref(), terms.setup.as_deref());
-        let within = within(terms.setup_timeout_s);
+        let within = limit_duration(terms.setup_timeout_s);
         Self { from: Some(&terms.repository), include, setup, within }
     }
 }
 
-fn within(seconds: u64) -> Duration {
+fn limit_duration(seconds: u64) -> Duration {
     if seconds == 0 { SETUP_WITHIN } else { Duration::from_secs(seconds) }
 }
 
@@ -220,7 +224,7 @@ pub fn set_up(
     }
     let mut lines = 0;
     let shown = |line: &str| format!("setup: {}", one_line(line, SETUP_LINE_CHARS));
-    let ended = commands.run(command, folder, within, &mut |line| {
+    let ended = commands.run_command(command, folder, within, &mut |line| {
         lines += 1;
         if lines <= SETUP_LINES {
             commands.note(&shown(line));
@@ -254,14 +258,14 @@ fn last_lines(output: &str) -> String {
 }
 
 /// Ends what the commands of an earlier attempt, or landing, left that noted its groups in this
-/// folder. Nobody else may run any with the same notes.
+/// folder. No other process may run any with the same notes.
 pub fn end_leftovers(groups: &Path, is_of_this_start: bool) {
     groups::end_leftovers(groups, is_of_this_start);
-    descendants::end_with(&mark(groups));
+    descendants::end_with(&marker_variable(groups));
 }
 
 /// What every process of commands with these notes has in its environment.
-fn mark(groups: &Path) -> String {
+fn marker_variable(groups: &Path) -> String {
     format!("{MARK}={}", groups.display())
 }
 
@@ -284,13 +288,15 @@ impl<'a> FleetCommands<'a> {
         self.stop
     }
 
-    /// Runs a check and ends what it leaves running; its output, if it fails.
-    pub fn fails(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
+    /// Runs a check and ends what it leaves running. Returns its output if it fails.
+    pub fn find_failure(&self, check: &Check, folder: &Path) -> Result<Option<String>> {
         let within = Duration::from_secs(check.timeout_s.max(1));
-        let ended = self.run(&check.run, folder, within, &mut |_| {});
+        let ended = self.run_command(&check.run, folder, within, &mut |_| {});
         let ended = ended.with_context(|| format!("the check `{}`", check.run))?;
-        let passes = ended.cause == ExitCause::Exit(check.success_exit_code);
-        Ok((!passes).then(|| tail_of(&ended.text(), CHECK_TAIL_CHARS)))
+        if ended.cause == ExitCause::Exit(check.success_exit_code) {
+            return Ok(None);
+        }
+        Ok(Some(tail_of(&ended.text(), CHECK_TAIL_CHARS)))
     }
 
     /// A line for the log.
@@ -300,7 +306,7 @@ impl<'a> FleetCommands<'a> {
 
     /// Runs a command, and ends what it leaves running, also in a session of its own. The attempts
     /// on a machine can be children of this process, too, so only what has the mark is ended.
-    fn run(
+    fn run_command(
         &self,
         run: &str,
         folder: &Path,
@@ -309,7 +315,7 @@ impl<'a> FleetCommands<'a> {
     ) -> io::Result<FinishedProcess> {
         let call = Call::shell(run, folder).within(within).envs([(MARK, self.groups.as_os_str())]);
         let ended = call.noted(self.groups.clone()).each_line(each).run(self.stop);
-        descendants::end_with(&mark(&self.groups));
+        descendants::end_with(&marker_variable(&self.groups));
         ended
     }
 }
@@ -320,13 +326,13 @@ impl<'a> FleetCommands<'a> {
 ///
 /// # Errors
 /// If something would be lost with it; it stays then.
-pub fn remove(
+pub fn remove_clone(
     repository: &Path,
     clone: &Path,
     branch: &str,
     fetched: Option<&str>,
 ) -> Result<Vec<String>> {
-    let gone = beside(clone, "gone");
+    let gone = sibling_path(clone, "gone");
     tree::remove_stubborn(&gone)?;
     if let Some(commit) = fetched
         && git::find_commit(repository, commit).is_none()
@@ -349,7 +355,7 @@ pub fn remove(
 }
 
 /// A folder beside a clone: while it is made, and while it is removed.
-fn beside(clone: &Path, end: &str) -> PathBuf {
+fn sibling_path(clone: &Path, end: &str) -> PathBuf {
     let mut name = clone.as_os_str().to_owned();
     name.push(".");
     name.push(end);

@@ -64,7 +64,7 @@ impl Yard {
         let mut lines = Vec::new();
         let mut note = |line: &str| lines.push(line.to_owned());
         let commands = FleetCommands::new(self.path("groups"), &|| false, &mut note);
-        let made = make(spec, &self.path("fleet/vat.1"), &commands);
+        let made = make_workspace(spec, &self.path("fleet/vat.1"), &commands);
         drop(commands);
         (made, lines)
     }
@@ -215,14 +215,14 @@ fn a_removed_clone_loses_no_commit() {
     let branch = "fleet/shop/vat/1";
     let fetched =
         clone::bring_branch(&repository, &path, branch, "refs/remotes/crew/shop/vat").unwrap();
-    let refused = remove(&repository, &path, branch, Some(&"7".repeat(40))).unwrap_err();
+    let refused = remove_clone(&repository, &path, branch, Some(&"7".repeat(40))).unwrap_err();
     assert!(refused.to_string().contains("any more") && disk::exists(&path), "{refused}");
-    let kept = remove(&repository, &path, branch, fetched.as_deref()).unwrap();
+    let kept = remove_clone(&repository, &path, branch, fetched.as_deref()).unwrap();
     let stray = yard.sh("fleet", "cat stray");
     assert_eq!(yard.commit(&kept[0]), stray.trim());
     assert!(kept.len() == 1 && kept[0].starts_with("refs/crew/kept/shop/vat/1/"), "{kept:?}");
     assert_eq!(yard.sh("fleet", "ls"), "stray\n");
-    let again = remove(&repository, &path, branch, fetched.as_deref()).unwrap();
+    let again = remove_clone(&repository, &path, branch, fetched.as_deref()).unwrap();
     assert_eq!(again, Vec::<String>::new());
     assert!(!disk::exists(&path));
 }

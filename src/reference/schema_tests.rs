@@ -13,7 +13,7 @@ use readers::parse::settings::schema_fixture as settings;
 fn schemas() -> [(&'static str, &'static str, Value); 2] {
     [
         ("crew.schema.json", SETTINGS_SCHEMA, settings::schema(&output_formats())),
-        ("fleet.schema.json", FLEET_SCHEMA, fleet::schema()),
+        ("fleet.schema.json", FLEET_SCHEMA, fleet::task_schema()),
     ]
 }
 
@@ -75,7 +75,7 @@ fn every_file_that_the_pages_and_the_examples_show_can_be_read_and_fits_its_sche
             return vec![fleet::task_verdicts(&fleet_schema, text)];
         }
         let of_settings = settings::verdicts(&settings_schema, text, &output_formats());
-        vec![of_settings, fleet::verdicts(&fleet_schema, text)]
+        vec![of_settings, fleet::judge_text(&fleet_schema, text)]
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = files(&root.join("docs"), &[".md"]);

@@ -67,7 +67,7 @@ pub fn carry_out(home: &Home, request: &BoardRequest, resuming: &mut Vec<Resumin
 fn pause_loop(home: &Home, id: &LoopId) -> Result<String> {
     if let Some(named) = task_of(home, id)? {
         let request = TaskRequest::Pause { now: false };
-        return named.request(home, &FleetRequest::Task(request), actor());
+        return named.send_request(home, &FleetRequest::Task(request), actor());
     }
     control::pause_loop(home, id, actor(), false).map(|paused| replies::describe_pause(&paused))
 }
@@ -76,7 +76,7 @@ fn cancel_loop(home: &Home, id: &LoopId) -> Result<String> {
     if let Some(named) = task_of(home, id)? {
         let by_agent = actor() == Actor::Agent;
         let request = TaskRequest::Cancel { now: true, by_agent, reason: None };
-        return named.request(home, &FleetRequest::Task(request), actor());
+        return named.send_request(home, &FleetRequest::Task(request), actor());
     }
     let attempt = end::cancel_loop(home, id, actor(), None)?;
     Ok(replies::describe_cancel(&attempt, terminal_reading()))
@@ -85,7 +85,7 @@ fn cancel_loop(home: &Home, id: &LoopId) -> Result<String> {
 fn tell_agent(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     refuse_an_agent(not_for_an_agent())?;
     if let Some(named) = task_of(home, id)? {
-        return named.tell(home, words, Actor::User);
+        return named.send_message(home, words, Actor::User);
     }
     let record = control::add_message(home, id, words)?;
     Ok(format!("loop {id}: {}", replies::describe_delivery(&record)))
@@ -100,7 +100,7 @@ fn resume_loop(
 ) -> Result<(Option<Resuming>, String)> {
     leave_to_a_person("resume a loop")?;
     if let Some(named) = task_of(home, id)? {
-        return Ok((None, named.resume(home, words, false)?));
+        return Ok((None, named.resume_tasks(home, words, false)?));
     }
     let record = store::load(home, id)?;
     refuse_a_task(home, &record)?;

@@ -1,5 +1,5 @@
-//! What an attempt needs before an iteration: a slot of its machine, a remote that has the last
-//! one, and the base as it is now. It judges nothing.
+//! The needs of an attempt before an iteration: a slot of its machine, a remote that has the last
+//! one, and the current base.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -22,7 +22,7 @@ use world::git::{self, steps};
 use world::slots::{Slot, SlotQueue};
 use world::store;
 
-/// Between two looks for a slot.
+/// The pause between two tries to get a slot.
 const SLOT_LOOK: Duration = Duration::from_millis(50);
 /// The longest that one talk with the remote may take for the base.
 const BASE_TALK: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ pub(super) struct AttemptGate<'a> {
 
 impl<'a> AttemptGate<'a> {
     pub fn new(attempt: &'a Attempt<'a>) -> Self {
-        let stands_on = attempt.reports.newest().stands_on;
+        let stands_on = attempt.reports.newest_report().stands_on;
         let (noted, notes) = (BTreeSet::new(), Vec::new());
         Self { attempt, queue: None, slot: None, stands_on, fetched: None, noted, notes }
     }
@@ -81,12 +81,12 @@ impl<'a> AttemptGate<'a> {
             }
             // A loop that is resumed has not got its messages yet, so it does not count as one that
             // takes requests.
-            if reports.newest().loop_id.is_none() {
-                let _ = reports.enter(AttemptPhase::Queued);
+            if reports.newest_report().loop_id.is_none() {
+                let _ = reports.enter_phase(AttemptPhase::Queued);
             }
             clock::sleep(SLOT_LOOK);
         }
-        Ok(reports.enter(AttemptPhase::Preparing)?)
+        Ok(reports.enter_phase(AttemptPhase::Preparing)?)
     }
 
     /// Brings the newest base into the clone: the iteration begins with a rebase onto it. A remote
@@ -95,7 +95,7 @@ impl<'a> AttemptGate<'a> {
     /// clone's configuration: it must be as the loop found it.
     fn fetch_base(&mut self, record: &Loop) -> Result<(), GitFault> {
         let Attempt { spec, .. } = self.attempt;
-        // Without the settings of the start nobody can tell what was planted.
+        // Planted settings are found only by comparing with those of the start.
         let (Source::Local { url: Some(url), .. } | Source::Remote { url }, Some(trusted)) =
             (&spec.source, &record.trusted)
         else {
@@ -124,7 +124,9 @@ impl<'a> AttemptGate<'a> {
             self.fetched = Some(newest);
         } else {
             let base = &spec.base;
-            self.note(format!("{base} was rewritten: this branch stays on what it was before"));
+            self.queue_note(format!(
+                "{base} was rewritten: this branch stays on what it was before"
+            ));
         }
         Ok(())
     }
@@ -142,12 +144,12 @@ impl<'a> AttemptGate<'a> {
     fn report(&self, record: &Loop, phase: AttemptPhase, commit: Option<String>) -> Option<Ending> {
         let Attempt { reports, link, .. } = self.attempt;
         let stands_on = self.stands_on(record);
-        let _ = reports.change(|report| {
-            report.follow(record, commit);
+        let _ = reports.change_report(|report| {
+            report.follow_loop(record, commit);
             report.phase = phase;
             report.stands_on = stands_on;
         });
-        let pushed = (*link)?.publish(&reports.newest(), None, Duration::ZERO);
+        let pushed = (*link)?.publish(&reports.newest_report(), None, Duration::ZERO);
         match Admission::from(pushed.err()?) {
             Admission::Ends(ending) => Some(ending),
             _ => None,
@@ -170,11 +172,11 @@ impl<'a> AttemptGate<'a> {
             })
             .and_then(|()| steps.send_lfs(url, &spec.branch));
         if let Err(fault) = sent {
-            self.note(fault.line());
+            self.queue_note(fault.line());
         }
     }
 
-    fn note(&mut self, what: String) {
+    fn queue_note(&mut self, what: String) {
         if self.noted.insert(what.clone()) {
             self.notes.push(what);
         }
@@ -186,16 +188,18 @@ impl From<RemoteTrouble> for Admission {
         match trouble {
             // A job that is started again here, after the other is lost, resumes it.
             RemoteTrouble::Fenced => {
-                Self::Ends(Ending::new(Outcome::Interrupted, external(trouble.to_string())))
+                Self::Ends(Ending::new(Outcome::Interrupted, external_reason(trouble.to_string())))
             }
-            RemoteTrouble::Refuses(why) => Self::Ends(Ending::new(Outcome::Blocked, external(why))),
+            RemoteTrouble::Refuses(why) => {
+                Self::Ends(Ending::new(Outcome::Blocked, external_reason(why)))
+            }
             RemoteTrouble::Away(why) => Self::Later(why),
             RemoteTrouble::GivenUp => Self::Paused,
         }
     }
 }
 
-fn external(cause: String) -> EndReason {
+fn external_reason(cause: String) -> EndReason {
     EndReason::External { cause, cure: String::new() }
 }
 
@@ -226,12 +230,12 @@ impl IterationGate for AttemptGate<'_> {
         }
         // An agent that was ended, or ran out of memory, may have left some.
         if !steps::clear_locks(&record.place.checkout) {
-            self.note("a git still works in the clone of this task".to_owned());
+            self.queue_note("a git still works in the clone of this task".to_owned());
         }
         if let Err(fault) = self.fetch_base(record) {
-            self.note(fault.line());
+            self.queue_note(fault.line());
         }
-        if link.is_some() && matches!(reports.newest().phase, AttemptPhase::Running { .. }) {
+        if link.is_some() && matches!(reports.newest_report().phase, AttemptPhase::Running { .. }) {
             // The report of the last iteration has said that this one follows.
             return Admission::Granted;
         }
@@ -259,7 +263,7 @@ impl IterationGate for AttemptGate<'_> {
             None => AttemptPhase::Queued,
         };
         self.send_lfs(record);
-        self.report(record, phase, tip(record).commit)
+        self.report(record, phase, loop_tip(record).commit)
     }
 
     fn take_notes(&mut self) -> Vec<String> {
@@ -268,7 +272,7 @@ impl IterationGate for AttemptGate<'_> {
 }
 
 /// What a loop's clone has of its branch.
-pub(super) fn tip(record: &Loop) -> OwnTip {
+pub(super) fn loop_tip(record: &Loop) -> OwnTip {
     let checkout = &record.place.checkout;
     if let Some(fault) = lost_repository(&record.place) {
         return OwnTip { commit: None, astray: Some(fault.cause) };

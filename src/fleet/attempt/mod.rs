@@ -1,7 +1,7 @@
 //! One attempt at a task, as an executor runs it: its clone, its loop, its reports. It may be
 //! started at any moment and any number of times: a second process leaves at once, a loop that was
-//! cut off is resumed, and an end that was reported is only answered. What follows from the end is
-//! the coordinator's business.
+//! cut off is resumed, and an end that was reported is only answered. The coordinator decides what
+//! follows from the end.
 
 mod gate;
 pub mod remote;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Error, Result, bail};
 
-use self::gate::{AttemptGate, tip};
+use self::gate::{AttemptGate, loop_tip};
 use self::remote::{PATIENCE, RemoteLink, RemoteTrouble};
 use self::report::{HeldAttempt, Reports};
 pub use self::report::{is_alive, process_of, read_report};
@@ -44,7 +44,7 @@ use world::process::signals::Signals;
 use world::store::{self, Home, read_pointer};
 use world::{clock, env, git, host};
 
-/// What became of a start of an attempt.
+/// The result of a start of an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AttemptResult {
     Over(AttemptEnd),
@@ -57,7 +57,7 @@ pub enum AttemptResult {
 /// What a start of an attempt does.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AttemptStart {
-    /// It ended before, and nobody has asked for more.
+    /// It ended before, and no request came since.
     Answer(AttemptEnd),
     /// Its loop is over, and nothing has reported that.
     Close,
@@ -93,7 +93,7 @@ pub fn decide_start(
 ///
 /// # Errors
 /// If the attempt cannot report: then its process is simply gone for the coordinator.
-pub fn run(
+pub fn run_attempt(
     home: &Home,
     spec: AttemptSpec,
     signals: &Signals,
@@ -103,24 +103,24 @@ pub fn run(
     let home = &remote::home_of(home, &spec.source);
     let files = match &spec.source {
         Source::Remote { url } => FleetFiles::of_node(home, &spec.task.name, url),
-        Source::Local { .. } => FleetFiles::of(home, &spec.task.name),
+        Source::Local { .. } => FleetFiles::new(home, &spec.task.name),
     };
     files.make().with_context(|| format!("cannot keep a fleet in {}", files.root.display()))?;
-    let Some(held) = HeldAttempt::take(&files, &spec)? else {
+    let Some(held) = HeldAttempt::take_attempt(&files, &spec)? else {
         return Ok(AttemptResult::Elsewhere);
     };
     let (task, number) = (spec.task.task.clone(), spec.number);
     workspace::end_leftovers(&files.groups(&task, number), held.is_of_this_start);
-    let link = RemoteLink::open(home, &spec, signals)?;
+    let link = RemoteLink::open_link(home, &spec, signals)?;
     let earlier = match &link {
-        Some(link) => link.look()?,
+        Some(link) => link.fetch_report()?,
         None => read_report(&files, &task, number),
     };
-    let spec = spec.continued(earlier.as_ref());
+    let spec = spec.continuing_after(earlier.as_ref());
     let attempt = Attempt {
         home,
         files: &files,
-        clone: files.clone(&task, number),
+        clone: files.clone_of(&task, number),
         reports: Reports::new(files.report(&task, number), begun_report(&spec, earlier.as_ref())),
         spec: &spec,
         signals,
@@ -128,7 +128,7 @@ pub fn run(
         // Each try of an executor elsewhere has the spec of the one before.
         is_same_spec: held.is_same_spec || link.is_some(),
     };
-    match attempt.work(earlier.as_ref(), sink) {
+    match attempt.run_work(earlier.as_ref(), sink) {
         Err(error) if matches!(error.downcast_ref(), Some(RemoteTrouble::Fenced)) => {
             Ok(AttemptResult::Fenced)
         }
@@ -167,7 +167,7 @@ fn begun_report(spec: &AttemptSpec, earlier: Option<&AttemptReport>) -> AttemptR
 impl AttemptSpec {
     /// The same, for a process that continues what an earlier one reported. Where that may have
     /// been on another machine, only what was pushed is left of it.
-    fn continued(mut self, earlier: Option<&AttemptReport>) -> Self {
+    fn continuing_after(mut self, earlier: Option<&AttemptReport>) -> Self {
         let Some(report) = earlier else { return self };
         if report.carried.completed >= self.carried.completed {
             self.carried = report.carried.clone();
@@ -199,7 +199,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn work(
+    fn run_work(
         &self,
         earlier: Option<&AttemptReport>,
         sink: &mut dyn EventSink,
@@ -211,17 +211,17 @@ impl Attempt<'_> {
             return Ok(end);
         }
         if let Some(link) = self.link {
-            link.claim(&self.reports.newest())?;
+            link.claim_attempt(&self.reports.newest_report())?;
         }
-        let _heartbeat = self.link.map(RemoteLink::heartbeat);
-        self.reports.enter(AttemptPhase::Preparing)?;
+        let _heartbeat = self.link.map(RemoteLink::start_heartbeat);
+        self.reports.enter_phase(AttemptPhase::Preparing)?;
         let worked = match (start, found) {
-            (AttemptStart::Close, Some(found)) => Ok(self.close(found, sink)),
-            (AttemptStart::Resume, Some(found)) => self.drive(Some(&found), sink),
-            _ => self.drive(None, sink),
+            (AttemptStart::Close, Some(found)) => Ok(self.close_loop(found, sink)),
+            (AttemptStart::Resume, Some(found)) => self.drive_loop(Some(&found), sink),
+            _ => self.drive_loop(None, sink),
         };
-        let (end, record) = worked.unwrap_or_else(|error| (self.failed(&error), None));
-        self.conclude(end, record.as_ref())
+        let (end, record) = worked.unwrap_or_else(|error| (self.end_of_error(&error), None));
+        self.conclude_attempt(end, record.as_ref())
     }
 
     /// The loop of the task, if an earlier process left it in the clone.
@@ -234,7 +234,7 @@ impl Attempt<'_> {
 
     /// Begins the loop, or resumes the one that was `found`, and drives it until it is over or
     /// paused.
-    fn drive(
+    fn drive_loop(
         &self,
         found: Option<&Loop>,
         sink: &mut dyn EventSink,
@@ -255,7 +255,7 @@ impl Attempt<'_> {
             let mut note = |words: &str| sink.on_event(&RunEvent::Noted(words));
             let groups = self.files.groups(&self.spec.task.task, self.spec.number);
             let commands = FleetCommands::new(groups, &stop, &mut note);
-            let made = workspace::make(self.spec, &self.clone, &commands)?;
+            let made = workspace::make_workspace(self.spec, &self.clone, &commands)?;
             if made.is_new && self.link.is_some() {
                 self.remove_earlier(&commands);
             }
@@ -263,22 +263,22 @@ impl Attempt<'_> {
         };
         let mut gate = AttemptGate::new(self);
         let record = match found {
-            Some(found) => self.resume(found, &mut gate, sink)?,
-            None => self.begin(made, &mut gate, sink)?,
+            Some(found) => self.resume_loop(found, &mut gate, sink)?,
+            None => self.begin_loop(made, &mut gate, sink)?,
         };
-        self.reports.change(|report| report.loop_id = Some(record.id.clone()))?;
+        self.reports.change_report(|report| report.loop_id = Some(record.id.clone()))?;
         if !self.is_same_spec || found.is_none() {
-            self.tell(&record, sink);
+            self.pass_messages(&record, sink);
         }
         let id = record.id.clone();
         match drive_loop(self.home, record, self.signals, sink, Some(Box::new(gate)))? {
-            Some(ended) => Ok(self.close(ended, sink)),
+            Some(ended) => Ok(self.close_loop(ended, sink)),
             None => Ok((AttemptEnd::Paused, store::load(self.home, &id).ok())),
         }
     }
 
     /// Gives a person's messages to the loop.
-    fn tell(&self, record: &Loop, sink: &mut dyn EventSink) {
+    fn pass_messages(&self, record: &Loop, sink: &mut dyn EventSink) {
         for words in &self.spec.messages {
             if let Err(error) = control::add_message(self.home, &record.id, words) {
                 let why = format!("a message did not reach the agent: {}", short_error(&error));
@@ -304,13 +304,13 @@ impl Attempt<'_> {
     /// Commits that only they had are kept in the clone of this one.
     fn remove_earlier(&self, commands: &FleetCommands<'_>) {
         let (name, task) = (&self.spec.task.name, &self.spec.task.task);
-        for (of, number) in self.files.clones() {
+        for (of, number) in self.files.list_clones() {
             let is_over = number < self.spec.number && !is_alive(self.files, &of, number);
             if of != *task || !is_over {
                 continue;
             }
-            let (clone, branch) = (self.files.clone(task, number), task.branch(name, number));
-            let removed = workspace::remove(&self.clone, &clone, &branch, None)
+            let (clone, branch) = (self.files.clone_of(task, number), task.branch(name, number));
+            let removed = workspace::remove_clone(&self.clone, &clone, &branch, None)
                 .and_then(|_| Ok(self.files.remove_attempt(task, number)?));
             if let Err(error) = removed {
                 commands.note(&format!("{} stays: {}", clone.display(), short_error(&error)));
@@ -319,7 +319,7 @@ impl Attempt<'_> {
     }
 
     /// A new loop, with what earlier ones of the task used.
-    fn begin(
+    fn begin_loop(
         &self,
         made: Workspace,
         gate: &mut AttemptGate<'_>,
@@ -328,7 +328,7 @@ impl Attempt<'_> {
         let spec = self.spec;
         let conflicts = made.conflicts;
         if !conflicts.is_empty() {
-            self.reports.change(|report| report.conflicts.clone_from(&conflicts))?;
+            self.reports.change_report(|report| report.conflicts.clone_from(&conflicts))?;
         }
         let mut carried = spec.carried.clone();
         if spec.accepts_test_changes || spec.sent_back.is_some() {
@@ -341,14 +341,14 @@ impl Attempt<'_> {
             carried: (carried != Carried::default()).then_some(carried),
             fleet: Some(spec.task.clone()),
             is_as_left: !made.is_new,
-            ..Prepared::new(place, self.contract(&conflicts), Vec::new())
+            ..Prepared::new(place, self.loop_contract(&conflicts), Vec::new())
         };
         gate.await_slot(&prepared.contract)?;
         begin_run(self.home, prepared, self.signals, sink)
     }
 
     /// Takes over the loop that an earlier process left, with the limits that hold now.
-    fn resume(
+    fn resume_loop(
         &self,
         found: &Loop,
         gate: &mut AttemptGate<'_>,
@@ -385,7 +385,7 @@ impl Attempt<'_> {
     }
 
     /// The contract of a new loop: that of the spec, with what a landing found.
-    fn contract(&self, conflicts: &[String]) -> Contract {
+    fn loop_contract(&self, conflicts: &[String]) -> Contract {
         let spec = self.spec;
         let mut contract = spec.contract.clone();
         contract.checks.extend(without_markers(conflicts));
@@ -394,13 +394,13 @@ impl Attempt<'_> {
             let context = run.recipe.0.entry(Phase::Context).or_default();
             context.extend(sent_back.map(Fragment::Text));
             let has_remote = !matches!(spec.source, Source::Local { url: None, .. });
-            run.git.rebase = has_remote.then(|| spec.tracked_base());
+            run.git.rebase = if has_remote { Some(spec.tracked_base()) } else { None };
         }
         contract
     }
 
-    /// Does what a loop that is over has left to do, and says how it ended.
-    fn close(&self, ended: Loop, sink: &mut dyn EventSink) -> (AttemptEnd, Option<Loop>) {
+    /// Finishes the git steps of a loop that is over, and returns how it ended.
+    fn close_loop(&self, ended: Loop, sink: &mut dyn EventSink) -> (AttemptEnd, Option<Loop>) {
         // A commit that failed is tried again, for a person may have removed its cause.
         let settled = if ended.state.git.left().is_empty() {
             None
@@ -421,7 +421,7 @@ impl Attempt<'_> {
         let git = &record.state.git;
         let uncommitted = || if git.left().commit { git.undone() } else { None };
         let lack = match ending.outcome {
-            Outcome::Completed => tip(record).astray.or_else(uncommitted),
+            Outcome::Completed => loop_tip(record).astray.or_else(uncommitted),
             _ => None,
         };
         AttemptEnd::Ended(match lack {
@@ -430,9 +430,9 @@ impl Attempt<'_> {
         })
     }
 
-    /// What follows from an error. A remote or a git that is out of order may be back at the next
-    /// try; a setup that fails will not.
-    fn failed(&self, error: &Error) -> AttemptEnd {
+    /// The end that an error means. A remote or a git that fails may work at the next try; a setup
+    /// that fails will not.
+    fn end_of_error(&self, error: &Error) -> AttemptEnd {
         if self.signals.times() > 0 {
             return AttemptEnd::Interrupted;
         }
@@ -449,24 +449,24 @@ impl Attempt<'_> {
     }
 
     /// Reports the end.
-    fn conclude(&self, end: AttemptEnd, record: Option<&Loop>) -> Result<AttemptEnd> {
-        let tip = record.map(tip);
+    fn conclude_attempt(&self, end: AttemptEnd, record: Option<&Loop>) -> Result<AttemptEnd> {
+        let tip = record.map(loop_tip);
         let end = end_with(end, tip.as_ref());
-        self.reports.change(|report| {
+        self.reports.change_report(|report| {
             if let (Some(record), Some(tip)) = (record, tip) {
-                report.follow(record, tip.commit);
+                report.follow_loop(record, tip.commit);
             }
             report.end = Some(end.clone());
         })?;
         if let Some(link) = self.link {
-            link.publish(&self.reports.newest(), record, PATIENCE)?;
+            link.publish(&self.reports.newest_report(), record, PATIENCE)?;
         }
         Ok(end)
     }
 }
 
-/// The end where this is the newest commit. Work is not completed while git cannot say what it is:
-/// what was reported before would land in its place.
+/// The end with this newest commit. Work is not completed while git cannot name it: an earlier
+/// reported commit would land in its place.
 fn end_with(end: AttemptEnd, tip: Option<&OwnTip>) -> AttemptEnd {
     match end {
         AttemptEnd::Ended(ending)

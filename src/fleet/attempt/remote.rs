@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::drive::control;
 use crate::fleet::files::{FleetFiles, attempt_of};
 use crate::fleet::record::TaskRequest;
-use crate::fleet::shared::{OwnRefs, RemoteAccess, document, documents};
+use crate::fleet::shared::{OwnRefs, RemoteAccess, read_document, read_documents};
 use crate::fleet::spec::{AttemptReport, AttemptSpec, Source};
 use crate::fleet::step::FleetRequest;
 use engine::failure::Failure;
@@ -31,9 +31,9 @@ use world::process::descendants;
 use world::process::signals::Signals;
 use world::store::{self, Home};
 
-/// Between two looks at the remote while an iteration runs.
+/// The pause between two reads of the remote while an iteration runs.
 const BEAT: Duration = Duration::from_secs(60);
-/// The longest that one talk of such a look may take: whoever pushes waits for it.
+/// The longest that one such read may take: a push waits for it.
 const BEAT_TALK: Duration = Duration::from_secs(20);
 /// How long a remote that is away is asked again at the start and at the end.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -45,7 +45,7 @@ const AWAY_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(
 const CLAIMS: u32 = 5;
 /// The largest result, in bytes: a commit's message of crew.
 const MESSAGE_BYTES: usize = 1 << 20;
-/// How much of the end of a journal goes with the last result: JSON makes six bytes of one at most.
+/// The bytes at the end of a journal that the last result gets; JSON makes at most six of each.
 const JOURNAL_BYTES: u64 = 128 << 10;
 /// The most requests of one attempt that the remote keeps.
 const REQUESTS_MAX: usize = 50;
@@ -63,7 +63,7 @@ pub fn home_of(home: &Home, source: &Source) -> Home {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteResult {
     pub report: AttemptReport,
-    /// The requests that it has obeyed.
+    /// The requests that it has carried out.
     #[serde(default)]
     obeyed: BTreeSet<u64>,
     /// The record of its loop, once the attempt is over.
@@ -74,7 +74,7 @@ pub struct RemoteResult {
 
 impl RemoteResult {
     /// The message of its commit. A loop that is too long for one is left out.
-    fn text(mut self) -> String {
+    fn into_text(mut self) -> String {
         let text = serde_json::to_string(&self).unwrap_or_default();
         if text.len() <= MESSAGE_BYTES {
             return text;
@@ -84,10 +84,10 @@ impl RemoteResult {
     }
 }
 
-/// A request to an attempt. A later attempt at the task does not obey it.
+/// A request to an attempt. A later attempt at the task ignores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptRequest {
-    /// A random number: it is obeyed once, however often it is sent.
+    /// A random number: it is carried out once, however often it is sent.
     pub id: u64,
     /// The attempt's.
     pub number: u32,
@@ -95,7 +95,7 @@ pub struct AttemptRequest {
 }
 
 /// The prefix of the results of a fleet; a task and a number follow.
-fn results(fleet: &str) -> String {
+fn results_prefix(fleet: &str) -> String {
     format!("refs/crew/{fleet}/result/")
 }
 
@@ -110,7 +110,7 @@ pub(super) enum RemoteTrouble {
     /// Somebody else moved the branch or the result.
     #[error("another attempt has this task")]
     Fenced,
-    /// It could not be reached; what it is waited for.
+    /// It could not be reached, as this says.
     #[error("the remote is out of reach: {0}")]
     Away(String),
     /// The same after all patience.
@@ -139,10 +139,10 @@ struct LinkState {
     refs: OwnRefs,
     /// Since when the last push has no answer, and when it is tried again.
     away: Option<(Stopwatch, Deadline)>,
-    /// The newest requests that were read, and those that were obeyed.
+    /// The newest requests that were read, and those that were carried out.
     request: Option<String>,
     obeyed: BTreeSet<u64>,
-    /// Requests that wait for the loop to begin. Nobody else may take them for obeyed.
+    /// Requests that wait for the loop to begin and are not carried out yet.
     waiting: Vec<AttemptRequest>,
     loop_id: Option<LoopId>,
     is_fenced: bool,
@@ -150,7 +150,7 @@ struct LinkState {
     is_refused: bool,
 }
 
-/// The way of an attempt to its remote.
+/// The connection of an attempt to its remote.
 #[derive(Debug, Clone)]
 pub(super) struct RemoteLink {
     home: Home,
@@ -167,55 +167,55 @@ pub(super) struct RemoteLink {
 
 impl RemoteLink {
     /// Makes ready what is needed to talk to the remote. `None` for an attempt on this machine.
-    pub fn open(home: &Home, spec: &AttemptSpec, signals: &Signals) -> Result<Option<Self>> {
+    pub fn open_link(home: &Home, spec: &AttemptSpec, signals: &Signals) -> Result<Option<Self>> {
         let Source::Remote { url } = &spec.source else { return Ok(None) };
         let (fleet, task, number) = (&spec.task.name, &spec.task.task, spec.number);
         let files = FleetFiles::of_node(home, fleet, url);
         Ok(Some(Self {
             home: home.clone(),
-            access: RemoteAccess::aside(&files.link(task, number), url, signals)?,
-            clone: files.clone(task, number),
+            access: RemoteAccess::in_folder(&files.link(task, number), url, signals)?,
+            clone: files.clone_of(task, number),
             number,
             branch: format!("refs/heads/{}", spec.branch),
-            result: format!("{}{task}/{number}", results(fleet)),
+            result: format!("{}{task}/{number}", results_prefix(fleet)),
             request: requests_to(fleet, task),
             state: Arc::default(),
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, LinkState> {
+    fn lock_state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes over what an earlier process of this attempt has left there.
-    pub fn look(&self) -> Result<Option<AttemptReport>, RemoteTrouble> {
-        let (mut state, access) = (self.lock(), self.access.patient(PATIENCE, WITHIN));
+    pub fn fetch_report(&self) -> Result<Option<AttemptReport>, RemoteTrouble> {
+        let (mut state, access) = (self.lock_state(), self.access.with_patience(PATIENCE, WITHIN));
         let (refs, Self { branch, result, .. }) = (access.refs()?, self);
         let there = refs.list_refs(&[branch, result])?;
-        let found = there.iter().find(|it| it.name == *result);
-        let found: Option<RemoteResult> = document(&refs, found)?;
+        let found = there.iter().find(|one| one.name == *result);
+        let found: Option<RemoteResult> = read_document(&refs, found)?;
         *state = LinkState::default();
-        state.refs.adopt(&there);
-        // A request that was obeyed is not obeyed again.
+        state.refs.adopt_refs(&there);
+        // No request is carried out twice.
         state.obeyed.extend(found.iter().flat_map(|found| &found.obeyed));
-        let _ = self.hear(&mut state);
+        let _ = self.read_requests(&mut state);
         Ok(found.map(|found| found.report))
     }
 
-    /// Takes in requests, and whether somebody else has moved what only this attempt moves.
-    fn hear(&self, state: &mut LinkState) -> Result<(), GitFault> {
+    /// Reads requests, and whether another process moved the refs of this attempt.
+    fn read_requests(&self, state: &mut LinkState) -> Result<(), GitFault> {
         let Self { branch, result, request, .. } = self;
-        let access = self.access.patient(Duration::ZERO, BEAT_TALK);
+        let access = self.access.with_patience(Duration::ZERO, BEAT_TALK);
         let refs = access.refs()?;
         let there = refs.list_refs(&[branch, result, request])?;
         state.is_fenced |= !state.refs.are_own(&[branch, result], &there);
-        let found = there.iter().find(|it| it.name == *request);
-        let found = found.filter(|it| state.request.as_ref() != Some(&it.id));
-        if let Some(mut asked) = document::<Vec<AttemptRequest>>(&refs, found)? {
+        let found = there.iter().find(|one| one.name == *request);
+        let found = found.filter(|one| state.request.as_ref() != Some(&one.id));
+        if let Some(mut asked) = read_document::<Vec<AttemptRequest>>(&refs, found)? {
             let LinkState { obeyed, waiting, .. } = &mut *state;
             asked.retain(|request| request.number == self.number && !obeyed.contains(&request.id));
             *waiting = asked;
-            state.request = found.map(|it| it.id.clone());
+            state.request = found.map(|one| one.id.clone());
         }
         self.pass_on(state);
         Ok(())
@@ -226,16 +226,16 @@ impl RemoteLink {
         let LinkState { loop_id: Some(id), waiting, obeyed, .. } = state else { return };
         for asked in waiting.drain(..) {
             // A loop that is over by now needs none of them.
-            let _ = obey(&self.home, id, &asked.request);
+            let _ = carry_out(&self.home, id, &asked.request);
             obeyed.insert(asked.id);
         }
     }
 
     /// Takes the attempt from a process of it that is gone, or that will notice.
-    pub fn claim(&self, report: &AttemptReport) -> Result<(), RemoteTrouble> {
+    pub fn claim_attempt(&self, report: &AttemptReport) -> Result<(), RemoteTrouble> {
         for _ in 0..CLAIMS {
             match self.publish(report, None, PATIENCE) {
-                Err(RemoteTrouble::Fenced) => drop(self.look()?),
+                Err(RemoteTrouble::Fenced) => drop(self.fetch_report()?),
                 claimed => return claimed,
             }
         }
@@ -250,8 +250,8 @@ impl RemoteLink {
         record: Option<&Loop>,
         within: Duration,
     ) -> Result<(), RemoteTrouble> {
-        let (mut state, Self { branch, result, .. }) = (self.lock(), self);
-        self.settle(&mut state, within)?;
+        let (mut state, Self { branch, result, .. }) = (self.lock_state(), self);
+        self.push_until(&mut state, within)?;
         let objects = self.clone.join(".git/objects");
         let has_clone = disk::is_folder(&objects);
         if has_clone {
@@ -259,40 +259,42 @@ impl RemoteLink {
             let line = format!("{}\n", objects.display());
             let _ = disk::write(&file, line.as_bytes(), Durability::Process);
         }
-        let pushed = state.refs.known(branch).cloned();
+        let pushed = state.refs.known_id(branch).cloned();
         let mut report = report.clone();
         if state.is_refused {
             report.commit.clone_from(&pushed);
         }
-        let commit = report.commit.clone().filter(|it| has_clone && pushed.as_ref() != Some(it));
+        let commit =
+            report.commit.clone().filter(|commit| has_clone && pushed.as_ref() != Some(commit));
         let document = RemoteResult {
             report,
             obeyed: state.obeyed.clone(),
             record: record.cloned().map(Box::new),
-            journal: record.and_then(|record| self.journal(record)),
+            journal: record.and_then(|record| self.render_journal(record)),
         };
-        let access = self.access.patient(within, WITHIN);
+        let access = self.access.with_patience(within, WITHIN);
         let refs = access.refs()?;
-        let document = refs.make_commit(&document.text(), None)?;
+        let document = refs.make_commit(&document.into_text(), None)?;
         let moves = [(result, Some(document)), (branch, commit)];
-        let moves = moves.into_iter().filter_map(|(name, new)| Some(state.refs.update(name, new?)));
+        let moves =
+            moves.into_iter().filter_map(|(name, new)| Some(state.refs.ref_update(name, new?)));
         let moves = moves.collect();
         let moved = state.refs.push(&refs, moves);
-        Self::heed(&mut state, branch, moved)
+        Self::handle_push(&mut state, branch, moved)
     }
 
-    /// Makes the push whose answer is not known, if there is one.
-    fn settle(&self, state: &mut LinkState, within: Duration) -> Result<(), RemoteTrouble> {
+    /// Repeats a push whose answer was lost.
+    fn push_until(&self, state: &mut LinkState, within: Duration) -> Result<(), RemoteTrouble> {
         if state.is_fenced {
             return Err(RemoteTrouble::Fenced);
         }
-        let access = self.access.patient(within, WITHIN);
+        let access = self.access.with_patience(within, WITHIN);
         let moved = access.refs().and_then(|refs| state.refs.push_again(&refs));
-        Self::heed(state, &self.branch, moved)
+        Self::handle_push(state, &self.branch, moved)
     }
 
-    /// What follows from a push.
-    fn heed(
+    /// Notes the result of a push.
+    fn handle_push(
         state: &mut LinkState,
         branch: &str,
         moved: Result<bool, GitFault>,
@@ -320,10 +322,10 @@ impl RemoteLink {
     }
 
     /// Makes sure that the remote has the last iteration, that nobody else has the attempt, and
-    /// that requests reach the loop. A remote that cannot be asked keeps no iteration from its
-    /// beginning, unless it lacks something.
+    /// that requests reach the loop. A remote that is away delays an iteration only if it lacks
+    /// something.
     pub fn before_iteration(&self, id: &LoopId) -> Result<(), RemoteTrouble> {
-        let mut state = self.lock();
+        let mut state = self.lock_state();
         state.loop_id = Some(id.clone());
         self.pass_on(&mut state);
         if let Some((since, next)) = state.away {
@@ -334,19 +336,19 @@ impl RemoteLink {
                 return Err(RemoteTrouble::Away("the remote, which is out of reach".to_owned()));
             }
         }
-        self.settle(&mut state, Duration::ZERO)?;
-        let _ = self.hear(&mut state);
+        self.push_until(&mut state, Duration::ZERO)?;
+        let _ = self.read_requests(&mut state);
         if state.is_fenced { Err(RemoteTrouble::Fenced) } else { Ok(()) }
     }
 
-    /// Looks at the remote once a minute until what is returned is dropped: obeys requests, and
-    /// ends the iteration of an attempt that somebody else has.
-    pub fn heartbeat(&self) -> Sender<()> {
+    /// Reads the remote once a minute until the returned value is dropped: carries out requests,
+    /// and ends the iteration of an attempt that another process has.
+    pub fn start_heartbeat(&self) -> Sender<()> {
         let (heart, over) = mpsc::channel();
         let link = self.clone();
         let beat = move || {
-            let mut state = link.lock();
-            let _ = link.hear(&mut state);
+            let mut state = link.lock_state();
+            let _ = link.read_requests(&mut state);
             if let (true, Some(id)) = (state.is_fenced, &state.loop_id) {
                 let _ = store::request_pause(&link.home, id, Actor::User, true);
             }
@@ -361,7 +363,7 @@ impl RemoteLink {
     }
 
     /// The end of a loop's journal, in whole lines.
-    fn journal(&self, record: &Loop) -> Option<String> {
+    fn render_journal(&self, record: &Loop) -> Option<String> {
         let file = self.home.loop_file(&record.id, "journal.jsonl");
         let (text, is_cut) = disk::read_end(&file, 0, JOURNAL_BYTES).ok()?;
         let whole = if is_cut { text.split_once('\n').map_or("", |(_, rest)| rest) } else { &text };
@@ -369,11 +371,11 @@ impl RemoteLink {
     }
 }
 
-/// Has a loop of this machine obey a request.
+/// Carries out a request in a loop of this machine.
 ///
 /// # Errors
 /// If the loop is over, or the request cannot be written.
-pub fn obey(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()> {
+pub fn carry_out(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()> {
     match request {
         FleetRequest::Task(TaskRequest::Pause { now }) => {
             store::request_pause(home, id, Actor::User, *now)?;
@@ -392,8 +394,8 @@ pub fn obey(home: &Home, id: &LoopId, request: &FleetRequest) -> Result<()> {
 
 /// The newest report of each task of a fleet that an attempt elsewhere has left at the remote. What
 /// cannot be read is left out.
-pub fn reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, AttemptReport)>> {
-    let prefix = results(fleet);
+pub fn list_reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, AttemptReport)>> {
+    let prefix = results_prefix(fleet);
     let mut found = Vec::new();
     for it in refs.list_refs(&[&format!("{prefix}*")])? {
         let attempt = it.name.strip_prefix(&prefix).and_then(|name| attempt_of(name, '/'));
@@ -402,9 +404,9 @@ pub fn reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, AttemptRepor
     found.sort_by_key(|(number, ..)| *number);
     // Of each task the last one stays.
     let newest: BTreeMap<TaskId, (u32, RemoteRef)> =
-        found.into_iter().map(|(number, task, it)| (task, (number, it))).collect();
-    let found: Vec<RemoteRef> = newest.values().map(|(_, it)| it.clone()).collect();
-    let read = documents::<RemoteResult>(refs, &found)?;
+        found.into_iter().map(|(number, task, one)| (task, (number, one))).collect();
+    let found: Vec<RemoteRef> = newest.values().map(|(_, one)| one.clone()).collect();
+    let read = read_documents::<RemoteResult>(refs, &found)?;
     let read = newest.into_iter().zip(read).filter_map(|((task, (number, _)), result)| {
         let report = result?.report;
         (report.number == number).then_some((task, report))
@@ -413,18 +415,18 @@ pub fn reports(refs: &Refs<'_>, fleet: &str) -> Result<Vec<(TaskId, AttemptRepor
 }
 
 /// What one attempt has left at the remote; `None` where there is nothing, or nothing of crew's.
-pub fn result(
+pub fn fetch_result(
     refs: &Refs<'_>,
     fleet: &str,
     task: &TaskId,
     number: u32,
 ) -> Result<Option<RemoteResult>> {
-    let found = refs.list_refs(&[&format!("{}{task}/{number}", results(fleet))])?;
-    Ok(document(refs, found.first())?)
+    let found = refs.list_refs(&[&format!("{}{task}/{number}", results_prefix(fleet))])?;
+    Ok(read_document(refs, found.first())?)
 }
 
-/// Leaves a request for an attempt at the remote. It is obeyed within a minute, or before the next
-/// iteration.
+/// Leaves a request for an attempt at the remote. It is carried out within a minute, or before the
+/// next iteration.
 pub fn send_request(
     refs: &Refs<'_>,
     fleet: &str,
@@ -433,15 +435,15 @@ pub fn send_request(
 ) -> Result<()> {
     let name = requests_to(fleet, task);
     let (mut own, there) = (OwnRefs::default(), refs.list_refs(&[&name])?);
-    own.adopt(&there);
-    let before = document(refs, there.first())?;
+    own.adopt_refs(&there);
+    let before = read_document(refs, there.first())?;
     let mut requests: Vec<AttemptRequest> = before.unwrap_or_default();
     // The answer to an earlier try may have been lost.
     requests.retain(|request| request.number == asked.number && request.id != asked.id);
     requests.push(asked.clone());
     requests.drain(..requests.len().saturating_sub(REQUESTS_MAX));
     let new = refs.make_commit(&serde_json::to_string(&requests)?, None)?;
-    let update = own.update(&name, new);
+    let update = own.ref_update(&name, new);
     if !own.push(refs, vec![update])? {
         // Only another coordinator writes them.
         bail!(Failure::new(format!("the requests of {task} changed at the remote"), "try again"));

@@ -1,5 +1,5 @@
-//! The files by which an attempt and its coordinator know each other: the lock that shows that its
-//! process lives, and which process that is, and the report of how far it is.
+//! The files that an attempt and its coordinator share: the lock, which names the live process,
+//! and the report of its progress.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -25,7 +25,7 @@ const HOLDER_BYTES: u64 = 4096;
 /// How long a start waits for a process that only looks at the lock, or is ending.
 const HELD_WAIT: Duration = Duration::from_secs(2);
 
-/// How far an attempt is, as it said last. `None` where it said nothing that can be read.
+/// The last report of an attempt; `None` without one that can be read.
 pub fn read_report(files: &FleetFiles, task: &TaskId, number: u32) -> Option<AttemptReport> {
     let report: AttemptReport = read_json(&files.report(task, number), REPORT_BYTES)?;
     (report.number == number).then_some(report)
@@ -50,16 +50,15 @@ pub fn process_of(files: &FleetFiles, task: &TaskId, number: u32) -> Option<Proc
 #[derive(Debug, Serialize, Deserialize)]
 struct AttemptHolder {
     owner: Owner,
-    /// Tells the file of its spec from a later one, also with the same words. `None` where the spec
-    /// came by standard input.
+    /// Differs between the file of its spec and a later one, even with the same text. `None` if the
+    /// spec came from standard input.
     spec: Option<String>,
 }
 
 /// An attempt whose lock this process holds. Its death releases it.
 #[derive(Debug)]
 pub struct HeldAttempt {
-    /// Whether the process before this one had the same spec: then nobody has asked for anything
-    /// since.
+    /// Whether the process before this one had the same spec: then no request came since.
     pub is_same_spec: bool,
     /// Whether the ids of processes that it noted mean the same ones now.
     pub is_of_this_start: bool,
@@ -68,7 +67,7 @@ pub struct HeldAttempt {
 
 impl HeldAttempt {
     /// Takes an attempt. `None` where another process works on it.
-    pub fn take(files: &FleetFiles, spec: &AttemptSpec) -> Result<Option<Self>> {
+    pub fn take_attempt(files: &FleetFiles, spec: &AttemptSpec) -> Result<Option<Self>> {
         let (task, number) = (&spec.task.task, spec.number);
         let file = files.attempt_lock(task, number);
         let Some(lock) = disk::take_lock(&file, HELD_WAIT)? else { return Ok(None) };
@@ -88,7 +87,7 @@ impl HeldAttempt {
     }
 }
 
-/// Where an attempt says how far it is. The file is written when that changes.
+/// Writes the report of an attempt to its file when it changes.
 #[derive(Debug)]
 pub struct Reports {
     file: PathBuf,
@@ -103,7 +102,7 @@ impl Reports {
     }
 
     /// The newest.
-    pub fn newest(&self) -> AttemptReport {
+    pub fn newest_report(&self) -> AttemptReport {
         self.newest.borrow().clone()
     }
 
@@ -111,7 +110,7 @@ impl Reports {
     ///
     /// # Errors
     /// If the file cannot be written. The next change tries it again, so only the last one counts.
-    pub fn change(&self, change: impl FnOnce(&mut AttemptReport)) -> io::Result<()> {
+    pub fn change_report(&self, change: impl FnOnce(&mut AttemptReport)) -> io::Result<()> {
         let mut report = self.newest.borrow_mut();
         let before = report.clone();
         change(&mut report);
@@ -125,14 +124,14 @@ impl Reports {
     }
 
     /// Changes what the attempt does.
-    pub fn enter(&self, phase: AttemptPhase) -> io::Result<()> {
-        self.change(|report| report.phase = phase)
+    pub fn enter_phase(&self, phase: AttemptPhase) -> io::Result<()> {
+        self.change_report(|report| report.phase = phase)
     }
 }
 
 impl AttemptReport {
-    /// Takes in how far the loop is, with the newest commit of its branch.
-    pub(super) fn follow(&mut self, record: &Loop, commit: Option<String>) {
+    /// Copies the progress of the loop, with the newest commit of its branch.
+    pub(super) fn follow_loop(&mut self, record: &Loop, commit: Option<String>) {
         let last = std::mem::replace(&mut self.carried, Carried::of(record)).last;
         if self.carried.last.is_empty() {
             // Whoever looks from time to time still learns how the last iteration ended.

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::drive::run::round::{Admission, IterationGate as _};
 use crate::fleet::attempt::gate::AttemptGate;
-use crate::fleet::attempt::remote::{AttemptRequest, reports, result, send_request};
+use crate::fleet::attempt::remote::{AttemptRequest, fetch_result, list_reports, send_request};
 use crate::fleet::record::TaskRequest;
 use crate::fleet::step::FleetRequest;
 use engine::fixture::{SetState, a_run, at};
@@ -64,7 +64,7 @@ impl Yard {
     }
 
     fn clone_name(&self) -> String {
-        let clone = self.files.clone(&vat(), 1);
+        let clone = self.files.clone_of(&vat_id(), 1);
         clone.strip_prefix(self.path(".")).unwrap_or(&clone).display().to_string()
     }
 
@@ -77,7 +77,7 @@ impl Yard {
     }
 
     fn link(&self, signals: &Signals) -> RemoteLink {
-        RemoteLink::open(&self.home, &a_spec(self.remote()), signals).unwrap().unwrap()
+        RemoteLink::open_link(&self.home, &a_spec(self.remote()), signals).unwrap().unwrap()
     }
 
     fn remote(&self) -> Source {
@@ -89,9 +89,9 @@ impl Yard {
             home: &self.home,
             spec,
             files: &self.files,
-            clone: self.files.clone(&vat(), 1),
+            clone: self.files.clone_of(&vat_id(), 1),
             signals,
-            reports: Reports::new(self.files.report(&vat(), 1), begun_report(spec, None)),
+            reports: Reports::new(self.files.report(&vat_id(), 1), begun_report(spec, None)),
             link: None,
             is_same_spec: false,
         }
@@ -99,7 +99,7 @@ impl Yard {
 
     /// The record of a loop in the clone.
     fn record(&self) -> Loop {
-        let checkout = self.files.clone(&vat(), 1);
+        let checkout = self.files.clone_of(&vat_id(), 1);
         let mut record = a_run(None);
         record.trusted = steps::read_trusted(&checkout);
         record.place.branch = Some("fleet/shop/vat/1".to_owned());
@@ -112,7 +112,7 @@ impl Yard {
     fn ask(&self, number: u32, request: FleetRequest) {
         let asked = AttemptRequest { id: env::random_number(), number, request };
         for _ in 0..2 {
-            self.on_remote(|refs| send_request(refs, "shop", &vat(), &asked)).unwrap();
+            self.on_remote(|refs| send_request(refs, "shop", &vat_id(), &asked)).unwrap();
         }
     }
 
@@ -122,13 +122,13 @@ impl Yard {
     }
 }
 
-fn vat() -> TaskId {
+fn vat_id() -> TaskId {
     "vat".parse().unwrap()
 }
 
 fn a_spec(source: Source) -> AttemptSpec {
     AttemptSpec {
-        task: TaskOfFleet { name: "shop".into(), task: vat() },
+        task: TaskOfFleet { name: "shop".into(), task: vat_id() },
         number: 1,
         branch: "fleet/shop/vat/1".to_owned(),
         base: "main".to_owned(),
@@ -151,15 +151,15 @@ fn a_spec(source: Source) -> AttemptSpec {
     }
 }
 
-fn local() -> Source {
+fn local_source() -> Source {
     Source::Local { repository: "/repo".into(), url: None }
 }
 
 fn a_report() -> AttemptReport {
-    AttemptReport { at: at(0).wall, process: None, ..begun_report(&a_spec(local()), None) }
+    AttemptReport { at: at(0).wall, process: None, ..begun_report(&a_spec(local_source()), None) }
 }
 
-fn ended(outcome: Outcome) -> AttemptEnd {
+fn ended_with(outcome: Outcome) -> AttemptEnd {
     AttemptEnd::Ended(TaskEnding::new(outcome, "so"))
 }
 
@@ -180,7 +180,7 @@ fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
         carried: Carried { completed, ..Carried::default() },
         ..a_report()
     };
-    let blocked = Some(ended(Blocked));
+    let blocked = Some(ended_with(Blocked));
     // The report's end, whether the spec is the same, and the loop's end and iterations.
     let table = [
         (None, None, AttemptStart::Begin),
@@ -192,9 +192,9 @@ fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
         (
             Some((blocked.clone(), true)),
             Some((Some(Blocked), 2)),
-            AttemptStart::Answer(ended(Blocked)),
+            AttemptStart::Answer(ended_with(Blocked)),
         ),
-        (Some((blocked.clone(), true)), None, AttemptStart::Answer(ended(Blocked))),
+        (Some((blocked.clone(), true)), None, AttemptStart::Answer(ended_with(Blocked))),
         (Some((blocked.clone(), false)), Some((Some(Blocked), 2)), AttemptStart::Close),
         (Some((blocked, false)), None, AttemptStart::Begin),
         (Some((Some(AttemptEnd::Paused), true)), Some((None, 1)), AttemptStart::Resume),
@@ -222,7 +222,7 @@ fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
 #[test]
 fn a_spec_whose_names_lead_elsewhere_is_refused() {
     let refused = |change: fn(&mut AttemptSpec)| {
-        let mut spec = a_spec(local());
+        let mut spec = a_spec(local_source());
         change(&mut spec);
         check_names(&spec).is_err()
     };
@@ -230,49 +230,50 @@ fn a_spec_whose_names_lead_elsewhere_is_refused() {
     assert!(refused(|spec| spec.task.name = "../x".to_owned()));
     assert!(refused(|spec| spec.branch = "main".to_owned()));
     assert!(refused(|spec| spec.number = 2));
-    let typed = serde_json::to_string(&a_spec(local())).unwrap().replace("\"vat\"", "\"../vat\"");
+    let typed =
+        serde_json::to_string(&a_spec(local_source())).unwrap().replace("\"vat\"", "\"../vat\"");
     assert!(serde_json::from_str::<AttemptSpec>(&typed).is_err());
 }
 
 #[test]
 fn one_process_has_an_attempt_and_its_lock_says_which() {
     let yard = Yard::new();
-    let (files, spec) = (&yard.files, a_spec(local()));
-    assert!(!is_alive(files, &vat(), 1));
-    let held = HeldAttempt::take(files, &spec).unwrap().unwrap();
+    let (files, spec) = (&yard.files, a_spec(local_source()));
+    assert!(!is_alive(files, &vat_id(), 1));
+    let held = HeldAttempt::take_attempt(files, &spec).unwrap().unwrap();
     assert!(!held.is_same_spec);
-    assert!(is_alive(files, &vat(), 1));
-    assert_eq!(process_of(files, &vat(), 1), identity::this_process());
-    assert!(HeldAttempt::take(files, &spec).unwrap().is_none());
+    assert!(is_alive(files, &vat_id(), 1));
+    assert_eq!(process_of(files, &vat_id(), 1), identity::this_process());
+    assert!(HeldAttempt::take_attempt(files, &spec).unwrap().is_none());
     drop(held);
     // A process that another test starts has the lock, too, until it is another program.
-    let is_free = || process_of(files, &vat(), 1).is_none().then_some(());
+    let is_free = || process_of(files, &vat_id(), 1).is_none().then_some(());
     let found =
         clock::Deadline::after(Duration::from_secs(10)).poll(Duration::from_millis(50), is_free);
     assert!(found.is_some(), "its id may be another process's by now");
-    let again = HeldAttempt::take(files, &spec).unwrap().unwrap();
+    let again = HeldAttempt::take_attempt(files, &spec).unwrap().unwrap();
     assert!(again.is_same_spec && again.is_of_this_start);
     drop(again);
     // The same words, written again: somebody asks for more.
-    disk::write(&files.spec(&vat(), 1), b"{}", Durability::Process).unwrap();
-    assert!(!HeldAttempt::take(files, &spec).unwrap().unwrap().is_same_spec);
+    disk::write(&files.spec(&vat_id(), 1), b"{}", Durability::Process).unwrap();
+    assert!(!HeldAttempt::take_attempt(files, &spec).unwrap().unwrap().is_same_spec);
 }
 
 #[test]
 fn a_report_is_read_as_it_was_written_and_written_only_when_it_changes() {
     let yard = Yard::new();
-    let file = yard.files.report(&vat(), 1);
+    let file = yard.files.report(&vat_id(), 1);
     let reports = Reports::new(file.clone(), a_report());
-    assert_eq!(read_report(&yard.files, &vat(), 1), None);
-    reports.change(|report| report.phase = AttemptPhase::Queued).unwrap();
-    let written = read_report(&yard.files, &vat(), 1);
-    assert_eq!(written, Some(reports.newest()));
+    assert_eq!(read_report(&yard.files, &vat_id(), 1), None);
+    reports.change_report(|report| report.phase = AttemptPhase::Queued).unwrap();
+    let written = read_report(&yard.files, &vat_id(), 1);
+    assert_eq!(written, Some(reports.newest_report()));
     let stamp = disk::stamp(&file);
-    reports.change(|report| report.phase = AttemptPhase::Queued).unwrap();
+    reports.change_report(|report| report.phase = AttemptPhase::Queued).unwrap();
     assert_eq!(disk::stamp(&file), stamp);
-    reports.change(|report| report.end = Some(ended(Outcome::Blocked))).unwrap();
-    assert_eq!(read_report(&yard.files, &vat(), 1), Some(reports.newest()));
-    assert_eq!(read_report(&yard.files, &vat(), 2), None);
+    reports.change_report(|report| report.end = Some(ended_with(Outcome::Blocked))).unwrap();
+    assert_eq!(read_report(&yard.files, &vat_id(), 1), Some(reports.newest_report()));
+    assert_eq!(read_report(&yard.files, &vat_id(), 2), None);
 }
 
 #[test]
@@ -281,20 +282,20 @@ fn a_branch_and_its_result_go_up_together_and_a_second_process_shuts_the_first_o
     let clone = yard.make_clone();
     let signals = Signals::default();
     let link = yard.link(&signals);
-    assert_eq!(link.look().unwrap(), None);
+    assert_eq!(link.fetch_report().unwrap(), None);
     let report = a_report();
-    link.claim(&report).unwrap();
+    link.claim_attempt(&report).unwrap();
     let tip = yard.commit(&clone, "work");
     let worked = AttemptReport { commit: Some(tip.clone()), ..report.clone() };
     link.publish(&worked, None, Duration::ZERO).unwrap();
     assert_eq!(yard.git("hub.git", &["rev-parse", "refs/heads/fleet/shop/vat/1"]), tip);
-    let seen = yard.on_remote(|refs| reports(refs, "shop")).unwrap();
-    assert_eq!(seen, [(vat(), worked.clone())]);
+    let seen = yard.on_remote(|refs| list_reports(refs, "shop")).unwrap();
+    assert_eq!(seen, [(vat_id(), worked.clone())]);
 
     // The job is started again: it takes over what was pushed.
     let second = yard.link(&signals);
-    assert_eq!(second.look().unwrap(), Some(worked.clone()));
-    second.claim(&worked).unwrap();
+    assert_eq!(second.fetch_report().unwrap(), Some(worked.clone()));
+    second.claim_attempt(&worked).unwrap();
     let late = AttemptReport { commit: Some(yard.commit(&clone, "late")), ..worked };
     let refused = |link: &RemoteLink| link.publish(&late, None, Duration::ZERO);
     assert!(matches!(refused(&link), Err(RemoteTrouble::Fenced)));
@@ -309,8 +310,8 @@ fn a_branch_that_somebody_else_moved_ends_the_attempt() {
     let yard = Yard::new();
     let clone = yard.make_clone();
     let link = yard.link(&Signals::default());
-    link.look().unwrap();
-    link.claim(&a_report()).unwrap();
+    link.fetch_report().unwrap();
+    link.claim_attempt(&a_report()).unwrap();
     yard.git("person", &["push", "-q", &yard.url(), "main:refs/heads/fleet/shop/vat/1"]);
     let worked = AttemptReport { commit: Some(yard.commit(&clone, "work")), ..a_report() };
     let id = LoopId::from_random(7);
@@ -324,8 +325,8 @@ fn a_remote_that_is_away_is_asked_again_before_the_next_iteration() {
     let yard = Yard::new();
     let clone = yard.make_clone();
     let link = yard.link(&Signals::default());
-    link.look().unwrap();
-    link.claim(&a_report()).unwrap();
+    link.fetch_report().unwrap();
+    link.claim_attempt(&a_report()).unwrap();
     let tip = yard.commit(&clone, "work");
     let worked = AttemptReport { commit: Some(tip.clone()), ..a_report() };
     disk::rename(&yard.path("hub.git"), &yard.path("away.git")).unwrap();
@@ -343,8 +344,8 @@ fn a_remote_that_is_away_is_asked_again_before_the_next_iteration() {
 fn requests_reach_the_loop_of_their_attempt_once() {
     let yard = Yard::new();
     let link = yard.link(&Signals::default());
-    link.look().unwrap();
-    link.claim(&a_report()).unwrap();
+    link.fetch_report().unwrap();
+    link.claim_attempt(&a_report()).unwrap();
     let id = LoopId::from_random(7);
     disk::make_private_folder(&yard.home.loop_folder(&id)).unwrap();
     let pause = || FleetRequest::Task(TaskRequest::Pause { now: true });
@@ -354,10 +355,10 @@ fn requests_reach_the_loop_of_their_attempt_once() {
     assert_eq!(store::pending_request(&yard.home, &id), None, "it is for a later attempt");
     // A process that had no loop for it yet has not obeyed it.
     send(1);
-    link.look().unwrap();
+    link.fetch_report().unwrap();
     link.publish(&a_report(), None, Duration::ZERO).unwrap();
     let link = yard.link(&Signals::default());
-    link.look().unwrap();
+    link.fetch_report().unwrap();
     link.before_iteration(&id).unwrap();
     assert!(store::breaks_off(&yard.home, &id));
     yard.ask(1, FleetRequest::Resume { accepts_test_changes: false });
@@ -368,7 +369,7 @@ fn requests_reach_the_loop_of_their_attempt_once() {
     // Another process of the attempt knows what was obeyed.
     link.publish(&a_report(), None, Duration::ZERO).unwrap();
     let second = yard.link(&Signals::default());
-    second.look().unwrap();
+    second.fetch_report().unwrap();
     second.before_iteration(&id).unwrap();
     assert_eq!(store::pending_request(&yard.home, &id), None);
     yard.git("person", &["commit", "-q", "--allow-empty", "-m", "not JSON"]);
@@ -381,17 +382,17 @@ fn requests_reach_the_loop_of_their_attempt_once() {
 fn the_last_result_holds_the_record_and_as_much_of_the_journal_as_fits() {
     let yard = Yard::new();
     let link = yard.link(&Signals::default());
-    link.look().unwrap();
+    link.fetch_report().unwrap();
     let record = a_record(Some(Outcome::Completed), 0);
     disk::make_private_folder(&yard.home.loop_folder(&record.id)).unwrap();
     let line = "\"\\".repeat(100_000);
     let journal = format!("{line}\n").repeat(20) + "the end\n";
     let file = yard.home.loop_file(&record.id, "journal.jsonl");
     disk::write(&file, journal.as_bytes(), Durability::Process).unwrap();
-    let report = AttemptReport { end: Some(ended(Outcome::Completed)), ..a_report() };
+    let report = AttemptReport { end: Some(ended_with(Outcome::Completed)), ..a_report() };
     link.publish(&report, Some(&record), Duration::ZERO).unwrap();
-    let found = yard.on_remote(|refs| result(refs, "shop", &vat(), 1)).unwrap().unwrap();
-    assert_eq!((found.report, found.record.map(|it| it.id)), (report, Some(record.id)));
+    let found = yard.on_remote(|refs| fetch_result(refs, "shop", &vat_id(), 1)).unwrap().unwrap();
+    assert_eq!((found.report, found.record.map(|record| record.id)), (report, Some(record.id)));
     assert!(found.journal.unwrap().ends_with("the end\n"));
 }
 
@@ -408,7 +409,7 @@ fn only_the_newest_attempt_of_a_task_is_heard_and_junk_is_not() {
         });
     };
     let heard = || {
-        let seen = yard.on_remote(|refs| reports(refs, "shop")).unwrap();
+        let seen = yard.on_remote(|refs| list_reports(refs, "shop")).unwrap();
         seen.into_iter().map(|(_, report)| report.number).collect::<Vec<_>>()
     };
     assert!(heard().is_empty());
@@ -426,7 +427,7 @@ fn only_the_newest_attempt_of_a_task_is_heard_and_junk_is_not() {
 fn no_iteration_begins_where_a_person_has_asked_for_something() {
     let yard = Yard::new();
     yard.make_clone();
-    let (spec, signals) = (a_spec(local()), Signals::default());
+    let (spec, signals) = (a_spec(local_source()), Signals::default());
     let attempt = yard.attempt(&spec, &signals);
     assert_eq!(attempt.left_here(), None);
     let record = yard.record();
@@ -442,14 +443,17 @@ fn no_iteration_begins_where_a_person_has_asked_for_something() {
 fn an_iteration_waits_for_a_slot_and_frees_it_when_it_is_over() {
     let yard = Yard::new();
     yard.make_clone();
-    let (spec, signals) = (AttemptSpec { slots: 1, ..a_spec(local()) }, Signals::default());
+    let (spec, signals) = (AttemptSpec { slots: 1, ..a_spec(local_source()) }, Signals::default());
     let (first, second) = (yard.attempt(&spec, &signals), yard.attempt(&spec, &signals));
     let record = yard.record();
     let mut gates = [AttemptGate::new(&first), AttemptGate::new(&second)];
     assert_eq!(gates[0].admit(&record), Admission::Granted);
-    assert!(matches!(first.reports.newest().phase, AttemptPhase::Running { slot: Some(0), .. }));
+    assert!(matches!(
+        first.reports.newest_report().phase,
+        AttemptPhase::Running { slot: Some(0), .. }
+    ));
     assert_eq!(gates[1].admit(&record), Admission::Later("a slot".to_owned()));
-    assert_eq!(second.reports.newest().phase, AttemptPhase::Queued);
+    assert_eq!(second.reports.newest_report().phase, AttemptPhase::Queued);
     assert_eq!(gates[0].iteration_ended(&record), None);
     assert_eq!(gates[1].admit(&record), Admission::Granted);
 }
@@ -475,7 +479,7 @@ fn an_iteration_begins_with_the_newest_base_and_never_across_one_that_was_rewrit
     assert_eq!(base(), second);
     yard.git(&clone, &["merge", "-q", &second]);
     gate.iteration_ended(&record);
-    assert_eq!(attempt.reports.newest().stands_on, Some(second.clone()));
+    assert_eq!(attempt.reports.newest_report().stands_on, Some(second.clone()));
 
     yard.git("person", &["reset", "-q", "--hard", "HEAD~1"]);
     yard.commit("person", "instead");
@@ -508,7 +512,7 @@ fn a_base_that_is_rewritten_before_the_first_iteration_is_not_followed() {
     assert_eq!(gate.admit(&yard.record()), Admission::Granted);
     let notes = gate.take_notes();
     assert_eq!(notes, ["main was rewritten: this branch stays on what it was before"]);
-    assert_eq!(attempt.reports.newest().stands_on, Some(dropped.clone()));
+    assert_eq!(attempt.reports.newest_report().stands_on, Some(dropped.clone()));
     assert_eq!(yard.git(&clone, &["rev-parse", "refs/remotes/origin/main"]), dropped);
 }
 
@@ -531,12 +535,12 @@ fn a_clone_whose_repository_is_the_persons_now_begins_no_iteration_and_is_not_to
     let link = format!("gitdir: {}\n", yard.path("person/.git").display());
     disk::write(&own, link.as_bytes(), Durability::Process).unwrap();
 
-    let (spec, signals) = (a_spec(local()), Signals::default());
+    let (spec, signals) = (a_spec(local_source()), Signals::default());
     let attempt = yard.attempt(&spec, &signals);
     let mut gate = AttemptGate::new(&attempt);
     let Admission::Ends(ending) = gate.admit(&record) else { panic!("it is granted") };
     assert_eq!(ending.outcome, Outcome::Blocked);
-    let found = tip(&record);
+    let found = loop_tip(&record);
     assert_eq!(found.commit, None);
     assert!(found.astray.unwrap().contains("not a repository of its own any more"));
     let checked_out = yard.git("person", &["symbolic-ref", "HEAD"]);
@@ -549,16 +553,17 @@ fn a_later_attempt_removes_what_an_earlier_one_left_on_its_node_and_keeps_its_co
     let (first, signals) = (yard.make_clone(), Signals::default());
     let stray = yard.commit(&first, "stray");
     let _link = yard.link(&signals);
-    drop(HeldAttempt::take(&yard.files, &a_spec(yard.remote())).unwrap().unwrap());
+    drop(HeldAttempt::take_attempt(&yard.files, &a_spec(yard.remote())).unwrap().unwrap());
     let spec = AttemptSpec { number: 2, ..a_spec(yard.remote()) };
-    let attempt = Attempt { clone: yard.files.clone(&vat(), 2), ..yard.attempt(&spec, &signals) };
+    let attempt =
+        Attempt { clone: yard.files.clone_of(&vat_id(), 2), ..yard.attempt(&spec, &signals) };
     let second = attempt.clone.display().to_string();
     yard.git(".", &["clone", "-q", &yard.url(), &second]);
     let mut notes = Vec::new();
     let mut note = |words: &str| notes.push(words.to_owned());
-    let groups = yard.files.groups(&vat(), 2);
+    let groups = yard.files.groups(&vat_id(), 2);
     attempt.remove_earlier(&FleetCommands::new(groups, &|| false, &mut note));
-    assert_eq!((notes, yard.files.clones()), (Vec::new(), vec![(vat(), 2)]));
+    assert_eq!((notes, yard.files.list_clones()), (Vec::new(), vec![(vat_id(), 2)]));
     assert_eq!(disk::names(&yard.files.attempts(), 100), Vec::<String>::new());
     let kept = yard.git(&second, &["for-each-ref", "--format=%(objectname)", "refs/crew/kept"]);
     assert_eq!(kept, stray);

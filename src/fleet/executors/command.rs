@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Error, Result, bail};
 
-use super::{FoundJobs, JobSystem, SeenJob, script};
+use super::{FoundJobs, JobSystem, SeenJob, job_script};
 use crate::fleet::spec::AttemptSpec;
 use engine::failure::Failure;
 use engine::fleet::TaskId;
@@ -38,7 +38,7 @@ const SUCCEEDED: &str = "succeeded success complete completed done finished f c 
 /// The words of jobs that are over and did not.
 const FAILED: &str = "failed failure error cancelled canceled timed_out timeout startup_failure \
     evicted deadlineexceeded";
-/// The words that say that there is no such job. So does a `status` that prints nothing.
+/// The words for an unknown job. A `status` that prints nothing means the same.
 const MISSING: &str = "none null notfound";
 
 /// The system of an `[executor.NAME]`, for the jobs of one fleet.
@@ -72,7 +72,13 @@ impl<'a> CommandSystem<'a> {
 
     /// Runs one of the commands, and returns the last line of its standard output that is not
     /// blank. Anything but exit status 0 is an error.
-    fn run(&self, key: &str, command: &str, within: Duration, stop: Stop<'_>) -> Result<String> {
+    fn run_command(
+        &self,
+        key: &str,
+        command: &str,
+        within: Duration,
+        stop: Stop<'_>,
+    ) -> Result<String> {
         let mut last = String::new();
         let mut each = |line: &str| {
             if !line.trim().is_empty() {
@@ -103,9 +109,9 @@ impl JobSystem for CommandSystem<'_> {
         &self.name
     }
 
-    fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+    fn submit_job(&mut self, spec: &AttemptSpec) -> Result<String> {
         let file = self.script_file(&spec.task.task, spec.number);
-        let text = script("crew", spec)?;
+        let text = job_script("crew", spec)?;
         disk::make_private_folder(&self.scripts)
             .and_then(|()| disk::write(&file, text.as_bytes(), Durability::Process))
             .context("cannot write the script of a job")?;
@@ -113,7 +119,7 @@ impl JobSystem for CommandSystem<'_> {
         let name = job_name(spec, env::random_number());
         let command =
             fill_placeholders(&self.commands.submit, &[("script", &path), ("name", &name)]);
-        let printed = self.run("submit", &command, self.submit_within, self.stop)?;
+        let printed = self.run_command("submit", &command, self.submit_within, self.stop)?;
         id_of(&printed).map(str::to_owned)
     }
 
@@ -122,8 +128,8 @@ impl JobSystem for CommandSystem<'_> {
     }
 
     /// Asks for one after the other, those after the last that was asked for first.
-    fn find(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
-        let (before, after) = open.split_at(open.partition_point(|it| it.id <= self.last_asked));
+    fn find_jobs(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
+        let (before, after) = open.split_at(open.partition_point(|job| job.id <= self.last_asked));
         let deadline = Deadline::after(LIST_WITHIN);
         let (mut found, mut failure) = (FoundJobs::default(), None::<Error>);
         let mut has_answered = false;
@@ -134,7 +140,7 @@ impl JobSystem for CommandSystem<'_> {
             self.last_asked.clone_from(&job.id);
             let command = fill_placeholders(&self.commands.status, &[("job", &job.id)]);
             let within = self.status_within.min(deadline.left());
-            let place = match self.run("status", &command, within, self.stop) {
+            let place = match self.run_command("status", &command, within, self.stop) {
                 Ok(line) => {
                     has_answered = true;
                     place_of(&line)
@@ -158,13 +164,13 @@ impl JobSystem for CommandSystem<'_> {
         }
     }
 
-    fn cancel(&mut self, id: &str) -> Result<()> {
+    fn cancel_job(&mut self, id: &str) -> Result<()> {
         let command = fill_placeholders(&self.commands.cancel, &[("job", id)]);
         // A person who ends the fleet is why it is called: that must not end it.
-        self.run("cancel", &command, self.submit_within, &|| false).map(drop)
+        self.run_command("cancel", &command, self.submit_within, &|| false).map(drop)
     }
 
-    fn forget(&mut self, job: &SeenJob) {
+    fn forget_job(&mut self, job: &SeenJob) {
         // A script that stays is removed with the fleet.
         let _ = disk::remove(&self.script_file(&job.task, job.number));
     }
@@ -203,7 +209,7 @@ enum JobPlace {
     Open,
     /// It is over; the text is the reason, empty if that is success.
     Ended(String),
-    /// There is no such job.
+    /// The system does not know the job.
     Missing,
 }
 

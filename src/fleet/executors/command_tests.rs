@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::drive::failure::failure_of;
 use crate::fleet::executors::Executor;
-use crate::fleet::executors::tests::{a_spec, id, shown};
+use crate::fleet::executors::tests::{a_spec, list_jobs, task_id};
 use world::files::tree;
 
 /// A batch system made of shell, with the word of each job in a file. Files beside it order faults:
@@ -77,20 +77,20 @@ impl System {
 
     /// Submits the attempt of the fixtures.
     fn submit(executor: &mut Executor<'_>) -> Result<String> {
-        executor.submit(&a_spec("it's"))
+        executor.submit_attempt(&a_spec("it's"))
     }
 
     /// Makes this many jobs known, which the executor did not submit itself.
     fn adopt(&self, executor: &mut Executor<'_>, count: u32) {
         for number in 1..=count {
             self.write(&format!("jobs/{number}.host"), "queued");
-            executor.adopt(&id("auth"), number, &format!("{number}.host"));
+            executor.adopt_job(&task_id("auth"), number, &format!("{number}.host"));
         }
     }
 }
 
-fn list(executor: &mut Executor<'_>) -> String {
-    shown(&executor.list().unwrap())
+fn list_states(executor: &mut Executor<'_>) -> String {
+    list_jobs(&executor.list_jobs().unwrap())
 }
 
 #[test]
@@ -105,16 +105,16 @@ fn a_job_is_submitted_followed_and_over_and_its_script_is_for_its_user_only() {
     assert!(system.read("copy").contains("\nexec crew fleet attempt - <<'SPEC_OF_CREW'\n{"));
     let name = system.read("names");
     assert!(name.starts_with("crew-night-auth-2-") && name.len() == 27, "{name}");
-    assert_eq!(list(&mut executor), "1.host auth/2 open");
+    assert_eq!(list_states(&mut executor), "1.host auth/2 open");
     system.write("jobs/1.host", "R\n");
-    assert_eq!(list(&mut executor), "1.host auth/2 open");
+    assert_eq!(list_states(&mut executor), "1.host auth/2 open");
     system.write("jobs/1.host", "COMPLETED");
-    assert_eq!(list(&mut executor), "1.host auth/2 ended");
+    assert_eq!(list_states(&mut executor), "1.host auth/2 ended");
     assert!(!disk::exists(&script));
     // It is not asked for again.
     system.write("down", "");
-    assert_eq!(list(&mut executor), "1.host auth/2 ended");
-    executor.cancel("1.host").unwrap();
+    assert_eq!(list_states(&mut executor), "1.host auth/2 ended");
+    executor.cancel_job("1.host").unwrap();
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_job_of_a_lost_node_is_over_and_one_of_a_node_that_only_seems_lost_is_not() 
     ] {
         system.write("jobs/1.host", one);
         system.write("jobs/2.host", two);
-        assert_eq!(list(&mut executor), expected);
+        assert_eq!(list_states(&mut executor), expected);
     }
 }
 
@@ -143,22 +143,22 @@ fn nothing_follows_from_a_controller_that_is_away_after_a_cancel() {
     let mut executor = system.executor();
     System::submit(&mut executor).unwrap();
     system.write("jobs/1.host", "running");
-    assert_eq!(list(&mut executor), "1.host auth/2 open");
-    executor.cancel("1.host").unwrap();
+    assert_eq!(list_states(&mut executor), "1.host auth/2 open");
+    executor.cancel_job("1.host").unwrap();
     assert_eq!(system.read("cancelled"), "1.host\n");
     system.write("down", "");
-    let away = executor.list().unwrap_err();
+    let away = executor.list_jobs().unwrap_err();
     assert_eq!(
         failure_of(&away).with_hint(),
         "batch does not answer: no route to the controller\n\
          hint: try the status of [executor.batch] in a shell"
     );
-    let failed = executor.cancel("1.host").unwrap_err();
+    let failed = executor.cancel_job("1.host").unwrap_err();
     assert!(failed.to_string().contains("cannot cancel job 1.host"), "{failed}");
     // It comes back without its last minute: the job still runs, and is cancelled once more.
     system.remove("down");
-    assert_eq!(list(&mut executor), "1.host auth/2 open");
-    executor.cancel("1.host").unwrap();
+    assert_eq!(list_states(&mut executor), "1.host auth/2 open");
+    executor.cancel_job("1.host").unwrap();
     assert_eq!(system.read("cancelled"), "1.host\n1.host\n");
 }
 
@@ -167,8 +167,8 @@ fn a_second_interrupt_ends_a_wait_and_not_the_cancel_that_it_asks_for() {
     let system = System::new();
     let mut executor = Executor::new(CommandSystem { stop: &|| true, ..system.commands() });
     system.adopt(&mut executor, 1);
-    assert_eq!(list(&mut executor), "1.host auth/1 open");
-    executor.cancel("1.host").unwrap();
+    assert_eq!(list_states(&mut executor), "1.host auth/1 open");
+    executor.cancel_job("1.host").unwrap();
     assert_eq!(system.read("cancelled"), "1.host\n");
 }
 
@@ -178,19 +178,19 @@ fn a_job_that_the_system_has_forgotten_is_over_after_a_minute_of_answers() {
     let mut commands = system.commands();
     let mut executor = system.executor();
     system.adopt(&mut executor, 1);
-    let job = SeenJob { id: "1.host".to_owned(), task: id("auth"), number: 1, ended: None };
+    let job = SeenJob { id: "1.host".to_owned(), task: task_id("auth"), number: 1, ended: None };
     // As a status that prints nothing.
     system.remove("jobs/1.host");
     for (second, is_away) in [(0, false), (59, false), (60, true), (70, false), (129, false)] {
         if is_away {
             system.write("down", "");
         }
-        let found = commands.find(std::slice::from_ref(&job));
+        let found = commands.find_jobs(std::slice::from_ref(&job));
         let seen = executor.shown_after(found, second * 1000);
         assert_eq!(seen.ok().as_deref(), (!is_away).then_some("1.host auth/1 open"), "{second}");
         system.remove("down");
     }
-    let found = commands.find(std::slice::from_ref(&job));
+    let found = commands.find_jobs(std::slice::from_ref(&job));
     let seen = executor.shown_after(found, 130_000).unwrap();
     assert_eq!(seen, "1.host auth/1 ended batch does not know it any more");
 }
@@ -208,7 +208,7 @@ fn a_submission_that_hangs_is_ended_and_its_job_gets_a_number_that_is_not_used_a
          hint: try the submit of [executor.batch] in a shell"
     );
     assert_eq!(system.read("jobs/1.host"), "queued\n", "it was accepted all the same");
-    assert_eq!(list(&mut executor), "");
+    assert_eq!(list_states(&mut executor), "");
     system.remove("hang");
     assert_eq!(System::submit(&mut system.executor()).unwrap(), "2.host");
 }
@@ -223,16 +223,16 @@ fn a_status_that_hangs_keeps_no_other_job_from_being_seen() {
     system.write("slow", "1.host");
     system.write("jobs/3.host", "done");
     let seen = "1.host auth/1 open; 2.host auth/2 open; 3.host auth/3 ended";
-    assert_eq!(list(&mut executor), seen);
+    assert_eq!(list_states(&mut executor), seen);
     // What there was no time for is asked for first.
     let job = |number: u32| {
         let id_of_job = format!("{number}.host");
-        SeenJob { id: id_of_job, task: id("auth"), number, ended: None }
+        SeenJob { id: id_of_job, task: task_id("auth"), number, ended: None }
     };
     let last_asked = "1.host".to_owned();
     let mut commands = CommandSystem { last_asked, ..commands() };
-    let found = commands.find(&[job(1), job(2), job(3)]).unwrap().known;
-    assert_eq!(shown(&found), "2.host auth/2 open; 3.host auth/3 ended; 1.host auth/1 open");
+    let found = commands.find_jobs(&[job(1), job(2), job(3)]).unwrap().known;
+    assert_eq!(list_jobs(&found), "2.host auth/2 open; 3.host auth/3 ended; 1.host auth/1 open");
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_submission_that_prints_something_else_is_refused() {
     system.write("down", "");
     let refused = System::submit(&mut executor).unwrap_err();
     assert!(format!("{refused:#}").ends_with("auth: no route to the controller"), "{refused:#}");
-    assert_eq!(list(&mut executor), "");
+    assert_eq!(list_states(&mut executor), "");
     for id in ["12345", "1234[].host", "job.batch/crew-a", "arn:aws:batch:eu:1:job/a-b", "a;b"] {
         assert_eq!(id_of(id).unwrap(), id);
     }
@@ -277,13 +277,13 @@ fn a_coordinator_that_is_started_again_follows_the_jobs_of_the_one_before() {
     let system = System::new();
     let submitted = System::submit(&mut system.executor()).unwrap();
     let mut executor = system.executor();
-    assert_eq!(list(&mut executor), "");
-    executor.adopt(&id("auth"), 2, &submitted);
-    executor.adopt(&id("junk"), 1, "--all");
-    executor.adopt(&id("junk"), 1, "");
+    assert_eq!(list_states(&mut executor), "");
+    executor.adopt_job(&task_id("auth"), 2, &submitted);
+    executor.adopt_job(&task_id("junk"), 1, "--all");
+    executor.adopt_job(&task_id("junk"), 1, "");
     system.write("jobs/1.host", "running");
-    assert_eq!(list(&mut executor), "1.host auth/2 open");
-    executor.cancel("--all").unwrap();
+    assert_eq!(list_states(&mut executor), "1.host auth/2 open");
+    executor.cancel_job("--all").unwrap();
     assert_eq!(system.read("cancelled"), "");
 }
 
@@ -291,7 +291,7 @@ fn a_coordinator_that_is_started_again_follows_the_jobs_of_the_one_before() {
 fn the_name_of_a_job_is_a_label_of_dns_and_never_the_same_twice() {
     let of = |fleet: &str, task: &str, number, random| {
         let mut spec = a_spec("x");
-        (spec.task.name, spec.task.task, spec.number) = (fleet.to_owned(), id(task), number);
+        (spec.task.name, spec.task.task, spec.number) = (fleet.to_owned(), task_id(task), number);
         job_name(&spec, random)
     };
     assert_eq!(of("Billing_2", "VAT.round", 12, 42), "crew-billing-2-vat-round-12-0000002a");

@@ -28,7 +28,7 @@ pub struct Local {
 impl Local {
     /// The system of a fleet on this machine.
     pub fn new(home: &Home, setup: &FleetSetup) -> Self {
-        let (files, folder) = (FleetFiles::of(home, &setup.name), setup.repository.clone());
+        let (files, folder) = (FleetFiles::new(home, &setup.name), setup.repository.clone());
         Self { home: home.clone(), files, folder }
     }
 }
@@ -44,7 +44,10 @@ pub(super) fn job_id(process: &ProcessIdentity) -> String {
 pub(super) fn process_of(id: &str) -> Option<ProcessIdentity> {
     let (pid, started) = id.split_once('@')?;
     let pid = pid.parse().ok().filter(|pid| *pid > 1)?;
-    (!started.is_empty()).then(|| ProcessIdentity { pid, started: started.replace('_', " ") })
+    if started.is_empty() {
+        return None;
+    }
+    Some(ProcessIdentity { pid, started: started.replace('_', " ") })
 }
 
 impl JobSystem for Local {
@@ -52,7 +55,7 @@ impl JobSystem for Local {
         LOCAL
     }
 
-    fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+    fn submit_job(&mut self, spec: &AttemptSpec) -> Result<String> {
         let (task, number) = (&spec.task.task, spec.number);
         let output = self.files.log(task, number);
         // It also starts a new file if this one is full. What the process itself prints is short:
@@ -69,7 +72,7 @@ impl JobSystem for Local {
         process_of(id).is_some()
     }
 
-    fn find(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
+    fn find_jobs(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
         let mut known = open.to_vec();
         for job in &mut known {
             let lives = process_of(&job.id).is_some_and(|process| identity::is_alive(&process));
@@ -78,12 +81,12 @@ impl JobSystem for Local {
         Ok(FoundJobs { known, missing: Vec::new() })
     }
 
-    fn cancel(&mut self, id: &str) -> Result<()> {
+    fn cancel_job(&mut self, id: &str) -> Result<()> {
         process_of(id).iter().for_each(ask_to_end);
         Ok(())
     }
 
-    fn forget(&mut self, job: &SeenJob) {
+    fn forget_job(&mut self, job: &SeenJob) {
         if let Some(process) = process_of(&job.id) {
             descendants::reap_child(process.pid);
         }

@@ -1,6 +1,6 @@
-//! What places the attempts of a fleet on machines: this one, Slurm, or a system that a person's
-//! own commands reach. A system is never asked how a task ended: the attempt reports that. It is
-//! asked only whether a job is still there, and what it does not answer changes nothing.
+//! The executors, which place the attempts of a fleet on machines: this one, Slurm, or a system
+//! that a person's own commands reach. An executor only says whether a job is still there, and an
+//! error changes nothing: the attempt reports how it ended.
 
 mod command;
 mod local;
@@ -47,8 +47,7 @@ pub fn executors_of_user() -> Result<ExecutorEntries> {
     Ok(read.layer.executors)
 }
 
-/// The executor that a fleet names. It starts nothing and asks nobody. `stop` ends what it waits
-/// for early.
+/// The executor that a fleet names; this starts nothing. `stop` ends its commands early.
 ///
 /// # Errors
 /// When there is none of this name.
@@ -63,7 +62,7 @@ pub fn executor_of<'a>(
         return Ok(Executor::new(Local::new(home, setup)));
     }
     if let Some(entry) = entries.get(name) {
-        let scripts = FleetFiles::of(home, &setup.name).root.join("scripts");
+        let scripts = FleetFiles::new(home, &setup.name).root.join("scripts");
         let (entry, folder) = (entry.value.clone(), setup.repository.clone());
         return Ok(Executor::new(CommandSystem::new(name, entry, scripts, folder, stop)));
     }
@@ -127,24 +126,22 @@ pub trait JobSystem {
     /// Its name in messages.
     fn name(&self) -> &str;
 
-    /// Hands an attempt over and returns the job's id. After an error it may have been accepted all
-    /// the same: the number in the branch's name keeps such a job from doing harm, so what follows
-    /// gets a new one.
-    fn submit(&mut self, spec: &AttemptSpec) -> Result<String>;
+    /// Hands an attempt over and returns the job's id. A job may exist despite an error: the number
+    /// in the branch's name keeps it from doing harm, so the next attempt gets a new one.
+    fn submit_job(&mut self, spec: &AttemptSpec) -> Result<String>;
 
     /// Whether this can be the id of a job. Only such ids become words of commands.
     fn is_id(&self, id: &str) -> bool;
 
-    /// Looks for these jobs. An error means that it did not answer: nothing follows from it about
-    /// any job.
-    fn find(&mut self, open: &[SeenJob]) -> Result<FoundJobs>;
+    /// Looks for these jobs. An error means that it did not answer and says nothing about any job.
+    fn find_jobs(&mut self, open: &[SeenJob]) -> Result<FoundJobs>;
 
     /// Asks for the end of a job: TERM, and KILL after the system's own grace. The end of waiting
     /// that a stop asks for does not end this.
-    fn cancel(&mut self, id: &str) -> Result<()>;
+    fn cancel_job(&mut self, id: &str) -> Result<()>;
 
     /// Removes what it keeps here of a job that is over.
-    fn forget(&mut self, _: &SeenJob) {}
+    fn forget_job(&mut self, _: &SeenJob) {}
 }
 
 /// The jobs of one fleet in a system.
@@ -167,21 +164,21 @@ impl<'a> Executor<'a> {
     }
 
     /// Hands an attempt over and returns the job's id; see [`JobSystem::submit`].
-    pub fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+    pub fn submit_attempt(&mut self, spec: &AttemptSpec) -> Result<String> {
         let task = &spec.task.task;
-        let id = self.system.submit(spec).with_context(|| format!("cannot submit {task}"))?;
-        self.adopt(task, spec.number, &id);
+        let id = self.system.submit_job(spec).with_context(|| format!("cannot submit {task}"))?;
+        self.adopt_job(task, spec.number, &id);
         Ok(id)
     }
 
     /// Makes a job known that an earlier coordinator submitted; `id` is what [`Self::submit`]
     /// returned then. An id that cannot be one is passed over.
-    pub fn adopt(&mut self, task: &TaskId, number: u32, id: &str) {
+    pub fn adopt_job(&mut self, task: &TaskId, number: u32, id: &str) {
         if self.system.is_id(id) {
             // The process before it, which is over, says nothing more about the attempt.
             self.jobs.retain(|_, job| job.seen.task != *task || job.seen.number != number);
             let (id, task) = (id.to_owned(), task.clone());
-            self.keep(SeenJob { id, task, number, ended: None });
+            self.keep_job(SeenJob { id, task, number, ended: None });
         }
     }
 
@@ -195,28 +192,28 @@ impl<'a> Executor<'a> {
         });
     }
 
-    fn keep(&mut self, seen: SeenJob) {
+    fn keep_job(&mut self, seen: SeenJob) {
         self.jobs.insert(seen.id.clone(), KnownJob { seen, missing_since: None });
     }
 
     /// The jobs of the fleet that the system knows. One that has ended is listed if it was
     /// submitted, adopted or listed by this value before. An error means that the system did not
     /// answer.
-    pub fn list(&mut self) -> Result<Vec<SeenJob>> {
+    pub fn list_jobs(&mut self) -> Result<Vec<SeenJob>> {
         let jobs = self.jobs.values().map(|job| &job.seen);
         let open: Vec<SeenJob> = jobs.filter(|job| job.ended.is_none()).cloned().collect();
-        let found = self.system.find(&open);
+        let found = self.system.find_jobs(&open);
         let found = found.with_context(|| format!("{} does not answer", self.system.name()));
         self.take_in(found, clock::awake_ms())?;
         for job in &open {
             if self.jobs.get(&job.id).is_some_and(|known| known.seen.ended.is_some()) {
-                self.system.forget(job);
+                self.system.forget_job(job);
             }
         }
         Ok(self.jobs.values().map(|job| job.seen.clone()).collect())
     }
 
-    /// Takes in an answer that came at `now_ms`. A job that is missing stays what it was until
+    /// Applies an answer that came at `now_ms`. A job that is missing stays what it was until
     /// every answer of [`GONE_MS`] has lacked it; after an error that time begins anew.
     fn take_in(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<()> {
         if found.is_err() {
@@ -226,7 +223,7 @@ impl<'a> Executor<'a> {
         }
         let FoundJobs { known, missing } = found?;
         for seen in known {
-            self.keep(seen);
+            self.keep_job(seen);
         }
         for id in &missing {
             let Some(job) = self.jobs.get_mut(id) else { continue };
@@ -240,18 +237,18 @@ impl<'a> Executor<'a> {
 
     /// Asks for the end of a job; see [`JobSystem::cancel`]. One that is over or unknown is not an
     /// error.
-    pub fn cancel(&mut self, id: &str) -> Result<()> {
+    pub fn cancel_job(&mut self, id: &str) -> Result<()> {
         let is_open = self.jobs.get(id).is_some_and(|job| job.seen.ended.is_none());
         if !is_open {
             return Ok(());
         }
-        self.system.cancel(id).with_context(|| format!("cannot cancel job {id}"))
+        self.system.cancel_job(id).with_context(|| format!("cannot cancel job {id}"))
     }
 }
 
 /// The script of an attempt: crew reads its spec from a here-document. crew takes the place of the
 /// shell, so it gets the signals of the script, and its end is the script's.
-fn script(crew: &str, spec: &AttemptSpec) -> Result<String> {
+fn job_script(crew: &str, spec: &AttemptSpec) -> Result<String> {
     // JSON on one line begins with a brace, so no line of it is the mark; a part of it neither.
     let spec = serde_json::to_string(spec).context("cannot write the spec")?;
     let mut mark = "SPEC_OF_CREW".to_owned();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::{FoundJobs, JobSystem, SeenJob, script};
+use super::{FoundJobs, JobSystem, SeenJob, job_script};
 use crate::drive::slurm::{quote_word, run_call, slurm_call};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::spec::AttemptSpec;
@@ -27,7 +27,7 @@ const JOBS_MAX: usize = 50_000;
 const LOOKUPS_MAX: usize = 200;
 /// Where jobs leave their output, below the home of the account there.
 const LOGS: &str = ".crew-fleets";
-/// The digits that tell fleets of one name apart.
+/// The digits that distinguish fleets of one name.
 const GROUP_DIGITS: usize = 8;
 /// What `squeue -O` has to print for a list. With a width and a mark for each column, a long
 /// value neither runs into the next nor is cut to 20 characters. The name is last, as it may hold
@@ -40,7 +40,7 @@ const ENDS: &str = "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_
 /// A cluster, for the jobs of one fleet.
 pub struct Slurm<'a> {
     /// How the names of the fleet's jobs begin. No fleet's name holds a slash; with the usual
-    /// hyphens `a` and `a-b` could not be told apart.
+    /// hyphens `a` and `a-b` could not be distinguished.
     prefix: String,
     host: Option<String>,
     crew: String,
@@ -64,7 +64,7 @@ impl<'a> Slurm<'a> {
     }
 
     /// Runs a command to its end and returns what `read` finds in the lines of its output.
-    fn ask<T>(
+    fn run_client<T>(
         &self,
         command: &str,
         input: &[u8],
@@ -95,32 +95,32 @@ impl<'a> Slurm<'a> {
 
     /// The job that an id and a name denote, if it is one of this fleet. Ids are given again once
     /// the controller has lost its state, so the id alone says nothing.
-    fn seen(&self, id: &str, name: &str, ended: Option<String>) -> Option<SeenJob> {
+    fn seen_job(&self, id: &str, name: &str, ended: Option<String>) -> Option<SeenJob> {
         let (task, number) = name.strip_prefix(&self.prefix)?.split_once('/')?;
         let (id, task) = (id.parse::<u64>().ok()?.to_string(), task.parse().ok()?);
         Some(SeenJob { id, task, number: number.parse().ok()?, ended })
     }
 
     /// The job in a line of `squeue -h -O` with [`COLUMNS`], unless it is over.
-    fn listed(&self, line: &str) -> Option<SeenJob> {
+    fn parse_listed(&self, line: &str) -> Option<SeenJob> {
         let fields: Vec<&str> = line.splitn(3, '|').map(str::trim).collect();
         let [id, state, name] = fields[..] else { return None };
         // Only scontrol says how a job ended.
-        if is_word_of(ENDS, state) { None } else { self.seen(id, name, None) }
+        if is_word_of(ENDS, state) { None } else { self.seen_job(id, name, None) }
     }
 
     /// The job in a line of `scontrol -o show job`. A name may hold blanks. After it, only the
     /// first field of each name counts: words of a user, such as those of the command, come late in
     /// the line.
-    fn shown(&self, line: &str) -> Option<SeenJob> {
+    fn parse_shown(&self, line: &str) -> Option<SeenJob> {
         let (id, rest) = line.strip_prefix("JobId=")?.split_once(" JobName=")?;
         let (name, rest) = rest.split_once(" UserId=")?;
-        let ended = match (field(rest, "JobState")?, field(rest, "Reason")?) {
+        let ended = match (find_field(rest, "JobState")?, find_field(rest, "Reason")?) {
             (state, _) if !is_word_of(ENDS, state) => None,
             (state, "None") => Some(state.to_owned()),
             (state, reason) => Some(format!("{state} ({reason})")),
         };
-        self.seen(id, name, ended)
+        self.seen_job(id, name, ended)
     }
 }
 
@@ -129,10 +129,14 @@ impl JobSystem for Slurm<'_> {
         "Slurm"
     }
 
-    fn submit(&mut self, spec: &AttemptSpec) -> Result<String> {
+    fn submit_job(&mut self, spec: &AttemptSpec) -> Result<String> {
         let name = format!("{}{}/{}", self.prefix, spec.task.task, spec.number);
-        let script = script(&self.crew, spec)?;
-        let ids = self.ask(&submission(&self.logs, &name), script.as_bytes(), submitted)?;
+        let script = job_script(&self.crew, spec)?;
+        let ids = self.run_client(
+            &submission_script(&self.logs, &name),
+            script.as_bytes(),
+            parse_submitted,
+        )?;
         let hint = "squeue --me lists the job if it was accepted";
         let id = ids.last().ok_or_else(|| Failure::new("sbatch printed no id", hint))?;
         Ok(id.to_string())
@@ -143,20 +147,20 @@ impl JobSystem for Slurm<'_> {
         id.parse::<u64>().is_ok_and(|number| number.to_string() == id)
     }
 
-    fn find(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
+    fn find_jobs(&mut self, open: &[SeenJob]) -> Result<FoundJobs> {
         let queue = format!("exec squeue --all --me --noheader --Format={}", quote_word(COLUMNS));
-        let mut known = self.ask(&queue, &[], |line| self.listed(line))?;
+        let mut known = self.run_client(&queue, &[], |line| self.parse_listed(line))?;
         let asked = left_by(open, &known);
         if !asked.is_empty() {
             // It fails for a job that is forgotten, and answers for the others.
             let ids = asked.join(" ");
             let command = format!("for job in {ids}; do scontrol --all -o show job $job; done; :");
-            known.extend(self.ask(&command, &[], |line| self.shown(line))?);
+            known.extend(self.run_client(&command, &[], |line| self.parse_shown(line))?);
         }
-        Ok(found(known, asked))
+        Ok(found_jobs(known, asked))
     }
 
-    fn cancel(&mut self, id: &str) -> Result<()> {
+    fn cancel_job(&mut self, id: &str) -> Result<()> {
         let host = self.host.as_deref();
         let call = slurm_call(host, &format!("exec scancel {id}"), Path::new("/"));
         // A person who ends the fleet is why it is called: that must not end it.
@@ -165,12 +169,12 @@ impl JobSystem for Slurm<'_> {
 }
 
 /// The id of a new job, in a line of `sbatch --parsable`: `ID`, or `ID;CLUSTER`.
-fn submitted(line: &str) -> Option<u64> {
+fn parse_submitted(line: &str) -> Option<u64> {
     let line = line.trim();
     line.split_once(';').map_or(line, |(id, _)| id).parse().ok()
 }
 
-fn field<'line>(line: &'line str, name: &str) -> Option<&'line str> {
+fn find_field<'line>(line: &'line str, name: &str) -> Option<&'line str> {
     line.split_once(&format!(" {name}="))?.1.split(' ').next()
 }
 
@@ -181,8 +185,8 @@ fn left_by(open: &[SeenJob], queue: &[SeenJob]) -> Vec<String> {
     left.take(LOOKUPS_MAX).cloned().collect()
 }
 
-/// What follows for the jobs that were `asked` for one by one.
-fn found(known: Vec<SeenJob>, mut asked: Vec<String>) -> FoundJobs {
+/// The jobs that were found, of those that were `asked` for one by one.
+fn found_jobs(known: Vec<SeenJob>, mut asked: Vec<String>) -> FoundJobs {
     asked.retain(|id| known.iter().all(|job| job.id != *id));
     FoundJobs { known, missing: asked }
 }
@@ -190,7 +194,7 @@ fn found(known: Vec<SeenJob>, mut asked: Vec<String>) -> FoundJobs {
 /// The command that submits a script. Slurm does not make the folder of the output. Output contains
 /// secrets, and the home of a cluster is often shared, so folder and file are this user's only; the
 /// job itself gets the mask that the account has.
-fn submission(logs: &Path, name: &str) -> String {
+fn submission_script(logs: &Path, name: &str) -> String {
     let folder = logs.display().to_string();
     // Slurm fills in what follows a percent sign.
     let log = format!("{}/%j.log", folder.replace('%', "%%"));

@@ -1,18 +1,18 @@
 use super::*;
 use crate::fleet::executors::Executor;
-use crate::fleet::executors::tests::{a_setup, a_spec, id, shown as line};
+use crate::fleet::executors::tests::{a_setup, a_spec, list_jobs as line, task_id};
 use world::files::disk::{self, Durability};
 use world::files::tree;
 use world::process::{Call, ExitCause};
 
-fn slurm() -> Slurm<'static> {
+fn a_slurm() -> Slurm<'static> {
     let (prefix, crew) = ("crew/night/".to_owned(), "crew".to_owned());
     Slurm { prefix, host: None, crew, logs: PathBuf::new(), stop: &|| false }
 }
 
 /// The jobs in these lines of `squeue`: id, state and name.
-fn queue(lines: &[&str]) -> Vec<SeenJob> {
-    lines.iter().filter_map(|line| slurm().listed(line)).collect()
+fn parse_queue(lines: &[&str]) -> Vec<SeenJob> {
+    lines.iter().filter_map(|line| a_slurm().parse_listed(line)).collect()
 }
 
 /// The beginning of a real line of `scontrol -o show job`, up to the fields that differ.
@@ -29,28 +29,32 @@ fn line_of(state: &str, exit: &str, node: &str, restarts: u32) -> String {
 }
 
 /// The open jobs of an executor, as it asks for them.
-fn open(count: u64) -> Vec<SeenJob> {
-    let job =
-        |number: u64| SeenJob { id: number.to_string(), task: id("auth"), number: 1, ended: None };
+fn open_jobs(count: u64) -> Vec<SeenJob> {
+    let job = |number: u64| SeenJob {
+        id: number.to_string(),
+        task: task_id("auth"),
+        number: 1,
+        ended: None,
+    };
     (0..count).map(job).collect()
 }
 
 /// Takes in what Slurm answers with these jobs, when it was asked for job 7.
-fn take(executor: &mut Executor<'_>, jobs: Vec<SeenJob>, now_ms: u64) -> String {
-    let seven = SeenJob { id: "7".to_owned(), task: id("auth"), number: 1, ended: None };
+fn take_jobs(executor: &mut Executor<'_>, jobs: Vec<SeenJob>, now_ms: u64) -> String {
+    let seven = SeenJob { id: "7".to_owned(), task: task_id("auth"), number: 1, ended: None };
     let asked = left_by(&[seven], &jobs);
-    executor.shown_after(Ok(found(jobs, asked)), now_ms).unwrap()
+    executor.shown_after(Ok(found_jobs(jobs, asked)), now_ms).unwrap()
 }
 
-fn executor() -> Executor<'static> {
-    let mut executor = Executor::new(slurm());
-    executor.adopt(&id("auth"), 1, "7");
+fn an_executor() -> Executor<'static> {
+    let mut executor = Executor::new(a_slurm());
+    executor.adopt_job(&task_id("auth"), 1, "7");
     executor
 }
 
 #[test]
 fn the_submission_quotes_every_word_and_keeps_the_log_for_its_user() {
-    let command = submission(Path::new("/scratch/100% of it"), "crew/night/it's/2");
+    let command = submission_script(Path::new("/scratch/100% of it"), "crew/night/it's/2");
     insta::assert_snapshot!(command, @r#"mask=$(umask) && umask 077 && mkdir -p -- '/scratch/100% of it' && chmod 700 -- '/scratch/100% of it' && { printf '#!/bin/sh\numask %s\n' "$mask"; cat; } | sbatch --parsable '--job-name=crew/night/it'\''s/2' --requeue --open-mode=append --signal=B:TERM@60 -o '/scratch/100%% of it/%j.log'"#);
 }
 
@@ -78,12 +82,12 @@ fn logs_are_0600_in_0700_and_the_job_keeps_the_mask_of_the_account() {
     disk::make_folder(&logs).unwrap();
     tree::set_mode(&logs, 0o755).unwrap();
     let spec = a_spec("it's");
-    let script = script("crew", &spec).unwrap();
-    let command = format!("umask 022; {}", submission(&logs, "crew/night/auth/2"));
+    let script = job_script("crew", &spec).unwrap();
+    let command = format!("umask 022; {}", submission_script(&logs, "crew/night/auth/2"));
     let path = format!("{}:/usr/bin:/bin", root.display());
     let variables = [("STUB", root.display().to_string()), ("PATH", path)];
     let mut ids = Vec::new();
-    let mut each = |line: &str| ids.extend(submitted(line));
+    let mut each = |line: &str| ids.extend(parse_submitted(line));
     let call = Call::shell(&command, root).envs(variables).input(script.as_bytes());
     let ended = call.within(WITHIN).each_line(&mut each).run(|| false).unwrap();
     assert_eq!((ended.cause, &ids[..]), (ExitCause::Exit(0), &[13][..]), "{}", ended.text());
@@ -106,7 +110,7 @@ fn a_new_jobs_id_is_found_among_what_a_login_shell_says() {
         ("", None),
     ];
     for (line, expected) in table {
-        assert_eq!(submitted(line), expected, "{line}");
+        assert_eq!(parse_submitted(line), expected, "{line}");
     }
 }
 
@@ -131,7 +135,7 @@ fn the_queue_has_the_fleets_jobs_that_are_not_over() {
         "",
     ];
     let expected = "7 auth/1 open; 8 late/3 open; 9 auth/2 open; 10 auth/4 open";
-    assert_eq!(line(&queue(&lines)), expected);
+    assert_eq!(line(&parse_queue(&lines)), expected);
 }
 
 #[test]
@@ -164,40 +168,44 @@ fn a_line_of_scontrol_says_how_a_job_ended() {
     for (state_and_reason, exit, node, ended) in table {
         let line = line_of(state_and_reason, exit, node, 2);
         let ended = ended.map(str::to_owned);
-        let job = SeenJob { id: "13".to_owned(), task: id("auth"), number: 1, ended };
-        assert_eq!(slurm().shown(&line), Some(job), "{line}");
+        let job = SeenJob { id: "13".to_owned(), task: task_id("auth"), number: 1, ended };
+        assert_eq!(a_slurm().parse_shown(&line), Some(job), "{line}");
     }
     let unknown = "slurm_load_jobs error: Invalid job id specified";
     for junk in ["", "JobId=", "JobId=13 JobName=x", unknown] {
-        assert_eq!(slurm().shown(junk), None, "{junk}");
+        assert_eq!(a_slurm().parse_shown(junk), None, "{junk}");
     }
 }
 
 #[test]
 fn a_job_ends_with_what_slurm_says_of_it() {
-    let mut executor = executor();
+    let mut executor = an_executor();
     let running = "7|RUNNING|crew/night/auth/1";
-    let jobs = queue(&[running, "9|PENDING|crew/night/late/3"]);
-    assert_eq!(take(&mut executor, jobs, 0), "7 auth/1 open; 9 late/3 open");
+    let jobs = parse_queue(&[running, "9|PENDING|crew/night/late/3"]);
+    assert_eq!(take_jobs(&mut executor, jobs, 0), "7 auth/1 open; 9 late/3 open");
     let name = |line: &str| line.replace("JobId=13", "JobId=7");
-    let failed = slurm().shown(&name(&line_of("JobState=FAILED Reason=None", "1:0", "n1", 0)));
+    let failed =
+        a_slurm().parse_shown(&name(&line_of("JobState=FAILED Reason=None", "1:0", "n1", 0)));
     let seen = "7 auth/1 ended FAILED; 9 late/3 open";
-    assert_eq!(take(&mut executor, failed.into_iter().collect(), 1), seen);
+    assert_eq!(take_jobs(&mut executor, failed.into_iter().collect(), 1), seen);
     // A person puts it back into the queue.
-    assert_eq!(take(&mut executor, queue(&[running]), 2), "7 auth/1 open; 9 late/3 open");
+    assert_eq!(
+        take_jobs(&mut executor, parse_queue(&[running]), 2),
+        "7 auth/1 open; 9 late/3 open"
+    );
 }
 
 #[test]
 fn an_id_that_slurm_has_given_to_somebody_elses_job_is_a_missing_job() {
-    let jobs = queue(&["7|RUNNING|my job"]);
-    let asked = left_by(&open(8)[7..], &jobs);
-    let FoundJobs { known, missing } = found(jobs, asked);
+    let jobs = parse_queue(&["7|RUNNING|my job"]);
+    let asked = left_by(&open_jobs(8)[7..], &jobs);
+    let FoundJobs { known, missing } = found_jobs(jobs, asked);
     assert_eq!((known, missing), (vec![], vec!["7".to_owned()]));
 }
 
 #[test]
 fn a_controller_that_was_away_has_a_minute_to_show_a_job_again() {
-    let mut executor = executor();
+    let mut executor = an_executor();
     for (second, expected) in [
         (10, Some("open")),
         (69, Some("open")),
@@ -211,18 +219,21 @@ fn a_controller_that_was_away_has_a_minute_to_show_a_job_again() {
             executor.shown_after(Err(anyhow::anyhow!("no controller")), second * 1000).unwrap_err();
             continue;
         };
-        assert_eq!(take(&mut executor, Vec::new(), second * 1000), format!("7 auth/1 {state}"));
+        assert_eq!(
+            take_jobs(&mut executor, Vec::new(), second * 1000),
+            format!("7 auth/1 {state}")
+        );
     }
 }
 
 #[test]
 fn a_job_that_there_was_no_time_to_look_up_is_not_missing() {
     let count = u64::try_from(LOOKUPS_MAX).unwrap() + 1;
-    let asked = left_by(&open(count), &[]);
+    let asked = left_by(&open_jobs(count), &[]);
     assert_eq!(asked.len(), LOOKUPS_MAX);
-    let queued = open(1);
-    assert_eq!(left_by(&open(count), &queued).len(), LOOKUPS_MAX);
-    assert!(!left_by(&open(count), &queued).contains(&"0".to_owned()));
+    let queued = open_jobs(1);
+    assert_eq!(left_by(&open_jobs(count), &queued).len(), LOOKUPS_MAX);
+    assert!(!left_by(&open_jobs(count), &queued).contains(&"0".to_owned()));
 }
 
 #[test]
@@ -238,10 +249,10 @@ fn jobs_are_named_by_fleet_and_remote_and_a_word_is_not_a_job() {
     assert_eq!(of("x", Some("login")).logs, Path::new(".crew-fleets/billing"));
     assert!(of("x", None).logs.ends_with(".crew-fleets/billing"));
     for word in ["--me", "", "7 8", "+7", "07", "7;8"] {
-        assert!(!slurm().is_id(word), "{word}");
+        assert!(!a_slurm().is_id(word), "{word}");
     }
     // One that is not known is not cancelled, and no command runs.
-    executor().cancel("--me").unwrap();
+    an_executor().cancel_job("--me").unwrap();
 }
 
 proptest::proptest! {
@@ -250,15 +261,15 @@ proptest::proptest! {
         word in "[A-Z_]{0,16}",
         junk in "(JobId=|[0-9]{1,3}[|;])?\\PC{0,80}",
     ) {
-        let job = slurm().listed(&format!("7|{word}|crew/night/a/1"));
+        let job = a_slurm().parse_listed(&format!("7|{word}|crew/night/a/1"));
         proptest::prop_assert_eq!(job.is_none(), is_word_of(ENDS, &word));
-        let _ = (submitted(&junk), slurm().listed(&junk), slurm().shown(&junk));
+        let _ = (parse_submitted(&junk), a_slurm().parse_listed(&junk), a_slurm().parse_shown(&junk));
     }
 
     #[test]
     fn a_line_cut_anywhere_never_panics(cut in 0_usize..600, exit in "\\PC{0,6}") {
         let line = line_of("JobState=FAILED Reason=None", &exit, "n1", 0);
         let cut = (0..=cut.min(line.len())).rfind(|at| line.is_char_boundary(*at)).unwrap_or(0);
-        let _ = (slurm().shown(&line[..cut]), slurm().shown(&line), slurm().listed(&line[..cut]));
+        let _ = (a_slurm().parse_shown(&line[..cut]), a_slurm().parse_shown(&line), a_slurm().parse_listed(&line[..cut]));
     }
 }

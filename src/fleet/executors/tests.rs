@@ -13,7 +13,7 @@ use world::files::disk::{self, Durability};
 use world::process::{Call, ExitCause, identity};
 
 /// A task's name.
-pub(super) fn id(name: &str) -> TaskId {
+pub(super) fn task_id(name: &str) -> TaskId {
     name.parse().unwrap()
 }
 
@@ -22,7 +22,7 @@ pub(super) fn a_spec(task: &str) -> AttemptSpec {
     let mut contract = a_run(None).contract;
     task.clone_into(&mut contract.task);
     AttemptSpec {
-        task: TaskOfFleet { name: "night".to_owned(), task: id("auth") },
+        task: TaskOfFleet { name: "night".to_owned(), task: task_id("auth") },
         number: 2,
         branch: "fleet/night/auth/2".to_owned(),
         base: "main".to_owned(),
@@ -46,7 +46,7 @@ pub(super) fn a_spec(task: &str) -> AttemptSpec {
 }
 
 /// One line for each job: its id, its attempt and whether it is over.
-pub(super) fn shown(jobs: &[SeenJob]) -> String {
+pub(super) fn list_jobs(jobs: &[SeenJob]) -> String {
     let each = jobs.iter().map(|job| {
         let state = job.ended.as_ref().map_or("open".to_owned(), |why| format!("ended {why}"));
         format!("{} {}/{} {}", job.id, job.task, job.number, state.trim())
@@ -58,7 +58,7 @@ impl Executor<'_> {
     /// What a list shows once this answer has come.
     pub(super) fn shown_after(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<String> {
         self.take_in(found, now_ms)?;
-        Ok(shown(&self.jobs.values().map(|job| job.seen.clone()).collect::<Vec<_>>()))
+        Ok(list_jobs(&self.jobs.values().map(|job| job.seen.clone()).collect::<Vec<_>>()))
     }
 }
 
@@ -94,7 +94,7 @@ fn an_executor_is_a_known_one_or_one_of_the_users_settings() {
 #[test]
 fn the_script_holds_the_spec_behind_a_mark_that_is_not_in_it() {
     let spec = a_spec("it's SPEC_OF_CREW");
-    let script = script("/opt/my crew", &spec).unwrap();
+    let script = job_script("/opt/my crew", &spec).unwrap();
     let json = serde_json::to_string(&spec).unwrap();
     let expected = format!(
         "#!/bin/sh\ncd / || exit 1\nexec '/opt/my crew' fleet attempt - \
@@ -108,7 +108,7 @@ fn the_script_holds_the_spec_behind_a_mark_that_is_not_in_it() {
 fn run_script(spec: &AttemptSpec, body: &str, is_signalled: bool) -> (ExitCause, String) {
     let folder = testkit::folder();
     let crew = folder.path().join("crew");
-    let script = script(&crew.display().to_string(), spec).unwrap();
+    let script = job_script(&crew.display().to_string(), spec).unwrap();
     let body = format!("#!/bin/sh\ncd \"${{0%/*}}\" || exit\n{body}\n");
     for (name, text) in [("crew", body), ("script", script)] {
         disk::write(&folder.path().join(name), text.as_bytes(), Durability::Process).unwrap();
@@ -161,7 +161,7 @@ proptest! {
     #[test]
     fn no_task_ends_the_here_document_early(task in "(SPEC_OF_CREW_{0,3}|\\PC|\n|'){0,30}") {
         let spec = a_spec(&task);
-        let script = script("crew", &spec).unwrap();
+        let script = job_script("crew", &spec).unwrap();
         let (_, rest) = script.split_once("<<'").unwrap();
         let (mark, rest) = rest.split_once("'\n").unwrap();
         let (json, end) = rest.split_once(&format!("\n{mark}\n")).unwrap();
@@ -189,24 +189,24 @@ fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
     let mut local = executor_of(&home, &a_setup("local"), &BTreeMap::new(), &|| false).unwrap();
     let real = local::job_id(&process);
     let another = format!("{}@1", process.pid);
-    local.adopt(&id("auth"), 2, &real);
-    local.adopt(&id("late"), 1, &another);
+    local.adopt_job(&task_id("auth"), 2, &real);
+    local.adopt_job(&task_id("late"), 1, &another);
     for junk in ["", "0@1", "-1@1", "1@1", "x@1", "77", "77@"] {
-        local.adopt(&id("junk"), 1, junk);
+        local.adopt_job(&task_id("junk"), 1, junk);
     }
     assert_eq!(
-        shown(&local.list().unwrap()),
+        list_jobs(&local.list_jobs().unwrap()),
         format!("{another} late/1 ended; {real} auth/2 open")
     );
     // A process that only has the id of one is not signalled.
     for job in [&another, "-1@1", "0@1"] {
-        local.cancel(job).unwrap();
+        local.cancel_job(job).unwrap();
     }
     assert!(identity::is_alive(&process));
-    local.cancel(&real).unwrap();
+    local.cancel_job(&real).unwrap();
     let deadline = clock::Deadline::after(std::time::Duration::from_secs(20));
     let ended = deadline.poll(std::time::Duration::from_millis(10), || {
-        local.list().unwrap().into_iter().all(|job| job.ended.is_some()).then_some(())
+        local.list_jobs().unwrap().into_iter().all(|job| job.ended.is_some()).then_some(())
     });
     assert!(ended.is_some());
     assert_eq!(

@@ -3,8 +3,8 @@
 use minijinja::context;
 use unicode_width::UnicodeWidthStr;
 
-use super::{FleetStatus, StatusGroup, TaskStatus, lacks, render};
-use crate::fleet::lines::{COMMIT_CHARS, shown};
+use super::{FleetStatus, StatusGroup, TaskStatus, missing_loop, render_template};
+use crate::fleet::lines::{COMMIT_CHARS, show_text};
 use crate::fleet::record::{FleetRecord, Landed};
 use crate::report::colour::{STRONG, mark_quiet, mark_text, mark_words};
 use crate::report::page::{Reading, wrap_text};
@@ -22,25 +22,30 @@ const NAMED: usize = 8;
 /// The widest column of tasks, and the columns that a row takes beside its task and its news.
 const TASK_COLUMNS: usize = 24;
 const BESIDE: usize = 26;
-/// Below this width there is no time, cost or place.
+/// Below this width the columns of time, cost and place stay empty.
 const NARROW: usize = 60;
 
 impl FleetStatus<'_> {
     /// The page, in at most `rows` lines where a screen has no more; `remark` is the last line.
-    pub fn page(&self, at: Reading, rows: Option<usize>, remark: Option<&str>) -> Vec<String> {
+    pub fn render_page(
+        &self,
+        at: Reading,
+        rows: Option<usize>,
+        remark: Option<&str>,
+    ) -> Vec<String> {
         let most = rows.unwrap_or(usize::MAX);
         let labelled = |(name, value): (&str, &str)| {
-            format!("  {} {}", mark_quiet(&format!("{name:<9}")), shown(value))
+            format!("  {} {}", mark_quiet(&format!("{name:<9}")), show_text(value))
         };
         let next = self.next.iter().map(|next| ("next", &**next));
         let end = next.chain(remark.map(|remark| ("note", remark)));
         let end: Vec<String> = end.map(labelled).collect();
-        let mut lines = self.head(at.width);
+        let mut lines = self.render_head(at.width);
         for tasks in self.tasks.chunk_by(|one, other| one.group == other.group) {
             let room = most.saturating_sub(lines.len() + end.len() + 2);
             let block = match tasks[0].group {
-                StatusGroup::Done => self.done(tasks),
-                _ => table(tasks, at, room.min(ROWS_MAX)),
+                StatusGroup::Done => self.render_done(tasks),
+                _ => render_table(tasks, at, room.min(ROWS_MAX)),
             };
             if room > 0 {
                 lines.push(String::new());
@@ -55,22 +60,23 @@ impl FleetStatus<'_> {
     }
 
     /// "fleet shop: 12 of 20 landed · 4 run · 1 needs you", and below it the money and the time.
-    fn head(&self, width: usize) -> Vec<String> {
+    fn render_head(&self, width: usize) -> Vec<String> {
         let FleetRecord { terms, request, .. } = self.record;
-        let (counts, name) = (&self.counts, shown(&terms.name));
+        let (counts, name) = (&self.counts, show_text(&terms.name));
         let asked = request
             .as_ref()
-            .map_or("", |it| if it.is_cancel() { ", cancelled" } else { ", paused" });
-        let first = render(context! { counts, landing => terms.landing }).replace('\n', " · ");
+            .map_or("", |request| if request.is_cancel() { ", cancelled" } else { ", paused" });
+        let first =
+            render_template(context! { counts, landing => terms.landing }).replace('\n', " · ");
         let first =
             wrap_text(&format!("fleet {name}{asked}: {first}"), width, usize::MAX).join("\n");
         let first = mark_words(&first).replacen(&name, &mark_text(STRONG, &name), 1);
         let (spent, most) = (self.record.spent(), terms.max_cost_micros);
-        let used = render(context! {
+        let used = render_template(context! {
             elapsed => brief(self.elapsed_ms),
             cost => spent.cost_text(most > 0),
             is_unknown => spent.is_lower_bound(),
-            most => Some(most).filter(|it| *it > 0).map(|it| Money::from_micros(it).to_string()),
+            most => Some(most).filter(|micros| *micros > 0).map(|micros| Money::from_micros(micros).to_string()),
             is_over => counts["running"] + counts["waiting"] == 0,
             left => self.left_ms.map(|ms| brief(ms.next_multiple_of(60_000))),
         });
@@ -80,7 +86,7 @@ impl FleetStatus<'_> {
 
     /// "landed    main 4f2c9d1: user-model, addresses and 8 more": what ended so, and where the
     /// newest of it is.
-    fn done(&self, tasks: &[TaskStatus<'_>]) -> Vec<String> {
+    fn render_done(&self, tasks: &[TaskStatus<'_>]) -> Vec<String> {
         let mut tasks: Vec<&TaskStatus<'_>> = tasks.iter().collect();
         tasks.sort_by_key(|row| row.what);
         let line = |rows: &[&TaskStatus<'_>]| {
@@ -88,16 +94,16 @@ impl FleetStatus<'_> {
             let place = match rows[0].landed {
                 Some(Landed::Main(commit)) => {
                     let commit = commit.as_deref().unwrap_or_default();
-                    format!("{} {}", shown(&terms.base), start(commit, COMMIT_CHARS))
+                    format!("{} {}", show_text(&terms.base), start(commit, COMMIT_CHARS))
                 }
                 _ => format!("crew/{}/*", terms.name),
             };
             let names = rows.iter().map(|row| match (row.proof, row.is_behind) {
-                (_, true) => format!("{} (not {})", row.task, lacks(self.record)),
+                (_, true) => format!("{} (not {})", row.task, missing_loop(self.record)),
                 (Some(Proof::Claimed), _) => format!("{} (claimed)", row.task),
                 _ => row.task.to_string(),
             });
-            let what = mark_words(&format!("{:<9}", rows[0].what.label()));
+            let what = mark_words(&format!("{:<9}", rows[0].what.column_label()));
             let names = named(&names.collect::<Vec<_>>(), NAMED);
             format!("  {what} {}: {names}", place.trim_end())
         };
@@ -106,12 +112,13 @@ impl FleetStatus<'_> {
 }
 
 /// Rows in columns. A reason that has no room there is written in full below its row.
-fn table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
+fn render_table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
     let width = at.width.saturating_sub(2);
     let widest = tasks.iter().map(|row| row.task.as_str().width()).max().unwrap_or_default();
     let task = widest.min(TASK_COLUMNS).min(width / 3);
     let room = width.saturating_sub(task + BESIDE);
-    let is_below = |row: &TaskStatus<'_>| row.outcome.is_some() && shown(&row.news).width() > room;
+    let is_below =
+        |row: &TaskStatus<'_>| row.outcome.is_some() && show_text(&row.news).width() > room;
     let columns = [
         Column::text(ALWAYS, task),
         Column::text(ALWAYS, 12).coloured(CellColour::Words),
@@ -122,12 +129,13 @@ fn table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
         Column::text(0, 20),
     ];
     let rows = tasks.iter().take(most);
-    let lines = table::align_rows(columns, rows.map(|row| cells(row, at, is_below(row))), width);
+    let lines =
+        table::align_rows(columns, rows.map(|row| row_cells(row, at, is_below(row))), width);
     let (mut page, mut kept) = (Vec::new(), 0);
     for (row, line) in tasks.iter().zip(lines) {
         let mut block = vec![format!("  {line}")];
         if is_below(row) {
-            let why = wrap_text(&shown(&row.news), width.saturating_sub(4), WHY_LINES);
+            let why = wrap_text(&show_text(&row.news), width.saturating_sub(4), WHY_LINES);
             block.extend(why.iter().map(|line| format!("      {line}")));
         }
         // The last line says how many are left out.
@@ -143,9 +151,9 @@ fn table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<String> {
     page
 }
 
-fn cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String; 7] {
+fn row_cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String; 7] {
     let until = row.until.map(|until| format!("until {}: ", clock_time(until, at.clock())));
-    let news = if has_news_below { String::new() } else { shown(&row.news) };
+    let news = if has_news_below { String::new() } else { show_text(&row.news) };
     let news = until.unwrap_or_default() + &news;
     let [mut count, mut when, mut cost, mut place] = [const { String::new() }; 4];
     let since = (at.now - row.since).num_milliseconds();
@@ -159,10 +167,10 @@ fn cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String; 7]
             };
             when = brief(u64::try_from(since).unwrap_or_default());
             cost = row.usage.cost_text(false).unwrap_or_default();
-            let host = row.host.as_deref().map(shown).unwrap_or_default();
+            let host = row.host.as_deref().map(show_text).unwrap_or_default();
             place = row.slot.map_or(host, |slot| format!("slot {slot}"));
         }
         StatusGroup::NeedsYou | StatusGroup::Cancelled => when = ago(since),
     }
-    [row.task.to_string(), row.what.label().to_owned(), count, when, cost, news, place]
+    [row.task.to_string(), row.what.column_label().to_owned(), count, when, cost, news, place]
 }

@@ -10,7 +10,7 @@ use super::DescribedFleet;
 use super::faults::{FLEET_FILE, Faults};
 use super::folder::{NamedBytes, is_task, read_folder};
 use super::options::{FleetFile, TaskOptions};
-use super::trust::requests;
+use super::trust::trust_requests;
 use crate::drive::boundary::check::missing_at_the_start;
 use crate::drive::failure::failure_of;
 use crate::drive::start::establish::Prepared;
@@ -58,18 +58,22 @@ const NAMED_MAX: usize = 3;
 /// # Errors
 /// All that is wrong in the files; a folder in no repository; a fleet of this name of another
 /// repository or folder.
-pub fn describe(home: &Home, arguments: &FleetRunArgs, here: &Path) -> Result<DescribedFleet> {
+pub fn describe_fleet(
+    home: &Home,
+    arguments: &FleetRunArgs,
+    here: &Path,
+) -> Result<DescribedFleet> {
     let folder = find_folder(here, &arguments.folder).map_err(|error| fault_of_input(&error))?;
     let top = git::find_top(&folder).ok_or_else(|| place::git_needed("a fleet", &folder))?;
     let (file, read, left_out) =
         read_files(&folder, &arguments.folder).map_err(|error| fault_of_input(&error))?;
     let setup = set_up(&top, &folder, &file, arguments)?;
-    let known = store::read(home, &setup.name)?.map(|record| record.terms);
+    let known = store::read_local(home, &setup.name)?.map(|record| record.terms);
     known.iter().try_for_each(|known| refuse_other_fleet(&setup, known))?;
     let executors = executors_of_user().map_err(|error| fault_of_input(&error))?;
     executor_of(home, &setup, &executors, &|| false).map(drop)?;
-    let (tasks, notes) = contracts(home, &setup, read, &folder)?;
-    let asked = requests(&setup, &file, &tasks, known.as_ref());
+    let (tasks, notes) = read_contracts(home, &setup, read, &folder)?;
+    let asked = trust_requests(&setup, &file, &tasks, known.as_ref());
     let untrusted = trust::find_untrusted(home, &setup.repository, asked)?;
     Ok(DescribedFleet { setup, tasks, left_out, notes, untrusted })
 }
@@ -97,7 +101,7 @@ fn read_files(folder: &Path, named: &Path) -> Result<(FleetFile, TasksRead, Vec<
     let (files, left_out) = list_files(folder)?;
     let own = disk::read(&folder.join(FLEET_FILE), MAX_FILE_BYTES)?;
     let read = read_folder(files, own.as_deref());
-    let (file, read) = read.map_err(|faults| refusal(folder, &faults))?;
+    let (file, read) = read.map_err(|faults| folder_error(folder, &faults))?;
     if read.is_empty() {
         bail!(Failure::new(
             format!("there is no task in {}", folder.display()),
@@ -139,7 +143,7 @@ fn list_files(folder: &Path) -> Result<(Vec<NamedBytes>, Vec<String>)> {
     Ok((files, others))
 }
 
-fn refusal(folder: &Path, faults: &[String]) -> Error {
+fn folder_error(folder: &Path, faults: &[String]) -> Error {
     let lines = faults.join("\n  ");
     Failure::usage(
         format!("the fleet in {} cannot start:\n  {lines}", folder.display()),
@@ -177,7 +181,7 @@ fn set_up(
         name,
         repository: top.to_owned(),
         folder: below,
-        base: base(top, file, arguments.base.as_deref())?,
+        base: find_base(top, file, arguments.base.as_deref())?,
         slots: arguments.slots.unwrap_or_else(|| clamp_to_u32(amount_or_zero(file.slots))),
         max_cost_micros: arguments.max_cost_micros.unwrap_or_else(|| amount_or_zero(file.max_cost)),
         typed_slots: arguments.slots,
@@ -187,7 +191,7 @@ fn set_up(
         include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)
             .map_err(|error| fault_of_input(&error.into()))?,
         executor,
-        remote: if pushes { Some(remote(top)?) } else { None },
+        remote: if pushes { Some(find_remote(top)?) } else { None },
         landing,
         land_checks: file.check.iter().map(check).collect(),
         land_keep: file.keep.clone(),
@@ -236,7 +240,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
 }
 
 /// The branch that tasks start from: that of the file, else `usual`, else the one checked out.
-fn base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
+fn find_base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
     let (branch, head) = git::read_head(top);
     if head.is_none() {
         bail!(Failure::new("there is no commit here yet", "git commit the first one"));
@@ -258,7 +262,7 @@ fn base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
 }
 
 /// The remote of a fleet that pushes.
-fn remote(top: &Path) -> Result<Remote> {
+fn find_remote(top: &Path) -> Result<Remote> {
     let Some((name, url)) = remotes::remote_of(top) else {
         bail!(Failure::new(
             "this repository has no remote to push to",
@@ -266,7 +270,7 @@ fn remote(top: &Path) -> Result<Remote> {
         ));
     };
     let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
-    if url.starts_with("http") && authority.is_some_and(|it| it.contains('@')) {
+    if url.starts_with("http") && authority.is_some_and(|text| text.contains('@')) {
         bail!(Failure::new(
             format!(
                 "the address of {name} holds a name or a password, and every user of a machine sees the words of its processes"
@@ -290,8 +294,9 @@ pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> 
         || (is_there && git::shared_folder(&known.repository) == git::shared_folder(repository));
     // A repository that was moved has the same remote.
     let url = remotes::remote_of(repository).map(|(_, url)| url);
-    let is_moved =
-        !is_there && url.is_some() && known.remote.as_ref().map(|it| &it.url) == url.as_ref();
+    let is_moved = !is_there
+        && url.is_some()
+        && known.remote.as_ref().map(|remote| &remote.url) == url.as_ref();
     let fix = format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own");
     if !is_same && !is_moved {
         bail!(Failure::new(
@@ -318,7 +323,7 @@ pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()>
 }
 
 /// The contract of each task, and what the user should know of them.
-fn contracts(
+fn read_contracts(
     home: &Home,
     setup: &FleetSetup,
     read: TasksRead,
@@ -336,24 +341,24 @@ fn contracts(
         // Jobs of another executor land here, too.
         match missing_at_the_start(&place, &setup.land_checks) {
             Ok(note) => notes.extend(note),
-            Err(error) => faults.at(None, format!("[land] check: {}", in_a_line(&error))),
+            Err(error) => faults.add(None, format!("[land] check: {}", in_a_line(&error))),
         }
     }
     for (task, options) in read {
         faults.file = format!("{}.md", task.id);
         let (typed, place) = (options.run_args(&task.prompt), place.clone());
         match prepare_at(home, typed, &setup.repository, place, known.clone())
-            .and_then(|prepared| contract(home, setup, prepared))
+            .and_then(|prepared| read_contract(home, setup, prepared))
         {
             Ok((contract, more)) => {
                 notes.extend(more);
                 tasks.push(DescribedTask { task, contract });
             }
-            Err(error) => faults.at(None, in_a_line(&error)),
+            Err(error) => faults.add(None, in_a_line(&error)),
         }
     }
-    faults.none().map_err(|faults| refusal(folder, &faults))?;
-    notes.extend(unmeasured(setup, &tasks));
+    faults.into_result().map_err(|faults| folder_error(folder, &faults))?;
+    notes.extend(unmeasured_agents(setup, &tasks));
     Ok((tasks, distinct(notes.into_iter())))
 }
 
@@ -368,7 +373,7 @@ fn fault_of_input(error: &Error) -> Failure {
 }
 
 /// The contract of a task with what the fleet decides itself, and what the user should know of it.
-fn contract(
+fn read_contract(
     home: &Home,
     setup: &FleetSetup,
     prepared: Prepared,
@@ -383,7 +388,7 @@ fn contract(
     }
     if let Some(run) = &mut contract.run {
         run.git = GitSteps { commit: true, ..GitSteps::default() };
-        freeze(&mut run.recipe, &setup.executor)?;
+        freeze_recipe(&mut run.recipe, &setup.executor)?;
     }
     let bytes = serde_json::to_vec(&contract)?.len();
     if bytes > MAX_CONTRACT_BYTES {
@@ -401,10 +406,10 @@ fn contract(
 /// Takes the text of every file that a prompt names: an agent could change the file, and another
 /// machine does not have it. A template stays a file, for what it reads differs from prompt to
 /// prompt.
-fn freeze(recipe: &mut Recipe, executor: &str) -> Result<()> {
+fn freeze_recipe(recipe: &mut Recipe, executor: &str) -> Result<()> {
     for fragment in recipe.0.values_mut().flatten() {
         let Fragment::File(path) = &*fragment else { continue };
-        if path.extension().is_some_and(|it| it == "j2") {
+        if path.extension().is_some_and(|end| end == "j2") {
             if executor != LOCAL {
                 bail!(Failure::new(
                     format!(
@@ -430,7 +435,7 @@ fn in_a_line(error: &Error) -> String {
 }
 
 /// The note for the tasks whose agents never report what they use, where the fleet limits that.
-fn unmeasured(setup: &FleetSetup, tasks: &[DescribedTask]) -> Option<String> {
+fn unmeasured_agents(setup: &FleetSetup, tasks: &[DescribedTask]) -> Option<String> {
     let mut names = Vec::new();
     for DescribedTask { task, contract } in tasks {
         if contract.run.as_ref().is_some_and(|run| run.agent.dialect == Dialect::TEXT) {

@@ -11,16 +11,16 @@ use readers::parse::arguments::FleetRunArgs;
 use world::files::disk;
 
 /// What is missing on the machine or in git, as the reason of a refusal.
-fn refused(described: anyhow::Result<DescribedFleet>) -> String {
-    reason(described, FailureKind::Error)
+fn refusal_of(described: anyhow::Result<DescribedFleet>) -> String {
+    reason_of(described, FailureKind::Error)
 }
 
 /// The same for what the command line or a file has wrong.
 fn refused_as_wrong(described: anyhow::Result<DescribedFleet>) -> String {
-    reason(described, FailureKind::Usage)
+    reason_of(described, FailureKind::Usage)
 }
 
-fn reason(described: anyhow::Result<DescribedFleet>, kind: FailureKind) -> String {
+fn reason_of(described: anyhow::Result<DescribedFleet>, kind: FailureKind) -> String {
     let failure = failure_of(&described.expect_err("a fault"));
     assert_eq!(failure.kind, kind, "{failure}");
     failure.with_hint()
@@ -56,7 +56,7 @@ fn a_fleet_has_the_name_of_its_folder_or_else_of_the_project() {
     let yard = Yard::new();
     let name_of = |here: &str, folder: &str| {
         let arguments = FleetRunArgs { folder: PathBuf::from(folder), ..FleetRunArgs::default() };
-        describe(&yard.home, &arguments, &yard.path(here)).unwrap().setup.name
+        describe_fleet(&yard.home, &arguments, &yard.path(here)).unwrap().setup.name
     };
     yard.write("shop/billing/a.md", A_TASK);
     assert_eq!(name_of("shop", "billing"), "billing");
@@ -128,10 +128,10 @@ fn a_template_that_another_machine_does_not_have_is_a_fault_of_its_file() {
 fn what_cannot_be_a_fleet_says_why() {
     let yard = Yard::new();
     let outside = testkit::folder();
-    let why = refused_as_wrong(describe(&yard.home, &Yard::arguments(), outside.path()));
+    let why = refused_as_wrong(describe_fleet(&yard.home, &Yard::arguments(), outside.path()));
     assert!(why.contains("cannot") && why.ends_with("\nhint: correct the path"), "{why}");
     std::fs::create_dir(outside.path().join("tasks")).unwrap();
-    let why = refused(describe(&yard.home, &Yard::arguments(), outside.path()));
+    let why = refusal_of(describe_fleet(&yard.home, &Yard::arguments(), outside.path()));
     assert!(why.starts_with("a fleet needs a git repository"), "{why}");
     yard.write("shop/c.md", A_TASK);
     let root =
@@ -139,7 +139,7 @@ fn what_cannot_be_a_fleet_says_why() {
     let why = refused_as_wrong(yard.describe(&root));
     assert!(why.starts_with("tasks at the root of the repository"), "{why}");
     yard.git("shop", &["switch", "-q", "--detach"]);
-    let why = refused(yard.describe(&Yard::arguments()));
+    let why = refusal_of(yard.describe(&Yard::arguments()));
     assert!(why.starts_with("no branch is checked out here"), "{why}");
     let running = FleetRunArgs { base: Some("main".to_owned()), ..Yard::arguments() };
     assert_eq!(yard.describe(&running).unwrap().setup.base, "main");
@@ -156,15 +156,19 @@ fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
     yard.write("shop/tasks/fleet.toml", "setup = 'true'\n[land]\ncheck = 'make'\n");
     yard.write("shop/.worktreeinclude", ".env\n");
     let asked = |described: &DescribedFleet| -> Vec<String> {
-        described.untrusted.iter().map(|it| it.text.replace("[fleet shop] ", "")).collect()
+        described
+            .untrusted
+            .iter()
+            .map(|request| request.text.replace("[fleet shop] ", ""))
+            .collect()
     };
     let described = yard.describe(&Yard::arguments()).unwrap();
     let first = asked(&described);
     for what in ["terms: slots usual", "setup: true", "land check: make", ".worktreeinclude: .env"]
     {
-        assert!(first.iter().any(|it| it.starts_with(what)), "{what}: {first:?}");
+        assert!(first.iter().any(|text| text.starts_with(what)), "{what}: {first:?}");
     }
-    let task = first.iter().find(|it| it.starts_with("task a, fingerprint ")).unwrap();
+    let task = first.iter().find(|text| text.starts_with("task a, fingerprint ")).unwrap();
     assert!(task.ends_with(r#"agent-cmd = "sh -c true", verify = ["test -f done"]"#), "{task}");
     world::store::trust::trust_requests(&yard.home, &yard.path("shop"), &described.untrusted)
         .unwrap();
@@ -174,7 +178,9 @@ fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
     assert!(again.len() == 1 && again[0].starts_with("task a, "), "{again:?}");
     let pushes = asked(&yard.landing());
     assert!(
-        pushes.iter().any(|it| it.starts_with("pushes to origin (") && it.ends_with(", and main"))
+        pushes
+            .iter()
+            .any(|text| text.starts_with("pushes to origin (") && text.ends_with(", and main"))
     );
 }
 

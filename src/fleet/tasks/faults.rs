@@ -30,22 +30,22 @@ struct Fault {
 impl Faults {
     /// A fault at a line, counted from 1; without one, of the whole file. `what`: what is wrong and
     /// what to write instead, in one line.
-    pub(super) fn at(&mut self, line: impl Into<Option<usize>>, what: impl Into<String>) {
+    pub(super) fn add(&mut self, line: impl Into<Option<usize>>, what: impl Into<String>) {
         let (file, line, what) = (self.file.clone(), line.into(), what.into());
         self.found.push(Fault { is_of_task: file != FLEET_FILE, file, line, what });
     }
 
     /// A fault of what a line says: "LINE: WHY".
-    pub(super) fn refuse(&mut self, line: usize, why: &str) {
+    pub(super) fn add_error(&mut self, line: usize, why: &str) {
         let written = self.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        self.at(line, format!("{}: {why}", shorten_text(written.trim().trim_end_matches(':'))));
+        self.add(line, format!("{}: {why}", shorten_text(written.trim().trim_end_matches(':'))));
     }
 
     /// Nothing was found.
     ///
     /// # Errors
     /// A line for each fault. What is wrong with several files as a whole is one.
-    pub(super) fn none(mut self) -> Result<(), Vec<String>> {
+    pub(super) fn into_result(mut self) -> Result<(), Vec<String>> {
         if self.found.is_empty() {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::{DescribedFleet, describe};
+use super::{DescribedFleet, describe_fleet};
 use engine::fleet::LandingMode;
 use readers::parse::arguments::FleetRunArgs;
 use world::files::disk::{self, Durability};
@@ -75,6 +75,6 @@ impl Yard {
     }
 
     pub fn describe(&self, arguments: &FleetRunArgs) -> anyhow::Result<DescribedFleet> {
-        describe(&self.home, arguments, &self.path("shop"))
+        describe_fleet(&self.home, arguments, &self.path("shop"))
     }
 }

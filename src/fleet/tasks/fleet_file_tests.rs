@@ -1,12 +1,12 @@
 //! What a fleet.toml says for all tasks, and what is reported of its faults.
 
 use super::options::FleetFile;
-use super::tests::{FLEET, read};
+use super::tests::{FLEET, read_files};
 use readers::parse::amounts::Amount;
 
 /// What a fleet.toml says, or all that is wrong in it.
 fn read_fleet_file(text: &str) -> Result<FleetFile, String> {
-    read(&[], Some(text)).map(|(file, _)| file)
+    read_files(&[], Some(text)).map(|(file, _)| file)
 }
 
 #[test]
@@ -112,10 +112,12 @@ fn a_task_adds_its_commands_to_those_of_the_fleet_and_replaces_the_rest() {
     ];
     for (yaml, expected) in table {
         let text = format!("---\n{yaml}\n---\ndo it");
-        let (_, tasks) = read(&[("auth.md", &text)], Some(FLEET)).unwrap();
+        let (_, tasks) = read_files(&[("auth.md", &text)], Some(FLEET)).unwrap();
         assert_eq!(tasks[0].0.words.join("|"), expected, "{yaml}");
     }
-    let read =
-        read(&[("a.md", "---\nfallback: gemini\n---\ndo it")], Some("[task]\nfallback = 'codex'"));
+    let read = read_files(
+        &[("a.md", "---\nfallback: gemini\n---\ndo it")],
+        Some("[task]\nfallback = 'codex'"),
+    );
     assert_eq!(read.unwrap().1[0].0.words, [r#"fallback = ["gemini"]"#]);
 }

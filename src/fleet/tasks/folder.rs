@@ -1,7 +1,7 @@
 //! The folder of a fleet as a whole: what fleet.toml says of all tasks, and the task files, in the
 //! order in which they start. In a task file the front matter says how the task runs, and the text
 //! under it is the prompt; a file that could be meant in two ways is refused. Unlike a settings
-//! file these refuse a key that they do not know, because a fleet spends money while nobody looks.
+//! file these refuse an unknown key, because a fleet spends money unattended.
 //! One fault in one file is enough to refuse the folder.
 
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 use toml::Table;
 
 use super::faults::{FLEET_FILE, Faults};
-use super::front_matter::{split, toml};
+use super::front_matter::{read_toml, split_front_matter};
 use super::options::{
-    FRONT_MATTER, FleetFile, LAND, TASK, TOP, TaskOptions, laid_over, read, words,
+    FRONT_MATTER, FleetFile, LAND, TASK, TOP, TaskOptions, laid_over, option_words, read_options,
 };
 use engine::fleet::task::USUAL_PRIORITY;
 use engine::fleet::{FleetTask, TaskId};
@@ -58,15 +58,15 @@ pub fn read_folder(
 ) -> Result<ReadFolder, Vec<String>> {
     files.sort();
     let mut faults = Faults::default();
-    let text = begin(FLEET_FILE, fleet_toml.unwrap_or_default(), &mut faults);
+    let text = decode_file(FLEET_FILE, fleet_toml.unwrap_or_default(), &mut faults);
     let (fleet, shared) = read_fleet_file(text.unwrap_or_default(), &mut faults);
     let (mut tasks, mut first) = (Vec::new(), BTreeMap::new());
     for (name, bytes) in &files {
-        let text = begin(name, bytes, &mut faults);
+        let text = decode_file(name, bytes, &mut faults);
         // One branch, where the file system ignores case.
         let twin = *first.entry(name.to_lowercase()).or_insert(name);
         if twin != name {
-            faults.at(None, format!("its name differs from {twin} only in case, and branches on some machines ignore that: rename one"));
+            faults.add(None, format!("its name differs from {twin} only in case, and branches on some machines ignore that: rename one"));
         }
         let stem = name.strip_suffix(ENDING).unwrap_or(name);
         let setup = fleet.setup.as_deref();
@@ -75,18 +75,22 @@ pub fn read_folder(
     let names: Vec<&str> = files.iter().filter_map(|(name, _)| name.strip_suffix(ENDING)).collect();
     refuse_unknown_tasks(&names, &tasks, &mut faults);
     refuse_circles(&tasks, &mut faults);
-    faults.none()?;
+    faults.into_result()?;
     tasks.sort_by(|one, other| one.task.turn(&other.task));
     Ok((fleet, tasks.into_iter().map(|file| (file.task, file.options)).collect()))
 }
 
 /// Begins with a file: its bytes as text. What is not UTF-8 would reach an agent as other words.
-fn begin<'bytes>(name: &str, bytes: &'bytes [u8], faults: &mut Faults) -> Option<&'bytes str> {
+fn decode_file<'bytes>(
+    name: &str,
+    bytes: &'bytes [u8],
+    faults: &mut Faults,
+) -> Option<&'bytes str> {
     name.clone_into(&mut faults.file);
     let read = std::str::from_utf8(bytes);
     if let Err(error) = read {
         let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
-        faults.at(line, "this is not UTF-8: save the file as UTF-8");
+        faults.add(line, "this is not UTF-8: save the file as UTF-8");
     }
     read.unwrap_or_default().clone_into(&mut faults.text);
     read.ok()
@@ -94,14 +98,14 @@ fn begin<'bytes>(name: &str, bytes: &'bytes [u8], faults: &mut Faults) -> Option
 
 /// What fleet.toml says, and the options of `[task]`.
 fn read_fleet_file(text: &str, faults: &mut Faults) -> (FleetFile, Table) {
-    let entries = toml(text, &["land", "task"]).unwrap_or_else(|(line, what)| {
-        faults.at(line, what);
+    let entries = read_toml(text, &["land", "task"]).unwrap_or_else(|(line, what)| {
+        faults.add(line, what);
         Vec::new()
     });
     let of = |table| entries.iter().filter(move |entry| entry.table == table);
-    let mut fleet = read::<FleetFile>(of(""), TOP, faults);
-    fleet.extend(read::<FleetFile>(of("land"), LAND, faults));
-    let shared = read::<TaskOptions>(of("task"), TASK, faults);
+    let mut fleet = read_options::<FleetFile>(of(""), TOP, faults);
+    fleet.extend(read_options::<FleetFile>(of("land"), LAND, faults));
+    let shared = read_options::<TaskOptions>(of("task"), TASK, faults);
     (all_of(fleet, faults), shared)
 }
 
@@ -109,7 +113,7 @@ fn read_fleet_file(text: &str, faults: &mut Faults) -> (FleetFile, Table) {
 /// passed over.
 fn all_of<T: DeserializeOwned + Default>(keys: Table, faults: &mut Faults) -> T {
     T::deserialize(keys).unwrap_or_else(|error| {
-        faults.at(None, error.message().to_owned());
+        faults.add(None, error.message().to_owned());
         T::default()
     })
 }
@@ -125,23 +129,24 @@ fn read_task(
 ) -> Option<TaskFile> {
     let id = name
         .parse::<TaskId>()
-        .map_err(|why| faults.at(None, format!("{why}; rename the file")))
+        .map_err(|why| faults.add(None, format!("{why}; rename the file")))
         .ok();
-    let (entries, body) = split(text).map_err(|(line, what)| faults.at(line, what)).ok()?;
+    let (entries, body) =
+        split_front_matter(text).map_err(|(line, what)| faults.add(line, what)).ok()?;
     let prompt = body.trim_start_matches(['\r', '\n']).trim_end();
     if prompt.trim().is_empty() {
-        faults.at(None, "there is no prompt: write what is to be done under the front matter");
+        faults.add(None, "there is no prompt: write what is to be done under the front matter");
     } else if prompt.contains('\0') {
-        faults.at(None, "the prompt holds a NUL character: is it a text?");
+        faults.add(None, "the prompt holds a NUL character: is it a text?");
     }
     if prompt.len() > MAX_PROMPT_BYTES {
         let [has, most] = [prompt.len(), MAX_PROMPT_BYTES].map(|bytes| bytes.div_ceil(1 << 10));
-        faults.at(None, format!(
+        faults.add(None, format!(
             "the prompt has {has} KiB, and may have {most}: put some of it into another file, and name that"
         ));
     }
-    let all = laid_over(shared, read::<TaskOptions>(&entries, FRONT_MATTER, faults));
-    let words = words(&all);
+    let all = laid_over(shared, read_options::<TaskOptions>(&entries, FRONT_MATTER, faults));
+    let words = option_words(&all);
     // With its length in front, no part can pass for the end of the one before.
     let parts = [prompt, setup.unwrap_or_default()].into_iter();
     let parts = parts.chain(words.iter().map(String::as_str));
@@ -206,6 +211,6 @@ impl TaskFile {
     /// A fault of its key `after`.
     fn refuse_after(&self, faults: &mut Faults, what: String) {
         faults.file = format!("{}{ENDING}", self.task.id);
-        faults.at(self.after_line, what);
+        faults.add(self.after_line, what);
     }
 }

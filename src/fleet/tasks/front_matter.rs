@@ -32,11 +32,11 @@ pub(super) struct KeyValue {
 
 /// The keys of a task file, and the text under them. A fence is a line of its own, and the first
 /// one stands on the first line.
-pub(super) fn split(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
+pub(super) fn split_front_matter(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let fence = text.lines().next().unwrap_or_default().trim_end();
     if !FENCES.contains(&fence) {
-        return misplaced(text).map_or(Ok((Vec::new(), text)), Err);
+        return find_misplaced(text).map_or(Ok((Vec::new(), text)), Err);
     }
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -45,7 +45,8 @@ pub(super) fn split(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
         if start > 0 && line.trim_end() == fence {
             // The end of the first line is in it, so that its lines are those of the file.
             let front = &text[fence.len()..start];
-            let entries = if fence == FENCES[0] { yaml(front)? } else { toml(front, &[])? };
+            let entries =
+                if fence == FENCES[0] { read_yaml(front)? } else { read_toml(front, &[])? };
             return match entries.get(MAX_KEYS) {
                 Some(entry) => Err((entry.line, format!("there are more than {MAX_KEYS} keys"))),
                 None => Ok((entries, &text[end..])),
@@ -57,7 +58,7 @@ pub(super) fn split(text: &str) -> Result<(Vec<KeyValue>, &str), Broken> {
 }
 
 /// A fence under blank lines: read as text, all that it says would be lost without a word.
-fn misplaced(text: &str) -> Option<Broken> {
+fn find_misplaced(text: &str) -> Option<Broken> {
     let lines = text.lines().map(|line| line.trim_matches('\u{feff}').trim());
     let (at, first) = lines.enumerate().find(|(_, line)| !line.is_empty())?;
     let is_rule = first.trim_matches('-').is_empty() || first.trim_matches('+').is_empty();
@@ -76,7 +77,7 @@ fn misplaced(text: &str) -> Option<Broken> {
 }
 
 /// The keys and values of a TOML text, with those in the `tables`.
-pub(super) fn toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Broken> {
+pub(super) fn read_toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Broken> {
     let root = DeTable::parse(text).map_err(|error| {
         let (at, what) = locate_syntax_error(text, &error);
         (line_number(text, &at), what)
@@ -93,28 +94,30 @@ pub(super) fn toml(text: &str, tables: &[&str]) -> Result<Vec<KeyValue>, Broken>
             table: table.clone(),
             key: key.get_ref().to_string(),
             line: line_number(text, &key.span()),
-            value: Some(written(text, value)),
+            value: Some(toml_value(text, value)),
         }));
     }
     Ok(entries)
 }
 
-fn written(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
+fn toml_value(text: &str, value: &Spanned<DeValue<'_>>) -> Value {
     match value.get_ref() {
         // In a file of Windows a shell would take the carriage return for a part of the last word.
         DeValue::String(text) => text.replace("\r\n", "\n").into(),
-        // The number that a program would make of it may be written in another way.
+        // A program may write the same number differently.
         DeValue::Integer(_) | DeValue::Float(_) => {
             text.get(value.span()).unwrap_or_default().replace('_', "").into()
         }
         DeValue::Boolean(on) => (*on).into(),
-        DeValue::Array(list) => Value::Array(list.iter().map(|one| written(text, one)).collect()),
+        DeValue::Array(list) => {
+            Value::Array(list.iter().map(|one| toml_value(text, one)).collect())
+        }
         // No key takes them; serde would take a date for a text.
         DeValue::Datetime(_) | DeValue::Table(_) => Table::new().into(),
     }
 }
 
-fn yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
+fn read_yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
     let options = options! { emit_unresolved_aliases: true };
     let mut nodes = Nodes(Parser::new_from_str_with_options(text, options));
     let mut entries = Vec::new();
@@ -128,11 +131,16 @@ fn yaml(text: &str) -> Result<Vec<KeyValue>, Broken> {
         if event == Event::MappingEnd {
             break;
         }
-        let Some(Value::String(key)) = nodes.value(&event)? else {
+        let Some(Value::String(key)) = nodes.read_value(&event)? else {
             return Err((line, "a key of the front matter is a word".to_owned()));
         };
         let (event, _) = nodes.next()?;
-        entries.push(KeyValue { table: String::new(), key, line, value: nodes.value(&event)? });
+        entries.push(KeyValue {
+            table: String::new(),
+            key,
+            line,
+            value: nodes.read_value(&event)?,
+        });
     }
     match nodes.next()? {
         (Event::StreamEnd, _) => Ok(entries),
@@ -170,13 +178,13 @@ impl<'text> Nodes<'text> {
     }
 
     /// The value that an event begins. The parser limits how deep values are nested.
-    fn value(&mut self, event: &Event<'text>) -> Result<Option<Value>, Broken> {
+    fn read_value(&mut self, event: &Event<'text>) -> Result<Option<Value>, Broken> {
         let mut parts = Vec::new();
         if matches!(event, Event::SequenceStart(..) | Event::MappingStart(..)) {
             loop {
                 match self.next()?.0 {
                     Event::SequenceEnd | Event::MappingEnd => break,
-                    event => parts.push(self.value(&event)?),
+                    event => parts.push(self.read_value(&event)?),
                 }
             }
         }

@@ -20,7 +20,7 @@ pub mod schema_tests;
 mod tests;
 pub mod trust;
 
-pub use self::describe::{describe, refuse_other_fleet, refuse_other_folder};
+pub use self::describe::{describe_fleet, refuse_other_fleet, refuse_other_folder};
 use super::record::FleetSetup;
 use super::step::DescribedTask;
 use readers::parse::settings::trust::TrustRequest;
@@ -35,6 +35,6 @@ pub struct DescribedFleet {
     pub left_out: Vec<String>,
     /// What the user should know: one sentence each.
     pub notes: Vec<String>,
-    /// What a person has to trust and nobody has trusted yet.
+    /// The texts that need a person's trust and do not have it yet.
     pub untrusted: Vec<TrustRequest>,
 }

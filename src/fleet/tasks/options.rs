@@ -77,11 +77,11 @@ pub struct TaskOptions {
     recipe: RecipeArgs,
     agent_cmd: Option<String>,
     words: Option<Vec<String>>,
-    #[serde(deserialize_with = "after")]
+    #[serde(deserialize_with = "read_after")]
     pub(super) after: Vec<TaskId>,
-    #[serde(deserialize_with = "touches")]
+    #[serde(deserialize_with = "read_touches")]
     pub(super) touches: Vec<String>,
-    #[serde(deserialize_with = "priority")]
+    #[serde(deserialize_with = "read_priority")]
     pub(super) priority: Option<u8>,
 }
 
@@ -92,7 +92,7 @@ pub struct FleetFile {
     /// The fleet's name, unless it is that of its folder.
     pub name: Option<TaskId>,
     /// The branch that tasks start from.
-    #[serde(deserialize_with = "branch")]
+    #[serde(deserialize_with = "read_branch")]
     pub base: Option<String>,
     /// The most iterations at once.
     #[serde(deserialize_with = "above_zero")]
@@ -113,19 +113,19 @@ pub struct FleetFile {
     pub keep: Vec<String>,
 }
 
-fn after<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<TaskId>, D::Error> {
+fn read_after<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<TaskId>, D::Error> {
     let wanted = |_| D::Error::custom("expected the name of a task or a list such as [a, b]");
     deserialize_texts(source)?.iter().map(|name| name.parse().map_err(wanted)).collect()
 }
 
-fn touches<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
+fn read_touches<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
     let globs = deserialize_texts(source)?;
     let wanted = |wanted: String| D::Error::custom(format!("expected {wanted}"));
     globs.iter().try_for_each(|glob| protect::glob(glob).map(drop).map_err(wanted))?;
     Ok(globs)
 }
 
-fn priority<'de, D: Deserializer<'de>>(source: D) -> Result<Option<u8>, D::Error> {
+fn read_priority<'de, D: Deserializer<'de>>(source: D) -> Result<Option<u8>, D::Error> {
     let number = String::deserialize(source).ok().and_then(|text| text.parse::<u8>().ok());
     match number.filter(|number| *number <= MAX_PRIORITY) {
         Some(number) => Ok(Some(number)),
@@ -133,7 +133,7 @@ fn priority<'de, D: Deserializer<'de>>(source: D) -> Result<Option<u8>, D::Error
     }
 }
 
-fn branch<'de, D: Deserializer<'de>>(source: D) -> Result<Option<String>, D::Error> {
+fn read_branch<'de, D: Deserializer<'de>>(source: D) -> Result<Option<String>, D::Error> {
     let name = String::deserialize(source)?;
     if is_branch(&name) { Ok(Some(name)) } else { Err(D::Error::custom("expected a branch")) }
 }
@@ -155,7 +155,7 @@ fn key_name(written: &str) -> String {
 
 /// Reads entries one by one, as a `T` takes them, so that each fault has its line. `keys` are those
 /// of this place of the file. Returns those that can be used.
-pub(super) fn read<'entry, T: DeserializeOwned>(
+pub(super) fn read_options<'entry, T: DeserializeOwned>(
     entries: impl IntoIterator<Item = &'entry KeyValue>,
     keys: &'static str,
     faults: &mut Faults,
@@ -164,29 +164,29 @@ pub(super) fn read<'entry, T: DeserializeOwned>(
     for KeyValue { key, line, value, .. } in entries {
         let (key, name) = (shorten_text(key), key_name(key));
         if let Some(before) = lines.insert(name.clone(), *line) {
-            faults.at(*line, format!("{key} is given twice, also in line {before}: keep one"));
+            faults.add(*line, format!("{key} is given twice, also in line {before}: keep one"));
         }
         let is_known =
             is_word_of(keys, &name) || (is_word_of(keys, AGENT_WORDS) && is_option(&name));
         if !is_known {
-            faults.at(*line, unknown(&key, &name, keys));
+            faults.add(*line, unknown_key(&key, &name, keys));
             continue;
         }
-        match usable::<T>(&name, value.as_ref()) {
+        match check_value::<T>(&name, value.as_ref()) {
             Ok(value) => drop(taken.insert(name, value)),
-            Err(why) => faults.refuse(*line, &why),
+            Err(why) => faults.add_error(*line, &why),
         }
     }
     for (one, other) in EXCLUSIVE {
         if is_on(&taken, one) && is_on(&taken, other) {
-            faults.at(None, format!("{one} cannot be used with {other}: give one of the two"));
+            faults.add(None, format!("{one} cannot be used with {other}: give one of the two"));
         }
     }
     taken
 }
 
 /// The value of a key as a `T` takes it, a list where the key holds one; or why it takes none.
-pub(super) fn usable<T: DeserializeOwned>(
+pub(super) fn check_value<T: DeserializeOwned>(
     name: &str,
     value: Option<&Value>,
 ) -> Result<Value, String> {
@@ -216,9 +216,12 @@ pub(super) fn usable<T: DeserializeOwned>(
 }
 
 /// What is wrong with a key that is not one of these.
-fn unknown(key: &str, name: &str, keys: &'static str) -> String {
+fn unknown_key(key: &str, name: &str, keys: &'static str) -> String {
     let takes_options = is_word_of(keys, AGENT_WORDS);
-    let known: Vec<&str> = words_of(keys).chain(options().filter(|_| takes_options)).collect();
+    let mut known: Vec<&str> = words_of(keys).collect();
+    if takes_options {
+        known.extend(option_keys());
+    }
     if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         format!("`{name}` is not for a task to set: {why}")
     } else if is_option(name) {
@@ -237,11 +240,11 @@ fn unknown(key: &str, name: &str, keys: &'static str) -> String {
 
 /// Whether a file may set an option of this name.
 fn is_option(name: &str) -> bool {
-    options().any(|known| known == name)
+    option_keys().any(|known| known == name)
 }
 
 /// The options that a file may set.
-pub(super) fn options() -> impl Iterator<Item = &'static str> {
+pub(super) fn option_keys() -> impl Iterator<Item = &'static str> {
     let longs = run_options().filter_map(Arg::get_long);
     longs.filter(|long| !REFUSED.iter().any(|(name, _)| name == long)).chain([AGENT_WORDS])
 }
@@ -273,7 +276,7 @@ pub(super) fn laid_over(fleet: &Table, own: Table) -> Table {
 }
 
 /// The options of a task as a file in TOML would have them, one a text.
-pub(super) fn words(task: &Table) -> Vec<String> {
+pub(super) fn option_words(task: &Table) -> Vec<String> {
     let options = task.iter().filter(|(key, _)| is_option(key));
     options.map(|(key, value)| format!("{key} = {value}")).collect()
 }

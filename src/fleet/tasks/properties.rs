@@ -56,13 +56,13 @@ const SCRAPS: [&str; 48] = [
     "\0",
 ];
 
-fn anything() -> impl Strategy<Value = String> {
+fn any_text() -> impl Strategy<Value = String> {
     let scraps = prop::collection::vec(prop::sample::select(SCRAPS.to_vec()), 0..40);
     prop_oneof![any::<String>(), scraps.prop_map(|scraps| scraps.concat())]
 }
 
 /// Keys, each with a value that both languages write alike.
-fn choice() -> impl Strategy<Value = Vec<(&'static str, String)>> {
+fn any_options() -> impl Strategy<Value = Vec<(&'static str, String)>> {
     let text = || "[ -~éß—]{0,12}[a-zé]";
     let quoted = |text: &String| serde_json::to_string(text).unwrap();
     let one = move |key: &'static str| move |text: String| (key, quoted(&text));
@@ -86,11 +86,11 @@ fn choice() -> impl Strategy<Value = Vec<(&'static str, String)>> {
 }
 
 fn is_allowed(choice: &[(&str, String)]) -> bool {
-    let has = |key| choice.iter().any(|(it, _)| *it == key);
+    let has = |key| choice.iter().any(|(name, _)| *name == key);
     !(has("agent") && has("agent-cmd") || has("no-promise") && has("completion-promise"))
 }
 
-fn written(choice: &[(&str, String)], sign: &str) -> String {
+fn write_options(choice: &[(&str, String)], sign: &str) -> String {
     choice.iter().flat_map(|(key, value)| [key, sign, value, "\n"]).collect()
 }
 
@@ -103,7 +103,7 @@ fn words_of(task: String, fleet_toml: &str) -> Result<Vec<String>, Vec<String>> 
 proptest! {
     #[test]
     fn any_text_is_read_or_refused_in_lines_that_name_the_file(
-        front in anything(), body in anything(), fence in prop::sample::select(vec!["---", "+++"]),
+        front in any_text(), body in any_text(), fence in prop::sample::select(vec!["---", "+++"]),
     ) {
         for text in [format!("{fence}\n{front}\n{fence}\n{body}"), front.clone()] {
             for fault in words_of(text, &front).err().unwrap_or_default() {
@@ -114,19 +114,19 @@ proptest! {
     }
 
     #[test]
-    fn yaml_and_toml_say_the_same(choice in choice()) {
-        let yaml = words_of(format!("---\n{}---\ndo it", written(&choice, ": ")), "");
-        let toml = words_of(format!("+++\n{}+++\ndo it", written(&choice, " = ")), "");
+    fn yaml_and_toml_say_the_same(choice in any_options()) {
+        let yaml = words_of(format!("---\n{}---\ndo it", write_options(&choice, ": ")), "");
+        let toml = words_of(format!("+++\n{}+++\ndo it", write_options(&choice, " = ")), "");
         prop_assert_eq!(yaml.is_ok(), is_allowed(&choice), "{:?}", yaml);
         prop_assert_eq!(yaml.is_ok(), toml.is_ok(), "{:?}", toml);
         prop_assert!(yaml.is_err() || yaml == toml, "{:?} {:?}", yaml, toml);
     }
 
     #[test]
-    fn what_a_fleet_and_a_task_set_can_be_set_together(fleet in choice(), own in choice()) {
+    fn what_a_fleet_and_a_task_set_can_be_set_together(fleet in any_options(), own in any_options()) {
         prop_assume!(is_allowed(&fleet) && is_allowed(&own));
-        let shared = format!("[task]\n{}", written(&fleet, " = "));
-        let all = words_of(format!("---\n{}---\ndo it", written(&own, ": ")), &shared);
+        let shared = format!("[task]\n{}", write_options(&fleet, " = "));
+        let all = words_of(format!("---\n{}---\ndo it", write_options(&own, ": ")), &shared);
         let Ok(all) = all else { return Err(TestCaseError::fail(format!("{all:?}"))) };
         let has = |key: &str| all.iter().any(|word| word.starts_with(&format!("{key} = ")));
         prop_assert!(own.iter().all(|(key, _)| has(key)));

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::front_matter::split;
-use super::options::{FRONT_MATTER, LAND, TASK, TOP, TaskOptions, options, usable};
-use super::tests::read;
+use super::front_matter::split_front_matter;
+use super::options::{FRONT_MATTER, LAND, TASK, TOP, TaskOptions, check_value, option_keys};
+use super::tests::read_files;
 use engine::fleet::task::USUAL_PRIORITY;
 use engine::text::words_of;
 use readers::parse::amounts::Unit;
@@ -18,21 +18,21 @@ use readers::parse::settings::schema_fixture::{
 };
 
 /// In front matter and in fleet.toml a number is also a text.
-fn loose(mut part: Value) -> Value {
+fn loosen_schema(mut part: Value) -> Value {
     let takes_text = part["type"] == "string" || part["type"][0] == "string";
     if takes_text {
         let kinds = part["type"].as_array().cloned().unwrap_or(vec![json!("string")]);
         part["type"] = [kinds, vec![json!("number")]].concat().into();
     }
     if !part["items"].is_null() {
-        part["items"] = loose(part["items"].take());
+        part["items"] = loosen_schema(part["items"].take());
     }
     part
 }
 
 /// What an option of `crew run` may hold, found by trying where it is not a setting.
-fn option(name: &str) -> Value {
-    let takes = |value: toml::Value| usable::<TaskOptions>(name, Some(&value)).is_ok();
+fn option_schema(name: &str) -> Value {
+    let takes = |value: toml::Value| check_value::<TaskOptions>(name, Some(&value)).is_ok();
     let part = match Key::find_in_table("loop", name) {
         Some(setting) => key(setting),
         None if takes(true.into()) => json!({ "type": "boolean" }),
@@ -47,28 +47,33 @@ fn option(name: &str) -> Value {
     if part["pattern"] == NO_OPTION {
         part["pattern"] = text()["pattern"].take();
     }
-    loose(part)
+    loosen_schema(part)
 }
 
 /// The schema of fleet.toml. Its definition `front-matter` is that of a task's front matter.
-pub fn schema() -> Value {
-    let names = || options().filter(|name| *name != TASK);
+pub fn task_schema() -> Value {
+    let names = || option_keys().filter(|name| *name != TASK);
     let words = json!({ "type": "array", "items": { "type": ["string", "number"] } });
     let words = described(words, "The agent's own options, as after --");
     let id = "^[A-Za-z0-9_][A-Za-z0-9._-]*$";
     let name = json!({ "type": "string", "pattern": id, "maxLength": 60 });
     let after = json!({ "type": ["string", "array"], "pattern": id, "items": name });
     let branch = json!({ "type": "string", "pattern": r"^[^\s-]\S*$" });
-    let mut definitions: Map<_, _> = names().map(|name| (name.to_owned(), option(name))).collect();
+    let mut definitions: Map<_, _> =
+        names().map(|name| (name.to_owned(), option_schema(name))).collect();
     definitions.insert(TASK.to_owned(), words.clone());
     let mut top = listed(
         TOP,
         [
-            ("name", loose(name), "The fleet's name, unless it is that of its folder"),
-            ("base", loose(branch), "The branch that tasks start from and land on"),
+            ("name", loosen_schema(name), "The fleet's name, unless it is that of its folder"),
+            ("base", loosen_schema(branch), "The branch that tasks start from and land on"),
             ("slots", some(amount(Unit::Count)), "The most iterations at once"),
             ("max-cost", amount(Unit::Dollars), "US dollars for all tasks together; 0 = no limit"),
-            ("setup", loose(text()), "The command that prepares each new clone, and each landing"),
+            (
+                "setup",
+                loosen_schema(text()),
+                "The command that prepares each new clone, and each landing",
+            ),
             ("setup-timeout", some_time(), "The time after which it is ended and has failed"),
             (
                 "keep-branches",
@@ -77,7 +82,7 @@ pub fn schema() -> Value {
             ),
         ],
     );
-    let task = table(references(options()), &["n"]);
+    let task = table(references(option_keys()), &["n"]);
     top["properties"]["task"] = described(
         task,
         "Options of crew run for every task; a task's own value replaces them, its commands and texts are added",
@@ -87,12 +92,12 @@ pub fn schema() -> Value {
         [
             (
                 "check",
-                loose(texts()),
+                loosen_schema(texts()),
                 "Commands that must pass on the base before a task's work lands",
             ),
             (
                 "keep",
-                loose(texts()),
+                loosen_schema(texts()),
                 "Ignored files that a landing's checkout keeps, as patterns of git",
             ),
         ],
@@ -102,11 +107,11 @@ pub fn schema() -> Value {
     let own = listed(
         FRONT_MATTER,
         [
-            ("after", loose(after), "The tasks whose work this one builds on"),
+            ("after", loosen_schema(after), "The tasks whose work this one builds on"),
             ("priority", most, "From 0 to 9, the most urgent"),
             (
                 "touches",
-                loose(texts()),
+                loosen_schema(texts()),
                 "The paths that it changes, as globs; tasks that overlap run one by one",
             ),
             ("words", words, "The agent's own options, as after --"),
@@ -123,13 +128,13 @@ pub fn schema() -> Value {
 }
 
 /// Why a text is not a fleet.toml: for its reader, and for the schema.
-pub fn verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
-    [read(&[], Some(text)).map(drop), by_schema(schema, schema, text)]
+pub fn judge_text(schema: &Value, text: &str) -> [Result<(), String>; 2] {
+    [read_files(&[], Some(text)).map(drop), by_schema(schema, schema, text)]
 }
 
 /// Why a text is not a task file.
 pub fn task_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
-    let (entries, _) = split(text).unwrap_or_else(|(_, why)| panic!("{why}: {text}"));
+    let (entries, _) = split_front_matter(text).unwrap_or_else(|(_, why)| panic!("{why}: {text}"));
     let entries = entries.into_iter().map(|entry| (entry.key, entry.value));
     let front: toml::Table = entries.filter_map(|(key, value)| Some((key, value?))).collect();
     let toml = toml::to_string(&front).unwrap();
@@ -139,7 +144,7 @@ pub fn task_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
 
 /// Whether a task file can be read; which other tasks there are is not in it.
 fn without_neighbours(text: &str) -> Result<(), String> {
-    let read = read(&[("b.md", text)], None).map(drop);
+    let read = read_files(&[("b.md", text)], None).map(drop);
     read.or_else(|why| if why.contains("there is no task") { Ok(()) } else { Err(why) })
 }
 
@@ -152,11 +157,11 @@ pub fn front_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
 
 #[test]
 fn the_reader_and_the_schema_take_the_same_values() {
-    let schema = schema();
+    let schema = task_schema();
     let line = |key: &str, value: &str| format!("{key} = {value}\n");
     let mut top = keys(&schema);
     top.retain(|key| !["task", "land"].contains(key));
-    let verdicts = |text: &str| verdicts(&schema, text);
+    let verdicts = |text: &str| judge_text(&schema, text);
     let mut told = differences(&top, line, verdicts);
     let land = keys(&schema["properties"]["land"]);
     told += &differences(&land, |key, value| format!("[land]\n{key} = {value}\n"), verdicts);
@@ -169,7 +174,7 @@ fn the_reader_and_the_schema_take_the_same_values() {
     after = -1: only the schema
     ");
     let task = keys(&schema["properties"]["task"]);
-    let mut known: Vec<&str> = options().collect();
+    let mut known: Vec<&str> = option_keys().collect();
     known.sort_unstable();
     assert_eq!(task, known);
 }

@@ -4,8 +4,8 @@ use clap::Arg;
 use serde::Deserialize;
 
 use super::folder::{is_task, read_folder};
-use super::front_matter::split;
-use super::options::{FRONT_MATTER, FleetFile, LAND, TOP, TaskOptions, options};
+use super::front_matter::split_front_matter;
+use super::options::{FRONT_MATTER, FleetFile, LAND, TOP, TaskOptions, option_keys};
 use engine::fleet::FleetTask;
 use engine::record::Proof;
 use engine::text::words_of;
@@ -13,30 +13,31 @@ use readers::parse::arguments::run_options;
 
 type Read = Result<(FleetFile, Vec<(FleetTask, TaskOptions)>), String>;
 
-pub(super) fn read(files: &[(&str, &str)], fleet_toml: Option<&str>) -> Read {
+pub(super) fn read_files(files: &[(&str, &str)], fleet_toml: Option<&str>) -> Read {
     let files = files.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
     read_folder(files.collect(), fleet_toml.map(str::as_bytes)).map_err(|faults| faults.join("\n"))
 }
 
 /// The task of one file, beside others that it may wait for.
-fn task(text: &str) -> FleetTask {
+fn read_task(text: &str) -> FleetTask {
     let others = [("auth.md", text), ("user-model.md", "do it"), ("a.md", "do it")];
-    let (_, tasks) = read(&others, None).unwrap_or_else(|faults| panic!("{text:?}: {faults}"));
+    let (_, tasks) =
+        read_files(&others, None).unwrap_or_else(|faults| panic!("{text:?}: {faults}"));
     tasks.into_iter().map(|(task, _)| task).find(|task| task.id.as_str() == "auth").unwrap()
 }
 
 /// The words of front matter in YAML, sorted.
-fn words(yaml: &str) -> Vec<String> {
-    task(&format!("---\n{yaml}\n---\ndo it\n")).words
+fn read_words(yaml: &str) -> Vec<String> {
+    read_task(&format!("---\n{yaml}\n---\ndo it\n")).words
 }
 
 /// What is reported of a task file.
-fn refused(text: &str) -> String {
+fn refusal_of(text: &str) -> String {
     refused_of("auth.md", text)
 }
 
 fn refused_of(name: &str, text: &str) -> String {
-    read(&[(name, text)], None).expect_err(text)
+    read_files(&[(name, text)], None).expect_err(text)
 }
 
 #[test]
@@ -75,10 +76,11 @@ fn front_matter_stands_between_two_fences_and_the_first_is_the_first_line() {
         ("--- n\n---\n", 0, "--- n\n---\n"),
     ];
     for (text, keys, body) in table {
-        let (entries, rest) = split(text).unwrap_or_else(|fault| panic!("{text:?}: {fault:?}"));
+        let (entries, rest) =
+            split_front_matter(text).unwrap_or_else(|fault| panic!("{text:?}: {fault:?}"));
         assert_eq!((entries.len(), rest), (keys, body), "{text:?}");
     }
-    let prompt = task("---\r\nn: 3\r\n---\r\n\r\n  do\r\n\r\nit\r\n\r\n").prompt;
+    let prompt = read_task("---\r\nn: 3\r\n---\r\n\r\n  do\r\n\r\nit\r\n\r\n").prompt;
     assert_eq!(prompt, "  do\r\n\r\nit");
 }
 
@@ -101,7 +103,7 @@ fn a_fence_that_is_broken_starts_nothing() {
         "----\nverify: a\n----\nDo it.",
         "<<<<<<< HEAD\n---\nverify: a\n---\nDo it.",
     ];
-    insta::assert_snapshot!(texts.map(refused).join("\n"), @"
+    insta::assert_snapshot!(texts.map(refusal_of).join("\n"), @"
     auth.md:1: `---` opens the front matter and nothing closes it: end it with a line `---`
     auth.md:1: `+++` opens the front matter and nothing closes it: end it with a line `+++`
     auth.md:2: the front matter takes lines of KEY: VALUE
@@ -149,7 +151,7 @@ fn a_key_is_an_option_and_its_value_what_a_person_would_type() {
         ("words: []", &["words = []"]),
     ];
     for (yaml, expected) in table {
-        assert_eq!(words(yaml), expected, "{yaml}");
+        assert_eq!(read_words(yaml), expected, "{yaml}");
     }
 }
 
@@ -167,7 +169,7 @@ touches = "src/auth/**"
 +++
 Add password reset.
 "#;
-    let read = task(toml);
+    let read = read_task(toml);
     let expected = [
         r#"max-cost = "2.50""#,
         r#"max-tokens = "1000""#,
@@ -184,7 +186,7 @@ Add password reset.
 
 #[test]
 fn a_task_that_says_nothing_about_itself_is_usual() {
-    let read = task("Fix the login.");
+    let read = read_task("Fix the login.");
     assert_eq!((read.id.as_str(), read.priority), ("auth", 5));
     assert_eq!((read.after, read.touches, read.words), (vec![], vec![], vec![]));
 }
@@ -216,7 +218,7 @@ permissions: all
 verify: b
 touches: c";
     let text = format!("---\n{keys}\n---\n");
-    insta::assert_snapshot!(refused(&text), @r#"
+    insta::assert_snapshot!(refusal_of(&text), @r#"
     auth.md: there is no prompt: write what is to be done under the front matter
     auth.md:2: unknown key `verfy`: did you mean `verify`?
     auth.md:3: unknown key `frobnicate`: the keys are after, priority, touches, words, and the options that crew run --help lists
@@ -246,7 +248,7 @@ touches: c";
 #[test]
 fn a_glob_is_below_the_root_of_the_checkout_wherever_it_is_in_a_list() {
     let all = ["[/etc]", "[src, ../x]", "'a['", "[src, '']", "[[src]]"]
-        .map(|globs| refused(&format!("---\ntouches: {globs}\n---\ndo it")));
+        .map(|globs| refusal_of(&format!("---\ntouches: {globs}\n---\ndo it")));
     insta::assert_snapshot!(all.join("\n"), @"
     auth.md:2: touches: [/etc]: expected paths from the root of the checkout
     auth.md:2: touches: [src, ../x]: expected paths from the root of the checkout
@@ -259,14 +261,14 @@ fn a_glob_is_below_the_root_of_the_checkout_wherever_it_is_in_a_list() {
 #[test]
 fn a_prompt_that_is_too_long_is_refused_with_its_size_and_the_limit() {
     let text = |bytes| format!("---\nn: 3\n---\n{}\n", "x".repeat(bytes));
-    assert_eq!(task(&text(262_144)).prompt.len(), 262_144);
-    insta::assert_snapshot!(refused(&text(262_145)), @"auth.md: the prompt has 257 KiB, and may have 256: put some of it into another file, and name that");
+    assert_eq!(read_task(&text(262_144)).prompt.len(), 262_144);
+    insta::assert_snapshot!(refusal_of(&text(262_145)), @"auth.md: the prompt has 257 KiB, and may have 256: put some of it into another file, and name that");
 }
 
 #[test]
 fn a_key_that_holds_for_all_tasks_is_sent_to_fleet_toml_and_a_list_of_names_to_brackets() {
     let keys = "setup: npm ci\nslots: 2\nbase: main\nname: x\nland: {check: a}\ntask: 3\ncheck: true\nafter: a, b";
-    insta::assert_snapshot!(refused(&format!("---\n{keys}\n---\nFix the login.\n")), @"
+    insta::assert_snapshot!(refusal_of(&format!("---\n{keys}\n---\nFix the login.\n")), @"
     auth.md:2: `setup` belongs above the first table of fleet.toml
     auth.md:3: `slots` belongs above the first table of fleet.toml
     auth.md:4: `base` belongs above the first table of fleet.toml
@@ -284,7 +286,7 @@ fn options_that_only_go_together_or_alone_are_held_to_it() {
         "---\nagent: codex\nagent-cmd: mine\n---\nFix the login.\n",
         "---\nno-promise: true\ncompletion-promise: DONE\n---\nFix the login.\n",
     ];
-    insta::assert_snapshot!(texts.map(refused).join("\n"), @"
+    insta::assert_snapshot!(texts.map(refusal_of).join("\n"), @"
     auth.md: agent cannot be used with agent-cmd: give one of the two
     auth.md: no-promise cannot be used with completion-promise: give one of the two
     ");
@@ -308,7 +310,7 @@ fn what_the_fleet_decides_is_refused_with_the_reason() {
         "no-project",
     ];
     let keys: String = keys.map(|key| format!("{key}: true\n")).concat();
-    insta::assert_snapshot!(refused(&format!("---\n{keys}---\nFix the login.\n")), @"
+    insta::assert_snapshot!(refusal_of(&format!("---\n{keys}---\nFix the login.\n")), @"
     auth.md:2: `detach` is not for a task to set: a fleet runs each task in a process of its own
     auth.md:3: `json` is not for a task to set: crew fleet status --json reports all tasks
     auth.md:4: `verbose` is not for a task to set: crew show --log shows what the agent of a task does
@@ -349,7 +351,7 @@ fn a_file_without_a_prompt_or_with_a_bad_name_is_refused() {
 #[test]
 fn a_command_of_several_lines_is_read_alike_however_its_file_ends_a_line() {
     let unix = "+++\nverify = \"\"\"\ntrue\ntest -f x\n\"\"\"\n+++\nDo it.\n";
-    let read = [unix.to_owned(), unix.replace('\n', "\r\n")].map(|text| task(&text).words);
+    let read = [unix.to_owned(), unix.replace('\n', "\r\n")].map(|text| read_task(&text).words);
     assert_eq!(read[0], read[1]);
     assert!(read[0][0].contains("true\ntest -f x"), "{read:?}");
 }
@@ -381,7 +383,7 @@ fn tasks_come_by_priority_and_then_by_name() {
         ("t10.md", "do t10"),
         ("t2.md", "do t2"),
     ];
-    let (_, tasks) = read(&files, None).unwrap();
+    let (_, tasks) = read_files(&files, None).unwrap();
     let ids: Vec<String> = tasks.iter().map(|(task, _)| task.id.to_string()).collect();
     assert_eq!(ids.join(" "), "b a c t2 t10 d");
 }
@@ -389,7 +391,7 @@ fn tasks_come_by_priority_and_then_by_name() {
 #[test]
 fn a_revision_changes_with_all_that_runs_and_with_nothing_else() {
     let revision = |text: &str, fleet: &str| {
-        read(&[("auth.md", text)], Some(fleet)).unwrap().1[0].0.revision.clone()
+        read_files(&[("auth.md", text)], Some(fleet)).unwrap().1[0].0.revision.clone()
     };
     let usual = revision("do it", "");
     assert!(usual.len() == 12 && usual.bytes().all(|byte| byte.is_ascii_hexdigit()), "{usual}");
@@ -420,7 +422,7 @@ fn what_is_wrong_between_the_files_of_a_folder_is_reported_together() {
         ("i.md", "---\nverfy: x\nafter: [nobdoy, j]\n---\n"),
         ("j.md", "---\nafter: i\n---\ndo it"),
     ];
-    insta::assert_snapshot!(read(&files, Some("slot = 4")).unwrap_err(), @r#"
+    insta::assert_snapshot!(read_files(&files, Some("slot = 4")).unwrap_err(), @r#"
     fleet.toml:1: unknown key `slot`: did you mean `slots`?
     a.md:2: there is no task `auht`: did you mean `Auth`?
     a.md:2: these tasks wait for each other: a → b → a
@@ -458,7 +460,7 @@ fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_as_it_is() {
     {
         let front = "verify: --x\nrequire: checked\nwords: [-n, '9']\nagent-cmd: mine\nact: go";
         let text = format!("---\n{front}\nmax-cost: 2.50\n---\n{prompt}\n");
-        let (_, mut tasks) = read(&[("auth.md", &text)], None).unwrap();
+        let (_, mut tasks) = read_files(&[("auth.md", &text)], None).unwrap();
         let (task, options) = tasks.remove(0);
         assert_eq!(task.prompt, prompt);
         let run = options.run_args(&task.prompt);
@@ -467,7 +469,7 @@ fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_as_it_is() {
             (run.start.terms.verify, run.start.terms.require),
             (vec!["--x".to_owned()], Some(Proof::Checked))
         );
-        assert_eq!(run.start.limits.max_cost.map(|it| it.amount.0), Some(2_500_000));
+        assert_eq!(run.start.limits.max_cost.map(|cost| cost.amount.0), Some(2_500_000));
         assert_eq!(run.options.words, Some(vec!["-n".to_owned(), "9".to_owned()]));
         assert_eq!(run.options.agent_cmd.as_deref(), Some("mine"));
         assert_eq!(run.recipe.act, ["go"]);
@@ -479,7 +481,7 @@ fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_as_it_is() {
 fn every_key_that_a_file_may_have_is_read() {
     let unfit = || toml::Value::Table(toml::Table::new());
     let alone = |key: &str| toml::Table::from_iter([(key.to_owned(), unfit())]);
-    for key in options().chain(words_of(FRONT_MATTER)) {
+    for key in option_keys().chain(words_of(FRONT_MATTER)) {
         assert!(TaskOptions::deserialize(alone(key)).is_err(), "{key}");
     }
     for key in words_of(TOP).chain(words_of(LAND)) {
@@ -495,7 +497,7 @@ fn an_option_of_crew_run_is_read_or_refused_with_its_line_and_the_way_out() {
         text.strip_prefix(&start).is_some_and(|why| !why.is_empty())
     };
     for key in run_options().filter_map(Arg::get_long) {
-        if options().any(|option| option == key) {
+        if option_keys().any(|option| option == key) {
             continue;
         }
         for (file, task, shared) in [
@@ -503,12 +505,12 @@ fn an_option_of_crew_run_is_read_or_refused_with_its_line_and_the_way_out() {
             ("auth.md", format!("+++\nn = 3\n{key} = true\n+++\nFix it."), String::new()),
             ("fleet.toml", "Fix it.".to_owned(), format!("slots = 2\n[task]\n{key} = true")),
         ] {
-            let why = read(&[("auth.md", &task)], Some(&shared)).expect_err(key);
+            let why = read_files(&[("auth.md", &task)], Some(&shared)).expect_err(key);
             assert!(refused_by_name(&why, file, 3, key), "{why}");
         }
     }
     let settings = "---\nmax-turns: 3\nprotect: src\nredline: 50%\nargs: [-v]\n---\nFix it.";
-    insta::assert_snapshot!(refused(settings), @"
+    insta::assert_snapshot!(refusal_of(settings), @"
     auth.md:2: `max-turns` belongs under [loop] in a settings file, for every loop
     auth.md:3: `protect` belongs under [loop] in a settings file, for every loop
     auth.md:4: `redline` belongs under [loop] in a settings file, for every loop
@@ -522,7 +524,7 @@ fn deep_and_long_texts_are_read_in_bounded_time_and_memory() {
     for piece in ["[", "{", "- ", "a: ", "? ", "&a ", "*a ", "'", "|\n", "a:\n", "\n ", bomb] {
         let front = piece.repeat((1 << 20) / piece.len());
         for fence in ["---", "+++"] {
-            let _ = read(&[("auth.md", &format!("{fence}\n{front}\n{fence}\ndo it"))], None);
+            let _ = read_files(&[("auth.md", &format!("{fence}\n{front}\n{fence}\ndo it"))], None);
         }
     }
 }

@@ -18,51 +18,58 @@ use readers::parse::settings::trust::{TrustRequest, TrustSubject};
 const HASH_CHARS: usize = 8;
 
 /// All of it, each with the name of its file. `known` is the setup of an earlier start.
-pub(super) fn requests(
+pub(super) fn trust_requests(
     setup: &FleetSetup,
     file: &FleetFile,
     tasks: &[DescribedTask],
     known: Option<&FleetSetup>,
 ) -> Vec<TrustRequest> {
-    let mut all = vec![request(setup, FLEET_FILE, TrustSubject::Terms, &terms(file))];
+    let mut all =
+        vec![trust_request(setup, FLEET_FILE, TrustSubject::Terms, &describe_terms(file))];
     for setting in changed_settings(setup, known) {
         let subject = TrustSubject::GitSetting(setting.name.clone());
-        all.push(request(setup, FLEET_FILE, subject, &changed_setting(setting)));
+        all.push(trust_request(setup, FLEET_FILE, subject, &changed_setting(setting)));
     }
     if let Some(run) = &setup.setup {
-        all.push(request(setup, FLEET_FILE, TrustSubject::Setup, &format!("setup: {run}")));
+        all.push(trust_request(setup, FLEET_FILE, TrustSubject::Setup, &format!("setup: {run}")));
     }
     for Check { run, .. } in &setup.land_checks {
         let text = format!("land check: {run}");
-        all.push(request(setup, FLEET_FILE, TrustSubject::LandCheck, &text));
+        all.push(trust_request(setup, FLEET_FILE, TrustSubject::LandCheck, &text));
     }
     if let Some(remote) = &setup.remote {
         let subject = TrustSubject::Push(remote.name.clone());
-        all.push(request(setup, FLEET_FILE, subject, &pushes(setup, remote)));
+        all.push(trust_request(setup, FLEET_FILE, subject, &describe_pushes(setup, remote)));
     }
     if let Some(text) = &setup.include {
         let text = format!("{INCLUDE}: {text}");
-        all.push(request(setup, FLEET_FILE, TrustSubject::Include, &text));
+        all.push(trust_request(setup, FLEET_FILE, TrustSubject::Include, &text));
     }
     for task in tasks {
         let id = task.task.id.to_string();
         let file = format!("{id}.md");
-        all.push(request(setup, &file, TrustSubject::Task(id), &of_task(task)));
+        all.push(trust_request(setup, &file, TrustSubject::Task(id), &of_task(task)));
     }
     all
 }
 
 /// A request about something in this file of the fleet's folder.
-fn request(setup: &FleetSetup, file: &str, subject: TrustSubject, what: &str) -> TrustRequest {
+fn trust_request(
+    setup: &FleetSetup,
+    file: &str,
+    subject: TrustSubject,
+    what: &str,
+) -> TrustRequest {
     let origin = ValueOrigin::File { path: Path::new(&setup.folder).join(file), line: 1 };
     TrustRequest { subject, text: format!("[fleet {}] {what}", setup.name), origin }
 }
 
 /// The limits of fleet.toml: a check that is taken away, a limit that is raised and leftovers that
 /// a landing keeps are asked about, too.
-fn terms(file: &FleetFile) -> String {
+fn describe_terms(file: &FleetFile) -> String {
     let slots = file.slots.map_or("usual".to_owned(), |slots| slots.to_string());
-    let cost = file.max_cost.map_or("none".to_owned(), |it| Money::from_micros(it.0).to_string());
+    let cost =
+        file.max_cost.map_or("none".to_owned(), |cost| Money::from_micros(cost.0).to_string());
     format!(
         "terms: slots {slots}, base {}, max-cost {cost}, land checks {}, landings keep {:?}",
         file.base.as_deref().unwrap_or("usual"),
@@ -72,7 +79,7 @@ fn terms(file: &FleetFile) -> String {
 }
 
 /// What has come into git's settings since an earlier start.
-pub fn planted(setup: &FleetSetup, known: Option<&FleetSetup>) -> Vec<String> {
+pub fn planted_commands(setup: &FleetSetup, known: Option<&FleetSetup>) -> Vec<String> {
     changed_settings(setup, known).map(changed_setting).collect()
 }
 
@@ -90,7 +97,7 @@ fn changed_setting(GitSetting { name, value }: &GitSetting) -> String {
     format!("git's setting {name} ({which}) changed since the fleet was started")
 }
 
-fn pushes(setup: &FleetSetup, Remote { name, url }: &Remote) -> String {
+fn describe_pushes(setup: &FleetSetup, Remote { name, url }: &Remote) -> String {
     let main = match setup.landing {
         LandingMode::Main => format!(", and {}", setup.base),
         LandingMode::No | LandingMode::Pr => String::new(),
