@@ -113,10 +113,12 @@ impl Coordinator<'_> {
     /// Pushes the work that an attempt elsewhere begins from, where the remote has no branch of it:
     /// an earlier start did not push, or somebody deleted it there.
     fn send_work(&self, access: &RemoteAccess, spec: &AttemptSpec) -> Result<()> {
-        let number = |task| self.record.task(task).map_or(0, |task| task.attempt);
         let before = spec.number.saturating_sub(1);
         let own = spec.start.iter().map(|commit| (&spec.task.task, before, commit));
-        let others = spec.before.iter().map(|(task, commit)| (task, number(task), commit));
+        let others = spec
+            .before
+            .iter()
+            .map(|(id, commit)| (id, self.record.task(id).map_or(0, |task| task.attempt), commit));
         for (task, number, commit) in own.chain(others) {
             let branch = self.record.branch(task, number);
             if access.find_ref(&format!("refs/heads/{branch}"))?.is_none() {

@@ -266,8 +266,9 @@ fn names_meet(one: &str, other: &str) -> Option<bool> {
 
 /// Whether a part may match a slash, or is a piece of something that does.
 fn crosses_folders(part: &str) -> bool {
-    let is_piece = || part.contains(['{', '}', '\\']) && protect::glob(part).is_err();
-    part.contains("**") || part.contains('[') || is_piece()
+    part.contains("**")
+        || part.contains('[')
+        || (part.contains(['{', '}', '\\']) && protect::glob(part).is_err())
 }
 
 fn matches_name(pattern: &str, name: &str) -> bool {

@@ -200,8 +200,9 @@ fn rows_of(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
         rows.push(("checks", "none: only its agent says when a task is done".to_owned()));
     }
     let land: &[Check] = if setup.landing == LandingMode::No { &[] } else { &setup.land_checks };
-    let on_main = |check: &Check| format!("`{}` on main as it will be", Shown(&check.run));
-    rows.extend(land.iter().map(|check| ("land", on_main(check))));
+    rows.extend(
+        land.iter().map(|check| ("land", format!("`{}` on main as it will be", Shown(&check.run)))),
+    );
     rows.retain(|(_, text)| !text.is_empty());
     rows
 }

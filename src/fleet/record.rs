@@ -475,7 +475,7 @@ impl TaskRequest {
     }
 
     /// Replaces an earlier request, except that a pause does not replace a cancel.
-    pub fn replace_landed(&self, before: &mut Option<Self>) {
+    pub fn replace_request(&self, before: &mut Option<Self>) {
         if self.is_cancel() || !before.as_ref().is_some_and(Self::is_cancel) {
             *before = Some(self.clone());
         }

@@ -75,8 +75,8 @@ impl RemoteAccess {
     /// Sends the files of git LFS that a commit adds to what the remote was seen to have, and to
     /// commits that it has.
     pub fn send_lfs(&self, commit: &str, has: &[String]) -> Result<(), GitFault> {
-        let stop = || self.patience.signals.times() > 1;
-        referred::send_lfs(&self.repository, &self.remote.name, commit, has, &stop)
+        let (name, signals) = (&self.remote.name, &self.patience.signals);
+        referred::send_lfs(&self.repository, name, commit, has, &|| signals.times() > 1)
     }
 }
 

@@ -72,7 +72,7 @@ impl Turn<'_> {
                 let reason = TaskReason::ProcessGone(why);
                 let end = AttemptEnd::Failed { reason, needs_person: false };
                 self.update(&id, end, |turn, id, task, end| {
-                    turn.attempt_ended(id, task, number, end)
+                    turn.attempt_ended(id, task, number, end);
                 });
             }
             FleetEvent::NotStarted { task: id, why } => self.update(&id, why, Self::not_started),

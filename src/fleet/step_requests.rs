@@ -213,7 +213,7 @@ impl Turn<'_> {
                     turn.pass_message(id, task, format!("{BY_AGENT}{words}"), is_alone);
                 }
                 FleetRequest::Tell { words, .. } => {
-                    turn.pass_message(id, task, words.clone(), is_alone)
+                    turn.pass_message(id, task, words.clone(), is_alone);
                 }
             });
         }
@@ -221,7 +221,7 @@ impl Turn<'_> {
 
     /// Keeps a request for all tasks, also for those that are new later.
     fn ask_all(&mut self, request: &TaskRequest) {
-        request.replace_landed(&mut self.record.request);
+        request.replace_request(&mut self.record.request);
         self.is_changed = true;
     }
 
@@ -352,7 +352,7 @@ impl Turn<'_> {
             }
             Some(outcome) if !is_alone && outcome != Outcome::Blocked => {}
             None if has_loop => {
-                self.pass_request(id, FleetRequest::Tell { words, by_agent: false })
+                self.pass_request(id, FleetRequest::Tell { words, by_agent: false });
             }
             _ if task.messages.len() >= MESSAGES_MAX => {
                 self.note(format!("{id} does not get that: {MESSAGES_MAX} messages wait for it"));

@@ -136,7 +136,7 @@ fn with_request(record: FleetRecord, (task, asked): (Option<TaskId>, FleetReques
     match &asked {
         FleetRequest::Resume { .. } if named.task.is_none() => record.request = None,
         FleetRequest::Task(asked) if named.task.is_none() => {
-            asked.replace_landed(&mut record.request)
+            asked.replace_request(&mut record.request);
         }
         _ => {}
     }
@@ -153,7 +153,7 @@ fn apply_request(task: &mut TaskRecord, request: &FleetRequest) {
             task.set(TaskState::Waiting, task.at);
         }
         (FleetRequest::Resume { .. }, _) => task.request = None,
-        (FleetRequest::Task(asked), None) => asked.replace_landed(&mut task.request),
+        (FleetRequest::Task(asked), None) => asked.replace_request(&mut task.request),
         (FleetRequest::Task(asked), Some(_)) => {
             // No attempt works on it that would have to end first.
             if let Some(ending) = asked.ending() {

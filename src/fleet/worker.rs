@@ -13,8 +13,12 @@ pub(super) struct Worker<T> {
 impl<T: Send + 'static> Worker<T> {
     pub(super) fn start(results: Sender<T>) -> Self {
         let (works, queue) = channel::<Box<dyn FnOnce() -> T + Send>>();
-        let run = move || queue.iter().for_each(|work| drop(results.send(work())));
-        Self { works: Some(works), thread: Some(thread::spawn(run)) }
+        let thread = thread::spawn(move || {
+            for work in queue {
+                let _ = results.send(work());
+            }
+        });
+        Self { works: Some(works), thread: Some(thread) }
     }
 
     /// Adds a job, unless the worker was ended.

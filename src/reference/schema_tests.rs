@@ -13,7 +13,7 @@ use readers::parse::settings::schema_fixture as settings;
 fn schemas() -> [(&'static str, &'static str, Value); 2] {
     [
         ("crew.schema.json", SETTINGS_SCHEMA, settings::schema(&output_formats())),
-        ("fleet.schema.json", FLEET_SCHEMA, fleet::task_schema()),
+        ("fleet.schema.json", FLEET_SCHEMA, fleet::schema()),
     ]
 }
 

@@ -187,12 +187,12 @@ fn job_name(spec: &AttemptSpec, random: u64) -> String {
 /// The id in the last line that `submit` printed. It becomes a word of commands, so what a shell or
 /// a command could take for something else is refused.
 fn id_of(line: &str) -> Result<&str> {
-    let is_plain = |c: char| c.is_ascii_graphic() && !['\'', '"', '`', '$', '\\'].contains(&c);
+    let is_plain = line.chars().all(|c| c.is_ascii_graphic() && !"'\"`$\\".contains(c));
     let why = if line.is_empty() {
         "submit printed no id"
     } else if line.len() > ID_BYTES {
         "the last line of submit is too long for an id"
-    } else if line.starts_with('-') || !line.chars().all(is_plain) {
+    } else if line.starts_with('-') || !is_plain {
         "the last line of submit is not an id"
     } else {
         return Ok(line);

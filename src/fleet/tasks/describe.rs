@@ -174,7 +174,7 @@ fn set_up(
             "put them in a folder of their own"
         ));
     }
-    let check = |run: &String| Check::new(run.as_str(), Role::Verify);
+
     let executor = arguments.on.clone().unwrap_or_else(|| LOCAL.to_owned());
     let pushes = arguments.push || landing != LandingMode::No || executor != LOCAL;
     Ok(FleetSetup {
@@ -193,7 +193,7 @@ fn set_up(
         executor,
         remote: if pushes { Some(find_remote(top)?) } else { None },
         landing,
-        land_checks: file.check.iter().map(check).collect(),
+        land_checks: file.check.iter().map(|run| Check::new(run.as_str(), Role::Verify)).collect(),
         land_keep: file.keep.clone(),
         keeps_branches: file.keep_branches,
         trusted: steps::read_trusted(top),

@@ -18,20 +18,20 @@ use readers::parse::settings::schema_fixture::{
 };
 
 /// In front matter and in fleet.toml a number is also a text.
-fn loosen_schema(mut part: Value) -> Value {
+fn loose(mut part: Value) -> Value {
     let takes_text = part["type"] == "string" || part["type"][0] == "string";
     if takes_text {
         let kinds = part["type"].as_array().cloned().unwrap_or(vec![json!("string")]);
         part["type"] = [kinds, vec![json!("number")]].concat().into();
     }
     if !part["items"].is_null() {
-        part["items"] = loosen_schema(part["items"].take());
+        part["items"] = loose(part["items"].take());
     }
     part
 }
 
 /// What an option of `crew run` may hold, found by trying where it is not a setting.
-fn option_schema(name: &str) -> Value {
+fn option(name: &str) -> Value {
     let takes = |value: toml::Value| check_value::<TaskOptions>(name, Some(&value)).is_ok();
     let part = match Key::find_in_table("loop", name) {
         Some(setting) => key(setting),
@@ -47,11 +47,11 @@ fn option_schema(name: &str) -> Value {
     if part["pattern"] == NO_OPTION {
         part["pattern"] = text()["pattern"].take();
     }
-    loosen_schema(part)
+    loose(part)
 }
 
 /// The schema of fleet.toml. Its definition `front-matter` is that of a task's front matter.
-pub fn task_schema() -> Value {
+pub fn schema() -> Value {
     let names = || option_keys().filter(|name| *name != TASK);
     let words = json!({ "type": "array", "items": { "type": ["string", "number"] } });
     let words = described(words, "The agent's own options, as after --");
@@ -59,21 +59,16 @@ pub fn task_schema() -> Value {
     let name = json!({ "type": "string", "pattern": id, "maxLength": 60 });
     let after = json!({ "type": ["string", "array"], "pattern": id, "items": name });
     let branch = json!({ "type": "string", "pattern": r"^[^\s-]\S*$" });
-    let mut definitions: Map<_, _> =
-        names().map(|name| (name.to_owned(), option_schema(name))).collect();
+    let mut definitions: Map<_, _> = names().map(|name| (name.to_owned(), option(name))).collect();
     definitions.insert(TASK.to_owned(), words.clone());
     let mut top = listed(
         TOP,
         [
-            ("name", loosen_schema(name), "The fleet's name, unless it is that of its folder"),
-            ("base", loosen_schema(branch), "The branch that tasks start from and land on"),
+            ("name", loose(name), "The fleet's name, unless it is that of its folder"),
+            ("base", loose(branch), "The branch that tasks start from and land on"),
             ("slots", some(amount(Unit::Count)), "The most iterations at once"),
             ("max-cost", amount(Unit::Dollars), "US dollars for all tasks together; 0 = no limit"),
-            (
-                "setup",
-                loosen_schema(text()),
-                "The command that prepares each new clone, and each landing",
-            ),
+            ("setup", loose(text()), "The command that prepares each new clone, and each landing"),
             ("setup-timeout", some_time(), "The time after which it is ended and has failed"),
             (
                 "keep-branches",
@@ -92,12 +87,12 @@ pub fn task_schema() -> Value {
         [
             (
                 "check",
-                loosen_schema(texts()),
+                loose(texts()),
                 "Commands that must pass on the base before a task's work lands",
             ),
             (
                 "keep",
-                loosen_schema(texts()),
+                loose(texts()),
                 "Ignored files that a landing's checkout keeps, as patterns of git",
             ),
         ],
@@ -107,11 +102,11 @@ pub fn task_schema() -> Value {
     let own = listed(
         FRONT_MATTER,
         [
-            ("after", loosen_schema(after), "The tasks whose work this one builds on"),
+            ("after", loose(after), "The tasks whose work this one builds on"),
             ("priority", most, "From 0 to 9, the most urgent"),
             (
                 "touches",
-                loosen_schema(texts()),
+                loose(texts()),
                 "The paths that it changes, as globs; tasks that overlap run one by one",
             ),
             ("words", words, "The agent's own options, as after --"),
@@ -157,7 +152,7 @@ pub fn front_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
 
 #[test]
 fn the_reader_and_the_schema_take_the_same_values() {
-    let schema = task_schema();
+    let schema = schema();
     let line = |key: &str, value: &str| format!("{key} = {value}\n");
     let mut top = keys(&schema);
     top.retain(|key| !["task", "land"].contains(key));
