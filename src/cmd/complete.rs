@@ -18,7 +18,7 @@ use crate::fleet::store as fleets;
 use crate::report::list;
 use engine::doctor::shell_word;
 use engine::record::Loop;
-use engine::text::{clean, distinct};
+use engine::text::{clean_text, distinct_texts};
 use readers::agents;
 use readers::parse::requests::KINDS;
 use readers::prompts::procedures;
@@ -138,7 +138,7 @@ fn own_names(known: impl IntoIterator<Item = impl ToString>, table: &str) -> Vec
             names.extend(own.keys().filter(|name| shell_word(name) == **name).cloned());
         }
     }
-    distinct(names.into_iter())
+    distinct_texts(names.into_iter())
 }
 
 /// The iterations, newest first, of the loop that an earlier word names.
@@ -156,7 +156,7 @@ fn iteration_candidates(home: &Home) -> Vec<CompletionCandidate> {
 fn loop_candidates(is_wanted: fn(&Loop) -> bool) -> Vec<CompletionCandidate> {
     let mut candidates = Vec::new();
     for record in home_of(store::readable_loops).iter().filter(|record| is_wanted(record)) {
-        let help = StyledStr::from(clean(&list::status_and_task(record)));
+        let help = StyledStr::from(clean_text(&list::status_and_task(record)));
         candidates.push(CompletionCandidate::new(record.id.as_str()).help(Some(help)));
     }
     candidates.extend(home_of(task_names).into_iter().map(CompletionCandidate::new));

@@ -16,8 +16,8 @@ use crate::report::{line, page};
 use anyhow::{Result, bail};
 use engine::boundary::limits::{self, LimitChange, LimitChanges};
 use engine::failure::Failure;
-use engine::record::{Actor, Loop, Obeyed, Status};
-use engine::text::clean;
+use engine::record::{Actor, ExecutedCommand, Loop, Status};
+use engine::text::clean_text;
 use engine::view::Fact;
 use readers::clients;
 use readers::clients::spelling::{resume_command, split_command};
@@ -51,7 +51,7 @@ pub fn pause_loop(name: Option<&str>, now: bool) -> Result<Exit> {
     }
     apply_request(
         name,
-        |home, id| Ok(clean(&describe_pause(&control::pause_loop(home, id, actor(), now)?))),
+        |home, id| Ok(clean_text(&describe_pause(&control::pause_loop(home, id, actor(), now)?))),
         ("asked to pause", |home, id| store::request_pause(home, id, actor(), now)),
     )
 }
@@ -78,7 +78,11 @@ pub fn set_limits(arguments: &SetArgs) -> Result<Exit> {
     }
     let (home, record) = find_requested(arguments.name.as_deref())?;
     let record = control::set_limits(&home, &record.id, &changes, actor())?;
-    print::out(&format!("loop {}: {}", record.id, limits::named(&record.contract.limits)));
+    print::out(&format!(
+        "loop {}: {}",
+        record.id,
+        limits::describe_limits(&record.contract.limits)
+    ));
     Ok(Exit::SUCCESS)
 }
 
@@ -156,7 +160,7 @@ pub fn describe_cancel_from_outside(attempt: &EndAttempt, reading: Reading) -> S
 pub fn describe_cancel(attempt: &EndAttempt, reading: Reading) -> String {
     match attempt {
         EndAttempt::Ended(ended) => page::render_page(&ended.page, reading),
-        EndAttempt::Over(record) => clean(&describe_end(record)),
+        EndAttempt::Over(record) => clean_text(&describe_end(record)),
         EndAttempt::LeftToTheBoundary => {
             "cancelled: the process that runs the loop ends it in a moment".to_owned()
         }
@@ -179,8 +183,8 @@ pub fn describe_pause(Paused { record, how }: &Paused) -> String {
 }
 
 /// The reply when the client delivers a queued command that was already carried out.
-pub fn describe_repeat(obeyed: &Obeyed, record: &Loop) -> String {
-    let Obeyed { command, iteration } = obeyed;
+pub fn describe_repeat(obeyed: &ExecutedCommand, record: &Loop) -> String {
+    let ExecutedCommand { command, iteration } = obeyed;
     let what = match split_command(clients::client_of(&record.state.owner), command)
         .map(|(name, _)| name)
     {

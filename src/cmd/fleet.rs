@@ -258,9 +258,9 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<
         let refs = access.refs()?;
         let found = fetch_result(&refs, &terms.name, id, number)?;
         let journal = found.and_then(|found| found.journal).unwrap_or_default();
-        let mut story = Story::picking(None);
+        let mut story = Story::with_pick(None);
         for entry in journal.lines().filter_map(|line| serde_json::from_str(line).ok()) {
-            story.add(entry);
+            story.add_entry(entry);
         }
         if !journal.is_empty() {
             let lines = story_lines(&story, terminal_reading());

@@ -23,7 +23,7 @@ use crate::report::line::{self, LoopLine};
 use crate::report::words::with_program_path;
 use crate::report::{attention, help, page, setup};
 use engine::boundary::limits;
-use engine::journal::story::Account;
+use engine::journal::story::IterationSummary;
 use engine::record::{Loop, LoopId, Status};
 use engine::view::Page;
 use engine::words::prompt::{self, DECIDE_YOURSELF};
@@ -145,7 +145,7 @@ fn notice_of(answer: &EventResult) -> Option<String> {
 }
 
 /// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
-fn last_iterations(home: &Home, record: &Loop) -> Vec<Account> {
+fn last_iterations(home: &Home, record: &Loop) -> Vec<IterationSummary> {
     journal::last_accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
 }
 
@@ -176,22 +176,26 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Started(started) => {
             let record = &started.record;
-            let prompt = prompt::start(record, &crew_program());
+            let prompt = prompt::start_prompt(record, &crew_program());
             go_on(record, prompt, start_lines(&started, hook.caution))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
             let page = resumed.handoff.as_deref();
             let prompt =
-                prompt::again(record, page, &last_iterations(home, record), &crew_program());
+                prompt::full_prompt(record, page, &last_iterations(home, record), &crew_program());
             let caution = hook.caution.map(mark_caution);
             let mut lines = vec![current_line(LoopLine::Resumed, record)];
             lines.extend(resumed.notes.into_iter().chain(caution));
             go_on(record, prompt, lines.join("\n"))
         }
         EventResult::Reminded(record) => {
-            let prompt =
-                prompt::again(&record, None, &last_iterations(home, &record), &crew_program());
+            let prompt = prompt::full_prompt(
+                &record,
+                None,
+                &last_iterations(home, &record),
+                &crew_program(),
+            );
             go_on(&record, prompt, current_line(LoopLine::Reminded, &record))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
@@ -235,7 +239,7 @@ fn reply_to_stop(stop: StopResult) -> Reply {
         StopResult::Continue(boundary) => {
             let after = &boundary.after;
             let line = line_with_note(LoopLine::Boundary, after, boundary.note);
-            go_on(after, prompt::next(after), line)
+            go_on(after, prompt::next_prompt(after), line)
         }
         StopResult::Woken(boundary) => {
             Reply::Say(line_with_note(LoopLine::Boundary, &boundary.after, boundary.note))

@@ -27,7 +27,7 @@ use crate::report::page::Reading;
 use anyhow::{Result, bail};
 use engine::failure::Failure;
 use engine::record::{Actor, Loop, LoopId};
-use engine::text::{Shown, clean, distinct};
+use engine::text::{EscapedLine, clean_text, distinct_texts};
 use engine::view::LoopView;
 use readers::clients::variables::inside_an_agent;
 use readers::parse::arguments::FleetArgs;
@@ -149,7 +149,7 @@ fn any_home() -> Result<Home> {
         && let Some(named) = env::text("CREW_HOME")
     {
         bail!(Failure::usage(
-            format!("CREW_HOME is `{}`, which is not an absolute path", Shown(&named)),
+            format!("CREW_HOME is `{}`, which is not an absolute path", EscapedLine(&named)),
             "export CREW_HOME=\"$HOME/.local/state/crew\", or unset it"
         ));
     }
@@ -228,7 +228,7 @@ const LISTED_MAX: usize = 5;
 
 /// A hint on what to name instead; the loops may be those of a fleet.
 fn hint_at_names(loops: &[Loop]) -> String {
-    let fleets = distinct(loops.iter().filter_map(fleet_of).map(str::to_owned));
+    let fleets = distinct_texts(loops.iter().filter_map(fleet_of).map(str::to_owned));
     let fleets = fleets.iter().map(|name| format!("; crew fleet status {name} shows its tasks"));
     format!("name one of these{}", fleets.collect::<String>())
 }
@@ -252,12 +252,12 @@ fn apply_request(
     let answer = match find_requested(name) {
         Ok((home, record)) => ours(&home, &record.id)?,
         Err(error) => match error.downcast_ref() {
-            Some(StoreError::Newer { id, made_by, is_over: true }) => clean(&format!(
+            Some(StoreError::Newer { id, made_by, is_over: true }) => clean_text(&format!(
                 "loop {id} is already over; crew {made_by}, a newer version, recorded it"
             )),
             Some(StoreError::Newer { id, made_by, .. }) => {
                 theirs(&terminal_home()?, id)?;
-                clean(&format!("loop {id}: {what}; crew {made_by}, which runs it, acts on it"))
+                clean_text(&format!("loop {id}: {what}; crew {made_by}, which runs it, acts on it"))
             }
             _ => return Err(error),
         },

@@ -18,8 +18,8 @@ use crate::report::list;
 use anyhow::{Error, Result, bail};
 use engine::failure::Failure;
 use engine::record::{Loop, Totals};
-use engine::test_changes::trial::Trial;
-use engine::text::{Shown, brief, count, named, size};
+use engine::test_changes::trial::WithoutWork;
+use engine::text::{EscapedLine, count, format_briefly, format_size, join_first_names};
 use engine::view::LoopView;
 use readers::parse::requests::parse_iterations;
 use std::time::Duration;
@@ -97,11 +97,12 @@ pub fn show_history(arguments: &HistoryArgs) -> Result<Exit> {
             && arguments.outcome.is_none_or(|outcome| record.outcome() == Some(outcome))
             && arguments.since.is_none_or(|since| age <= since)
     });
-    let totals = Totals::of(&loops);
+    let totals = Totals::from_loops(&loops);
     if arguments.limit > 0 {
         loops.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
     }
-    let views: Vec<LoopView<'_>> = loops.iter().map(|record| LoopView::of(record, now)).collect();
+    let views: Vec<LoopView<'_>> =
+        loops.iter().map(|record| LoopView::from_record(record, now)).collect();
     if arguments.json {
         print::json(&list::history_json(&views, &totals));
     } else if loops.is_empty() {
@@ -154,7 +155,11 @@ pub fn restore_tree(words: &[String]) -> Result<Exit> {
 fn name_files(paths: &[String]) -> String {
     match paths {
         [] => "nothing".to_owned(),
-        _ => format!("{}: {}", count(paths.len() as u64, "file"), named(paths, FILES_NAMED)),
+        _ => format!(
+            "{}: {}",
+            count(paths.len() as u64, "file"),
+            join_first_names(paths, FILES_NAMED)
+        ),
     }
 }
 
@@ -167,8 +172,8 @@ pub fn prove_loop(name: Option<&str>) -> Result<Exit> {
     let (trial, proof) = drive::prove::by_hand(&home, &record, &|| signals.times() > 0)?;
     let had = record.state.ending.as_ref().and_then(|ending| ending.proof);
     let (text, exit) = match trial {
-        Trial::Proven(how) => (format!("proven: {how}"), Exit::SUCCESS),
-        Trial::Failed(why) | Trial::Impossible(why) => {
+        WithoutWork::Proven(how) => (format!("proven: {how}"), Exit::SUCCESS),
+        WithoutWork::Failed(why) | WithoutWork::Impossible(why) => {
             let other = proof.filter(|proof| Some(*proof) != had);
             let other = other.map(|proof| format!("; its proof is `{}` now", proof.label()));
             (format!("not proven: {why}{}", other.unwrap_or_default()), Exit::ERROR)
@@ -193,7 +198,8 @@ pub fn clean_records(arguments: &CleanArgs) -> Result<Exit> {
     };
     let (loops, kept) = loops_to_remove(&home, arguments, age)?;
     if loops.is_empty() {
-        let age = brief(u64::try_from(age.unwrap_or_default().as_millis()).unwrap_or(u64::MAX));
+        let age =
+            format_briefly(u64::try_from(age.unwrap_or_default().as_millis()).unwrap_or(u64::MAX));
         print::folded(&match kept {
             0 => format!("nothing to remove: no loop ended more than {age} ago"),
             kept => format!(
@@ -211,7 +217,7 @@ pub fn clean_records(arguments: &CleanArgs) -> Result<Exit> {
     print::out(&format!(
         "removed {} with all snapshots, {} freed",
         count(cleaned.removed, "loop"),
-        size(cleaned.freed)
+        format_size(cleaned.freed)
     ));
     refused.extend(cleaned.refused);
     Ok(print_refusals(&refused))
@@ -242,7 +248,10 @@ fn loops_to_remove(
         let (_, record) = find_requested(Some(name))?;
         if arguments.yes && record.id.as_str() != name {
             bail!(Failure::usage(
-                format!("with --yes a loop is named by its whole id, not by `{}`", Shown(name)),
+                format!(
+                    "with --yes a loop is named by its whole id, not by `{}`",
+                    EscapedLine(name)
+                ),
                 format!("crew clean {} --yes", record.id)
             ));
         }
@@ -269,7 +278,7 @@ fn list_removable(home: &Home, loops: &[Loop]) {
     // The size that removing them would free does not include their snapshots.
     let views = loops.iter().map(|record| LoopView {
         bytes: removal::loop_bytes(home, &record.id),
-        ..LoopView::of(record, at.reading.clock())
+        ..LoopView::from_record(record, at.reading.clock())
     });
     print::page(&list::render_list(list::REMOVABLE, &views.collect::<Vec<_>>(), at));
 }

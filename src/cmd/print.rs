@@ -87,7 +87,7 @@ pub fn fold_page(page: &str) -> String {
 
 /// Prints text without adding a line break; `false` when the reader is gone.
 pub fn offer(text: &str) -> bool {
-    write_out(&text::clean(text))
+    write_out(&text::clean_text(text))
 }
 
 /// Shows a difference, on a terminal through the person's pager. It is cleaned for a terminal and
@@ -139,7 +139,7 @@ pub fn agrees(question: &str) -> io::Result<bool> {
 /// Prints a file's content: byte for byte, except that it is cleaned for a terminal.
 pub fn bytes(content: &[u8]) {
     if stdout().is_terminal() {
-        write_out(&text::clean(&String::from_utf8_lossy(content)));
+        write_out(&text::clean_text(&String::from_utf8_lossy(content)));
     } else {
         let mut stream = stdout().lock();
         let _ = stream.write_all(content).and_then(|()| stream.flush());
@@ -148,7 +148,7 @@ pub fn bytes(content: &[u8]) {
 
 /// Prints a value on one line, for programs.
 pub fn json(value: &Value) {
-    write_out(&format!("{}\n", text::json(value)));
+    write_out(&format!("{}\n", text::safe_json(value)));
 }
 
 /// Writes the codes of a notice to standard error, which the caller knows to be a terminal.
@@ -164,12 +164,12 @@ fn write_out(text: &str) -> bool {
 
 /// Prints a remark on standard error that may be skipped.
 pub fn aside(text: &str) {
-    write_err(&mark_text(QUIET, &text::clean(text)));
+    write_err(&mark_text(QUIET, &text::clean_text(text)));
 }
 
 /// Prints on standard error.
 pub fn err(text: &str) {
-    write_err(&colour::mark_message(&text::clean(text), None, STRONG));
+    write_err(&colour::mark_message(&text::clean_text(text), None, STRONG));
 }
 
 /// Prints a failure that ends this crew.
@@ -183,8 +183,8 @@ pub fn failure(failure: &Failure) {
 }
 
 fn write_failure(failure: &Failure, mark: char) {
-    let text = format!("crew: {}", text::clean(&failure.text));
-    let hint = failure.hint.as_deref().map(text::clean);
+    let text = format!("crew: {}", text::clean_text(&failure.text));
+    let hint = failure.hint.as_deref().map(text::clean_text);
     write_err(&colour::mark_message(&text, hint.as_deref(), mark));
 }
 

@@ -9,7 +9,7 @@ use crate::report::table::fit_line;
 use crate::report::{colour, page};
 use engine::events::{EventSink, RunEvent};
 use engine::record::{Loop, Proof};
-use engine::text::clean;
+use engine::text::clean_text;
 use indicatif::{ProgressBar, ProgressStyle};
 use readers::parse::arguments::OutputArgs;
 use std::collections::VecDeque;
@@ -125,7 +125,7 @@ impl EventSink for Reporter {
         }
     }
 
-    fn tick(&mut self) {
+    fn on_tick(&mut self) {
         if let Some(screen) = &mut self.screen {
             screen.tick();
         }
@@ -180,10 +180,10 @@ impl Screen {
         let skipped = self.block.len().saturating_sub(rows.saturating_sub(ROWS_LEFT));
         let columns = terminal::count_columns().map_or(usize::MAX, usize::from);
         let block =
-            self.block.iter().skip(skipped).map(|line| fit_line(&clean(line), columns) + "\n");
+            self.block.iter().skip(skipped).map(|line| fit_line(&clean_text(line), columns) + "\n");
         self.bar.set_message(block.collect::<String>());
         let line = self.live.line(clock::now().wall);
-        self.bar.set_prefix(fit_line(&clean(&line), columns.saturating_sub(11)));
+        self.bar.set_prefix(fit_line(&clean_text(&line), columns.saturating_sub(11)));
         self.bar.tick();
     }
 }

@@ -22,7 +22,7 @@ use crate::fleet::verbs::Named;
 use crate::report::run as dry_run;
 use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome};
-use engine::text::{clip, count};
+use engine::text::{clip_line, count};
 use readers::agents::Launch;
 use readers::clients::variables::inside_an_agent;
 use readers::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, resume_of};
@@ -93,7 +93,7 @@ fn chosen_to_resume(home: &Home, prepared: &Prepared, options: &RunOptions) -> O
         return None;
     }
     let done = count(found.state.completed, "iteration");
-    let what = clip(found.procedure().unwrap_or(&found.contract.task), TASK_CHARS);
+    let what = clip_line(found.procedure().unwrap_or(&found.contract.task), TASK_CHARS);
     let question = format!(
         "loop {} was interrupted after {done}: {what}\n\
          Resume it instead of beginning a new one?",
@@ -171,10 +171,10 @@ pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
     }
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(arguments.options.output);
-    if !record.is_live() && !record.state.git.left().is_empty() {
+    if !record.is_live() && !record.state.git.pending_steps().is_empty() {
         record = settle_steps(&home, &record, &signals, &mut reporter)?;
         if record.outcome() == Some(Outcome::Completed) {
-            return match record.state.git.undone() {
+            return match record.state.git.describe_undone() {
                 Some(undone) => bail!("loop {} is completed, but {undone}", record.id),
                 None => Ok(Exit::SUCCESS),
             };

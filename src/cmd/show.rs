@@ -12,11 +12,11 @@ use anyhow::{Result, bail};
 use engine::doctor::shell_word;
 use engine::evidence::Progress;
 use engine::failure::Failure;
-use engine::journal::story::{Chapter, Story, What};
+use engine::journal::story::{Chapter, Story, StoryEvent};
 use engine::record::{Agent, Driver, Loop};
 use engine::text::decode_line;
-use engine::text::word;
-use engine::view::{Page, lines};
+use engine::text::variant_name;
+use engine::view::{Page, newest_lines};
 use readers::agents::activity::{self, Activity};
 use readers::agents::{self, OutputReader};
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ pub fn show_story(arguments: &ShowArgs) -> Result<Exit> {
         let newest = arguments.last.map_or(usize::MAX, |last| last as usize);
         let only = arguments.only.as_deref();
         story.chapters.keep(|chapter| is_iteration(chapter, only), newest);
-        (page.iterations, page.earlier) = (lines(&record, &story, newest), 0);
+        (page.iterations, page.earlier) = (newest_lines(&record, &story, newest), 0);
     }
     let known = story_page(&home, &record, &story, &page);
     if let Some(file) = &arguments.html {
@@ -87,10 +87,10 @@ pub fn show_story(arguments: &ShowArgs) -> Result<Exit> {
 
 /// Whether a chapter is an iteration, of the kind that `--only` names.
 fn is_iteration(chapter: &Chapter, only: Option<&str>) -> bool {
-    let What::Iteration(iteration) = &chapter.what else { return false };
+    let StoryEvent::Iteration(iteration) = &chapter.what else { return false };
     match only {
         Some("no-progress") => iteration.evidence.progress == Progress::None,
-        Some(kind) => word(&iteration.evidence.status) == kind.replace('-', "_"),
+        Some(kind) => variant_name(&iteration.evidence.status) == kind.replace('-', "_"),
         None => true,
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::find::{owner_is_gone, owner_life, spent_ms};
 use super::session::transcript::is_marked;
 use super::{end, meter, tree};
-use engine::boundary::limits::{LimitChanges, changed, named};
+use engine::boundary::limits::{LimitChanges, change_limits, describe_limits};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
@@ -137,7 +137,7 @@ pub fn set_limits(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -
     let (held, record) = hold_live(home, id)?;
     let is_running = record.state.status == Status::Running;
     let spent_ms = if is_running { spent_ms(&record) } else { 0 };
-    let limits = changed(changes, &record, spent_ms);
+    let limits = change_limits(changes, &record, spent_ms);
     if by == Actor::Agent && !limits.are_within(&record.contract.limits) {
         bail!(Failure::new(
             format!("an agent cannot raise a limit of loop {id}"),
@@ -151,7 +151,7 @@ pub fn set_limits(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -
             format!("crew cancel {id} ends it now")
         ));
     }
-    let what = format!("limits set by the {}: {}", by.label(), named(&limits));
+    let what = format!("limits set by the {}: {}", by.label(), describe_limits(&limits));
     let record = held.change(&record, what, |record| record.contract.limits = limits)?;
     let _ = view::write_view(&record);
     Ok(record)

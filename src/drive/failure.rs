@@ -21,7 +21,7 @@ pub fn failure_of(error: &Error) -> Failure {
         return Failure { text, ..failure.clone() };
     }
     if let Some(fault) = error.downcast_ref::<GitFault>() {
-        return Failure { text, ..fault.failure() };
+        return Failure { text, ..fault.to_failure() };
     }
     let hint = hint_of_the_system(error).map(str::to_owned);
     Failure { hint, ..Failure::without_hint(FailureKind::Error, text) }

@@ -193,7 +193,7 @@ fn owner_here(process: ProcessIdentity) -> Owner {
 
 /// What is known here about an owner's process.
 pub fn owner_life(owner: &Owner) -> Life {
-    owner.life(host::this_host().as_ref(), identity::is_alive)
+    owner.judge_life(host::this_host().as_ref(), identity::is_alive)
 }
 
 /// Whether an owner is this process.

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::drive::plugin_files::{self, MANIFEST, PROGRAMS};
 use engine::doctor::{NAME, PLUGIN, shell_word};
 use engine::failure::Failure;
-use engine::text::word;
+use engine::text::variant_name;
 use readers::clients::claude::plugin::{
     self, NoRoom, PRODUCT, config_folder, manifest_version, status_line_entry, with_line,
     without_line,
@@ -50,7 +50,7 @@ pub enum InstallScope {
 impl InstallScope {
     /// The client's name for it.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 }
 

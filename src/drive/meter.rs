@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use engine::record::{Loop, Mark, Metered, SessionMemory};
+use engine::record::{Loop, Mark, MeteredUsage, SessionMemory};
 use engine::usage::Usage;
 use readers::clients::{self, Hook, Transcript};
 use world::clock::{self, Deadline};
@@ -45,7 +45,7 @@ pub struct MeterReading {
     pub usage: Option<Usage>,
     /// The tokens of the session's fullest message since the last look.
     pub context_tokens: Option<u64>,
-    pub metered: Metered,
+    pub metered: MeteredUsage,
 }
 
 /// The memory of a session whose loop begins now: what was used before is not the loop's.
@@ -58,7 +58,7 @@ pub fn begin_memory(hook: &Hook<'_>) -> SessionMemory {
         prompt_id: hook.turn.clone(),
         transcript_bytes,
         transcript: hook.transcript.clone(),
-        metered: Metered { since: Some(clock::now().wall), main, ..Metered::default() },
+        metered: MeteredUsage { since: Some(clock::now().wall), main, ..MeteredUsage::default() },
         ..SessionMemory::default()
     }
 }
@@ -118,7 +118,7 @@ fn await_words(reader: &Transcript, file: &Path, from: u64, words: &str) {
 fn read_session(
     reader: Option<&'static Transcript>,
     file: Option<&Path>,
-    before: &Metered,
+    before: &MeteredUsage,
     budget: u64,
 ) -> MeterReading {
     let mut metered = before.clone();
@@ -167,7 +167,7 @@ impl Look {
             let Some((message, at)) = (reader.message)(line) else { return };
             if at.is_none_or(|at| Some(at) >= since) {
                 *fullest = (*fullest).max(Some(message.tokens.total()));
-                usage.count(&message, &mut mark.recent, MESSAGES);
+                usage.count_message(&message, &mut mark.recent, MESSAGES);
             }
         });
         let (end, more) = read.ok()?;
@@ -181,7 +181,7 @@ impl Look {
     /// The transcripts of the session's agents. A mark is kept only for those written to recently:
     /// a record that remembered every agent would grow without end. One without a mark began, or
     /// began again, after the last look.
-    fn read_agents(&mut self, folder: &Path, metered: &mut Metered, now: DateTime<Utc>) {
+    fn read_agents(&mut self, folder: &Path, metered: &mut MeteredUsage, now: DateTime<Utc>) {
         let is_an_agents = self.reader.is_an_agents;
         let names = disk::names(folder, AGENTS_LISTED);
         self.usage.lost |= names.len() == AGENTS_LISTED;

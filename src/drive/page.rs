@@ -9,9 +9,9 @@ use super::session::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
 use engine::evidence::changes::Changes;
 use engine::journal::NoteKind;
-use engine::journal::story::{Story, What};
+use engine::journal::story::{Story, StoryEvent};
 use engine::record::{Life, Loop, Outcome, Status};
-use engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, lines};
+use engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, newest_lines};
 use readers::clients::spelling::{resume_command, spell_stop};
 use world::git::OwnCommit;
 use world::git::snapshots::Snapshots;
@@ -32,7 +32,7 @@ pub fn loop_view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
         is_pausing: record.is_live() && store::is_pausing(home, record),
         doing,
         running_ms: spent_ms(record),
-        ..LoopView::of(record, clock::local_time())
+        ..LoopView::from_record(record, clock::local_time())
     }
 }
 
@@ -57,7 +57,7 @@ pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) 
     };
     let changes = kept.or_else(|| git::changes_since(record));
     let commits = result::collect_commits(home, record, changes.as_ref(), &by_crew(story));
-    let page = Page::of(&PageInputs {
+    let page = Page::from_inputs(&PageInputs {
         view: loop_view(home, record),
         story,
         changes: changes.as_ref(),
@@ -78,19 +78,19 @@ pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) 
 
 /// The last lines of its iterations, as far as its journal has them.
 pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<IterationLine> {
-    lines(record, &whole_story(home, record), most)
+    newest_lines(record, &whole_story(home, record), most)
 }
 
 /// The story of a loop, as far as it can be read.
 pub fn whole_story(home: &Home, record: &Loop) -> Story {
-    read_story(home, record, None).unwrap_or_else(|_| Story::picking(None))
+    read_story(home, record, None).unwrap_or_else(|_| Story::with_pick(None))
 }
 
 /// The whole story of a loop, with all evidence of iteration `pick`.
 pub fn read_story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story> {
-    let mut story = Story::picking(pick);
+    let mut story = Story::with_pick(pick);
     let file = home.loop_file(&record.id, "journal.jsonl");
-    let extent = journal::read_entries(&file, |entry| story.add(entry))?;
+    let extent = journal::read_entries(&file, |entry| story.add_entry(entry))?;
     (story.torn, story.cut) = (extent.torn, extent.cut);
     Ok(story)
 }
@@ -99,7 +99,7 @@ pub fn read_story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<S
 fn by_crew(story: &Story) -> Vec<OwnCommit> {
     let mut commits: Vec<OwnCommit> = Vec::new();
     for chapter in story.chapters.iter() {
-        let What::Changed { about, .. } = &chapter.what else { continue };
+        let StoryEvent::Changed { about, .. } = &chapter.what else { continue };
         match about {
             NoteKind::Rebased(_) => {
                 for commit in &mut commits {

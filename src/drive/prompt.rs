@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use engine::doctor::shell_word;
-use engine::evidence::said::Size;
+use engine::evidence::said::PromptSize;
 use engine::record::Loop;
 use readers::prompts::assembly;
 use readers::prompts::fragments::Parts;
@@ -20,7 +20,7 @@ const FRAGMENT_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct Prompt {
     pub text: String,
-    pub size: Size,
+    pub size: PromptSize,
 }
 
 /// Assembles the prompt of the loop's next iteration. The error names the file and the cause.
@@ -52,7 +52,7 @@ pub fn assemble_prompt(
     };
     let text = assembly::build_prompt(subject, &parts, &known)?;
     let budget = subject.contract.run.as_ref().map_or(0, |run| run.token_budget);
-    let size = Size::of(&text, budget);
+    let size = PromptSize::of_prompt(&text, budget);
     Ok(Prompt { text, size })
 }
 

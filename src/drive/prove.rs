@@ -13,7 +13,7 @@ use super::{end, test_changes};
 use engine::boundary::belief::{ProofRuns, end_after_runs};
 use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome, Proof, Status};
-use engine::test_changes::trial::{AsFound, Trial};
+use engine::test_changes::trial::{BaselineResult, WithoutWork};
 use world::clock::{self, Deadline};
 use world::git::snapshots::Snapshots;
 use world::process::{Call, Stop};
@@ -26,7 +26,7 @@ const NAMED_WITHIN: Duration = Duration::from_secs(10);
 /// environment of this process, which is a person's: what a session recorded guards against its
 /// agent, and differs from any other terminal's. Returns the trial and the proof of the loop, if it
 /// is completed.
-pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Option<Proof>)> {
+pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(WithoutWork, Option<Proof>)> {
     let record = &Loop { environment: None, ..record.clone() };
     let id = &record.id;
     if matches!(record.state.status, Status::Running | Status::Waiting) {
@@ -61,12 +61,14 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(Trial, Opt
     let terms = proof_terms(home, record, last.as_deref(), stop);
     let finding = test_changes::find_changes(terms, left, (&[], None), &tests).unwrap_or_default();
     let doubts = Some(finding.doubts.join("; ")).filter(|doubts| !doubts.is_empty());
-    let against = finding.refusal().or(doubts);
-    let trial = against.clone().map_or_else(|| run_trial(terms), Trial::Failed);
+    let against = finding.refusal_reason().or(doubts);
+    let trial = against.clone().map_or_else(|| run_trial(terms), WithoutWork::Failed);
     let as_found = if against.is_none() { look_back(terms, Some(&trial)) } else { None };
     let text = match &trial {
-        Trial::Proven(how) => format!("proven by hand: {how}"),
-        Trial::Failed(why) | Trial::Impossible(why) => format!("not proven by hand: {why}"),
+        WithoutWork::Proven(how) => format!("proven by hand: {how}"),
+        WithoutWork::Failed(why) | WithoutWork::Impossible(why) => {
+            format!("not proven by hand: {why}")
+        }
     };
     if stop() {
         bail!("it was interrupted, and the proof of loop {id} is as it was");
@@ -126,10 +128,10 @@ pub fn in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
 
 /// Runs the checks on the tree as found, where only a failure there can make more than `passing` of
 /// the proof.
-fn look_back(terms: ScratchTerms<'_>, trial: Option<&Trial>) -> Option<AsFound> {
+fn look_back(terms: ScratchTerms<'_>, trial: Option<&WithoutWork>) -> Option<BaselineResult> {
     let record = terms.subject;
     let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
-    let is_proven = matches!(trial, Some(Trial::Proven(_)));
+    let is_proven = matches!(trial, Some(WithoutWork::Proven(_)));
     let is_open = proof == Some(Proof::Passing) && !record.state.checked_as_found;
     if is_open && !is_proven { Some(look_as_found(terms)) } else { None }
 }

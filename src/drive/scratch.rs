@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::boundary::check::{Within, run_check};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Loop, Role};
-use engine::test_changes::trial::{TriedCheck, failing_tests, passed};
-use engine::text::period;
+use engine::test_changes::trial::{TriedCheck, check_passed, failing_tests};
+use engine::text::format_period;
 use readers::parse::test_changes::path_out;
 use world::clock::{self, Deadline, Stopwatch};
 use world::env;
@@ -91,7 +91,7 @@ impl<'a> ScratchTerms<'a> {
         let left = self.latest.map(Deadline::left);
         let is_first = |own: &SharedLimit| left.is_none_or(|left| own.deadline.left() <= left);
         if let Some(SharedLimit { deadline, seconds }) = self.shared.filter(is_first) {
-            let why = format!("all runs in the scratch folder took {}", period(seconds));
+            let why = format!("all runs in the scratch folder took {}", format_period(seconds));
             return Within::at_most(deadline.left(), &why);
         }
         let why = "the checks of this iteration used up their time";
@@ -186,12 +186,14 @@ impl ScratchFolder<'_> {
         let controls = self.run_controls(checks, now)?.into_iter();
         let runs = controls.map(|control| TriedCheck { control, ..TriedCheck::default() });
         let mut runs: Vec<TriedCheck> = runs.collect();
-        if !runs.iter().any(|run| passed(&run.control)) {
+        if !runs.iter().any(|run| check_passed(&run.control)) {
             return Ok(runs);
         }
         self.lay_out(without)?;
         let mut failing = None;
-        for (run, check) in runs.iter_mut().zip(checks).filter(|(run, _)| passed(&run.control)) {
+        for (run, check) in
+            runs.iter_mut().zip(checks).filter(|(run, _)| check_passed(&run.control))
+        {
             let result = self.run_check(check)?;
             let is_found = failing_tests(&run.control, &result).is_ok();
             run.without = Some(result);
@@ -216,7 +218,7 @@ impl ScratchFolder<'_> {
     ) -> Result<Vec<CheckResult>, String> {
         self.lay_out(tree)?;
         let results = self.run_each(checks)?;
-        let is_enough = results.iter().any(passed) || !self.prepare_folder()?;
+        let is_enough = results.iter().any(check_passed) || !self.prepare_folder()?;
         if is_enough { Ok(results) } else { self.run_each(checks) }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use engine::failure::Failure;
-use engine::text::start;
+use engine::text::text_start;
 use world::process::{Call, ExitCause, FinishedProcess, Stop};
 
 /// The longest that a place in the cluster and the run itself may take together.
@@ -60,7 +60,7 @@ fn last_words(ended: &FinishedProcess) -> String {
     let mut lines = text.lines().map(str::trim);
     let last = lines.rfind(|line| !line.is_empty() && !line.contains(": task 0: "));
     match (ended.cause, last) {
-        (ExitCause::Exit(_), Some(line)) => start(line, CAUSE_CHARS).to_owned(),
+        (ExitCause::Exit(_), Some(line)) => text_start(line, CAUSE_CHARS).to_owned(),
         (cause, _) => cause.to_string(),
     }
 }

@@ -10,23 +10,23 @@ use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Loop, Role};
 use engine::test_changes::Baseline;
 use engine::test_changes::trial::{
-    AsFound, Trial, TriedCheck, cannot_be_told_apart, judge, passed,
+    BaselineResult, TriedCheck, WithoutWork, cannot_be_told_apart, check_passed, judge_without_work,
 };
 use readers::parse::test_changes::inline::inline_tests;
 use world::git::snapshots::Snapshots;
 
 /// Tries the work of a loop. What ends a check early leaves it unproven.
-pub fn run_trial(terms: ScratchTerms<'_>) -> Trial {
-    try_work(terms).unwrap_or_else(Trial::Impossible)
+pub fn run_trial(terms: ScratchTerms<'_>) -> WithoutWork {
+    try_work(terms).unwrap_or_else(WithoutWork::Impossible)
 }
 
-fn try_work(terms: ScratchTerms<'_>) -> Result<Trial, String> {
+fn try_work(terms: ScratchTerms<'_>) -> Result<WithoutWork, String> {
     let (found, now) = terms.both_trees()?;
     let ScratchTerms { home, subject, .. } = terms;
     let snapshots = Snapshots::of(home, subject);
     let (files, mixed) = try_checks(&snapshots, subject, &found, now)?;
     if files.is_empty() {
-        return Ok(Trial::Failed(match &mixed[..] {
+        return Ok(WithoutWork::Failed(match &mixed[..] {
             [] if snapshots.paths(&found, now).is_ok_and(|paths| paths.is_empty()) => {
                 "nothing was changed".to_owned()
             }
@@ -43,7 +43,7 @@ fn try_work(terms: ScratchTerms<'_>) -> Result<Trial, String> {
     }
     let mut scratch = terms.open_folder()?;
     let runs = scratch.try_each(&checks, now, &without)?;
-    Ok(judge(&runs, &mixed, scratch.is_linked()))
+    Ok(judge_without_work(&runs, &mixed, scratch.is_linked()))
 }
 
 /// What a loop changed that is neither a test nor check configuration, and outside what was
@@ -99,27 +99,28 @@ pub fn remember_as_found(
     };
     let Ok(Some(found)) = run() else { return };
     let known = memories.entry(check.run.clone());
-    let known = known.or_insert_with(|| TestMemory::after(None, &found));
+    let known = known.or_insert_with(|| TestMemory::after_run(None, &found));
     (known.first, known.as_found) = (found, true);
 }
 
 /// The tests of a run that came to its end.
 fn tests_of(result: CheckResult) -> Option<TestRun> {
     let is_whole = matches!(result.verdict, Verdict::Passed | Verdict::Failed);
-    result.test_run.filter(|run| is_whole && run.ran())
+    result.test_run.filter(|run| is_whole && run.ran_any())
 }
 
 /// Whether a check fails there twice and passes on what the agent left, in the same folder. Where
 /// all of them pass at once, nothing else runs.
-pub fn look_as_found(terms: ScratchTerms<'_>) -> AsFound {
-    run_tried(terms).map_or_else(AsFound::Unknown, |tried| AsFound::of(&tried))
+pub fn look_as_found(terms: ScratchTerms<'_>) -> BaselineResult {
+    run_tried(terms)
+        .map_or_else(BaselineResult::Unknown, |tried| BaselineResult::judge_checks(&tried))
 }
 
 fn run_tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
     let (mut scratch, found, now) = scratch_trees(terms)?;
     scratch.lay_out(&found)?;
     let mut red = Vec::new();
-    for check in terms.subject.contract.commands() {
+    for check in terms.subject.contract.unique_checks() {
         let without = scratch.run_check(check)?;
         if without.verdict != Verdict::Passed {
             let tried = TriedCheck { without: Some(without), ..TriedCheck::default() };
@@ -135,7 +136,7 @@ fn run_tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
     }
     scratch.lay_out(&found)?;
     for (check, tried) in &mut red {
-        if passed(&tried.control) {
+        if check_passed(&tried.control) {
             tried.again = Some(scratch.run_check(check)?);
         }
     }

@@ -4,7 +4,7 @@
 
 use chrono::{DateTime, Utc};
 
-use engine::boundary::facts::Seen;
+use engine::boundary::facts::AgentFacts;
 use engine::record::{AccountId, Agent, Driver, Loop, LoopId, Status};
 use engine::window::{MetLimit, RateWindow, was_answered};
 use readers::clients;
@@ -43,7 +43,7 @@ pub fn account_of(record: &Loop) -> AccountId {
 /// The account of a loop that runs this agent.
 pub fn account_with(record: &Loop, agent: Option<&Agent>) -> AccountId {
     match (&record.contract.run, agent, record.driver()) {
-        (Some(run), Some(agent), Driver::Process) => AccountId::of(run, agent),
+        (Some(run), Some(agent), Driver::Process) => AccountId::of_agent(run, agent),
         _ => AccountId {
             name: clients::client_of(&record.state.owner).program.to_owned(),
             model: None,
@@ -59,12 +59,17 @@ pub fn closed_window(home: &Home, account: &AccountId) -> Option<RateWindow> {
 /// Shares what a boundary shows of the account's limit: a limit that was met closes the window for
 /// every loop, an answer to an iteration that began in it clears it. Returns what the user should
 /// know. `next` is the record after the boundary.
-pub fn learn_window(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) -> Option<String> {
+pub fn learn_window(
+    home: &Home,
+    before: &Loop,
+    seen: &AgentFacts,
+    next: &mut Loop,
+) -> Option<String> {
     let (account, now) = (account_of(before), clock::now().wall);
-    if let Some(limit) = MetLimit::of(before, seen, next) {
+    if let Some(limit) = MetLimit::from_boundary(before, seen, next) {
         if limit.until > now {
             let _ = windows::change_window(home, &account, |known| {
-                *known = Some(RateWindow::after(known.take(), account.clone(), limit, now));
+                *known = Some(RateWindow::after_limit(known.take(), account.clone(), limit, now));
             });
         }
         if next.state.status == Status::Waiting {
@@ -79,10 +84,10 @@ pub fn learn_window(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) ->
     windows::read_window(home, &account).filter(disproved)?;
     let cleared = windows::change_window(home, &account, |known| {
         let window = known.clone().filter(disproved)?;
-        *known = Some(window.clone().opened(&before.id, now));
+        *known = Some(window.clone().when_opened(&before.id, now));
         Some(window)
     });
-    let reason = cleared.ok().flatten()?.reason();
+    let reason = cleared.ok().flatten()?.wait_reason();
     Some(format!("the service answers: no loop waits for the {reason} any more"))
 }
 
@@ -90,7 +95,8 @@ pub fn learn_window(home: &Home, before: &Loop, seen: &Seen, next: &mut Loop) ->
 /// may start now.
 pub fn turn_after_window(home: &Home, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
     let now = clock::now().wall;
-    let known = windows::read_window(home, account).filter(|window| window.concerns(by, now))?;
+    let known =
+        windows::read_window(home, account).filter(|window| window.may_hold_back(by, now))?;
     // Without the file's lock the turn is not recorded, and another loop may take the same.
     windows::change_window(home, account, |known| claim_turn(known, account, by, now))
         .unwrap_or_else(|_| claim_turn(&mut Some(known), account, by, now))
@@ -103,8 +109,8 @@ fn claim_turn(
     now: DateTime<Utc>,
 ) -> Option<LoopTurn> {
     let window = known.as_mut()?;
-    let at = window.turn(by, now)?;
-    Some(LoopTurn { account: account.clone(), at, why: window.reason() })
+    let at = window.take_turn(by, now)?;
+    Some(LoopTurn { account: account.clone(), at, why: window.wait_reason() })
 }
 
 /// The same for a session whose agent has just stopped. An agent that was answered in the window is

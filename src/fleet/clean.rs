@@ -89,8 +89,9 @@ impl<'a> FleetLeftovers<'a> {
             Some(access) => access.refs()?.list_refs(&there.each_ref().map(String::as_str))?,
             None => Vec::new(),
         };
-        let newest =
-            remote.as_ref().map_or(format!("refs/heads/{base}"), |remote| remote.tracked(base));
+        let newest = remote
+            .as_ref()
+            .map_or(format!("refs/heads/{base}"), |remote| remote.tracking_ref(base));
         for (it, is_there) in here.chain(there.into_iter().map(|one| (one, true))) {
             let is_kept = it.name.starts_with(&kept);
             let below = [&work, &heads, &results, &requests];

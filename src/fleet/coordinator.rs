@@ -191,7 +191,7 @@ impl<'a> Coordinator<'a> {
             stops_landing: Arc::default(),
             landing_tries: 0,
             watched: None,
-            remote_pace: Pace::of(first, most),
+            remote_pace: Pace::from_bounds(first, most),
             remote_due: Some(Deadline::after(Duration::ZERO)),
             began: Stopwatch::start(),
             ends_at: None,
@@ -206,12 +206,12 @@ impl<'a> Coordinator<'a> {
         self.store.save_record(&self.record).map_err(StoreFault::into_error)?;
         self.know_what_is_here();
         if let Err(fault) = self.bring_work() {
-            self.note(&fault.line());
+            self.note(&fault.cause_and_hint());
         }
         self.look_at_attempts();
         self.take_in(FleetEvent::Described(tasks));
         let [first, most] = LOOKS;
-        let mut pace = Pace::of(first, most);
+        let mut pace = Pace::from_bounds(first, most);
         while !self.is_done || !self.effects.is_empty() || !self.ends.is_empty() || self.is_unsaved
         {
             self.run_round();
@@ -224,7 +224,7 @@ impl<'a> Coordinator<'a> {
             }
             // A record that cannot be written is tried again as seldom as anything else.
             if !self.is_done || self.is_unsaved {
-                let pause = pace.after(std::mem::take(&mut self.has_changed));
+                let pause = pace.next_pause(std::mem::take(&mut self.has_changed));
                 self.wait_for_result(pause);
             }
         }
@@ -433,7 +433,8 @@ impl<'a> Coordinator<'a> {
                 if let Ok(reports) = reports {
                     this.look_at(running, &jobs, &reports.into_iter().collect());
                 }
-                this.remote_due = Some(Deadline::after(this.remote_pace.after(this.has_changed)));
+                this.remote_due =
+                    Some(Deadline::after(this.remote_pace.next_pause(this.has_changed)));
             })
         });
     }
@@ -582,7 +583,7 @@ impl<'a> Coordinator<'a> {
         self.record.holder = self.record.holder.released();
         let saved = self.store.save_record(&self.record);
         if let Err(error) = saved.and_then(|()| self.push_now()) {
-            let why = failure_of(&error.into_error()).joined("; ");
+            let why = failure_of(&error.into_error()).join_with("; ");
             (self.say)(&format!("the record could not be written at last: {why}"));
         }
         match self.known.gave_up {

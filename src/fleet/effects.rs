@@ -22,7 +22,7 @@ use crate::drive::failure::{git_trouble, short_error};
 use engine::fleet::{Refusal, TaskId};
 use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
 use engine::record::Contract;
-use engine::text::clean;
+use engine::text::clean_text;
 use world::files::disk::{self, Durability};
 use world::git;
 use world::logs::Log;
@@ -342,7 +342,7 @@ impl Coordinator<'_> {
                 .map_or_else(|fault| fault.trouble == GitTrouble::Rejected, |()| true);
             let numbers = 1..=if is_over { record.attempt } else { 0 };
             let removed = numbers.map(|number| -> Result<()> {
-                let branch = task.branch(&terms.name, number);
+                let branch = task.branch_name(&terms.name, number);
                 let (clone, commit) = (files.clone_of(&task, number), record.commit.as_deref());
                 kept.extend(workspace::remove_clone(&terms.repository, &clone, &branch, commit)?);
                 Ok(files.remove_attempt(&task, number)?)
@@ -514,7 +514,7 @@ impl Coordinator<'_> {
 
 fn note_in(log: &Path, line: &str) {
     let mut log = Log::open(log);
-    log.add(format!("{}\n", clean(line)).as_bytes());
+    log.add(format!("{}\n", clean_text(line)).as_bytes());
     // A landing does not depend on its log.
     let _ = log.close();
 }

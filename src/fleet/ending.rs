@@ -181,7 +181,7 @@ impl TaskReason {
             Self::Refused {
                 refusal: refusal @ (Refusal::Conflict(_) | Refusal::Red { .. }),
                 unsettled,
-            } => with_unsettled(refusal.what(), unsettled.as_ref()),
+            } => with_unsettled(refusal.reason_text(), unsettled.as_ref()),
             Self::WorkConflict(what) => what.clone(),
             reason => reason.to_string(),
         }
@@ -203,7 +203,7 @@ impl fmt::Display for TaskReason {
             }
             Self::FileGone => out.write_str("its file is gone"),
             Self::Refused { refusal, unsettled } => {
-                out.write_str(&with_unsettled(refusal.why(), unsettled.as_ref()))
+                out.write_str(&with_unsettled(refusal.full_reason(), unsettled.as_ref()))
             }
             Self::Asked(why)
             | Self::NotLanded(why)

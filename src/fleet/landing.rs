@@ -15,7 +15,7 @@ use engine::fleet::task::MAX_PRIORITY;
 use engine::fleet::{Refusal, TaskId, touches_the_fleet};
 use engine::git::{GitFault, GitStep, GitTrouble};
 use engine::record::{Check, Contract};
-use engine::text::{clean, clip_at_word, named, one_line};
+use engine::text::{clean_text, clip_at_word, join_first_names, one_line};
 use readers::parse::git::BRANCHES;
 use world::clock;
 use world::files::tree;
@@ -69,7 +69,7 @@ pub enum PreparedLanding {
 /// The message of the commit that lands: the task's first line, in full where that is too long for
 /// a subject, and where it came from.
 pub fn landing_message(fleet: &str, task: &TaskId, prompt: &str, branch: &str) -> String {
-    let prompt = clean(prompt);
+    let prompt = clean_text(prompt);
     let prompt = prompt.trim_start_matches(['#', ' ', '\n', '\t']);
     let first = one_line(prompt.lines().next().unwrap_or_default(), FIRST_CHARS);
     let subject = clip_at_word(&first, SUBJECT_CHARS);
@@ -91,7 +91,7 @@ pub fn prepare_landing(landing: &Landing<'_>) -> Result<PreparedLanding> {
     let commands = &FleetCommands::new(groups, stop, &mut note);
     let remote = terms.remote.as_ref().context("landing needs a remote")?;
     let tip = record.commit.as_deref().context("no commit of its branch was fetched")?;
-    let branch = task.branch(&terms.name, record.attempt);
+    let branch = task.branch_name(&terms.name, record.attempt);
     let (land, clone) = (files.land(), files.clone_of(task, record.attempt));
     let attempted =
         Attempted { landing: *landing, commands, land, clone, branch, url: &remote.url, tip };
@@ -198,7 +198,7 @@ impl Attempted<'_> {
     /// The message, with those who wrote commits of the branch together with others.
     fn commit_message(&self, main: &str) -> String {
         let authors = self.land_tree().co_authors(main, self.tip);
-        let authors: String = authors.iter().map(|author| clean(author) + "\n").collect();
+        let authors: String = authors.iter().map(|author| clean_text(author) + "\n").collect();
         let parting = if authors.is_empty() { "" } else { "\n" };
         format!("{}\n{parting}{authors}", self.landing.message.trim_end())
     }
@@ -215,7 +215,7 @@ impl Attempted<'_> {
         workspace::set_up(&Preparation::of_landing(terms), &self.land, true, self.commands)?;
         let altered = self.altered_files(commit)?;
         if !altered.is_empty() {
-            return Ok(Some(altered_by(terms, &named(&altered, NAMED_MAX))));
+            return Ok(Some(altered_by(terms, &join_first_names(&altered, NAMED_MAX))));
         }
         let mut has_run: Vec<&Check> = Vec::new();
         for check in contract.checks.iter().chain(&terms.land_checks) {

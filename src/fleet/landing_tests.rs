@@ -132,7 +132,7 @@ impl Yard {
 
     fn try_to_land(&self, stop: Stop<'_>) -> Result<PreparedLanding> {
         let task: TaskId = "vat".parse().unwrap();
-        let branch = task.branch("shop", 1);
+        let branch = task.branch_name("shop", 1);
         prepare_landing(&Landing {
             home: &Home::at(&self.path("home")),
             terms: &self.setup,

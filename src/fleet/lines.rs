@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::record::{FleetRecord, Landed, TaskEnding, TaskReason};
 use super::step::FleetLine;
 use engine::record::Outcome;
-use engine::text::{clean, clock_time, one_line, quoted, start, with_reason};
+use engine::text::{clean_text, clock_time, one_line, quote_words, text_start, with_reason};
 
 /// The most characters of foreign text in a line.
 const TEXT_CHARS: usize = 200;
@@ -60,7 +60,7 @@ pub fn render_ending(ending: &TaskEnding) -> String {
     let proved = || proof.map_or(String::new(), |proof| format!(", proof: {}", proof.label()));
     match (outcome, landed) {
         (_, Some(Landed::Main(Some(commit)))) => {
-            format!("landed as {}{}", start(commit, COMMIT_CHARS), proved())
+            format!("landed as {}{}", text_start(commit, COMMIT_CHARS), proved())
         }
         (_, Some(Landed::Main(None))) => format!("landed: main has its work already{}", proved()),
         (_, Some(Landed::Request(url))) => format!("requested: {}{}", show_text(url), proved()),
@@ -70,7 +70,7 @@ pub fn render_ending(ending: &TaskEnding) -> String {
             _ => why,
         },
         (Outcome::Blocked, None) => match reason {
-            TaskReason::Asked(_) => format!("needs you: blocked: {}", quoted(&why)),
+            TaskReason::Asked(_) => format!("needs you: blocked: {}", quote_words(&why)),
             _ => format!("needs you: {why}"),
         },
         (outcome, None) => with_reason(&format!("needs you: {}", outcome.label()), &why),
@@ -89,7 +89,7 @@ fn render_wait(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset
 
 /// Foreign text on one line.
 pub(super) fn show_text(text: &str) -> String {
-    one_line(&clean(text), TEXT_CHARS)
+    one_line(&clean_text(text), TEXT_CHARS)
 }
 
 #[cfg(test)]

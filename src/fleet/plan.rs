@@ -268,11 +268,11 @@ fn names_meet(one: &str, other: &str) -> Option<bool> {
 fn crosses_folders(part: &str) -> bool {
     part.contains("**")
         || part.contains('[')
-        || (part.contains(['{', '}', '\\']) && protect::glob(part).is_err())
+        || (part.contains(['{', '}', '\\']) && protect::parse_glob(part).is_err())
 }
 
 fn matches_name(pattern: &str, name: &str) -> bool {
-    protect::glob(pattern).is_ok_and(|glob| glob.is_match(name))
+    protect::parse_glob(pattern).is_ok_and(|glob| glob.is_match(name))
 }
 
 /// Whether one name can begin and end with the plain letters of both.
@@ -297,7 +297,7 @@ mod overlap_tests {
     use proptest::prelude::*;
 
     use super::*;
-    use engine::protect::Cover;
+    use engine::protect::GlobCover;
 
     fn task_with(touches: &[&str]) -> FleetTask {
         FleetTask {
@@ -365,14 +365,14 @@ mod overlap_tests {
             1 => "\\\\[ab*]",
         ];
         let globs = prop::collection::vec(part, 1..4).prop_map(|parts| parts.join("/"));
-        globs.prop_filter("a glob", |glob| protect::glob(glob).is_ok())
+        globs.prop_filter("a glob", |glob| protect::parse_glob(glob).is_ok())
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1024))]
         #[test]
         fn globs_that_cover_one_path_overlap(one in any_glob(), other in any_glob(), path in path()) {
-            let covers = |glob: &String| Cover::of(&[glob]).covers(&path);
+            let covers = |glob: &String| GlobCover::from_globs(&[glob]).covers(&path);
             if covers(&one) && covers(&other) {
                 prop_assert!(patterns_meet(&one, &other), "{one} and {other} cover {path}");
             }

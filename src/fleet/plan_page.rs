@@ -18,7 +18,7 @@ use crate::report::table::{self, ALWAYS, Column};
 use engine::fleet::{LandingMode, TaskId};
 use engine::record::{Check, Permissions};
 use engine::templates;
-use engine::text::{Shown, clean, is_word_of, named, one_line};
+use engine::text::{EscapedLine, clean_text, is_word_of, join_first_names, one_line};
 use engine::usage::Money;
 use world::slots;
 
@@ -86,7 +86,7 @@ pub fn render_plan(
         overlaps => list_overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
         rows => setup_rows(setup, tasks, width),
-        include => setup.include.as_deref().map(|text| Shown(text.trim()).to_string().replace("\\n", ", ")),
+        include => setup.include.as_deref().map(|text| EscapedLine(text.trim()).to_string().replace("\\n", ", ")),
         planted => planted_commands(setup, record.map(|record| &record.terms)),
         keeps => setup.land_keep.iter().map(|glob| show_text(glob)).collect::<Vec<_>>(),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
@@ -113,7 +113,7 @@ fn in_order(mut open: Vec<&DescribedTask>) -> Vec<&DescribedTask> {
 
 /// The filters of the page.
 fn template_environment(width: usize) -> Environment<'static> {
-    let mut environment = templates::environment();
+    let mut environment = templates::new_environment();
     environment.set_keep_trailing_newline(true);
     environment.add_filter("name", |name: &str| format!("{name:<7}"));
     environment.add_filter("shown", show_text);
@@ -125,7 +125,7 @@ fn template_environment(width: usize) -> Environment<'static> {
 
 /// Foreign text on one line.
 fn show_text(text: &str) -> String {
-    one_line(&clean(text), TEXT_CHARS)
+    one_line(&clean_text(text), TEXT_CHARS)
 }
 
 fn render_row(name: &str, text: &str, width: usize) -> String {
@@ -190,18 +190,22 @@ fn rows_of(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
     let checks = &task.contract.checks;
     let mut rows = vec![("agent", describe_agent(task)), ("options", other_options(task))];
     rows.extend(
-        setup.setup.iter().map(|run| ("setup", format!("`{}` in each new clone", Shown(run)))),
+        setup
+            .setup
+            .iter()
+            .map(|run| ("setup", format!("`{}` in each new clone", EscapedLine(run)))),
     );
     rows.extend(checks.iter().map(|check| {
         let remark = if check.no_worse { " gets no worse" } else { "" };
-        (check.role.label(), format!("`{}`{remark}", Shown(&check.run)))
+        (check.role.label(), format!("`{}`{remark}", EscapedLine(&check.run)))
     }));
     if checks.is_empty() {
         rows.push(("checks", "none: only its agent says when a task is done".to_owned()));
     }
     let land: &[Check] = if setup.landing == LandingMode::No { &[] } else { &setup.land_checks };
     rows.extend(
-        land.iter().map(|check| ("land", format!("`{}` on main as it will be", Shown(&check.run)))),
+        land.iter()
+            .map(|check| ("land", format!("`{}` on main as it will be", EscapedLine(&check.run)))),
     );
     rows.retain(|(_, text)| !text.is_empty());
     rows
@@ -213,7 +217,7 @@ fn row_of((name, text): &Row, of: &[String], is_of_all: bool, width: usize) -> S
     if is_of_all {
         return line + "\n";
     }
-    let names = format!("for {}", named(of, LISTED));
+    let names = format!("for {}", join_first_names(of, LISTED));
     if colour::visible_width(&line) + 2 + colour::visible_width(&names) <= width {
         return format!("{line}  {names}\n");
     }
@@ -246,7 +250,7 @@ fn other_options(task: &DescribedTask) -> String {
     let name = |word: &str| word.split(" = ").next().unwrap_or_default().to_owned();
     let words = task.task.words.iter().map(String::as_str);
     let words = words.filter(|word| !is_word_of(SHOWN_ELSEWHERE, &name(word)));
-    Shown(&words.collect::<Vec<_>>().join(", ")).to_string()
+    EscapedLine(&words.collect::<Vec<_>>().join(", ")).to_string()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use engine::failure::Failure;
 use engine::fleet::task::LOCAL;
 use engine::fleet::{LandingMode, Remote, TaskId};
 use engine::git::{GitFault, GitTrouble};
-use engine::text::{count, named};
+use engine::text::{count, join_first_names};
 use world::client::on_path;
 use world::files::disk;
 use world::git;
@@ -109,7 +109,7 @@ impl Preflight<'_> {
         if !unused.is_empty() {
             let what =
                 "these submodules are not checked out here, and the tasks start without them";
-            let note = format!("{what}: {}", named(&unused, NAMED_MAX));
+            let note = format!("{what}: {}", join_first_names(&unused, NAMED_MAX));
             self.notes.push(Failure::new(note, "git submodule update --init").with_hint());
         }
         if readiness::uses_lfs(top, commit) && on_path("git-lfs").is_empty() {
@@ -221,7 +221,7 @@ impl Preflight<'_> {
         let branch = format!("refs/heads/{base}");
         // The tip is not here if others pushed since the last fetch.
         let lacks = |known: String| Some((git::count_lacking(repository, &branch, &known)?, known));
-        let known = [tip.to_owned(), remote.tracked(base)].into_iter().find_map(lacks);
+        let known = [tip.to_owned(), remote.tracking_ref(base)].into_iter().find_map(lacks);
         let Some((ahead @ 1.., known)) = known else { return };
         let name = &remote.name;
         let push = format!("git push {name} {base}");

@@ -16,7 +16,7 @@ pub use engine::fleet::task::LOCAL;
 use engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use engine::git::GitBaseline;
 use engine::record::{Actor, Check, CheckMemory, LoopId, Outcome};
-use engine::text::distinct;
+use engine::text::distinct_texts;
 use engine::usage::Usage;
 use readers::parse::git::is_id;
 use readers::parse::git_push::{MESSAGE_BYTES, is_ref_name};
@@ -303,13 +303,13 @@ impl FleetRecord {
     /// What all tasks have used.
     pub fn spent(&self) -> Usage {
         let mut spent = Usage::default();
-        self.tasks.values().for_each(|task| spent.add(&task.carried.usage));
+        self.tasks.values().for_each(|task| spent.add_usage(&task.carried.usage));
         spent
     }
 
     /// The branch of an attempt.
     pub fn branch(&self, task: &TaskId, number: u32) -> String {
-        task.branch(&self.terms.name, number)
+        task.branch_name(&self.terms.name, number)
     }
 
     /// What a person calls a task.
@@ -433,7 +433,7 @@ impl TaskRecord {
 
     /// Notes files that were in conflict.
     pub fn add_conflicts(&mut self, files: &[String]) {
-        self.conflicts = distinct(self.conflicts.drain(..).chain(files.iter().cloned()));
+        self.conflicts = distinct_texts(self.conflicts.drain(..).chain(files.iter().cloned()));
     }
 
     /// The first value that crew never writes.

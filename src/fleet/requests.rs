@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use super::record::{FleetSetup, Landed, TaskRecord};
 use engine::fleet::Refusal;
 use engine::git::{GitFault, GitStep, GitTrouble};
-use engine::text::{clean, one_line, tail_of, words_of};
+use engine::text::{clean_text, one_line, tail_of, words_of};
 use readers::parse::gh::{RequestState, find_unreached, parse_requests};
 use world::clock::{self, RetryPolicy};
 use world::git::refs::with_remote;
@@ -61,7 +61,7 @@ pub fn open_request(
     })??;
     match opened {
         Err(_) if stop() => Err(anyhow!("the request was given up")),
-        Err(why) => Ok(Err(Refusal::Request(one_line(&clean(&why), TAIL_CHARS * 2)))),
+        Err(why) => Ok(Err(Refusal::Request(one_line(&clean_text(&why), TAIL_CHARS * 2)))),
         Ok(landed) => Ok(Ok(landed)),
     }
 }
@@ -105,7 +105,7 @@ fn find_or_create(
 
 /// An address as one line without terminal codes.
 fn clean_address(text: &str) -> String {
-    one_line(&clean(text), ADDRESS_CHARS)
+    one_line(&clean_text(text), ADDRESS_CHARS)
 }
 
 /// The host's command line.
@@ -127,7 +127,7 @@ impl Gh<'_> {
         let away = match &ended.cause {
             ExitCause::Exit(0) => return Ok(text),
             ExitCause::TimedOut | ExitCause::Stopped => Some(ended.cause.to_string()),
-            _ => find_unreached(&text).map(clean),
+            _ => find_unreached(&text).map(clean_text),
         };
         let what = format!("gh {}", arguments[..2].join(" "));
         let Some(why) = away else {

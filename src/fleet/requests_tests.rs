@@ -79,7 +79,7 @@ fn a_command_line_that_is_missing_is_named_with_its_cure() {
     };
     let record = TaskRecord::default();
     let opened = open_request("/nowhere/gh", &setup, &record, ("b", "m"), &|| false).unwrap();
-    let why = opened.unwrap_err().why();
+    let why = opened.unwrap_err().full_reason();
     assert!(why.starts_with("pull request: gh cannot be started: "), "{why}");
     assert!(why.ends_with("; install the GitHub CLI, and log in with gh auth login"), "{why}");
 }

@@ -13,7 +13,7 @@ use engine::boundary::limits::LimitName;
 use engine::fleet::{Carried, FleetTask, Refusal, TaskId};
 use engine::git::GitBaseline;
 use engine::record::{Check, Contract, Limits, LoopId, ProcessIdentity, TaskOfFleet};
-use engine::text::word;
+use engine::text::variant_name;
 
 /// Between a failure and the next try, in seconds, and how often that is doubled.
 const BACKOFF_S: i64 = 5;
@@ -205,7 +205,9 @@ impl TaskRecord {
     pub fn spent_limit(&self, limits: &Limits) -> Option<&'static str> {
         let Carried { completed, awake_ms, usage, .. } = &self.carried;
         let mut names = LimitName::BOUNDS.into_iter();
-        Some(word(&names.find(|limit| limits.is_spent(*limit, *completed, *awake_ms, usage))?))
+        Some(variant_name(
+            &names.find(|limit| limits.is_spent(*limit, *completed, *awake_ms, usage))?,
+        ))
     }
 }
 

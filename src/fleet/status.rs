@@ -24,9 +24,9 @@ use crate::report::events::SCHEMA;
 use engine::fleet::TaskId;
 use engine::record::{LoopId, Outcome, Proof};
 use engine::templates;
-use engine::text::{with_reason, word};
+use engine::text::{variant_name, with_reason};
 use engine::usage::{Money, Usage};
-use engine::view::usage;
+use engine::view::usage_value;
 use world::clock;
 use world::store::Home;
 
@@ -36,8 +36,9 @@ const ESTIMATE_LEAST: usize = 2;
 const COUNTED: [&str; 8] =
     ["total", "landed", "requested", "completed", "running", "waiting", "needs_you", "cancelled"];
 
-static WORDS: LazyLock<Environment<'static>> =
-    LazyLock::new(|| templates::with(templates::environment(), &[("status", TEMPLATE)]));
+static WORDS: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    templates::add_templates(templates::new_environment(), &[("status", TEMPLATE)])
+});
 const TEMPLATE: &str = include_str!("status.j2");
 
 /// A fleet, as it is now.
@@ -145,7 +146,7 @@ struct TaskStatus<'a> {
 }
 
 fn usage_json<S: Serializer>(used: &Usage, to: S) -> Result<S::Ok, S::Error> {
-    usage(used).serialize(to)
+    usage_value(used).serialize(to)
 }
 
 impl<'a> FleetStatus<'a> {
@@ -197,7 +198,7 @@ impl<'a> FleetStatus<'a> {
         let mut counts = BTreeMap::from(COUNTED.map(|word| (word, 0)));
         for row in &tasks {
             let is_done = row.group == StatusGroup::Done;
-            let word = if is_done { row.what.column_label() } else { word(&row.group) };
+            let word = if is_done { row.what.column_label() } else { variant_name(&row.group) };
             for word in ["total", word] {
                 *counts.entry(word).or_default() += 1;
             }
@@ -246,7 +247,7 @@ impl Serialize for FleetStatus<'_> {
             "landing": terms.landing,
             "request": self.record.request,
             "counts": self.counts,
-            "usage": usage(&self.record.spent()),
+            "usage": usage_value(&self.record.spent()),
             "max_cost_usd": Money::from_micros(terms.max_cost_micros).dollars(),
             "started_at": self.record.started_at,
             "elapsed_ms": self.elapsed_ms,
@@ -328,7 +329,9 @@ impl<'a> TaskStatus<'a> {
     fn task_news(&self, record: &FleetRecord, phase: Option<&AttemptPhase>) -> String {
         let ending_of = |task| record.task(task).and_then(TaskRecord::ending);
         let before = match &self.waits {
-            Some(WaitsFor::Ended { task }) => ending_of(task).map(|ending| word(&ending.outcome)),
+            Some(WaitsFor::Ended { task }) => {
+                ending_of(task).map(|ending| variant_name(&ending.outcome))
+            }
             _ => None,
         };
         // The word before it says the kind already.

@@ -328,7 +328,7 @@ impl Turn<'_> {
         let mut unsettled = None;
         if refusal.can_be_settled() && task.sent_back.is_none() {
             let Some(limit) = limit else {
-                let why = refusal.why();
+                let why = refusal.full_reason();
                 task.send_back(refusal, self.now);
                 return self.say(FleetLine::SentBack { task: id.clone(), why });
             };

@@ -13,7 +13,7 @@ use super::step::{DescribedTask, Effect, FleetLine, FleetRequest, Turn};
 use engine::failure::Failure;
 use engine::fleet::{LandingMode, TaskId};
 use engine::record::Outcome;
-use engine::text::named;
+use engine::text::join_first_names;
 
 /// What is said after a signal: here, for jobs elsewhere, to a terminal that is closed, and then.
 const SIGNALLED: [&str; 4] = [
@@ -32,7 +32,7 @@ const BY_AGENT: &str = "(an agent says, unchecked) ";
 impl Turn<'_> {
     /// Applies the folder as it is now: tasks that are new, have changed or lost their file.
     pub(super) fn take_described(&mut self, mut tasks: Vec<DescribedTask>) {
-        tasks.sort_by(|one, other| one.task.turn(&other.task));
+        tasks.sort_by(|one, other| one.task.compare_turn(&other.task));
         let is_start = !std::mem::replace(&mut self.known.has_begun, true);
         let before = std::mem::replace(&mut self.known.described, tasks);
         let before = before.into_iter().map(|one| (one.task.id, one.task.revision));
@@ -62,7 +62,10 @@ impl Turn<'_> {
             }
         }
         for (text, ids) in changes {
-            self.note(format!("{}: the file has changed, but {text}", named(&ids, NAMED_MAX)));
+            self.note(format!(
+                "{}: the file has changed, but {text}",
+                join_first_names(&ids, NAMED_MAX)
+            ));
         }
         for id in self.tasks_where(TaskRecord::is_running) {
             let lacks = self.record.task(&id).is_some_and(|task| lacks_a_share(self.record, task));

@@ -21,7 +21,7 @@ use super::tasks::{refuse_other_fleet, refuse_other_folder};
 use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{GitFault, RefUpdate, RemoteRef};
-use engine::text::Shown;
+use engine::text::EscapedLine;
 use readers::parse::git_push::without_secrets;
 use world::clock::{self, Deadline, Stopwatch};
 use world::files::disk::{self, Durability, Lock};
@@ -174,7 +174,7 @@ impl FleetStore {
                         "{} has another fleet of the name {}, started on {}",
                         shared.access.remote.name,
                         setup.name,
-                        Shown(&there.holder.host)
+                        EscapedLine(&there.holder.host)
                     ),
                     format!(
                         "name = \"NAME\" in {}/fleet.toml makes this one of its own",
@@ -367,7 +367,7 @@ impl SharedRecord {
             }
             match self.list_refs() {
                 Err(fault) => {
-                    say(&format!("{}; it is asked again", fault.line()));
+                    say(&format!("{}; it is asked again", fault.cause_and_hint()));
                     continue;
                 }
                 Ok(there) if !self.refs.are_own(&[&self.name], &there) => bail!(Failure::new(
@@ -392,7 +392,7 @@ fn record_text(record: &FleetRecord) -> io::Result<String> {
 impl fmt::Display for Holder {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, home, pid, since } = self;
-        let (host, home) = (Shown(host), Shown(home));
+        let (host, home) = (EscapedLine(host), EscapedLine(home));
         write!(out, "process {pid} on {host}, home {home}, since {}", since.format("%F %H:%M UTC"))
     }
 }
@@ -488,7 +488,7 @@ pub fn own_ref(home: &Home, setup: &FleetSetup, signals: &Signals) -> Result<Opt
     bail!(Failure::new(
         format!(
             "{} has worked on the fleet {} since, and knows more of it",
-            Shown(&holder.host),
+            EscapedLine(&holder.host),
             setup.name
         ),
         format!("crew fleet clean there, or {} here first", setup.run_command())
@@ -518,7 +518,7 @@ pub fn send_request(
     let files = FleetFiles::new(home, fleet);
     if !disk::is_file(&files.record()) {
         bail!(Failure::new(
-            format!("there is no fleet {} here", Shown(fleet)),
+            format!("there is no fleet {} here", EscapedLine(fleet)),
             "crew status lists them"
         ));
     }

@@ -19,7 +19,7 @@ use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::record::{Actor, Loop, LoopId, Outcome, TaskOfFleet};
 use engine::templates;
-use engine::text::Shown;
+use engine::text::EscapedLine;
 use world::files::disk;
 use world::git::{self, head};
 use world::store::{self as loops, Home};
@@ -49,7 +49,7 @@ pub fn resolve_name(home: &Home, text: &str) -> Result<Option<Named>> {
     let task = task.filter(|id| record.tasks.contains_key(id));
     match (typed, &task) {
         (Some(typed), None) => bail!(Failure::new(
-            format!("the fleet {fleet} has no task {}", Shown(typed)),
+            format!("the fleet {fleet} has no task {}", EscapedLine(typed)),
             format!("crew fleet status {fleet} lists them")
         )),
         _ => Ok(Some(Named { record, task })),
@@ -82,7 +82,7 @@ pub fn find_fleet(home: &Home, name: Option<&str>, folder: &Path) -> Result<Flee
         let known = names.iter().find(|known| *known == name);
         let found = known.map_or(Ok(None), |known| read_fleet(home, known))?;
         return found.ok_or_else(|| {
-            Failure::new(format!("there is no fleet {} here", Shown(name)), these()).into()
+            Failure::new(format!("there is no fleet {} here", EscapedLine(name)), these()).into()
         });
     }
     let (mut known, trees) = (read_fleets(home, &names), head::list_roots(folder));
@@ -235,7 +235,7 @@ impl Named {
         let Some(commit) = &task.commit else {
             bail!("nothing of {}/{id} was fetched yet", self.fleet_name());
         };
-        let base = remote.as_ref().map_or_else(|| base.clone(), |remote| remote.tracked(base));
+        let base = remote.as_ref().map_or_else(|| base.clone(), |remote| remote.tracking_ref(base));
         let from = task.stands_on.clone().unwrap_or(base);
         git::difference_text(repository, &from, commit, stat)
             .map(Some)
@@ -404,7 +404,7 @@ impl Named {
             runs => tasks.iter().any(|(_, task)| task.is_running()),
             run => self.record.terms.run_command(),
         };
-        let text = templates::environment().render_str(ANSWERS, values);
+        let text = templates::new_environment().render_str(ANSWERS, values);
         text.map_or_else(|error| format!("{error:#}"), |text| text.trim_end().to_owned())
     }
 }

@@ -42,7 +42,7 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
             let takes = |task: &(&TaskId, &TaskRecord)| named.accepts_request(task.1, request);
             let tasks: Vec<_> = named.named_tasks().filter(takes).collect();
             let answer = if tasks.is_empty() {
-                named.refuse_request(request).joined(" | hint: ")
+                named.refuse_request(request).join_with(" | hint: ")
             } else {
                 named.render_answer(request, &tasks, task != "waits")
             };

@@ -17,7 +17,7 @@ use engine::failure::Failure;
 use engine::fleet::{INCLUDE, TaskId};
 use engine::git::{GitFault, GitStep};
 use engine::record::Check;
-use engine::text::{named, one_line, tail_of, with_reason};
+use engine::text::{join_first_names, one_line, tail_of, with_reason};
 use readers::parse::git::{zero_ended_names, zero_list};
 use world::files::disk::{self, Durability};
 use world::files::tree;
@@ -213,7 +213,10 @@ pub fn set_up(
         let copied = include::copy_included(patterns, from, folder, again);
         let left_out = copied.map_err(|why| anyhow!("{INCLUDE}: {why}"))?;
         if !left_out.is_empty() {
-            commands.note(&format!("{INCLUDE} leaves out {}", named(&left_out, LEFT_OUT_NAMED)));
+            commands.note(&format!(
+                "{INCLUDE} leaves out {}",
+                join_first_names(&left_out, LEFT_OUT_NAMED)
+            ));
         }
     }
     let Some(command) = setup else { return Ok(()) };

@@ -152,7 +152,7 @@ pub fn variables() -> Vec<Block> {
 
 /// The moments of a run, and what a reaction gets.
 pub fn reactions() -> Vec<Block> {
-    let variables = reaction::variables(&a_loop(), LoopMoment::Finish);
+    let variables = reaction::reaction_variables(&a_loop(), LoopMoment::Finish);
     vec![
         named("moments", LoopMoment::ALL.map(|moment| moment.label().to_owned())),
         named("variables", variables.into_iter().map(|(name, _)| name.to_owned())),

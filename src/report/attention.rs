@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset};
 use super::line::status_line;
 use engine::events::RunEvent;
 use engine::record::{Loop, Outcome};
-use engine::text::{clean, clip, one_line, quoted};
+use engine::text::{clean_text, clip_line, one_line, quote_words};
 use engine::view;
 
 /// The longest notice, in characters.
@@ -24,7 +24,7 @@ pub fn terminal_notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
     if matches!(&*term, "dumb" | "linux") {
         return None;
     }
-    let text = clean(&one_line(&format!("crew: {text}"), NOTICE_CHARS));
+    let text = clean_text(&one_line(&format!("crew: {text}"), NOTICE_CHARS));
     let takes_777 = term.starts_with("foot") || term.starts_with("rxvt");
     Some(if takes_777 || variable("VTE_VERSION").is_some() {
         // A semicolon would end the text.
@@ -41,8 +41,10 @@ pub fn end_notice(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     match subject.outcome()? {
         Outcome::Cancelled => None,
         Outcome::Completed => Some(status),
-        Outcome::Blocked => Some(format!("loop {} needs you: {}", subject.id, clip(&why, 120))),
-        _ => Some(format!("{status}: {}", clip(&why, 120))),
+        Outcome::Blocked => {
+            Some(format!("loop {} needs you: {}", subject.id, clip_line(&why, 120)))
+        }
+        _ => Some(format!("{status}: {}", clip_line(&why, 120))),
     }
 }
 
@@ -54,7 +56,7 @@ pub fn wait_notice(subject: &Loop, at: DateTime<FixedOffset>) -> String {
 /// The notice of a question that the agent has to decide itself.
 pub fn question_notice(subject: &Loop) -> Option<String> {
     let last = subject.state.asked.last()?;
-    let question = quoted(&clip(&last.text, 120));
+    let question = quote_words(&clip_line(&last.text, 120));
     Some(format!("loop {} asked {question}, told to decide", subject.id))
 }
 

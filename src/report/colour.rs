@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use engine::failure::HINT;
-use engine::text::{clean, is_mark};
+use engine::text::{clean_text, is_mark};
 
 /// The marks; each sets the colour of the words up to the next [`END`].
 pub const GOOD: char = '\u{fdd0}';
@@ -81,7 +81,7 @@ pub fn mark_head(text: &str) -> String {
 /// Lines that are indented further were said or printed by others, except those of iterations,
 /// which begin with a number. Of a line that `fold` breaks, only the first piece has colour.
 pub fn mark_heads(text: &str, fold: impl Fn(&str) -> String) -> String {
-    clean(text).split_inclusive('\n').map(|line| mark_folded_line(&fold(line))).collect()
+    clean_text(text).split_inclusive('\n').map(|line| mark_folded_line(&fold(line))).collect()
 }
 
 fn mark_folded_line(folded: &str) -> String {
@@ -151,7 +151,7 @@ pub fn mark_difference(text: &str) -> String {
     for line in text.lines() {
         is_head = !line.starts_with('@') && (is_head || line.starts_with("diff "));
         is_summary &= !is_head;
-        let shown = clean(line).replace('\n', " ");
+        let shown = clean_text(line).replace('\n', " ");
         let name = shown.trim_end_matches(['+', '-']).len();
         let (added, removed) = shown[name..].split_at(shown[name..].trim_end_matches('-').len());
         marked_text += &match line.chars().next() {

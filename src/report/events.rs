@@ -10,7 +10,7 @@ use engine::doing::LoopStep;
 use engine::events::RunEvent;
 use engine::evidence::{CheckResult, Evidence};
 use engine::record::{Loop, Outcome};
-use engine::view::{LoopView, usage};
+use engine::view::{LoopView, usage_value};
 use readers::clients::spelling::resume_command;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl Events {
         }
         self.phase = match event {
             RunEvent::IterationEnded { .. } | RunEvent::Finished { .. } => None,
-            _ => event.step().map(|(step, _)| step).or(self.phase),
+            _ => event.begun_step().map(|(step, _)| step).or(self.phase),
         };
         let (name, value) = event_fields(event, at);
         let mut event = json!({
@@ -76,8 +76,12 @@ pub fn record_of<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
 /// The name of an event, and its own fields.
 pub fn event_fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> (&'static str, Value) {
     match *event {
-        RunEvent::Started(record) => ("start", json!(LoopView::of(record, at.fixed_offset()))),
-        RunEvent::Resumed(record) => ("resume", json!(LoopView::of(record, at.fixed_offset()))),
+        RunEvent::Started(record) => {
+            ("start", json!(LoopView::from_record(record, at.fixed_offset())))
+        }
+        RunEvent::Resumed(record) => {
+            ("resume", json!(LoopView::from_record(record, at.fixed_offset())))
+        }
         RunEvent::Noted(text) => ("note", json!({ "text": text })),
         RunEvent::OverBudget { tokens, budget } => {
             ("prompt_over_budget", json!({ "tokens": tokens, "budget": budget }))
@@ -137,7 +141,7 @@ fn iteration_fields(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> V
         "claim": evidence.claim,
         "progress": evidence.progress,
         "checks": evidence.checks,
-        "usage": evidence.usage.as_ref().map(usage),
+        "usage": evidence.usage.as_ref().map(usage_value),
         "context_percent": evidence.context_percent,
         "context_tokens": evidence.context_tokens,
         "consecutive_failures": after.state.consecutive_failures,
@@ -148,9 +152,9 @@ fn iteration_fields(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> V
 fn finish_fields(event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
     let RunEvent::Finished { record, page, saved } = *event else { return Value::Null };
     let is_resumable = saved && record.outcome() != Some(Outcome::Completed);
-    let mut value = json!(LoopView::of(record, at.fixed_offset()));
-    value["spread_ms"] = json!(record.spread());
-    value["commits"] = json!(page.commits.made());
+    let mut value = json!(LoopView::from_record(record, at.fixed_offset()));
+    value["spread_ms"] = json!(record.time_spread());
+    value["commits"] = json!(page.commits.known_commits());
     value["handoff"] = json!(page.handoff);
     value["page"] = json!(page);
     value["next"] = if is_resumable { json!(resume_command(record)) } else { Value::Null };
@@ -177,7 +181,7 @@ mod json_tests {
 
     #[test]
     fn every_object_names_its_schema() {
-        let value = status_json(&[LoopView::of(&a_loop(), at(0).wall.fixed_offset())]);
+        let value = status_json(&[LoopView::from_record(&a_loop(), at(0).wall.fixed_offset())]);
         assert_eq!(value["schema"], 2);
         assert_eq!(value["loops"][0]["iteration"], 1);
         assert_eq!(value["loops"][0]["limits"]["max_iterations"], 10);

@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 
 use super::*;
 use engine::boundary::facts::ProcessEnd;
-use engine::boundary::judge::judge;
+use engine::boundary::judge::judge_boundary;
 use engine::claim::Claim;
 use engine::evidence::Verdict;
 use engine::fixture::{SetState, a_page, a_run, at, facts, result};
@@ -14,10 +14,10 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     let record = a_run(Some("build"));
     let mut facts = facts(Claim::Success);
     facts.seen.agent.process = Some(ProcessEnd::Exit(0));
-    let mut after = judge(&record, &facts).after;
+    let mut after = judge_boundary(&record, &facts).after;
     let mut events = Events::default();
     let mut text = String::new();
-    let page = a_page(&record, &Story::picking(None));
+    let page = a_page(&record, &Story::with_pick(None));
     let mut render = |event: &RunEvent<'_>| {
         text.push_str(&events.render_event(event, at(0).wall).to_string());
         text.push('\n');
@@ -72,7 +72,7 @@ fn a_step_before_the_agent_belongs_to_the_iteration_that_it_begins() {
 #[test]
 fn the_page_names_every_event() {
     let record = a_run(None);
-    let page = a_page(&record, &Story::picking(None));
+    let page = a_page(&record, &Story::with_pick(None));
     let result = result("make", Verdict::Passed);
     let all = [
         RunEvent::Started(&record),

@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::templates;
 use super::words::list_commands;
 use engine::boundary::limits;
-use engine::evidence::words::said;
+use engine::evidence::words::describe_evidence;
 use engine::record::{Check, Driver, Loop, Question, Status};
-use engine::text::{clip, clock_time, count, quoted};
-use engine::view::{LoopView, numbered, verdict};
+use engine::text::{clip_line, clock_time, count, quote_words};
+use engine::view::{LoopView, number_iteration, verdict_text};
 use readers::clients::spelling::{of_loop, resume_command_at};
 
 /// A line about a loop.
@@ -51,9 +51,9 @@ pub fn render_line(line: LoopLine, subject: &Loop, at: DateTime<FixedOffset>) ->
         iteration => subject.iteration(),
         completed => state.completed,
         max => limits.max_iterations,
-        counter => numbered(subject, state.completed),
+        counter => number_iteration(subject, state.completed),
         seen => evidence.map(|evidence| evidence.iteration),
-        said => evidence.map(said).unwrap_or_default(),
+        said => evidence.map(describe_evidence).unwrap_or_default(),
         in_a_row => in_a_row(subject),
         asked => asked_at_boundary(subject),
         cost => limits::cost_and_tokens(subject),
@@ -124,7 +124,7 @@ pub fn pausing_text(subject: &Loop) -> String {
 /// running.
 pub fn short_line(view: &LoopView<'_>) -> String {
     let subject = view.record;
-    let mut parts = vec![format!("crew {}", view.counted())];
+    let mut parts = vec![format!("crew {}", view.iteration_text())];
     parts.extend(match (subject.state.status, subject.state.due) {
         _ if view.owner_is_gone => Some("owner gone".to_owned()),
         (Status::Running, _) => None,
@@ -148,7 +148,7 @@ pub fn short_line(view: &LoopView<'_>) -> String {
 pub fn status_line(subject: &Loop, at: DateTime<FixedOffset>) -> String {
     let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
     let proof = proof.map(|proof| format!(", proof: {}", proof.label()));
-    verdict(subject, at) + &proof.unwrap_or_default()
+    verdict_text(subject, at) + &proof.unwrap_or_default()
 }
 
 /// The most characters of a question on a line.
@@ -160,12 +160,12 @@ fn asked_at_boundary(subject: &Loop) -> Option<String> {
     let asked = state.asked.iter().filter(|question| question.iteration == completed);
     let asked: Vec<&Question> = asked.collect();
     let last = asked.last()?;
-    let question = quoted(&clip(&last.text, LINE_CHARS));
+    let question = quote_words(&clip_line(&last.text, LINE_CHARS));
     let more = match asked.len() {
         1 => String::new(),
         all => format!(" and {} more", all - 1),
     };
-    let answer = last.answer();
+    let answer = last.example_answer();
     Some(format!("asked {question}{more}, told to decide · answer: crew tell \"{answer}\""))
 }
 
@@ -175,7 +175,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use engine::boundary::judge::judge;
+    use engine::boundary::judge::judge_boundary;
     use engine::claim::Claim;
     use engine::evidence::Verdict;
     use engine::fixture::{SetState, a_loop, a_loop_with, at, facts, result};
@@ -212,14 +212,14 @@ mod tests {
     #[test]
     fn a_boundary_shows_the_cost_of_the_loop_and_its_limits() {
         let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
-        let mut subject = judge(&a_loop(), &facts(Claim::None)).after;
+        let mut subject = judge_boundary(&a_loop(), &facts(Claim::None)).after;
         let usage = Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
         subject.state.set("usage", usage);
         assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $1.84 · crew pause, crew cancel");
         subject.contract.limits.max_cost_micros = 5_000_000;
         subject.contract.limits.max_tokens = 2_000_000;
         assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $1.84 of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
-        assert_snapshot!(limits::named(&subject.contract.limits), @"up to 10 iterations, 12h, $5.00, 2M tokens");
+        assert_snapshot!(limits::describe_limits(&subject.contract.limits), @"up to 10 iterations, 12h, $5.00, 2M tokens");
         subject.state.set("usage.unpriced", tokens);
         subject.state.set("usage.unpriced_models", vec!["strange-1".to_owned()]);
         assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $57.04 (no known price for strange-1: counted at the highest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
@@ -229,9 +229,9 @@ mod tests {
     fn the_line_for_a_prompt_is_short() {
         let now = at(0).wall.fixed_offset();
         let mut subject = a_loop();
-        let line = |subject: &Loop| short_line(&LoopView::of(subject, now));
+        let line = |subject: &Loop| short_line(&LoopView::from_record(subject, now));
         assert_snapshot!(line(&subject), @"crew 1/10");
-        let gone = LoopView { owner_is_gone: true, ..LoopView::of(&subject, now) };
+        let gone = LoopView { owner_is_gone: true, ..LoopView::from_record(&subject, now) };
         assert_snapshot!(short_line(&gone), @"crew 1/10 · owner gone");
         subject.state.set("status", Status::Waiting);
         subject.state.set("due", Some(at(3600).wall));
@@ -246,8 +246,8 @@ mod tests {
         let subject = a_loop_with(&[("cargo test", Role::Verify)]);
         let mut refused = facts(Claim::Success);
         refused.checks = vec![result("cargo test", Verdict::Failed)];
-        assert_snapshot!(boundary(&judge(&subject, &refused).after), @"crew 1/10 · claim refused: cargo test failed (exit 1) · crew pause, crew cancel");
-        assert_snapshot!(boundary(&judge(&a_loop(), &facts(Claim::None)).after), @"crew 1/10 · files changed · crew pause, crew cancel");
+        assert_snapshot!(boundary(&judge_boundary(&subject, &refused).after), @"crew 1/10 · claim refused: cargo test failed (exit 1) · crew pause, crew cancel");
+        assert_snapshot!(boundary(&judge_boundary(&a_loop(), &facts(Claim::None)).after), @"crew 1/10 · files changed · crew pause, crew cancel");
     }
 
     fn asking(questions: &[&str]) -> Loop {
@@ -260,11 +260,12 @@ mod tests {
 
     #[test]
     fn the_line_after_an_iteration_shows_its_last_question_and_how_to_answer() {
-        let mut subject = judge(&asking(&["SES or SMTP?"]), &facts(Claim::None)).after;
+        let mut subject = judge_boundary(&asking(&["SES or SMTP?"]), &facts(Claim::None)).after;
         assert_snapshot!(asked_at_boundary(&subject).unwrap(), @r#"asked "SES or SMTP?", told to decide · answer: crew tell "SMTP""#);
-        subject = judge(&subject, &facts(Claim::None)).after;
+        subject = judge_boundary(&subject, &facts(Claim::None)).after;
         assert_eq!(asked_at_boundary(&subject), None, "shown once");
-        let two = judge(&asking(&["SES or SMTP?", "30 or 90 days?"]), &facts(Claim::None)).after;
+        let two =
+            judge_boundary(&asking(&["SES or SMTP?", "30 or 90 days?"]), &facts(Claim::None)).after;
         assert_snapshot!(asked_at_boundary(&two).unwrap(), @r#"asked "30 or 90 days?" and 1 more, told to decide · answer: crew tell "SMTP""#);
     }
 }

@@ -6,10 +6,10 @@ use super::page::{Reading, fold_text};
 use super::{colour, table, templates};
 use chrono::{DateTime, Utc};
 use engine::record::{Loop, LoopId, Status, Totals};
-use engine::text::{clock_time, count, named, one_line};
+use engine::text::{clock_time, count, join_first_names, one_line};
 pub use engine::view::columns::{ENDED, ENDED_EVERYWHERE, REMOVABLE, STANDING};
 use engine::view::columns::{ListColumn, task_line};
-use engine::view::{LoopView, usage};
+use engine::view::{LoopView, usage_value};
 use engine::window::RateWindow;
 use minijinja::{Value, context};
 use serde_json::{Value as Json, json};
@@ -43,7 +43,7 @@ pub fn status_and_task(subject: &Loop) -> String {
 pub fn history_json(loops: &[LoopView<'_>], totals: &Totals) -> Json {
     let mut value = status_json(loops);
     value["totals"] = json!(totals);
-    value["totals"]["usage"] = usage(&totals.usage);
+    value["totals"]["usage"] = usage_value(&totals.usage);
     value
 }
 
@@ -59,11 +59,11 @@ pub fn render_history(
     } else {
         render_list(ENDED, loops, at)
     };
-    let more = totals.loops().saturating_sub(loops.len() as u64);
+    let more = totals.loop_count().saturating_sub(loops.len() as u64);
     if more > 0 {
-        let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
+        let _ = writeln!(text, "({more} more: --limit {})", totals.loop_count());
     }
-    if totals.loops() > 1 {
+    if totals.loop_count() > 1 {
         let line = fold_text(&totals_line(totals, true), at.reading.width);
         let _ = write!(text, "\n{}", colour::mark_words(&line));
     }
@@ -75,7 +75,7 @@ pub fn totals_line(totals: &Totals, is_whole: bool) -> String {
     let cost = totals.usage.cost_text(false);
     let outcomes: Vec<_> = totals.outcomes.iter().collect();
     let of_all = Value::from_serialize(totals);
-    let values = context! { loops => totals.loops(), outcomes, cost, is_whole, ..of_all };
+    let values = context! { loops => totals.loop_count(), outcomes, cost, is_whole, ..of_all };
     templates::render_row("totals.j2", &values)
 }
 
@@ -138,7 +138,11 @@ pub fn windows_text(rows: &[WindowRow], at: Reading) -> String {
         let ids: Vec<String> = waiting.iter().map(|subject| subject.id.to_string()).collect();
         let verb = if ids.len() == 1 { "waits" } else { "wait" };
         let (number, last) = (count(ids.len() as u64, "loop"), clock_time(last, at.clock()));
-        let _ = writeln!(text, "{number} {verb}, the last until {last}: {}", named(&ids, NAMED));
+        let _ = writeln!(
+            text,
+            "{number} {verb}, the last until {last}: {}",
+            join_first_names(&ids, NAMED)
+        );
     }
     text
 }
@@ -180,7 +184,7 @@ mod tests {
 
     fn list<const N: usize>(columns: [ListColumn; N], loops: &[Loop], width: usize) -> String {
         let at = read_at(width);
-        let views = loops.iter().map(|record| LoopView::of(record, at.reading.clock()));
+        let views = loops.iter().map(|record| LoopView::from_record(record, at.reading.clock()));
         colour::paint_marks(&render_list(columns, &views.collect::<Vec<_>>(), at), false)
     }
 
@@ -255,8 +259,9 @@ mod history_tests {
         let reading = Reading { width: 80, now: at(0).wall, offset: Utc.fix() };
         let at = ListReading { reading, home: None };
         let loops = [first, second];
-        let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
-        let views = loops.each_ref().map(|record| LoopView::of(record, at.reading.clock()));
+        let totals = Totals::from_loops(&[&loops[..], &loops[1..], &loops[1..]].concat());
+        let views =
+            loops.each_ref().map(|record| LoopView::from_record(record, at.reading.clock()));
         assert_snapshot!(colour::paint_marks(&render_history(&views, &totals, at, false), false), @"
         haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  Build the todo API
         haaaaaaa  2026-11-18 11:06  cancelled           0  0s         Build the todo API

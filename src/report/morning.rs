@@ -7,7 +7,7 @@ use super::page::{Reading, wrap_text};
 use super::table::fit_line;
 use chrono::{DateTime, Utc};
 use engine::record::{Loop, Totals};
-use engine::text::{clean, clock_time};
+use engine::text::{clean_text, clock_time};
 use engine::view::{BoardGroup, LoopView, Page};
 use std::fmt::Write as _;
 
@@ -40,9 +40,9 @@ impl MorningLoop<'_> {
             return proof_note(self.record).iter().map(|note| fit_line(note, width)).collect();
         };
         let said = page.ending.first().map_or_else(String::new, |fact| fact.text.clone());
-        let why = self.record.state.git.undone().unwrap_or(said);
+        let why = self.record.state.git.describe_undone().unwrap_or(said);
         let mut lines = wrap_text(&why, width.saturating_sub(4), WHY_LINES);
-        lines.push(clean(&page.then.as_ref().unwrap_or(&page.next).command));
+        lines.push(clean_text(&page.then.as_ref().unwrap_or(&page.next).command));
         lines.iter().map(|line| format!("    {line}")).collect()
     }
 }
@@ -80,14 +80,14 @@ pub fn render_morning(
     if left_out > 0 {
         let _ = writeln!(text, "\nand {left_out} more: crew status --all");
     }
-    text + &format!("\nnext  {}\n", mark_text(STRONG, &clean(next)))
+    text + &format!("\nnext  {}\n", mark_text(STRONG, &clean_text(next)))
 }
 
 /// Sorts the loops by their places: a fleet's together, after all others. Reads the pages of those
 /// that need a person, and that of the first loop, which has the next command.
 fn sort_loops<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<MorningLoop<'a>> {
     let loops = facts.iter().map(|view| {
-        let part = PLACES.iter().position(|group| *group == view.group()).unwrap_or_default();
+        let part = PLACES.iter().position(|group| *group == view.board_group()).unwrap_or_default();
         let place = (view.task.map(|task| task.name.as_str()), part);
         MorningLoop { record: view.record, place, page: None }
     });
@@ -102,8 +102,12 @@ fn sort_loops<'a>(facts: &[LoopView<'a>], read: &dyn Fn(&Loop) -> Page) -> Vec<M
 
 /// "3 loops: 2 completed, 1 stalled · $1.20", of those that have ended.
 fn ended_totals(loops: &[MorningLoop<'_>]) -> String {
-    let totals = Totals::of(loops.iter().map(|subject| subject.record));
-    if totals.loops() == 0 { "no loop has ended".to_owned() } else { totals_line(&totals, false) }
+    let totals = Totals::from_loops(loops.iter().map(|subject| subject.record));
+    if totals.loop_count() == 0 {
+        "no loop has ended".to_owned()
+    } else {
+        totals_line(&totals, false)
+    }
 }
 
 /// The lines of every loop and fleet with their headings, and the command for each.
@@ -122,7 +126,7 @@ fn page_blocks(
     });
     let alone = loops.iter().filter(|subject| subject.place.0.is_none());
     let reading = Reading { width: width.saturating_sub(2), ..at.reading };
-    let views = alone.clone().map(|subject| LoopView::of(subject.record, reading.clock()));
+    let views = alone.clone().map(|subject| LoopView::from_record(subject.record, reading.clock()));
     let views: Vec<LoopView<'_>> = views.collect();
     let list = list::render_list(list::ENDED_EVERYWHERE, &views, ListReading { reading, ..at });
     let of_loops = alone.zip(list.lines()).map(|(subject, line)| {
@@ -138,7 +142,7 @@ fn page_blocks(
 /// A note on the proof of a completed loop, such as that tests were rewritten.
 fn proof_note(record: &Loop) -> Option<String> {
     let remarks = record.state.ending.as_ref()?.remarks();
-    if remarks.is_empty() { None } else { Some(format!("    {}", clean(&remarks.join("; ")))) }
+    if remarks.is_empty() { None } else { Some(format!("    {}", clean_text(&remarks.join("; ")))) }
 }
 
 #[cfg(test)]

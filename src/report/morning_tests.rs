@@ -90,9 +90,9 @@ fn night() -> Vec<Loop> {
 
 fn page(record: &Loop) -> Page {
     let changes = Changes::default();
-    Page::of(&PageInputs {
-        view: LoopView::of(record, at(3600).wall.fixed_offset()),
-        story: &Story::picking(None),
+    Page::from_inputs(&PageInputs {
+        view: LoopView::from_record(record, at(3600).wall.fixed_offset()),
+        story: &Story::with_pick(None),
         changes: Some(&changes),
         changes_from: ChangesFrom::Git,
         commits: &Commits::default(),
@@ -109,7 +109,7 @@ fn facts(loops: &[Loop], is_kept: bool, owner_is_gone: bool) -> Vec<LoopView<'_>
         owner_is_gone,
         task: if is_kept { record.fleet.as_ref() } else { None },
         is_replaced: !trees.insert(&record.place.checkout),
-        ..LoopView::of(record, at(3600).wall.fixed_offset())
+        ..LoopView::from_record(record, at(3600).wall.fixed_offset())
     });
     facts.collect()
 }

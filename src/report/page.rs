@@ -9,8 +9,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::colour::{self, STRONG, mark_text};
 use super::table::{self, ALWAYS, CellColour, Column, fit_line};
-use engine::text::{ago, brief, clean, clock_time, count, quoted};
-use engine::view::{Fact, IterationLine, LastWords, Page, Step};
+use engine::text::{clean_text, clock_time, count, format_age, format_briefly, quote_words};
+use engine::view::{Fact, IterationLine, LastWords, NextStep, Page};
 
 /// The column at which the values of the rows begin.
 const INDENT: usize = 10;
@@ -91,12 +91,14 @@ pub fn render_page(page: &Page, reading: Reading) -> String {
 
 /// "38m, from 22:31 to 23:09 · $3.42 of $8.00".
 pub fn time_text(page: &Page, reading: Reading) -> String {
-    let (took, started) = (brief(page.awake_ms), clock_time(page.started_at, reading.clock()));
+    let (took, started) =
+        (format_briefly(page.awake_ms), clock_time(page.started_at, reading.clock()));
     let mut text = match page.ended_at {
         None => format!("{took}, since {started}"),
         Some(ended) => {
             let since = (reading.now - ended).num_milliseconds();
-            let ago = if since > RECENT_MS { format!(", {}", ago(since)) } else { String::new() };
+            let ago =
+                if since > RECENT_MS { format!(", {}", format_age(since)) } else { String::new() };
             format!("{took}, from {started} to {}{ago}", clock_time(ended, reading.clock()))
         }
     };
@@ -120,8 +122,8 @@ pub fn push_value(text: &mut String, name: &str, value: &str, width: usize) {
 }
 
 /// Adds a step. Its command has a line of its own and is never wrapped, so that it can be copied.
-pub fn push_step(text: &mut String, name: &str, step: &Step, width: usize) {
-    push_labelled(text, name, &mark_text(STRONG, &clean(&step.command)));
+pub fn push_step(text: &mut String, name: &str, step: &NextStep, width: usize) {
+    push_labelled(text, name, &mark_text(STRONG, &clean_text(&step.command)));
     push_value(text, "", &step.what, width);
 }
 
@@ -155,16 +157,18 @@ const fn extra_column(
 /// The columns of the lines of iterations.
 pub const COLUMNS: [IterationColumn; 7] = [
     column("n", Column::number(ALWAYS, usize::MAX), |line| line.number.to_string()),
-    extra_column("time", Column::number(ALWAYS, usize::MAX), |line| brief(line.elapsed_ms)),
+    extra_column("time", Column::number(ALWAYS, usize::MAX), |line| {
+        format_briefly(line.elapsed_ms)
+    }),
     extra_column("cost", Column::number(ALWAYS, usize::MAX), |line| {
         line.cost.clone().unwrap_or_default()
     }),
     extra_column("agent", Column::text(ALWAYS, 12), |line| line.agent.clone().unwrap_or_default()),
     column("changed", Column::text(ALWAYS, FILES), |line| file_name(&line.files)),
-    column("checks", Column::text(ALWAYS, 18).coloured(CellColour::Words), |line| {
+    column("checks", Column::text(ALWAYS, 18).with_colour(CellColour::Words), |line| {
         line.checks.clone()
     }),
-    column("said", Column::rest(0, SAID).coloured(CellColour::Words), said_cell),
+    column("said", Column::rest(0, SAID).with_colour(CellColour::Words), said_cell),
 ];
 
 /// The lines of iterations, in columns of one width.
@@ -190,7 +194,7 @@ fn file_name(files: &str) -> String {
 fn said_cell(line: &IterationLine) -> String {
     match &line.said {
         LastWords::Crew(words) => words.clone(),
-        LastWords::Agent(words) => quoted(words),
+        LastWords::Agent(words) => quote_words(words),
         LastWords::Nothing => String::new(),
     }
 }
@@ -200,7 +204,7 @@ fn said_cell(line: &IterationLine) -> String {
 pub fn wrap_text(text: &str, columns: usize, most: usize) -> Vec<String> {
     let columns = columns.max(SAID);
     let mut lines = Vec::new();
-    for paragraph in clean(text).lines() {
+    for paragraph in clean_text(text).lines() {
         let indent = paragraph.len() - paragraph.trim_start().len();
         let mut line = paragraph[..indent].to_owned();
         for word in paragraph.split_whitespace().flat_map(|word| break_word(word, columns)) {
@@ -269,7 +273,7 @@ pub fn split_line(line: &str, columns: usize) -> Vec<&str> {
 
 /// Adds a row: a name and its value.
 pub fn push_row(text: &mut String, name: &str, value: &str) {
-    let value = clean(value);
+    let value = clean_text(value);
     let is_of_a_check = matches!(name, "verify" | "gate" | "until" | "fails" | "tests");
     push_labelled(text, name, &if is_of_a_check { colour::mark_words(&value) } else { value });
 }

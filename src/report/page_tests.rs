@@ -61,13 +61,13 @@ fn full() -> Page {
             fact("files", "4 files changed, 3 new, +188 −40", &["new: src/cart/share.ts"]),
         ],
         handoff: Some("/repo/.claude/branches/main/handoffs/exhausted.md".to_owned()),
-        next: Step { command: "crew diff m7qa 3..4".into(), what: "what turned it red".into() },
-        then: Some(Step {
+        next: NextStep { command: "crew diff m7qa 3..4".into(), what: "what turned it red".into() },
+        then: Some(NextStep {
             command: "crew back m7qa 3".into(),
             what: "back to where it passed".into(),
         }),
         stop: None,
-        ..a_page(&a_loop(), &Story::picking(None))
+        ..a_page(&a_loop(), &Story::with_pick(None))
     }
 }
 
@@ -149,7 +149,7 @@ fn at_40_columns_times_costs_and_words_go_first() {
 
 #[test]
 fn the_page_of_a_running_loop_shows_its_agent_its_limits_and_how_to_stop_it() {
-    let page = a_page(&a_loop(), &Story::picking(None));
+    let page = a_page(&a_loop(), &Story::with_pick(None));
     assert_snapshot!(text(&page, read_at(80)), @"
     loop haaaaaaa · running, iteration 1 of 10
 

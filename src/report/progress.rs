@@ -9,13 +9,13 @@ use minijinja::{Value, context};
 use super::events::{event_fields, record_of};
 use super::line::done_when;
 use super::templates;
-use engine::boundary::judge::exited;
+use engine::boundary::judge::exit_reason;
 use engine::boundary::limits;
 use engine::events::RunEvent;
 use engine::evidence::{Evidence, Verdict};
 use engine::record::Loop;
-use engine::text::{self, clip, clock_time, duration};
-use engine::view::{Fact, LoopView, numbered};
+use engine::text::{self, clip_line, clock_time, format_duration};
+use engine::view::{Fact, LoopView, number_iteration};
 
 /// The time of day before every line of a run, on a terminal and on a pipe.
 pub const STAMP: &str = "[%H:%M:%S]";
@@ -66,7 +66,7 @@ fn template_values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
     let (name, fields) = event_fields(event, at.to_utc());
     let more = match *event {
         RunEvent::CheckEnded(result) => {
-            let printed = text::plain(&result.tail);
+            let printed = text::plain_text(&result.tail);
             let printed = printed.lines().filter(|line| !line.trim().is_empty());
             let printed: Vec<&str> = match result.verdict {
                 Verdict::Passed | Verdict::Unknown => Vec::new(),
@@ -80,7 +80,7 @@ fn template_values(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Value {
             let evidence = after.state.evidence.as_ref();
             let failure = evidence.and_then(|evidence| evidence.failure.as_deref());
             // For a process that only exited with an error, the client's name for that is shorter.
-            let is_exit = exit.is_some_and(|code| failure == Some(&exited(code)));
+            let is_exit = exit.is_some_and(|code| failure == Some(&exit_reason(code)));
             context! { is_exit, cost => evidence.and_then(Evidence::cost) }
         }
         RunEvent::Delayed { until, .. } => context! { time => time_with_seconds(until, at) },
@@ -106,7 +106,7 @@ fn loop_values(record: &Loop, at: DateTime<FixedOffset>) -> Value {
         resume => record.fleet_resume().unwrap_or_else(|| format!("crew resume {name}")),
         can_complete => record.contract.can_complete(),
     };
-    context! { ..values, ..Value::from_serialize(LoopView::of(record, at)) }
+    context! { ..values, ..Value::from_serialize(LoopView::from_record(record, at)) }
 }
 
 fn time_with_seconds(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
@@ -127,7 +127,7 @@ pub fn terms_line(record: &Loop) -> String {
         "loop {0}{1}{branch} · {2} · {3}{checked} · stop: Ctrl-C, or anywhere: crew cancel {0}",
         record.id,
         agent.unwrap_or_default(),
-        limits::named(&record.contract.limits),
+        limits::describe_limits(&record.contract.limits),
         done_when(record)
     )
 }
@@ -160,7 +160,7 @@ impl Live {
             RunEvent::Waiting(record) => {
                 self.show_record(record);
                 let why = record.state.wait_reason.as_deref().unwrap_or("the model's service");
-                self.doing = Some(format!("waiting ({})", clip(why, 40)));
+                self.doing = Some(format!("waiting ({})", clip_line(why, 40)));
                 self.until = record.state.due;
             }
             RunEvent::Delayed { until, .. } => {
@@ -168,7 +168,7 @@ impl Live {
                 self.until = Some(until);
             }
             RunEvent::CheckEnded(result) => {
-                let run = clip(&result.run, 30);
+                let run = clip_line(&result.run, 30);
                 self.check = Some((self.number, format!("`{run}` {}", result.what_happened())));
                 self.doing = None;
                 return false;
@@ -183,8 +183,8 @@ impl Live {
             | RunEvent::StepStarted(..)
             | RunEvent::Stopping => {
                 self.doing = Some(match *event {
-                    RunEvent::StepStarted(step, run) => step.words(run),
-                    RunEvent::CheckStarted(run) => format!("checking `{}`", clip(run, 40)),
+                    RunEvent::StepStarted(step, run) => step.step_words(run),
+                    RunEvent::CheckStarted(run) => format!("checking `{}`", clip_line(run, 40)),
                     RunEvent::TrialStarted => "checking without the work".to_owned(),
                     _ => "ending the agent, Ctrl-C again kills it".to_owned(),
                 });
@@ -198,7 +198,7 @@ impl Live {
 
     fn show_record(&mut self, record: &Loop) {
         self.number = record.iteration();
-        let number = numbered(record, self.number);
+        let number = number_iteration(record, self.number);
         self.iteration = match record.stand_in_at_work() {
             Some(fallback) => format!("iteration {number} by {}", fallback.agent),
             None => format!("iteration {number}"),
@@ -214,7 +214,9 @@ impl Live {
             parts.push(match self.until.map(|until| (until - now).num_seconds()) {
                 None => doing.clone(),
                 Some(..1) => format!("{doing}, 0s left"),
-                Some(left) => format!("{doing}, {} left", duration(left.unsigned_abs() * 1000)),
+                Some(left) => {
+                    format!("{doing}, {} left", format_duration(left.unsigned_abs() * 1000))
+                }
             });
         }
         parts.extend(self.cost.clone());

@@ -2,9 +2,9 @@ use chrono::TimeDelta;
 use insta::assert_snapshot;
 
 use super::*;
-use engine::boundary::decide::{Decision, apply, decide};
+use engine::boundary::decide::{Decision, apply_decision, decide_next};
 use engine::boundary::facts::{ApiError, Facts, ProcessEnd};
-use engine::boundary::judge::judge;
+use engine::boundary::judge::judge_boundary;
 use engine::claim::Claim;
 use engine::doing::LoopStep;
 use engine::fixture::{SetState, a_loop, a_loop_with, a_page, a_run, at, facts, result};
@@ -54,10 +54,10 @@ impl PipedRun {
         facts.tree = Some(format!("tree {}", self.record.state.completed).as_str().into());
         facts.seen.agent.process = Some(ProcessEnd::Exit(exit));
         change(&mut facts);
-        let judged = judge(&self.record, &facts);
-        let decision = decide(&judged, &facts);
+        let judged = judge_boundary(&self.record, &facts);
+        let decision = decide_next(&judged, &facts);
         let counted = judged.counted;
-        self.record = apply(judged, &decision);
+        self.record = apply_decision(judged, &decision);
         self.ms += i64::from(ms);
         let after = self.record.clone();
         if counted {
@@ -83,7 +83,7 @@ impl PipedRun {
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
         facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
-        let judged = judge(&self.record, &facts);
+        let judged = judge_boundary(&self.record, &facts);
         self.record = judged.after;
         self.ms += i64::from(ms);
         let after = self.record.clone();
@@ -94,7 +94,7 @@ impl PipedRun {
 
     fn finish(&mut self) {
         let record = self.record.clone();
-        let page = a_page(&record, &Story::picking(None));
+        let page = a_page(&record, &Story::with_pick(None));
         let finished = RunEvent::Finished { record: &record, page: &page, saved: true };
         self.on_event(&finished);
     }
@@ -346,7 +346,7 @@ fn every_outcome_has_its_line() {
     }
     run.end(Outcome::Interrupted, "SIGTERM");
     let record = run.record.clone();
-    let page = a_page(&record, &Story::picking(None));
+    let page = a_page(&record, &Story::with_pick(None));
     run.on_event(&RunEvent::Finished { record: &record, page: &page, saved: false });
     assert_snapshot!(run.text, @"
     [10:00:00] Completed, checked: a check that had failed now passes (3 iterations completed, total: 2m16s)

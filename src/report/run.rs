@@ -3,9 +3,9 @@
 
 use super::words::group_digits;
 use engine::doctor::shell_word;
-use engine::evidence::said::Size;
+use engine::evidence::said::PromptSize;
 use engine::record::Loop;
-use engine::text::clip;
+use engine::text::clip_line;
 use std::fmt::Write as _;
 
 /// The most characters of a task that its line shows.
@@ -21,9 +21,9 @@ pub fn dry_run_page(
 ) -> String {
     let what = match subject.procedure() {
         Some(name) => format!("Procedure: {name}"),
-        None => format!("Task: {}", clip(&subject.contract.task, TASK_CHARS_MAX)),
+        None => format!("Task: {}", clip_line(&subject.contract.task, TASK_CHARS_MAX)),
     };
-    let size = Size::of(prompt, budget);
+    let size = PromptSize::of_prompt(prompt, budget);
     let count = if size.budget == 0 {
         format!("about {}, no budget", group_digits(size.tokens))
     } else {

@@ -6,7 +6,7 @@ use toml::Value as Toml;
 
 use super::events::SCHEMA;
 use engine::record::{Check, Fragment, Role};
-use engine::text::{Shown, distinct};
+use engine::text::{EscapedLine, distinct_texts};
 use engine::usage::Money;
 use readers::parse::amounts::Unit;
 use readers::parse::settings::merge::{
@@ -49,7 +49,7 @@ pub fn config_page(config: &ConfigPage<'_>) -> String {
     let first = width_of(rows.iter().map(|row| row.table_and_key().1));
     let second = width_of(rows.iter().map(|row| &*row.shown));
     let mut lines = Vec::new();
-    for table in distinct(rows.iter().map(|row| row.table_and_key().0.to_owned())) {
+    for table in distinct_texts(rows.iter().map(|row| row.table_and_key().0.to_owned())) {
         lines.push(format!("[{table}]"));
         for row in rows.iter().filter(|row| row.table_and_key().0 == table) {
             let ConfigRow { shown, origin, .. } = row;
@@ -152,7 +152,7 @@ fn config_rows(settings: &Settings) -> Vec<ConfigRow> {
 fn config_row(key: &str, text: &str, origin: &ValueOrigin) -> ConfigRow {
     ConfigRow {
         key: key.to_owned(),
-        shown: Shown(text).to_string(),
+        shown: EscapedLine(text).to_string(),
         value: json!(text),
         unit: None,
         origin: origin.clone(),

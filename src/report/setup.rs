@@ -14,7 +14,7 @@ use engine::doctor::{Examination, Finding, Severity};
 use engine::failure::Failure;
 use engine::record::LoopId;
 use engine::templates::Fact;
-use engine::text::{count, word};
+use engine::text::{count, variant_name};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -126,7 +126,7 @@ pub fn doctor_page(examined: &Examination) -> String {
     let mut text = format!("crew {VERSION}\n");
     text.extend(examined.rows.iter().map(|(name, value)| page_row(name, value)));
     for Finding { severity, what, fix, .. } in &examined.findings {
-        let _ = write!(text, "\n{}: {what}\n  fix: {fix}\n", word(severity));
+        let _ = write!(text, "\n{}: {what}\n  fix: {fix}\n", variant_name(severity));
     }
     let [broken, warnings] = [Severity::Broken, Severity::Warning].map(|severity| {
         examined.findings.iter().filter(|finding| finding.severity == severity).count() as u64

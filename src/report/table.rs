@@ -5,7 +5,7 @@ use unicode_truncate::UnicodeTruncateStr;
 use unicode_width::UnicodeWidthStr;
 
 use super::colour;
-use engine::text::clean;
+use engine::text::clean_text;
 pub use engine::view::columns::{ALWAYS, CellColour, Column};
 
 /// One line for each row, none wider than `width`. Columns without a text are left out.
@@ -14,7 +14,7 @@ pub fn align_rows<const N: usize>(
     rows: impl IntoIterator<Item = [String; N]>,
     width: usize,
 ) -> Vec<String> {
-    let rows = rows.into_iter().map(|row| row.map(|cell| clean(&cell)));
+    let rows = rows.into_iter().map(|row| row.map(|cell| clean_text(&cell)));
     let rows: Vec<[String; N]> = rows.collect();
     let mut used = Vec::new();
     for (index, column) in columns.into_iter().enumerate() {
@@ -55,7 +55,7 @@ pub fn align_rows<const N: usize>(
 
 /// The width of a line with these columns.
 fn width_of(columns: &[(usize, Column)]) -> usize {
-    columns.iter().map(|(_, column)| column.needs() + 2).sum::<usize>().saturating_sub(2)
+    columns.iter().map(|(_, column)| column.room_needed() + 2).sum::<usize>().saturating_sub(2)
 }
 
 /// Cuts a cell to the room there is; a quotation keeps both its marks.

@@ -6,7 +6,7 @@ use minijinja::{Environment, Value};
 
 use super::words::run_duration;
 use engine::templates::{self, Fact};
-use engine::text::{Shown, clip_line_at_word};
+use engine::text::{EscapedLine, clip_line_at_word};
 use engine::usage::tokens_text;
 
 const TEMPLATES: &[(&str, &str)] = &[
@@ -23,9 +23,9 @@ const TEMPLATES: &[(&str, &str)] = &[
 const WORDS_MAX: usize = 120;
 
 static PAGES: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut environment = templates::with(templates::of_rows(), TEMPLATES);
+    let mut environment = templates::add_templates(templates::of_rows(), TEMPLATES);
     environment.add_filter("short", |text: &str| clip_line_at_word(text, WORDS_MAX));
-    environment.add_filter("shown", |text: &str| Shown(text).to_string());
+    environment.add_filter("shown", |text: &str| EscapedLine(text).to_string());
     environment.add_filter("tokens", tokens_text);
     environment.add_filter("took", run_duration);
     environment.add_filter("upper_first", upper_first);

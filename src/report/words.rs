@@ -1,6 +1,6 @@
 //! Small values as people read them: numbers, durations, lists.
 
-use engine::text::{clean, clip, distinct};
+use engine::text::{clean_text, clip_line, distinct_texts};
 
 /// "4,230": a number with separators.
 pub fn group_digits(number: u64) -> String {
@@ -28,7 +28,8 @@ pub fn run_duration(ms: u64) -> String {
 
 /// "`a`, `b` and `c`": a list of commands, each once.
 pub fn list_commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
-    let mut quoted = distinct(commands.map(|command| format!("`{}`", clip(command, 80))));
+    let mut quoted =
+        distinct_texts(commands.map(|command| format!("`{}`", clip_line(command, 80))));
     match quoted.pop() {
         None => String::new(),
         Some(last) if quoted.is_empty() => last,
@@ -45,7 +46,7 @@ const FOR_A_TERMINAL: [&str; 11] = [
 /// Cleans a text and rewrites crew's commands in it for a terminal where `crew` is not on `PATH`:
 /// `program` takes its place. `keeps_quotes` leaves quoted commands unchanged.
 pub fn with_program_path(text: &str, program: &str, keeps_quotes: bool) -> String {
-    let mut text = clean(text);
+    let mut text = clean_text(text);
     let before_commands: &[&str] = if keeps_quotes { &[" "] } else { &[" ", "`"] };
     for verb in FOR_A_TERMINAL {
         for before in before_commands {
@@ -59,15 +60,15 @@ pub fn with_program_path(text: &str, program: &str, keeps_quotes: bool) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::text::{duration, size};
+    use engine::text::{format_duration, format_size};
 
     #[test]
     fn values_are_written_as_people_write_them() {
-        let durations = [450, 45_000, 252_400, 43_080_000].map(duration);
+        let durations = [450, 45_000, 252_400, 43_080_000].map(format_duration);
         assert_eq!(durations, ["450ms", "45s", "4m 12s", "11h 58m"]);
         let taken = [15_000, 45_290, 136_000, 43_089_000].map(run_duration);
         assert_eq!(taken, ["15.0s", "45.2s", "2m16s", "11h58m9s"]);
-        let sizes = [640, 12_900, 3_450_000, 1_234_000_000].map(size);
+        let sizes = [640, 12_900, 3_450_000, 1_234_000_000].map(format_size);
         assert_eq!(sizes, ["640 B", "12 KB", "3.4 MB", "1.2 GB"]);
         let numbers = [0, 999, 4230, 100_000, 1_234_567].map(group_digits);
         assert_eq!(numbers, ["0", "999", "4,230", "100,000", "1,234,567"]);

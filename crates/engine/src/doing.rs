@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::text::{clip, word};
+use super::text::{clip_line, variant_name};
 
 /// A step of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,9 +25,9 @@ pub enum LoopStep {
 
 impl LoopStep {
     /// The step with the command that it runs.
-    pub fn words(self, run: &str) -> String {
-        let step = word(&self).replace('_', "-");
-        if run.is_empty() { step } else { format!("{step} `{}`", clip(run, 60)) }
+    pub fn step_words(self, run: &str) -> String {
+        let step = variant_name(&self).replace('_', "-");
+        if run.is_empty() { step } else { format!("{step} `{}`", clip_line(run, 60)) }
     }
 }
 
@@ -43,7 +43,7 @@ pub struct Doing {
 
 impl Doing {
     /// "agent", "check `cargo test`", "pre-hook `make deps`".
-    pub fn words(&self) -> String {
-        self.step.words(&self.run)
+    pub fn doing_words(&self) -> String {
+        self.step.step_words(&self.run)
     }
 }

@@ -66,7 +66,7 @@ pub enum RunEvent<'a> {
 
 impl<'a> RunEvent<'a> {
     /// The step that begins now, and the command that it runs.
-    pub fn step(&self) -> Option<(LoopStep, &'a str)> {
+    pub fn begun_step(&self) -> Option<(LoopStep, &'a str)> {
         match *self {
             Self::StepStarted(step, run) => Some((step, run)),
             Self::Delayed { .. } => Some((LoopStep::Delay, "")),
@@ -84,5 +84,5 @@ pub trait EventSink {
     fn on_event(&mut self, event: &RunEvent<'_>);
 
     /// Called about every 100 ms during a wait.
-    fn tick(&mut self) {}
+    fn on_tick(&mut self) {}
 }

@@ -46,17 +46,17 @@ impl Failure {
 
     /// The text, with the hint on the next line.
     pub fn with_hint(&self) -> String {
-        self.joined(&format!("\n{HINT} "))
+        self.join_with(&format!("\n{HINT} "))
     }
 
     /// The same on one line.
     pub fn in_a_line(&self) -> String {
         let lines: Vec<&str> = self.text.lines().map(str::trim).collect();
-        Self { text: lines.join(" "), ..self.clone() }.joined(&format!("; {HINT} "))
+        Self { text: lines.join(" "), ..self.clone() }.join_with(&format!("; {HINT} "))
     }
 
     /// The text and the hint with these characters between them.
-    pub fn joined(&self, between: &str) -> String {
+    pub fn join_with(&self, between: &str) -> String {
         match &self.hint {
             Some(hint) => [&self.text, between, hint].concat(),
             None => self.text.clone(),

@@ -6,7 +6,7 @@
 use chrono::{DateTime, TimeDelta};
 use serde::Serialize;
 
-use super::boundary::facts::{AgentOutcome, Facts, Seen};
+use super::boundary::facts::{AgentFacts, AgentOutcome, Facts};
 use super::claim::Claim;
 use super::claim::promise::Promise;
 use super::evidence::changes::Commits;
@@ -18,7 +18,7 @@ use super::record::{
     Permissions, Place, ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
 };
 use super::test_changes::TestChanges;
-use super::test_changes::trial::{Prove, TrialTerms};
+use super::test_changes::trial::{ProofTerms, Prove};
 use super::usage::Earlier;
 use super::view::{ChangesFrom, LoopView, Page, PageInputs};
 
@@ -59,7 +59,7 @@ pub fn a_loop() -> Loop {
         search_path: None,
         host: None,
     };
-    let mut state = State::begin(owner, at(0));
+    let mut state = State::begin_first(owner, at(0));
     state.set("tree", "tree at the start");
     Loop {
         version: VERSION,
@@ -76,7 +76,7 @@ pub fn a_loop() -> Loop {
             test_changes: TestChanges::default(),
             questions: QuestionMode::default(),
             silent: false,
-            trial: TrialTerms {
+            trial: ProofTerms {
                 prove: Prove::default(),
                 timeout_s: 900,
                 setup: None,
@@ -150,7 +150,7 @@ pub fn a_run(procedure: Option<&str>) -> Loop {
 /// The end of an uneventful iteration that took a minute and changed the tree.
 pub fn facts(claim: Claim) -> Facts {
     Facts {
-        seen: Seen { order: None, claim, agent: AgentOutcome::default(), jitter: 0 },
+        seen: AgentFacts { order: None, claim, agent: AgentOutcome::default(), jitter: 0 },
         now: at(60),
         checks: Vec::new(),
         tests_before: TestMemories::new(),
@@ -169,8 +169,8 @@ pub fn facts(claim: Claim) -> Facts {
 
 /// The page of a loop that has this story, whose work nobody looked at.
 pub fn a_page(record: &Loop, story: &Story) -> Page {
-    Page::of(&PageInputs {
-        view: LoopView::of(record, at(3600).wall.fixed_offset()),
+    Page::from_inputs(&PageInputs {
+        view: LoopView::from_record(record, at(3600).wall.fixed_offset()),
         story,
         changes: None,
         changes_from: ChangesFrom::Git,

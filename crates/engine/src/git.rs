@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
-use super::text::{self, rows, word, words_of};
+use super::text::{self, table_rows, variant_name, words_of};
 
 /// The most files that a message names.
 const FILES_NAMED: usize = 10;
@@ -25,7 +25,7 @@ pub struct GitSetting {
 impl GitSetting {
     /// Whether it is in one of these rows of [`SETTINGS`].
     fn is_one_that(&self, names: &[&str]) -> bool {
-        let rows = rows(SETTINGS).filter(|(what, _)| names.contains(what));
+        let rows = table_rows(SETTINGS).filter(|(what, _)| names.contains(what));
         let mut patterns = rows.flat_map(|(_, patterns)| words_of(patterns));
         patterns.any(|pattern| match (pattern.split_once('*'), &self.name) {
             (None, name) => name == pattern,
@@ -134,7 +134,7 @@ impl GitTrouble {
 
 /// A failed step. The working tree is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{} failed: {cause}", word(.step))]
+#[error("{} failed: {cause}", variant_name(.step))]
 pub struct GitFault {
     pub step: GitStep,
     pub trouble: GitTrouble,
@@ -156,14 +156,14 @@ impl GitFault {
     }
 
     /// What a person reads of it.
-    pub fn failure(&self) -> Failure {
+    pub fn to_failure(&self) -> Failure {
         Failure::new(self.to_string(), &self.cure)
     }
 
     /// Cause and cure on one line: the reason for a loop's end, or a line of progress.
-    pub fn line(&self) -> String {
+    pub fn cause_and_hint(&self) -> String {
         let Self { step, trouble, cause, cure } = self;
-        format!("{} failed ({}): {cause}; {cure}", word(step), word(trouble))
+        format!("{} failed ({}): {cause}; {cure}", variant_name(step), variant_name(trouble))
     }
 }
 
@@ -240,8 +240,8 @@ pub struct Worktree {
 }
 
 /// The first few names of files, for a message.
-pub fn named(files: &[String]) -> String {
-    text::named(files, FILES_NAMED)
+pub fn name_files(files: &[String]) -> String {
+    text::join_first_names(files, FILES_NAMED)
 }
 
 #[cfg(test)]
@@ -258,11 +258,11 @@ mod tests {
             cause: "this repository has no remote".to_owned(),
             cure: "git remote add origin URL".to_owned(),
         };
-        assert_snapshot!(fault.failure().with_hint(), @"
+        assert_snapshot!(fault.to_failure().with_hint(), @"
         push failed: this repository has no remote
         hint: git remote add origin URL
         ");
-        assert_snapshot!(fault.line(), @"push failed (no-remote): this repository has no remote; git remote add origin URL");
+        assert_snapshot!(fault.cause_and_hint(), @"push failed (no-remote): this repository has no remote; git remote add origin URL");
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_long_list_of_files_is_cut_and_counted() {
         let files: Vec<String> = (0..12).map(|number| format!("f{number}")).collect();
-        assert_snapshot!(named(&files), @"f0, f1, f2, f3, f4, f5, f6, f7, f8, f9 and 2 more");
-        assert_snapshot!(named(&files[..2]), @"f0, f1");
+        assert_snapshot!(name_files(&files), @"f0, f1, f2, f3, f4, f5, f6, f7, f8, f9 and 2 more");
+        assert_snapshot!(name_files(&files[..2]), @"f0, f1");
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::within;
+use crate::text::clip_text;
 
 /// The longest name of a task, in bytes: branches and folders are made of it.
 pub const MAX_TASK_ID_BYTES: usize = 60;
@@ -90,14 +90,14 @@ id! {
 
 impl TaskId {
     /// The branch of an attempt. Its number fences one that was given up.
-    pub fn branch(&self, fleet: &str, number: u32) -> String {
+    pub fn branch_name(&self, fleet: &str, number: u32) -> String {
         format!("fleet/{fleet}/{self}/{number}")
     }
 }
 
 impl Ord for TaskId {
     fn cmp(&self, other: &Self) -> Ordering {
-        pieces(&self.0).cmp(pieces(&other.0)).then_with(|| self.0.cmp(&other.0))
+        split_pieces(&self.0).cmp(split_pieces(&other.0)).then_with(|| self.0.cmp(&other.0))
     }
 }
 
@@ -109,7 +109,7 @@ impl PartialOrd for TaskId {
 
 /// A name's numbers and what is between them, which comes after any number. Of two numbers the one
 /// with more digits is larger.
-fn pieces(name: &str) -> impl Iterator<Item = (usize, &[u8])> {
+fn split_pieces(name: &str) -> impl Iterator<Item = (usize, &[u8])> {
     let runs = name.as_bytes().chunk_by(|one, next| one.is_ascii_digit() == next.is_ascii_digit());
     runs.map(|run| {
         if !run[0].is_ascii_digit() {
@@ -141,7 +141,7 @@ impl FromStr for TaskId {
         } else {
             return Ok(Self(text.to_owned()));
         };
-        let shown = within(text, SHOWN_CHARACTERS);
+        let shown = clip_text(text, SHOWN_CHARACTERS);
         Err(format!("{shown:?} cannot be a part of a branch: {fault}"))
     }
 }

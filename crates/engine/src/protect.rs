@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-use crate::text::named;
+use crate::text::join_first_names;
 
 /// The most paths that a message names.
 const NAMED_MAX: usize = 5;
@@ -16,7 +16,7 @@ const NAMED_MAX: usize = 5;
 /// Reads a glob over paths from the checkout's root: `*` and `?` stay within a folder, `**` crosses
 /// folders, and a glob that matches a folder covers everything in it. The error says what is
 /// expected.
-pub fn glob(text: &str) -> Result<GlobMatcher, String> {
+pub fn parse_glob(text: &str) -> Result<GlobMatcher, String> {
     if text.starts_with('/') || text.split('/').any(|part| part == ".." || part == ".") {
         return Err("paths from the root of the checkout".to_owned());
     }
@@ -27,7 +27,7 @@ pub fn glob(text: &str) -> Result<GlobMatcher, String> {
 /// What a list of globs covers. An invalid glob covers nothing; the reader of the settings has
 /// refused it.
 #[derive(Debug)]
-pub struct Cover {
+pub struct GlobCover {
     globs: Vec<GlobMatcher>,
     /// These match the folders that may hold what a glob matches.
     leads: Vec<GlobMatcher>,
@@ -35,41 +35,43 @@ pub struct Cover {
     plain: Vec<String>,
 }
 
-impl Cover {
+impl GlobCover {
     /// Reads the globs.
-    pub fn of<T: AsRef<str>>(globs: &[T]) -> Self {
+    pub fn from_globs<T: AsRef<str>>(globs: &[T]) -> Self {
         let texts = || globs.iter().map(|text| text.as_ref().trim_end_matches('/'));
         let leads = texts().flat_map(|text| {
             let parts: Vec<&str> = text.split('/').collect();
             let crosses = parts.iter().position(|it| *it == "**").map_or(parts.len(), |at| at + 1);
             let above = (1..parts.len().min(crosses + 1)).map(|end| parts[..end].join("/"));
             // Half of an alternation with a slash is not a glob; any folder may lead there then.
-            above.filter_map(|text| glob(&text).or_else(|_| glob("**")).ok()).collect::<Vec<_>>()
+            above
+                .filter_map(|text| parse_glob(&text).or_else(|_| parse_glob("**")).ok())
+                .collect::<Vec<_>>()
         });
         let plain = texts().map(|text| {
             let parts = text.split('/').take_while(|it| !it.contains(['*', '?', '[', '{', '\\']));
             parts.collect::<Vec<_>>().join("/")
         });
         Self {
-            globs: texts().filter_map(|text| glob(text).ok()).collect(),
+            globs: texts().filter_map(|text| parse_glob(text).ok()).collect(),
             leads: leads.collect(),
             plain: plain.collect(),
         }
     }
 
     /// Whether a glob matches this exact path.
-    pub fn names(&self, path: &str) -> bool {
+    pub fn matches_exactly(&self, path: &str) -> bool {
         self.globs.iter().any(|glob| glob.is_match(path))
     }
 
     /// Whether a glob matches this path or a folder above it.
     pub fn covers(&self, path: &str) -> bool {
         let above = path.match_indices('/').map(|(end, _)| &path[..end]);
-        above.chain([path]).any(|it| self.names(it))
+        above.chain([path]).any(|it| self.matches_exactly(it))
     }
 
     /// Whether a folder that no glob covers may hold a covered path.
-    pub fn leads(&self, folder: &str) -> bool {
+    pub fn may_lead_to(&self, folder: &str) -> bool {
         self.leads.iter().any(|glob| glob.is_match(folder))
     }
 
@@ -80,7 +82,7 @@ impl Cover {
             path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let mut plain = self.plain.iter().filter(|plain| !plain.is_empty());
-        self.leads(path) && plain.any(|plain| within(path, plain) || within(plain, path))
+        self.may_lead_to(path) && plain.any(|plain| within(path, plain) || within(plain, path))
     }
 
     /// Every covered path is below one of these; empty means the whole tree.
@@ -101,16 +103,17 @@ pub struct Protected {
 /// The message for ignored paths under a protect glob; `None` if there are none.
 pub fn left_out(paths: &[String]) -> Option<String> {
     let it = if paths.len() == 1 { "it" } else { "them" };
-    (!paths.is_empty())
-        .then(|| format!("not protected, because git ignores {it}: {}", named(paths, NAMED_MAX)))
+    (!paths.is_empty()).then(|| {
+        format!("not protected, because git ignores {it}: {}", join_first_names(paths, NAMED_MAX))
+    })
 }
 
 /// The complaint and its remedy; `None` if nothing changed. `head` is the commit at which the loop
 /// began: a later one may hold the change.
-pub fn complaint(changed: &[String], head: Option<&str>) -> Option<String> {
+pub fn protected_complaint(changed: &[String], head: Option<&str>) -> Option<String> {
     (!changed.is_empty()).then(|| {
         let quoted: Vec<String> = changed.iter().map(|path| format!("`{path}`")).collect();
-        let named = named(&quoted, NAMED_MAX);
+        let named = join_first_names(&quoted, NAMED_MAX);
         let at = head.and_then(|head| head.get(..12));
         let at = at.map(|head| format!(" (at {head})")).unwrap_or_default();
         format!("protected paths were changed: {named}; put them back as the loop found them{at}")
@@ -135,7 +138,7 @@ mod tests {
             ("test", &[]),
         ];
         for (glob, expected) in table {
-            let cover = Cover::of(&[glob]);
+            let cover = GlobCover::from_globs(&[glob]);
             let covered: Vec<&str> = paths.into_iter().filter(|path| cover.covers(path)).collect();
             assert_eq!(covered, expected, "{glob}");
         }
@@ -155,8 +158,9 @@ mod tests {
             ("{src/a,tests}/*.rs", &folders, &[]),
         ];
         for (glob, expected, roots) in table {
-            let cover = Cover::of(&[glob]);
-            let led: Vec<&str> = folders.into_iter().filter(|folder| cover.leads(folder)).collect();
+            let cover = GlobCover::from_globs(&[glob]);
+            let led: Vec<&str> =
+                folders.into_iter().filter(|folder| cover.may_lead_to(folder)).collect();
             assert_eq!(
                 (&led[..], cover.roots()),
                 (expected, &roots.iter().map(|root| (*root).to_owned()).collect::<Vec<_>>()[..]),
@@ -167,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_link_stands_in_for_a_folder_only_where_a_glob_names_the_way() {
-        let cover = Cover::of(&["lib/tests/**/*.py", "**/*.snap"]);
+        let cover = GlobCover::from_globs(&["lib/tests/**/*.py", "**/*.snap"]);
         let paths = ["lib", "lib/tests", "lib/tests/unit", "lib/other", "src", "lib/test"];
         let led: Vec<&str> = paths.into_iter().filter(|path| cover.leads_plainly(path)).collect();
         assert_eq!(led, ["lib", "lib/tests", "lib/tests/unit"]);
@@ -176,17 +180,17 @@ mod tests {
     #[test]
     fn what_is_no_glob_or_leaves_the_checkout_is_refused() {
         for text in ["/etc/passwd", "../other", "a/./b"] {
-            assert_eq!(glob(text).unwrap_err(), "paths from the root of the checkout");
+            assert_eq!(parse_glob(text).unwrap_err(), "paths from the root of the checkout");
         }
-        assert!(glob("a[").unwrap_err().starts_with("a glob (unclosed"));
+        assert!(parse_glob("a[").unwrap_err().starts_with("a glob (unclosed"));
     }
 
     #[test]
     fn a_complaint_names_five_and_counts_the_rest() {
         let paths = ["a", "b", "c", "d", "e", "f", "g"].map(str::to_owned);
-        assert_eq!(complaint(&[], None), None);
+        assert_eq!(protected_complaint(&[], None), None);
         assert_eq!(
-            complaint(&paths, None).unwrap(),
+            protected_complaint(&paths, None).unwrap(),
             "protected paths were changed: `a`, `b`, `c`, `d`, `e` and 2 more; put them back as the loop found them"
         );
     }

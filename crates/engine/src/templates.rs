@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use minijinja::{Environment, UndefinedBehavior, Value, escape_formatter};
 use serde::Serialize;
 
-use crate::text::{clean, clip, count, named, one_line, quoted};
+use crate::text::{clean_text, clip_line, count, join_first_names, one_line, quote_words};
 
 /// Templates by name.
 type Templates = [(&'static str, &'static str)];
@@ -37,13 +37,14 @@ const TEMPLATES: &Templates = &[
 const NAMED: usize = 4;
 
 /// Parsed when the first text is needed: most hooks need none.
-static OWN: LazyLock<Environment<'static>> = LazyLock::new(|| with(environment(), TEMPLATES));
+static OWN: LazyLock<Environment<'static>> =
+    LazyLock::new(|| add_templates(new_environment(), TEMPLATES));
 /// The same for those whose lines are rows.
-static ROWS: LazyLock<Environment<'static>> = LazyLock::new(|| with(of_rows(), TEMPLATES));
+static ROWS: LazyLock<Environment<'static>> = LazyLock::new(|| add_templates(of_rows(), TEMPLATES));
 
 /// The text of a template with these values. It reports a fault of the template in its place; the
 /// tests fill every one in.
-pub fn render(name: &str, values: &Value) -> String {
+pub fn render_template(name: &str, values: &Value) -> String {
     let template = OWN.get_template(name);
     let rendered = template.and_then(|template| template.render(values));
     rendered.unwrap_or_else(|error| format!("{error:#}"))
@@ -68,7 +69,7 @@ impl Fact {
 }
 
 /// The rows of a template of this folder.
-pub fn rows(name: &str, values: &Value) -> Vec<Fact> {
+pub fn template_rows(name: &str, values: &Value) -> Vec<Fact> {
     rows_of(&ROWS, name, values)
 }
 
@@ -89,7 +90,7 @@ pub fn rows_of(environment: &Environment<'_>, name: &str, values: &Value) -> Vec
 }
 
 /// The environment with these templates, which are parsed when they are needed.
-pub fn with(
+pub fn add_templates(
     mut environment: Environment<'static>,
     templates: &'static Templates,
 ) -> Environment<'static> {
@@ -102,7 +103,7 @@ pub fn with(
 /// The environment of templates whose lines are rows. A value has no line break: none can begin a
 /// row of its own.
 pub fn of_rows() -> Environment<'static> {
-    let mut environment = environment();
+    let mut environment = new_environment();
     environment.set_formatter(|out, state, value| match value.as_str() {
         _ if value.is_none() => Ok(()),
         Some(text) => Ok(out.write_str(&text.replace(['\n', '\r'], " "))?),
@@ -112,7 +113,7 @@ pub fn of_rows() -> Environment<'static> {
 }
 
 /// The settings and filters of every template of crew's own.
-pub fn environment() -> Environment<'static> {
+pub fn new_environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     environment.set_trim_blocks(true);
@@ -120,25 +121,26 @@ pub fn environment() -> Environment<'static> {
     environment.set_formatter(|out, state, value| {
         if value.is_none() { Ok(()) } else { escape_formatter(out, state, value) }
     });
-    environment.add_filter("clean", |text: &str| clean(text));
-    environment.add_filter("clip", |text: &str, most: usize| clip(text, most));
+    environment.add_filter("clean", |text: &str| clean_text(text));
+    environment.add_filter("clip", |text: &str, most: usize| clip_line(text, most));
     environment.add_filter("count", |number: u64, noun: &str| count(number, noun));
     environment.add_filter("one_line", |text: &str, most: usize| one_line(text, most));
-    environment.add_filter("named", |names: Vec<String>, most: usize| named(&names, most));
-    environment.add_filter("listed", |names: Vec<String>| listed(&names));
-    environment.add_filter("quoted", |text: &str| quoted(text));
-    environment.add_filter("section", |body: &str, title: &str| section(body, title));
+    environment
+        .add_filter("named", |names: Vec<String>, most: usize| join_first_names(&names, most));
+    environment.add_filter("listed", |names: Vec<String>| list_names(&names));
+    environment.add_filter("quoted", |text: &str| quote_words(text));
+    environment.add_filter("section", |body: &str, title: &str| render_section(body, title));
     environment
 }
 
 /// A part of a page below its heading; nothing for an empty one.
-fn section(body: &str, title: &str) -> String {
+fn render_section(body: &str, title: &str) -> String {
     let end = if body.ends_with('\n') { "\n" } else { "\n\n" };
     if body.is_empty() { String::new() } else { format!("## {title}\n\n{body}{end}") }
 }
 
 /// "a", "a and b", "a, b, c, d and 3 more".
-fn listed(names: &[String]) -> String {
+fn list_names(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),

@@ -17,26 +17,26 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// A variant's name on disk, which people read, too.
-pub fn word(variant: &impl Serialize) -> &'static str {
+pub fn variant_name(variant: &impl Serialize) -> &'static str {
     serde_variant::to_variant_name(variant).unwrap_or_default()
 }
 
 /// "1h 30m": a number of seconds.
-pub fn period(seconds: u64) -> String {
+pub fn format_period(seconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }
 
 /// "450ms", "45s", "4m 12s", "11h 58m".
-pub fn duration(ms: u64) -> String {
+pub fn format_duration(ms: u64) -> String {
     match ms / 1000 {
         0 => format!("{ms}ms"),
-        seconds @ 3600.. => period(seconds / 60 * 60),
-        seconds => period(seconds),
+        seconds @ 3600.. => format_period(seconds / 60 * 60),
+        seconds => format_period(seconds),
     }
 }
 
 /// "41s", "9m", "2h 10m", "3d 4h": a duration in at most two parts, for pages.
-pub fn brief(ms: u64) -> String {
+pub fn format_briefly(ms: u64) -> String {
     let minutes = ms / 60_000;
     match (minutes / 1440, minutes / 60 % 24, minutes % 60) {
         (0, 0, 0) => format!("{}s", (ms / 1000).max(ms.min(1))),
@@ -49,13 +49,13 @@ pub fn brief(ms: u64) -> String {
 }
 
 /// "5h ago": how long something is over, in one part.
-pub fn ago(ms: i64) -> String {
-    let spoken = brief(u64::try_from(ms).unwrap_or_default());
+pub fn format_age(ms: i64) -> String {
+    let spoken = format_briefly(u64::try_from(ms).unwrap_or_default());
     format!("{} ago", spoken.split(' ').next().unwrap_or_default())
 }
 
 /// "640 B", "12 KB", "3.4 MB", "1.2 GB": bytes, in steps of a thousand.
-pub fn size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     match bytes {
         0..1000 => format!("{bytes} B"),
         1000..1_000_000 => format!("{} KB", bytes / 1000),
@@ -73,7 +73,7 @@ pub fn clock_time(time: DateTime<Utc>, now: DateTime<FixedOffset>) -> String {
 }
 
 /// What somebody said, in quotation marks; those inside become single ones.
-pub fn quoted(words: &str) -> String {
+pub fn quote_words(words: &str) -> String {
     format!("\"{}\"", words.replace('"', "'"))
 }
 
@@ -84,7 +84,7 @@ pub fn count(number: impl Into<u64>, noun: &str) -> String {
 }
 
 /// The beginning of a text, at most `characters` long.
-pub fn start(text: &str, characters: usize) -> &str {
+pub fn text_start(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
@@ -102,7 +102,7 @@ pub fn end_bytes(text: &str, bytes: usize) -> &str {
 
 /// At most `limit` characters of a text, cut between two words if it has any; an ellipsis follows.
 pub fn clip_at_word(text: &str, limit: usize) -> String {
-    let kept = start(text, limit);
+    let kept = text_start(text, limit);
     if kept.len() == text.len() {
         return text.to_owned();
     }
@@ -120,8 +120,8 @@ pub fn clip_line_at_word(text: &str, limit: usize) -> String {
 }
 
 /// At most `limit` characters of the first line of `text`, with an ellipsis if it was cut.
-pub fn clip(text: &str, limit: usize) -> String {
-    let line = start(text.lines().next().unwrap_or_default(), limit);
+pub fn clip_line(text: &str, limit: usize) -> String {
+    let line = text_start(text.lines().next().unwrap_or_default(), limit);
     let ellipsis = if line.len() < text.trim_end().len() { "…" } else { "" };
     format!("{line}{ellipsis}")
 }
@@ -133,7 +133,7 @@ pub fn tail_of(text: &str, limit: usize) -> String {
     if skip == 0 {
         return text.to_owned();
     }
-    let cut = &text[start(text, skip).len()..];
+    let cut = &text[text_start(text, skip).len()..];
     match cut.split_once('\n') {
         Some((_, rest)) if !rest.is_empty() => rest.to_owned(),
         _ => cut.to_owned(),
@@ -141,16 +141,16 @@ pub fn tail_of(text: &str, limit: usize) -> String {
 }
 
 /// A text cut to `characters`, the last of them an ellipsis.
-pub fn within(text: &str, characters: usize) -> String {
-    if start(text, characters).len() == text.len() {
+pub fn clip_text(text: &str, characters: usize) -> String {
+    if text_start(text, characters).len() == text.len() {
         return text.to_owned();
     }
-    format!("{}…", start(text, characters.saturating_sub(1)).trim_end())
+    format!("{}…", text_start(text, characters.saturating_sub(1)).trim_end())
 }
 
 /// The same, with every run of white space as one blank.
 pub fn one_line(text: &str, characters: usize) -> String {
-    within(&text.split_whitespace().collect::<Vec<_>>().join(" "), characters)
+    clip_text(&text.split_whitespace().collect::<Vec<_>>().join(" "), characters)
 }
 
 /// "what: reason", or only what happened if there is no reason.
@@ -159,7 +159,7 @@ pub fn with_reason(what: &str, reason: &str) -> String {
 }
 
 /// The first few of some names, and the number of the others.
-pub fn named(names: &[String], most: usize) -> String {
+pub fn join_first_names(names: &[String], most: usize) -> String {
     let named = names[..names.len().min(most)].join(", ");
     match names.len().saturating_sub(most) {
         0 => named,
@@ -168,7 +168,7 @@ pub fn named(names: &[String], most: usize) -> String {
 }
 
 /// Each text once, where it first is.
-pub fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+pub fn distinct_texts(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     texts.filter(|text| seen.insert(text.clone())).collect()
 }
@@ -181,7 +181,7 @@ const EIGHT_BIT: u32 = 0x40;
 /// A text for a terminal or a page: without terminal codes, other control characters, invisible
 /// characters, marks for colour, and those that turn the direction of writing. Line feeds and tabs
 /// stay, and so do the two joiners, which some scripts and emoji need.
-pub fn clean(text: &str) -> String {
+pub fn clean_text(text: &str) -> String {
     let mut text = clean_around_marks(text);
     text.retain(|it| !is_mark(it));
     text
@@ -190,7 +190,7 @@ pub fn clean(text: &str) -> String {
 /// The same for a page of crew's own, in which marks say what has a colour (`report/colour.rs`).
 pub fn clean_around_marks(text: &str) -> String {
     let is_kept = |it| matches!(it, '\n' | '\t' | '\u{200c}' | '\u{200d}') || is_mark(it);
-    let mut text = plain(text);
+    let mut text = plain_text(text);
     text.retain(|it| is_kept(it) || !is_unseen(it));
     text
 }
@@ -204,14 +204,14 @@ pub fn is_mark(character: char) -> bool {
 /// The same for a prompt, in which the user's own task stays exactly as typed.
 pub fn clean_around(task: &str, prompt: &str) -> String {
     if task.is_empty() {
-        return clean(prompt);
+        return clean_text(prompt);
     }
-    prompt.split(task).map(clean).collect::<Vec<_>>().join(task)
+    prompt.split(task).map(clean_text).collect::<Vec<_>>().join(task)
 }
 
 /// A program's output as text: without terminal codes and other control characters. A carriage
 /// return, alone or before a line feed, is a line break.
-pub fn plain(text: &str) -> String {
+pub fn plain_text(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
     while let Some(character) = rest.next() {
@@ -271,9 +271,9 @@ pub(super) fn is_unseen(character: char) -> bool {
 /// A text on one line in which nothing is hidden, for a person who must judge it: what `clean`
 /// removes, and line breaks, are written as escapes.
 #[derive(Debug)]
-pub struct Shown<'a>(pub &'a str);
+pub struct EscapedLine<'a>(pub &'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for EscapedLine<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for character in self.0.chars() {
             match character {
@@ -289,7 +289,7 @@ impl fmt::Display for Shown<'_> {
 
 /// JSON on one line with the value unchanged: what a terminal would obey is escaped. A string in it
 /// is also valid YAML.
-pub fn json(value: &Value) -> String {
+pub fn safe_json(value: &Value) -> String {
     let written = value.to_string();
     let mut text = String::with_capacity(written.len());
     for character in written.chars() {
@@ -305,12 +305,12 @@ pub fn json(value: &Value) -> String {
 }
 
 /// The length in UTF-16 units, in which the client measures context.
-pub fn units(text: &str) -> usize {
+pub fn utf16_units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
 /// The rows `name: text` of a table that is written as one text.
-pub fn rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
+pub fn table_rows(table: &str) -> impl Iterator<Item = (&str, &str)> {
     table.lines().filter_map(|row| row.split_once(": "))
 }
 

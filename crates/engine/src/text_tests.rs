@@ -51,7 +51,7 @@ fn codes_are_removed_and_text_is_kept() {
         ("\u{9b}31mred\u{9d}0;title\u{9c}text\u{85}", "redtext"),
     ];
     for (text, expected) in table {
-        assert_eq!(plain(text), expected, "{text:?}");
+        assert_eq!(plain_text(text), expected, "{text:?}");
     }
 }
 
@@ -65,7 +65,7 @@ fn what_is_invisible_or_turns_the_direction_is_removed_and_what_joins_letters_is
         ("\u{fdd0}not green\u{fdd6}\u{fdef}", "not green"),
     ];
     for (text, expected) in table {
-        assert_eq!(clean(text), expected, "{text:?}");
+        assert_eq!(clean_text(text), expected, "{text:?}");
     }
 }
 
@@ -80,7 +80,7 @@ fn a_task_stays_as_it_was_typed_and_what_stands_around_it_does_not() {
 #[test]
 fn json_says_the_same_and_holds_nothing_unseen() {
     let value = serde_json::json!({"\u{202e}": ["\u{9b}2J\u{7f}", "line\n", "\u{e0041}é 💻"]});
-    let written = json(&value);
+    let written = safe_json(&value);
     insta::assert_snapshot!(written, @r#"{"\u202e":["\u009b2J\u007f","line\n","\udb40\udc41é 💻"]}"#);
     assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
 }
@@ -97,21 +97,21 @@ fn any_text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn any_text_is_clean_afterwards_and_stays_as_it_is(text in any_text()) {
-        let once = clean(&text);
+        let once = clean_text(&text);
         let forbidden = |it: char| (it.is_control() && it != '\n' && it != '\t')
             || matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
                 | '\u{2066}'..='\u{2069}');
         prop_assert!(!once.contains(forbidden), "{once:?}");
-        prop_assert_eq!(clean(&once), once.clone());
-        prop_assert!(!Shown(&text).to_string().contains(is_unseen));
+        prop_assert_eq!(clean_text(&once), once.clone());
+        prop_assert!(!EscapedLine(&text).to_string().contains(is_unseen));
         let value = Value::from(text.as_str());
-        prop_assert!(!json(&value).contains(is_unseen));
-        prop_assert_eq!(serde_json::from_str::<Value>(&json(&value)).unwrap(), value);
+        prop_assert!(!safe_json(&value).contains(is_unseen));
+        prop_assert_eq!(serde_json::from_str::<Value>(&safe_json(&value)).unwrap(), value);
     }
 
     #[test]
     fn what_crew_says_behind_a_text_is_not_lost(text in any_text()) {
         let line = format!("{text}·behind");
-        prop_assert!(clean(&line).ends_with("·behind"), "{:?}", clean(&line));
+        prop_assert!(clean_text(&line).ends_with("·behind"), "{:?}", clean_text(&line));
     }
 }

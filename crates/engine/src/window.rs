@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd, Seen};
+use super::boundary::facts::{AgentClosing, AgentFacts, AgentOutcome, ApiError, ProcessEnd};
 use super::record::{AccountId, Loop, LoopId};
-use super::text::clip;
+use super::text::clip_line;
 
 /// Between two returns: 20 s and one second, because a start may be late.
 pub const APART: TimeDelta = TimeDelta::seconds(21);
@@ -43,7 +43,7 @@ pub struct MetLimit {
 impl MetLimit {
     /// The limit that a boundary tells of, if it does; `next` is the record after it. A loop that
     /// does not wait leaves only what the service stated.
-    pub fn of(before: &Loop, seen: &Seen, next: &Loop) -> Option<Self> {
+    pub fn from_boundary(before: &Loop, seen: &AgentFacts, next: &Loop) -> Option<Self> {
         let Some(ApiError::Transient { message, reset, is_limit: true }) = &seen.agent.error else {
             return None;
         };
@@ -83,7 +83,12 @@ pub struct RateWindow {
 impl RateWindow {
     /// The window after a limit was met. A standing one that ends later is kept against a guess,
     /// and against an iteration that began before it was closed; a later try knows better.
-    pub fn after(known: Option<Self>, account: AccountId, limit: MetLimit, now: Time) -> Self {
+    pub fn after_limit(
+        known: Option<Self>,
+        account: AccountId,
+        limit: MetLimit,
+        now: Time,
+    ) -> Self {
         let kept = known.filter(|known| {
             let is_same = known.until <= limit.until && limit.until - known.until <= SAME_LIMIT;
             let is_longer = known.until > limit.until;
@@ -94,11 +99,11 @@ impl RateWindow {
             // It tried, so it waits again, in a turn of its own.
             kept.back.remove(&limit.by);
             kept.turns.retain(|by, at| *by != limit.by || *at > now);
-            kept.turn(&limit.by, now);
+            kept.take_turn(&limit.by, now);
             return kept;
         }
         let turns = [(limit.by.clone(), limit.until)].into();
-        let why = clip(&limit.why, WHY_CHARS);
+        let why = clip_line(&limit.why, WHY_CHARS);
         let MetLimit { until, by, met_at, .. } = limit;
         Self { account, until, why, met_by: by, met_at, turns, back: BTreeSet::new() }
     }
@@ -115,15 +120,15 @@ impl RateWindow {
     }
 
     /// The window that a loop found open: the others return after it.
-    pub fn opened(self, by: &LoopId, now: Time) -> Self {
+    pub fn when_opened(self, by: &LoopId, now: Time) -> Self {
         let (turns, back) = ([(by.clone(), now)].into(), [by.clone()].into());
         Self { until: now, turns, back, ..self }
     }
 
     /// The loop's turn, claimed if it has none; `None` where it may start now. One that overslept
     /// its turn starts apart from the others, too.
-    pub fn turn(&mut self, by: &LoopId, now: Time) -> Option<Time> {
-        if !self.concerns(by, now) {
+    pub fn take_turn(&mut self, by: &LoopId, now: Time) -> Option<Time> {
+        if !self.may_hold_back(by, now) {
             return None;
         }
         let known = self.turns.get(by).copied();
@@ -148,7 +153,7 @@ impl RateWindow {
 
     /// Frees the turn of a loop that is over: those behind it move up, and find that when they look
     /// again. Where one has returned, its start stays known.
-    pub fn leave(&mut self, by: &LoopId, now: Time) {
+    pub fn free_turn(&mut self, by: &LoopId, now: Time) {
         let Self { turns, back, .. } = self;
         let Some(left) = turns.get(by).copied().filter(|_| !back.contains(by)) else { return };
         turns.remove(by);
@@ -163,7 +168,7 @@ impl RateWindow {
     }
 
     /// Whether it may hold this loop back: others return still, or its own turn is not used yet.
-    pub fn concerns(&self, by: &LoopId, now: Time) -> bool {
+    pub fn may_hold_back(&self, by: &LoopId, now: Time) -> bool {
         let is_back = self.back.contains(by);
         !is_back && (self.turns.contains_key(by) || self.free_from() > now)
     }
@@ -180,7 +185,7 @@ impl RateWindow {
     }
 
     /// "limit met by loop k3vq7xwa: usage limit reached".
-    pub fn reason(&self) -> String {
+    pub fn wait_reason(&self) -> String {
         format!("limit met by loop {}: {}", self.met_by, self.why)
     }
 }

@@ -20,7 +20,7 @@ fn limit(by: u64, until: u32, began: u32, is_stated: bool) -> MetLimit {
 
 /// The window that loop 1 closed at second 100 until second 1000.
 fn closed() -> RateWindow {
-    RateWindow::after(None, account("claude", None), limit(1, 1000, 40, true), at(100).wall)
+    RateWindow::after_limit(None, account("claude", None), limit(1, 1000, 40, true), at(100).wall)
 }
 
 fn seconds(time: Time) -> i64 {
@@ -30,25 +30,27 @@ fn seconds(time: Time) -> i64 {
 #[test]
 fn twenty_loops_return_one_by_one_and_the_one_that_met_the_limit_goes_first() {
     let mut window = closed();
-    let mut turns: Vec<i64> =
-        (1..=20).rev().map(|by| seconds(window.turn(&id(by), at(200).wall).unwrap())).collect();
+    let mut turns: Vec<i64> = (1..=20)
+        .rev()
+        .map(|by| seconds(window.take_turn(&id(by), at(200).wall).unwrap()))
+        .collect();
     turns.sort_unstable();
     assert_eq!((turns[0], turns[19], turns.len()), (1000, 1000 + 19 * 21, 20));
     assert!(turns.windows(2).all(|two| two[1] - two[0] >= 20), "{turns:?}");
-    assert_eq!(window.turn(&id(1), at(200).wall), Some(at(1000).wall));
+    assert_eq!(window.take_turn(&id(1), at(200).wall), Some(at(1000).wall));
     // Asked again, each has the turn that it had; once it has passed, the loop is back.
-    assert_eq!(window.turn(&id(20), at(999).wall), Some(at(1021).wall));
-    assert_eq!(window.turn(&id(20), at(1021).wall), None);
-    assert_eq!(window.turn(&id(20), at(1100).wall), None);
-    assert_eq!(window.turn(&id(19), at(1021).wall), Some(at(1042).wall));
+    assert_eq!(window.take_turn(&id(20), at(999).wall), Some(at(1021).wall));
+    assert_eq!(window.take_turn(&id(20), at(1021).wall), None);
+    assert_eq!(window.take_turn(&id(20), at(1100).wall), None);
+    assert_eq!(window.take_turn(&id(19), at(1021).wall), Some(at(1042).wall));
 }
 
 #[test]
 fn a_loop_that_comes_while_others_return_queues_and_one_that_comes_later_does_not() {
     let mut window = closed();
-    assert_eq!(window.turn(&id(2), at(1010).wall), Some(at(1021).wall));
-    assert_eq!(window.turn(&id(3), at(1041).wall), Some(at(1042).wall));
-    assert_eq!(window.turn(&id(4), at(1063).wall), None);
+    assert_eq!(window.take_turn(&id(2), at(1010).wall), Some(at(1021).wall));
+    assert_eq!(window.take_turn(&id(3), at(1041).wall), Some(at(1042).wall));
+    assert_eq!(window.take_turn(&id(4), at(1063).wall), None);
     assert!(!window.turns.contains_key(&id(4)));
 }
 
@@ -57,7 +59,7 @@ fn a_loop_that_comes_while_others_return_queues_and_one_that_comes_later_does_no
 fn loops_that_overslept_their_turns_return_one_by_one_too() {
     let mut window = closed();
     for by in 1..=20 {
-        window.turn(&id(by), at(200).wall);
+        window.take_turn(&id(by), at(200).wall);
     }
     // Each asks again when it may start, and the others work meanwhile.
     let mut due: Vec<(u32, u64)> = (1..=20).map(|by| (20_000, by)).collect();
@@ -65,16 +67,17 @@ fn loops_that_overslept_their_turns_return_one_by_one_too() {
     while let Some(next) = due.iter().min().copied() {
         due.retain(|it| *it != next);
         let (now, by) = next;
-        match window.turn(&id(by), at(now).wall) {
+        match window.take_turn(&id(by), at(now).wall) {
             Some(later) => due.push((u32::try_from(seconds(later)).unwrap(), by)),
             None => starts.push(now),
         }
-        assert!(starts.len() < 2 || window.turn(&id(1), at(now).wall).is_none());
+        assert!(starts.len() < 2 || window.take_turn(&id(1), at(now).wall).is_none());
     }
     let expected: Vec<u32> = (0..20).map(|place| 20_000 + place * 21).collect();
     assert_eq!(starts, expected);
     assert!(
-        !window.concerns(&id(20), at(90_000).wall) && !window.concerns(&id(99), at(90_000).wall)
+        !window.may_hold_back(&id(20), at(90_000).wall)
+            && !window.may_hold_back(&id(99), at(90_000).wall)
     );
 }
 
@@ -83,10 +86,10 @@ fn a_start_that_comes_a_little_late_costs_the_next_loop_nothing_and_a_later_one_
     let table = [(1001, None), (1002, Some(1063))];
     for (start, second) in table {
         let mut window = closed();
-        assert_eq!(window.turn(&id(2), at(200).wall), Some(at(1021).wall));
-        assert_eq!(window.turn(&id(3), at(200).wall), Some(at(1042).wall));
-        assert_eq!(window.turn(&id(1), at(start).wall), None);
-        assert_eq!(window.turn(&id(2), at(1021).wall).map(seconds), second, "{start}");
+        assert_eq!(window.take_turn(&id(2), at(200).wall), Some(at(1021).wall));
+        assert_eq!(window.take_turn(&id(3), at(200).wall), Some(at(1042).wall));
+        assert_eq!(window.take_turn(&id(1), at(start).wall), None);
+        assert_eq!(window.take_turn(&id(2), at(1021).wall).map(seconds), second, "{start}");
     }
 }
 
@@ -94,12 +97,12 @@ fn a_start_that_comes_a_little_late_costs_the_next_loop_nothing_and_a_later_one_
 fn the_turn_of_a_loop_that_is_over_goes_to_the_next_and_theirs_to_those_behind() {
     let mut window = closed();
     for by in 2..=5 {
-        window.turn(&id(by), at(200).wall);
+        window.take_turn(&id(by), at(200).wall);
     }
-    assert_eq!(window.turn(&id(1), at(1000).wall), None);
+    assert_eq!(window.take_turn(&id(1), at(1000).wall), None);
     // 1 is back, and 2 to 5 return at 1021, 1042, 1063 and 1084.
     let mut after = |by: u64, now: u32| {
-        window.leave(&id(by), at(now).wall);
+        window.free_turn(&id(by), at(now).wall);
         (1..=5).map(|by| window.turns.get(&id(by)).map(|at| seconds(*at))).collect::<Vec<_>>()
     };
     let table = [
@@ -125,16 +128,16 @@ proptest! {
     ) {
         let mut window = closed();
         let mut due: BTreeMap<u64, Option<Time>> =
-            (1..=20).map(|by| (by, window.turn(&id(by), at(200).wall))).collect();
+            (1..=20).map(|by| (by, window.take_turn(&id(by), at(200).wall))).collect();
         let (mut starts, mut over): (Vec<u32>, BTreeSet<u64>) = Default::default();
         for now in 200..1600 {
             for (by, _) in ends.iter().filter(|(_, at)| *at == now) {
-                window.leave(&id(*by), at(now).wall);
+                window.free_turn(&id(*by), at(now).wall);
                 due.remove(by);
                 over.insert(*by);
             }
             for (by, _) in (21..).zip(&comes).filter(|(by, it)| **it == now && !over.contains(by)) {
-                due.insert(by, window.turn(&id(by), at(now).wall));
+                due.insert(by, window.take_turn(&id(by), at(now).wall));
             }
             for (by, until) in &mut due {
                 let looks = |until: &Time| {
@@ -143,7 +146,7 @@ proptest! {
                 if !until.as_ref().is_some_and(looks) {
                     continue;
                 }
-                *until = window.turn(&id(*by), at(now).wall);
+                *until = window.take_turn(&id(*by), at(now).wall);
                 starts.extend(until.is_none().then_some(now));
             }
         }
@@ -161,7 +164,7 @@ proptest! {
 fn which_of_two_limits_stands() {
     let after = |second: MetLimit, now: u32| {
         let window =
-            RateWindow::after(Some(closed()), account("claude", None), second, at(now).wall);
+            RateWindow::after_limit(Some(closed()), account("claude", None), second, at(now).wall);
         let turn = window.turns.get(&id(2)).map(|at| seconds(*at));
         (seconds(window.until), turn, window.met_by)
     };
@@ -186,11 +189,11 @@ fn which_of_two_limits_stands() {
 #[test]
 fn a_try_that_meets_the_limit_again_takes_the_next_turn_and_the_others_look_again() {
     let mut window = closed();
-    assert_eq!(window.turn(&id(2), at(200).wall), Some(at(1021).wall));
+    assert_eq!(window.take_turn(&id(2), at(200).wall), Some(at(1021).wall));
     assert!(!window.has_moved(&id(2), at(1021).wall));
     // Its own wait may be longer, and then it need not look.
     assert!(window.has_moved(&id(2), at(1022).wall));
-    let renewed = RateWindow::after(
+    let renewed = RateWindow::after_limit(
         Some(window),
         account("claude", None),
         limit(3, 3000, 300, true),
@@ -203,24 +206,24 @@ fn a_try_that_meets_the_limit_again_takes_the_next_turn_and_the_others_look_agai
 #[test]
 fn only_an_iteration_that_began_after_the_limit_disproves_it_and_the_others_return_after_it() {
     let mut window = closed();
-    window.turn(&id(2), at(200).wall);
+    window.take_turn(&id(2), at(200).wall);
     let table = [(50, 200, false), (100, 200, true), (150, 200, true), (150, 1000, false)];
     for (began, now, expected) in table {
         assert_eq!(window.is_disproved_by(at(began).wall, at(now).wall), expected, "{began} {now}");
     }
-    let mut opened = window.opened(&id(9), at(300).wall);
+    let mut opened = window.when_opened(&id(9), at(300).wall);
     assert!(!opened.is_closed(at(300).wall));
     assert!(opened.has_moved(&id(2), at(1021).wall));
-    assert_eq!(opened.turn(&id(9), at(301).wall), None);
-    assert_eq!(opened.turn(&id(2), at(301).wall), Some(at(321).wall));
-    assert_eq!(opened.turn(&id(1), at(301).wall), Some(at(342).wall));
+    assert_eq!(opened.take_turn(&id(9), at(301).wall), None);
+    assert_eq!(opened.take_turn(&id(2), at(301).wall), Some(at(321).wall));
+    assert_eq!(opened.take_turn(&id(1), at(301).wall), Some(at(342).wall));
 }
 
 #[test]
 fn a_flood_of_loops_forgets_the_oldest_turns() {
     let mut window = closed();
     for by in 2..1500 {
-        window.turn(&id(by), at(200).wall);
+        window.take_turn(&id(by), at(200).wall);
     }
     assert_eq!(window.turns.len(), TURNS_MAX);
     assert!(serde_json::to_vec(&window).unwrap().len() < 100_000);
@@ -231,5 +234,5 @@ fn a_window_is_written_and_read_again() {
     let window = closed();
     let text = serde_json::to_string(&window).unwrap();
     assert_eq!(serde_json::from_str::<RateWindow>(&text).unwrap(), window);
-    assert_eq!(window.reason(), "limit met by loop baaaaaaa: usage limit reached");
+    assert_eq!(window.wait_reason(), "limit met by loop baaaaaaa: usage limit reached");
 }

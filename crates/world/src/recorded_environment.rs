@@ -24,7 +24,7 @@ pub fn of_session(
             held.extend(read(&text.unwrap_or_default()));
         }
     }
-    Environment::of(
+    Environment::from_variables(
         &env::all_variables(),
         &read_foreign(),
         &held,

@@ -125,7 +125,7 @@ impl SlotQueue {
         let names = disk::list_names(&self.folder.join("queue"), QUEUE_MAX)?;
         for name in names.iter().filter(|name| name.starts_with('.')) {
             let draft = SlotTicket::of_name(&name[1..]);
-            if draft.is_some_and(|draft| draft.waited(now) > DRAFT_AGE) {
+            if draft.is_some_and(|draft| draft.time_waited(now) > DRAFT_AGE) {
                 self.remove_if_dead(name);
             }
         }

@@ -60,7 +60,8 @@ pub fn carry_out(home: &Home, request: &BoardRequest, resuming: &mut Vec<Resumin
         }
         BoardRequest::Quit | BoardRequest::Open(..) => Ok(String::new()),
     };
-    let text = done.unwrap_or_else(|error| format!("crew: {}", failure_of(&error).joined(" · ")));
+    let text =
+        done.unwrap_or_else(|error| format!("crew: {}", failure_of(&error).join_with(" · ")));
     text.lines().next().unwrap_or_default().to_owned()
 }
 

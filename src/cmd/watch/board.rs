@@ -21,7 +21,7 @@ use crate::report::board::{Board, BoardRequest, BoardRow, TextKind, draw_board};
 use crate::report::list::ListReading;
 use crate::report::page::{Reading, render_page, split_line};
 use engine::record::{Loop, LoopId};
-use engine::text::clean;
+use engine::text::clean_text;
 use engine::view::LoopView;
 use world::clock::{self, Stopwatch};
 use world::files::disk;
@@ -122,7 +122,7 @@ impl<'a> Desk<'a> {
         let ended = resuming.find_map(|(index, crew)| Some((index, crew.last_line()?)));
         if let Some((index, last_line)) = ended {
             self.resuming.remove(index);
-            self.board.notice = Some(clean(&last_line));
+            self.board.notice = Some(clean_text(&last_line));
         }
         let open = self.board.open.as_ref().filter(|open| match open.kind {
             TextKind::Page => self.page_read.elapsed_ms() >= PAGE_MS,
@@ -143,7 +143,7 @@ impl<'a> Desk<'a> {
         }
         let answer = carry_out(self.home, &request, &mut self.resuming);
         self.read_machine();
-        self.board.notice = Some(clean(&answer));
+        self.board.notice = Some(clean_text(&answer));
     }
 
     /// Reads a text about a loop and shows it.
@@ -167,7 +167,7 @@ impl<'a> Desk<'a> {
             }),
         };
         let text = text.unwrap_or_else(|error| format!("crew: {}", failure_of(&error).with_hint()));
-        let lines = clean(&text).replace('\t', "    ");
+        let lines = clean_text(&text).replace('\t', "    ");
         // A path or a command on a page must be visible as a whole; code keeps its lines.
         let columns = if kind == TextKind::Page { width } else { usize::MAX };
         let lines = lines.lines().flat_map(|line| split_line(line, columns));
@@ -187,7 +187,7 @@ impl<'a> Desk<'a> {
         if record.is_live() {
             steps = last_steps(self.home, record, LOG_LITTLE).unwrap_or_default();
         }
-        let steps: Vec<String> = steps.lines().map(clean).collect();
+        let steps: Vec<String> = steps.lines().map(clean_text).collect();
         self.board.activity = steps[steps.len().saturating_sub(ACTIVITY)..].to_vec();
     }
 }

@@ -10,7 +10,7 @@ use engine::boundary::limits::{overtime_ms, time_left_ms};
 use engine::evidence::{CheckResult, Verdict};
 use engine::failure::Failure;
 use engine::record::{Check, Loop, Place};
-use engine::text::{period, plain};
+use engine::text::{format_period, plain_text};
 use readers::clients::spelling::of_loop;
 use readers::parse::program::{ProgramNames, finds_no_program, not_found, parse_program};
 use readers::parse::test_output::TestOutput;
@@ -46,7 +46,7 @@ impl Within {
             .map(|left| Duration::from_millis(left.saturating_add(overtime_ms(limits))));
         match left {
             Some(left) if left < CHECKS_WITHIN => {
-                let limit = period(limits.max_duration_s);
+                let limit = format_period(limits.max_duration_s);
                 Self::at_most(left, &format!("it exceeded the loop's time limit of {limit}"))
             }
             _ => Self::at_most(CHECKS_WITHIN, "the checks of this iteration took 45 minutes"),
@@ -75,10 +75,10 @@ pub fn run_check(
         return Some(unknown(format!("was not run: {}", within.why), 0, ""));
     }
     let plan = recorded_environment::plan_environment(subject);
-    if let Some(why) = plan.refusal(&of_loop(subject, "resume")) {
+    if let Some(why) = plan.refusal_text(&of_loop(subject, "resume")) {
         return Some(unknown(why, 0, ""));
     }
-    let mut variables = plan.variables();
+    let mut variables = plan.changed_variables();
     variables.push(("CREW_LOOP", subject.id.to_string()));
     variables.push(("CREW_ITERATION", subject.iteration().to_string()));
     variables.extend(search_path(home, subject, folder).map(|path| ("PATH", path)));
@@ -96,7 +96,7 @@ pub fn run_check(
         Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
     };
     let elapsed_ms = ended.elapsed_ms;
-    let tail = plain(&ended.text());
+    let tail = plain_text(&ended.text());
     let (verdict, exit) = match ended.cause {
         ExitCause::Stopped => return None,
         ExitCause::Signal(_) => {
@@ -113,7 +113,7 @@ pub fn run_check(
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
     let incurable = if is_missing { missing_at_its_end(subject, check, &tail) } else { None };
     let test_run = tests.report();
-    let is_silent = test_run.as_ref().is_none_or(|run| !run.ran() && !run.has_failed());
+    let is_silent = test_run.as_ref().is_none_or(|run| !run.ran_any() && !run.has_failed());
     let program_missing = verdict == Verdict::Failed && is_silent && finds_no_program(exit, &tail);
     let run = check.run.clone();
     let found = CheckResult { run, verdict, exit, elapsed_ms, tail, ..CheckResult::default() };

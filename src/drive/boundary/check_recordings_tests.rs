@@ -48,7 +48,7 @@ fn each_runners_own_counts_are_read_also_with_colours_and_windows_line_ends() {
 fn what_failed_is_named_wherever_the_runner_names_it() {
     for (name, [_, failed, ..], text) in read_recordings() {
         let run = read_test_run(&text).unwrap_or_default();
-        let named = run.named(TestStatus::Failed).count();
+        let named = run.names_with(TestStatus::Failed).count();
         // Recorded with a reporter of dots.
         let names_none = name.contains("node/many");
         assert!(named > 0 || failed == 0 || names_none, "{name}");

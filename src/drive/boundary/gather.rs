@@ -8,10 +8,10 @@ use super::check::{Within, run_check};
 use crate::drive::scratch::ScratchTerms;
 use crate::drive::trial::{look_as_found, remember_as_found, run_trial};
 use crate::drive::{test_changes, tree};
-use engine::boundary::belief::proof;
-use engine::boundary::facts::{Facts, Seen};
+use engine::boundary::belief::find_proof;
+use engine::boundary::facts::{AgentFacts, Facts};
 use engine::boundary::wants::{
-    AT_ONCE_MS, may_complete, may_prove_later, takes_long, wants, wants_test_changes,
+    AT_ONCE_MS, may_complete, may_prove_later, takes_long, wanted_checks, wants_test_changes,
     wants_the_tree_as_found, wants_trial,
 };
 use engine::events::RunEvent;
@@ -32,11 +32,11 @@ const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 impl Open {
     /// Looks for a request, and at the working tree: before the checks, because they may write where
     /// the agent must not, and what they write is not the agent's work.
-    pub fn gather_facts(&self, seen: Seen, usage: Option<Usage>) -> Facts {
+    pub fn gather_facts(&self, seen: AgentFacts, usage: Option<Usage>) -> Facts {
         let jitter = u16::try_from(env::random_number() % 1000).unwrap_or(0);
-        let seen = Seen { order: self.read_request(), jitter, ..seen };
+        let seen = AgentFacts { order: self.read_request(), jitter, ..seen };
         let subject = &self.before;
-        let looks = seen.looks(&subject.contract);
+        let looks = seen.needed_looks(&subject.contract);
         let tree = if looks.tree { tree::look_at_tree(&self.home, subject) } else { None };
         let changes = tree.as_ref().and_then(|left| tree::tree_changes(&self.home, subject, left));
         let snapshot = tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
@@ -69,7 +69,7 @@ impl Open {
         let within = Within::for_subject(subject, facts.seen.agent.missed_ms);
         let is_session = subject.driver() == Driver::Session;
         let latest = if is_session { Some(Deadline::after(BOUNDARY_OF_A_SESSION)) } else { None };
-        let is_looked_at = facts.seen.looks(&subject.contract).tree;
+        let is_looked_at = facts.seen.needed_looks(&subject.contract).tree;
         facts.now = clock::now();
         facts.tests_before = store::read_tests(&self.home, &subject.id);
         let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.clone());
@@ -83,7 +83,7 @@ impl Open {
         let terms = ScratchTerms { home: &self.home, subject, now, latest, shared: None, stop };
         let runs = CheckRuns { terms, within, tell };
         loop {
-            let wanted = wants(subject, &facts);
+            let wanted = wanted_checks(subject, &facts);
             if wanted.is_empty() {
                 break;
             }
@@ -138,7 +138,7 @@ fn look_for_a_proof(
         tell(&RunEvent::TrialStarted);
         facts.as_found = Some(look_as_found(terms));
     }
-    if may_wait && at_once.passed() && proof(subject, facts) == Some(Proof::Passing) {
+    if may_wait && at_once.passed() && find_proof(subject, facts) == Some(Proof::Passing) {
         (facts.trial, facts.as_found, facts.proves_later) = (None, None, true);
     }
     (!(terms.stop)()).then_some(())
@@ -190,7 +190,7 @@ impl CheckRuns<'_> {
             // A run has looked before its first iteration, unless something kept it from that, such
             // as the work of a cut-off attempt.
             let is_unseen = latest.is_some() || !subject.state.checked_as_found;
-            if let Some(here) = result.test_run.as_ref().filter(|run| is_unseen && run.ran()) {
+            if let Some(here) = result.test_run.as_ref().filter(|run| is_unseen && run.ran_any()) {
                 remember_as_found(self.terms, check, here, before);
                 if stop() {
                     return None;

@@ -15,10 +15,10 @@ use chrono::{DateTime, Utc};
 use super::find::end_mark;
 use super::windows::{self, LoopTurn};
 use super::{end, tree};
-use engine::boundary::decide::reconciled;
-use engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
+use engine::boundary::decide::reconcile_records;
+use engine::boundary::decide::{Decision, Hold, apply_decision, decide_next, wait_or_end};
 use engine::boundary::facts::{ControlRequest, Facts};
-use engine::boundary::judge::{Judged, judge};
+use engine::boundary::judge::{Judged, judge_boundary};
 use engine::evidence::test_memory::TestMemories;
 use engine::journal::{Choice, Event};
 use engine::record::{
@@ -137,7 +137,7 @@ pub fn recover_record(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> 
     let held = store::hold_loop(home, &memory.id, LOCK_WAIT)?;
     let next = match held.load() {
         Ok(found) if found.state.owner != memory.state.owner => return Ok(found),
-        Ok(found) => reconciled(known, memory, &found),
+        Ok(found) => reconcile_records(known, memory, &found),
         Err(StoreError::Absent(_) | StoreError::Corrupt { .. }) => memory.clone(),
         Err(error) => return Err(error.into()),
     };
@@ -165,7 +165,7 @@ impl Open {
 
     /// What would be decided on the record as it was found.
     pub fn foresee_decision(&self, facts: &Facts) -> Decision {
-        decide(&judge(&self.before, facts), facts)
+        decide_next(&judge_boundary(&self.before, facts), facts)
     }
 
     /// Judges, decides and records on the record as it is now. `None` when the iteration that was
@@ -259,7 +259,7 @@ impl Open {
         let is_blind = record.contract.limits.stall > 0
             && record.state.tree.is_some()
             && facts.tree.is_none()
-            && facts.seen.looks(&record.contract).tree;
+            && facts.seen.needed_looks(&record.contract).tree;
         let is_news = is_blind && held.note_once(record, "unwatched", tree::NO_STALL_RULE)?;
         Ok(if is_news { Some(tree::NO_STALL_RULE.to_owned()) } else { None })
     }
@@ -273,11 +273,11 @@ struct Concluded {
 }
 
 fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
-    let judged = judge(record, facts);
-    let decision = match (decide(&judged, facts), closing.veto) {
+    let judged = judge_boundary(record, facts);
+    let decision = match (decide_next(&judged, facts), closing.veto) {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
         (Decision::Continue, None) => match &closing.turn {
-            Some(turn) => waiting(&judged.after, facts.now, turn.at, &turn.why),
+            Some(turn) => wait_or_end(&judged.after, facts.now, turn.at, &turn.why),
             None => Decision::Continue,
         },
         (decision, _) => decision,
@@ -295,8 +295,8 @@ fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) -> Con
         Some(lost) if !is_spared => Decision::Finish(lost),
         _ => decision,
     };
-    let mut next = apply(judged.clone(), &decision);
-    next.state.git_mut().pending = Pending::after(&next, judged.counted);
+    let mut next = apply_decision(judged.clone(), &decision);
+    next.state.git_mut().pending = Pending::after_boundary(&next, judged.counted);
     *next.state.session_mut() = closing.memory;
     let is_its_wait =
         |turn: &LoopTurn| matches!(&decision, Decision::Wait { until, .. } if *until == turn.at);
@@ -343,7 +343,7 @@ fn boundary_event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
         Decision::Wait { why, .. } => (Choice::Wait, Some(why.clone())),
         Decision::Hold(Hold::Paused) => (Choice::Hold, Some("paused".to_owned())),
         Decision::Hold(Hold::Background(work)) => (Choice::Hold, Some(work.clone())),
-        Decision::Finish(ending) => (Choice::Finish, Some(ending.why())),
+        Decision::Finish(ending) => (Choice::Finish, Some(ending.full_reason())),
     };
     Event::Boundary {
         decision,

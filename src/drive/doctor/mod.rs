@@ -21,8 +21,8 @@ use crate::drive::failure::short_error;
 use engine::doctor::{Examination, Finding, NAME, Severity, shell_word};
 use engine::record::Loop;
 use engine::templates;
-use engine::test_changes::trial::passed;
-use engine::text::named;
+use engine::test_changes::trial::check_passed;
+use engine::text::join_first_names;
 use readers::agents;
 use readers::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
 use readers::clients::spelling::resume_command;
@@ -240,7 +240,7 @@ fn try_scratch_folder(home: &Home, here: &Path, found: &mut Findings) {
         Ok(Some(failed)) => failed,
         Err(why) => (why, Vec::new()),
     };
-    found.add("scratch-folder", &context! { why, lacks => named(&lacks, LACKS_MAX) });
+    found.add("scratch-folder", &context! { why, lacks => join_first_names(&lacks, LACKS_MAX) });
 }
 
 /// The first check that fails there, and what git ignores here and the folder does not have.
@@ -253,7 +253,7 @@ fn try_checks(
     // A `no-worse` check may fail there as it does in the working tree.
     let checks = record.contract.checks.iter().filter(|check| !check.no_worse);
     let results = scratch.run_controls(&checks.collect::<Vec<_>>(), tree)?;
-    let Some(failed) = results.iter().find(|result| !passed(result)) else { return Ok(None) };
+    let Some(failed) = results.iter().find(|result| !check_passed(result)) else { return Ok(None) };
     let why = format!("`{}` {}", failed.run, failed.what_happened());
     Ok(Some((why, scratch.left_out()?)))
 }
@@ -274,7 +274,7 @@ static WORDS: LazyLock<BTreeMap<String, FindingWords>> =
     LazyLock::new(|| toml::from_str(include_str!("findings.toml")).unwrap_or_default());
 
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut environment = templates::environment();
+    let mut environment = templates::new_environment();
     environment.add_global("client", PRODUCT.name);
     environment.add_global("program", PRODUCT.program);
     environment.add_global("this", VERSION);

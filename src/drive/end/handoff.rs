@@ -12,7 +12,7 @@ use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{Actor, Loop, Outcome, Status};
 use engine::view::Page;
-use engine::words::handoff::{authors_words, file_name, is_whole, text};
+use engine::words::handoff::{authors_words, file_name, is_whole, render_handoff};
 use readers::clients::spelling::of_loop;
 use readers::parse::requests::{KINDS, is_kind};
 use world::clock;
@@ -125,5 +125,5 @@ fn new_text(record: &Loop, page: &Page, words: &str, kind: &str, now: DateTime<U
     let is_crews = words.is_empty() && page.has_unread_handoff;
     let unread = if is_crews { view::newest_handoff(record) } else { None };
     let words = unread.as_ref().and_then(|(_, text)| authors_words(text)).unwrap_or(words);
-    text(page, words, kind, now)
+    render_handoff(page, words, kind, now)
 }

@@ -356,6 +356,6 @@ pub fn record_ending(home: &Home, record: &mut Loop, ending: Ending) {
     record.state.finish(ending, worked_ms);
     // A crew that is gone reacts to nothing.
     if owner_life(&record.state.owner) == Life::Alive {
-        record.state.git_mut().pending = Pending::after(record, false);
+        record.state.git_mut().pending = Pending::after_boundary(record, false);
     }
 }

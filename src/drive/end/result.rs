@@ -51,7 +51,7 @@ pub fn collect_commits(
         return serde_json::from_value(result).unwrap_or_default();
     }
     let Some(mut commits) = git::commits_since(record, by_crew) else { return Commits::default() };
-    if let Some(changes) = changes.filter(|changes| changes.total() > 0 && !record.is_live()) {
+    if let Some(changes) = changes.filter(|changes| changes.file_count() > 0 && !record.is_live()) {
         commits.uncommitted = git::count_uncommitted(record, changes);
     }
     let commits_all = record.contract.run.as_ref().is_some_and(|run| run.git.commit);

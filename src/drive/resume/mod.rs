@@ -21,7 +21,7 @@ use super::start::run::{
 };
 use super::start::{agent, terms};
 use super::{test_changes, tree};
-use engine::boundary::limits::{LimitChanges, changed, raise, reached};
+use engine::boundary::limits::{LimitChanges, change_limits, raise_options, reached_limit};
 use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
 use engine::journal::{Event, NoteKind};
@@ -93,7 +93,7 @@ pub fn resume_loop(
     let before = held.load()?;
     let mut record = before.clone();
     refuse_resume(home, &record, &new_owner.owner)?;
-    record.contract.limits = changed(changes, &record, 0);
+    record.contract.limits = change_limits(changes, &record, 0);
     let is_run = new_owner.owner.driver == Driver::Process;
     refuse_the_spent(&record, &spell_resume(&new_owner.owner))?;
     let messages = record.state.messages.len();
@@ -110,8 +110,11 @@ pub fn resume_loop(
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
-    let accepted =
-        if is_run { None } else { recorded_environment::plan_environment(&record).accepted() };
+    let accepted = if is_run {
+        None
+    } else {
+        recorded_environment::plan_environment(&record).accepted_names()
+    };
     let looks_left = is_run && is_cut_off(home, &record);
     let unproved = if looks_left { end::unproved_note(&record) } else { None };
     hand_over(home, &mut record, new_owner);
@@ -121,7 +124,7 @@ pub fn resume_loop(
     pointers.write_pointers(id)?;
     undelivered::mark_undelivered(home, &record)?;
     let resumed = if is_run { NoteKind::ResumedInRun } else { NoteKind::ResumedInSession };
-    let mut record = held.record(record, |next| Event::changed(resumed, &before, next))?;
+    let mut record = held.record(record, |next| Event::from_change(resumed, &before, next))?;
     // Only now: another try at a resume that fails before needs to know what was cut off.
     tree::reopen_tree(home, &record);
     if is_told {
@@ -163,10 +166,14 @@ fn journal_message(held: &Held, mut record: Loop, is_run: bool) -> Loop {
 /// Fails for a loop that is completed, or has used up a limit; `command` is how it is resumed.
 pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
     refuse_the_completed(record)?;
-    match reached(record) {
+    match reached_limit(record) {
         Some(limit) => bail!(Failure::new(
             limit,
-            format!("raise it in the same command: {command} {}{}", record.id, raise(record))
+            format!(
+                "raise it in the same command: {command} {}{}",
+                record.id,
+                raise_options(record)
+            )
         )),
         None => Ok(()),
     }
@@ -285,7 +292,7 @@ pub fn resume_here(
     same_repository(&found.place)?;
     let mut notes = Vec::new();
     let run = run_here(home, found, arguments, &mut notes)?;
-    agent::refuse_useless(&run, &changed(changes, found, 0), &found.place.folder)?;
+    agent::refuse_useless(&run, &change_limits(changes, found, 0), &found.place.folder)?;
     agent::try_logins(&run, &found.place.folder, stop)?;
     resume_loop(home, &found.id, changes, new_owner, |record| {
         notes.extend(adapt_record(home, record, arguments, run)?);
@@ -303,7 +310,7 @@ pub fn preview_resume(
 ) -> Result<(Loop, Prompt, Vec<Launch>)> {
     refuse_resume(home, &record, &NewOwner::from_process()?.owner)?;
     same_repository(&record.place)?;
-    record.contract.limits = changed(changes, &record, 0);
+    record.contract.limits = change_limits(changes, &record, 0);
     refuse_the_spent(&record, "crew resume")?;
     record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
     if let Some(words) = &arguments.answer.tell {

@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::Runner;
 use crate::drive::end::late;
 use crate::drive::prompt;
-use engine::boundary::facts::{AgentOutcome, ProcessEnd, Seen};
+use engine::boundary::facts::{AgentFacts, AgentOutcome, ProcessEnd};
 use engine::boundary::limits::time_left_ms;
 use engine::claim::Claim;
 use engine::events::RunEvent;
 use engine::evidence::TAIL_CHARS;
-use engine::evidence::said::Size;
+use engine::evidence::said::PromptSize;
 use engine::record::{LoopMoment, Run};
-use engine::text::{plain, tail_of};
+use engine::text::{plain_text, tail_of};
 use engine::usage::Usage;
 use engine::window::was_answered;
 use readers::agents::service::ServiceWait;
@@ -31,7 +31,7 @@ const USAGE_FILE_MAX: u64 = 1 << 20;
 /// The result of an attempt.
 #[derive(Debug)]
 pub(super) struct IterationRun {
-    pub seen: Seen,
+    pub seen: AgentFacts,
     /// `None` where nothing reports it.
     pub usage: Option<Usage>,
 }
@@ -39,13 +39,13 @@ pub(super) struct IterationRun {
 impl IterationRun {
     /// Whether the agent itself gave no reason to call the iteration a failure.
     fn ended_well(&self) -> bool {
-        let Seen { agent, claim, .. } = &self.seen;
+        let AgentFacts { agent, claim, .. } = &self.seen;
         was_answered(agent) && agent.process.is_some() && !matches!(claim, Claim::Failure { .. })
     }
 
     fn from_end(process: ProcessEnd) -> Self {
         let agent = AgentOutcome { process: Some(process), ..AgentOutcome::default() };
-        Self { seen: Seen { agent, ..Seen::default() }, usage: Some(Usage::default()) }
+        Self { seen: AgentFacts { agent, ..AgentFacts::default() }, usage: Some(Usage::default()) }
     }
 }
 
@@ -89,14 +89,14 @@ impl Runner<'_> {
         let page = self.handoff.clone().and_then(view::read_handoff);
         let asked = prompt::assemble_prompt(self.home, &self.ledger.record, page.as_ref())?;
         if asked.size.is_over() {
-            let Size { tokens, budget } = asked.size;
+            let PromptSize { tokens, budget } = asked.size;
             self.emit_event(&RunEvent::OverBudget { tokens, budget });
         }
         let checks = &self.ledger.record.contract.checks;
         let usage_file = self.usage_file();
         let usage_file = usage_file.to_string_lossy();
         let launch = agents::build_launch(run, "agent", &asked.text, checks, &usage_file)
-            .map_err(|failure| failure.joined(": "))?;
+            .map_err(|failure| failure.join_with(": "))?;
         self.mark_as_delivered();
         Ok((asked.text, launch))
     }
@@ -217,7 +217,7 @@ impl Runner<'_> {
             ExitCause::Stopped => ProcessEnd::BrokenOff(self.signals.first()),
         };
         let usage = report.usage_after(&process);
-        let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
+        let errors = tail_of(&plain_text(&ended.errors), TAIL_CHARS);
         // A claim contradicts it: an agent that says that all is done was not kept from its work.
         let limit = if claim == Claim::Success {
             None
@@ -231,7 +231,7 @@ impl Runner<'_> {
             ..report.outcome(process)
         };
         agent.error = agent.error.or(limit);
-        IterationRun { seen: Seen { claim, agent, ..Seen::default() }, usage }
+        IterationRun { seen: AgentFacts { claim, agent, ..AgentFacts::default() }, usage }
     }
 }
 
@@ -291,7 +291,7 @@ impl Watch for Watcher<'_, '_> {
             Stream::Out => self.reader.render_line(line),
             Stream::Errors => {
                 self.reader.read_error(line);
-                Some(plain(line))
+                Some(plain_text(line))
             }
         };
         self.note_a_wait();

@@ -146,7 +146,7 @@ impl<'a> Runner<'a> {
     fn run_terms(&self) -> Run {
         let record = &self.ledger.record;
         let run = record.contract.run.clone().unwrap_or_default();
-        if let Some(agent) = record.worker() { run.by(agent) } else { run }
+        if let Some(agent) = record.worker() { run.as_done_by(agent) } else { run }
     }
 
     fn emit_event(&self, event: &RunEvent<'_>) {
@@ -161,7 +161,7 @@ impl<'a> Runner<'a> {
 
     /// One tick of time. Returns whether a person asked for the end.
     fn must_stop(&self) -> bool {
-        self.sink.borrow_mut().tick();
+        self.sink.borrow_mut().on_tick();
         self.signals.times() > 0
     }
 

@@ -92,9 +92,9 @@ fn the_reactions_of_a_moment_run_in_order_and_a_failure_stops_none() {
     let passed = (Verdict::Passed, Some(0));
     assert_eq!(list_verdicts(&ends), [passed, (Verdict::Failed, Some(3)), passed]);
     assert_eq!(scene.read_file("log"), "one\ntwo\nthree\n");
-    assert!(ends[1].failed());
+    assert!(ends[1].has_failed());
     assert_eq!(
-        ends[1].line(),
+        ends[1].end_line(),
         "finish `echo two >> log; echo it is full >&2; exit 3` failed (exit 3): it is full"
     );
     assert_eq!(scene.run_reactions(LoopMoment::Stall), []);
@@ -143,7 +143,7 @@ fn a_reaction_that_takes_too_long_is_ended_with_all_it_started() {
     let scene = scene.with_timeout(1);
     let ends = scene.run_reactions(LoopMoment::IterationEnd);
     assert_eq!(list_verdicts(&ends), [(Verdict::TimedOut, None)]);
-    assert!(ends[0].failed());
+    assert!(ends[0].has_failed());
     assert_eq!(ends[0].tail, "begun");
     // Its note is gone too: a later crew finds nothing to end.
     let notes = scene.open_home().loop_file(&scene.subject.id, "groups");
@@ -155,7 +155,7 @@ fn one_that_dies_by_a_foreign_signal_or_is_ended_with_the_run_has_not_failed() {
     let killed =
         Scene::new(&[(LoopMoment::Finish, "kill -KILL $$")]).run_reactions(LoopMoment::Finish);
     assert_eq!(list_verdicts(&killed), [(Verdict::Unknown, None)]);
-    assert!(!killed[0].failed());
+    assert!(!killed[0].has_failed());
 
     let scene = Scene::new(&[(LoopMoment::Finish, "sleep 600"), (LoopMoment::Finish, ": > next")]);
     let asked = Cell::new(0);
@@ -175,7 +175,7 @@ fn a_folder_that_is_gone_is_a_failure_with_its_reason() {
     scene.subject.place.folder = scene.path("gone");
     let ends = scene.run_reactions(LoopMoment::IterationStart);
     assert_eq!(list_verdicts(&ends), [(Verdict::Failed, None)]);
-    assert!(ends[0].line().starts_with("iteration_start `true` could not be started: "));
+    assert!(ends[0].end_line().starts_with("iteration_start `true` could not be started: "));
 }
 
 #[test]

@@ -10,15 +10,15 @@ use crate::drive::start::place;
 use crate::drive::{end, test_changes, tree};
 use engine::boundary::decide::{Decision, spent_at_rest};
 use engine::boundary::facts::{Facts, ProcessEnd};
-use engine::boundary::judge::unfit;
+use engine::boundary::judge::unfit_fallback;
 use engine::doing::LoopStep;
 use engine::events::RunEvent;
 use engine::evidence::{TAIL_CHARS, Verdict};
 use engine::journal::NoteKind;
 use engine::record::{EndReason, Ending, Loop, LoopMoment, Outcome, Reaction, Status};
-use engine::text::{plain, tail_of};
+use engine::text::{plain_text, tail_of};
 use engine::usage::Usage;
-use engine::words::reaction::{ReactionEnd, document, variables};
+use engine::words::reaction::{ReactionEnd, loop_document, reaction_variables};
 use world::clock::{self, RetryPolicy};
 use world::process::{Call, ExitCause, Stop};
 use world::store::{self, Home, view};
@@ -149,7 +149,7 @@ impl Runner<'_> {
             self.react_to(LoopMoment::Stall);
         }
         tree::close_after(self.home, &self.ledger.record, &decision);
-        if let Some(why) = unfit(&began, facts) {
+        if let Some(why) = unfit_fallback(&began, facts) {
             self.lose_the_stand_in(&decision, &why);
         }
         if counted && matches!(decision, Decision::Continue | Decision::Wait { .. }) {
@@ -208,8 +208,8 @@ impl Runner<'_> {
         let begins = |run: &str| self.emit_event(&RunEvent::StepStarted(step, run));
         let mut first = None;
         for end in run_reactions(self.home, &self.ledger.record, on, &begins, &stop) {
-            if end.failed() {
-                let why = end.line();
+            if end.has_failed() {
+                let why = end.end_line();
                 let is_told = is_told && first.is_none();
                 self.emit_event(&RunEvent::ReactionFailed {
                     on,
@@ -284,9 +284,9 @@ fn run_reactions(
 
 fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> ReactionEnd {
     let on = reaction.on;
-    let mut variables = variables(subject, on);
+    let mut variables = reaction_variables(subject, on);
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
-    let input = document(subject, on, clock::local_time()).to_string() + "\n";
+    let input = loop_document(subject, on, clock::local_time()).to_string() + "\n";
     let ended = Call::shell(&reaction.run, &subject.place.folder)
         .envs(variables)
         .input(input.as_bytes())
@@ -301,7 +301,7 @@ fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>
         Err(_) => (Verdict::Failed, None),
     };
     let elapsed_ms = ended.as_ref().map_or(0, |ended| ended.elapsed_ms);
-    let output = ended.map_or_else(|error| error.to_string(), |ended| plain(&ended.text()));
+    let output = ended.map_or_else(|error| error.to_string(), |ended| plain_text(&ended.text()));
     let tail = tail_of(&output, TAIL_CHARS);
     ReactionEnd { on, run: reaction.run.clone(), verdict, exit, elapsed_ms, tail }
 }

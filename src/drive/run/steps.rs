@@ -65,14 +65,14 @@ impl Runner<'_> {
 
     /// Reports a commit or a push that failed, and remembers why.
     fn record_fault(&mut self, step: GitStep, fault: &GitFault) {
-        let (why, reason) = (&fault.line(), self.fault_reason(fault).to_string());
+        let (why, reason) = (&fault.cause_and_hint(), self.fault_reason(fault).to_string());
         let is_push = step == GitStep::Push;
         let event =
             if is_push { RunEvent::PushFailed { why } } else { RunEvent::CommitFailed { why } };
         self.emit_event(&event);
         self.remember_of_git(|git| {
             let failures = if is_push { &mut git.pushes } else { &mut git.commits };
-            failures.add(reason.clone());
+            failures.add_failure(reason.clone());
         });
     }
 
@@ -255,7 +255,7 @@ impl Runner<'_> {
             // The loop's branch is left alone while another is checked out, and a fleet settles a
             // conflict when the branch lands.
             Some(Err(fault)) if fault.trouble == GitTrouble::Branch || self.gate.is_some() => {
-                self.emit_note(&fault.line());
+                self.emit_note(&fault.cause_and_hint());
                 true
             }
             Some(Err(fault)) => {
@@ -273,7 +273,7 @@ impl Runner<'_> {
         };
         // An option of that command is none of a fleet's.
         let cure = cure.split("crew resume --").next().unwrap_or_default();
-        let cure = cure.trim_end_matches(", or ").replace("crew resume", &task.resume());
+        let cure = cure.trim_end_matches(", or ").replace("crew resume", &task.resume_command());
         EndReason::External { cause, cure }
     }
 
@@ -357,15 +357,15 @@ pub fn settle_steps(
     }
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;
-    let left = record.state.git.left();
+    let left = record.state.git.pending_steps();
     if record.is_live() || left.is_empty() {
         return Ok(record);
     }
-    put_back_in(&record.place).map_err(|fault| anyhow!(fault.line()))?;
+    put_back_in(&record.place).map_err(|fault| anyhow!(fault.cause_and_hint()))?;
     let record =
         held.change(&record, "doing what is pending", |record| record.state.name_owner(me))?;
     drop(held);
-    let what = left.names().join(", ");
+    let what = left.pending_names().join(", ");
     sink.on_event(&RunEvent::Noted(&format!("loop {id} ended with this pending: {what}")));
     let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
     Runner::new(home, record, signals, &sink, None).do_pending(left);

@@ -11,12 +11,12 @@ use super::Runner;
 use crate::drive::end::handoff;
 use crate::drive::windows::{self, LoopTurn};
 use crate::drive::{control, tree};
-use engine::boundary::decide::{Decision, waiting};
+use engine::boundary::decide::{Decision, wait_or_end};
 use engine::boundary::facts::{AgentOutcome, ApiError, ControlRequest};
 use engine::boundary::limits::time_left_ms;
 use engine::events::RunEvent;
 use engine::record::{
-    AccountId, Agent, EndReason, Ending, Loop, LoopMoment, Outcome, StandIn, Status,
+    AccountId, Agent, EndReason, Ending, FallbackAgent, Loop, LoopMoment, Outcome, Status,
 };
 use engine::text::clock_time;
 use world::clock::{self, Stopwatch};
@@ -43,7 +43,7 @@ impl Runner<'_> {
     /// Begins to wait for this loop's turn after a limit that another one met, which counts as
     /// nothing.
     pub(super) fn await_turn(&mut self, turn: &LoopTurn) {
-        let decision = waiting(&self.ledger.record, clock::now(), turn.at, &turn.why);
+        let decision = wait_or_end(&self.ledger.record, clock::now(), turn.at, &turn.why);
         if let Decision::Finish(ending) = decision {
             return self.ledger.end_record(&ending);
         }
@@ -207,7 +207,7 @@ impl Runner<'_> {
             let turn = if self.is_typed { None } else { self.turn_of(&account) };
             let Some(turn) = turn else {
                 let until = turns.first().map(|turn| turn.at);
-                let fallback = until.map(|until| StandIn { agent: agent.name, until });
+                let fallback = until.map(|until| FallbackAgent { agent: agent.name, until });
                 self.hand_to(fallback.as_ref());
                 return None;
             };
@@ -228,7 +228,7 @@ impl Runner<'_> {
     }
 
     /// Records who works from here on, and that it begins at once, if that is a change.
-    fn hand_to(&mut self, next: Option<&StandIn>) {
+    fn hand_to(&mut self, next: Option<&FallbackAgent>) {
         let record = &self.ledger.record;
         let before = record.state.agents.stand_in.as_ref();
         if before == next {
@@ -236,7 +236,7 @@ impl Runner<'_> {
         }
         let own = record.contract.run.as_ref().map_or("", |run| run.agent.name.as_str());
         let what = match next {
-            Some(StandIn { agent, until }) => {
+            Some(FallbackAgent { agent, until }) => {
                 let until = clock_time(*until, clock::local_time());
                 format!("{agent} takes over: {own} is limited until {until}")
             }

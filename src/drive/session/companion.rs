@@ -17,8 +17,8 @@ use crate::drive::control;
 use crate::drive::end::{self, wind_up};
 use crate::drive::meter;
 use crate::drive::windows::{self, LoopTurn};
-use engine::boundary::decide::{Decision, waiting};
-use engine::boundary::facts::{AgentOutcome, Seen};
+use engine::boundary::decide::{Decision, wait_or_end};
+use engine::boundary::facts::{AgentFacts, AgentOutcome};
 use engine::journal::{Event, NoteKind};
 use engine::record::{EndReason, Ending, Loop, LoopId, Outcome, Status};
 use engine::words::prompt;
@@ -154,7 +154,7 @@ fn redeem_ticket(
     let woken = NoteKind::Woken(ticket.iteration);
     if record.state.due.is_none() {
         held.note(&record, clock::now(), woken)?;
-        return Ok(Some(EventResult::Wake(prompt::next(&record))));
+        return Ok(Some(EventResult::Wake(prompt::next_prompt(&record))));
     }
     // A hold is also due, while its loop runs.
     let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
@@ -165,9 +165,13 @@ fn redeem_ticket(
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
     record.state.put_messages_in_prompt();
     undelivered::mark_undelivered(home, &record)?;
-    let record = held.record(record, |next| Event::changed(woken, &before, next))?;
+    let record = held.record(record, |next| Event::from_change(woken, &before, next))?;
     let _ = view::write_view(&record);
-    let words = if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) };
+    let words = if is_refused {
+        prompt::woken_prompt(&record, waited)
+    } else {
+        prompt::next_prompt(&record)
+    };
     Ok(Some(EventResult::Wake(words)))
 }
 
@@ -180,7 +184,7 @@ fn wait_longer(
     turn: &LoopTurn,
     file: &Path,
 ) -> Result<Option<EventResult>> {
-    let decision = waiting(record, clock::now(), turn.at, &turn.why);
+    let decision = wait_or_end(record, clock::now(), turn.at, &turn.why);
     if let Decision::Finish(ending) = decision {
         drop(held);
         disk::remove(file)?;
@@ -209,7 +213,7 @@ pub fn handle_failure(
     let Some(open) = open_ours(home, hook)? else { return Ok(EventResult::Silent) };
     let error = service::classify_error(kind, message, clock::local_time());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
-    let seen = Seen { agent, ..Seen::default() };
+    let seen = AgentFacts { agent, ..AgentFacts::default() };
     let reading = meter::read_meter(&open.before, hook, None, false);
     let Some(facts) = gather_facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(EventResult::Silent);

@@ -24,7 +24,7 @@ use super::find::{self, NewOwner, end_mark, gone_reason, owner_is_gone};
 use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume_loop};
 use super::start::establish::{Started, start_session_loop};
 use engine::failure::Failure;
-use engine::record::{Actor, EndReason, Loop, LoopId, Obeyed, Outcome, Status};
+use engine::record::{Actor, EndReason, ExecutedCommand, Loop, LoopId, Outcome, Status};
 use readers::clients::{Hook, HookEvent};
 use readers::parse::requests::SessionRequest;
 use readers::parse::{arguments, requests};
@@ -52,7 +52,7 @@ pub enum EventResult {
     Resumed(Box<Resumed>),
     HandedOff(PathBuf),
     /// The client delivers a queued command that a boundary has already obeyed.
-    Already(Obeyed, Box<Loop>),
+    Already(ExecutedCommand, Box<Loop>),
     /// A request typed as a message, which is not passed on; or the loop for which it could not be
     /// done at once.
     Ordered(SessionRequest, Result<(Box<Loop>, LoopIs), LoopId>),

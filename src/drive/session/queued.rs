@@ -9,7 +9,7 @@ use super::{EventResult, command_loop, handle_prompt, owned_or_last, refusal_res
 use crate::drive::end;
 use crate::drive::find::owner_is_gone;
 use engine::boundary::facts::ControlRequest;
-use engine::record::{Actor, Loop, LoopId, Obeyed, Queue};
+use engine::record::{Actor, ExecutedCommand, Loop, LoopId, Queue};
 use readers::clients::Hook;
 use readers::clients::spelling::split_command;
 use readers::parse::requests::{SessionRequest, TypedRequest};
@@ -69,7 +69,7 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
 pub fn take_requests(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
     let waiting = queue.waiting.iter_mut().filter(|text| hook.parse_queued(text).is_some());
     let taken: Vec<String> = waiting.map(std::mem::take).collect();
-    let obeyed = taken.iter().cloned().map(|command| Obeyed { command, iteration });
+    let obeyed = taken.iter().cloned().map(|command| ExecutedCommand { command, iteration });
     queue.obeyed.extend(obeyed);
     taken
 }
@@ -105,9 +105,10 @@ pub fn was_obeyed(
     hook: &Hook<'_>,
     name: &str,
     raw: &str,
-) -> Result<Option<Obeyed>> {
-    let is_it =
-        |obeyed: &Obeyed| split_command(hook.client, &obeyed.command) == Some((name, raw.trim()));
+) -> Result<Option<ExecutedCommand>> {
+    let is_it = |obeyed: &ExecutedCommand| {
+        split_command(hook.client, &obeyed.command) == Some((name, raw.trim()))
+    };
     let mut queue = record.state.session.queue.clone();
     if !queue.obeyed.is_empty() {
         read_on(record, hook, &mut queue);

@@ -18,12 +18,12 @@ use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
 use crate::drive::windows::{self, LoopTurn};
 use crate::drive::{control, prove, tree};
 use engine::boundary::decide::{Decision, Hold};
-use engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
+use engine::boundary::facts::{AgentFacts, AgentOutcome, ControlRequest, Facts};
 use engine::claim::{self, Claim};
 use engine::events::RunEvent;
-use engine::evidence::said::said;
+use engine::evidence::said::extract_summary;
 use engine::record::{EndReason, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
-use engine::text::start;
+use engine::text::text_start;
 use engine::usage::Usage;
 use engine::words::prompt;
 use readers::clients::{Hook, Stopped, Task};
@@ -185,7 +185,7 @@ pub fn hand_over(
 pub fn gather_facts(
     home: &Home,
     open: &Open,
-    seen: Seen,
+    seen: AgentFacts,
     usage: Option<&Usage>,
 ) -> Result<Option<Facts>> {
     let ended = signals::end_requested()?;
@@ -246,7 +246,7 @@ fn read_stop(
     stopped: &Stopped,
     background: Option<String>,
     context_tokens: Option<u64>,
-) -> Seen {
+) -> AgentFacts {
     let Loop { contract, state, .. } = &open.before;
     let words = stopped.last_message.clone().or_else(|| {
         let (file, reader) = hook.readable_transcript()?;
@@ -258,9 +258,9 @@ fn read_stop(
     });
     let read =
         |words: String| claim::read_message(&words, &contract.task, contract.promise.as_ref());
-    let said = words.as_deref().and_then(said);
+    let said = words.as_deref().and_then(extract_summary);
     let agent = AgentOutcome { background, context_tokens, said, ..AgentOutcome::default() };
-    Seen { claim: words.map_or(Claim::None, read), agent, ..Seen::default() }
+    AgentFacts { claim: words.map_or(Claim::None, read), agent, ..AgentFacts::default() }
 }
 
 /// The ticket for the loop as it was just recorded.
@@ -393,7 +393,7 @@ fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool
     let memory = &before.state.session;
     let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
     let Some((file, reader)) = hook.readable_transcript() else { return (row, false) };
-    let marker = prompt::marker(before);
+    let marker = prompt::session_marker(before);
     let words = stopped.last_message.as_deref();
     let matters = is_near(hook, row) || !stopped.background.is_empty();
     let within = if matters && disk::exists(file) { TRANSCRIPT_WAIT } else { Duration::ZERO };
@@ -471,7 +471,7 @@ fn background_wait(
         } else {
             COMMANDS_WITHIN * (1 << memory.holds.min(DOUBLINGS_MAX))
         };
-    let description = start(&first.description, 60);
+    let description = text_start(&first.description, 60);
     let work = format!("{} {description}", first.kind).trim_end().to_owned();
     Some(BackgroundWait { work, within, has_worked })
 }

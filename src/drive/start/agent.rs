@@ -9,7 +9,7 @@ use anyhow::{Error, Result, bail};
 
 use engine::failure::{Failure, FailureKind};
 use engine::record::{AccountId, Agent, Dialect, Limits, Run};
-use engine::text::{one_line, plain};
+use engine::text::{one_line, plain_text};
 use readers::agents;
 use readers::agents::{describe_unknown, find_agent, parse_agent_command};
 use readers::parse::settings::merge::{AgentEntry, Settings, Sourced, ValueOrigin};
@@ -66,7 +66,7 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
         let unknown = describe_unknown(name, &own);
         return known.ok_or_else(|| match from {
             ValueOrigin::Typed => unknown.into(),
-            from => Error::msg(at_origin(from, &unknown.joined(": "))),
+            from => Error::msg(at_origin(from, &unknown.join_with(": "))),
         });
     };
     if above.contains(&name.as_str()) {
@@ -162,9 +162,9 @@ pub fn resolve_fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>>
 pub fn refuse_useless(run: &Run, limits: &Limits, folder: &Path) -> Result<()> {
     // Whether the models differ or not: an account's limit is mostly one for all of them.
     for (place, agent) in run.fallback.iter().enumerate() {
-        let account = AccountId::of(run, agent).name;
+        let account = AccountId::of_agent(run, agent).name;
         let mut before = run.agents().take(place + 1);
-        let same = before.find(|before| AccountId::of(run, before).name == account);
+        let same = before.find(|before| AccountId::of_agent(run, before).name == account);
         let refusal = if let Some(missing) = missing_program(agent, folder) {
             Failure::new(missing, format!("install it, or {LEAVE_OUT}"))
         } else if let Some(Agent { name, .. }) = same {
@@ -206,7 +206,7 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
                 "interrupted; nothing was started"
             ))
         }
-        Ok(ended) => (ended.cause.to_string(), one_line(&plain(&ended.text()), SAID_CHARS)),
+        Ok(ended) => (ended.cause.to_string(), one_line(&plain_text(&ended.text()), SAID_CHARS)),
         Err(error) => (error.to_string(), String::new()),
     };
     let said = if said.is_empty() { said } else { format!(": {said}") };

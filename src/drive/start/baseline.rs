@@ -7,7 +7,7 @@ use crate::drive::boundary::{gather, remember_tests};
 use crate::drive::find::is_ours;
 use crate::drive::{test_changes, tree};
 use engine::events::{EventSink, RunEvent};
-use engine::evidence::test_memory::{TestMemories, as_found, remembered};
+use engine::evidence::test_memory::{TestMemories, as_found, update_memories};
 use engine::evidence::test_run::ran_nothing;
 use engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use engine::record::{CheckMemory, Loop, Proof, Status};
@@ -37,7 +37,7 @@ pub fn run_baseline(
     let sink = std::cell::RefCell::new(sink);
     let id = record.id.clone();
     let stop = || {
-        sink.borrow_mut().tick();
+        sink.borrow_mut().on_tick();
         signals.times() > 0 || store::breaks_off(home, &id)
     };
     let tell = |event: &RunEvent<'_>| {
@@ -70,7 +70,7 @@ pub fn run_baseline(
         }
         // A gate alone has not run.
         let is_complete =
-            found.contract.commands().all(|check| found.state.checks.contains_key(&check.run));
+            found.contract.unique_checks().all(|check| found.state.checks.contains_key(&check.run));
         if is_as_found && is_complete {
             found.state.end_looks_at_the_start();
         }
@@ -115,7 +115,7 @@ fn baseline_tests(
     if are_as_found {
         as_found(results).map(|found| known.into_iter().chain(found).collect())
     } else {
-        remembered(&known, results)
+        update_memories(&known, results)
     }
 }
 
@@ -140,7 +140,7 @@ fn doubt_of_pass(result: &CheckResult) -> Option<String> {
     let run = result.test_run.as_ref()?;
     let why = match ran_nothing(run, false) {
         Some(why) => format!("`{}` {why}: a claim that needs it is refused", result.run),
-        None if !run.ran() => format!("`{}` ran no test: so far it proves nothing", result.run),
+        None if !run.ran_any() => format!("`{}` ran no test: so far it proves nothing", result.run),
         None => return None,
     };
     Some(why)
@@ -150,7 +150,7 @@ fn remember_results(record: &mut Loop, results: &[CheckResult]) {
     let counts =
         |result: &&CheckResult| result.verdict != Verdict::Unknown && !result.ran_no_test();
     for result in results.iter().filter(counts) {
-        let mut memory = CheckMemory::of(result, 0, None);
+        let mut memory = CheckMemory::from_result(result, 0, None);
         if result.verdict != Verdict::Passed {
             memory.tail = tail_of(&result.tail, TAIL_CHARS);
         }

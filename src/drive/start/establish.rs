@@ -108,12 +108,12 @@ pub fn establish_loop(
     let NewOwner { owner, memory } = new_owner;
     let Prepared { place, contract, mut notes, carried, fleet, .. } = prepared;
     notes.extend(vacated);
-    notes.extend(put_back_in(&place).err().map(|fault| fault.line()));
+    notes.extend(put_back_in(&place).err().map(|fault| fault.cause_and_hint()));
     let id = LoopId::from_random(env::random_number());
-    let mut record = Loop::begin(id, contract, place, owner, clock::now());
+    let mut record = Loop::begin_at(id, contract, place, owner, clock::now());
     record.fleet = fleet;
     if let Some(carried) = &carried {
-        carried.give(&mut record);
+        carried.give_to(&mut record);
     }
     disk::make_private_folder(&home.loop_folder(&record.id))?;
     match record.driver() {
@@ -248,7 +248,7 @@ fn vacate_tree(home: &Home, record: &Loop, owner: &Owner, is_ended: bool) -> Res
         end::let_end(record)?;
         end::complete_end(home, record);
         let (was, resume) = (after_loop(record), resume_command_at(owner, record));
-        let offer = match record.state.git.undone() {
+        let offer = match record.state.git.describe_undone() {
             _ if record.outcome() == Some(Outcome::Interrupted) => Some(format!(
                 "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
             )),

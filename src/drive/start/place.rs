@@ -8,9 +8,9 @@ use anyhow::{Error, Result, bail};
 
 use engine::doctor::shell_word;
 use engine::failure::Failure;
-use engine::git::{GitFault, GitStep, GitTrouble, named};
+use engine::git::{GitFault, GitStep, GitTrouble, name_files};
 use engine::record::{GitSteps, Loop, Place};
-use engine::text::start;
+use engine::text::text_start;
 use readers::parse::git::BRANCHES;
 use readers::parse::settings::options::ProcessOptions;
 use world::files::disk;
@@ -35,7 +35,7 @@ pub fn find_place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> 
     let checkout = top.unwrap_or_else(|| folder.clone());
     let branch_dir = match (&branch, &head) {
         (Some(branch), _) => branch_dir(&checkout, branch),
-        (None, Some(head)) => start(head, 12).to_owned(),
+        (None, Some(head)) => text_start(head, 12).to_owned(),
         (None, None) => "no-branch".to_owned(),
     };
     Ok(Place {
@@ -77,7 +77,7 @@ fn branch_dir(checkout: &Path, branch: &str) -> String {
     let digits = &hash(branch.as_bytes())[..8];
     let name = branch.replace('/', "-");
     if name.len() > NAME_BYTES {
-        return format!("{}-{digits}", start(&name, NAME_BYTES / 4));
+        return format!("{}-{digits}", text_start(&name, NAME_BYTES / 4));
     }
     let folder = checkout.join(BRANCHES).join(&name);
     match view::branch_of(&folder) {
@@ -186,7 +186,7 @@ pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<Strin
         (nested, "a separate repository, left out of crew's commits: "),
     ];
     let left_out = left_out.into_iter().filter(|(files, _)| !files.is_empty());
-    Ok(left_out.map(|(files, what)| format!("{what}{}", named(&files))).collect())
+    Ok(left_out.map(|(files, what)| format!("{what}{}", name_files(&files))).collect())
 }
 
 /// The message when a branch other than the loop's is checked out.

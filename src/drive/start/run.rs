@@ -23,7 +23,7 @@ use engine::record::{
     Agent, Contract, EndReason, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome,
     Phase, Place, Recipe, Run, TaskOfFleet,
 };
-use engine::text::clip;
+use engine::text::clip_line;
 use readers::agents::is_tried;
 use readers::agents::{self, Launch};
 use readers::parse::amounts::OrOff;
@@ -193,7 +193,7 @@ pub fn model_in_force(options: &RunOptions, settings: &Settings) -> Option<Strin
 pub fn of_the_agent(contract: &Contract) -> Vec<String> {
     let Some(run) = &contract.run else { return Vec::new() };
     let notes = run.agents().flat_map(|agent| {
-        untried_note(agent).into_iter().chain(not_allowed(&run.by(agent), contract))
+        untried_note(agent).into_iter().chain(not_allowed(&run.as_done_by(agent), contract))
     });
     notes.collect()
 }
@@ -202,7 +202,7 @@ pub fn of_the_agent(contract: &Contract) -> Vec<String> {
 fn not_allowed(run: &Run, contract: &Contract) -> Option<String> {
     let commands = agents::not_allowed(run, &contract.checks).into_iter();
     let quoted: Vec<String> =
-        commands.map(|run| format!("`{}`", clip(run, COMMAND_CHARS))).collect();
+        commands.map(|run| format!("`{}`", clip_line(run, COMMAND_CHARS))).collect();
     if quoted.is_empty() {
         return None;
     }
@@ -260,7 +260,7 @@ fn read_typed_fragment(text: &str, folder: &Path) -> Result<Fragment> {
 
 /// Refuses a procedure that would ask its agent for nothing.
 fn some_phase(run: &Run) -> Result<()> {
-    let is_empty = Phase::ALL[1..].iter().all(|phase| run.recipe.of(*phase).is_empty());
+    let is_empty = Phase::ALL[1..].iter().all(|phase| run.recipe.fragments_of(*phase).is_empty());
     if let (Some(name), true) = (&run.procedure, is_empty) {
         bail!(Failure::new(
             format!("procedure `{name}` has no phase: nothing would be asked of the agent"),
@@ -275,7 +275,7 @@ fn some_phase(run: &Run) -> Result<()> {
 pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, Vec<Launch>)> {
     let Prepared { contract, place, .. } = prepared;
     let id = LoopId::from_random(env::random_number());
-    let subject = Loop::begin(id, contract.clone(), place.clone(), own_process()?, clock::now());
+    let subject = Loop::begin_at(id, contract.clone(), place.clone(), own_process()?, clock::now());
     let (prompt, launches) = try_launch(home, &subject, None)?;
     Ok((subject, prompt, launches))
 }
@@ -293,7 +293,7 @@ pub fn try_launch(
     let launches = run.agents().map(|agent| {
         let role = if agent.name == run.agent.name { "agent" } else { "fallback" };
         let usage_file = usage_file.to_string_lossy();
-        agents::build_launch(&run.by(agent), role, &prompt.text, checks, &usage_file)
+        agents::build_launch(&run.as_done_by(agent), role, &prompt.text, checks, &usage_file)
     });
     let launches = launches.collect::<Result<_, Failure>>()?;
     Ok((prompt, launches))

@@ -10,10 +10,10 @@ use anyhow::{Context, Error, Result, bail};
 
 use engine::claim::promise::Promise;
 use engine::failure::{Failure, FailureKind};
-use engine::protect::glob;
+use engine::protect::parse_glob;
 use engine::record::{Contract, Fragment, Recipe, Run};
-use engine::test_changes::trial::TrialTerms;
-use engine::text::Shown;
+use engine::test_changes::trial::ProofTerms;
+use engine::text::EscapedLine;
 use readers::agents;
 use readers::clients::ALL;
 use readers::clients::variables::inside_an_agent;
@@ -184,7 +184,7 @@ const AUTO: &str = "auto";
 /// What the user typed, as the highest tier of settings. `--verify auto` is resolved in `folder`.
 pub fn typed_layer(mut options: LoopOptions, folder: &Path) -> Result<Layer> {
     for text in &options.terms.may_change {
-        if let Err(expected) = glob(text) {
+        if let Err(expected) = parse_glob(text) {
             bail!(Failure::new(
                 format!("--may-change takes {expected}, not {text:?}"),
                 "--may-change 'tests/golden/**'"
@@ -251,7 +251,7 @@ pub fn build_contract(
         test_changes: terms.test_changes.unwrap_or_default(),
         questions: terms.questions.unwrap_or_default(),
         silent: terms.notices == Some(false),
-        trial: TrialTerms {
+        trial: ProofTerms {
             prove: terms.prove.unwrap_or_default(),
             timeout_s: amount_or_zero(terms.prove_timeout),
             setup: terms.setup.clone(),
@@ -342,7 +342,7 @@ pub fn detect_project(folder: &Path) -> Detection {
         );
     }
     let (mut files, mut left) = (BTreeMap::new(), ALL_BYTES);
-    for path in paths.into_iter().filter(|path| Shown(path).to_string() == *path) {
+    for path in paths.into_iter().filter(|path| EscapedLine(path).to_string() == *path) {
         let text = if is_read(&path) {
             disk::read_text(&folder.join(&path), FILE_BYTES.min(left)).ok().flatten()
         } else {

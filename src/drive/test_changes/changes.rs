@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::protect::Cover;
+use engine::protect::GlobCover;
 use engine::record::{Check, Loop};
 use engine::test_changes::Baseline;
 use engine::test_changes::kind::{ChangedPath, KindRules, NamedPaths, PathKind};
@@ -16,11 +16,11 @@ use world::git::snapshots::Snapshots;
 fn kind_rules(subject: &Loop, named: NamedPaths) -> KindRules {
     let contract = &subject.contract;
     KindRules {
-        may_change: Cover::of(&contract.trial.may_change),
+        may_change: GlobCover::from_globs(&contract.trial.may_change),
         tests: [
-            Cover::of(&contract.trial.tests),
-            Cover::of(&contract.protect),
-            Cover::of(&named.globs.iter().collect::<Vec<_>>()),
+            GlobCover::from_globs(&contract.trial.tests),
+            GlobCover::from_globs(&contract.protect),
+            GlobCover::from_globs(&named.globs.iter().collect::<Vec<_>>()),
         ],
         named,
     }
@@ -59,7 +59,7 @@ impl Changes {
         let mut changes = Self { are_first_tests: true, ..Self::default() };
         let mut in_parts = Vec::new();
         for changed in snapshots.changed(&found.commit, &left.commit)? {
-            let kind = rules.kind(&changed);
+            let kind = rules.kind_of(&changed);
             let ChangedPath { path, is_new, .. } = changed;
             let is_run = rules.named.run.contains(&path) && !rules.named.compared.contains(&path);
             // A new script is what the task asks for; a new module named as a runner's part is not.

@@ -20,7 +20,7 @@ use engine::record::{Loop, LoopId, TreeSeen};
 use engine::test_changes::Baseline;
 use engine::test_changes::finding::TestChangesFinding;
 use engine::test_changes::kind::{NamedPaths, ignored_patterns, is_test, may_be_secret};
-use engine::text::{is_word_of, named};
+use engine::text::{is_word_of, join_first_names};
 use readers::parse::test_changes::manifest::{names_files, words_of_settings};
 use readers::parse::test_changes::{named_paths, path_below};
 use world::files::{disk, tree};
@@ -219,7 +219,7 @@ fn is_report(snapshots: &Snapshots, found: &str, path: &str) -> bool {
 /// tests and work nothing else shows that.
 fn taken_away(last: &BTreeMap<&String, &TestRun>, memories: &TestMemories) -> Vec<String> {
     let reports = last.iter().filter_map(|(check, run)| {
-        let report = TestReport::of(memories.get(*check), run);
+        let report = TestReport::from_run(memories.get(*check), run);
         let is_less = !report.gone.is_empty() || !report.newly_skipped.is_empty();
         if is_less { report.taken_away() } else { None }
     });
@@ -227,7 +227,11 @@ fn taken_away(last: &BTreeMap<&String, &TestRun>, memories: &TestMemories) -> Ve
 }
 
 fn doubt_text(what: &str, names: &[String]) -> Option<String> {
-    if names.is_empty() { None } else { Some(format!("{what}: {}", named(names, NAMES_MAX))) }
+    if names.is_empty() {
+        None
+    } else {
+        Some(format!("{what}: {}", join_first_names(names, NAMES_MAX)))
+    }
 }
 
 fn is_gone(test: &str, run: &TestRun) -> bool {

@@ -15,7 +15,7 @@ use engine::test_changes::finding::{
     TestChangesFinding, WithOriginalTests, fails_in_no_other_test, judge_failing_tests, may_hold,
 };
 use engine::test_changes::kind::is_test;
-use engine::test_changes::trial::passed;
+use engine::test_changes::trial::check_passed;
 use engine::test_changes::{Baseline, TestChanges};
 use world::git::head::changed_by_others;
 
@@ -45,7 +45,7 @@ pub fn run_originals(
     let scratch = match terms.open_folder() {
         Ok(scratch) => scratch,
         Err(why) => {
-            finding.add(&WithOriginalTests::Unknown(why), true);
+            finding.add_check(&WithOriginalTests::Unknown(why), true);
             return finding;
         }
     };
@@ -54,7 +54,7 @@ pub fn run_originals(
     let mut runs = OriginalRuns { scratch, subject, memories, found, left, control, named };
     let refuses = subject.contract.test_changes == TestChanges::Refuse;
     let (mut ran, mut all_pass) = (0, true);
-    for check in subject.contract.commands().filter(|check| changes.concern_check(check)) {
+    for check in subject.contract.unique_checks().filter(|check| changes.concern_check(check)) {
         runs.named.clear();
         let mut shown = runs.try_check(check, changes);
         if let Ok(refusal) = shown.as_ref()
@@ -72,7 +72,7 @@ pub fn run_originals(
             let what = "tests failed when the loop began and did not run at its end";
             finding.doubts.extend(doubt_text(what, &tests));
         }
-        finding.add(&shown, refuses);
+        finding.add_check(&shown, refuses);
     }
     finding.also_passes = ran > 0 && all_pass;
     finding
@@ -83,11 +83,11 @@ impl OriginalRuns<'_> {
     /// no other test than on the final tree.
     fn check_passes(&self, check: &Check, result: &CheckResult) -> bool {
         let is_as_now = |now: &CheckResult| fails_in_no_other_test(result, now);
-        passed(result) || check.no_worse && self.control.as_ref().is_some_and(is_as_now)
+        check_passed(result) || check.no_worse && self.control.as_ref().is_some_and(is_as_now)
     }
 
     fn passes_on_the_final_tree(&self, check: &Check, result: &CheckResult) -> bool {
-        passed(result) || check.no_worse && is_no_worse(self.memories, result)
+        check_passed(result) || check.no_worse && is_no_worse(self.memories, result)
     }
 
     /// What a check shows where the tests and settings that came with commits of others stay as
@@ -238,7 +238,7 @@ impl OriginalRuns<'_> {
         let found = self.run_as_found(check)?;
         let memory = self.memories.get(&check.run).into_iter();
         let runs = memory.flat_map(|memory| [&memory.first, &memory.last]).chain(&found);
-        Ok(runs.flat_map(|run| run.named(TestStatus::Failed)).map(str::to_owned).collect())
+        Ok(runs.flat_map(|run| run.names_with(TestStatus::Failed)).map(str::to_owned).collect())
     }
 
     /// The tests that failed when the loop began and that passing runs with the original tests did
@@ -249,7 +249,7 @@ impl OriginalRuns<'_> {
             return Vec::new();
         }
         let run = self.run_as_found(check).ok().flatten().unwrap_or_default();
-        let red = run.named(TestStatus::Failed).filter(|name| !self.named.contains(*name));
+        let red = run.names_with(TestStatus::Failed).filter(|name| !self.named.contains(*name));
         red.map(str::to_owned).collect()
     }
 

@@ -172,7 +172,7 @@ impl<'a> AttemptGate<'a> {
             })
             .and_then(|()| steps.send_lfs(url, &spec.branch));
         if let Err(fault) = sent {
-            self.queue_note(fault.line());
+            self.queue_note(fault.cause_and_hint());
         }
     }
 
@@ -233,7 +233,7 @@ impl IterationGate for AttemptGate<'_> {
             self.queue_note("a git still works in the clone of this task".to_owned());
         }
         if let Err(fault) = self.fetch_base(record) {
-            self.queue_note(fault.line());
+            self.queue_note(fault.cause_and_hint());
         }
         if link.is_some() && matches!(reports.newest_report().phase, AttemptPhase::Running { .. }) {
             // The report of the last iteration has said that this one follows.

@@ -32,9 +32,9 @@ use crate::drive::start::establish::Prepared;
 use crate::drive::start::place::{self, drafts_of};
 use crate::drive::start::run::begin_run;
 use crate::drive::tree;
-use engine::boundary::limits::{LimitChange, LimitName, reached};
+use engine::boundary::limits::{LimitChange, LimitName, reached_limit};
 use engine::events::{EventSink, RunEvent};
-use engine::fleet::{Carried, TaskId, evidence, without_markers};
+use engine::fleet::{Carried, TaskId, refusal_evidence, without_markers};
 use engine::git::GitTrouble;
 use engine::record::{Contract, EndReason, Ending, Fragment, Loop, Outcome, Phase, Place};
 use world::files::disk;
@@ -142,7 +142,7 @@ fn check_names(spec: &AttemptSpec) -> Result<()> {
     if let Err(why) = fleet.parse::<TaskId>() {
         bail!("the spec names no fleet: {why}");
     }
-    let branch = task.branch(fleet, spec.number);
+    let branch = task.branch_name(fleet, spec.number);
     if spec.number == 0 || spec.branch != branch {
         bail!("the spec of {task} is of another branch than {branch}: {:?}", spec.branch);
     }
@@ -242,7 +242,7 @@ impl Attempt<'_> {
         if let Some(found) = found {
             let mut as_now = found.clone();
             as_now.contract.limits = self.spec.contract.limits.clone();
-            if let Some(limit) = reached(&as_now) {
+            if let Some(limit) = reached_limit(&as_now) {
                 let ending = Ending::new(Outcome::Exhausted, EndReason::LimitReached(limit));
                 let ending = TaskEnding::of_loop(&ending);
                 return Ok((AttemptEnd::Ended(ending), Some(found.clone())));
@@ -309,7 +309,8 @@ impl Attempt<'_> {
             if of != *task || !is_over {
                 continue;
             }
-            let (clone, branch) = (self.files.clone_of(task, number), task.branch(name, number));
+            let (clone, branch) =
+                (self.files.clone_of(task, number), task.branch_name(name, number));
             let removed = workspace::remove_clone(&self.clone, &clone, &branch, None)
                 .and_then(|_| Ok(self.files.remove_attempt(task, number)?));
             if let Err(error) = removed {
@@ -390,7 +391,8 @@ impl Attempt<'_> {
         let mut contract = spec.contract.clone();
         contract.checks.extend(without_markers(conflicts));
         if let Some(run) = &mut contract.run {
-            let sent_back = spec.sent_back.as_ref().map(|refusal| evidence(refusal, conflicts));
+            let sent_back =
+                spec.sent_back.as_ref().map(|refusal| refusal_evidence(refusal, conflicts));
             let context = run.recipe.0.entry(Phase::Context).or_default();
             context.extend(sent_back.map(Fragment::Text));
             let has_remote = !matches!(spec.source, Source::Local { url: None, .. });
@@ -402,7 +404,7 @@ impl Attempt<'_> {
     /// Finishes the git steps of a loop that is over, and returns how it ended.
     fn close_loop(&self, ended: Loop, sink: &mut dyn EventSink) -> (AttemptEnd, Option<Loop>) {
         // A commit that failed is tried again, for a person may have removed its cause.
-        let settled = if ended.state.git.left().is_empty() {
+        let settled = if ended.state.git.pending_steps().is_empty() {
             None
         } else {
             settle_steps(self.home, &ended, self.signals, sink).ok()
@@ -419,7 +421,7 @@ impl Attempt<'_> {
             return AttemptEnd::Interrupted;
         }
         let git = &record.state.git;
-        let uncommitted = || if git.left().commit { git.undone() } else { None };
+        let uncommitted = || if git.pending_steps().commit { git.describe_undone() } else { None };
         let lack = match ending.outcome {
             Outcome::Completed => loop_tip(record).astray.or_else(uncommitted),
             _ => None,

@@ -125,7 +125,7 @@ impl From<GitFault> for RemoteTrouble {
     fn from(fault: GitFault) -> Self {
         match fault.trouble {
             GitTrouble::Rejected | GitTrouble::NonFastForward | GitTrouble::Incomplete => {
-                Self::Refuses(fault.line())
+                Self::Refuses(fault.cause_and_hint())
             }
             _ => Self::Away(fault.cause),
         }

@@ -132,7 +132,7 @@ impl Reports {
 impl AttemptReport {
     /// Copies the progress of the loop, with the newest commit of its branch.
     pub(super) fn follow_loop(&mut self, record: &Loop, commit: Option<String>) {
-        let last = std::mem::replace(&mut self.carried, Carried::of(record)).last;
+        let last = std::mem::replace(&mut self.carried, Carried::from_record(record)).last;
         if self.carried.last.is_empty() {
             // Whoever looks from time to time still learns how the last iteration ended.
             self.carried.last = last;

@@ -11,7 +11,7 @@ use super::{FoundJobs, JobSystem, SeenJob, job_script};
 use crate::fleet::spec::AttemptSpec;
 use engine::failure::Failure;
 use engine::fleet::TaskId;
-use engine::text::{is_word_of, start};
+use engine::text::{is_word_of, text_start};
 use readers::parse::placeholders::fill_placeholders;
 use readers::parse::settings::merge::ExecutorEntry;
 use world::clock::Deadline;
@@ -93,7 +93,7 @@ impl<'a> CommandSystem<'a> {
         let errors = String::from_utf8_lossy(&ended.errors);
         let line = errors.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or(&last);
         let cause = match ended.cause {
-            ExitCause::Exit(_) if !line.is_empty() => start(line, CAUSE_CHARS).to_owned(),
+            ExitCause::Exit(_) if !line.is_empty() => text_start(line, CAUSE_CHARS).to_owned(),
             cause => cause.to_string(),
         };
         bail!(Failure::new(cause, format!("try the {key} of [executor.{}] in a shell", self.name)));
@@ -197,7 +197,7 @@ fn id_of(line: &str) -> Result<&str> {
     } else {
         return Ok(line);
     };
-    let shown = start(line, CAUSE_CHARS);
+    let shown = text_start(line, CAUSE_CHARS);
     let hint = "it must be one word, without quotes, in the last line";
     Err(Failure::new(format!("{why}: {shown:?}"), hint).into())
 }

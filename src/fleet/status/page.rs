@@ -10,7 +10,7 @@ use crate::report::colour::{STRONG, mark_quiet, mark_text, mark_words};
 use crate::report::page::{Reading, wrap_text};
 use crate::report::table::{self, fit_line};
 use engine::record::Proof;
-use engine::text::{ago, brief, clock_time, named, start};
+use engine::text::{clock_time, format_age, format_briefly, join_first_names, text_start};
 use engine::usage::Money;
 use engine::view::columns::{ALWAYS, CellColour, Column};
 
@@ -73,12 +73,12 @@ impl FleetStatus<'_> {
         let first = mark_words(&first).replacen(&name, &mark_text(STRONG, &name), 1);
         let (spent, most) = (self.record.spent(), terms.max_cost_micros);
         let used = render_template(context! {
-            elapsed => brief(self.elapsed_ms),
+            elapsed => format_briefly(self.elapsed_ms),
             cost => spent.cost_text(most > 0),
             is_unknown => spent.is_lower_bound(),
             most => Some(most).filter(|micros| *micros > 0).map(|micros| Money::from_micros(micros).to_string()),
             is_over => counts["running"] + counts["waiting"] == 0,
-            left => self.left_ms.map(|ms| brief(ms.next_multiple_of(60_000))),
+            left => self.left_ms.map(|ms| format_briefly(ms.next_multiple_of(60_000))),
         });
         let used = format!("  {}", used.replace('\n', " · "));
         first.lines().map(str::to_owned).chain([used]).collect()
@@ -94,7 +94,7 @@ impl FleetStatus<'_> {
             let place = match rows[0].landed {
                 Some(Landed::Main(commit)) => {
                     let commit = commit.as_deref().unwrap_or_default();
-                    format!("{} {}", show_text(&terms.base), start(commit, COMMIT_CHARS))
+                    format!("{} {}", show_text(&terms.base), text_start(commit, COMMIT_CHARS))
                 }
                 _ => format!("crew/{}/*", terms.name),
             };
@@ -104,7 +104,7 @@ impl FleetStatus<'_> {
                 _ => row.task.to_string(),
             });
             let what = mark_words(&format!("{:<9}", rows[0].what.column_label()));
-            let names = named(&names.collect::<Vec<_>>(), NAMED);
+            let names = join_first_names(&names.collect::<Vec<_>>(), NAMED);
             format!("  {what} {}: {names}", place.trim_end())
         };
         tasks.chunk_by(|one, other| one.what == other.what).map(line).collect()
@@ -121,7 +121,7 @@ fn render_table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<Strin
         |row: &TaskStatus<'_>| row.outcome.is_some() && show_text(&row.news).width() > room;
     let columns = [
         Column::text(ALWAYS, task),
-        Column::text(ALWAYS, 12).coloured(CellColour::Words),
+        Column::text(ALWAYS, 12).with_colour(CellColour::Words),
         Column::number(ALWAYS, 8),
         Column::number(ALWAYS, 8),
         Column::number(ALWAYS, 8),
@@ -165,12 +165,12 @@ fn row_cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String
                 0 => row.iteration.to_string(),
                 of => format!("{}/{of}", row.iteration),
             };
-            when = brief(u64::try_from(since).unwrap_or_default());
+            when = format_briefly(u64::try_from(since).unwrap_or_default());
             cost = row.usage.cost_text(false).unwrap_or_default();
             let host = row.host.as_deref().map(show_text).unwrap_or_default();
             place = row.slot.map_or(host, |slot| format!("slot {slot}"));
         }
-        StatusGroup::NeedsYou | StatusGroup::Cancelled => when = ago(since),
+        StatusGroup::NeedsYou | StatusGroup::Cancelled => when = format_age(since),
     }
     [row.task.to_string(), row.what.column_label().to_owned(), count, when, cost, news, place]
 }

@@ -25,7 +25,7 @@ use engine::failure::Failure;
 use engine::fleet::task::LOCAL;
 use engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote, TaskId};
 use engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Recipe, Role};
-use engine::text::{Shown, distinct, named};
+use engine::text::{EscapedLine, distinct_texts, join_first_names};
 use readers::parse::amounts::Unit;
 use readers::parse::arguments::FleetRunArgs;
 use readers::parse::settings::merge::{amount_or_zero, clamp_to_u32};
@@ -315,7 +315,7 @@ pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()>
     let FleetSetup { name, folder, .. } = setup;
     if known.folder != *folder {
         bail!(Failure::new(
-            format!("the fleet {name} is of the tasks in {}", Shown(&known.folder)),
+            format!("the fleet {name} is of the tasks in {}", EscapedLine(&known.folder)),
             format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own")
         ));
     }
@@ -359,7 +359,7 @@ fn read_contracts(
     }
     faults.into_result().map_err(|faults| folder_error(folder, &faults))?;
     notes.extend(unmeasured_agents(setup, &tasks));
-    Ok((tasks, distinct(notes.into_iter())))
+    Ok((tasks, distinct_texts(notes.into_iter())))
 }
 
 /// An error as a fault of what was typed or is in the files. Settings apply to every task, so no
@@ -431,7 +431,7 @@ fn freeze_recipe(recipe: &mut Recipe, executor: &str) -> Result<()> {
 fn in_a_line(error: &Error) -> String {
     let failure = failure_of(error);
     let names_an_option = failure.hint.as_ref().is_some_and(|hint| hint.contains("--"));
-    failure.joined("; ") + if names_an_option { OPTION_IN_A_FILE } else { "" }
+    failure.join_with("; ") + if names_an_option { OPTION_IN_A_FILE } else { "" }
 }
 
 /// The note for the tasks whose agents never report what they use, where the fleet limits that.
@@ -448,6 +448,6 @@ fn unmeasured_agents(setup: &FleetSetup, tasks: &[DescribedTask]) -> Option<Stri
     Some(format!(
         "max-cost cannot count what these use: {}. Their agent does not report it, so each has \
          one iteration, and is blocked if it is not done then",
-        named(&names, NAMED_MAX)
+        join_first_names(&names, NAMED_MAX)
     ))
 }

@@ -1,6 +1,6 @@
 //! What is wrong in the files of a fleet, collected so that all of it is reported together.
 
-use engine::text::named;
+use engine::text::join_first_names;
 use readers::parse::spelling::shorten_text;
 
 /// The name of the file that holds for all tasks.
@@ -62,8 +62,9 @@ impl Faults {
                 rows.push((vec![file], what));
             }
         }
-        let line =
-            |(files, what): &(Vec<String>, String)| format!("{}: {what}", named(files, NAMED_MAX));
+        let line = |(files, what): &(Vec<String>, String)| {
+            format!("{}: {what}", join_first_names(files, NAMED_MAX))
+        };
         Err(rows.iter().map(line).collect())
     }
 }

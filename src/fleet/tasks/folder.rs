@@ -76,7 +76,7 @@ pub fn read_folder(
     refuse_unknown_tasks(&names, &tasks, &mut faults);
     refuse_circles(&tasks, &mut faults);
     faults.into_result()?;
-    tasks.sort_by(|one, other| one.task.turn(&other.task));
+    tasks.sort_by(|one, other| one.task.compare_turn(&other.task));
     Ok((fleet, tasks.into_iter().map(|file| (file.task, file.options)).collect()))
 }
 

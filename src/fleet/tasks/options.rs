@@ -121,7 +121,7 @@ fn read_after<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<TaskId>, D::Er
 fn read_touches<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
     let globs = deserialize_texts(source)?;
     let wanted = |wanted: String| D::Error::custom(format!("expected {wanted}"));
-    globs.iter().try_for_each(|glob| protect::glob(glob).map(drop).map_err(wanted))?;
+    globs.iter().try_for_each(|glob| protect::parse_glob(glob).map(drop).map_err(wanted))?;
     Ok(globs)
 }
 

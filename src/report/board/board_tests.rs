@@ -8,7 +8,7 @@ use ratatui::buffer::Cell;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use engine::boundary::judge::judge;
+use engine::boundary::judge::judge_boundary;
 use engine::claim::Claim;
 use engine::evidence::Verdict;
 use engine::fixture::{SetState, a_loop_with, at, facts, result};
@@ -21,7 +21,7 @@ use engine::view::LoopView;
 fn a_loop(id: &str, folder: &str) -> Loop {
     let mut refused = facts(Claim::Success);
     refused.checks = vec![result("npm test", Verdict::Failed)];
-    let mut record = judge(&a_loop_with(&[("npm test", Role::Verify)]), &refused).after;
+    let mut record = judge_boundary(&a_loop_with(&[("npm test", Role::Verify)]), &refused).after;
     record.id = id.parse().unwrap();
     record.place.checkout = PathBuf::from(format!("/home/me/w/{folder}"));
     record.state.set("usage", Usage { cost: Money::from_micros(1_200_000), ..Usage::default() });
@@ -46,7 +46,7 @@ fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
         owner_is_gone,
         task: record.fleet.as_ref(),
         running_ms: 180_000,
-        ..LoopView::of(record, now())
+        ..LoopView::from_record(record, now())
     };
     BoardRow::from_view(&view, Some(Path::new("/home/me")))
 }
@@ -370,8 +370,10 @@ fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_wee
     let aged = |outcome, hours, is_replaced| {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
         record.state.set("last_iteration_at", Some(now().to_utc() - TimeDelta::hours(hours)));
-        let row =
-            BoardRow::from_view(&LoopView { is_replaced, ..LoopView::of(&record, now()) }, None);
+        let row = BoardRow::from_view(
+            &LoopView { is_replaced, ..LoopView::from_record(&record, now()) },
+            None,
+        );
         row.map(|row| row.group)
     };
     let mut cancelled = ended(a_loop("aaaaaaaa", "api"), Outcome::Cancelled, None);
@@ -391,7 +393,9 @@ fn a_row_names_the_step_that_runs_unless_the_agent_works() {
     let record = a_loop("caaaaaaa", "api");
     let news = |step| {
         let doing = Some(Doing { step, run: "npm test".to_owned(), since: at(0).wall });
-        BoardRow::from_view(&LoopView { doing, ..LoopView::of(&record, now()) }, None).unwrap().news
+        BoardRow::from_view(&LoopView { doing, ..LoopView::from_record(&record, now()) }, None)
+            .unwrap()
+            .news
     };
     assert_snapshot!(news(LoopStep::Check), @"check `npm test` · claim refused: npm test failed (exit 1)");
     assert_snapshot!(news(LoopStep::Agent), @"claim refused: npm test failed (exit 1)");

@@ -10,10 +10,12 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub use self::draw::draw_board;
 use crate::report::line;
 use engine::doing::{Doing, LoopStep};
-use engine::evidence::words::said;
+use engine::evidence::words::describe_evidence;
 use engine::record::{EndReason, Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
-use engine::text::{ago, brief, clean, clock_time, one_line, quoted, with_reason};
-use engine::view::columns::{folder, task};
+use engine::text::{
+    clean_text, clock_time, format_age, format_briefly, one_line, quote_words, with_reason,
+};
+use engine::view::columns::{short_folder, task_text};
 use engine::view::{
     BoardGroup, IterationLine, LoopView, asked_for_help, at_dialog, state_of_the_checks,
 };
@@ -282,7 +284,7 @@ pub struct BoardRow {
 impl BoardRow {
     /// The row of a loop; `None` if it ended so long ago that only `crew history` lists it.
     pub fn from_view(facts: &LoopView<'_>, home: Option<&Path>) -> Option<Self> {
-        let (record, group) = (facts.record, facts.group());
+        let (record, group) = (facts.record, facts.board_group());
         let hours = if group == BoardGroup::NeedsYou { BLOCKED_HOURS } else { ENDED_HOURS };
         if !record.is_live() && (facts.now.to_utc() - record.last_at()).num_hours() >= hours {
             return None;
@@ -298,16 +300,16 @@ impl BoardRow {
             id: record.id.clone(),
             fleet: record.fleet.as_ref().map(|task| task.name.clone()),
             group,
-            folder: clean(&match &record.fleet {
+            folder: clean_text(&match &record.fleet {
                 Some(task) => task.to_string(),
-                None => folder(record, home),
+                None => short_folder(record, home),
             }),
-            count: facts.counted(),
+            count: facts.iteration_text(),
             when: time_text(facts, group),
             cost: record.state.usage.cost_text(false).unwrap_or_default(),
             cost_micros: record.state.usage.cost.micros(),
-            news: one_line(&clean(&news_text(facts)), NEWS_CHARS),
-            task: one_line(&clean(&task(record)), NEWS_CHARS),
+            news: one_line(&clean_text(&news_text(facts)), NEWS_CHARS),
+            task: one_line(&clean_text(&task_text(record)), NEWS_CHARS),
             is_completed: record.outcome() == Some(Outcome::Completed),
             is_resumed_by_words: !record.is_live() && facts.task.is_none(),
             place: (group, rank),
@@ -318,7 +320,7 @@ impl BoardRow {
 fn time_text(facts: &LoopView<'_>, group: BoardGroup) -> String {
     let (record, now) = (facts.record, facts.now);
     let since = match (group, record.state.due) {
-        (BoardGroup::Running, _) => return brief(facts.running_ms),
+        (BoardGroup::Running, _) => return format_briefly(facts.running_ms),
         (BoardGroup::Ended, _) => return clock_time(record.last_at(), now),
         (BoardGroup::Waiting, Some(due)) if record.state.status == Status::Waiting => {
             return clock_time(due, now);
@@ -328,7 +330,7 @@ fn time_text(facts: &LoopView<'_>, group: BoardGroup) -> String {
             facts.dialog.map_or_else(|| record.last_at(), |dialog| dialog.since)
         }
     };
-    let spoken = ago((now.to_utc() - since).num_milliseconds());
+    let spoken = format_age((now.to_utc() - since).num_milliseconds());
     spoken.trim_end_matches(" ago").to_owned()
 }
 
@@ -358,9 +360,9 @@ fn news_text(facts: &LoopView<'_>) -> String {
             parts.extend(record.stand_in_at(facts.now));
             // While the agent works, what its last iteration found is the news.
             let doing = facts.doing.as_ref().filter(|doing| doing.step != LoopStep::Agent);
-            parts.extend(doing.map(Doing::words));
+            parts.extend(doing.map(Doing::doing_words));
             match &record.state.evidence {
-                Some(evidence) => parts.extend(said(evidence)),
+                Some(evidence) => parts.extend(describe_evidence(evidence)),
                 None => parts.push("first iteration".to_owned()),
             }
             parts.extend(line::in_a_row(record));
@@ -373,7 +375,7 @@ fn news_text(facts: &LoopView<'_>) -> String {
 fn end_text(record: &Loop, ending: &Ending) -> String {
     let outcome = ending.outcome.label();
     if let Some(needs) = asked_for_help(record) {
-        return format!("{outcome}: {}", quoted(needs));
+        return format!("{outcome}: {}", quote_words(needs));
     }
     match (ending.proof, state_of_the_checks(record)) {
         (Some(proof), _) => format!("{outcome}, {}", proof.label()),

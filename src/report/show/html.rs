@@ -13,10 +13,10 @@ use super::{
 use crate::report::page::{COLUMNS, IterationColumn, time_text};
 use crate::report::words::group_digits;
 use engine::evidence::{ClaimResult, Evidence};
-use engine::journal::story::{Iteration, What};
+use engine::journal::story::{Iteration, StoryEvent};
 use engine::record::Outcome;
 use engine::templates;
-use engine::text::{brief, clean};
+use engine::text::{clean_text, format_briefly};
 use engine::usage::Money;
 use engine::view::{Fact, IterationLine};
 
@@ -50,7 +50,8 @@ pub fn render_html(known: &StoryPage<'_>) -> String {
     };
     let last = record.state.evidence.as_ref();
     let all: Vec<&Iteration> = story.iterations().collect();
-    let lines: Vec<_> = all.iter().map(|one| IterationLine::of(one, page.proof)).collect();
+    let lines: Vec<_> =
+        all.iter().map(|one| IterationLine::from_iteration(one, page.proof)).collect();
     let columns = COLUMNS.into_iter().filter(|IterationColumn { is_extra, cell, .. }| {
         !is_extra || lines.iter().any(|line| !cell(line).is_empty())
     });
@@ -82,7 +83,7 @@ pub fn render_html(known: &StoryPage<'_>) -> String {
 
 /// Renders the template; every text is escaped.
 fn render_template(values: &Value) -> String {
-    let mut environment = templates::environment();
+    let mut environment = templates::new_environment();
     environment.set_keep_trailing_newline(true);
     environment.add_filter("code", |text: String| Value::from_safe_string(with_code(&text)));
     environment.set_formatter(|out, _, value| {
@@ -118,8 +119,11 @@ fn chart_values(all: &[&Iteration]) -> Vec<Value> {
         let usages = bar.iter().filter_map(|one| one.evidence.usage.as_ref());
         Some(usages.map(|usage| usage.cost.micros()).sum())
     });
-    let words_of: [fn(u64) -> String; 3] =
-        [brief, |count| count.to_string(), |micros| Money::from_micros(micros).to_string()];
+    let words_of: [fn(u64) -> String; 3] = [
+        format_briefly,
+        |count| count.to_string(),
+        |micros| Money::from_micros(micros).to_string(),
+    ];
     let table: [(String, Vec<Option<u64>>); 3] = [
         (format!("Time of {of}"), times.collect()),
         ("Failing tests, where they ran".to_owned(), failing.collect()),
@@ -157,7 +161,7 @@ fn other_events(known: &StoryPage<'_>) -> Vec<(String, String)> {
         lines.push(("earlier".to_owned(), text));
     }
     for chapter in story.chapters.iter() {
-        if !matches!(chapter.what, What::Iteration(_)) {
+        if !matches!(chapter.what, StoryEvent::Iteration(_)) {
             let time = date_and_time(chapter.at, known.reading.offset);
             lines.push((time, event_line(&chapter.what)));
         }
@@ -189,7 +193,7 @@ fn with_code(text: &str) -> String {
 /// Escapes a text for HTML: no character of it can end or open a tag or an attribute, or reverse
 /// the direction of the text around it.
 fn escape_html(text: &str) -> String {
-    clean(text)
+    clean_text(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -14,13 +14,13 @@ use super::page::{self, Reading, push_row, push_value, wrap_text};
 use super::{line, templates};
 use engine::boundary::limits;
 use engine::evidence::Evidence;
-use engine::evidence::words::findings;
+use engine::evidence::words::list_findings;
 use engine::journal::Choice;
-use engine::journal::story::{Iteration, Story, What, Who};
-use engine::journal::story::{Regression, regressions};
+use engine::journal::story::{Iteration, Story, StoryDriver, StoryEvent};
+use engine::journal::story::{Regression, find_regressions};
 use engine::record::{Driver, Loop};
-use engine::text::{clip, count};
-use engine::view::columns::task;
+use engine::text::{clip_line, count};
+use engine::view::columns::task_text;
 use engine::view::{Fact, IterationLine, LoopView, Page};
 
 /// The width below which an event is shown below its time, not beside it.
@@ -45,12 +45,12 @@ pub fn story_page(known: &StoryPage<'_>) -> String {
     text.push_str("\nsettings of this loop\n");
     let width = known.reading.width;
     for row in contract_rows(&known.view) {
-        push_value(&mut text, &row.name, &clip(&row.text, 160), width);
+        push_value(&mut text, &row.name, &clip_line(&row.text, 160), width);
     }
     push_value(&mut text, "run by", &driver_names(story), width);
-    for words in regressions(story).iter().map(Regression::words) {
+    for words in find_regressions(story).iter().map(Regression::regression_words) {
         if known.page.ending.iter().all(|row| row.text != words) {
-            push_value(&mut text, "red", &clip(&words, 300), width);
+            push_value(&mut text, "red", &clip_line(&words, 300), width);
         }
     }
     text.push_str("\nstory\n");
@@ -93,9 +93,9 @@ fn contract_rows(view: &LoopView<'_>) -> Vec<Fact> {
     let contract = &view.record.contract;
     let run = contract.run.as_ref();
     let values = context! {
-        asked_for => task(view.record),
+        asked_for => task_text(view.record),
         done_when => line::done_when(view.record).trim_start_matches("done "),
-        named_limits => limits::named(&contract.limits),
+        named_limits => limits::describe_limits(&contract.limits),
         protect => contract.protect,
         asks_permissions => run.is_some_and(|run| !run.agent.permissions.is_empty()),
         max_turns => run.map(|run| run.max_turns),
@@ -109,7 +109,7 @@ fn driver_names(story: &Story) -> String {
     if names.is_empty() { "unknown".to_owned() } else { names.join(", then ") }
 }
 
-fn driver_name(who: &Who) -> String {
+fn driver_name(who: &StoryDriver) -> String {
     match (who.driver, &who.session_id) {
         (Driver::Session, Some(id)) => format!("session {id}"),
         (Driver::Session, None) => format!("session of process {}", who.pid),
@@ -118,21 +118,21 @@ fn driver_name(who: &Who) -> String {
 }
 
 /// One event in one line.
-fn event_line(what: &What) -> String {
+fn event_line(what: &StoryEvent) -> String {
     let (by, evidence) = match what {
-        What::Started { by } => (Some(by), None),
-        What::Changed { by, .. } => (by.as_ref(), None),
-        What::Iteration(iteration) => (None, Some(&iteration.evidence)),
+        StoryEvent::Started { by } => (Some(by), None),
+        StoryEvent::Changed { by, .. } => (by.as_ref(), None),
+        StoryEvent::Iteration(iteration) => (None, Some(&iteration.evidence)),
         _ => (None, None),
     };
     let values = context! {
         who => by.map(driver_name),
-        findings => evidence.map(findings),
+        findings => evidence.map(list_findings),
         cost => evidence.and_then(Evidence::cost),
         context => evidence.and_then(Evidence::context),
         ..Value::from_serialize(what)
     };
-    clip(&templates::render_row("chapter.j2", &values), 300)
+    clip_line(&templates::render_row("chapter.j2", &values), 300)
 }
 
 /// Remarks about the journal itself.
@@ -157,13 +157,13 @@ pub fn iteration_page(
     let Iteration { evidence, decision, why, .. } = iteration;
     let decided = match decision {
         Choice::Continue => None,
-        _ => Some(What::Boundary { decision: decision.clone(), why: why.clone() }),
+        _ => Some(StoryEvent::Boundary { decision: decision.clone(), why: why.clone() }),
     };
     let values = context! {
         began => evidence.started_at.map(|began| date_and_time(began, offset)),
-        used => evidence.usage.as_ref().and_then(|usage| usage.text(false)),
+        used => evidence.usage.as_ref().and_then(|usage| usage.usage_text(false)),
         context => evidence.context(),
-        line => IterationLine::of(iteration, None),
+        line => IterationLine::from_iteration(iteration, None),
         checks => check_values(evidence),
         decided => decided.as_ref().map(event_line),
         log,
@@ -198,8 +198,8 @@ pub fn story_json(known: &StoryPage<'_>) -> serde_json::Value {
         "earlier": story.chapters.earlier,
         "torn_lines": story.torn,
         "cut": story.cut,
-        "regressions": regressions(story),
-        "spread_ms": view.record.spread(),
+        "regressions": find_regressions(story),
+        "spread_ms": view.record.time_spread(),
         "page": page,
     })
 }

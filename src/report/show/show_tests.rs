@@ -3,8 +3,8 @@ use insta::assert_snapshot;
 
 use super::*;
 use crate::report::colour::paint_marks;
-use engine::boundary::decide::{Decision, apply, decide};
-use engine::boundary::judge::judge;
+use engine::boundary::decide::{Decision, apply_decision, decide_next};
+use engine::boundary::judge::judge_boundary;
 use engine::claim::Claim;
 use engine::evidence::Verdict;
 use engine::evidence::changes::Commits;
@@ -17,22 +17,22 @@ use engine::record::{GitSteps, Role};
 fn moved(task: &str) -> (Loop, Story) {
     let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
     record.contract.task = task.to_owned();
-    let mut story = Story::picking(Some(1));
+    let mut story = Story::with_pick(Some(1));
     let mut add = |seconds, generation, event| {
-        story.add(JournalEntry { schema: SCHEMA, at: at(seconds).wall, generation, event });
+        story.add_entry(JournalEntry { schema: SCHEMA, at: at(seconds).wall, generation, event });
     };
     add(0, 0, Event::Started { record: Box::new(record.clone()) });
     for (seconds, verdict) in [(60, Verdict::Failed), (200, Verdict::Passed)] {
         let mut facts = facts(Claim::Success);
         facts.now = at(seconds);
         facts.checks = vec![result("cargo test", verdict)];
-        let judged = judge(&record, &facts);
-        let decision = decide(&judged, &facts);
-        record = apply(judged, &decision);
+        let judged = judge_boundary(&record, &facts);
+        let decision = decide_next(&judged, &facts);
+        record = apply_decision(judged, &decision);
         let generation = record.state.generation + 1;
         record.state.set("generation", generation);
         let (decision, why) = match &decision {
-            Decision::Finish(ending) => (Choice::Finish, Some(ending.why())),
+            Decision::Finish(ending) => (Choice::Finish, Some(ending.full_reason())),
             _ => (Choice::Continue, None),
         };
         let elapsed_ms = record.elapsed_ms.last().copied();
@@ -45,8 +45,8 @@ fn moved(task: &str) -> (Loop, Story) {
             record.state.set("owner.process.pid", 99);
             record.state.set("generation", record.state.generation + 1);
             let generation = record.state.generation;
-            add(90, generation, Event::changed(NoteKind::ResumedInRun, &record, &record));
-            add(95, generation, Event::noted("asleep 7h"));
+            add(90, generation, Event::from_change(NoteKind::ResumedInRun, &record, &record));
+            add(95, generation, Event::from_note("asleep 7h"));
         }
     }
     (record, story)
@@ -54,7 +54,7 @@ fn moved(task: &str) -> (Loop, Story) {
 
 fn known<'a>(record: &'a Loop, story: &'a Story, page: &'a Page) -> StoryPage<'a> {
     let reading = Reading { width: 80, now: at(7200).wall, offset: Utc.fix() };
-    StoryPage { view: LoopView::of(record, reading.clock()), story, page, reading }
+    StoryPage { view: LoopView::from_record(record, reading.clock()), story, page, reading }
 }
 
 #[test]
@@ -102,7 +102,8 @@ fn the_page_shows_both_drivers_every_iteration_and_the_end() {
 fn a_run_names_its_agent_its_permissions_and_its_steps_of_git() {
     let mut record = a_run(Some("build"));
     let terms = |record: &Loop| {
-        let rows = contract_rows(&LoopView::of(record, at(0).wall.fixed_offset())).into_iter();
+        let rows =
+            contract_rows(&LoopView::from_record(record, at(0).wall.fixed_offset())).into_iter();
         let rows = rows.filter(|row| ["agent", "git"].contains(&row.name.as_str()));
         rows.map(|row| (row.name, row.text)).collect::<Vec<_>>()
     };
@@ -185,9 +186,9 @@ fn the_colour_of_a_check_is_that_of_its_verdict() {
         let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
         let mut facts = facts(Claim::Success);
         facts.checks = vec![result("cargo test", verdict)];
-        record = judge(&record, &facts).after;
+        record = judge_boundary(&record, &facts).after;
         record.state.set("evidence.checks.0.tail", "");
-        let story = Story::picking(None);
+        let story = Story::with_pick(None);
         let page = html::render_html(&known(&record, &story, &a_page(&record, &story)));
         let shown = format!("<code>cargo test</code> <span class=\"{tone}\">");
         assert!(page.contains(&shown), "{page}");

@@ -2,63 +2,63 @@
 //! from it. Nothing here ever adds belief to what the checks showed.
 
 use super::facts::Facts;
-use crate::evidence::check::{NoCause, passes_more};
+use crate::evidence::check::{NoProofCause, passes_more};
 use crate::evidence::test_run::{TestReport, TestRun, TestStatus};
 use crate::evidence::{CheckResult, Verdict};
-use crate::protect::complaint;
+use crate::protect::protected_complaint;
 use crate::record::{CheckMemory, CompletionBasis, EndReason, Ending, Loop, Outcome, Proof, Role};
 use crate::test_changes::finding::TestChangesFinding;
-use crate::test_changes::trial::{AsFound, Trial};
+use crate::test_changes::trial::{BaselineResult, WithoutWork};
 
 /// What the checks prove if all of them passed; `None` if one did not pass or did not run.
-pub fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
+pub fn find_proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     let all_pass = Role::ALL.into_iter().all(|role| facts.all_pass(&subject.contract, role));
-    if !all_pass || tampered(subject, facts).is_some() {
+    if !all_pass || find_tampering(subject, facts).is_some() {
         return None;
     }
-    if passing(facts).next().is_none() {
+    if passing_checks(facts).next().is_none() {
         return Some(Proof::Claimed);
     }
     Some(match &facts.trial {
-        _ if !disbelief(subject, facts).is_empty() => Proof::Passing,
-        Some(Trial::Proven(_)) => Proof::Proven,
-        _ if cause(subject, facts).is_ok() => Proof::Checked,
+        _ if !list_lasting_doubts(subject, facts).is_empty() => Proof::Passing,
+        Some(WithoutWork::Proven(_)) => Proof::Proven,
+        _ if find_cause(subject, facts).is_ok() => Proof::Checked,
         _ => Proof::Passing,
     })
 }
 
 /// The checks that passed and ran something.
-fn passing(facts: &Facts) -> impl Iterator<Item = &CheckResult> {
+fn passing_checks(facts: &Facts) -> impl Iterator<Item = &CheckResult> {
     let is_shown = |it: &&CheckResult| it.verdict == Verdict::Passed && !it.ran_no_test();
     facts.checks.iter().filter(is_shown)
 }
 
 /// Whether a failure on record, or one on the tree as found, shows that the work made a check pass;
 /// else the reason, `None` where no check failed.
-pub fn cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoCause>> {
+pub fn find_cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoProofCause>> {
     let memory = |result: &CheckResult| subject.state.checks.get(&result.run);
     let may_have_failed = !subject.state.checked_as_found
-        || passing(facts).any(|it| memory(it).is_some_and(CheckMemory::ever_failed));
+        || passing_checks(facts).any(|it| memory(it).is_some_and(CheckMemory::ever_failed));
     if facts.unchanged == Some(true) && may_have_failed {
-        return Err(Some(NoCause::NothingChanged));
+        return Err(Some(NoProofCause::NothingChanged));
     }
     let mut why_not = match facts.as_found {
-        Some(AsFound::NoCause(why)) => Some(why),
+        Some(BaselineResult::NoCause(why)) => Some(why),
         _ => None,
     };
-    for result in passing(facts) {
+    for result in passing_checks(facts) {
         if facts.fails_as_found(&result.run) {
             return Ok(());
         }
         let Some(memory) = memory(result) else { continue };
         let Some(least) = memory.failed_with else {
-            let missing = memory.program_missing.then_some(NoCause::ProgramMissing);
+            let missing = memory.program_missing.then_some(NoProofCause::ProgramMissing);
             why_not = why_not.or(missing);
             continue;
         };
         let tests = facts.tests_before.get(&result.run);
         let runs = tests.into_iter().flat_map(|tests| [&tests.first, &tests.last]);
-        let red = runs.flat_map(|run| run.named(TestStatus::Failed));
+        let red = runs.flat_map(|run| run.names_with(TestStatus::Failed));
         match passes_more(least, red, result.test_run.as_ref()) {
             Ok(()) => return Ok(()),
             Err(why) => why_not = Some(why),
@@ -70,8 +70,8 @@ pub fn cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoCause>> {
 /// What runs of a loop's checks after its end showed.
 #[derive(Debug, Default)]
 pub struct ProofRuns {
-    pub trial: Option<Trial>,
-    pub as_found: Option<AsFound>,
+    pub trial: Option<WithoutWork>,
+    pub as_found: Option<BaselineResult>,
     /// What takes belief away.
     pub against: Option<String>,
 }
@@ -86,10 +86,14 @@ pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
         _ if had != Proof::Claimed && runs.against.is_some() => {
             (Proof::Passing, Some(CompletionBasis::ChecksPass))
         }
-        (Some(Trial::Proven(how)), _) => (Proof::Proven, Some(CompletionBasis::Trial(how.clone()))),
-        (_, Some(AsFound::Failed(_))) if had == Proof::Passing => (Proof::Checked, None),
-        (Some(Trial::Failed(_)), _) if had == Proof::Proven && had_failed => (Proof::Checked, None),
-        (Some(Trial::Failed(_)), _) if had == Proof::Proven => (Proof::Passing, None),
+        (Some(WithoutWork::Proven(how)), _) => {
+            (Proof::Proven, Some(CompletionBasis::Trial(how.clone())))
+        }
+        (_, Some(BaselineResult::Failed(_))) if had == Proof::Passing => (Proof::Checked, None),
+        (Some(WithoutWork::Failed(_)), _) if had == Proof::Proven && had_failed => {
+            (Proof::Checked, None)
+        }
+        (Some(WithoutWork::Failed(_)), _) if had == Proof::Proven => (Proof::Passing, None),
         _ => (had, None),
     };
     let reason = match basis {
@@ -102,7 +106,7 @@ pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
     let trial = runs.trial.as_ref().filter(|_| runs.against.is_none());
     let notes = proof_notes(trial, runs.as_found.as_ref());
     let no_cause = match runs.as_found {
-        Some(AsFound::NoCause(why)) => Some(format!("not checked: {}", why.words())),
+        Some(BaselineResult::NoCause(why)) => Some(format!("not checked: {}", why.reason_words())),
         _ => None,
     };
     let proof_notes = runs.against.clone().into_iter().chain(notes).chain(no_cause).collect();
@@ -110,58 +114,59 @@ pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
 }
 
 /// Why runs that look for a better proof found none.
-pub fn proof_notes(trial: Option<&Trial>, as_found: Option<&AsFound>) -> Vec<String> {
-    let trial = trial.and_then(Trial::why_not).map(|why| format!("not proven: {why}"));
-    let as_found = as_found.and_then(AsFound::why_not).map(|why| format!("not checked: {why}"));
+pub fn proof_notes(trial: Option<&WithoutWork>, as_found: Option<&BaselineResult>) -> Vec<String> {
+    let trial = trial.and_then(WithoutWork::why_not).map(|why| format!("not proven: {why}"));
+    let as_found =
+        as_found.and_then(BaselineResult::why_not).map(|why| format!("not checked: {why}"));
     trial.into_iter().chain(as_found).collect()
 }
 
 /// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
-pub fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
+pub fn find_tampering(subject: &Loop, facts: &Facts) -> Option<String> {
     subject.protected.as_ref()?;
     match facts.protected.as_ref()? {
-        Ok(changed) => complaint(changed, subject.place.head.as_deref()),
+        Ok(changed) => protected_complaint(changed, subject.place.head.as_deref()),
         Err(why) => Some(format!("the protected paths cannot be compared: {why}")),
     }
 }
 
 /// Why the proof is at most `passing`; empty if nothing keeps it there, or only that no check was
 /// seen to fail.
-pub fn doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
-    let mut doubts = disbelief(subject, facts);
-    if !matches!(facts.trial, Some(Trial::Proven(_)))
-        && passing(facts).next().is_some()
-        && let Err(Some(why)) = cause(subject, facts)
+pub fn list_doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
+    let mut doubts = list_lasting_doubts(subject, facts);
+    if !matches!(facts.trial, Some(WithoutWork::Proven(_)))
+        && passing_checks(facts).next().is_some()
+        && let Err(Some(why)) = find_cause(subject, facts)
     {
-        doubts.push(why.words().to_owned());
+        doubts.push(why.reason_words().to_owned());
     }
     doubts
 }
 
 /// Why the proof is at most `passing`, whatever else a run of the checks may show.
-pub fn disbelief(subject: &Loop, facts: &Facts) -> Vec<String> {
+pub fn list_lasting_doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
     let of_the_tests = facts.test_changes.iter().flat_map(|finding| finding.doubts.clone());
     let of_the_start = subject.state.unrecorded.as_ref();
     let of_the_start =
         of_the_start.map(|why| format!("the tree as the loop found it is not known: {why}"));
-    disagreement(facts).into_iter().chain(of_the_start).chain(of_the_tests).collect()
+    find_disagreement(facts).into_iter().chain(of_the_start).chain(of_the_tests).collect()
 }
 
 /// What a person should know of the checks that passed.
-pub fn remark(subject: &Loop, facts: &Facts) -> Option<String> {
-    let of_the_changes = facts.test_changes.as_ref().and_then(TestChangesFinding::remark);
+pub fn remark_on_checks(subject: &Loop, facts: &Facts) -> Option<String> {
+    let of_the_changes = facts.test_changes.as_ref().and_then(TestChangesFinding::remark_text);
     let of_the_tests = facts.checks.iter().filter_map(|check| {
         let memory = facts.tests_before.get(&check.run);
-        TestReport::of(memory, check.test_run.as_ref()?).taken_away()
+        TestReport::from_run(memory, check.test_run.as_ref()?).taken_away()
     });
-    let remarks = doubts(subject, facts).into_iter().chain(of_the_tests).chain(of_the_changes);
+    let remarks = list_doubts(subject, facts).into_iter().chain(of_the_tests).chain(of_the_changes);
     let remarks: Vec<String> = remarks.collect();
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
 /// The exit status of a check that passed and its words disagree. Of several checks, the first of
 /// those with the worst words is named.
-fn disagreement(facts: &Facts) -> Option<String> {
+fn find_disagreement(facts: &Facts) -> Option<String> {
     let passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
     let found = passing.filter_map(|check| {
         let (rank, why) = match &check.test_run {

@@ -6,15 +6,16 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::belief::proof_notes;
 use super::facts::{ApiError, ControlRequest, Facts, ProcessEnd};
-use super::judge::{Judged, crashed, denied, unfit, wait_s};
+use super::judge::{Judged, crash_reason, denied_end, unfit_fallback, wait_s};
 use super::limits::{
-    TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until, waited_ms,
+    TRANSIENT_ERRORS_MAX, limit_as_aim, outlasted_by, reached_limit, time_left_ms, wait_until,
+    waited_ms,
 };
 use crate::claim::Claim;
 use crate::record::{
     CompletionBasis, EndReason, Ending, Loop, Moment, Outcome, Proof, TaskOfFleet,
 };
-use crate::test_changes::trial::Trial;
+use crate::test_changes::trial::WithoutWork;
 
 /// What happens next.
 #[must_use]
@@ -39,9 +40,9 @@ pub enum Hold {
 }
 
 /// Applies the rules. `judged` is the result of `judge` for the same `facts`.
-pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
+pub fn decide_next(judged: &Judged, facts: &Facts) -> Decision {
     let subject = &judged.after;
-    ordered(judged, facts)
+    apply_request(judged, facts)
         .or_else(|| broken_off(facts))
         .or_else(|| beyond_the_agent(judged, facts))
         .or_else(|| service_failed(subject, facts))
@@ -51,19 +52,19 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| {
             let proof = judged.proved?;
             let basis = match &facts.trial {
-                Some(Trial::Proven(how)) if proof == Proof::Proven => {
+                Some(WithoutWork::Proven(how)) if proof == Proof::Proven => {
                     CompletionBasis::Trial(how.clone())
                 }
                 _ if proof == Proof::Passing && judged.is_lowered => CompletionBasis::ChecksPass,
                 _ => CompletionBasis::Proof(proof),
             };
-            Some(completed(judged, facts, Ending::completed(proof, basis)))
+            Some(finish_completed(judged, facts, Ending::completed(proof, basis)))
         })
         .or_else(|| too_many_failures(subject))
-        .or_else(|| spent(judged, facts))
-        .or_else(|| unmeasured(judged, facts))
-        .or_else(|| stalled(judged))
-        .or_else(|| background(facts))
+        .or_else(|| check_limits(judged, facts))
+        .or_else(|| check_usage_reports(judged, facts))
+        .or_else(|| check_stall(judged))
+        .or_else(|| wait_for_background(facts))
         // 13. a pause that found an iteration at its end → hold before the next one.
         .or_else(|| {
             matches!(facts.seen.order, Some(ControlRequest::Pause))
@@ -75,12 +76,12 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
 }
 
 /// Finishes without a proof.
-fn finish(outcome: Outcome, reason: EndReason) -> Decision {
+fn finish_unproved(outcome: Outcome, reason: EndReason) -> Decision {
     Decision::Finish(Ending::new(outcome, reason))
 }
 
 /// Finishes `completed`, with what a person should know of the checks and of the proof.
-fn completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decision {
+fn finish_completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decision {
     if let EndReason::Completed { remark, .. } = &mut ending.reason {
         remark.clone_from(&judged.remark);
     }
@@ -94,7 +95,7 @@ fn completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decision {
 /// 1. cancelled → finish `cancelled`; paused → hold.
 ///
 /// A pause that finds the iteration at its end does not prevent another way out.
-fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
+fn apply_request(judged: &Judged, facts: &Facts) -> Option<Decision> {
     Some(match facts.seen.order.as_ref()? {
         ControlRequest::Cancel { by, reason } => {
             Decision::Finish(Ending::cancelled(*by, reason.as_deref()))
@@ -112,7 +113,7 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
         return None;
     };
     Some(match how {
-        Some(signal) => finish(Outcome::Interrupted, EndReason::Signalled(signal.clone())),
+        Some(signal) => finish_unproved(Outcome::Interrupted, EndReason::Signalled(signal.clone())),
         None => Decision::Continue,
     })
 }
@@ -122,16 +123,16 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
 fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let agent = &facts.seen.agent;
     if judged.after.stand_in().is_some() {
-        let why = (!judged.counted).then(|| unfit(&judged.after, facts)).flatten();
+        let why = (!judged.counted).then(|| unfit_fallback(&judged.after, facts)).flatten();
         return why.map(|_| Decision::Continue);
     }
     let reason = match &agent.error {
         Some(ApiError::Fatal { cause, cure }) => {
             Some(EndReason::External { cause: cause.clone(), cure: cure.clone() })
         }
-        _ => denied(&judged.after, facts, judged.progress),
+        _ => denied_end(&judged.after, facts, judged.progress),
     };
-    reason.map(|reason| finish(Outcome::Blocked, reason))
+    reason.map(|reason| finish_unproved(Outcome::Blocked, reason))
 }
 
 /// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
@@ -146,14 +147,14 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let is_relieved = agent.is_relieved_by(now) || subject.stand_in().is_some();
     if attempt >= TRANSIENT_ERRORS_MAX && !is_relieved {
         let reason = EndReason::ServiceFailing { times: attempt, message: message.clone() };
-        return Some(finish(Outcome::Blocked, reason));
+        return Some(finish_unproved(Outcome::Blocked, reason));
     }
     let until = wait_until(now, *reset, attempt, facts.seen.jitter);
     let until = if *is_limit { until } else { before_it_is_back(subject, until) };
     if agent.is_relieved_by(until) {
         return Some(Decision::Wait { until, why: message.clone() });
     }
-    Some(waiting(subject, facts.now, until, message))
+    Some(wait_or_end(subject, facts.now, until, message))
 }
 
 /// The wait after a failure ends when the agent is back for which another one stands in.
@@ -162,26 +163,29 @@ fn before_it_is_back(subject: &Loop, until: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 /// A wait, or more of one; past a limit the loop finishes now.
-pub fn waiting(subject: &Loop, now: Moment, until: DateTime<Utc>, why: &str) -> Decision {
+pub fn wait_or_end(subject: &Loop, now: Moment, until: DateTime<Utc>, why: &str) -> Decision {
     let Some(limit) = outlasted_by(subject, now, until) else {
         return Decision::Wait { until, why: why.to_owned() };
     };
     let left = (until - now.wall).num_milliseconds().unsigned_abs();
     let wait_ms = waited_ms(subject, now).saturating_add(left);
-    finish(Outcome::Interrupted, EndReason::WaitTooLong { why: why.to_owned(), wait_ms, limit })
+    finish_unproved(
+        Outcome::Interrupted,
+        EndReason::WaitTooLong { why: why.to_owned(), wait_ms, limit },
+    )
 }
 
 /// 5. claim BLOCKED → finish `blocked`.
 fn said_blocked(facts: &Facts) -> Option<Decision> {
-    let Claim::Blocked { reason } = facts.seen.heard() else { return None };
+    let Claim::Blocked { reason } = facts.seen.effective_claim() else { return None };
     let needs = reason.clone().unwrap_or_default();
-    Some(finish(Outcome::Blocked, EndReason::AgentBlocked(needs)))
+    Some(finish_unproved(Outcome::Blocked, EndReason::AgentBlocked(needs)))
 }
 
 /// 6. the second refusal in a row that no agent can change → finish `blocked`.
 fn refused_for_good(judged: &Judged) -> Option<Decision> {
     let refusal = judged.incurable.clone()?;
-    Some(finish(Outcome::Blocked, EndReason::Refused(refusal)))
+    Some(finish_unproved(Outcome::Blocked, EndReason::Refused(refusal)))
 }
 
 /// 8. consecutive failures ≥ threshold → finish `aborted`.
@@ -193,17 +197,17 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
     }
     let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
     let last = last.unwrap_or_default();
-    Some(finish(Outcome::Aborted, EndReason::TooManyFailures { count: failures, last }))
+    Some(finish_unproved(Outcome::Aborted, EndReason::TooManyFailures { count: failures, last }))
 }
 
 /// 9. a limit reached → finish `exhausted`.
 ///
 /// A loop that nothing else can complete is `completed` here if all its checks pass at this
 /// boundary.
-fn spent(judged: &Judged, facts: &Facts) -> Option<Decision> {
+fn check_limits(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let ending = at_its_limit(&judged.after, judged.sound)?;
     Some(match ending.proof {
-        Some(_) => completed(judged, facts, ending),
+        Some(_) => finish_completed(judged, facts, ending),
         None => Decision::Finish(ending),
     })
 }
@@ -218,17 +222,20 @@ pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
 
 /// `sound` is the proof that completes a loop which only its limit ends.
 fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
-    let limit = reached(subject)?;
+    let limit = reached_limit(subject)?;
     let contract = &subject.contract;
     let Some(proof) = sound.filter(|_| !contract.can_complete()) else {
         return Some(Ending::new(Outcome::Exhausted, EndReason::LimitReached(limit)));
     };
     let is_checked = !contract.checks.is_empty();
-    Some(Ending::completed(proof, CompletionBasis::Limit { ran: ran(subject)?, is_checked }))
+    Some(Ending::completed(
+        proof,
+        CompletionBasis::Limit { ran: limit_as_aim(subject)?, is_checked },
+    ))
 }
 
 /// 10. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.
-fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
+fn check_usage_reports(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let limited = judged.after.contract.limits.bound_usage();
     if !limited || !judged.counted || facts.usage.is_some() {
         return None;
@@ -238,11 +245,11 @@ fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
         TaskOfFleet::without_usage_limits,
     );
     let driver = judged.after.driver();
-    Some(finish(Outcome::Blocked, EndReason::Unmeasured { driver, way_out }))
+    Some(finish_unproved(Outcome::Blocked, EndReason::Unmeasured { driver, way_out }))
 }
 
 /// 11. no progress for `stall` iterations → finish `stalled`.
-fn stalled(judged: &Judged) -> Option<Decision> {
+fn check_stall(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
     let iterations = judged.after.state.iterations_without_progress;
     if stall == 0 || iterations < stall {
@@ -250,17 +257,17 @@ fn stalled(judged: &Judged) -> Option<Decision> {
     }
     let evidence = judged.after.state.evidence.as_ref();
     let last = evidence.map(|evidence| evidence.progress_why.clone()).unwrap_or_default();
-    Some(finish(Outcome::Stalled, EndReason::NoProgress { iterations, last }))
+    Some(finish_unproved(Outcome::Stalled, EndReason::NoProgress { iterations, last }))
 }
 
 /// 12. the client has background work pending, and no claim was made → hold.
-fn background(facts: &Facts) -> Option<Decision> {
+fn wait_for_background(facts: &Facts) -> Option<Decision> {
     facts.seen.waits_for().map(|work| Decision::Hold(Hold::Background(work.to_owned())))
 }
 
 /// 14. a crash → wait before the next iteration.
 fn wait_after_crash(subject: &Loop, facts: &Facts) -> Option<Decision> {
-    let why = crashed(&facts.seen.agent)?;
+    let why = crash_reason(&facts.seen.agent)?;
     let left = time_left_ms(subject, facts.now.awake_ms).unwrap_or(u64::MAX);
     let wait = wait_s(subject).saturating_mul(1000).min(left);
     let wait = TimeDelta::milliseconds(i64::try_from(wait).unwrap_or(i64::MAX / 2));
@@ -269,7 +276,7 @@ fn wait_after_crash(subject: &Loop, facts: &Facts) -> Option<Decision> {
 }
 
 /// The record after the decision; the store sets its generation.
-pub fn apply(judged: Judged, decision: &Decision) -> Loop {
+pub fn apply_decision(judged: Judged, decision: &Decision) -> Loop {
     let mut subject = judged.after;
     let state = &mut subject.state;
     match decision {
@@ -290,7 +297,7 @@ mod relief_tests;
 
 /// The record to write. `known` is the last common version, `memory` is the driver's, `found` is
 /// the one on disk now.
-pub fn reconciled(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
+pub fn reconcile_records(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
     let mut next = memory.clone();
     if found.state.generation <= known.state.generation {
         return next;
@@ -325,7 +332,7 @@ mod recovery_tests {
     #[test]
     fn a_disk_that_stood_still_takes_the_memory() {
         let (known, memory) = apart();
-        assert_eq!(reconciled(&known, &memory, &known), memory);
+        assert_eq!(reconcile_records(&known, &memory, &known), memory);
     }
 
     #[test]
@@ -335,7 +342,7 @@ mod recovery_tests {
         found.state.set("generation", 7);
         found.contract.limits.max_iterations = 3;
         found.state.add_messages(["use tabs".to_owned()]);
-        let next = reconciled(&known, &memory, &found);
+        let next = reconcile_records(&known, &memory, &found);
         assert_eq!(next.contract.limits.max_iterations, 3);
         assert_eq!(next.state.messages, ["use tabs"]);
         assert_eq!((next.state.generation, next.state.completed), (7, 2));
@@ -351,7 +358,7 @@ mod recovery_tests {
             found.state.set("status", status);
             let ending = Ending::cancelled(Actor::User, None);
             found.state.set("ending", (status == Status::Finished).then_some(ending));
-            let next = reconciled(&known, &memory, &found);
+            let next = reconcile_records(&known, &memory, &found);
             assert_eq!((next.state.status, &next.state.ending), (status, &found.state.ending));
             assert_eq!(next.state.completed, 2);
         }

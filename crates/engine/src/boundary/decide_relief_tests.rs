@@ -1,9 +1,9 @@
 //! The ways out of a boundary of a run that has a fallback.
 
 use super::*;
-use crate::boundary::judge::judge;
+use crate::boundary::judge::judge_boundary;
 use crate::fixture::{SetState, a_run, at, facts};
-use crate::record::{Agent, StandIn};
+use crate::record::{Agent, FallbackAgent};
 
 /// A run whose limits bound a wait to an hour.
 fn with_a_fallback() -> Loop {
@@ -16,7 +16,7 @@ fn with_a_fallback() -> Loop {
 
 fn stands_in(mut subject: Loop) -> Loop {
     let until = at(7200).wall;
-    subject.state.set("agents.stand_in", Some(StandIn { agent: "second".to_owned(), until }));
+    subject.state.set("agents.stand_in", Some(FallbackAgent { agent: "second".to_owned(), until }));
     subject
 }
 
@@ -31,8 +31,8 @@ fn limit(ends: u32, relief: Option<u32>) -> Facts {
 }
 
 fn decided(subject: &Loop, facts: &Facts) -> String {
-    let judged = judge(subject, facts);
-    match decide(&judged, facts) {
+    let judged = judge_boundary(subject, facts);
+    match decide_next(&judged, facts) {
         Decision::Wait { until, .. } => format!("wait {}", (until - at(0).wall).num_seconds()),
         Decision::Finish(ending) => ending.outcome.label().to_owned(),
         Decision::Continue => format!("continue, {} counted", judged.after.state.completed),

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::boundary::facts::ProcessEnd;
-use crate::boundary::judge::judge;
+use crate::boundary::judge::judge_boundary;
 use crate::evidence::Verdict;
 use crate::evidence::changes::Changes;
 use crate::fixture::{SetState, a_loop, a_loop_with, at, facts, result};
@@ -10,7 +10,7 @@ use crate::record::{Actor, Driver, EndSignal, Role, Status};
 use crate::usage::{Money, Tokens, Usage};
 
 fn way_out(subject: &Loop, facts: &Facts) -> Decision {
-    decide(&judge(subject, facts), facts)
+    decide_next(&judge_boundary(subject, facts), facts)
 }
 
 fn outcome(decision: &Decision) -> Option<Outcome> {
@@ -22,7 +22,7 @@ fn outcome(decision: &Decision) -> Option<Outcome> {
 
 fn why(decision: Decision) -> String {
     match decision {
-        Decision::Finish(ending) => ending.why(),
+        Decision::Finish(ending) => ending.full_reason(),
         other => panic!("no ending: {other:?}"),
     }
 }
@@ -76,10 +76,10 @@ fn rule_3_denied_tools_with_nothing_changed_block_the_process_driver_only() {
 #[test]
 fn rule_4_a_transient_error_waits_and_repeats_the_same_iteration() {
     let reset = Some(at(660).wall);
-    let judged = judge(&a_loop(), &transient(reset));
-    let decision = decide(&judged, &transient(reset));
+    let judged = judge_boundary(&a_loop(), &transient(reset));
+    let decision = decide_next(&judged, &transient(reset));
     assert_eq!(decision, Decision::Wait { until: at(660).wall, why: "rate limit".to_owned() });
-    let settled = apply(judged, &decision);
+    let settled = apply_decision(judged, &decision);
     assert_eq!((settled.iteration(), settled.state.status), (1, Status::Waiting));
 }
 
@@ -158,7 +158,7 @@ fn rule_9_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it
         else {
             panic!("a limit lets it go on");
         };
-        (ending.outcome, ending.proof, ending.why())
+        (ending.outcome, ending.proof, ending.full_reason())
     };
     let reached = || "the limit of 10 iterations is reached".to_owned();
     let exhausted = || (Outcome::Exhausted, None, reached());
@@ -199,9 +199,9 @@ fn rule_6_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
         let mut facts = facts(claim);
         facts.checks = vec![result("test", Verdict::Failed)];
         facts.checks[0].incurable = why.map(str::to_owned);
-        let judged = judge(before, &facts);
-        let decision = decide(&judged, &facts);
-        (apply(judged, &decision), decision)
+        let judged = judge_boundary(before, &facts);
+        let decision = decide_next(&judged, &facts);
+        (apply_decision(judged, &decision), decision)
     };
     let missing = Some("finds no program `x` (exit 127); install it");
     let other = Some("was ended by a signal");
@@ -296,12 +296,12 @@ proptest! {
         let mut subject = a_loop_with(&[("verify", Role::Verify), ("gate", Role::Gate)]);
         subject.contract.limits.max_iterations = max;
         for facts in story {
-            let judged = judge(&subject, &facts);
+            let judged = judge_boundary(&subject, &facts);
             let counted = judged.counted;
             let proved = judged.proved;
-            let decision = decide(&judged, &facts);
-            let next = apply(judged, &decision);
-            prop_assert_eq!(next.check(), Ok(()));
+            let decision = decide_next(&judged, &facts);
+            let next = apply_decision(judged, &decision);
+            prop_assert_eq!(next.check_rules(), Ok(()));
             prop_assert_eq!(next.state.completed, subject.state.completed + u32::from(counted));
             if decision == Decision::Continue {
                 prop_assert!(next.state.completed < max);
@@ -356,8 +356,8 @@ fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() 
         let mut facts = facts(claim);
         facts.seen.order = Some(ControlRequest::Pause);
         facts.seen.agent.process = end;
-        let judged = judge(&a_loop(), &facts);
-        (judged.counted, decide(&judged, &facts))
+        let judged = judge_boundary(&a_loop(), &facts);
+        (judged.counted, decide_next(&judged, &facts))
     };
     let hold = || Decision::Hold(Hold::Paused);
     assert_eq!(paused(Claim::None, Some(ProcessEnd::Exit(0))), (true, hold()));
@@ -376,9 +376,9 @@ fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() 
 fn an_iteration_that_a_lifted_pause_broke_off_is_repeated() {
     let mut facts = facts(Claim::Success);
     facts.seen.agent.process = Some(ProcessEnd::BrokenOff(None));
-    let judged = judge(&a_loop(), &facts);
+    let judged = judge_boundary(&a_loop(), &facts);
     assert!(!judged.counted);
-    assert_eq!(decide(&judged, &facts), Decision::Continue);
+    assert_eq!(decide_next(&judged, &facts), Decision::Continue);
 }
 
 #[test]
@@ -391,10 +391,10 @@ fn an_iteration_that_a_person_broke_off_counts_and_ends_the_loop_interrupted_wha
         let mut facts = facts(Claim::None);
         facts.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
         change(&mut subject, &mut facts);
-        let judged = judge(&subject, &facts);
+        let judged = judge_boundary(&subject, &facts);
         assert_eq!(judged.after.state.completed, 3);
         assert_eq!(judged.after.state.consecutive_failures, 2);
-        let decision = decide(&judged, &facts);
+        let decision = decide_next(&judged, &facts);
         assert_eq!(outcome(&decision), Some(Outcome::Interrupted));
         assert_eq!(why(decision), "interrupted at the keyboard");
     };

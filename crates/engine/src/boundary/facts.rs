@@ -5,13 +5,13 @@ use chrono::{DateTime, Utc};
 
 use crate::claim::Claim;
 use crate::evidence::changes::Changes;
-use crate::evidence::test_memory::{TestMemories, remembered, worse};
+use crate::evidence::test_memory::{TestMemories, newly_failing, update_memories};
 use crate::evidence::test_run::ran_nothing;
 use crate::evidence::{CheckResult, Verdict};
 use crate::record::{Actor, Contract, EndSignal, Loop, Moment, Role, TreeSeen};
 use crate::test_changes::finding::TestChangesFinding;
-use crate::test_changes::trial::{AsFound, Trial};
-use crate::text::named;
+use crate::test_changes::trial::{BaselineResult, WithoutWork};
+use crate::text::join_first_names;
 use crate::usage::Usage;
 
 /// The most tests that a refusal names.
@@ -115,18 +115,18 @@ impl AgentOutcome {
 
 /// The cheap part: enough to decide which checks and diffs are worth their cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct AgentFacts {
     pub order: Option<ControlRequest>,
-    /// The claim as read; [`Seen::heard`] returns the one that counts.
+    /// The claim as read; [`AgentFacts::effective_claim`] returns the one that counts.
     pub claim: Claim,
     pub agent: AgentOutcome,
     /// A number from 0 to 999 that spreads the waits of many loops.
     pub jitter: u16,
 }
 
-impl Seen {
+impl AgentFacts {
     /// The claim that counts: a cut answer makes none.
-    pub fn heard(&self) -> &Claim {
+    pub fn effective_claim(&self) -> &Claim {
         if self.agent.cut { &Claim::None } else { &self.claim }
     }
 
@@ -156,7 +156,7 @@ impl Seen {
     /// the build is done" waits, too.
     pub fn waits_for(&self) -> Option<&str> {
         let work = self.agent.background.as_deref()?;
-        matches!(self.heard(), Claim::None | Claim::NearMiss(_)).then_some(work)
+        matches!(self.effective_claim(), Claim::None | Claim::NearMiss(_)).then_some(work)
     }
 
     /// Whether it matters that the iteration changed something.
@@ -167,7 +167,7 @@ impl Seen {
 
     /// Which looks are worth their cost, before any check has run. What checks proved is told by
     /// snapshots, too.
-    pub fn looks(&self, contract: &Contract) -> Looks {
+    pub fn needed_looks(&self, contract: &Contract) -> Looks {
         let tree = self.judges_progress(contract)
             || !contract.checks.is_empty()
             || !contract.protect.is_empty();
@@ -194,7 +194,7 @@ pub struct Looks {
 /// Everything that was looked at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    pub seen: Seen,
+    pub seen: AgentFacts,
     /// When the looking ended: an iteration's time includes its checks.
     pub now: Moment,
     /// In the order they ran; empty if none was worth running.
@@ -215,9 +215,9 @@ pub struct Facts {
     /// What the run with the original tests found; `None` if not looked at.
     pub test_changes: Option<TestChangesFinding>,
     /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
-    pub as_found: Option<AsFound>,
+    pub as_found: Option<BaselineResult>,
     /// The result of the trial of the work; `None` if there was none.
-    pub trial: Option<Trial>,
+    pub trial: Option<WithoutWork>,
     /// Whether what could raise the proof takes long and is run after the end.
     pub proves_later: bool,
     /// Used since the last boundary; `None` where nothing reports it.
@@ -226,7 +226,7 @@ pub struct Facts {
 
 impl Facts {
     /// The verdict of a command at this boundary; `None` if it did not run.
-    pub fn verdict(&self, run: &str) -> Option<Verdict> {
+    pub fn verdict_of(&self, run: &str) -> Option<Verdict> {
         self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
     }
 
@@ -255,21 +255,24 @@ impl Facts {
     pub fn what_happened(&self, subject: &Loop, result: &CheckResult) -> String {
         let checks = &subject.contract.checks;
         let only_worse = checks.iter().any(|check| check.no_worse && check.run == result.run);
-        let worse = if only_worse { worse(&self.tests_before, result) } else { Vec::new() };
+        let worse = if only_worse { newly_failing(&self.tests_before, result) } else { Vec::new() };
         let happened = result.what_happened();
         if worse.is_empty() {
             return happened;
         }
-        format!("{happened}, worse than before the loop in {}", named(&worse, WORSE_NAMED))
+        format!(
+            "{happened}, worse than before the loop in {}",
+            join_first_names(&worse, WORSE_NAMED)
+        )
     }
 
     /// Whether a command was seen to fail on the tree as the loop found it.
     pub fn fails_as_found(&self, run: &str) -> bool {
-        matches!(&self.as_found, Some(AsFound::Failed(failing)) if failing == run)
+        matches!(&self.as_found, Some(BaselineResult::Failed(failing)) if failing == run)
     }
 
     /// What will be remembered of the tests; `None` if no check spoke of any.
     pub fn tests_after(&self) -> Option<TestMemories> {
-        remembered(&self.tests_before, &self.checks)
+        update_memories(&self.tests_before, &self.checks)
     }
 }

@@ -27,12 +27,12 @@ fn an_end_by_nobodys_wish_or_a_timeout_is_waited_after_and_a_plain_status_or_an_
     for (process, unclosed, expected) in table {
         let closing = if unclosed { AgentClosing::Missing } else { AgentClosing::Plain };
         let mut agent = AgentOutcome { process: Some(process), closing, ..AgentOutcome::default() };
-        assert_eq!(crashed(&agent).as_deref(), expected, "{agent:?}");
+        assert_eq!(crash_reason(&agent).as_deref(), expected, "{agent:?}");
         agent.error =
             Some(ApiError::Transient { message: String::new(), reset: None, is_limit: false });
-        assert_eq!(crashed(&agent), None, "the service's failure has its own wait");
+        assert_eq!(crash_reason(&agent), None, "the service's failure has its own wait");
     }
-    assert_eq!(crashed(&AgentOutcome::default()), None);
+    assert_eq!(crash_reason(&AgentOutcome::default()), None);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_failure_within_two_seconds_of_the_start_is_a_crash_and_a_later_one_is_not()
     for (code, ran_ms, expected) in table {
         let process = Some(ProcessEnd::Exit(code));
         let agent = AgentOutcome { process, ran_ms, ..AgentOutcome::default() };
-        assert_eq!(crashed(&agent).as_deref(), expected, "{agent:?}");
+        assert_eq!(crash_reason(&agent).as_deref(), expected, "{agent:?}");
     }
 }
 

@@ -2,11 +2,11 @@
 //! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
 //! here.
 
-use super::belief::{cause, doubts, proof, remark, tampered};
+use super::belief::{find_cause, find_proof, find_tampering, list_doubts, remark_on_checks};
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use crate::claim::Claim;
 use crate::evidence::changes::Changes;
-use crate::evidence::check::NoCause;
+use crate::evidence::check::NoProofCause;
 use crate::evidence::test_run::{TestReport, TestRun};
 use crate::evidence::{
     CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict,
@@ -16,8 +16,8 @@ use crate::record::{
     WeakProof,
 };
 use crate::test_changes::finding::TestChangesFinding;
-use crate::test_changes::trial::Trial;
-use crate::text::{count, period, tail_of, with_reason};
+use crate::test_changes::trial::WithoutWork;
+use crate::text::{count, format_period, tail_of, with_reason};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +43,13 @@ pub struct Judged {
 }
 
 /// Judges one boundary.
-pub fn judge(before: &Loop, facts: &Facts) -> Judged {
+pub fn judge_boundary(before: &Loop, facts: &Facts) -> Judged {
     let mut after = before.clone();
     let is_one = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
-    let counted = is_one && unfit(before, facts).is_none();
-    let proof = proof(before, facts).filter(|_| counted);
-    let unfair = facts.test_changes.as_ref().and_then(TestChangesFinding::refusal);
-    let doubts = doubts(before, facts).join("; ");
+    let counted = is_one && unfit_fallback(before, facts).is_none();
+    let proof = find_proof(before, facts).filter(|_| counted);
+    let unfair = facts.test_changes.as_ref().and_then(TestChangesFinding::refusal_reason);
+    let doubts = list_doubts(before, facts).join("; ");
     let why_not = why_not(&doubts, facts);
     let weak = proof.and_then(|proof| proof.falls_short(before.contract.require, why_not));
     let short = match (proof, &unfair) {
@@ -60,13 +60,14 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
-    let can_work = cause(before, facts).err().flatten().is_some_and(NoCause::is_curable);
-    let is_curable = matches!(facts.trial, Some(Trial::Failed(_))) || unfair.is_some() || can_work;
+    let can_work = find_cause(before, facts).err().flatten().is_some_and(NoProofCause::is_curable);
+    let is_curable =
+        matches!(facts.trial, Some(WithoutWork::Failed(_))) || unfair.is_some() || can_work;
     let weak = if is_curable { None } else { weak };
-    let refusal = (is_asked && proved.is_none()).then(|| incurable(facts, weak));
-    let (progress, progress_why) = progress(before, facts);
-    let failure = failure(before, facts, progress);
-    let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
+    let refusal = (is_asked && proved.is_none()).then(|| incurable_refusal(facts, weak));
+    let (progress, progress_why) = judge_progress(before, facts);
+    let failure = find_failure(before, facts, progress);
+    let sound = proof.filter(|_| failure.is_none() && skipped_agent(facts).is_none());
     let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
     let spent = since.saturating_sub(facts.seen.agent.missed_ms);
 
@@ -85,7 +86,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     if counted {
         let claim = claim_result(before, facts, proved, short);
         let why = (progress, progress_why);
-        let mut evidence = evidence(before, facts, claim, failure.as_ref(), why);
+        let mut evidence = collect_evidence(before, facts, claim, failure.as_ref(), why);
         evidence.words = state.take_messages(was_started(facts));
         after.end_iteration(IterationEnd {
             at: facts.now.wall,
@@ -98,7 +99,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         remember_checks(&mut after, facts);
         after.state.remember_tree(facts.tree_checked.clone());
     }
-    let (remark, is_lowered) = (remark(before, facts), !doubts.is_empty());
+    let (remark, is_lowered) = (remark_on_checks(before, facts), !doubts.is_empty());
     Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
 }
 
@@ -132,7 +133,7 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
     let counts = |it: &&CheckResult| it.verdict != Verdict::Unknown && !it.ran_no_test();
     for result in facts.checks.iter().filter(counts) {
         let before = after.state.checks.get(&result.run);
-        let mut memory = CheckMemory::of(result, after.state.completed, before);
+        let mut memory = CheckMemory::from_result(result, after.state.completed, before);
         if facts.fails_as_found(&result.run) {
             memory.failed_with = Some(0);
         }
@@ -146,7 +147,7 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
 /// Why the proof is not higher.
 fn why_not<'a>(doubts: &'a str, facts: &'a Facts) -> Option<&'a str> {
     let doubts = Some(doubts).filter(|doubts| !doubts.is_empty());
-    let of_the_trial = || facts.trial.as_ref().and_then(Trial::why_not);
+    let of_the_trial = || facts.trial.as_ref().and_then(WithoutWork::why_not);
     doubts.or_else(of_the_trial).or_else(|| facts.as_found.as_ref()?.why_not())
 }
 
@@ -164,11 +165,11 @@ fn refused_too_often(subject: &Loop, why: &str, refusals: u32) -> Option<Incurab
 fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
     let contract = &subject.contract;
     let reached = contract.has_until() && facts.all_pass(contract, Role::Until);
-    reached || *facts.seen.heard() == Claim::Success
+    reached || *facts.seen.effective_claim() == Claim::Success
 }
 
 /// The reason for a refusal that no agent can change: a proof that is too weak, or else its checks.
-fn incurable(facts: &Facts, weak: Option<WeakProof>) -> Option<IncurableRefusal> {
+fn incurable_refusal(facts: &Facts, weak: Option<WeakProof>) -> Option<IncurableRefusal> {
     if let Some(weak) = weak {
         return Some(IncurableRefusal::ProofTooWeak(weak));
     }
@@ -190,7 +191,7 @@ enum IterationFailure {
 }
 
 impl IterationFailure {
-    fn text(&self) -> String {
+    fn reason_text(&self) -> String {
         match self {
             Self::Gate(run) => format!("gate `{run}` failed"),
             Self::Process(why) | Self::Other(why) => why.clone(),
@@ -202,9 +203,9 @@ impl IterationFailure {
 /// error or is missing, a timeout without known changes, FAILURE, a failed gate, a changed
 /// protected path, or a request that the model's service refused for its content. For an answer cut
 /// by the token limit, neither the exit status nor the error it ended with is a failure.
-fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<IterationFailure> {
+fn find_failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<IterationFailure> {
     let agent = &facts.seen.agent;
-    if let Claim::Failure { reason } = facts.seen.heard() {
+    if let Claim::Failure { reason } = facts.seen.effective_claim() {
         let reason = reason.as_deref().unwrap_or_default();
         return Some(IterationFailure::Other(with_reason("the agent said FAILURE", reason)));
     }
@@ -220,14 +221,16 @@ fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<Iteratio
     if let (Some(refused), false) = (refused, is_excused) {
         return Some(IterationFailure::Other(refused));
     }
-    if let (Some(end), false) = (process_failure(agent, facts.seen.heard(), progress), is_excused) {
+    if let (Some(end), false) =
+        (process_failure(agent, facts.seen.effective_claim(), progress), is_excused)
+    {
         return Some(IterationFailure::Process(end));
     }
-    if let Some(why) = agent.failed_around.clone().or_else(|| tampered(subject, facts)) {
+    if let Some(why) = agent.failed_around.clone().or_else(|| find_tampering(subject, facts)) {
         return Some(IterationFailure::Other(why));
     }
     let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
-        matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
+        matches!(facts.verdict_of(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
     })?;
     Some(IterationFailure::Gate(failed_gate.run.clone()))
 }
@@ -237,8 +240,8 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
     let end = agent.process.as_ref()?;
     let is_excused = is_success && !matches!(end, ProcessEnd::NotStarted(_));
     ended_badly(agent).filter(|_| !is_excused).or_else(|| match end {
-        ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exited(*code)),
-        end if progress != Progress::Made => overdue(end),
+        ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exit_reason(*code)),
+        end if progress != Progress::Made => timeout_reason(end),
         _ => None,
     })
 }
@@ -246,10 +249,10 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
 /// Why an agent did not come to its own end.
 fn ended_early(agent: &AgentOutcome) -> Option<String> {
     let turns = agent.out_of_turns.then(|| "the agent used up its turns (max_turns)".to_owned());
-    turns.or_else(|| overdue(agent.process.as_ref()?))
+    turns.or_else(|| timeout_reason(agent.process.as_ref()?))
 }
 
-fn evidence(
+fn collect_evidence(
     before: &Loop,
     facts: &Facts,
     claim: ClaimResult,
@@ -263,7 +266,7 @@ fn evidence(
         };
         let roles = before.contract.roles_of(&result.run);
         let memory = facts.tests_before.get(&result.run);
-        let tests = result.test_run.as_ref().map(|run| TestReport::of(memory, run));
+        let tests = result.test_run.as_ref().map(|run| TestReport::from_run(memory, run));
         CheckResult { roles, tail, incurable: None, test_run: None, tests, ..result.clone() }
     };
     let checks: Vec<CheckResult> = facts.checks.iter().map(recorded).collect();
@@ -281,7 +284,7 @@ fn evidence(
         checks,
         status: match &facts.seen.agent.process {
             Some(ProcessEnd::Skipped(_)) => IterationStatus::Skipped,
-            _ if skipped(facts).is_some() => IterationStatus::Interrupted,
+            _ if skipped_agent(facts).is_some() => IterationStatus::Interrupted,
             Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)) => IterationStatus::TimedOut,
             _ if failure.is_some() => IterationStatus::Failed,
             _ => IterationStatus::Completed,
@@ -300,8 +303,8 @@ fn evidence(
             Some(IterationFailure::Gate(run)) => Some(run.clone()),
             _ => None,
         },
-        failure: failure.map(IterationFailure::text),
-        skipped: skipped(facts),
+        failure: failure.map(IterationFailure::reason_text),
+        skipped: skipped_agent(facts),
         progress,
         progress_why,
         changes: facts.changes.clone(),
@@ -319,7 +322,7 @@ fn is_broken_off(facts: &Facts) -> bool {
     matches!(facts.seen.agent.process, Some(ProcessEnd::BrokenOff(_)))
 }
 
-fn skipped(facts: &Facts) -> Option<String> {
+fn skipped_agent(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
         Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
         Some(ProcessEnd::BrokenOff(_)) => Some("interrupted before its end".to_owned()),
@@ -335,7 +338,7 @@ fn claim_result(
     proved: Option<Proof>,
     short: Option<String>,
 ) -> ClaimResult {
-    match facts.seen.heard() {
+    match facts.seen.effective_claim() {
         Claim::Success if proved.is_some() => ClaimResult::Accepted,
         // Nobody refused it: its checks were cut off.
         Claim::Success if is_broken_off(facts) => ClaimResult::None,
@@ -345,7 +348,7 @@ fn claim_result(
             let against: Vec<String> = failing
                 .map(|check| format!("`{}` {}", check.run, facts.what_happened(subject, check)))
                 .chain(facts.checks.iter().filter_map(|check| facts.ran_nothing(check)))
-                .chain(tampered(subject, facts))
+                .chain(find_tampering(subject, facts))
                 .collect();
             against.join("; ")
         })),
@@ -370,18 +373,18 @@ const WORKED_S: [u64; 3] = [15, 120, 900];
 const AT_ONCE_MS: u64 = 2000;
 
 /// Why the next iteration waits, in words; `None` if the end was neither a crash nor a timeout.
-pub fn crashed(agent: &AgentOutcome) -> Option<String> {
+pub fn crash_reason(agent: &AgentOutcome) -> Option<String> {
     let why = ended_badly(agent).or_else(|| failed_at_once(agent));
-    why.or_else(|| overdue(agent.process.as_ref()?)).filter(|_| agent.error.is_none())
+    why.or_else(|| timeout_reason(agent.process.as_ref()?)).filter(|_| agent.error.is_none())
 }
 
 /// One that ran into its timeout while it made progress begins a row: the wait is to let a cause
 /// pass, and the agent was able to work.
 fn crashes_in_a_row(facts: &Facts, progress: Progress) -> Row {
     let agent = &facts.seen.agent;
-    let was_at_work = agent.process.as_ref().and_then(overdue).is_some();
-    match crashed(agent) {
-        _ if skipped(facts).is_some() => Row::Keeps,
+    let was_at_work = agent.process.as_ref().and_then(timeout_reason).is_some();
+    match crash_reason(agent) {
+        _ if skipped_agent(facts).is_some() => Row::Keeps,
         Some(_) if was_at_work && progress == Progress::Made => Row::Begins,
         Some(_) => Row::Extends,
         None => Row::Ends,
@@ -392,7 +395,7 @@ fn failed_at_once(agent: &AgentOutcome) -> Option<String> {
     let is_at_once = agent.ran_ms.is_some_and(|ms| ms <= AT_ONCE_MS);
     match agent.process.as_ref()? {
         ProcessEnd::Exit(code) if *code != 0 && is_at_once => {
-            Some(format!("{} within {} s of its start", exited(*code), AT_ONCE_MS / 1000))
+            Some(format!("{} within {} s of its start", exit_reason(*code), AT_ONCE_MS / 1000))
         }
         _ => None,
     }
@@ -411,20 +414,20 @@ fn ended_badly(agent: &AgentOutcome) -> Option<String> {
 }
 
 /// Why crew ended the agent, if its time or its silence was the reason.
-fn overdue(end: &ProcessEnd) -> Option<String> {
+fn timeout_reason(end: &ProcessEnd) -> Option<String> {
     match end {
         ProcessEnd::TimedOut(limit) => {
-            Some(format!("the iteration ran into its timeout of {}", period(*limit)))
+            Some(format!("the iteration ran into its timeout of {}", format_period(*limit)))
         }
         ProcessEnd::Silent(limit) => {
-            Some(format!("the agent printed nothing for {} and was ended", period(*limit)))
+            Some(format!("the agent printed nothing for {} and was ended", format_period(*limit)))
         }
         _ => None,
     }
 }
 
 /// The failure of an agent whose process exited with `code`.
-pub fn exited(code: i32) -> String {
+pub fn exit_reason(code: i32) -> String {
     format!("the agent exited with status {code}")
 }
 
@@ -446,7 +449,7 @@ pub fn wait_s(subject: &Loop) -> u64 {
 // for the agent in whose place it works. It takes nothing from a loop's own agent.
 
 /// Why the agent that stands in is out, and what a person can do.
-pub fn unfit(subject: &Loop, facts: &Facts) -> Option<String> {
+pub fn unfit_fallback(subject: &Loop, facts: &Facts) -> Option<String> {
     subject.stand_in()?;
     let agent = &facts.seen.agent;
     match (&agent.error, &agent.process) {
@@ -458,17 +461,17 @@ pub fn unfit(subject: &Loop, facts: &Facts) -> Option<String> {
         {
             Some("it does not report what it used, and the loop limits that".to_owned())
         }
-        _ => Some(denied(subject, facts, progress(subject, facts).0)?.to_string()),
+        _ => Some(denied_end(subject, facts, judge_progress(subject, facts).0)?.to_string()),
     }
 }
 
 /// What was denied to an agent in a process that changed nothing.
-pub(super) fn denied(subject: &Loop, facts: &Facts, progress: Progress) -> Option<EndReason> {
+pub(super) fn denied_end(subject: &Loop, facts: &Facts, progress: Progress) -> Option<EndReason> {
     let tools = &facts.seen.agent.denied;
     let is_denied = !tools.is_empty()
         && subject.driver() == Driver::Process
         && progress == Progress::None
-        && *facts.seen.heard() != Claim::Success;
+        && *facts.seen.effective_claim() != Claim::Success;
     if is_denied { Some(EndReason::Denied(tools.clone())) } else { None }
 }
 
@@ -478,9 +481,9 @@ pub(super) fn denied(subject: &Loop, facts: &Facts, progress: Progress) -> Optio
 
 /// Judges an iteration by what changed since the boundary before, with the reason in a few words:
 /// "2 files changed, 1 commit", "only white space changed".
-fn progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
-    let [passing, failing] = verdicts(subject, facts);
-    let (progress, tree) = tree(subject, facts);
+fn judge_progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
+    let [passing, failing] = changed_verdicts(subject, facts);
+    let (progress, tree) = judge_tree(subject, facts);
     let tree = match progress {
         Progress::Made => Some(tree),
         // A check that only turns red brings the work no nearer to its end.
@@ -492,7 +495,7 @@ fn progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
 }
 
 /// "1 check passing now", "1 check failing now".
-fn verdicts(subject: &Loop, facts: &Facts) -> [Option<String>; 2] {
+fn changed_verdicts(subject: &Loop, facts: &Facts) -> [Option<String>; 2] {
     let changed = |passed: bool| {
         facts.checks.iter().filter(move |result| {
             let before = subject.state.checks.get(&result.run);
@@ -507,7 +510,7 @@ fn verdicts(subject: &Loop, facts: &Facts) -> [Option<String>; 2] {
     })
 }
 
-fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
+fn judge_tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
     if !facts.seen.judges_progress(&subject.contract) {
         return (Progress::Unknown, String::new());
     }
@@ -515,7 +518,7 @@ fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
         return (Progress::Unknown, "the tree could not be looked at".to_owned());
     };
     let (state, changes) = (&subject.state, facts.changes.as_ref());
-    let words = || changes.and_then(Changes::words);
+    let words = || changes.and_then(Changes::change_words);
     if changes.is_some_and(|changes| changes.elsewhere > 0) {
         return (Progress::Made, words().unwrap_or_default());
     }

@@ -1,8 +1,8 @@
 //! What a check says about its own tests, and what that takes away from a claim.
 
 use super::*;
-use crate::boundary::belief::disbelief;
-use crate::boundary::decide::{Decision, apply, decide};
+use crate::boundary::belief::list_lasting_doubts;
+use crate::boundary::decide::{Decision, apply_decision, decide_next};
 use crate::evidence::test_run::{TestMemory, TestRun, TestStatus};
 use crate::fixture::{a_loop_with, facts, result};
 
@@ -17,16 +17,16 @@ fn claimed(before: &Loop, run: impl Into<Option<TestRun>>, ever_ran: bool) -> (L
     facts.checks = vec![result("test", Verdict::Passed)];
     facts.checks[0].test_run = run.into();
     if ever_ran {
-        let memory = TestMemory::after(None, &tests(1, 0, 0, 0));
+        let memory = TestMemory::after_run(None, &tests(1, 0, 0, 0));
         facts.tests_before.insert("test".to_owned(), memory);
     }
-    let judged = judge(before, &facts);
-    let decision = decide(&judged, &facts);
-    let after = apply(judged, &decision);
+    let judged = judge_boundary(before, &facts);
+    let decision = decide_next(&judged, &facts);
+    let after = apply_decision(judged, &decision);
     let words = match (&decision, after.state.evidence.as_ref().map(|last| &last.claim)) {
         (Decision::Finish(ending), _) => {
             let proof = ending.proof.map_or("", Proof::label);
-            format!("{} {proof} ({})", ending.outcome.label(), ending.why())
+            format!("{} {proof} ({})", ending.outcome.label(), ending.full_reason())
         }
         (_, Some(ClaimResult::Refused(why))) => format!("refused: {why}"),
         other => format!("{other:?}"),
@@ -36,7 +36,7 @@ fn claimed(before: &Loop, run: impl Into<Option<TestRun>>, ever_ran: bool) -> (L
 
 fn failed_before() -> Loop {
     let mut subject = a_loop_with(&[("test", Role::Verify)]);
-    let memory = CheckMemory::of(&result("test", Verdict::Failed), 0, None);
+    let memory = CheckMemory::from_result(&result("test", Verdict::Failed), 0, None);
     subject.state.remember_check("test".to_owned(), memory);
     subject
 }
@@ -91,13 +91,13 @@ fn of_several_checks_the_one_that_reports_failures_is_named_then_a_cached_then_a
     ] {
         let mut facts = facts(Claim::Success);
         for (name, run) in ["a", "b", "c"].into_iter().zip(runs) {
-            let memory = TestMemory::after(None, &tests(1, 0, 0, 0));
+            let memory = TestMemory::after_run(None, &tests(1, 0, 0, 0));
             facts.tests_before.insert(name.to_owned(), memory);
             facts
                 .checks
                 .push(CheckResult { test_run: run.clone(), ..result(name, Verdict::Passed) });
         }
-        assert_eq!(disbelief(&a_loop_with(&[]), &facts), [expected]);
+        assert_eq!(list_lasting_doubts(&a_loop_with(&[]), &facts), [expected]);
     }
 }
 
@@ -115,10 +115,13 @@ fn a_check_without_tests_has_neither_passed_nor_failed_until_it_runs_one() {
     let mut empty = facts(Claim::None);
     empty.checks = vec![result("test", Verdict::Passed)];
     empty.checks[0].test_run = Some(tests(0, 0, 0, 0));
-    let judged = judge(&subject, &empty);
+    let judged = judge_boundary(&subject, &empty);
     assert_eq!((judged.after.state.checks.len(), judged.after.state.consecutive_failures), (0, 0));
     empty.checks[0].test_run = Some(tests(1, 0, 0, 0));
-    assert_eq!(judge(&judged.after, &empty).after.state.checks["test"].last, Verdict::Passed);
+    assert_eq!(
+        judge_boundary(&judged.after, &empty).after.state.checks["test"].last,
+        Verdict::Passed
+    );
 }
 
 #[test]
@@ -127,9 +130,9 @@ fn an_until_that_ran_nothing_does_not_end_the_loop() {
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("test", Verdict::Passed)];
     facts.checks[0].test_run = Some(tests(0, 0, 2, 0));
-    assert_eq!(decide(&judge(&subject, &facts), &facts), Decision::Continue);
+    assert_eq!(decide_next(&judge_boundary(&subject, &facts), &facts), Decision::Continue);
     facts.checks[0].test_run = Some(tests(1, 0, 2, 0));
-    assert!(matches!(decide(&judge(&subject, &facts), &facts), Decision::Finish(_)));
+    assert!(matches!(decide_next(&judge_boundary(&subject, &facts), &facts), Decision::Finish(_)));
 }
 
 #[test]
@@ -138,10 +141,10 @@ fn the_evidence_keeps_what_became_of_the_tests() {
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("test", Verdict::Failed)];
     let mut run = tests(1, 1, 0, 0);
-    run.name("adds", TestStatus::Failed);
-    run.name("counts", TestStatus::Passed);
+    run.add_name("adds", TestStatus::Failed);
+    run.add_name("counts", TestStatus::Passed);
     facts.checks[0].test_run = Some(run);
-    let evidence = judge(&subject, &facts).after.state.evidence.unwrap();
+    let evidence = judge_boundary(&subject, &facts).after.state.evidence.unwrap();
     let report = evidence.checks[0].tests.clone().unwrap();
     assert_eq!((report.failed, report.failing.first), (1, vec!["adds".to_owned()]));
     assert_eq!(evidence.checks[0].test_run, None);

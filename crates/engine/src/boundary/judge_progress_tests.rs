@@ -1,8 +1,8 @@
 //! What counts as progress, and the reason that is given for it.
 
 use super::*;
-use crate::boundary::decide::{Decision, apply, decide};
-use crate::boundary::judge::judge;
+use crate::boundary::decide::{Decision, apply_decision, decide_next};
+use crate::boundary::judge::judge_boundary;
 use crate::claim::Claim;
 use crate::evidence::changes::{ChangeKind, ChangedFile, Changes, HeadMove};
 use crate::fixture::{SetState, a_loop, a_loop_with, facts, result};
@@ -22,14 +22,14 @@ fn changed(files: usize, commits: u64) -> Changes {
     };
     let head = HeadMove { commits, holds_work: true, ..HeadMove::default() };
     let head = (commits > 0).then_some(head);
-    Changes { head, ..Changes::of(std::iter::repeat_n(file, files)) }
+    Changes { head, ..Changes::from_files(std::iter::repeat_n(file, files)) }
 }
 
 #[test]
 fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {
     use Progress::{Made, None as Idle, Unknown};
     let mut subject = a_loop_with(&[("test", Role::Gate)]);
-    let failing = CheckMemory::of(&result("cargo test", Verdict::Failed), 0, None);
+    let failing = CheckMemory::from_result(&result("cargo test", Verdict::Failed), 0, None);
     subject.state.remember_check("test".to_owned(), failing);
     subject.state.set("completed", 1);
     for (completed, tree) in [(0, "a"), (1, "b")] {
@@ -66,12 +66,12 @@ fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {
         facts.tree = tree.map(kept);
         facts.changes = changes;
         facts.checks = vec![result("test", verdict)];
-        let judged = progress(&subject, &facts);
+        let judged = judge_progress(&subject, &facts);
         assert_eq!((judged.0, &*judged.1), (expected, why), "{tree:?}");
     }
     let mut other = facts(Claim::None);
     other.tree = Some("hashed in another way".into());
-    assert_eq!(progress(&subject, &other).0, Unknown);
+    assert_eq!(judge_progress(&subject, &other).0, Unknown);
 }
 
 /// One iteration of a history: the tree it leaves, what changed, the verdict of the only check.
@@ -91,9 +91,9 @@ fn outcome(history: &[Step]) -> Option<Outcome> {
         facts.tree_checked.clone_from(&facts.tree);
         facts.changes = Some(changes.clone());
         facts.checks = vec![result("test", *verdict)];
-        let judged = judge(&subject, &facts);
-        let decision = decide(&judged, &facts);
-        subject = apply(judged, &decision);
+        let judged = judge_boundary(&subject, &facts);
+        let decision = decide_next(&judged, &facts);
+        subject = apply_decision(judged, &decision);
         if let Decision::Finish(ending) = decision {
             return Some(ending.outcome);
         }
@@ -155,5 +155,5 @@ fn a_record_of_an_older_crew_is_no_stall() {
     subject.state.set("tree", Some("hashed by an older crew".to_owned()));
     let mut facts = facts(Claim::None);
     facts.tree = Some(kept("a commit"));
-    assert_eq!(progress(&subject, &facts).0, Progress::Unknown);
+    assert_eq!(judge_progress(&subject, &facts).0, Progress::Unknown);
 }

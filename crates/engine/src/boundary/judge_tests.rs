@@ -8,7 +8,7 @@ const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 
 #[test]
 fn a_claim_with_nothing_checked_is_proved_by_the_agents_word_alone() {
-    let judged = judge(&a_loop(), &facts(Claim::Success));
+    let judged = judge_boundary(&a_loop(), &facts(Claim::Success));
     assert_eq!(judged.proved, Some(Proof::Claimed));
     assert_eq!(judged.after.state.evidence.unwrap().claim, ClaimResult::Accepted);
 }
@@ -17,18 +17,18 @@ fn a_claim_with_nothing_checked_is_proved_by_the_agents_word_alone() {
 fn a_claim_with_checks_never_seen_to_fail_is_passing() {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("cargo test", Verdict::Passed)];
-    assert_eq!(judge(&a_loop_with(&TEST), &facts).proved, Some(Proof::Passing));
+    assert_eq!(judge_boundary(&a_loop_with(&TEST), &facts).proved, Some(Proof::Passing));
 }
 
 #[test]
 fn a_check_that_failed_before_and_passes_now_is_the_proof() {
     let mut first = facts(Claim::Success);
     first.checks = vec![result("cargo test", Verdict::Failed)];
-    let refused = judge(&a_loop_with(&TEST), &first);
+    let refused = judge_boundary(&a_loop_with(&TEST), &first);
     assert_eq!(refused.proved, None);
     let mut second = facts(Claim::Success);
     second.checks = vec![result("cargo test", Verdict::Passed)];
-    let accepted = judge(&refused.after, &second);
+    let accepted = judge_boundary(&refused.after, &second);
     assert_eq!(accepted.proved, Some(Proof::Checked));
     assert_eq!(accepted.after.state.evidence.unwrap().newly_passing, 1);
 }
@@ -41,25 +41,28 @@ fn a_proof_below_the_required_one_proves_nothing_and_no_agent_can_cure_that() {
                  that the work made them pass; start it without --require, or with a check that fails now";
     let mut green = facts(Claim::Success);
     green.checks = vec![result("cargo test", Verdict::Passed)];
-    let once = judge(&subject, &green);
+    let once = judge_boundary(&subject, &green);
     let claim = once.after.state.evidence.as_ref().unwrap().claim.clone();
     assert_eq!(
         (once.proved, once.sound, claim),
         (None, None, ClaimResult::Refused(short.to_owned()))
     );
     assert_eq!(once.incurable, None);
-    let twice = judge(&once.after, &green).incurable;
+    let twice = judge_boundary(&once.after, &green).incurable;
     assert_eq!(twice.map(|refusal| refusal.to_string()).as_deref(), Some(short));
     let mut red = facts(Claim::None);
     red.checks = vec![result("cargo test", Verdict::Failed)];
-    assert_eq!(judge(&judge(&once.after, &red).after, &green).proved, Some(Proof::Checked));
+    assert_eq!(
+        judge_boundary(&judge_boundary(&once.after, &red).after, &green).proved,
+        Some(Proof::Checked)
+    );
 }
 
 #[test]
 fn a_refused_claim_is_no_failure_and_names_what_stood_against_it() {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("cargo test", Verdict::Failed)];
-    let judged = judge(&a_loop_with(&TEST), &facts);
+    let judged = judge_boundary(&a_loop_with(&TEST), &facts);
     assert_eq!(judged.after.state.consecutive_failures, 0);
     let expected = ClaimResult::Refused("`cargo test` failed (exit 1)".to_owned());
     assert_eq!(judged.after.state.evidence.unwrap().claim, expected);
@@ -70,7 +73,7 @@ fn a_claim_with_green_verify_and_red_gate_is_not_proved() {
     let checks = [("cargo test", Role::Verify), ("lint", Role::Gate)];
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("lint", Verdict::Failed), result("cargo test", Verdict::Passed)];
-    let judged = judge(&a_loop_with(&checks), &facts);
+    let judged = judge_boundary(&a_loop_with(&checks), &facts);
     assert_eq!(judged.proved, None);
     assert_eq!(judged.after.state.consecutive_failures, 1);
 }
@@ -80,12 +83,12 @@ fn until_proves_without_a_claim_only_with_verify_and_gate_and_no_claim_proves_wi
     let checks = [("deployed", Role::Until), ("cargo test", Role::Verify)];
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("deployed", Verdict::Passed)];
-    assert_eq!(judge(&a_loop_with(&checks), &facts).proved, None);
+    assert_eq!(judge_boundary(&a_loop_with(&checks), &facts).proved, None);
     facts.checks.push(result("cargo test", Verdict::Passed));
-    assert_eq!(judge(&a_loop_with(&checks), &facts).proved, Some(Proof::Passing));
+    assert_eq!(judge_boundary(&a_loop_with(&checks), &facts).proved, Some(Proof::Passing));
     facts.seen.claim = Claim::Success;
     facts.checks[0] = result("deployed", Verdict::Failed);
-    let judged = judge(&a_loop_with(&checks), &facts);
+    let judged = judge_boundary(&a_loop_with(&checks), &facts);
     assert_eq!(judged.proved, None);
     let expected = ClaimResult::Refused("`deployed` failed (exit 1)".to_owned());
     assert_eq!(judged.after.state.evidence.unwrap().claim, expected);
@@ -140,7 +143,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
     for (facts, expected) in table {
         let mut subject = subject.clone();
         subject.state.set("consecutive_failures", 2);
-        let state = judge(&subject, &facts).after.state;
+        let state = judge_boundary(&subject, &facts).after.state;
         let evidence = state.evidence.unwrap();
         assert_eq!(evidence.failure.as_deref(), expected);
         // An iteration that did not run to its end says nothing about failures in a row.
@@ -180,7 +183,7 @@ fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_h
         (killed(Claim::Success), None, None),
     ];
     for (facts, failure, ended) in table {
-        let evidence = judge(&subject, &facts).after.state.evidence.unwrap();
+        let evidence = judge_boundary(&subject, &facts).after.state.evidence.unwrap();
         let found = (evidence.failure.as_deref(), evidence.ended.as_deref());
         assert_eq!(found, (failure, ended), "{facts:?}");
     }
@@ -194,7 +197,7 @@ fn a_row_of_crashes_is_counted_and_ends_with_any_other_iteration() {
         let mut facts = facts(Claim::None);
         facts.tree = Some(tree.into());
         facts.seen.agent.process = Some(end);
-        judge(&subject, &facts).after.state.crashes
+        judge_boundary(&subject, &facts).after.state.crashes
     };
     let row = |end, crashes| row_in("tree at the start", end, crashes);
     assert_eq!(row(ProcessEnd::Signal(9), 0), 1);
@@ -209,7 +212,7 @@ fn a_row_of_crashes_is_counted_and_ends_with_any_other_iteration() {
 fn a_check_that_died_by_a_foreign_signal_is_forgotten_not_failed() {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("cargo test", Verdict::Unknown)];
-    let judged = judge(&a_loop_with(&TEST), &facts);
+    let judged = judge_boundary(&a_loop_with(&TEST), &facts);
     assert_eq!(judged.proved, None);
     assert!(judged.after.state.checks.is_empty());
 }
@@ -232,7 +235,7 @@ fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure()
     let mut cancelled = facts(Claim::None);
     cancelled.seen.order = Some(ControlRequest::Cancel { by: Actor::User, reason: None });
     for facts in [transient, fatal, held, cancelled] {
-        let judged = judge(&a_loop(), &facts);
+        let judged = judge_boundary(&a_loop(), &facts);
         let state = &judged.after.state;
         assert!(!judged.counted, "{facts:?}");
         assert_eq!(
@@ -247,7 +250,7 @@ fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure()
 fn a_claim_is_judged_even_while_background_work_runs() {
     let mut held = facts(Claim::Success);
     held.seen.agent.background = Some("a subagent".to_owned());
-    assert!(judge(&a_loop(), &held).counted);
+    assert!(judge_boundary(&a_loop(), &held).counted);
 }
 
 #[test]
@@ -256,22 +259,25 @@ fn no_progress_is_counted_and_unknown_never_stalls() {
     subject.state.set("still", 3);
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".into());
-    assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 4);
+    assert_eq!(judge_boundary(&subject, &idle).after.state.iterations_without_progress, 4);
     idle.seen.agent.process = Some(ProcessEnd::BrokenOff(Some(EndSignal::Keyboard)));
-    assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 3);
+    assert_eq!(judge_boundary(&subject, &idle).after.state.iterations_without_progress, 3);
     let mut outside_git = facts(Claim::None);
     outside_git.tree = None;
-    assert_eq!(judge(&subject, &outside_git).after.state.iterations_without_progress, 0);
-    assert_eq!(judge(&subject, &facts(Claim::None)).after.state.iterations_without_progress, 0);
+    assert_eq!(judge_boundary(&subject, &outside_git).after.state.iterations_without_progress, 0);
+    assert_eq!(
+        judge_boundary(&subject, &facts(Claim::None)).after.state.iterations_without_progress,
+        0
+    );
 }
 
 #[test]
 fn awake_time_is_summed_and_a_clock_that_fell_back_adds_nothing() {
     let mut subject = a_loop();
-    let first = judge(&subject, &facts(Claim::None)).after;
+    let first = judge_boundary(&subject, &facts(Claim::None)).after;
     assert_eq!((first.state.awake_ms, first.elapsed_ms.clone()), (60_000, vec![60_000]));
     subject.state.set("began", at(3600));
-    let rebooted = judge(&subject, &facts(Claim::None)).after;
+    let rebooted = judge_boundary(&subject, &facts(Claim::None)).after;
     assert_eq!(rebooted.elapsed_ms, [0]);
 }
 
@@ -281,11 +287,11 @@ fn what_the_checks_themselves_change_is_no_progress() {
     let mut facts = facts(Claim::None);
     facts.tree = Some("tree at the start".into());
     facts.tree_checked = Some("with the checks' own files".into());
-    subject = judge(&subject, &facts).after;
+    subject = judge_boundary(&subject, &facts).after;
     assert_eq!(subject.state.iterations_without_progress, 1);
     facts.tree = Some("with the checks' own files".into());
     facts.tree_checked = Some("with other files of the checks".into());
-    assert_eq!(judge(&subject, &facts).after.state.iterations_without_progress, 2);
+    assert_eq!(judge_boundary(&subject, &facts).after.state.iterations_without_progress, 2);
 }
 
 #[test]
@@ -305,7 +311,7 @@ fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failur
         cut.seen.agent.process = Some(ProcessEnd::Exit(1));
         cut.seen.agent.error = refused();
         cut.checks = vec![result("lint", Verdict::Passed)];
-        let judged = judge(&subject, &cut);
+        let judged = judge_boundary(&subject, &cut);
         assert!(judged.counted);
         assert_eq!(judged.proved, None);
         assert_eq!(judged.after.state.consecutive_failures, 0);
@@ -316,7 +322,7 @@ fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failur
     let mut red = facts(Claim::None);
     red.seen.agent.cut = true;
     red.checks = vec![result("lint", Verdict::Failed)];
-    assert_eq!(judge(&subject, &red).after.state.consecutive_failures, 3);
+    assert_eq!(judge_boundary(&subject, &red).after.state.consecutive_failures, 3);
 }
 
 #[test]
@@ -327,7 +333,7 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
     for named in [None, Some("tests/a.rs")] {
         let mut facts = facts(Claim::Success);
         facts.protected = Some(Ok(named.map(str::to_owned).into_iter().collect()));
-        let judged = judge(&subject, &facts);
+        let judged = judge_boundary(&subject, &facts);
         let evidence = judged.after.state.evidence.unwrap();
         let complaint = named.map(|path| {
             format!("protected paths were changed: `{path}`; put them back as the loop found them")
@@ -346,7 +352,7 @@ fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_
         subject.protected = began;
         let mut facts = facts(Claim::Success);
         facts.protected = Some(Err("there is no snapshot".to_owned()));
-        let judged = judge(&subject, &facts);
+        let judged = judge_boundary(&subject, &facts);
         let evidence = judged.after.state.evidence.unwrap();
         let complaint = "the protected paths cannot be compared: there is no snapshot".to_owned();
         assert_eq!(evidence.failure, refused.then(|| complaint.clone()));
@@ -360,7 +366,7 @@ fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_
     subject.protected = Some(Protected::default());
     let mut facts = facts(Claim::None);
     facts.seen.agent.process = Some(ProcessEnd::Skipped("nothing to do".to_owned()));
-    assert_eq!(judge(&subject, &facts).after.state.evidence.unwrap().failure, None);
+    assert_eq!(judge_boundary(&subject, &facts).after.state.evidence.unwrap().failure, None);
 }
 
 #[test]
@@ -381,7 +387,7 @@ fn words_that_an_agent_was_told_are_not_told_again() {
         subject.state.set("evidence", Some(Evidence { words, ..Evidence::default() }));
         let mut facts = facts(Claim::None);
         facts.seen.agent.process = Some(process);
-        let after = judge(&subject, &facts).after.state;
+        let after = judge_boundary(&subject, &facts).after.state;
         assert_eq!(after.evidence.unwrap().words, left, "{told} {:?}", facts.seen.agent.process);
         assert_eq!((after.messages.len(), after.told), (0, 0));
     }

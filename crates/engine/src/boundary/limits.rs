@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use crate::record::{Contract, EndReason, Limits, Loop, Moment};
-use crate::text::{count, duration, period, with_reason};
+use crate::text::{count, format_duration, format_period, with_reason};
 use crate::usage::{Money, Usage, tokens_text};
 
 type Time = DateTime<Utc>;
@@ -35,9 +35,9 @@ impl LimitName {
         [Self::MaxIterations, Self::MaxDuration, Self::MaxCost, Self::MaxTokens];
 
     /// "10 iterations", "12h", "$5.00", "2M tokens".
-    fn text(self, limit: u64) -> String {
+    fn limit_text(self, limit: u64) -> String {
         match self {
-            Self::MaxDuration | Self::MaxWait => duration(limit.saturating_mul(1000)),
+            Self::MaxDuration | Self::MaxWait => format_duration(limit.saturating_mul(1000)),
             Self::MaxCost => Money::from_micros(limit).to_string(),
             Self::MaxTokens => format!("{} tokens", tokens_text(limit)),
             Self::FailureThreshold => count(limit, "failure"),
@@ -58,7 +58,7 @@ pub type LimitChanges = BTreeMap<LimitName, LimitChange>;
 
 impl Limits {
     /// The limits of a contract, each the number that `value` has for its setting.
-    pub fn of(value: impl Fn(LimitName) -> u64) -> Self {
+    pub fn from_settings(value: impl Fn(LimitName) -> u64) -> Self {
         let small = |key| u32::try_from(value(key)).unwrap_or(u32::MAX);
         Self {
             max_iterations: small(LimitName::MaxIterations),
@@ -124,7 +124,7 @@ impl Limits {
 
 /// The limits of `subject` after the changes. "By" on a limit of 0 counts from what is used so far:
 /// `spent_ms` are the awake milliseconds of the running iteration.
-pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits {
+pub fn change_limits(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits {
     let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
     let used = |key| match key {
         LimitName::MaxIterations => state.completed.into(),
@@ -136,7 +136,7 @@ pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits 
         // The wait limit has no option, so nobody changes it.
         LimitName::MaxWait => 0_u64,
     };
-    Limits::of(|key| match (changes.get(&key), limits[&key]) {
+    Limits::from_settings(|key| match (changes.get(&key), limits[&key]) {
         (None, limit) => limit,
         (Some(LimitChange::To(value)), _) => *value,
         (Some(LimitChange::By(value)), 0) => used(key).saturating_add(*value),
@@ -145,28 +145,28 @@ pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits 
 }
 
 /// "up to 10 iterations, 12h, $5.00".
-pub fn named(limits: &Limits) -> String {
-    match bounds(limits) {
+pub fn describe_limits(limits: &Limits) -> String {
+    match list_bounds(limits) {
         bounds if bounds.is_empty() => "no limit on iterations or time".to_owned(),
         bounds => format!("up to {}", bounds.join(", ")),
     }
 }
 
 /// "10 iterations", "12h", "$5.00": the limits that end every loop.
-fn bounds(limits: &Limits) -> Vec<String> {
+fn list_bounds(limits: &Limits) -> Vec<String> {
     let limits = limits.by_key();
     let bounds = LimitName::BOUNDS.into_iter().filter(|limit| limits[limit] > 0);
-    bounds.map(|limit| limit.text(limits[&limit])).collect()
+    bounds.map(|limit| limit.limit_text(limits[&limit])).collect()
 }
 
 /// The limits as a start names them. Without one on iterations, "unlimited" would promise more than
 /// the others allow, so every one that is on is named.
 pub fn in_force(limits: &Limits) -> String {
     if limits.max_iterations > 0 {
-        return named(limits);
+        return describe_limits(limits);
     }
     let [failures, stall] = [limits.failure_threshold, limits.stall].map(u64::from);
-    let bounds = bounds(limits);
+    let bounds = list_bounds(limits);
     let parts = [
         Some("unlimited iterations".to_owned()),
         if bounds.is_empty() { None } else { Some(format!("up to {}", bounds.join(", "))) },
@@ -211,11 +211,11 @@ pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
 pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 
 /// Names the limit that is reached, if one is.
-pub fn reached(subject: &Loop) -> Option<String> {
+pub fn reached_limit(subject: &Loop) -> Option<String> {
     let limit = LimitName::BOUNDS.into_iter().find(|limit| is_spent(subject, *limit))?;
     let max = match (limit, subject.contract.limits.by_key()[&limit]) {
-        (LimitName::MaxDuration, seconds) => period(seconds),
-        (limit, max) => limit.text(max),
+        (LimitName::MaxDuration, seconds) => format_period(seconds),
+        (limit, max) => limit.limit_text(max),
     };
     let usage = &subject.state.usage;
     let (kind, used) = match limit {
@@ -230,7 +230,7 @@ pub fn reached(subject: &Loop) -> Option<String> {
 
 /// Says of the iteration that begins that it is the last: by number, or because the money, tokens
 /// or time left is less than an average iteration took so far.
-pub fn last(subject: &Loop) -> Option<String> {
+pub fn last_iteration_note(subject: &Loop) -> Option<String> {
     let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
     let most = limits[&LimitName::MaxIterations];
     if most > 0 && u64::from(subject.iteration()) >= most {
@@ -250,21 +250,21 @@ pub fn last(subject: &Loop) -> Option<String> {
         let average = worked.checked_div(state.completed.into())?;
         (limits[&limit] > 0 && left < average).then_some((limit, left))
     })?;
-    let max = limit.text(limits[&limit]);
+    let max = limit.limit_text(limits[&limit]);
     let left = match limit {
         LimitName::MaxDuration if left < 60 => format!("{left} s of the loop's time"),
         LimitName::MaxDuration => format!("{} min of the loop's time", left / 60),
         LimitName::MaxTokens => format!("{} of {max}", tokens_text(left)),
-        _ => format!("{} of {max}", limit.text(left)),
+        _ => format!("{} of {max}", limit.limit_text(left)),
     };
     Some(format!("About {left} is left: treat this as the last iteration."))
 }
 
 /// How a loop that only its limit could end reached it: "ran its 5 iterations".
-pub fn ran(subject: &Loop) -> Option<String> {
+pub fn limit_as_aim(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
     let is_spent = is_spent(subject, LimitName::MaxIterations);
-    is_spent.then(|| format!("ran its {}", count(max, "iteration"))).or(reached(subject))
+    is_spent.then(|| format!("ran its {}", count(max, "iteration"))).or(reached_limit(subject))
 }
 
 /// Milliseconds of the loop's time left at `awake_ms`, in its running iteration; `None` without a
@@ -296,7 +296,7 @@ fn is_unmeasured(subject: &Loop) -> bool {
 }
 
 /// By how much a limit is raised so that there is room again: as much as it was, `most` at most.
-fn more(limit: u64, used: u64, most: u64) -> u64 {
+fn raise_for(limit: u64, used: u64, most: u64) -> u64 {
     let (over, room) = (used.saturating_sub(limit), limit.min(most));
     if over < room { room } else { over.saturating_add(room) }
 }
@@ -305,7 +305,8 @@ fn more(limit: u64, used: u64, most: u64) -> u64 {
 fn more_cost(subject: &Loop) -> String {
     let limit = Money::from_micros(subject.contract.limits.max_cost_micros);
     let used = subject.state.usage.cost_at_most();
-    let cents = more(limit.0, used.0, Money::from_micros(5_000_000).0).div_ceil(10_000_000_000);
+    let cents =
+        raise_for(limit.0, used.0, Money::from_micros(5_000_000).0).div_ceil(10_000_000_000);
     match cents % 100 {
         0 => format!("+{}", cents / 100),
         rest => format!("+{}.{rest:02}", cents / 100),
@@ -315,7 +316,7 @@ fn more_cost(subject: &Loop) -> String {
 /// Such as `+1M`, `+20k` and `+150`.
 fn more_tokens(subject: &Loop) -> String {
     let used = subject.state.usage.tokens.total();
-    match more(subject.contract.limits.max_tokens, used, 1_000_000) {
+    match raise_for(subject.contract.limits.max_tokens, used, 1_000_000) {
         few @ 0..1000 => format!("+{few}"),
         whole if whole % 1_000_000 == 0 => format!("+{}M", whole / 1_000_000),
         many => format!("+{}k", many.div_ceil(1000)),
@@ -324,7 +325,7 @@ fn more_tokens(subject: &Loop) -> String {
 
 /// The options that raise what is used up and lift what cannot be kept, each with a blank before
 /// it, for the command that resumes the loop.
-pub fn raise(subject: &Loop) -> String {
+pub fn raise_options(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
     let is_unmeasured = is_unmeasured(subject);
     let is_spent = |key| is_spent(subject, key);

@@ -19,7 +19,7 @@ fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
         subject.contract.limits.max_iterations = max;
         subject.state.set("completed", completed);
         subject.state.set("awake_ms", awake_ms);
-        assert_eq!(reached(&subject).as_deref(), expected, "{completed} of {max}");
+        assert_eq!(reached_limit(&subject).as_deref(), expected, "{completed} of {max}");
     }
 }
 
@@ -53,11 +53,11 @@ fn the_time_that_is_left_counts_the_running_iteration_and_never_falls_below_noth
 #[test]
 fn what_is_spent_is_raised_and_nothing_else() {
     let mut subject = a_loop();
-    assert_eq!(raise(&subject), "");
+    assert_eq!(raise_options(&subject), "");
     subject.state.set("awake_ms", u64::MAX);
-    assert_eq!(raise(&subject), " --max-duration +2h");
+    assert_eq!(raise_options(&subject), " --max-duration +2h");
     subject.state.set("completed", 10);
-    assert_eq!(raise(&subject), " -n +10 --max-duration +2h");
+    assert_eq!(raise_options(&subject), " -n +10 --max-duration +2h");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_limit_on_cost_or_tokens_is_reached_by_what_was_counted_or_may_have_cost_as_
         usage.unpriced.output = strange;
         usage.unpriced_models = vec!["strange-1".to_owned(); usize::from(strange > 0)];
         subject.state.set("usage", usage);
-        let found = reached(&subject).map(|what| (what, raise(&subject)));
+        let found = reached_limit(&subject).map(|what| (what, raise_options(&subject)));
         let found = found.as_ref().map(|(what, raise)| (what.as_str(), raise.as_str()));
         assert_eq!(found, expected, "{cost} {input} {strange}");
     }
@@ -125,7 +125,7 @@ fn a_small_limit_is_raised_by_as_much_as_it_was_or_by_what_it_was_exceeded_by() 
         subject.contract.limits.max_tokens = max_tokens;
         subject.state.set("usage.cost", Money::from_micros(cost));
         subject.state.set("usage.tokens.input", input);
-        assert_eq!(raise(&subject), expected);
+        assert_eq!(raise_options(&subject), expected);
     }
 }
 
@@ -149,15 +149,19 @@ fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
         };
         subject.state.set("evidence", Some(Evidence::default()));
         subject.state.set("ending", Some(Ending::new(Outcome::Blocked, reason)));
-        assert_eq!(raise(&subject), expected, "{max_cost_micros} {max_tokens} {is_unmeasured}");
+        assert_eq!(
+            raise_options(&subject),
+            expected,
+            "{max_cost_micros} {max_tokens} {is_unmeasured}"
+        );
     }
 }
 
 #[test]
 fn every_limit_of_the_settings_is_kept_and_counted_and_can_be_reached() {
-    let numbered = Limits::of(|key| key as u64 + 1);
+    let numbered = Limits::from_settings(|key| key as u64 + 1);
     let by_key = numbered.by_key();
-    assert_eq!(Limits::of(|key| by_key[&key]), numbered);
+    assert_eq!(Limits::from_settings(|key| by_key[&key]), numbered);
     for key in by_key.into_keys().filter(|key| *key != LimitName::MaxWait) {
         let mut subject = a_loop();
         subject.state.set("completed", 1);
@@ -168,12 +172,12 @@ fn every_limit_of_the_settings_is_kept_and_counted_and_can_be_reached() {
         subject
             .state
             .set("usage", Usage { tokens, cost: Money::from_micros(1), ..Usage::default() });
-        subject.contract.limits = Limits::of(|_| 0);
-        let from_what_is_used = changed(&[(key, LimitChange::By(1))].into(), &subject, 0);
+        subject.contract.limits = Limits::from_settings(|_| 0);
+        let from_what_is_used = change_limits(&[(key, LimitChange::By(1))].into(), &subject, 0);
         assert_eq!(from_what_is_used.by_key()[&key], 2, "{key:?}");
-        subject.contract.limits = Limits::of(|it| u64::from(it == key));
+        subject.contract.limits = Limits::from_settings(|it| u64::from(it == key));
         let ends = matches!(key, LimitName::FailureThreshold | LimitName::Stall)
-            || reached(&subject).is_some();
+            || reached_limit(&subject).is_some();
         // A row of failures and a stall are rules of their own.
         assert!(ends, "{key:?}");
     }
@@ -251,8 +255,8 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
         max_tokens: 1_205,
         max_wait_s: subject.contract.limits.max_wait_s + 5,
     };
-    assert_eq!(changed(&changes.collect(), &subject, 10_000), expected);
-    assert_eq!(changed(&LimitChanges::new(), &subject, 10_000), subject.contract.limits);
+    assert_eq!(change_limits(&changes.collect(), &subject, 10_000), expected);
+    assert_eq!(change_limits(&LimitChanges::new(), &subject, 10_000), subject.contract.limits);
 }
 
 #[test]
@@ -271,16 +275,17 @@ fn what_is_left_of_the_time_is_held_against_iterations_and_not_against_waits() {
         subject.elapsed_ms = vec![each_ms; 2];
         let told =
             expected.map(|left| format!("{left} is left: treat this as the last iteration."));
-        assert_eq!(last(&subject), told, "{awake_ms} {each_ms}");
+        assert_eq!(last_iteration_note(&subject), told, "{awake_ms} {each_ms}");
     }
 }
 
 #[test]
 fn tokens_without_a_price_are_told_once_beside_their_limit() {
     let mut subject = a_loop();
-    subject
-        .state
-        .set("usage", Usage::unpriced(Some(Tokens { input: 2_000, ..Tokens::default() }), "m"));
+    subject.state.set(
+        "usage",
+        Usage::without_price(Some(Tokens { input: 2_000, ..Tokens::default() }), "m"),
+    );
     let told = |subject: &Loop| cost_and_tokens(subject).unwrap();
     assert_eq!(told(&subject), "2k tokens of m, of unknown price");
     subject.contract.limits.max_tokens = 500_000;

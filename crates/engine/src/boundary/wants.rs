@@ -1,12 +1,12 @@
 //! Which checks are worth running at this boundary, from what is known so far. It is asked again
 //! after each batch until it wants no more. It runs nothing itself.
 
-use super::belief::{cause, disbelief};
-use super::decide::{Decision, decide};
-use super::facts::{Facts, Seen};
-use super::judge::judge;
+use super::belief::{find_cause, list_lasting_doubts};
+use super::decide::{Decision, decide_next};
+use super::facts::{AgentFacts, Facts};
+use super::judge::judge_boundary;
 use crate::claim::Claim;
-use crate::evidence::check::NoCause;
+use crate::evidence::check::NoProofCause;
 use crate::record::{Check, Driver, Loop, Outcome, Proof, Role};
 
 /// The longest that all checks of a session's end may have taken for it to wait for more runs of
@@ -16,16 +16,16 @@ pub const AT_ONCE_MS: u64 = 60_000;
 /// The checks to run next, in this order, each command once a boundary: every `gate`; every
 /// `verify` if there is a success claim, or a limit ends the loop here; every `until`; and, if all
 /// of those pass, every `verify` that has not run. None if the iteration does not count.
-pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
+pub fn wanted_checks(subject: &Loop, known: &Facts) -> Vec<Check> {
     let contract = &subject.contract;
-    if !known.seen.looks(contract).checks {
+    if !known.seen.needed_looks(contract).checks {
         return Vec::new();
     }
     let left = |roles: &[Role]| -> Vec<Check> {
         let checks = contract.commands_of(roles);
-        checks.filter(|check| known.verdict(&check.run).is_none()).cloned().collect()
+        checks.filter(|check| known.verdict_of(&check.run).is_none()).cloned().collect()
     };
-    let claimed = *known.seen.heard() == Claim::Success;
+    let claimed = *known.seen.effective_claim() == Claim::Success;
     let mut next = left(if claimed { &[Role::Gate, Role::Verify] } else { &[Role::Gate] });
     if next.is_empty() && !left(&[Role::Verify]).is_empty() && ends_at_a_limit(subject, known) {
         next = left(&[Role::Verify]);
@@ -40,11 +40,12 @@ pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
 }
 
 /// Whether the loop may end `completed` here, before any check has run.
-pub fn may_complete(subject: &Loop, seen: &Seen) -> bool {
+pub fn may_complete(subject: &Loop, seen: &AgentFacts) -> bool {
     let contract = &subject.contract;
-    let may_end =
-        *seen.heard() == Claim::Success || contract.has_until() || contract.promise.is_none();
-    subject.state.baseline.is_some() && may_end && seen.looks(contract).checks
+    let may_end = *seen.effective_claim() == Claim::Success
+        || contract.has_until()
+        || contract.promise.is_none();
+    subject.state.baseline.is_some() && may_end && seen.needed_looks(contract).checks
 }
 
 /// Whether changed tests are looked for: the loop would end `completed` on its checks, if their
@@ -58,13 +59,14 @@ pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
 pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
     let is_told = subject.state.checked_as_found || known.as_found.is_some();
     let is_moot = matches!(
-        cause(subject, known),
-        Ok(()) | Err(Some(NoCause::NothingChanged | NoCause::AsManyPass))
+        find_cause(subject, known),
+        Ok(()) | Err(Some(NoProofCause::NothingChanged | NoProofCause::AsManyPass))
     );
     if !subject.contract.looks_back() || is_told || is_moot || known.proves_later {
         return false;
     }
-    proof_so_far(subject, known) == Some(Proof::Passing) && disbelief(subject, known).is_empty()
+    proof_so_far(subject, known) == Some(Proof::Passing)
+        && list_lasting_doubts(subject, known).is_empty()
 }
 
 /// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and
@@ -73,7 +75,7 @@ pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
     subject.contract.is_tried()
         && !known.proves_later
         && proof_so_far(subject, known).is_some()
-        && disbelief(subject, known).is_empty()
+        && list_lasting_doubts(subject, known).is_empty()
 }
 
 /// Whether runs could raise the proof of a session's end that does not depend on them.
@@ -92,7 +94,7 @@ pub fn takes_long(known: &Facts) -> bool {
 fn proof_so_far(subject: &Loop, known: &Facts) -> Option<Proof> {
     let mut subject = subject.clone();
     subject.contract.require = None;
-    match decide(&judge(&subject, known), known) {
+    match decide_next(&judge_boundary(&subject, known), known) {
         Decision::Finish(ending) if ending.outcome == Outcome::Completed => ending.proof,
         _ => None,
     }
@@ -101,7 +103,7 @@ fn proof_so_far(subject: &Loop, known: &Facts) -> Option<Proof> {
 /// Whether a limit or a stall ends the loop here, as far as is known. The final report then shows
 /// every check's last result. After a cancel, too many failures or an error nobody would read it.
 fn ends_at_a_limit(subject: &Loop, known: &Facts) -> bool {
-    match decide(&judge(subject, known), known) {
+    match decide_next(&judge_boundary(subject, known), known) {
         Decision::Finish(ending) => matches!(ending.outcome, Outcome::Exhausted | Outcome::Stalled),
         _ => false,
     }
@@ -114,7 +116,7 @@ mod tests {
     use crate::evidence::Verdict;
     use crate::fixture::{SetState, a_loop_with, facts, result};
     use crate::test_changes::Baseline;
-    use crate::test_changes::trial::AsFound;
+    use crate::test_changes::trial::BaselineResult;
 
     const ALL: [(&str, Role); 3] =
         [("test", Role::Verify), ("lint", Role::Gate), ("deploy", Role::Until)];
@@ -122,7 +124,7 @@ mod tests {
     fn wanted_of(subject: &Loop, facts: &Facts, done: &[(&str, Verdict)]) -> Vec<String> {
         let checks = done.iter().map(|(run, verdict)| result(run, *verdict)).collect();
         let known = Facts { checks, ..facts.clone() };
-        wants(subject, &known).into_iter().map(|check| check.run).collect()
+        wanted_checks(subject, &known).into_iter().map(|check| check.run).collect()
     }
 
     fn wanted(checks: &[(&str, Role)], claim: Claim, done: &[(&str, Verdict)]) -> Vec<String> {
@@ -183,19 +185,23 @@ mod tests {
             subject.state.set("baseline", Some(Baseline::default()));
             assert_eq!(wants_test_changes(&subject, &known), is_claimed, "{require:?}");
             for (found, proved, is_known) in [
-                (AsFound::Failed("test".to_owned()), Some(Proof::Checked), true),
-                (AsFound::Passed, None, true),
-                (AsFound::Unknown("`test` is unsteady".to_owned()), None, false),
+                (BaselineResult::Failed("test".to_owned()), Some(Proof::Checked), true),
+                (BaselineResult::Passed, None, true),
+                (BaselineResult::Unknown("`test` is unsteady".to_owned()), None, false),
             ] {
                 known.as_found = Some(found);
                 assert!(!wants_the_tree_as_found(&subject, &known), "once a boundary");
                 if expected {
-                    let judged = judge(&subject, &known);
+                    let judged = judge_boundary(&subject, &known);
                     let proved = proved.or(Some(Proof::Passing).filter(|_| require.is_none()));
                     assert_eq!(judged.proved, proved);
                     let again = Facts { as_found: None, ..known.clone() };
                     assert_eq!(wants_the_tree_as_found(&judged.after, &again), !is_known);
-                    assert_eq!(judge(&judged.after, &again).proved, proved, "it is remembered");
+                    assert_eq!(
+                        judge_boundary(&judged.after, &again).proved,
+                        proved,
+                        "it is remembered"
+                    );
                 }
             }
         }
@@ -213,13 +219,13 @@ mod tests {
         let subject = a_loop_with(&ALL);
         let mut cancelled = facts(Claim::Success);
         cancelled.seen.order = Some(ControlRequest::Pause);
-        assert_eq!(wants(&subject, &cancelled), []);
+        assert_eq!(wanted_checks(&subject, &cancelled), []);
         let mut failed = facts(Claim::None);
         failed.seen.agent.error = Some(ApiError::Transient {
             message: "overloaded".to_owned(),
             reset: None,
             is_limit: false,
         });
-        assert_eq!(wants(&subject, &failed), []);
+        assert_eq!(wanted_checks(&subject, &failed), []);
     }
 }

@@ -2,7 +2,7 @@
 //! may end in the very line that would be a claim. Text that only repeats the prompt is not a
 //! claim.
 
-use crate::text::{is_unseen, plain};
+use crate::text::{is_unseen, plain_text};
 
 /// How long an output must be to count as a piece from the middle of the prompt, in characters
 /// without white space: far more than a task would have an agent repeat.
@@ -13,15 +13,16 @@ const PIECE_CHARACTERS: usize = 1000;
 /// the prompt. Colours and white space are ignored, so an echo may be wrapped differently. A claim
 /// after an echo is not part of it.
 pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
-    let [output, prompt, task] = [output, prompt, task].map(plain);
+    let [output, prompt, task] = [output, prompt, task].map(plain_text);
     let is_text = |line: &&str| !line.trim().is_empty();
     let [first, last, own] = [
         prompt.lines().find(is_text),
         prompt.lines().rfind(is_text),
         output.lines().rfind(is_text),
     ]
-    .map(|line| letters(line.unwrap_or_default()));
-    let [said, prompt, task] = [output, prompt, task].map(|text| letters(&text));
+    .map(|line| visible_letters(line.unwrap_or_default()));
+    let [said, prompt, task] =
+        [output, prompt, task].map(|render_handoff| visible_letters(&render_handoff));
     if said.is_empty() || last.is_empty() {
         return false;
     }
@@ -37,13 +38,14 @@ pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
 /// Whether a message ends in the whole task. White space is ignored. A task no longer than the
 /// message's last line, such as the tag alone, can be said without repeating anything.
 pub(super) fn ends_in_the_task(message: &str, task: &str) -> bool {
-    let last = message.lines().map(letters).rfind(|line| !line.is_empty()).unwrap_or_default();
-    let task = letters(task);
-    task.len() > last.len() && letters(message).ends_with(&task)
+    let last =
+        message.lines().map(visible_letters).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let task = visible_letters(task);
+    task.len() > last.len() && visible_letters(message).ends_with(&task)
 }
 
 /// The visible characters of a text that are not white space.
-fn letters(text: &str) -> String {
+fn visible_letters(text: &str) -> String {
     text.chars().filter(|it| !it.is_whitespace() && !is_unseen(*it)).collect()
 }
 
@@ -53,7 +55,7 @@ mod tests {
 
     use crate::claim::promise::Promise;
     use crate::claim::{Claim, NearMiss, read_message, read_output};
-    use crate::text::plain;
+    use crate::text::plain_text;
 
     const TAG: &str = "<promise>DONE</promise>";
 
@@ -194,7 +196,7 @@ mod tests {
         #[test]
         fn no_prompt_is_a_claim_when_it_is_repeated(before in any_text(), prompt in any_text()) {
             // An empty prompt is repeated by everything.
-            prop_assume!(!plain(&prompt).trim().is_empty());
+            prop_assume!(!plain_text(&prompt).trim().is_empty());
             let echo = format!("{before}{prompt}");
             prop_assert!(!claims(&echo, &prompt), "{:?}", echo);
             let coloured = format!("{before}\x1b[3m{}\x1b[0m\n", prompt.replace('\n', "\r\n"));

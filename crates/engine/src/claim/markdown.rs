@@ -23,31 +23,31 @@ struct Fence {
 
 impl Fences {
     /// Takes the next non-blank line and returns whether it is inside a fence or is a fence itself.
-    pub(super) fn cover(&mut self, line: &str) -> bool {
-        let (column, rest) = indentation(line, 0);
+    pub(super) fn cover_line(&mut self, line: &str) -> bool {
+        let (column, rest) = measure_indentation(line, 0);
         // A line left of a list item's text ends the item, and the fence in it.
         if let Some(fence) = &self.open
             && column >= fence.column
         {
-            let length = run(rest, fence.mark);
+            let length = count_marks(rest, fence.mark);
             let is_closing = length >= fence.length && rest[length..].trim().is_empty();
             if column - fence.column < 4 && is_closing {
                 self.open = None;
             }
             return true;
         }
-        self.open = self.opening(column, rest);
+        self.open = self.open_fence(column, rest);
         self.open.is_some()
     }
 
-    fn opening(&mut self, mut column: usize, mut rest: &str) -> Option<Fence> {
+    fn open_fence(&mut self, mut column: usize, mut rest: &str) -> Option<Fence> {
         self.items.retain(|item| *item <= column);
         let mut item = self.items.last().copied().unwrap_or(0);
         if column - item >= 4 {
             return None;
         }
         while let Some(width) = list_marker(rest) {
-            let (text_column, text) = indentation(&rest[width..], column + width);
+            let (text_column, text) = measure_indentation(&rest[width..], column + width);
             // Five columns after a marker make the rest indented code.
             if !(1..=4).contains(&(text_column - column - width)) {
                 return None;
@@ -56,7 +56,7 @@ impl Fences {
             (item, column, rest) = (text_column, text_column, text);
         }
         let mark = rest.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
-        let length = run(rest, mark);
+        let length = count_marks(rest, mark);
         let is_inline_code = mark == '`' && rest[length..].contains('`');
         (length >= 3 && !is_inline_code).then_some(Fence { mark, length, column: item })
     }
@@ -64,7 +64,7 @@ impl Fences {
 
 /// The columns of white space a line begins with, and the rest of it. A tab extends to the next
 /// multiple of four.
-pub(super) fn indentation(line: &str, start: usize) -> (usize, &str) {
+pub(super) fn measure_indentation(line: &str, start: usize) -> (usize, &str) {
     let mut column = start;
     for (offset, byte) in line.bytes().enumerate() {
         match byte {
@@ -88,7 +88,7 @@ pub(super) fn list_marker(text: &str) -> Option<usize> {
 }
 
 /// How many times a text begins with an ASCII character.
-pub(super) fn run(text: &str, mark: char) -> usize {
+pub(super) fn count_marks(text: &str, mark: char) -> usize {
     text.chars().take_while(|character| *character == mark).count()
 }
 
@@ -118,8 +118,8 @@ pub(super) struct Html {
 impl Html {
     /// Takes the next line outside code fences and returns whether it is inside an element or opens
     /// one.
-    pub(super) fn cover(&mut self, line: &str) -> bool {
-        let (column, text) = indentation(line, 0);
+    pub(super) fn cover_line(&mut self, line: &str) -> bool {
+        let (column, text) = measure_indentation(line, 0);
         let mut rest = text;
         let is_inside = self.open.is_some();
         if !is_inside {
@@ -164,25 +164,25 @@ pub(super) struct Quotes {
 impl Quotes {
     /// Takes the next line, including blank ones. `is_fenced` says that a fence of the surrounding
     /// text covers it.
-    pub(super) fn cover(&mut self, line: &str, is_fenced: bool) -> Quoted {
-        let inner = if is_fenced { None } else { quoted(line) };
+    pub(super) fn cover_line(&mut self, line: &str, is_fenced: bool) -> Quoted {
+        let inner = if is_fenced { None } else { strip_quote_marks(line) };
         let Some(inner) = inner else {
             self.fences = Fences::default();
             self.in_paragraph &= !is_fenced && continues_a_paragraph(line);
             return if self.in_paragraph { Quoted::Lazily } else { Quoted::No };
         };
-        let is_code = !inner.trim().is_empty() && self.fences.cover(inner);
+        let is_code = !inner.trim().is_empty() && self.fences.cover_line(inner);
         self.in_paragraph = !is_code && is_paragraph(inner, self.in_paragraph);
         Quoted::Marked
     }
 }
 
 /// The text after the marks of quotes, and of the lists around them.
-fn quoted(line: &str) -> Option<&str> {
+fn strip_quote_marks(line: &str) -> Option<&str> {
     let (mut rest, mut found) = (line, None);
     loop {
-        let (column, text) = indentation(rest, 0);
-        let item = item(text).filter(|_| found.is_none());
+        let (column, text) = measure_indentation(rest, 0);
+        let item = strip_list_marker(text).filter(|_| found.is_none());
         rest = match (text.strip_prefix('>'), item) {
             _ if column >= 4 => return found,
             (Some(inner), _) => found.insert(inner.strip_prefix(' ').unwrap_or(inner)),
@@ -193,18 +193,18 @@ fn quoted(line: &str) -> Option<&str> {
 }
 
 /// The text after a list marker.
-fn item(text: &str) -> Option<&str> {
+fn strip_list_marker(text: &str) -> Option<&str> {
     let rest = &text[list_marker(text)?..];
     rest.starts_with([' ', '\t']).then_some(rest)
 }
 
 /// Whether the text of a quoted line is part of a paragraph.
 fn is_paragraph(inner: &str, continues: bool) -> bool {
-    let (column, mut text) = indentation(inner, 0);
+    let (column, mut text) = measure_indentation(inner, 0);
     if continues && column >= 4 && !text.is_empty() {
         return true;
     }
-    while let Some(inner) = item(text).filter(|_| !is_rule(text)) {
+    while let Some(inner) = strip_list_marker(text).filter(|_| !is_rule(text)) {
         text = inner.trim_start();
     }
     column < 4 && !text.trim().is_empty() && !is_heading(text) && !is_rule(text)
@@ -213,13 +213,13 @@ fn is_paragraph(inner: &str, continues: bool) -> bool {
 /// Whether a line without a mark continues the paragraph before it, which it does unless it begins
 /// a block.
 fn continues_a_paragraph(line: &str) -> bool {
-    let (column, text) = indentation(line, 0);
-    let begins_a_block = is_heading(text) || is_rule(text) || item(text).is_some();
+    let (column, text) = measure_indentation(line, 0);
+    let begins_a_block = is_heading(text) || is_rule(text) || strip_list_marker(text).is_some();
     !text.trim().is_empty() && (column >= 4 || !begins_a_block)
 }
 
 fn is_heading(text: &str) -> bool {
-    let level = run(text, '#');
+    let level = count_marks(text, '#');
     let rest = text.trim_end().get(level..).unwrap_or_default();
     (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']))
 }
@@ -238,7 +238,7 @@ mod fence_tests {
     /// One letter a line: `c`ode (fences included) or `t`ext.
     fn read(text: &str) -> String {
         let mut fences = Fences::default();
-        text.lines().map(|line| if fences.cover(line) { 'c' } else { 't' }).collect()
+        text.lines().map(|line| if fences.cover_line(line) { 'c' } else { 't' }).collect()
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod html_tests {
         ] {
             let mut html = Html::default();
             let read: String =
-                text.lines().map(|line| if html.cover(line) { 'h' } else { 't' }).collect();
+                text.lines().map(|line| if html.cover_line(line) { 'h' } else { 't' }).collect();
             assert_eq!(read, expected, "{text}");
         }
     }
@@ -312,8 +312,8 @@ mod quote_tests {
     fn read(text: &str) -> String {
         let (mut fences, mut quotes) = (Fences::default(), Quotes::default());
         let mut letter = |line: &str| {
-            let is_fenced = !line.trim().is_empty() && fences.cover(line);
-            match quotes.cover(line, is_fenced) {
+            let is_fenced = !line.trim().is_empty() && fences.cover_line(line);
+            match quotes.cover_line(line, is_fenced) {
                 Quoted::Marked => 'q',
                 Quoted::Lazily => 'l',
                 Quoted::No => 't',

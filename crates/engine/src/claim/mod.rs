@@ -9,9 +9,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use self::markdown::{Fences, Html, Quoted, Quotes, indentation, starts_with};
-use self::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
-use super::text::{is_unseen, plain, rows, within, word};
+use self::markdown::{Fences, Html, Quoted, Quotes, measure_indentation, starts_with};
+use self::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, find_reserved, normalize_text};
+use super::text::{clip_text, is_unseen, plain_text, table_rows, variant_name};
 
 mod echo;
 mod markdown;
@@ -56,9 +56,9 @@ pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
     let message = message.replace("\r\n", "\n");
     for text in message.split(LINE_ENDS).map(|line| line.trim_matches(is_invisible)) {
         let is_blank = bare(text).is_empty();
-        let is_fenced = !is_blank && fences.cover(text);
-        let is_html = !is_blank && !is_fenced && html.cover(text);
-        let quoted = quotes.cover(if is_blank { "" } else { text }, is_fenced);
+        let is_fenced = !is_blank && fences.cover_line(text);
+        let is_html = !is_blank && !is_fenced && html.cover_line(text);
+        let quoted = quotes.cover_line(if is_blank { "" } else { text }, is_fenced);
         if is_blank {
             continue;
         }
@@ -96,28 +96,28 @@ pub fn read_output(output: &str, prompt: &str, task: &str, promise: Option<&Prom
     if echo::ends_in_echo(output, prompt, task) {
         return Claim::None;
     }
-    read(&plain(output), promise)
+    read(&plain_text(output), promise)
 }
 
 /// What the text of a correctly placed tag claims.
 fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
-    let said = normal(said);
+    let said = normalize_text(said);
     let is_promise = promise.is_some_and(|promise| promise.as_str() == said);
     if is_exact && is_promise {
         return Claim::Success;
     }
-    if let Some(word) = reserved(&said).filter(|_| is_exact) {
+    if let Some(word) = find_reserved(&said).filter(|_| is_exact) {
         let reason = said[word.len()..].trim_start().trim_start_matches(COLONS).trim();
-        let reason = Some(within(&plain(reason), REASON_CHARS)).filter(|it| !it.is_empty());
+        let reason = Some(clip_text(&plain_text(reason), REASON_CHARS)).filter(|it| !it.is_empty());
         return if word == BLOCKED { Claim::Blocked { reason } } else { Claim::Failure { reason } };
     }
     let is_almost = is_promise
-        || reserved(&said.to_uppercase()).is_some()
+        || find_reserved(&said.to_uppercase()).is_some()
         || promise.is_some_and(|promise| promise.as_str().to_lowercase() == said.to_lowercase());
     Claim::NearMiss(match promise {
         _ if is_almost => NearMiss::WrongCase,
         None => NearMiss::NoPromise,
-        Some(_) => NearMiss::WrongText { said: within(&plain(&said), SAID_CHARS) },
+        Some(_) => NearMiss::WrongText { said: clip_text(&plain_text(&said), SAID_CHARS) },
     })
 }
 
@@ -134,7 +134,7 @@ impl<'message> Line<'message> {
     fn read(line: &'message str, is_fenced: bool, is_html: bool, quoted: Quoted) -> Self {
         let text = bare(line);
         let tags = Tags::read(text);
-        let is_indented = indentation(line, 0).0 >= 4;
+        let is_indented = measure_indentation(line, 0).0 >= 4;
         let cover = match quoted {
             _ if is_fenced => Some(NearMiss::InFence),
             _ if is_html => Some(NearMiss::InHtml),
@@ -169,7 +169,7 @@ impl<'message> Line<'message> {
     /// In a loop without a promise the position of a success claim does not matter.
     fn for_loop(&self, miss: NearMiss, promise: Option<&Promise>) -> NearMiss {
         match (promise, self.tags.said) {
-            (None, Some(said)) if reserved(said).is_none() => NearMiss::NoPromise,
+            (None, Some(said)) if find_reserved(said).is_none() => NearMiss::NoPromise,
             _ => miss,
         }
     }
@@ -177,8 +177,9 @@ impl<'message> Line<'message> {
     /// Whether the line is the text a tag would hold, perhaps in bold, in quotes or as a sentence.
     fn is_bare_claim(&self, promise: Option<&Promise>) -> bool {
         let bare = self.text.trim_matches(|c: char| c.is_whitespace() || "*_`\"'.!".contains(c));
-        let is_promise = |text| promise.is_some_and(|promise| promise.as_str() == normal(text));
-        is_promise(self.text) || is_promise(bare) || reserved(bare).is_some()
+        let is_promise =
+            |text| promise.is_some_and(|promise| promise.as_str() == normalize_text(text));
+        is_promise(self.text) || is_promise(bare) || find_reserved(bare).is_some()
     }
 }
 
@@ -286,10 +287,10 @@ impl fmt::Display for NearMiss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, said) = match self {
             Self::WrongText { said } if said.is_empty() => ("empty_text", ""),
-            Self::WrongText { said } => (word(self), said.as_str()),
-            _ => (word(self), ""),
+            Self::WrongText { said } => (variant_name(self), said.as_str()),
+            _ => (variant_name(self), ""),
         };
-        let found = rows(EXPLANATIONS).find(|(of, _)| *of == kind);
+        let found = table_rows(EXPLANATIONS).find(|(of, _)| *of == kind);
         f.write_str(&found.map_or("", |(_, text)| text).replace("{said}", said))
     }
 }

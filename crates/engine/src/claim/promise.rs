@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::clean;
+use crate::text::clean_text;
 
 /// The tag that opens a claim.
 pub const OPEN: &str = "<promise>";
@@ -54,11 +54,11 @@ impl Promise {
         }
         // The prompt shows the promise without invisible characters, so the agent could not repeat
         // them.
-        let text = normal(&clean(text));
+        let text = normalize_text(&clean_text(text));
         if text.is_empty() {
             return Err(PromiseError::Empty);
         }
-        if let Some(word) = reserved(&text) {
+        if let Some(word) = find_reserved(&text) {
             return Err(PromiseError::Reserved(word));
         }
         if text.chars().nth(MAX_CHARACTERS).is_some() {
@@ -162,12 +162,12 @@ pub enum PromiseError {
 
 /// The text without surrounding white space and with single blanks inside: the form in which a
 /// claim and a promise are compared.
-pub(super) fn normal(text: &str) -> String {
+pub(super) fn normalize_text(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The reserved word that is a claim's whole text, or its beginning before a colon.
-pub(super) fn reserved(text: &str) -> Option<&'static str> {
+pub(super) fn find_reserved(text: &str) -> Option<&'static str> {
     [FAILURE, BLOCKED].into_iter().find(|word| {
         let rest = text.trim_start().strip_prefix(word).map(str::trim_start);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(COLONS))

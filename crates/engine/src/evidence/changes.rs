@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::{count, named, one_line};
+use crate::text::{count, join_first_names, one_line};
 
 /// The most files that are kept by name.
 pub const FILES_KEPT: usize = 100;
@@ -29,7 +29,7 @@ pub enum ChangeKind {
 
 impl ChangeKind {
     /// "new", "changed", "deleted", "renamed".
-    pub fn word(&self) -> &'static str {
+    pub fn kind_word(&self) -> &'static str {
         match self {
             Self::Created => "new",
             Self::Modified => "changed",
@@ -54,7 +54,7 @@ pub struct ChangedFile {
 
 impl ChangedFile {
     /// Its path, and the one before if it was renamed, each in at most so many characters.
-    pub fn name(&self, characters: usize) -> String {
+    pub fn short_name(&self, characters: usize) -> String {
         let path = one_line(&self.path, characters);
         match &self.kind {
             ChangeKind::Renamed { from } => format!("{} → {path}", one_line(from, characters)),
@@ -104,12 +104,12 @@ pub struct Changes {
 
 impl Changes {
     /// The sum of these files.
-    pub fn of(files: impl IntoIterator<Item = ChangedFile>) -> Self {
-        Self::default().with(files)
+    pub fn from_files(files: impl IntoIterator<Item = ChangedFile>) -> Self {
+        Self::default().with_files(files)
     }
 
     /// The sum of these and more files.
-    pub fn with(self, files: impl IntoIterator<Item = ChangedFile>) -> Self {
+    pub fn with_files(self, files: impl IntoIterator<Item = ChangedFile>) -> Self {
         let mut sum = self;
         for file in files {
             *match file.kind {
@@ -129,7 +129,7 @@ impl Changes {
     }
 
     /// How many files changed in any way.
-    pub fn total(&self) -> u64 {
+    pub fn file_count(&self) -> u64 {
         self.created + self.modified + self.deleted + self.renamed
     }
 
@@ -146,11 +146,11 @@ impl Changes {
 
     /// The first of what snapshots leave out.
     pub fn left_out_named(&self) -> String {
-        named(&self.left_out, LEFT_OUT_NAMED)
+        join_first_names(&self.left_out, LEFT_OUT_NAMED)
     }
 
     /// "2 files changed, 1 new, +40 −3, 1 commit"; `None` if nothing changed.
-    pub fn words(&self) -> Option<String> {
+    pub fn change_words(&self) -> Option<String> {
         let some = |number: u64, word: &str| (number > 0).then(|| format!("{number} {word}"));
         let counted = |number: u64, noun: &str| (number > 0).then(|| count(number, noun));
         let (modified, added, removed) = (self.modified, self.added, self.removed);
@@ -159,7 +159,7 @@ impl Changes {
         } else {
             counted(self.created, "new file")
         };
-        let is_large = self.total() == 0 && !self.left_out.is_empty();
+        let is_large = self.file_count() == 0 && !self.left_out.is_empty();
         let parts = [
             counted(modified, "file").map(|files| files + " changed"),
             new,
@@ -167,10 +167,11 @@ impl Changes {
             some(self.deleted, "deleted"),
             (added + removed > 0).then(|| format!("+{added} −{removed}")),
             is_large.then(|| format!("{}, too large for snapshots", self.left_out_named())),
-            (!self.repositories.is_empty())
-                .then(|| format!("work in {}", named(&self.repositories, LEFT_OUT_NAMED))),
+            (!self.repositories.is_empty()).then(|| {
+                format!("work in {}", join_first_names(&self.repositories, LEFT_OUT_NAMED))
+            }),
         ];
-        let head = self.head.iter().flat_map(HeadMove::words);
+        let head = self.head.iter().flat_map(HeadMove::move_words);
         let elsewhere = counted(self.elsewhere, "commit").map(|commits| commits + " elsewhere");
         let words = parts.into_iter().flatten();
         let words: Vec<String> = words.chain(head).chain(elsewhere).collect();
@@ -180,7 +181,7 @@ impl Changes {
 
 impl HeadMove {
     /// "1 commit", "switched to main", "HEAD moved back by 2 commits".
-    fn words(&self) -> Vec<String> {
+    fn move_words(&self) -> Vec<String> {
         let switched = self.switched_to.iter().map(|branch| format!("switched to {branch}"));
         let moved = match (self.gone, self.commits) {
             _ if self.switched_to.is_some() && self.gone > 0 => None,
@@ -222,7 +223,7 @@ impl Commits {
     pub const MOST: usize = 1000;
 
     /// Those made since the start, as far as they are known.
-    pub fn made(&self) -> &[String] {
+    pub fn known_commits(&self) -> &[String] {
         self.made.as_deref().unwrap_or_default()
     }
 }
@@ -259,18 +260,18 @@ mod changes_tests {
         ];
         let inside =
             Changes { repositories: vec!["lib".to_owned()], elsewhere: 2, ..Changes::default() };
-        assert_eq!(inside.words().as_deref(), Some("work in lib, 2 commits elsewhere"));
+        assert_eq!(inside.change_words().as_deref(), Some("work in lib, 2 commits elsewhere"));
         for (files, head, expected) in table {
             let files = files.into_iter().map(|(kind, lines)| file(kind, lines));
-            let changes = Changes { head, ..Changes::of(files) };
-            assert_eq!(changes.words().as_deref(), expected);
+            let changes = Changes { head, ..Changes::from_files(files) };
+            assert_eq!(changes.change_words().as_deref(), expected);
         }
     }
 
     #[test]
     fn all_files_are_counted_and_a_hundred_are_named() {
         let files = std::iter::repeat_n(file(ChangeKind::Created, Some((1, 0))), 130);
-        let changes = Changes::of(files);
+        let changes = Changes::from_files(files);
         assert_eq!((changes.created, changes.added, changes.files.len()), (130, 130, FILES_KEPT));
     }
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::test_run::{TestReport, TestRun, TestStatus};
-use crate::text::word;
+use crate::text::variant_name;
 
 /// When a check runs, and what its failure means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ impl Role {
 
     /// The word used in messages, options and files.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 }
 
@@ -94,7 +94,7 @@ impl CheckResult {
 
     /// Whether it passed and, by its own words, ran no test: it has neither passed nor failed then.
     pub fn ran_no_test(&self) -> bool {
-        let ran_none = |run: &TestRun| run.nothing.is_some() || !run.ran() && !run.has_failed();
+        let ran_none = |run: &TestRun| run.nothing.is_some() || !run.ran_any() && !run.has_failed();
         self.verdict == Verdict::Passed && self.test_run.as_ref().is_some_and(ran_none)
     }
 
@@ -106,7 +106,7 @@ impl CheckResult {
 
 /// Why checks that pass do not show that the work made them pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoCause {
+pub enum NoProofCause {
     /// The final tree is the one that the loop found.
     NothingChanged,
     /// The only run that did not pass found no program.
@@ -115,9 +115,9 @@ pub enum NoCause {
     AsManyPass,
 }
 
-impl NoCause {
+impl NoProofCause {
     /// The reason, for the final report to a person.
-    pub fn words(self) -> &'static str {
+    pub fn reason_words(self) -> &'static str {
         match self {
             Self::NothingChanged => "nothing was changed",
             Self::ProgramMissing => "the program was missing",
@@ -142,20 +142,20 @@ pub fn passes_more<'a>(
     least: u32,
     mut red: impl Iterator<Item = &'a str>,
     now: Option<&TestRun>,
-) -> Result<(), NoCause> {
+) -> Result<(), NoProofCause> {
     // Suites without a number of tests cannot be compared.
-    let Some(run) = now.filter(|run| run.ran() && run.uncounted == 0) else { return Ok(()) };
+    let Some(run) = now.filter(|run| run.ran_any() && run.uncounted == 0) else { return Ok(()) };
     let is_fixed = |name: &str| run.tests.get(name) == Some(&TestStatus::Passed);
-    if run.passed > least || red.any(is_fixed) { Ok(()) } else { Err(NoCause::AsManyPass) }
+    if run.passed > least || red.any(is_fixed) { Ok(()) } else { Err(NoProofCause::AsManyPass) }
 }
 
 /// What a check that passes `now` and did not pass in the tree as `found` shows, in one folder.
-pub fn of_both(found: &CheckResult, now: &CheckResult) -> Result<(), NoCause> {
+pub fn of_both(found: &CheckResult, now: &CheckResult) -> Result<(), NoProofCause> {
     if !is_failure(found) {
-        return Err(NoCause::ProgramMissing);
+        return Err(NoProofCause::ProgramMissing);
     }
     let run = found.test_run.as_ref();
-    let red = run.into_iter().flat_map(|run| run.named(TestStatus::Failed));
+    let red = run.into_iter().flat_map(|run| run.names_with(TestStatus::Failed));
     passes_more(run.map_or(0, |run| run.passed), red, now.test_run.as_ref())
 }
 
@@ -171,7 +171,7 @@ mod cause_tests {
         for word in words {
             let status = if word.ends_with('!') { TestStatus::Failed } else { TestStatus::Passed };
             run.failed += u32::from(status == TestStatus::Failed);
-            run.name(word.trim_end_matches('!'), status);
+            run.add_name(word.trim_end_matches('!'), status);
         }
         Some(run)
     }
@@ -204,6 +204,6 @@ mod cause_tests {
     fn a_program_that_was_missing_is_no_failure() {
         let found = CheckResult { program_missing: true, ..result("t", Verdict::Failed) };
         let now = result("t", Verdict::Passed);
-        assert_eq!(of_both(&found, &now), Err(NoCause::ProgramMissing));
+        assert_eq!(of_both(&found, &now), Err(NoProofCause::ProgramMissing));
     }
 }

@@ -95,7 +95,7 @@ impl Evidence {
 
     /// What happened to the tests: "3 tests fixed".
     pub fn test_news(&self) -> impl Iterator<Item = String> {
-        self.checks.iter().filter_map(|check| check.tests.as_ref()).flat_map(TestReport::news)
+        self.checks.iter().filter_map(|check| check.tests.as_ref()).flat_map(TestReport::news_words)
     }
 
     /// Why it was progress or none, or else one of a page's words for that.

@@ -3,7 +3,7 @@
 //! agent reports its tokens beforehand, so four characters count as a token. A prompt that is too
 //! big causes a warning and is never refused.
 
-use crate::text::{clip_at_word, plain, start};
+use crate::text::{clip_at_word, plain_text, text_start};
 
 /// The longest line, in characters.
 const SAID_CHARS: usize = 240;
@@ -12,32 +12,32 @@ const MARKER: &str = "summary";
 
 /// What follows the last summary marker of a final message, else its last paragraph before the
 /// promise tag, in one line; `None` if nothing is left.
-pub fn said(message: &str) -> Option<String> {
-    let clean = plain(message);
+pub fn extract_summary(message: &str) -> Option<String> {
+    let clean = plain_text(message);
     let lines: Vec<&str> =
         clean.lines().map(str::trim).filter(|line| !line.starts_with("```")).collect();
     let is_tag = |line: &&str| line.starts_with("<promise>");
     let end = lines.iter().rposition(is_tag).unwrap_or(lines.len());
     let before = &lines[..end];
     let marked = before.iter().enumerate().rev().find_map(|(at, line)| {
-        let rest = summary(line)?;
+        let rest = text_after_marker(line)?;
         let following = before[at + 1..].iter().take_while(|line| !line.starts_with('#'));
-        let text = joined(std::iter::once(rest).chain(following.copied()));
+        let text = join_lines(std::iter::once(rest).chain(following.copied()));
         (!text.is_empty()).then_some(text)
     });
     let text = marked.unwrap_or_else(|| {
         let paragraphs = before.rsplit(|line| line.is_empty());
-        let mut texts = paragraphs.map(|lines| joined(lines.iter().copied()));
+        let mut texts = paragraphs.map(|lines| join_lines(lines.iter().copied()));
         texts.find(|text| !text.is_empty()).unwrap_or_default()
     });
     (!text.is_empty()).then(|| clip_at_word(&text, SAID_CHARS))
 }
 
 /// What follows the marker on its line; `None` if the line has none.
-fn summary(line: &str) -> Option<&str> {
+fn text_after_marker(line: &str) -> Option<&str> {
     let is_decoration = |it: char| it == '#' || it == '*' || it == '_' || it.is_whitespace();
     let text = line.trim_start_matches(is_decoration);
-    let word = start(text, MARKER.len());
+    let word = text_start(text, MARKER.len());
     let rest = text.get(word.len()..).filter(|_| word.eq_ignore_ascii_case(MARKER))?;
     let rest = rest.trim_start_matches(is_decoration);
     let is_heading = line.starts_with('#') && rest.trim_matches(':').trim().is_empty();
@@ -45,7 +45,7 @@ fn summary(line: &str) -> Option<&str> {
     after.or(is_heading.then_some(""))
 }
 
-fn joined<'line>(lines: impl Iterator<Item = &'line str>) -> String {
+fn join_lines<'line>(lines: impl Iterator<Item = &'line str>) -> String {
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("<promise>"));
     lines.collect::<Vec<_>>().join(" ").replace(['"', '“', '”'], "'")
 }
@@ -54,16 +54,16 @@ const CHARS_PER_TOKEN: u64 = 4;
 
 /// A prompt's size against its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub struct PromptSize {
     /// Approximate.
     pub tokens: u64,
     /// 0 means none.
     pub budget: u64,
 }
 
-impl Size {
+impl PromptSize {
     /// The size of a prompt.
-    pub fn of(prompt: &str, budget: u64) -> Self {
+    pub fn of_prompt(prompt: &str, budget: u64) -> Self {
         let chars = u64::try_from(prompt.chars().count()).unwrap_or(u64::MAX);
         Self { tokens: chars.div_ceil(CHARS_PER_TOKEN), budget }
     }
@@ -105,7 +105,7 @@ mod said_tests {
             ("\x1b[31mred\x1b[0m", Some("red".to_owned())),
             (&long, Some(format!("{}…", "word ".repeat(48).trim_end()))),
         ] {
-            assert_eq!(said(message), expected, "{message:?}");
+            assert_eq!(extract_summary(message), expected, "{message:?}");
         }
     }
 }
@@ -124,7 +124,7 @@ mod size_tests {
             ("12345", 0, 2, false),
         ];
         for (text, budget, tokens, is_over) in table {
-            let size = Size::of(text, budget);
+            let size = PromptSize::of_prompt(text, budget);
             assert_eq!((size.tokens, size.is_over()), (tokens, is_over), "{text:?} of {budget}");
         }
     }

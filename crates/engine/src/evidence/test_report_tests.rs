@@ -18,7 +18,7 @@ fn run(tests: &str) -> TestRun {
             _ => (&mut run.skipped, TestStatus::Skipped),
         };
         *total += 1;
-        run.name(name, status);
+        run.add_name(name, status);
     }
     run
 }
@@ -33,10 +33,11 @@ fn terse(tests: &str) -> TestRun {
 fn told(runs: &[TestRun]) -> String {
     let (last, earlier) = runs.split_last().unwrap();
     let memory = earlier.iter().fold(None, |memory: Option<TestMemory>, run| {
-        Some(TestMemory::after(memory.as_ref(), run))
+        Some(TestMemory::after_run(memory.as_ref(), run))
     });
-    let report = TestReport::of(memory.as_ref(), last);
-    let lines = report.news().into_iter().chain(report.still_failing()).chain(report.stuck());
+    let report = TestReport::from_run(memory.as_ref(), last);
+    let lines =
+        report.news_words().into_iter().chain(report.still_failing()).chain(report.stuck_hint());
     lines.collect::<Vec<_>>().join(" · ")
 }
 
@@ -117,7 +118,7 @@ fn no_worse_is_what_fails_in_nothing_that_passed_as_found() {
     ] {
         let mut check = result("test", Verdict::Failed);
         check.test_run = Some(now.clone());
-        let memory = TestMemory { as_found: true, ..TestMemory::after(None, &found) };
+        let memory = TestMemory { as_found: true, ..TestMemory::after_run(None, &found) };
         let mut memories = TestMemories::from([("test".to_owned(), memory)]);
         assert_eq!(is_no_worse(&memories, &check), expected, "{now:?}");
         memories.get_mut("test").unwrap().as_found = false;

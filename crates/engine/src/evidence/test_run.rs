@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::{count, named, one_line, start};
+use crate::text::{count, join_first_names, one_line, text_start};
 
 /// The most tests that are kept by name.
 pub const TESTS_NAMED: usize = 20_000;
@@ -56,13 +56,13 @@ pub struct TestRun {
 }
 
 /// Adds to a total, which a strange output must not overflow.
-pub fn add(total: &mut u32, more: u32) {
+pub fn add_to_total(total: &mut u32, more: u32) {
     *total = total.saturating_add(more);
 }
 
 impl TestRun {
     /// Whether any test ran to an end.
-    pub fn ran(&self) -> bool {
+    pub fn ran_any(&self) -> bool {
         [self.passed, self.failed, self.uncounted] != [0; 3]
     }
 
@@ -81,21 +81,21 @@ impl TestRun {
         let is_bounded = self.tests.len() == TESTS_NAMED;
         !is_bounded
             && self.uncounted == 0
-            && self.named(TestStatus::Passed).count() >= self.passed as usize
+            && self.names_with(TestStatus::Passed).count() >= self.passed as usize
     }
 
     /// Whether a name can still change what is kept.
-    pub fn takes(&self, status: TestStatus) -> bool {
+    pub fn takes_name(&self, status: TestStatus) -> bool {
         status == TestStatus::Failed || self.tests.len() < TESTS_NAMED
     }
 
     /// Adds a test that was named and is in the totals. A name that failed once has failed. Of very
     /// many, those that come late are left out.
-    pub fn name(&mut self, name: &str, status: TestStatus) {
-        if !self.takes(status) {
+    pub fn add_name(&mut self, name: &str, status: TestStatus) {
+        if !self.takes_name(status) {
             return;
         }
-        let name = start(name.trim(), NAME_CHARS);
+        let name = text_start(name.trim(), NAME_CHARS);
         let is_full = self.tests.len() == TESTS_NAMED;
         let known = match self.tests.entry(name.to_owned()) {
             Entry::Vacant(_) if is_full || name.is_empty() => return,
@@ -110,8 +110,8 @@ impl TestRun {
     }
 
     /// Keeps how long a test took.
-    pub fn took(&mut self, name: &str, milliseconds: Option<u32>) {
-        let name = start(name.trim(), NAME_CHARS);
+    pub fn add_time(&mut self, name: &str, milliseconds: Option<u32>) {
+        let name = text_start(name.trim(), NAME_CHARS);
         if let Some(milliseconds) = milliseconds
             && self.elapsed_ms.len() < TESTS_NAMED
         {
@@ -121,20 +121,20 @@ impl TestRun {
 
     /// Keeps why a test failed.
     pub fn failed_for(&mut self, name: &str, error: &str) {
-        let name = start(name.trim(), NAME_CHARS);
+        let name = text_start(name.trim(), NAME_CHARS);
         if !error.trim().is_empty() && self.failures.len() < FAILURES_KEPT {
             self.failures.insert(name.to_owned(), one_line(error, NAME_CHARS));
         }
     }
 
     /// Counts a test with this end.
-    pub fn count(&mut self, status: TestStatus) {
+    pub fn count_test(&mut self, status: TestStatus) {
         let total = match status {
             TestStatus::Passed => &mut self.passed,
             TestStatus::Failed => &mut self.failed,
             TestStatus::Skipped => &mut self.skipped,
         };
-        add(total, 1);
+        add_to_total(total, 1);
     }
 
     /// Whether the same tests in another place show that it lacks nothing: some pass, none fails
@@ -143,17 +143,17 @@ impl TestRun {
         let is_worse = |name: &str| here.tests.get(name) != Some(&TestStatus::Failed);
         self.passed > 0
             && self.errors <= here.errors
-            && !self.named(TestStatus::Failed).any(is_worse)
+            && !self.names_with(TestStatus::Failed).any(is_worse)
     }
 
     /// Adds another run's totals and names.
-    pub fn add(&mut self, other: Self) {
-        add(&mut self.passed, other.passed);
-        add(&mut self.failed, other.failed);
-        add(&mut self.skipped, other.skipped);
-        add(&mut self.filtered, other.filtered);
-        add(&mut self.errors, other.errors);
-        add(&mut self.uncounted, other.uncounted);
+    pub fn add_run(&mut self, other: Self) {
+        add_to_total(&mut self.passed, other.passed);
+        add_to_total(&mut self.failed, other.failed);
+        add_to_total(&mut self.skipped, other.skipped);
+        add_to_total(&mut self.filtered, other.filtered);
+        add_to_total(&mut self.errors, other.errors);
+        add_to_total(&mut self.uncounted, other.uncounted);
         self.mixed.extend(other.mixed);
         self.elapsed_ms.extend(other.elapsed_ms);
         self.failures.extend(other.failures);
@@ -161,12 +161,12 @@ impl TestRun {
         self.unfinished = self.unfinished.take().or(other.unfinished);
         self.replayed = self.replayed.take().or(other.replayed);
         for (name, status) in other.tests {
-            self.name(&name, status);
+            self.add_name(&name, status);
         }
     }
 
     /// The tests with this end, by name.
-    pub fn named(&self, status: TestStatus) -> impl Iterator<Item = &str> {
+    pub fn names_with(&self, status: TestStatus) -> impl Iterator<Item = &str> {
         self.tests.iter().filter(move |(_, it)| **it == status).map(|(name, _)| &**name)
     }
 }
@@ -183,13 +183,13 @@ const NAMES_SHOWN: usize = 3;
 
 /// Tests of one kind: how many, and the first of them by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Names {
+pub struct NamedTests {
     pub count: u32,
     pub first: Vec<String>,
 }
 
-impl Names {
-    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+impl NamedTests {
+    fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut found = Self::default();
         for name in names {
             found.count += 1;
@@ -206,8 +206,8 @@ impl Names {
     }
 
     /// "a, b, c and 11 more", of what is known by name.
-    pub fn named(&self, most: usize) -> String {
-        let names = named(&self.first[..self.first.len().min(most)], most);
+    pub fn join_names(&self, most: usize) -> String {
+        let names = join_first_names(&self.first[..self.first.len().min(most)], most);
         match self.count as usize - self.first.len().min(most) {
             0 => names,
             more => format!("{names} and {more} more"),
@@ -226,19 +226,19 @@ pub struct TestReport {
     filtered: u32,
     /// Suites, files or fixtures that could not be compiled, loaded or set up.
     errors: u32,
-    pub failing: Names,
+    pub failing: NamedTests,
     /// How many runs in a row the same tests have failed; 0 if none failed.
     pub same_failures: u32,
     /// How many failed in the run before, if that is another number.
     pub failed_before: Option<u32>,
     /// Failed in the run before and passes now.
-    fixed: Names,
+    fixed: NamedTests,
     /// Fails now and passed in the run before.
-    broken: Names,
+    broken: NamedTests,
     /// Ran at the start of the loop and is no longer there.
-    pub gone: Names,
+    pub gone: NamedTests,
     /// Ran at the start of the loop and is skipped now.
-    pub newly_skipped: Names,
+    pub newly_skipped: NamedTests,
     /// How many ran or were skipped at the start, if that is another number.
     total_before: Option<u32>,
     /// How many were skipped at the start, if that were fewer.
@@ -261,12 +261,12 @@ pub struct TestMemory {
 
 impl TestMemory {
     /// The memory after one more run.
-    pub fn after(before: Option<&Self>, run: &TestRun) -> Self {
+    pub fn after_run(before: Option<&Self>, run: &TestRun) -> Self {
         Self {
             first: before.map_or_else(|| run.clone(), |before| before.first.clone()),
             last: run.clone(),
             same_failures: same_failures(before, run),
-            ever_ran: run.ran() || before.is_some_and(|before| before.ever_ran),
+            ever_ran: run.ran_any() || before.is_some_and(|before| before.ever_ran),
             as_found: before.is_some_and(|before| before.as_found),
         }
     }
@@ -274,7 +274,7 @@ impl TestMemory {
 
 fn same_failures(before: Option<&TestMemory>, run: &TestRun) -> u32 {
     let failing =
-        |run: &TestRun| run.named(TestStatus::Failed).map(str::to_owned).collect::<Vec<_>>();
+        |run: &TestRun| run.names_with(TestStatus::Failed).map(str::to_owned).collect::<Vec<_>>();
     let now = failing(run);
     match before {
         _ if now.is_empty() => 0,
@@ -290,25 +290,30 @@ impl TestReport {
     }
 
     /// Reports a run beside those remembered.
-    pub fn of(before: Option<&TestMemory>, run: &TestRun) -> Self {
+    pub fn from_run(before: Option<&TestMemory>, run: &TestRun) -> Self {
         let mut report = Self {
             passed: run.passed,
             failed: run.failed,
             skipped: run.skipped,
             filtered: run.filtered,
             errors: run.errors,
-            failing: Names::of(run.named(TestStatus::Failed)),
+            failing: NamedTests::from_names(run.names_with(TestStatus::Failed)),
             same_failures: same_failures(before, run),
             ..Self::default()
         };
         let Some(TestMemory { first, last, .. }) = before else { return report };
         report.failed_before = Some(last.failed).filter(|failed| *failed != run.failed);
-        report.fixed = Names::of(last.named(TestStatus::Failed).filter(|name| passes(run, name)));
-        report.broken = Names::of(run.named(TestStatus::Failed).filter(|name| passes(last, name)));
+        report.fixed = NamedTests::from_names(
+            last.names_with(TestStatus::Failed).filter(|name| passed_in(run, name)),
+        );
+        report.broken = NamedTests::from_names(
+            run.names_with(TestStatus::Failed).filter(|name| passed_in(last, name)),
+        );
         if first.filtered == run.filtered && run.errors == 0 && first.errors == 0 {
             if run.names_all() && first.names_all() {
                 let known = first.tests.keys().map(String::as_str);
-                report.gone = Names::of(known.filter(|name| !run.tests.contains_key(*name)));
+                report.gone =
+                    NamedTests::from_names(known.filter(|name| !run.tests.contains_key(*name)));
             }
             let is_counted = run.uncounted == 0 && first.uncounted == 0;
             let before = Some(first.total()).filter(|total| is_counted && *total != run.total());
@@ -316,19 +321,20 @@ impl TestReport {
         }
         let is_known =
             |name: &&str| first.tests.get(*name).is_some_and(|it| *it != TestStatus::Skipped);
-        report.newly_skipped = Names::of(run.named(TestStatus::Skipped).filter(is_known));
+        report.newly_skipped =
+            NamedTests::from_names(run.names_with(TestStatus::Skipped).filter(is_known));
         report.skipped_before = Some(first.skipped).filter(|before| *before < run.skipped);
         report
     }
 
     /// "3 tests fixed", "1 newly broken (a)", "212 tests passed": the news of a run, in few words.
-    pub fn news(&self) -> Vec<String> {
+    pub fn news_words(&self) -> Vec<String> {
         let mut news = Vec::new();
         if !self.fixed.is_empty() {
             news.push(format!("{} fixed", count(self.fixed.count, "test")));
         }
         if !self.broken.is_empty() {
-            let broken = self.broken.named(NAMES_SHOWN);
+            let broken = self.broken.join_names(NAMES_SHOWN);
             news.push(format!("{} newly broken ({broken})", count(self.broken.count, "test")));
         }
         news.extend(self.taken_away());
@@ -340,12 +346,12 @@ impl TestReport {
         let failing = &self.failing;
         (!failing.is_empty()).then(|| {
             let total = count(self.total(), "test");
-            format!("{} of {total} failing: {}", failing.count, failing.named(NAMES_KEPT))
+            format!("{} of {total} failing: {}", failing.count, failing.join_names(NAMES_KEPT))
         })
     }
 
     /// A hint to an agent whose last runs all failed in the same tests.
-    pub fn stuck(&self) -> Option<String> {
+    pub fn stuck_hint(&self) -> Option<String> {
         (self.same_failures >= STUCK_RUNS).then(|| {
             format!(
                 "The same tests failed in each of the last {} runs: what was tried did not help; look for \
@@ -368,10 +374,11 @@ impl TestReport {
             None => format!("tests {}", self.total()),
         };
         if !self.gone.is_empty() {
-            let _ = write!(text, " ({} gone: {})", self.gone.count, self.gone.named(NAMES_SHOWN));
+            let _ =
+                write!(text, " ({} gone: {})", self.gone.count, self.gone.join_names(NAMES_SHOWN));
         }
         if !self.newly_skipped.is_empty() {
-            let skipped = self.newly_skipped.named(NAMES_SHOWN);
+            let skipped = self.newly_skipped.join_names(NAMES_SHOWN);
             let _ = write!(text, ", {} newly skipped: {skipped}", self.newly_skipped.count);
         }
         if let Some(before) = skipped {
@@ -387,10 +394,10 @@ impl TestReport {
 }
 
 /// Whether a test passed in a run: by its name, or because the run names only what fails.
-fn passes(run: &TestRun, name: &str) -> bool {
+fn passed_in(run: &TestRun, name: &str) -> bool {
     match run.tests.get(name) {
         Some(status) => *status == TestStatus::Passed,
-        None => !run.names_all() && run.ran() && run.errors == 0 && run.filtered == 0,
+        None => !run.names_all() && run.ran_any() && run.errors == 0 && run.filtered == 0,
     }
 }
 
@@ -408,7 +415,7 @@ pub fn ran_nothing(run: &TestRun, ever_ran: bool) -> Option<String> {
         return Some(format!("ran nothing (\"{words}\")"));
     }
     let what = match (run.filtered, run.skipped) {
-        _ if run.ran() => return None,
+        _ if run.ran_any() => return None,
         (0, 0) if !ever_ran => return None,
         (0, 0) => "it ran some before".to_owned(),
         (0, skipped) => format!("{skipped} skipped"),
@@ -429,8 +436,8 @@ mod tests {
     fn run(tests: &[(&str, TestStatus)], errors: u32) -> TestRun {
         let mut run = TestRun { errors, ..TestRun::default() };
         for (name, status) in tests {
-            add(if *status == Failed { &mut run.failed } else { &mut run.passed }, 1);
-            run.name(name, *status);
+            add_to_total(if *status == Failed { &mut run.failed } else { &mut run.passed }, 1);
+            run.add_name(name, *status);
         }
         run
     }

@@ -8,7 +8,7 @@ pub mod task;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 
-pub use self::refusal::{INCLUDE, Refusal, evidence, touches_the_fleet, without_markers};
+pub use self::refusal::{INCLUDE, Refusal, refusal_evidence, touches_the_fleet, without_markers};
 pub use self::slots::{Pace, SlotCount};
 pub use self::task::{FleetTask, LandingMode, Remote, TaskId};
 pub use super::record::Carried;

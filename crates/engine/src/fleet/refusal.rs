@@ -5,8 +5,8 @@ use minijinja::context;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Check, Role};
-use crate::templates::render;
-use crate::text::named;
+use crate::templates::render_template;
+use crate::text::join_first_names;
 
 /// The most files that a sentence names.
 const NAMED_MAX: usize = 5;
@@ -39,7 +39,7 @@ impl Refusal {
     }
 
     /// The reason in one line, which begins with its kind.
-    pub fn why(&self) -> String {
+    pub fn full_reason(&self) -> String {
         let kind = match self {
             Self::Conflict(_) => "conflict",
             Self::Red { .. } => "red",
@@ -48,13 +48,15 @@ impl Refusal {
             Self::Incomplete(_) => "incomplete",
             Self::Request(_) => "pull request",
         };
-        format!("{kind}: {}", self.what())
+        format!("{kind}: {}", self.reason_text())
     }
 
     /// The same without its kind.
-    pub fn what(&self) -> String {
+    pub fn reason_text(&self) -> String {
         match self {
-            Self::Conflict(files) => format!("{} changed on main too", named(files, NAMED_MAX)),
+            Self::Conflict(files) => {
+                format!("{} changed on main too", join_first_names(files, NAMED_MAX))
+            }
             Self::Red { run, output } if run.is_empty() => output.clone(),
             Self::Red { run, .. } => format!("`{run}` fails on main with this work"),
             Self::Folder(path) => format!("it changes {path}, which only a person may land"),
@@ -92,8 +94,8 @@ pub fn touches_the_fleet<'a>([folder, own]: [&str; 2], changed: &'a [String]) ->
 
 /// What the loop is told of a landing that was refused, once the main branch is merged into its
 /// own, with these files in conflict.
-pub fn evidence(refusal: &Refusal, conflicts: &[String]) -> String {
-    render("sent_back.j2", &context! { refusal, conflicts })
+pub fn refusal_evidence(refusal: &Refusal, conflicts: &[String]) -> String {
+    render_template("sent_back.j2", &context! { refusal, conflicts })
 }
 
 /// The check that the loop of a conflict gets: none of these files may keep a marker.
@@ -143,7 +145,7 @@ mod landing_tests {
         let files = vec!["it's.rs".to_owned(), "b.rs".to_owned()];
         let check = without_markers(&files).unwrap();
         assert_eq!(check.run, r"! grep -nEs '^(<{7,}|>{7,}) ' -- 'it'\''s.rs' 'b.rs'");
-        insta::assert_snapshot!(evidence(&Refusal::Conflict(files.clone()), &files), @"
+        insta::assert_snapshot!(refusal_evidence(&Refusal::Conflict(files.clone()), &files), @"
         Your work was complete on its own branch. The main branch has moved since, and is now merged into this branch.
 
         These files have conflicts: it's.rs, b.rs. The merge is committed with their markers (<<<<<<<, =======, >>>>>>>). A binary file, a link, or a file that one side deleted has no markers: your version of it is in the tree, and git show HEAD^2:FILE shows the other. Resolve each file so that both changes hold, remove every marker, and commit the change on top of the merge. A file that no later commit changes counts as not resolved.
@@ -166,10 +168,10 @@ mod landing_tests {
         ];
         let without_a_command =
             Refusal::Red { run: String::new(), output: "f is another".to_owned() };
-        assert_eq!(without_a_command.why(), "red: f is another");
+        assert_eq!(without_a_command.full_reason(), "red: f is another");
         let told_its_loop = "\n\nWith both, it is not accepted: f is another.\n\n";
-        assert!(evidence(&without_a_command, &[]).contains(told_its_loop));
-        let told = refusals.map(|it| format!("{} {}", it.can_be_settled(), it.why()));
+        assert!(refusal_evidence(&without_a_command, &[]).contains(told_its_loop));
+        let told = refusals.map(|it| format!("{} {}", it.can_be_settled(), it.full_reason()));
         insta::assert_snapshot!(told.join("\n"), @"
         true conflict: a, b, c, d, e and 1 more changed on main too
         true red: `cargo test` fails on main with this work

@@ -35,7 +35,7 @@ impl SlotTicket {
     /// tells apart the tickets of one process. What is out of range becomes the nearest in it.
     pub fn new(priority: u8, slots: u32, at: DateTime<Utc>, process: u32, counter: u32) -> Self {
         Self {
-            arrived_us: microseconds(at),
+            arrived_us: to_microseconds(at),
             process,
             counter,
             priority: priority.min(MAX_PRIORITY),
@@ -61,8 +61,8 @@ impl SlotTicket {
     }
 
     /// How long it has waited; zero if the clock was set back since.
-    pub fn waited(&self, now: DateTime<Utc>) -> TimeDelta {
-        let waited = microseconds(now).saturating_sub(self.arrived_us);
+    pub fn time_waited(&self, now: DateTime<Utc>) -> TimeDelta {
+        let waited = to_microseconds(now).saturating_sub(self.arrived_us);
         TimeDelta::microseconds(i64::try_from(waited).unwrap_or(i64::MAX))
     }
 
@@ -84,13 +84,13 @@ impl SlotTicket {
 
     /// Its priority with what waiting has added to it.
     fn urgency(&self, now: DateTime<Utc>) -> u64 {
-        let aged = self.waited(now).num_seconds() / AGEING.num_seconds();
+        let aged = self.time_waited(now).num_seconds() / AGEING.num_seconds();
         let urgency = u64::from(self.priority).saturating_add(u64::try_from(aged).unwrap_or(0));
         urgency.min(MAX_PRIORITY.into())
     }
 }
 
-fn microseconds(at: DateTime<Utc>) -> u64 {
+fn to_microseconds(at: DateTime<Utc>) -> u64 {
     u64::try_from(at.timestamp_micros()).unwrap_or(0)
 }
 
@@ -146,12 +146,12 @@ pub struct Pace {
 
 impl Pace {
     /// A pause of `least` at first, and of `most` in the end.
-    pub fn of(least: Duration, most: Duration) -> Self {
+    pub fn from_bounds(least: Duration, most: Duration) -> Self {
         Self { least, most, pause: least }
     }
 
     /// The pause after a look. It doubles as long as nothing has changed.
-    pub fn after(&mut self, has_changed: bool) -> Duration {
+    pub fn next_pause(&mut self, has_changed: bool) -> Duration {
         if has_changed {
             self.pause = self.least;
         }
@@ -171,11 +171,11 @@ mod pace_tests {
 
     #[test]
     fn the_pause_doubles_up_to_its_most_and_a_change_brings_the_least_back() {
-        let mut pace = Pace::of(Duration::from_secs(1), Duration::from_secs(15));
+        let mut pace = Pace::from_bounds(Duration::from_secs(1), Duration::from_secs(15));
         let changes = [true, true, false, false, false, false, false, true, false];
-        let pauses = changes.map(|has_changed| pace.after(has_changed).as_secs());
+        let pauses = changes.map(|has_changed| pace.next_pause(has_changed).as_secs());
         assert_eq!(pauses, [1, 1, 2, 4, 8, 15, 15, 1, 2]);
-        let mut even = Pace::of(Duration::from_millis(100), Duration::from_millis(100));
-        assert_eq!([false, true, false].map(|it| even.after(it).as_millis()), [100; 3]);
+        let mut even = Pace::from_bounds(Duration::from_millis(100), Duration::from_millis(100));
+        assert_eq!([false, true, false].map(|it| even.next_pause(it).as_millis()), [100; 3]);
     }
 }

@@ -20,7 +20,7 @@ pub struct Remote {
 
 impl Remote {
     /// The ref by which a repository knows one of its branches.
-    pub fn tracked(&self, branch: &str) -> String {
+    pub fn tracking_ref(&self, branch: &str) -> String {
         format!("refs/remotes/{}/{branch}", self.name)
     }
 }
@@ -63,7 +63,7 @@ pub struct FleetTask {
 
 impl FleetTask {
     /// Which of two tasks starts first: by priority, then by name.
-    pub fn turn(&self, other: &Self) -> Ordering {
+    pub fn compare_turn(&self, other: &Self) -> Ordering {
         other.priority.cmp(&self.priority).then_with(|| self.id.cmp(&other.id))
     }
 }

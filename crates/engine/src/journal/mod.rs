@@ -88,14 +88,17 @@ impl Event {
     }
 
     /// A note, which changes nothing.
-    pub fn noted(note: impl Into<JournalNote>) -> Self {
+    pub fn from_note(note: impl Into<JournalNote>) -> Self {
         let JournalNote { what, kind } = note.into();
         Self::Noted { what, kind }
     }
 
     /// A change between boundaries: the new state, and what else of the record it changed.
-    pub fn changed(note: impl Into<JournalNote>, before: &Loop, next: &Loop) -> Self {
-        fn new<T: Clone + PartialEq>(before: Option<&T>, next: Option<&T>) -> Option<Box<T>> {
+    pub fn from_change(note: impl Into<JournalNote>, before: &Loop, next: &Loop) -> Self {
+        fn if_changed<T: Clone + PartialEq>(
+            before: Option<&T>,
+            next: Option<&T>,
+        ) -> Option<Box<T>> {
             if before == next { None } else { next.cloned().map(Box::new) }
         }
         let (had, has) = (&before.contract, &next.contract);
@@ -107,9 +110,9 @@ impl Event {
             what,
             kind,
             limits: (had.limits != has.limits).then(|| has.limits.clone()),
-            run: new(had.run.as_ref(), has.run.as_ref()),
-            environment: new(environment, next.environment.as_ref()),
-            protected: new(before.protected.as_ref(), next.protected.as_ref()),
+            run: if_changed(had.run.as_ref(), has.run.as_ref()),
+            environment: if_changed(environment, next.environment.as_ref()),
+            protected: if_changed(before.protected.as_ref(), next.protected.as_ref()),
             state: Box::new(next.state.clone()),
         }
     }
@@ -117,7 +120,7 @@ impl Event {
 
 impl JournalEntry {
     /// The generation the record reached by this line; `None` for a note, which changes nothing.
-    pub fn reached(&self) -> Option<u64> {
+    pub fn reached_generation(&self) -> Option<u64> {
         (!matches!(self.event, Event::Noted { .. })).then_some(self.generation)
     }
 }
@@ -134,7 +137,7 @@ pub struct Settled<T> {
 
 impl<T> Settled<T> {
     /// Empty; keeps at most `most`.
-    pub fn newest(most: usize) -> Self {
+    pub fn keep_newest(most: usize) -> Self {
         Self { kept: VecDeque::new(), most, earlier: 0 }
     }
 
@@ -170,11 +173,11 @@ impl<T> Settled<T> {
 }
 
 /// Rebuilds the record from its journal. `None` without a start.
-pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
-    let mut settled = Settled::newest(usize::MAX);
-    for entry in entries.iter().filter(|entry| entry.reached().is_some()) {
-        settled.reach(entry.reached());
-        settled.push(entry.reached(), entry);
+pub fn replay_journal(entries: &[JournalEntry]) -> Option<Loop> {
+    let mut settled = Settled::keep_newest(usize::MAX);
+    for entry in entries.iter().filter(|entry| entry.reached_generation().is_some()) {
+        settled.reach(entry.reached_generation());
+        settled.push(entry.reached_generation(), entry);
     }
     let mut record: Option<Loop> = None;
     for entry in settled.iter() {
@@ -184,7 +187,7 @@ pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
             }
             (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
                 if let Some(ms) = elapsed_ms {
-                    record.took(*ms);
+                    record.add_time(*ms);
                 }
                 record.state = (**state).clone();
             }
@@ -207,14 +210,14 @@ pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
             _ => {}
         }
     }
-    record.filter(|record| record.check().is_ok())
+    record.filter(|record| record.check_rules().is_ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boundary::decide::{apply, decide};
-    use crate::boundary::judge::judge;
+    use crate::boundary::decide::{apply_decision, decide_next};
+    use crate::boundary::judge::judge_boundary;
     use crate::claim::Claim;
     use crate::fixture::{SetState, a_loop, at, facts};
     use crate::record::Foreign;
@@ -225,9 +228,9 @@ mod tests {
 
     fn boundary(before: &Loop) -> (Loop, JournalEntry) {
         let facts = facts(Claim::None);
-        let judged = judge(before, &facts);
-        let decision = decide(&judged, &facts);
-        let mut after = apply(judged, &decision);
+        let judged = judge_boundary(before, &facts);
+        let decision = decide_next(&judged, &facts);
+        let mut after = apply_decision(judged, &decision);
         after.state.set("generation", after.state.generation + 1);
         let event = Event::Boundary {
             decision: Choice::Continue,
@@ -244,8 +247,8 @@ mod tests {
         let (first, line_1) = boundary(&started);
         let (second, line_2) = boundary(&first);
         let start = entry(0, Event::Started { record: Box::new(started) });
-        let note = entry(2, Event::noted("the view was altered"));
-        assert_eq!(replay(&[start, line_1, line_2, note]), Some(second));
+        let note = entry(2, Event::from_note("the view was altered"));
+        assert_eq!(replay_journal(&[start, line_1, line_2, note]), Some(second));
     }
 
     #[test]
@@ -253,7 +256,7 @@ mod tests {
         let started = a_loop();
         let (first, line) = boundary(&started);
         let start = entry(0, Event::Started { record: Box::new(started) });
-        assert_eq!(replay(&[start, line.clone(), line]), Some(first));
+        assert_eq!(replay_journal(&[start, line.clone(), line]), Some(first));
     }
 
     #[test]
@@ -264,18 +267,22 @@ mod tests {
         recovered.state.set("generation", recovered.state.generation + 1);
         let (last, line) = boundary(&recovered);
         let start = entry(0, Event::Started { record: Box::new(started) });
-        assert_eq!(replay(&[start.clone(), line.clone()]), None);
+        assert_eq!(replay_journal(&[start.clone(), line.clone()]), None);
         let generation = recovered.state.generation;
         let whole = entry(generation, Event::Recovered { what: None, record: Box::new(recovered) });
-        assert_eq!(replay(&[start, whole, line]), Some(last));
+        assert_eq!(replay_journal(&[start, whole, line]), Some(last));
     }
 
     #[test]
     fn a_resume_replays_to_the_environment_of_its_owner() {
         let kept = |salt: &str| {
-            Environment::of(&[].into(), &Foreign::default(), &[], salt.to_owned(), |_| {
-                unreachable!("nothing to hash")
-            })
+            Environment::from_variables(
+                &[].into(),
+                &Foreign::default(),
+                &[],
+                salt.to_owned(),
+                |_| unreachable!("nothing to hash"),
+            )
         };
         let mut record = a_loop();
         record.environment = Some(kept("of the start"));
@@ -288,9 +295,9 @@ mod tests {
             if environment.is_some() || pid == 43 {
                 record.environment.clone_from(&environment);
             }
-            let event = Event::changed("resumed", &before, &record);
+            let event = Event::from_change("resumed", &before, &record);
             lines.push(entry(record.state.generation, event));
-            assert_eq!(replay(&lines), Some(record.clone()));
+            assert_eq!(replay_journal(&lines), Some(record.clone()));
         }
     }
 
@@ -307,7 +314,7 @@ mod tests {
 
     #[test]
     fn without_a_start_there_is_no_record() {
-        assert_eq!(replay(&[]), None);
-        assert_eq!(replay(&[boundary(&a_loop()).1]), None);
+        assert_eq!(replay_journal(&[]), None);
+        assert_eq!(replay_journal(&[boundary(&a_loop()).1]), None);
     }
 }

@@ -4,10 +4,10 @@
 
 use super::{Choice, Event, JournalEntry, NoteKind, Settled};
 use crate::evidence::test_run::TestReport;
-use crate::evidence::words::{findings, has_results};
+use crate::evidence::words::{has_results, list_findings};
 use crate::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
 use crate::record::{Driver, Limits, Owner, Status};
-use crate::text::{named, one_line};
+use crate::text::{join_first_names, one_line};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ pub const CHAPTERS_MAX: usize = 10_000;
 pub struct Story {
     pub chapters: Settled<Chapter>,
     /// Everyone who drove the loop, in order.
-    pub drivers: Settled<Who>,
+    pub drivers: Settled<StoryDriver>,
     /// The checks that passed before the first iteration, by command.
     pub green_before: BTreeSet<String>,
     /// When it ended; `None` while it lives, or where no line says so.
@@ -39,15 +39,15 @@ pub struct Chapter {
     pub at: DateTime<Utc>,
     generation: u64,
     #[serde(flatten)]
-    pub what: What,
+    pub what: StoryEvent,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
-pub enum What {
+pub enum StoryEvent {
     /// The loop started.
-    Started { by: Who },
+    Started { by: StoryDriver },
     /// An iteration that was counted.
     Iteration(Box<Iteration>),
     /// A boundary that counted no iteration.
@@ -58,7 +58,7 @@ pub enum What {
         what: String,
         #[serde(skip)]
         about: NoteKind,
-        by: Option<Who>,
+        by: Option<StoryDriver>,
         limits: Option<Limits>,
     },
     /// The user told the agent something.
@@ -73,14 +73,14 @@ pub enum What {
 
 /// Who drives a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Who {
+pub struct StoryDriver {
     pub driver: Driver,
     pub session_id: Option<String>,
     pub pid: i32,
 }
 
-impl Who {
-    fn of(owner: &Owner) -> Self {
+impl StoryDriver {
+    fn from_owner(owner: &Owner) -> Self {
         let session_id = owner.session_id.clone();
         Self { driver: owner.driver, session_id, pid: owner.process.pid }
     }
@@ -102,16 +102,17 @@ pub struct Iteration {
 
 impl Story {
     /// An empty story that will keep all evidence of iteration `pick`.
-    pub fn picking(pick: Option<u32>) -> Self {
-        let (chapters, drivers) = (Settled::newest(CHAPTERS_MAX), Settled::newest(usize::MAX));
-        let (green_before, picked) = (BTreeSet::new(), Settled::newest(1));
+    pub fn with_pick(pick: Option<u32>) -> Self {
+        let (chapters, drivers) =
+            (Settled::keep_newest(CHAPTERS_MAX), Settled::keep_newest(usize::MAX));
+        let (green_before, picked) = (BTreeSet::new(), Settled::keep_newest(1));
         let ended_at = None;
         Self { chapters, drivers, green_before, ended_at, torn: 0, cut: false, pick, picked }
     }
 
     /// Takes the next line.
-    pub fn add(&mut self, entry: JournalEntry) {
-        let reached = entry.reached();
+    pub fn add_entry(&mut self, entry: JournalEntry) {
+        let reached = entry.reached_generation();
         let JournalEntry { at, generation, event, .. } = entry;
         if let Some(state) = event.state() {
             let is_over = state.status == Status::Finished;
@@ -124,13 +125,13 @@ impl Story {
             && self.drivers.iter().len() == 0
         {
             // The journal's beginning was not read.
-            self.drivers.push(None, Who::of(&state.owner));
+            self.drivers.push(None, StoryDriver::from_owner(&state.owner));
         }
         let what = match event {
             Event::Started { record } => {
-                let by = Who::of(&record.state.owner);
+                let by = StoryDriver::from_owner(&record.state.owner);
                 self.drivers.push(reached, by.clone());
-                What::Started { by }
+                StoryEvent::Started { by }
             }
             Event::Boundary { decision, why, elapsed_ms: Some(elapsed_ms), state } => {
                 let evidence = state.evidence.unwrap_or_default();
@@ -141,9 +142,9 @@ impl Story {
                 }
                 it.evidence.checks.iter_mut().for_each(|check| check.tail.clear());
                 it.evidence.errors.clear();
-                What::Iteration(Box::new(it))
+                StoryEvent::Iteration(Box::new(it))
             }
-            Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
+            Event::Boundary { decision, why, .. } => StoryEvent::Boundary { decision, why },
             Event::Changed { what, kind, limits, state, .. } => {
                 if state.completed == 0 {
                     // Of a cut-off attempt's work they say nothing about the time before the loop.
@@ -151,21 +152,23 @@ impl Story {
                     let passed = known.filter(|(_, it)| it.last == Verdict::Passed);
                     self.green_before = passed.map(|(run, _)| run.clone()).collect();
                 }
-                let now = Who::of(&state.owner);
+                let now = StoryDriver::from_owner(&state.owner);
                 let by = (self.drivers.iter().last() != Some(&now)).then_some(now);
                 if let Some(by) = &by {
                     self.drivers.push(reached, by.clone());
                 }
                 match state.messages.last() {
-                    Some(words) if kind == NoteKind::Told => What::Told { words: words.clone() },
-                    _ => What::Changed { what, about: kind, by, limits },
+                    Some(words) if kind == NoteKind::Told => {
+                        StoryEvent::Told { words: words.clone() }
+                    }
+                    _ => StoryEvent::Changed { what, about: kind, by, limits },
                 }
             }
             Event::Recovered { what, .. } => {
                 let what = what.unwrap_or_else(|| "recorded after all".to_owned());
-                What::Changed { what, about: NoteKind::Plain, by: None, limits: None }
+                StoryEvent::Changed { what, about: NoteKind::Plain, by: None, limits: None }
             }
-            Event::Noted { what, kind } => What::Noted { what, about: kind },
+            Event::Noted { what, kind } => StoryEvent::Noted { what, about: kind },
         };
         self.chapters.push(reached, Chapter { at, generation, what });
     }
@@ -176,9 +179,9 @@ impl Story {
         let mut is_counted = false;
         for chapter in self.chapters.iter().rev() {
             let is_handed_on = match &chapter.what {
-                What::Noted { about: NoteKind::HandedOff(_), .. } => return true,
-                What::Noted { about, .. } => *about == NoteKind::HandedOn,
-                What::Changed {
+                StoryEvent::Noted { about: NoteKind::HandedOff(_), .. } => return true,
+                StoryEvent::Noted { about, .. } => *about == NoteKind::HandedOn,
+                StoryEvent::Changed {
                     about: NoteKind::ResumedInSession | NoteKind::ResumedInRun,
                     by,
                     ..
@@ -188,7 +191,7 @@ impl Story {
             if is_handed_on && is_counted {
                 return false;
             }
-            is_counted |= matches!(chapter.what, What::Iteration(_));
+            is_counted |= matches!(chapter.what, StoryEvent::Iteration(_));
         }
         false
     }
@@ -201,7 +204,7 @@ impl Story {
     /// The iterations kept, in order.
     pub fn iterations(&self) -> impl Iterator<Item = &Iteration> {
         self.chapters.iter().filter_map(|chapter| match &chapter.what {
-            What::Iteration(iteration) => Some(&**iteration),
+            StoryEvent::Iteration(iteration) => Some(&**iteration),
             _ => None,
         })
     }
@@ -218,17 +221,17 @@ pub const ACCOUNT_CHARS: usize = 500;
 
 /// One iteration's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
+pub struct IterationSummary {
     /// 1-based.
     pub iteration: u32,
     /// One line of at most [`ACCOUNT_CHARS`] characters, without the iteration's number.
     pub words: String,
 }
 
-impl Account {
+impl IterationSummary {
     /// The line for the evidence of one boundary.
-    pub fn of(evidence: &Evidence) -> Self {
-        let mut parts = findings(evidence);
+    pub fn from_evidence(evidence: &Evidence) -> Self {
+        let mut parts = list_findings(evidence);
         let reports = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
         parts.extend(reports.filter_map(TestReport::still_failing));
         if evidence.progress == Progress::None && has_results(evidence) {
@@ -243,28 +246,28 @@ impl Account {
 
 /// The last iterations in a journal. Lines come one at a time, and only a bounded number is kept.
 #[derive(Debug)]
-pub struct Accounts(Settled<Account>);
+pub struct IterationSummaries(Settled<IterationSummary>);
 
-impl Default for Accounts {
+impl Default for IterationSummaries {
     /// Empty. It keeps more than it shows, because some may be taken back.
     fn default() -> Self {
-        Self(Settled::newest(2 * ACCOUNTS_SHOWN))
+        Self(Settled::keep_newest(2 * ACCOUNTS_SHOWN))
     }
 }
 
-impl Accounts {
+impl IterationSummaries {
     /// Takes the next line.
-    pub fn add(&mut self, entry: &JournalEntry) {
-        self.0.reach(entry.reached());
+    pub fn add_entry(&mut self, entry: &JournalEntry) {
+        self.0.reach(entry.reached_generation());
         if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
             && let Some(evidence) = &state.evidence
         {
-            self.0.push(entry.reached(), Account::of(evidence));
+            self.0.push(entry.reached_generation(), IterationSummary::from_evidence(evidence));
         }
     }
 
     /// The last [`ACCOUNTS_SHOWN`], oldest first.
-    pub fn last(&self) -> Vec<Account> {
+    pub fn last_shown(&self) -> Vec<IterationSummary> {
         let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
         self.0.iter().skip(earlier).cloned().collect()
     }
@@ -295,13 +298,13 @@ pub struct Regression {
 
 impl Regression {
     /// In one line.
-    pub fn words(&self) -> String {
+    pub fn regression_words(&self) -> String {
         let Self { run, green_after, red_since, files } = self;
         let green = match green_after {
             0 => "before iteration 1".to_owned(),
             after => format!("after iteration {after}"),
         };
-        let names = named(files, FILES_NAMED);
+        let names = join_first_names(files, FILES_NAMED);
         let what = match red_since - green_after {
             _ if files.is_empty() => String::new(),
             1 => format!(", which changed {names}"),
@@ -313,24 +316,24 @@ impl Regression {
 
 /// What is known of one check while the iterations go by.
 #[derive(Default)]
-struct Known {
+struct CheckStory {
     green_after: Option<u32>,
     red_since: Option<u32>,
     /// Changed since it was green, up to the iteration at whose end it failed.
     files: Vec<String>,
 }
 
-impl Known {
-    fn pass(&mut self, iteration: u32) {
+impl CheckStory {
+    fn note_pass(&mut self, iteration: u32) {
         *self = Self { green_after: Some(iteration), ..Self::default() };
     }
 }
 
 /// The checks that turned red and stayed so, by command.
-pub fn regressions(story: &Story) -> Vec<Regression> {
-    let mut checks: BTreeMap<&str, Known> = BTreeMap::new();
+pub fn find_regressions(story: &Story) -> Vec<Regression> {
+    let mut checks: BTreeMap<&str, CheckStory> = BTreeMap::new();
     for run in &story.green_before {
-        checks.entry(run).or_default().pass(0);
+        checks.entry(run).or_default().note_pass(0);
     }
     for iteration in story.iterations() {
         let changed = iteration.evidence.changes.iter().flat_map(|changes| &changes.files);
@@ -351,14 +354,15 @@ pub fn regressions(story: &Story) -> Vec<Regression> {
         for check in iteration.evidence.checks.iter().filter(is_told) {
             let known = checks.entry(&check.run).or_default();
             if check.verdict == Verdict::Passed {
-                known.pass(iteration.number);
+                known.note_pass(iteration.number);
             } else {
                 known.red_since.get_or_insert(iteration.number);
             }
         }
     }
     let turned = checks.into_iter().filter_map(|(run, known)| {
-        let Known { green_after: Some(green_after), red_since: Some(red_since), files } = known
+        let CheckStory { green_after: Some(green_after), red_since: Some(red_since), files } =
+            known
         else {
             return None;
         };

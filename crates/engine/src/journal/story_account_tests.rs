@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::boundary::judge::judge;
+use crate::boundary::judge::judge_boundary;
 use crate::claim::Claim;
 use crate::evidence::Verdict;
 use crate::fixture::{SetState, a_loop_with, at, facts, result};
@@ -24,10 +24,10 @@ fn line(after: &Loop) -> JournalEntry {
 fn that_nothing_changed_is_reported_whatever_a_check_is_called() {
     let checks = vec![result("sh changed.sh", Verdict::Failed)];
     let evidence = Evidence { progress: Progress::None, checks, ..Evidence::default() };
-    let words = Account::of(&evidence).words;
+    let words = IterationSummary::from_evidence(&evidence).words;
     assert_eq!(words, "sh changed.sh failed (exit 1); nothing changed");
     let evidence = Evidence { progress: Progress::None, ..Evidence::default() };
-    assert_eq!(Account::of(&evidence).words, "changed nothing");
+    assert_eq!(IterationSummary::from_evidence(&evidence).words, "changed nothing");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_journal_tells_the_last_iterations_each_in_one_line() {
             Some(if moved { format!("{test:?} {lint:?}").as_str().into() } else { "".into() });
         facts.tree_checked = Some("".into());
         facts.seen.agent.cut = cut;
-        subject = judge(&subject, &facts).after;
+        subject = judge_boundary(&subject, &facts).after;
         subject.state.set("generation", subject.state.generation + 1);
         journal.push(line(&subject));
     };
@@ -57,15 +57,15 @@ fn a_journal_tells_the_last_iterations_each_in_one_line() {
     let mut lost = journal[5].clone();
     lost.generation += 1;
     journal.push(lost);
-    let event = Event::changed("resumed", &subject, &subject);
+    let event = Event::from_change("resumed", &subject, &subject);
     let generation = journal[6].generation + 1;
     journal.push(JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event });
-    let mut accounts = Accounts::default();
+    let mut accounts = IterationSummaries::default();
     for entry in &journal {
-        accounts.add(entry);
+        accounts.add_entry(entry);
     }
     let last: Vec<String> = accounts
-        .last()
+        .last_shown()
         .into_iter()
         .map(|account| format!("{}: {}", account.iteration, account.words))
         .collect();
@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn whatever_was_said_an_account_is_one_short_line(because in "(\\PC|\n|\u{2028}){0,900}") {
         let claim = ClaimResult::Blocked(because);
-        let account = Account::of(&Evidence { claim, ..Evidence::default() });
+        let account = IterationSummary::from_evidence(&Evidence { claim, ..Evidence::default() });
         prop_assert!(account.words.chars().count() <= ACCOUNT_CHARS);
         prop_assert_eq!(account.words.lines().count(), 1);
     }

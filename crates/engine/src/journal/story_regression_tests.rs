@@ -11,13 +11,16 @@ use crate::record::{CheckMemory, Loop};
 type Step = (Vec<String>, Option<Verdict>, ClaimResult);
 
 fn story(green_before: bool, steps: &[Step]) -> Story {
-    let mut story = Story::picking(None);
+    let mut story = Story::with_pick(None);
     let mut record = a_loop();
     if green_before {
-        let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
+        let memory = CheckMemory::from_result(&result("cargo test", Verdict::Passed), 0, None);
         record.state.remember_check("cargo test".to_owned(), memory);
         record.state.set("generation", record.state.generation + 1);
-        story.add(entry(&record, Event::changed("checked before iteration 1", &record, &record)));
+        story.add_entry(entry(
+            &record,
+            Event::from_change("checked before iteration 1", &record, &record),
+        ));
     }
     for (files, verdict, claim) in steps {
         let file = |path: &String| ChangedFile {
@@ -31,12 +34,12 @@ fn story(green_before: bool, steps: &[Step]) -> Story {
         let evidence = Evidence {
             iteration: record.state.completed,
             claim: claim.clone(),
-            changes: Some(Changes::of(files.iter().map(file))),
+            changes: Some(Changes::from_files(files.iter().map(file))),
             checks: verdict.iter().map(|verdict| result("cargo test", *verdict)).collect(),
             ..Evidence::default()
         };
         record.state.set("evidence", evidence);
-        story.add(entry(
+        story.add_entry(entry(
             &record,
             Event::Boundary {
                 decision: Choice::Continue,
@@ -75,8 +78,8 @@ fn a_check_that_turned_red_is_named_with_what_changed_since_it_was_green() {
         (true, &[refused, step("b", Some(Failed))]),
     ];
     let told = table.map(|(green_before, steps)| {
-        let found = regressions(&story(green_before, steps));
-        found.iter().map(Regression::words).collect::<Vec<_>>().join("; ")
+        let found = find_regressions(&story(green_before, steps));
+        found.iter().map(Regression::regression_words).collect::<Vec<_>>().join("; ")
     });
     insta::assert_snapshot!(told.join("\n"), @"
     `cargo test` passed after iteration 1 and has failed since iteration 3; changed in between: b, c
@@ -105,7 +108,7 @@ proptest::proptest! {
             let file = if at == planted { "planted".to_owned() } else { format!("src/{at}") };
             (vec![file; green], runs.then_some(verdict), ClaimResult::None)
         }).collect();
-        let found = regressions(&story(true, &steps));
+        let found = find_regressions(&story(true, &steps));
         let [Regression { green_after, red_since, files, .. }] = &found[..] else {
             panic!("{found:?}")
         };

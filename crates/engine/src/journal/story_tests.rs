@@ -1,6 +1,6 @@
 use super::*;
-use crate::boundary::decide::{apply, decide};
-use crate::boundary::judge::judge;
+use crate::boundary::decide::{apply_decision, decide_next};
+use crate::boundary::judge::judge_boundary;
 use crate::claim::Claim;
 use crate::evidence::Verdict;
 use crate::fixture::{SetState, a_loop_with, at, facts, result};
@@ -20,9 +20,9 @@ fn iterate(before: &Loop) -> (Loop, JournalEntry) {
     let mut facts = facts(Claim::None);
     facts.tree = Some(format!("tree {}", before.state.completed).as_str().into());
     facts.checks = vec![result("cargo test", Verdict::Failed)];
-    let judged = judge(before, &facts);
-    let decision = decide(&judged, &facts);
-    let mut after = apply(judged, &decision);
+    let judged = judge_boundary(before, &facts);
+    let decision = decide_next(&judged, &facts);
+    let mut after = apply_decision(judged, &decision);
     after.state.set("generation", after.state.generation + 1);
     let event = Event::Boundary {
         decision: Choice::Continue,
@@ -39,7 +39,7 @@ fn moved(mut record: Loop) -> (Loop, JournalEntry) {
     record.state.set("owner.driver", Driver::Process);
     record.state.set("owner.session_id", None::<String>);
     record.state.set("owner.process.pid", 99);
-    let event = Event::changed(NoteKind::ResumedInRun, &record, &record);
+    let event = Event::from_change(NoteKind::ResumedInRun, &record, &record);
     let entry = entry(record.state.generation, event);
     (record, entry)
 }
@@ -48,14 +48,14 @@ fn moved(mut record: Loop) -> (Loop, JournalEntry) {
 fn checks_that_passed_on_the_work_of_a_cut_off_attempt_were_not_green_before() {
     for checked_after_work in [true, false] {
         let (mut record, start) = started();
-        let memory = CheckMemory::of(&result("t", Verdict::Passed), 0, None);
+        let memory = CheckMemory::from_result(&result("t", Verdict::Passed), 0, None);
         record.state.remember_check("t".to_owned(), memory);
         record.state.set("checked_after_work", checked_after_work);
         record.state.set("generation", record.state.generation + 1);
-        let event = Event::changed("checked before the first iteration", &record, &record);
-        let mut story = Story::picking(None);
-        story.add(start);
-        story.add(entry(record.state.generation, event));
+        let event = Event::from_change("checked before the first iteration", &record, &record);
+        let mut story = Story::with_pick(None);
+        story.add_entry(start);
+        story.add_entry(entry(record.state.generation, event));
         assert_eq!(story.green_before.contains("t"), !checked_after_work);
     }
 }
@@ -75,17 +75,17 @@ fn a_handoff_is_unread_until_another_worker_has_been_through_an_iteration_with_i
     ];
     for (events, expected) in table {
         let (mut record, start) = started();
-        let mut story = Story::picking(None);
-        story.add(start);
+        let mut story = Story::with_pick(None);
+        story.add_entry(start);
         for event in events.split_whitespace() {
-            let noted = |kind: NoteKind| entry(record.state.generation, Event::noted(kind));
+            let noted = |kind: NoteKind| entry(record.state.generation, Event::from_note(kind));
             let (next, entry) = match event {
                 "wrote" => (record.clone(), noted(NoteKind::HandedOff(Actor::User))),
                 "got" => (record.clone(), noted(NoteKind::HandedOn)),
                 "took" => moved(record),
                 _ => iterate(&record),
             };
-            story.add(entry);
+            story.add_entry(entry);
             record = next;
         }
         assert_eq!(story.has_unread_handoff(), expected, "{events}");
@@ -98,9 +98,9 @@ fn a_story_tells_every_iteration_and_both_drivers() {
     let (record, first) = iterate(&record);
     let (record, change) = moved(record);
     let (_, second) = iterate(&record);
-    let mut story = Story::picking(Some(1));
+    let mut story = Story::with_pick(Some(1));
     for entry in [start, first, change, second] {
-        story.add(entry);
+        story.add_entry(entry);
     }
     let numbers: Vec<u32> = story.iterations().map(|it| it.number).collect();
     assert_eq!(numbers, [1, 2]);
@@ -116,10 +116,10 @@ fn a_line_that_never_reached_the_record_is_told_once() {
     let (record, start) = started();
     let (record, first) = iterate(&record);
     let (_, change) = moved(record);
-    let note = entry(1, Event::noted("asleep 7h"));
-    let mut story = Story::picking(None);
+    let note = entry(1, Event::from_note("asleep 7h"));
+    let mut story = Story::with_pick(None);
     for entry in [start, first.clone(), note, first, change.clone(), change] {
-        story.add(entry);
+        story.add_entry(entry);
     }
     assert_eq!(story.iterations().count(), 1);
     assert_eq!(story.drivers.iter().len(), 2);
@@ -133,9 +133,9 @@ fn an_iteration_that_never_reached_the_record_is_not_picked() {
     let (_, lost) = iterate(&record);
     let (_, change) = moved(record);
     let picked = |number: u32, entries: &[&JournalEntry]| {
-        let mut story = Story::picking(Some(number));
+        let mut story = Story::with_pick(Some(number));
         for entry in entries {
-            story.add((*entry).clone());
+            story.add_entry((*entry).clone());
         }
         story.picked().map(|it| it.number)
     };
@@ -146,9 +146,9 @@ fn an_iteration_that_never_reached_the_record_is_not_picked() {
 
 #[test]
 fn a_very_long_story_keeps_its_newest_chapters_and_counts_the_others() {
-    let mut story = Story::picking(None);
+    let mut story = Story::with_pick(None);
     for number in 0..CHAPTERS_MAX as u64 + 7 {
-        story.add(entry(number, Event::noted(number.to_string())));
+        story.add_entry(entry(number, Event::from_note(number.to_string())));
     }
     assert_eq!((story.chapters.iter().len(), story.chapters.earlier), (CHAPTERS_MAX, 7));
     assert_eq!(story.chapters.iter().next().unwrap().generation, 7);

@@ -23,7 +23,7 @@ pub struct AccountId {
 impl AccountId {
     /// The account of an agent in a run: what the settings name, else the program's name. Both that
     /// setting and the model are meant for the run's own agent.
-    pub fn of(run: &Run, agent: &Agent) -> Self {
+    pub fn of_agent(run: &Run, agent: &Agent) -> Self {
         let is_own = agent.name == run.agent.name;
         let program = agent.command.first().and_then(|program| program.rsplit('/').next());
         let name = run.account.as_deref().filter(|_| is_own).or(program).unwrap_or(&agent.name);
@@ -33,16 +33,16 @@ impl AccountId {
     /// The name of its file, without an extension: different accounts have different ones, and none
     /// begins with a dot or leaves the folder.
     pub fn file_stem(&self) -> String {
-        let name = escaped(&self.name);
+        let name = escape_name(&self.name);
         match &self.model {
-            Some(model) => format!("{name}+{}", escaped(model)),
+            Some(model) => format!("{name}+{}", escape_name(model)),
             None => name,
         }
     }
 }
 
 /// Lower case, because some file systems do not tell it from upper case.
-fn escaped(text: &str) -> String {
+fn escape_name(text: &str) -> String {
     let mut name = String::new();
     for byte in text.to_lowercase().bytes() {
         let is_plain = byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -84,7 +84,7 @@ mod tests {
     fn an_account_is_named_by_the_settings_or_by_the_program() {
         let mut run = a_run(None).contract.run.unwrap();
         run.agent.command = ["/opt/bin/claude", "-p"].map(str::to_owned).into();
-        let of = |run: &Run, agent: &Agent| AccountId::of(run, agent).to_string();
+        let of = |run: &Run, agent: &Agent| AccountId::of_agent(run, agent).to_string();
         assert_eq!(of(&run, &run.agent), "claude");
         run.model = Some("opus".to_owned());
         assert_eq!(of(&run, &run.agent), "claude (opus)");

@@ -35,10 +35,10 @@ pub struct Carried {
 
 impl Carried {
     /// What a loop has used, with what it was given at its start.
-    pub fn of(record: &Loop) -> Self {
+    pub fn from_record(record: &Loop) -> Self {
         let state = &record.state;
         let mut times = record.earlier;
-        record.elapsed_ms.iter().for_each(|ms| times.add(*ms));
+        record.elapsed_ms.iter().for_each(|ms| times.add_time(*ms));
         Self {
             completed: state.completed,
             consecutive_failures: state.consecutive_failures,
@@ -48,12 +48,12 @@ impl Carried {
             times,
             checks: state.checks.clone(),
             baseline: state.baseline.clone(),
-            last: last(record),
+            last: describe_last(record),
         }
     }
 
     /// Gives it to a loop that begins: the limits are the task's.
-    pub fn give(&self, record: &mut Loop) {
+    pub fn give_to(&self, record: &mut Loop) {
         let state = &mut record.state;
         state.completed = self.completed;
         state.consecutive_failures = self.consecutive_failures;
@@ -67,7 +67,7 @@ impl Carried {
 }
 
 /// What the last iteration showed, in one line: a check that failed, or whether anything changed.
-fn last(record: &Loop) -> String {
+fn describe_last(record: &Loop) -> String {
     let Some(evidence) = &record.state.evidence else { return String::new() };
     let failed = evidence.checks.iter().find(|check| check.verdict != Verdict::Passed);
     failed.map_or_else(

@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::id::TaskId;
 use crate::test_changes::TestChanges;
 use crate::test_changes::finding::ACCEPT;
-use crate::test_changes::trial::{Prove, TrialTerms};
-use crate::text::word;
+use crate::test_changes::trial::{ProofTerms, Prove};
+use crate::text::variant_name;
 use crate::usage::Earlier;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -41,7 +41,7 @@ pub struct Contract {
     /// Whether the user's terminal gets no notice and no title.
     pub silent: bool,
     /// Whether and how the work is tried before the loop ends.
-    pub trial: TrialTerms,
+    pub trial: ProofTerms,
     /// How iterations run as fresh processes; `None` for a loop that no process has driven yet.
     pub run: Option<Run>,
 }
@@ -98,7 +98,7 @@ impl Contract {
     }
 
     /// The checks, each command once.
-    pub fn commands(&self) -> impl Iterator<Item = &Check> {
+    pub fn unique_checks(&self) -> impl Iterator<Item = &Check> {
         each_command(self.checks.iter())
     }
 
@@ -295,7 +295,7 @@ impl Permissions {
 
     /// The word used in options and files.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 }
 
@@ -361,7 +361,7 @@ impl Phase {
 
     /// The word used in files, options and, in capitals, as a heading of a prompt.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 }
 
@@ -373,7 +373,7 @@ pub struct Recipe(pub BTreeMap<Phase, Vec<Fragment>>);
 
 impl Recipe {
     /// The fragments of a phase.
-    pub fn of(&self, phase: Phase) -> &[Fragment] {
+    pub fn fragments_of(&self, phase: Phase) -> &[Fragment] {
         self.0.get(&phase).map_or(&[], Vec::as_slice)
     }
 }
@@ -449,7 +449,7 @@ impl LoopMoment {
 
     /// The word used in files and variables.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 }
 
@@ -457,7 +457,13 @@ impl LoopMoment {
 
 impl Loop {
     /// A loop that begins now.
-    pub fn begin(id: LoopId, contract: Contract, place: Place, owner: Owner, now: Moment) -> Self {
+    pub fn begin_at(
+        id: LoopId,
+        contract: Contract,
+        place: Place,
+        owner: Owner,
+        now: Moment,
+    ) -> Self {
         Self {
             version: VERSION,
             id,
@@ -471,7 +477,7 @@ impl Loop {
             environment: None,
             protected: None,
             fleet: None,
-            state: State::begin(owner, now),
+            state: State::begin_first(owner, now),
         }
     }
 }
@@ -490,7 +496,7 @@ pub struct TaskOfFleet {
 impl TaskOfFleet {
     /// The command that continues the task or tries it again. Where nobody coordinates the fleet,
     /// it prints the one that starts it with all of its options.
-    pub fn resume(&self) -> String {
+    pub fn resume_command(&self) -> String {
         format!("crew resume {self}")
     }
 
@@ -499,18 +505,18 @@ impl TaskOfFleet {
         format!(
             "to go on without it: max-cost: 0 and max-tokens: 0 in the task's file \
              (--max-cost 0 lifts the fleet's), then {}",
-            self.resume()
+            self.resume_command()
         )
     }
 
     /// The command that sends the task's agent a message, which stands behind it.
-    pub fn tell(&self) -> String {
+    pub fn tell_command(&self) -> String {
         format!("crew tell {self}")
     }
 
     /// The command that accepts the tests and check settings of the task as its agent left them.
     pub fn accept_test_changes(&self) -> String {
-        format!("{} {ACCEPT}", self.resume())
+        format!("{} {ACCEPT}", self.resume_command())
     }
 }
 
@@ -523,13 +529,13 @@ impl fmt::Display for TaskOfFleet {
 impl Loop {
     /// The command that resumes it within its fleet; `None` if it belongs to none.
     pub fn fleet_resume(&self) -> Option<String> {
-        self.fleet.as_ref().map(TaskOfFleet::resume)
+        self.fleet.as_ref().map(TaskOfFleet::resume_command)
     }
 
     /// Why nobody resumes it alone; `None` if it belongs to no fleet.
     pub fn refusal_of_its_fleet(&self) -> Option<Failure> {
         let task = self.fleet.as_ref()?;
-        let (resume, tell) = (task.resume(), task.tell());
+        let (resume, tell) = (task.resume_command(), task.tell_command());
         Some(Failure::new(
             format!("loop {} is that of {task}", self.id),
             format!("{resume} resumes it; {tell} \"...\" answers it"),

@@ -9,8 +9,8 @@ use std::ffi::{OsStr, OsString};
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::named;
-use crate::text::start;
+use crate::git::name_files;
+use crate::text::text_start;
 
 /// A hash of bytes, in hexadecimal.
 pub type Digest = fn(&[u8]) -> String;
@@ -47,7 +47,7 @@ pub struct Environment {
 impl Environment {
     /// Records `now`. `held` lists the values that files of the checkout give to a name; a value is
     /// kept if one of them is the same. A name that is not UTF-8 is left out, and so never passed.
-    pub fn of(
+    pub fn from_variables(
         now: &Variables,
         foreign: &Foreign,
         held: &[(String, String)],
@@ -59,7 +59,7 @@ impl Environment {
             let Some(name) = name.to_str().filter(|name| !foreign.own.contains(name)) else {
                 continue;
             };
-            it.hashes.insert(name.to_owned(), it.hash(name, value, digest));
+            it.hashes.insert(name.to_owned(), it.hash_value(name, value, digest));
             let Some(text) = value.to_str() else { continue };
             if name == "PATH" || held.iter().any(|(of, said)| of == name && said == text) {
                 it.values.insert(name.to_owned(), text.to_owned());
@@ -77,7 +77,7 @@ impl Environment {
                 continue;
             };
             let kept = self.hashes.get(name);
-            let is_same = kept.is_some_and(|kept| *kept == self.hash(name, value, digest));
+            let is_same = kept.is_some_and(|kept| *kept == self.hash_value(name, value, digest));
             if is_same || foreign.own.contains(&name) {
                 continue;
             }
@@ -99,7 +99,7 @@ impl Environment {
         plan
     }
 
-    fn hash(&self, name: &str, value: &OsStr, digest: Digest) -> String {
+    fn hash_value(&self, name: &str, value: &OsStr, digest: Digest) -> String {
         let name = format!("{}\0{name}\0", self.salt);
         let mut hash = digest(&[name.as_bytes(), value.as_encoded_bytes()].concat());
         hash.truncate(DIGITS);
@@ -126,19 +126,19 @@ pub struct Plan {
 
 impl Plan {
     /// The variables passed with another value.
-    pub fn variables(&self) -> Vec<(&str, String)> {
+    pub fn changed_variables(&self) -> Vec<(&str, String)> {
         self.replaced.iter().map(|(name, value)| (name.as_str(), value.clone())).collect()
     }
 
     /// Why no check can run until `resume` is typed: its result would depend on a variable that
     /// cannot be restored.
-    pub fn refusal(&self, resume: &str) -> Option<String> {
+    pub fn refusal_text(&self, resume: &str) -> Option<String> {
         let (noun, verb, them) = match self.changed.len() {
             0 => return None,
             1 => ("variable", CHANGED[0], "it"),
             _ => ("variables", CHANGED[1], "them"),
         };
-        let names = listed(&self.changed);
+        let names = list_escaped(&self.changed);
         let ending = format!("{verb} when the loop began; {resume} accepts {them}");
         Some(format!("was not run: the {noun} {names} {ending}"))
     }
@@ -154,27 +154,27 @@ impl Plan {
         ];
         let some = kinds.into_iter().filter(|(names, ..)| !names.is_empty());
         let said = |(names, verbs, rest): (&[String], [&str; 2], &str)| {
-            format!("{} {} {rest}", listed(names), verbs[usize::from(names.len() > 1)])
+            format!("{} {} {rest}", list_escaped(names), verbs[usize::from(names.len() > 1)])
         };
         some.map(said).collect()
     }
 
     /// What a resume accepts: every name that differs; `None` if there is none.
-    pub fn accepted(&self) -> Option<String> {
+    pub fn accepted_names(&self) -> Option<String> {
         let replaced = self.replaced.iter().map(|(name, _)| name);
         let all = self.new.iter().chain(&self.changed).chain(&self.missing).chain(replaced);
         let mut names: Vec<String> = all.cloned().collect();
         names.sort();
         let told = "checks now get these as they are here, not as they were when the loop began";
-        (!names.is_empty()).then(|| format!("{told}: {}", listed(&names)))
+        (!names.is_empty()).then(|| format!("{told}: {}", list_escaped(&names)))
     }
 }
 
 /// Names for a person. A project's settings can choose a name, so it is escaped: it must not
 /// control a terminal.
-fn listed(names: &[String]) -> String {
-    let plain = |name: &String| start(name, NAME_CHARS).escape_debug().to_string();
-    named(&names.iter().map(plain).collect::<Vec<_>>())
+fn list_escaped(names: &[String]) -> String {
+    let plain = |name: &String| text_start(name, NAME_CHARS).escape_debug().to_string();
+    name_files(&names.iter().map(plain).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

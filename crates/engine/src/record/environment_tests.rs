@@ -32,7 +32,7 @@ fn variables(pairs: &[(&str, &str)]) -> Variables {
 fn begun(start: &[(&str, &str)], held: &[(&str, &str)]) -> Environment {
     let held: Vec<_> =
         held.iter().map(|(name, said)| ((*name).to_owned(), (*said).to_owned())).collect();
-    Environment::of(&variables(start), &foreign(), &held, "s".to_owned(), bare)
+    Environment::from_variables(&variables(start), &foreign(), &held, "s".to_owned(), bare)
 }
 
 #[test]
@@ -94,13 +94,13 @@ fn people_are_told_names_and_never_values() {
     A, B are not as they were when the loop began; no check is run
     GONE is missing in the environment
     ");
-    assert_snapshot!(plan.refusal("/crew:resume").unwrap(), @"was not run: the variables A, B are not as they were when the loop began; /crew:resume accepts them");
-    assert_snapshot!(plan.accepted().unwrap(), @r"checks now get these as they are here, not as they were when the loop began: A, B, GONE, MAKE\u{1b}FLAGS, PATH, Z");
+    assert_snapshot!(plan.refusal_text("/crew:resume").unwrap(), @"was not run: the variables A, B are not as they were when the loop began; /crew:resume accepts them");
+    assert_snapshot!(plan.accepted_names().unwrap(), @r"checks now get these as they are here, not as they were when the loop began: A, B, GONE, MAKE\u{1b}FLAGS, PATH, Z");
     let one = kept.compare(&variables(&[&start[1..], &[("A", "2")]].concat()), &foreign(), bare);
-    assert_snapshot!(one.refusal("/crew:resume").unwrap(), @"was not run: the variable A is not as it was when the loop began; /crew:resume accepts it");
+    assert_snapshot!(one.refusal_text("/crew:resume").unwrap(), @"was not run: the variable A is not as it was when the loop began; /crew:resume accepts it");
     let same = kept.compare(&variables(&start), &foreign(), bare);
     assert_eq!(
-        (same.remarks().len(), same.refusal("/crew:resume"), same.accepted()),
+        (same.remarks().len(), same.refusal_text("/crew:resume"), same.accepted_names()),
         (0, None, None)
     );
     assert_eq!(same, Plan::default());
@@ -111,7 +111,13 @@ fn a_record_holds_no_value_but_the_path_and_what_a_file_held() {
     let start = [("KEY", "secret"), ("PATH", "/bin"), ("STRICT", "yes")];
     let held = [("STRICT".to_owned(), "yes".to_owned()), ("KEY".to_owned(), "${KEY}".to_owned())];
     let digest: Digest = |bytes| format!("{:064x}", bytes.len());
-    let kept = Environment::of(&variables(&start), &foreign(), &held, "salt".to_owned(), digest);
+    let kept = Environment::from_variables(
+        &variables(&start),
+        &foreign(),
+        &held,
+        "salt".to_owned(),
+        digest,
+    );
     let text = serde_json::to_string_pretty(&kept).unwrap();
     assert_snapshot!(text, @r#"
     {
@@ -154,14 +160,14 @@ proptest! {
     ) {
         // Names and values this short are kept whole.
         let whole: Digest = |bytes| bytes.iter().map(|byte| char::from(*byte)).collect();
-        let kept = Environment::of(&start, &foreign(), &held, String::new(), whole);
+        let kept = Environment::from_variables(&start, &foreign(), &held, String::new(), whole);
         let plan = kept.compare(&now, &foreign(), whole);
         let mut passed = now.clone();
         passed.retain(|name, _| {
             let is_a_clients = name.to_str().is_some_and(|name| foreign().own.contains(&name));
             !is_a_clients && !plan.dropped.contains(name)
         });
-        for (name, value) in plan.variables() {
+        for (name, value) in plan.changed_variables() {
             passed.insert(name.into(), value.into());
         }
         for (name, value) in &passed {

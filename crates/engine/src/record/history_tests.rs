@@ -111,7 +111,7 @@ fn take(step: Step, record: &mut Loop, now: Moment) {
             state.take_back_prompt();
         }
         Step::HandToAgent(is_another) => {
-            let next = StandIn { agent: "codex".to_owned(), until: now.wall };
+            let next = FallbackAgent { agent: "codex".to_owned(), until: now.wall };
             state.hand_to_agent(is_another.then_some(next));
         }
         Step::Use(input) => {
@@ -131,9 +131,9 @@ fn take(step: Step, record: &mut Loop, now: Moment) {
             state.merge(&known, &found);
         }
         Step::Carry => {
-            let carried = Carried::of(record);
+            let carried = Carried::from_record(record);
             *record = a_loop();
-            carried.give(record);
+            carried.give_to(record);
         }
         _ => {}
     }
@@ -141,7 +141,7 @@ fn take(step: Step, record: &mut Loop, now: Moment) {
 
 /// Whether a record keeps its rules, those that no reader of a file can check included.
 fn keeps_its_rules(record: &Loop) -> Result<(), TestCaseError> {
-    prop_assert_eq!(record.check(), Ok(()));
+    prop_assert_eq!(record.check_rules(), Ok(()));
     let state = &record.state;
     prop_assert!(state.told <= state.messages.len());
     prop_assert!(state.due.is_none() || matches!(state.status, Status::Running | Status::Waiting));

@@ -18,7 +18,7 @@ const EARLIER: &str = "earlier";
 
 /// The agent that works in place of the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StandIn {
+pub struct FallbackAgent {
     /// Its name among the fallbacks.
     pub agent: String,
     /// When the first one's turn comes.
@@ -36,7 +36,7 @@ pub struct AgentShare {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentMemory {
     /// `None` while the first one works.
-    pub stand_in: Option<StandIn>,
+    pub stand_in: Option<FallbackAgent>,
     /// The fallbacks that cannot work, because only a person can change why.
     pub out: Vec<String>,
     /// Who did all that was done before the first share; `None` if nobody, several, or unknown.
@@ -52,7 +52,7 @@ impl Run {
     }
 
     /// The run as this agent does it: model and words are meant for the first one alone.
-    pub fn by(&self, agent: &Agent) -> Self {
+    pub fn as_done_by(&self, agent: &Agent) -> Self {
         if agent.name == self.agent.name {
             return self.clone();
         }
@@ -71,19 +71,19 @@ impl Loop {
     }
 
     /// Who works in place of the first agent.
-    pub fn stand_in(&self) -> Option<&StandIn> {
+    pub fn stand_in(&self) -> Option<&FallbackAgent> {
         let stand_in = self.state.agents.stand_in.as_ref()?;
         self.worker().filter(|agent| agent.name == stand_in.agent).map(|_| stand_in)
     }
 
     /// The same while it is at work: whoever waits is at a limit, too.
-    pub fn stand_in_at_work(&self) -> Option<&StandIn> {
+    pub fn stand_in_at_work(&self) -> Option<&FallbackAgent> {
         self.stand_in().filter(|_| self.state.status == Status::Running)
     }
 
     /// "B for A, limited until 03:10", on the reader's clock.
     pub fn stand_in_at(&self, at: DateTime<FixedOffset>) -> Option<String> {
-        let StandIn { agent, until } = self.stand_in_at_work()?;
+        let FallbackAgent { agent, until } = self.stand_in_at_work()?;
         let own = &self.contract.run.as_ref()?.agent.name;
         Some(format!("{agent} for {own}, limited until {}", clock_time(*until, at)))
     }
@@ -107,7 +107,7 @@ impl Loop {
         let state = &mut self.state;
         let before = AgentShare { iterations: state.completed, usage: state.usage.clone() };
         if let Some(usage) = usage {
-            state.usage.add(usage);
+            state.usage.add_usage(usage);
         }
         let AgentMemory { alone, shares, .. } = &mut state.agents;
         let is_first = before == AgentShare::default();
@@ -121,12 +121,12 @@ impl Loop {
         let share = shares.entry(worker).or_default();
         share.iterations += iterations;
         if let Some(usage) = usage {
-            share.usage.add(usage);
+            share.usage.add_usage(usage);
         }
     }
 
     /// "A 5 iterations, $1.20 · 300k tokens; B 3 iterations, 90k tokens", where several worked.
-    pub fn shares(&self) -> Option<String> {
+    pub fn describe_shares(&self) -> Option<String> {
         let shares = &self.state.agents.shares;
         let share = |(name, share): (&String, &AgentShare)| {
             let AgentShare { iterations, usage } = share;
@@ -165,7 +165,7 @@ pub struct CheckMemory {
 
 impl CheckMemory {
     /// The memory of a result, which replaces `before`.
-    pub fn of(result: &CheckResult, after: u32, before: Option<&Self>) -> Self {
+    pub fn from_result(result: &CheckResult, after: u32, before: Option<&Self>) -> Self {
         let passed = || result.test_run.as_ref().map_or(0, |run| run.passed);
         let failed_with = is_failure(result).then(passed);
         let known = before.and_then(|before| before.failed_with);
@@ -225,7 +225,7 @@ pub struct Pending {
 impl Pending {
     /// What the boundary asks for that leaves a loop like this; `counted` says whether it counted
     /// an iteration.
-    pub fn after(subject: &Loop, counted: bool) -> Self {
+    pub fn after_boundary(subject: &Loop, counted: bool) -> Self {
         let before = subject.state.git.pending;
         let run = subject.contract.run.as_ref();
         let Some(run) = run.filter(|_| subject.driver() == Driver::Process) else { return before };
@@ -244,7 +244,7 @@ impl Pending {
     }
 
     /// "commit", "push", "reaction": those that are left.
-    pub fn names(self) -> Vec<&'static str> {
+    pub fn pending_names(self) -> Vec<&'static str> {
         let all = [(self.commit, "commit"), (self.push, "push"), (self.reaction, "reaction")];
         all.into_iter().filter(|(is_left, _)| *is_left).map(|(_, name)| name).collect()
     }
@@ -272,14 +272,14 @@ pub struct Failures {
 
 impl Failures {
     /// Counts one more.
-    pub fn add(&mut self, why: String) {
+    pub fn add_failure(&mut self, why: String) {
         *self = Self { count: self.count.saturating_add(1), why };
     }
 }
 
 impl GitMemory {
     /// What is pending or failed when it was last tried: all that a resume of an ended loop does.
-    pub fn left(&self) -> Pending {
+    pub fn pending_steps(&self) -> Pending {
         Pending {
             commit: self.pending.commit || self.commits.count > 0,
             push: self.pending.push || self.pushes.count > 0,
@@ -289,7 +289,7 @@ impl GitMemory {
 
     /// ", not pushed": what is left to do first, for a row in a list; empty if nothing is.
     pub fn left_in_a_list(&self) -> &'static str {
-        match self.left() {
+        match self.pending_steps() {
             Pending { commit: true, .. } => ", not committed",
             Pending { push: true, .. } => ", not pushed",
             Pending { reaction: true, .. } => ", reaction pending",
@@ -298,7 +298,7 @@ impl GitMemory {
     }
 
     /// "not committed yet · not pushed, 2 tries failed: …"; `None` if nothing is left to do.
-    pub fn undone(&self) -> Option<String> {
+    pub fn describe_undone(&self) -> Option<String> {
         let one = |is_pending: bool, failures: &Failures, what: &str| {
             let tries = if failures.count == 1 { "try" } else { "tries" };
             match failures.count {
@@ -378,13 +378,13 @@ pub struct TreeMemory {
 impl TreeMemory {
     /// The iteration after which the tree was in this state before, the newest.
     pub fn seen_after(&self, identity: &str) -> Option<u32> {
-        let found = self.recent.iter().rev().find(|(_, seen)| *seen == beginning(identity));
+        let found = self.recent.iter().rev().find(|(_, seen)| *seen == identity_start(identity));
         found.map(|(iteration, _)| *iteration)
     }
 
     /// Whether the tree was in this state before the first iteration.
     pub fn began_as(&self, identity: &str) -> bool {
-        self.recent.iter().any(|(after, seen)| *after == 0 && seen == beginning(identity))
+        self.recent.iter().any(|(after, seen)| *after == 0 && seen == identity_start(identity))
     }
 }
 
@@ -397,14 +397,14 @@ impl State {
         };
         let recent = &mut self.trees.recent;
         recent.retain(|(iteration, _)| *iteration < self.completed);
-        recent.push((self.completed, beginning(&identity).to_owned()));
+        recent.push((self.completed, identity_start(&identity).to_owned()));
         recent.drain(..recent.len().saturating_sub(REMEMBERED));
         (self.tree, self.trees.snapshot, self.trees.head) = (Some(identity), snapshot, head);
         (self.trees.repositories, self.trees.tips) = (repositories, tips);
     }
 }
 
-fn beginning(identity: &str) -> &str {
+fn identity_start(identity: &str) -> &str {
     identity.get(..DIGITS).unwrap_or(identity)
 }
 
@@ -446,12 +446,12 @@ mod git_memory_tests {
     #[test]
     fn what_is_left_undone_is_one_line_and_what_worked_since_is_forgotten() {
         let mut memory = GitMemory::default();
-        assert_eq!(memory.undone(), None);
-        memory.pushes.add("no remote; git remote add origin ADDRESS".to_owned());
-        memory.commits.add("locked".to_owned());
-        memory.commits.add("locked again; remove .git/index.lock".to_owned());
+        assert_eq!(memory.describe_undone(), None);
+        memory.pushes.add_failure("no remote; git remote add origin ADDRESS".to_owned());
+        memory.commits.add_failure("locked".to_owned());
+        memory.commits.add_failure("locked again; remove .git/index.lock".to_owned());
         assert_eq!(
-            memory.undone().as_deref(),
+            memory.describe_undone().as_deref(),
             Some(
                 "not committed, 2 tries failed: locked again; remove .git/index.lock · \
                  not pushed, 1 try failed: no remote; git remote add origin ADDRESS"
@@ -460,14 +460,14 @@ mod git_memory_tests {
         memory.commits = Failures::default();
         memory.pending = Pending { commit: true, push: true, reaction: true };
         assert_eq!(
-            memory.undone().as_deref(),
+            memory.describe_undone().as_deref(),
             Some(
                 "not committed yet · not pushed, 1 try failed: no remote; git remote add origin \
                  ADDRESS · its reaction to the end did not run yet"
             )
         );
         memory.pending = Pending::default();
-        assert!(memory.undone().unwrap().starts_with("not pushed"));
+        assert!(memory.describe_undone().unwrap().starts_with("not pushed"));
     }
 }
 

@@ -17,7 +17,7 @@ fn with_codex() -> Loop {
 
 fn codex_works(subject: &mut Loop) {
     let until = at(0).wall + TimeDelta::hours(1);
-    subject.state.agents.stand_in = Some(StandIn { agent: "codex".to_owned(), until });
+    subject.state.agents.stand_in = Some(FallbackAgent { agent: "codex".to_owned(), until });
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn the_first_agent_works_unless_a_fallback_of_the_loop_stands_in() {
 #[test]
 fn the_model_and_the_words_are_the_first_agents() {
     let run = with_codex().contract.run.unwrap();
-    assert_eq!(run.by(&run.agent), run);
-    let other = run.by(&run.fallback[0]);
+    assert_eq!(run.as_done_by(&run.agent), run);
+    let other = run.as_done_by(&run.fallback[0]);
     assert_eq!((other.agent.name.as_str(), other.model, other.words.len()), ("codex", None, 0));
     assert_eq!((other.permissions, other.pace), (run.permissions, run.pace));
 }
@@ -67,13 +67,13 @@ fn each_agent_has_its_share_and_the_shares_add_up() {
     assert!(subject.state.agents.shares.is_empty());
     subject.contract.run.as_mut().unwrap().fallback = fallback;
     subject.count_use(1, Some(&used(20, 100_000)));
-    assert_eq!(subject.shares(), None);
+    assert_eq!(subject.describe_shares(), None);
     codex_works(&mut subject);
     subject.count_use(0, Some(&used(0, 30_000)));
     subject.count_use(1, Some(&used(0, 60_000)));
     subject.count_use(1, None);
     let expected = "claude 3 iterations, $1.20 · 300k tokens; codex 2 iterations, 90k tokens";
-    assert_eq!(subject.shares().unwrap(), expected);
+    assert_eq!(subject.describe_shares().unwrap(), expected);
     // A session takes the loop in between, then a run without a fallback.
     subject.state.owner.driver = Driver::Session;
     subject.count_use(1, Some(&used(30, 50_000)));
@@ -83,14 +83,14 @@ fn each_agent_has_its_share_and_the_shares_add_up() {
     subject.count_use(1, Some(&used(0, 10_000)));
     let expected = "claude 4 iterations, $1.20 · 310k tokens; codex 2 iterations, 90k tokens; \
                     session 1 iteration, $0.30 · 50k tokens";
-    assert_eq!(subject.shares().unwrap(), expected);
+    assert_eq!(subject.describe_shares().unwrap(), expected);
     // An iteration that did not count was paid, too.
     let mut paid = with_codex();
     paid.state.usage = used(0, 5000);
     codex_works(&mut paid);
     paid.count_use(1, Some(&used(0, 1000)));
     let expected = "codex 1 iteration, 1k tokens; earlier 0 iterations, 5k tokens";
-    assert_eq!(paid.shares().unwrap(), expected);
+    assert_eq!(paid.describe_shares().unwrap(), expected);
     assert_eq!(subject.state.usage.tokens.input, 450_000);
 }
 
@@ -117,7 +117,7 @@ fn what_came_before_the_first_fallback_is_named_for_whoever_did_it_alone() {
         let other = Agent { name: "gemini".to_owned(), ..Agent::default() };
         subject.contract.run.as_mut().unwrap().fallback = vec![other];
         count(&mut subject, run, "codex");
-        assert_eq!(subject.shares().unwrap(), expected);
+        assert_eq!(subject.describe_shares().unwrap(), expected);
         assert_eq!(subject.state.agents.alone, None);
     }
 }

@@ -29,7 +29,7 @@ pub use self::state::*;
 use super::evidence::Evidence;
 use super::git::GitBaseline;
 use super::test_changes::Baseline;
-use super::text::word;
+use super::text::variant_name;
 use super::usage::{self, Earlier, Spread, Usage};
 pub use crate::evidence::check::Role;
 pub use crate::id::LoopId;
@@ -188,14 +188,14 @@ impl Loop {
     }
 
     /// Adds the time of one more counted iteration.
-    pub fn took(&mut self, ms: u64) {
+    pub fn add_time(&mut self, ms: u64) {
         self.elapsed_ms.push(ms);
         let more = self.elapsed_ms.len().saturating_sub(usage::TIMES_KEPT);
-        self.elapsed_ms.drain(..more).for_each(|ms| self.earlier.add(ms));
+        self.elapsed_ms.drain(..more).for_each(|ms| self.earlier.add_time(ms));
     }
 
     /// The spread of all its iteration times.
-    pub fn spread(&self) -> Option<Spread> {
+    pub fn time_spread(&self) -> Option<Spread> {
         usage::spread_times(&self.earlier, &self.elapsed_ms)
     }
 
@@ -237,12 +237,12 @@ impl Loop {
 
     /// `running`, `waiting`, `paused`, or the outcome: one word for people and for the view.
     pub fn status_word(&self) -> &'static str {
-        self.outcome().map_or(word(&self.state.status), Outcome::label)
+        self.outcome().map_or(variant_name(&self.state.status), Outcome::label)
     }
 
     /// "$1.84 · 123k tokens"; `None` while no use is known.
-    pub fn spent(&self) -> Option<String> {
-        self.state.usage.text(self.contract.limits.max_cost_micros > 0)
+    pub fn usage_text(&self) -> Option<String> {
+        self.state.usage.usage_text(self.contract.limits.max_cost_micros > 0)
     }
 
     /// What it used, which is not all where its last iteration did not report that.
@@ -253,7 +253,7 @@ impl Loop {
     }
 
     /// Checks this record's own rules. The error says which one is broken.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check_rules(&self) -> Result<(), String> {
         let state = &self.state;
         let limits = &self.contract.limits;
         if !(1..=VERSION).contains(&self.version) {

@@ -220,7 +220,7 @@ fn tests() -> Value {
 fn the_names_in_a_record_are_these() {
     let mut record: Loop = serde_json::from_value(every_field()).unwrap();
     record.place.branches = "in no record";
-    assert_eq!(record.check(), Ok(()));
+    assert_eq!(record.check_rules(), Ok(()));
     assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
     let known = format!("{record:?}")
         .replace("incurable: None, program_missing: false, test_run: None,", "");

@@ -2,7 +2,7 @@
 
 use super::{CompletionBasis, EndReason, Loop, WeakProof};
 use crate::evidence::{Evidence, IterationStatus};
-use crate::text::word;
+use crate::text::variant_name;
 use crate::usage::{Earlier, Spread, Usage};
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -42,7 +42,7 @@ impl Outcome {
 
     /// The word used in messages, files and JSON.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 
     /// Whether a task of a fleet that ended so needs a person: nothing else tries it again.
@@ -83,7 +83,7 @@ impl Proof {
 
     /// The word used in messages, files and JSON.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 
     /// The meaning of the word, for the final report to a person.
@@ -109,7 +109,7 @@ pub enum Actor {
 impl Actor {
     /// The word used in files and messages.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 }
 
@@ -126,7 +126,7 @@ impl Ending {
     }
 
     /// The whole reason, with the notes, as a sentence fragment.
-    pub fn why(&self) -> String {
+    pub fn full_reason(&self) -> String {
         let reason = self.reason.to_string();
         std::iter::once(&reason).chain(&self.proof_notes).cloned().collect::<Vec<_>>().join("; ")
     }
@@ -196,7 +196,7 @@ pub struct Tally {
 
 impl Tally {
     /// Counts an iteration.
-    pub fn count(&mut self, evidence: &Evidence) {
+    pub fn count_iteration(&mut self, evidence: &Evidence) {
         *match evidence.status {
             IterationStatus::Completed => &mut self.completed,
             IterationStatus::Failed => &mut self.failed,
@@ -205,13 +205,13 @@ impl Tally {
             IterationStatus::Interrupted => &mut self.interrupted,
         } += 1;
         if let Some(changes) = &evidence.changes {
-            self.files_changed += changes.total();
+            self.files_changed += changes.file_count();
             self.files_created += changes.created;
             self.files_modified += changes.modified;
         }
     }
 
-    fn add(&mut self, other: &Self) {
+    fn add_tally(&mut self, other: &Self) {
         self.completed += other.completed;
         self.failed += other.failed;
         self.timed_out += other.timed_out;
@@ -252,26 +252,26 @@ pub struct Totals {
 
 impl Totals {
     /// Adds up ended loops, the newest first.
-    pub fn of<'a>(loops: impl IntoIterator<Item = &'a Loop>) -> Self {
+    pub fn from_loops<'a>(loops: impl IntoIterator<Item = &'a Loop>) -> Self {
         let mut totals = Self::default();
         let (mut times, mut streak) = (Earlier::default(), 0);
         for subject in loops {
             let Some(ending) = &subject.state.ending else { continue };
             *totals.outcomes.entry(ending.outcome).or_default() += 1;
             if let Some(proof) = &ending.proof {
-                *totals.proofs.entry(word(proof)).or_default() += 1;
+                *totals.proofs.entry(variant_name(proof)).or_default() += 1;
             }
             totals.iterations += u64::from(subject.state.completed);
-            totals.tally.add(&subject.state.tally);
+            totals.tally.add_tally(&subject.state.tally);
             let checks = subject.state.evidence.iter().flat_map(|seen| &seen.checks);
             for tests in checks.filter_map(|check| check.tests.as_ref()) {
                 totals.tests_passed += u64::from(tests.passed);
                 totals.tests_failed += u64::from(tests.failed);
             }
             totals.awake_ms = totals.awake_ms.saturating_add(subject.state.awake_ms);
-            totals.usage.add(&subject.state.usage);
-            times.merge(&subject.earlier);
-            subject.elapsed_ms.iter().for_each(|ms| times.add(*ms));
+            totals.usage.add_usage(&subject.state.usage);
+            times.merge_times(&subject.earlier);
+            subject.elapsed_ms.iter().for_each(|ms| times.add_time(*ms));
             streak = if ending.outcome == Outcome::Completed { 0 } else { streak + 1 };
             totals.longest_failure_streak = totals.longest_failure_streak.max(streak);
             if !totals.outcomes.contains_key(&Outcome::Completed) {
@@ -283,7 +283,7 @@ impl Totals {
     }
 
     /// How many loops.
-    pub fn loops(&self) -> u64 {
+    pub fn loop_count(&self) -> u64 {
         self.outcomes.values().sum()
     }
 }
@@ -303,7 +303,7 @@ mod tests {
         for ms in iterations_ms {
             subject.state.completed += 1;
             subject.state.awake_ms += ms;
-            subject.took(*ms);
+            subject.add_time(*ms);
         }
         subject
     }
@@ -319,7 +319,7 @@ mod tests {
             ended(Completed, &[6]),
             a_loop(),
         ];
-        let totals = Totals::of(&loops);
+        let totals = Totals::from_loops(&loops);
         insta::assert_snapshot!(serde_json::to_string_pretty(&totals).unwrap(), @r#"
         {
           "outcomes": {
@@ -351,15 +351,15 @@ mod tests {
           "longest_failure_streak": 2
         }
         "#);
-        assert_eq!(totals.loops(), 5);
+        assert_eq!(totals.loop_count(), 5);
         let changes = Changes { created: 1, modified: 2, deleted: 4, ..Changes::default() };
         let mut worked = ended(Exhausted, &[10]);
         let evidence = Evidence { changes: Some(changes), ..Evidence::default() };
-        worked.state.tally.count(&evidence);
-        let tally = Totals::of(&[worked.clone(), worked]).tally;
+        worked.state.tally.count_iteration(&evidence);
+        let tally = Totals::from_loops(&[worked.clone(), worked]).tally;
         let files = [tally.files_changed, tally.files_created, tally.files_modified];
         assert_eq!(files, [14, 2, 4]);
-        assert_eq!(Totals::of(&loops[2..4]).failure_streak, 2);
-        assert_eq!(Totals::of(&[]), Totals::default());
+        assert_eq!(Totals::from_loops(&loops[2..4]).failure_streak, 2);
+        assert_eq!(Totals::from_loops(&[]), Totals::default());
     }
 }

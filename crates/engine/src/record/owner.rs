@@ -3,7 +3,7 @@
 //! record is one file.
 
 use crate::text::one_line;
-use crate::usage::Counted;
+use crate::usage::CountedMessage;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,7 +78,11 @@ impl Owner {
     /// Judges its process from `here`; `is_up` looks it up. An owner without a recorded host
     /// counts as one of this machine and boot. If `here` is unknown, an owner with a recorded host
     /// is not judged.
-    pub fn life(&self, here: Option<&Host>, is_up: impl FnOnce(&ProcessIdentity) -> bool) -> Life {
+    pub fn judge_life(
+        &self,
+        here: Option<&Host>,
+        is_up: impl FnOnce(&ProcessIdentity) -> bool,
+    ) -> Life {
         match (&self.host, here) {
             (Some(_), None) => return Life::Elsewhere,
             (Some(host), Some(here)) if !self.is_of_this_start(Some(here)) => {
@@ -111,7 +115,7 @@ pub struct SessionMemory {
     /// The transcript itself.
     pub transcript: Option<PathBuf>,
     /// How far its usage has been counted.
-    pub metered: Metered,
+    pub metered: MeteredUsage,
     /// The stop that the last boundary judged.
     pub last_stop: Option<StopMark>,
     /// Background tasks that were running at the last boundary, by the client's ids.
@@ -136,12 +140,12 @@ pub struct Queue {
     /// The waiting texts, in order. A text that is not a command, or was obeyed, is empty.
     pub waiting: Vec<String>,
     /// Commands that were obeyed before the client delivered them.
-    pub obeyed: Vec<Obeyed>,
+    pub obeyed: Vec<ExecutedCommand>,
 }
 
 /// A queued command that was obeyed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Obeyed {
+pub struct ExecutedCommand {
     pub command: String,
     /// The iteration at whose boundary it was obeyed.
     pub iteration: u32,
@@ -149,7 +153,7 @@ pub struct Obeyed {
 
 /// How far the usage of a session has been counted. Its subagents have separate transcripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metered {
+pub struct MeteredUsage {
     /// Earlier messages do not count; `None` while nothing has been counted.
     pub since: Option<DateTime<Utc>>,
     /// When the transcripts were last read.
@@ -167,7 +171,7 @@ pub struct Mark {
     /// another.
     pub ends: String,
     /// The last messages before it; further lines of them may follow.
-    pub recent: Vec<Counted>,
+    pub recent: Vec<CountedMessage>,
 }
 
 /// Distinguishes a second report of one stop from the next stop (the client gives a stop no id).
@@ -241,7 +245,7 @@ impl Question {
     }
 
     /// An answer to type, for example: the first option, if it can stand in double quotes.
-    pub fn answer(&self) -> &str {
+    pub fn example_answer(&self) -> &str {
         let first = self.options.first().map(|it| it.trim_end_matches(" (Recommended)"));
         let is_plain = |it: &&str| !it.is_empty() && !it.contains(['"', '$', '`', '\\', '!']);
         first.filter(is_plain).unwrap_or("your answer")
@@ -292,7 +296,7 @@ mod tests {
         ];
         for (theirs, here, expected) in table {
             let owner = Owner { host: theirs, ..a_loop().state.owner };
-            let found = [true, false].map(|is_there| owner.life(here.as_ref(), |_| is_there));
+            let found = [true, false].map(|is_there| owner.judge_life(here.as_ref(), |_| is_there));
             assert_eq!(found, expected, "{:?} seen from {here:?}", owner.host);
         }
     }
@@ -304,7 +308,7 @@ mod tests {
             Host { name, machine, boot }
         };
         let owner = Owner { host: Some(host("before")), ..a_loop().state.owner };
-        assert_eq!(owner.life(Some(&host("after")), |_| true), Life::Alive);
+        assert_eq!(owner.judge_life(Some(&host("after")), |_| true), Life::Alive);
     }
 }
 
@@ -353,7 +357,7 @@ mod question_tests {
         ];
         for (options, expected) in table {
             let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
-            assert_eq!(Question::new(1, "which?", &options).answer(), expected);
+            assert_eq!(Question::new(1, "which?", &options).example_answer(), expected);
         }
     }
 }

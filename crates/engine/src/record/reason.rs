@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Actor, Driver, Proof};
 use crate::git::GitFault;
-use crate::text::{count, duration, with_reason};
+use crate::text::{count, format_duration, with_reason};
 
 /// What is said of a loop without checks that its limit completed.
 const NOTHING_CHECKED: &str = "nothing was checked";
@@ -172,14 +172,14 @@ impl fmt::Display for EndReason {
                 "the model's service failed ({kind}), and this session cannot wait for it"
             ),
             Self::WaitTooLong { why, wait_ms, limit } => {
-                write!(out, "{why}; a wait of {} would outlast {limit}", duration(*wait_ms))
+                write!(out, "{why}; a wait of {} would outlast {limit}", format_duration(*wait_ms))
             }
             Self::ServiceFailing { times, message } => {
                 write!(out, "the model's service failed {times} times in a row: {message}")
             }
             Self::External { cause, cure } if cure.is_empty() => out.write_str(cause),
             Self::External { cause, cure } => write!(out, "{cause}; {cure}"),
-            Self::Git(fault) => out.write_str(&fault.line()),
+            Self::Git(fault) => out.write_str(&fault.cause_and_hint()),
             Self::Denied(tools) => write!(
                 out,
                 "denied: {}, and nothing changed; allow them with --permissions",

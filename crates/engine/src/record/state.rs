@@ -2,8 +2,8 @@
 //! them keeps the rules of `Loop::check`; a change that is none of them may break those.
 
 use super::{
-    ASKED_MAX, AccountId, CheckMemory, Driver, Ending, GitMemory, IncurableRefusal, Loop, Moment,
-    Outcome, Owner, ProcessIdentity, Question, SessionMemory, StandIn, State, Status,
+    ASKED_MAX, AccountId, CheckMemory, Driver, Ending, FallbackAgent, GitMemory, IncurableRefusal,
+    Loop, Moment, Outcome, Owner, ProcessIdentity, Question, SessionMemory, State, Status,
 };
 use crate::evidence::Evidence;
 use crate::test_changes::Baseline;
@@ -21,7 +21,7 @@ pub enum Row {
 }
 
 impl Row {
-    fn apply(self, count: &mut u32) {
+    fn apply_to(self, count: &mut u32) {
         *count = match self {
             Self::Extends => count.saturating_add(1),
             Self::Keeps => *count,
@@ -47,20 +47,20 @@ impl Loop {
     pub fn end_iteration(&mut self, end: IterationEnd) {
         let state = &mut self.state;
         state.completed += 1;
-        end.failures.apply(&mut state.consecutive_failures);
-        end.without_progress.apply(&mut state.iterations_without_progress);
-        end.crashes.apply(&mut state.crashes);
+        end.failures.apply_to(&mut state.consecutive_failures);
+        end.without_progress.apply_to(&mut state.iterations_without_progress);
+        end.crashes.apply_to(&mut state.crashes);
         state.last_iteration_at = Some(end.at);
-        state.tally.count(&end.evidence);
+        state.tally.count_iteration(&end.evidence);
         state.evidence = Some(end.evidence);
-        self.took(end.spent_ms);
+        self.add_time(end.spent_ms);
     }
 }
 
 // Whether it works, waits, is paused or over.
 impl State {
     /// The state of a loop whose first iteration begins now.
-    pub fn begin(owner: Owner, now: Moment) -> Self {
+    pub fn begin_first(owner: Owner, now: Moment) -> Self {
         Self { owner, began: now, ..Self::default() }
     }
 
@@ -199,7 +199,7 @@ impl State {
 
     /// Counts a transient error of the model's service, or the end of their row.
     pub fn count_transient_errors(&mut self, row: Row) {
-        row.apply(&mut self.transient_errors);
+        row.apply_to(&mut self.transient_errors);
     }
 
     /// Refuses a requested end: `why` if no agent can change the reason, and whether it is a change
@@ -311,7 +311,7 @@ impl State {
 // Who works, and what belongs to one driver alone.
 impl State {
     /// Gives the work to a fallback, or back to the first agent.
-    pub fn hand_to_agent(&mut self, next: Option<StandIn>) {
+    pub fn hand_to_agent(&mut self, next: Option<FallbackAgent>) {
         let before = self.agents.stand_in.as_ref().map(|stand_in| &stand_in.agent);
         if before != next.as_ref().map(|stand_in| &stand_in.agent) {
             // Those were another service's.

@@ -21,13 +21,13 @@ fn a_record_keeps_the_newest_times_and_sums_up_the_others() {
     let mut subject = a_loop();
     subject.contract.limits.max_iterations = 0;
     for ms in 1..=250 {
-        subject.took(ms);
+        subject.add_time(ms);
         subject.state.completed += 1;
-        assert_eq!(subject.check(), Ok(()));
+        assert_eq!(subject.check_rules(), Ok(()));
     }
     assert_eq!(subject.elapsed_ms, (151..=250).collect::<Vec<u64>>());
     assert_eq!((subject.earlier.count, subject.earlier.max_ms), (150, 150));
-    let spread = subject.spread().unwrap();
+    let spread = subject.time_spread().unwrap();
     assert_eq!((spread.min, spread.mean, spread.max), (1, 126, 250));
 }
 
@@ -35,7 +35,7 @@ type Breakage = (&'static str, fn(&mut Loop));
 
 #[test]
 fn a_record_that_breaks_its_own_rules_is_not_believed() {
-    assert_eq!(a_loop().check(), Ok(()));
+    assert_eq!(a_loop().check_rules(), Ok(()));
     let breakages: [Breakage; 6] = [
         ("format", |subject| subject.version = 0),
         ("format", |subject| subject.version = VERSION + 1),
@@ -47,7 +47,7 @@ fn a_record_that_breaks_its_own_rules_is_not_believed() {
     for (expected, break_it) in breakages {
         let mut subject = a_loop();
         break_it(&mut subject);
-        let complaint = subject.check().expect_err(expected);
+        let complaint = subject.check_rules().expect_err(expected);
         assert!(complaint.contains(expected), "{complaint}");
     }
 }

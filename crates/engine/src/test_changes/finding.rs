@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::NAMED_MAX;
 use crate::evidence::test_run::TestStatus;
 use crate::evidence::{CheckResult, Verdict};
-use crate::text::{named, rows, word};
+use crate::text::{join_first_names, table_rows, variant_name};
 
 /// The option by which a person accepts tests and check configuration as they are now; every reason
 /// that only a person can settle names it.
@@ -47,7 +47,7 @@ impl WithOriginalTests {
     }
 
     /// What is said of it, in the row of [`WORDS`] that ends with `row`; `None` if there is none.
-    fn words(&self, row: &str) -> Option<String> {
+    fn remark_words(&self, row: &str) -> Option<String> {
         let names = match self {
             Self::Passes | Self::FirstTests => return None,
             Self::StillRed(tests) => tests.iter().map(|name| format!("`{name}`")).collect(),
@@ -57,10 +57,14 @@ impl WithOriginalTests {
             Self::Unknown(why) => vec![why.clone()],
         };
         let number = if names.len() == 1 { "one" } else { "many" };
-        let row = format!("{} {number}{row}", word(self));
-        let (_, words) = rows(WORDS).find(|(of, _)| *of == row)?;
+        let row = format!("{} {number}{row}", variant_name(self));
+        let (_, words) = table_rows(WORDS).find(|(of, _)| *of == row)?;
         let count = names.len().to_string();
-        Some(words.replace("{count}", &count).replace("{names}", &named(&names, NAMED_MAX)))
+        Some(
+            words
+                .replace("{count}", &count)
+                .replace("{names}", &join_first_names(&names, NAMED_MAX)),
+        )
     }
 }
 
@@ -83,9 +87,9 @@ impl TestChangesFinding {
     }
 
     /// Adds what one check showed. `refuses` is false where a change is only reported.
-    pub fn add(&mut self, shown: &WithOriginalTests, refuses: bool) {
-        let Some(what) = shown.words("") else { return };
-        let Some(remedy) = shown.words(" remedy").filter(|_| refuses) else {
+    pub fn add_check(&mut self, shown: &WithOriginalTests, refuses: bool) {
+        let Some(what) = shown.remark_words("") else { return };
+        let Some(remedy) = shown.remark_words(" remedy").filter(|_| refuses) else {
             return self.doubts.push(what);
         };
         let text = format!("{what}. {remedy}");
@@ -95,12 +99,12 @@ impl TestChangesFinding {
     }
 
     /// Why the end is refused, with the remedy; `None` if it is not.
-    pub fn refusal(&self) -> Option<String> {
+    pub fn refusal_reason(&self) -> Option<String> {
         if self.refusals.is_empty() { None } else { Some(self.refusals.join(". ")) }
     }
 
     /// What a person should know of an end that stays as it is.
-    pub fn remark(&self) -> Option<String> {
+    pub fn remark_text(&self) -> Option<String> {
         (self.also_passes && self.doubts.is_empty()).then(|| ALSO_PASSES.to_owned())
     }
 }
@@ -118,7 +122,8 @@ pub fn judge_failing_tests(
         let status = now.test_run.as_ref().and_then(|run| run.tests.get(name));
         status == Some(&TestStatus::Failed)
     };
-    let failing = run.named(TestStatus::Failed).filter(|name| !fails_now(name)).map(str::to_owned);
+    let failing =
+        run.names_with(TestStatus::Failed).filter(|name| !fails_now(name)).map(str::to_owned);
     let (still_red, rewritten): (Vec<String>, Vec<String>) =
         failing.partition(|it| red.contains(it));
     match (still_red.is_empty(), rewritten.is_empty()) {
@@ -136,8 +141,8 @@ pub fn fails_in_no_other_test(result: &CheckResult, now: &CheckResult) -> bool {
         && run.failed > 0
         && run.errors == 0
         && run.unfinished.is_none()
-        && run.named(TestStatus::Failed).count() >= run.failed as usize
-        && run.named(TestStatus::Failed).all(fails_now)
+        && run.names_with(TestStatus::Failed).count() >= run.failed as usize
+        && run.names_with(TestStatus::Failed).all(fails_now)
 }
 
 /// Whether the text of a file may hold a test of that name: the last part of the name is in it.
@@ -151,8 +156,8 @@ pub fn may_hold(text: &str, test: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boundary::decide::{Decision, apply, decide};
-    use crate::boundary::judge::judge;
+    use crate::boundary::decide::{Decision, apply_decision, decide_next};
+    use crate::boundary::judge::judge_boundary;
     use crate::claim::Claim;
     use crate::evidence::ClaimResult;
     use crate::fixture::{a_loop_with, facts, result};
@@ -165,24 +170,24 @@ mod tests {
         facts.test_changes = shown.map(|shown| {
             let also_passes = shown == WithOriginalTests::Passes;
             let mut finding = TestChangesFinding { also_passes, ..TestChangesFinding::default() };
-            finding.add(&shown, refuses);
+            finding.add_check(&shown, refuses);
             finding
         });
-        let judged = judge(before, &facts);
-        let decision = decide(&judged, &facts);
+        let judged = judge_boundary(before, &facts);
+        let decision = decide_next(&judged, &facts);
         let words = match &decision {
             Decision::Finish(ending) => {
                 let proof = ending.proof.map_or("-", |proof| proof.label());
-                format!("{} {proof}: {}", ending.outcome.label(), ending.why())
+                format!("{} {proof}: {}", ending.outcome.label(), ending.full_reason())
             }
             other => format!("{other:?}"),
         };
-        (apply(judged, &decision), words)
+        (apply_decision(judged, &decision), words)
     }
 
     fn a_checked_loop() -> Loop {
         let mut subject = a_loop_with(&[("sh check.sh", Role::Verify)]);
-        let failed = CheckMemory::of(&result("sh check.sh", Verdict::Failed), 0, None);
+        let failed = CheckMemory::from_result(&result("sh check.sh", Verdict::Failed), 0, None);
         subject.state.remember_check("sh check.sh".to_owned(), failed);
         subject
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use globset::{GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::protect::{Cover, glob};
+use crate::protect::{GlobCover, parse_glob};
 use crate::text::{is_word_of, words_of};
 
 /// What a changed path is to the checks.
@@ -73,23 +73,24 @@ impl NamedPaths {
 #[derive(Debug)]
 pub struct KindRules {
     /// Globs of paths that are the task, by a person's word.
-    pub may_change: Cover,
+    pub may_change: GlobCover,
     /// Globs of tests: the settings' own, the protected paths, and those that a check names.
-    pub tests: [Cover; 3],
+    pub tests: [GlobCover; 3],
     pub named: NamedPaths,
 }
 
 /// Globs of files that make, task runners, CI, runners of tests or their tools read, in lower case.
 const SETTINGS: &str = include_str!("names/settings.txt");
-static SETTINGS_SET: LazyLock<GlobSet> = LazyLock::new(|| globs(SETTINGS));
+static SETTINGS_SET: LazyLock<GlobSet> = LazyLock::new(|| compile_globs(SETTINGS));
 /// Globs of tests, of what they read and of what they expect, in lower case.
-static TESTS: LazyLock<GlobSet> = LazyLock::new(|| globs(include_str!("names/tests.txt")));
+static TESTS: LazyLock<GlobSet> = LazyLock::new(|| compile_globs(include_str!("names/tests.txt")));
 /// The same in languages whose tests end in a capitalised word: `TaxTest.java`, `TaxTests.cs`.
-static CAPITALISED: LazyLock<GlobSet> =
-    LazyLock::new(|| globs("**/*{Test,Tests,Spec,IT}.{java,kt,cs,fs,scala,groovy,php,swift}"));
+static CAPITALISED: LazyLock<GlobSet> = LazyLock::new(|| {
+    compile_globs("**/*{Test,Tests,Spec,IT}.{java,kt,cs,fs,scala,groovy,php,swift}")
+});
 /// Those that may begin with one: `TestTax.java`, in any script's capitals.
 static TEST_FIRST: LazyLock<GlobSet> =
-    LazyLock::new(|| globs("**/Test*.{java,kt,cs,fs,scala,groovy,php,swift}"));
+    LazyLock::new(|| compile_globs("**/Test*.{java,kt,cs,fs,scala,groovy,php,swift}"));
 /// Folders of what tests read, in lower case: there it is no settings of theirs.
 const DATA_FOLDERS: &str = "data testdata test_data fixtures __fixtures__ snapshots __snapshots__ __mocks__ golden \
     expected";
@@ -114,7 +115,7 @@ const PROGRAMS: &str = include_str!("names/programs.txt");
 
 impl KindRules {
     /// The kind of a path that changed.
-    pub fn kind(&self, changed: &ChangedPath) -> PathKind {
+    pub fn kind_of(&self, changed: &ChangedPath) -> PathKind {
         let ChangedPath { path, is_new, .. } = changed;
         if self.may_change.covers(path) {
             return PathKind::Work;
@@ -138,7 +139,11 @@ impl KindRules {
         let is_named = self.named.run.contains(path) || self.named.loaded.contains(path);
         let is_run = is_named && !is_new || says_that_it_checks && is_script(changed);
         let is_program = changed.is_executable
-            && if *is_new { self.shadows(name) } else { !is_word_of(SOURCES, ending(name)) };
+            && if *is_new {
+                self.shadows_program(name)
+            } else {
+                !is_word_of(SOURCES, file_ending(name))
+            };
         let is_configuration = is_settings
             || !is_compared && (is_run || is_program)
             || *is_new && self.shadows_a_module(path);
@@ -146,7 +151,7 @@ impl KindRules {
     }
 
     /// Whether a command runs a new program of that name in place of another one.
-    fn shadows(&self, name: &str) -> bool {
+    fn shadows_program(&self, name: &str) -> bool {
         is_word_of(PROGRAMS, name) || self.named.programs.iter().any(|it| it.to_lowercase() == name)
     }
 
@@ -160,7 +165,8 @@ impl KindRules {
             "__init__" | "index" => folder.rsplit_once('/').unwrap_or(("", folder)),
             _ => (folder, stem),
         };
-        let is_module = ["py", "pyi", "so", "js", "mjs", "cjs", "ts", "rb"].contains(&ending(name));
+        let is_module =
+            ["py", "pyi", "so", "js", "mjs", "cjs", "ts", "rb"].contains(&file_ending(name));
         let is_looked_in =
             || folder.is_empty() || self.named.folders.iter().any(|it| it.to_lowercase() == folder);
         is_module
@@ -170,15 +176,15 @@ impl KindRules {
 }
 
 /// A list of globs over whole paths.
-fn globs(list: &str) -> GlobSet {
+fn compile_globs(list: &str) -> GlobSet {
     let mut globs = GlobSetBuilder::new();
-    for glob in words_of(list).filter_map(|text| glob(text).ok()) {
+    for glob in words_of(list).filter_map(|text| parse_glob(text).ok()) {
         globs.add(glob.glob().clone());
     }
     globs.build().unwrap_or_default()
 }
 
-fn ending(name: &str) -> &str {
+fn file_ending(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
@@ -198,8 +204,8 @@ fn is_script(changed: &ChangedPath) -> bool {
     let top = folder.rsplit('/').next().unwrap_or_default();
     let is_among_scripts = folder.is_empty() || is_word_of(SCRIPT_FOLDERS, top);
     let is_code =
-        ["py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua"].contains(&ending(name));
-    changed.is_executable || is_word_of(SHELLS, ending(name)) || is_code && is_among_scripts
+        ["py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "lua"].contains(&file_ending(name));
+    changed.is_executable || is_word_of(SHELLS, file_ending(name)) || is_code && is_among_scripts
 }
 
 /// Whether a file of that name may hold a secret: it is compared by a hash, and never copied.
@@ -278,7 +284,7 @@ mod test_path_tests {
             "app/Testament.java",
             "src/inspector.ts",
         ];
-        let globs_of = |list: &str| words_of(list).filter(|text| glob(text).is_ok()).count();
+        let globs_of = |list: &str| words_of(list).filter(|text| parse_glob(text).is_ok()).count();
         for list in [SETTINGS, include_str!("names/tests.txt")] {
             assert_eq!(globs_of(list), words_of(list).count(), "each is a glob");
         }

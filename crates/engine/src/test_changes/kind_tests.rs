@@ -4,11 +4,11 @@ use super::*;
 fn rules() -> KindRules {
     let set = |paths: &[&str]| paths.iter().map(|it| (*it).to_owned()).collect();
     KindRules {
-        may_change: Cover::of(&["tests/golden/**"]),
+        may_change: GlobCover::from_globs(&["tests/golden/**"]),
         tests: [
-            Cover::of(&["acceptance/**"]),
-            Cover::of(&["contract.txt"]),
-            Cover::of(&["quality/*.js"]),
+            GlobCover::from_globs(&["acceptance/**"]),
+            GlobCover::from_globs(&["contract.txt"]),
+            GlobCover::from_globs(&["quality/*.js"]),
         ],
         named: NamedPaths {
             run: set(&["tool/gate.py", "vat.sh", "greet"]),
@@ -70,7 +70,7 @@ fn a_path_is_of_one_kind_and_work_where_it_is_in_doubt() {
         ("requirements.txt", Work),
         ("src/types.ts", Work),
     ] {
-        assert_eq!(rules().kind(&path(name)), expected, "{name}");
+        assert_eq!(rules().kind_of(&path(name)), expected, "{name}");
     }
 }
 
@@ -99,6 +99,6 @@ fn programs_and_new_modules_are_configuration_where_they_come_before_a_runner() 
         (ChangedPath { is_new: true, ..path("tax.py") }, Work),
         (ChangedPath { is_link: true, ..path("tests") }, Test),
     ] {
-        assert_eq!(rules().kind(&changed), expected, "{changed:?}");
+        assert_eq!(rules().kind_of(&changed), expected, "{changed:?}");
     }
 }

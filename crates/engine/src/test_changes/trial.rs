@@ -4,10 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::NAMED_MAX;
-use crate::evidence::check::{NoCause, of_both};
+use crate::evidence::check::{NoProofCause, of_both};
 use crate::evidence::test_run::{TestRun, TestStatus};
 use crate::evidence::{CheckResult, Verdict};
-use crate::text::named;
+use crate::text::join_first_names;
 
 /// The proof that crew tries to reach by runs of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ impl Prove {
 
 /// The terms of a trial, a part of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrialTerms {
+pub struct ProofTerms {
     /// What is tried before the loop ends.
     pub prove: Prove,
     /// Seconds for all of it.
@@ -45,7 +45,7 @@ pub struct TrialTerms {
 
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trial {
+pub enum WithoutWork {
     /// "`cargo test` passes, and without the work it fails in rounds".
     Proven(String),
     /// The checks do not need the work; an agent can write a test that does.
@@ -54,7 +54,7 @@ pub enum Trial {
     Impossible(String),
 }
 
-impl Trial {
+impl WithoutWork {
     /// Why the work is not proven; `None` if it is.
     pub fn why_not(&self) -> Option<&str> {
         match self {
@@ -76,7 +76,7 @@ pub struct TriedCheck {
 }
 
 /// Whether a check passed by its exit status and by its words.
-pub fn passed(result: &CheckResult) -> bool {
+pub fn check_passed(result: &CheckResult) -> bool {
     let reports_failures = result.test_run.as_ref().is_some_and(TestRun::has_failed);
     result.verdict == Verdict::Passed && !result.ran_no_test() && !reports_failures
 }
@@ -100,10 +100,10 @@ pub fn failing_tests(control: &CheckResult, without: &CheckResult) -> Result<Vec
     };
     let passed_with = |name: &&str| match with.tests.get(*name) {
         Some(status) => *status == TestStatus::Passed,
-        None => !with.names_all() && with.ran(),
+        None => !with.names_all() && with.ran_any(),
     };
     let failing: Vec<String> =
-        run.named(TestStatus::Failed).filter(passed_with).map(str::to_owned).collect();
+        run.names_with(TestStatus::Failed).filter(passed_with).map(str::to_owned).collect();
     match run.errors {
         _ if !failing.is_empty() => Ok(failing),
         0 => Err("fails without the work in no test that passes with it".to_owned()),
@@ -114,21 +114,21 @@ pub fn failing_tests(control: &CheckResult, without: &CheckResult) -> Result<Vec
 /// Whether a check failed on the tree as the loop found it: what `crew run` learns before the first
 /// iteration, looked up at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AsFound {
+pub enum BaselineResult {
     /// The command of one that did.
     Failed(String),
     /// None did.
     Passed,
     /// One did, and not for want of the work.
-    NoCause(NoCause),
+    NoCause(NoProofCause),
     /// It cannot be told, for this reason.
     Unknown(String),
 }
 
-impl AsFound {
+impl BaselineResult {
     /// Judges checks that failed on the tree as found, and ran on the final tree and on the former
     /// again.
-    pub fn of(tried: &[TriedCheck]) -> Self {
+    pub fn judge_checks(tried: &[TriedCheck]) -> Self {
         let (mut unknown, mut no_cause) = (Vec::new(), None);
         for check in tried {
             let (run, Some(found)) = (&check.control.run, &check.without) else { continue };
@@ -136,7 +136,7 @@ impl AsFound {
                 _ if found.verdict != Verdict::Failed => {
                     format!("`{run}` {} on the tree as the loop found it", control_failure(found))
                 }
-                _ if !passed(&check.control) => unprepared(check),
+                _ if !check_passed(&check.control) => unprepared_reason(check),
                 None => continue,
                 Some(again) if again.verdict != Verdict::Failed => {
                     format!("`{run}` is unsteady: it {}", again.what_happened())
@@ -169,47 +169,47 @@ impl AsFound {
 /// Judges the checks of a trial. `mixed` are the files that hold tests and work and so were not
 /// taken away. Where folders of the working tree `are_linked` in, a pass without the work shows
 /// nothing: a workspace's packages are links to the work.
-pub fn judge(tried: &[TriedCheck], mixed: &[String], are_linked: bool) -> Trial {
+pub fn judge_without_work(tried: &[TriedCheck], mixed: &[String], are_linked: bool) -> WithoutWork {
     let (able, unable): (Vec<&TriedCheck>, Vec<&TriedCheck>) =
-        tried.iter().partition(|it| passed(&it.control));
+        tried.iter().partition(|it| check_passed(&it.control));
     if able.is_empty() {
-        let why: Vec<String> = unable.into_iter().map(unprepared).collect();
-        return Trial::Impossible(why.join("; "));
+        let why: Vec<String> = unable.into_iter().map(unprepared_reason).collect();
+        return WithoutWork::Impossible(why.join("; "));
     }
     let mut why_not = Vec::new();
     for check in able {
         let (run, Some(without)) = (&check.control.run, &check.without) else { continue };
         match (failing_tests(&check.control, without), &check.again) {
-            (Ok(_), Some(again)) if !passed(again) => {
+            (Ok(_), Some(again)) if !check_passed(again) => {
                 why_not.push(format!("`{run}` is unsteady: it {}", control_failure(again)));
             }
             (Ok(tests), _) => {
-                let tests = named(&tests, NAMED_MAX);
+                let tests = join_first_names(&tests, NAMED_MAX);
                 let how = format!("`{run}` passes, and without the work it fails in {tests}");
-                return Trial::Proven(how);
+                return WithoutWork::Proven(how);
             }
             (Err(why), _) => why_not.push(format!("`{run}` {why}")),
         }
     }
     if !mixed.is_empty() {
-        return Trial::Failed(cannot_be_told_apart(mixed));
+        return WithoutWork::Failed(cannot_be_told_apart(mixed));
     }
-    why_not.extend(unable.into_iter().map(unprepared));
+    why_not.extend(unable.into_iter().map(unprepared_reason));
     let why = why_not.join("; ");
     // No agent can make a command speak that does not name its tests.
     let is_silent = tried.iter().all(|check| check.control.test_run.is_none());
     let passes = |run: &CheckResult| run.verdict == Verdict::Passed;
     let is_by_links = are_linked && tried.iter().any(|it| it.without.as_ref().is_some_and(passes));
-    if is_silent || is_by_links { Trial::Impossible(why) } else { Trial::Failed(why) }
+    if is_silent || is_by_links { WithoutWork::Impossible(why) } else { WithoutWork::Failed(why) }
 }
 
 /// "tests and work cannot be told apart: src/tax.rs".
 pub fn cannot_be_told_apart(mixed: &[String]) -> String {
-    format!("tests and work cannot be told apart: {}", named(mixed, NAMED_MAX))
+    format!("tests and work cannot be told apart: {}", join_first_names(mixed, NAMED_MAX))
 }
 
 /// Why a check shows nothing that does not pass on the final tree in the scratch folder.
-fn unprepared(check: &TriedCheck) -> String {
+fn unprepared_reason(check: &TriedCheck) -> String {
     let TriedCheck { control, .. } = check;
     let how = format!("`{}` {}", control.run, control_failure(control));
     // No preparation of the folder helps where nothing ran in it.

@@ -9,7 +9,7 @@ fn run(words: &str) -> CheckResult {
             let total =
                 if status == TestStatus::Failed { &mut run.failed } else { &mut run.passed };
             *total += 1;
-            run.name(name, status);
+            run.add_name(name, status);
         }
         Some(run)
     };
@@ -52,7 +52,7 @@ fn a_job_is_proven_when_a_test_that_passes_fails_without_it() {
         let some = |words: &str| (!words.is_empty()).then(|| run(words));
         let (without, again) = (some(without), some(again));
         let tried = TriedCheck { control: run(control), without, again };
-        format!("{:?}", judge(&[tried], mixed, false))
+        format!("{:?}", judge_without_work(&[tried], mixed, false))
     });
     insta::assert_snapshot!(told.join("\n"), @r#"
     Proven("`t` passes, and without the work it fails in a, b")
@@ -85,14 +85,23 @@ fn a_check_failed_as_found_if_it_fails_twice_and_passes_between_in_the_same_fold
     let told = table.map(|(control, found, again)| {
         let some = |words: &str| (!words.is_empty()).then(|| run(words));
         let (without, again) = (some(found), some(again));
-        format!("{:?}", AsFound::of(&[TriedCheck { control: run(control), without, again }]))
+        format!(
+            "{:?}",
+            BaselineResult::judge_checks(&[TriedCheck { control: run(control), without, again }])
+        )
     });
     let [passes, fails] = ["silent pass", "silent fail"].map(run);
     let again = Some(fails.clone());
     let unable = TriedCheck { control: fails.clone(), without: again.clone(), again: None };
     let failed = TriedCheck { control: passes, without: Some(fails), again };
-    assert_eq!(AsFound::of(&[unable.clone(), failed]), AsFound::Failed("t".to_owned()));
-    let AsFound::Unknown(why) = AsFound::of(&[unable.clone(), unable]) else { panic!() };
+    assert_eq!(
+        BaselineResult::judge_checks(&[unable.clone(), failed]),
+        BaselineResult::Failed("t".to_owned())
+    );
+    let BaselineResult::Unknown(why) = BaselineResult::judge_checks(&[unable.clone(), unable])
+    else {
+        panic!()
+    };
     assert_eq!(why.matches("`t` failed").count(), 2, "{why}");
     insta::assert_snapshot!(told.join("\n"), @r#"
     Failed("t")
@@ -111,9 +120,9 @@ fn a_check_that_did_not_run_is_named_with_the_reason() {
     let control = CheckResult { incurable: Some(why.to_owned()), ..unknown.clone() };
     let why = format!("`t` {why}");
     let tried = |control| [TriedCheck { control, ..TriedCheck::default() }];
-    assert_eq!(judge(&tried(control), &[], false), Trial::Impossible(why));
+    assert_eq!(judge_without_work(&tried(control), &[], false), WithoutWork::Impossible(why));
     let why = "`t` did not finish; its result is unknown".to_owned();
-    assert_eq!(judge(&tried(unknown), &[], false), Trial::Impossible(why));
+    assert_eq!(judge_without_work(&tried(unknown), &[], false), WithoutWork::Impossible(why));
 }
 
 #[test]
@@ -123,9 +132,12 @@ fn a_pass_without_the_work_shows_nothing_where_folders_are_linked_in() {
         without: Some(run(without)),
         again: Some(run("pass a")),
     };
-    assert!(matches!(judge(&[tried("pass a")], &[], true), Trial::Impossible(_)));
-    assert!(matches!(judge(&[tried("fail c")], &[], true), Trial::Failed(_)));
-    assert!(matches!(judge(&[tried("fail a")], &[], true), Trial::Proven(_)));
+    assert!(matches!(
+        judge_without_work(&[tried("pass a")], &[], true),
+        WithoutWork::Impossible(_)
+    ));
+    assert!(matches!(judge_without_work(&[tried("fail c")], &[], true), WithoutWork::Failed(_)));
+    assert!(matches!(judge_without_work(&[tried("fail a")], &[], true), WithoutWork::Proven(_)));
 }
 
 #[test]
@@ -136,6 +148,6 @@ fn of_several_checks_one_is_enough() {
         again: Some(run(control)),
     };
     let all = [tried("silent pass", "silent pass"), tried("fail a", ""), tried("pass a", "fail a")];
-    insta::assert_snapshot!(format!("{:?}", judge(&all, &[], false)), @r#"Proven("`t` passes, and without the work it fails in a")"#);
-    insta::assert_snapshot!(format!("{:?}", judge(&all[..2], &[], false)), @r#"Failed("`t` passes without the work too, as after a refactoring; `t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")"#);
+    insta::assert_snapshot!(format!("{:?}", judge_without_work(&all, &[], false)), @r#"Proven("`t` passes, and without the work it fails in a")"#);
+    insta::assert_snapshot!(format!("{:?}", judge_without_work(&all[..2], &[], false)), @r#"Failed("`t` passes without the work too, as after a refactoring; `t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")"#);
 }

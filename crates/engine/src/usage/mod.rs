@@ -24,17 +24,17 @@ pub struct Tokens {
 impl Tokens {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.prompt().saturating_add(self.output)
+        self.prompt_tokens().saturating_add(self.output)
     }
 
     /// What the model read.
-    pub fn prompt(&self) -> u64 {
+    pub fn prompt_tokens(&self) -> u64 {
         let written = self.cache_write.saturating_add(self.cache_write_hour);
         self.input.saturating_add(written).saturating_add(self.cache_read)
     }
 
     /// Each kind of `self` with its counterpart in `other`.
-    fn zip(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
+    fn zip_kinds(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             input: with(self.input, other.input),
             cache_write: with(self.cache_write, other.cache_write),
@@ -47,7 +47,7 @@ impl Tokens {
 
 impl AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
-        *self = self.zip(other, u64::saturating_add);
+        *self = self.zip_kinds(other, u64::saturating_add);
     }
 }
 
@@ -73,7 +73,7 @@ impl Money {
         self.0 as f64 / 1e12
     }
 
-    fn plus(self, other: Self) -> Self {
+    fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
@@ -106,7 +106,7 @@ pub struct Message {
 
 /// The use of a message when it was last reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counted {
+pub struct CountedMessage {
     id: String,
     tokens: Tokens,
     cost: Option<Money>,
@@ -130,19 +130,19 @@ pub struct Usage {
 
 impl Usage {
     /// Tokens of a model without a known price. Where none were reported, the use is lost.
-    pub fn unpriced(tokens: Option<Tokens>, model: &str) -> Self {
+    pub fn without_price(tokens: Option<Tokens>, model: &str) -> Self {
         let Some(tokens) = tokens else { return Self { lost: true, ..Self::default() } };
         let unpriced_models = vec![model.to_owned()];
         Self { tokens, unpriced: tokens, unpriced_models, ..Self::default() }
     }
 
     /// Adds the result of another count; `behind` is taken from the later one.
-    pub fn add(&mut self, other: &Self) {
+    pub fn add_usage(&mut self, other: &Self) {
         self.tokens += other.tokens;
-        self.cost = self.cost.plus(other.cost);
+        self.cost = self.cost.saturating_add(other.cost);
         self.unpriced += other.unpriced;
         for model in &other.unpriced_models {
-            self.name(model);
+            self.name_model(model);
         }
         self.lost |= other.lost;
         self.behind = other.behind;
@@ -150,22 +150,27 @@ impl Usage {
 
     /// Counts a message. A message is reported in several lines, later ones sometimes with more
     /// tokens: for one already in `recent` only the increase counts.
-    pub fn count(&mut self, message: &Message, recent: &mut Vec<Counted>, keep: usize) {
+    pub fn count_message(
+        &mut self,
+        message: &Message,
+        recent: &mut Vec<CountedMessage>,
+        keep: usize,
+    ) {
         let known = recent.iter_mut().find(|counted| counted.id == message.id);
-        let before = known.as_ref().map_or_else(Counted::default, |known| (**known).clone());
-        let after = Counted {
+        let before = known.as_ref().map_or_else(CountedMessage::default, |known| (**known).clone());
+        let after = CountedMessage {
             id: message.id.clone(),
-            tokens: message.tokens.zip(before.tokens, u64::max),
+            tokens: message.tokens.zip_kinds(before.tokens, u64::max),
             cost: message.cost.max(before.cost),
         };
-        let grown = after.tokens.zip(before.tokens, u64::saturating_sub);
+        let grown = after.tokens.zip_kinds(before.tokens, u64::saturating_sub);
         self.tokens += grown;
         if let Some(Money(cost)) = after.cost {
             let before = before.cost.unwrap_or_default().0;
-            self.cost = self.cost.plus(Money(cost.saturating_sub(before)));
+            self.cost = self.cost.saturating_add(Money(cost.saturating_sub(before)));
         } else {
             self.unpriced += grown;
-            self.name(&message.model);
+            self.name_model(&message.model);
         }
         match known {
             Some(known) => *known = after,
@@ -174,7 +179,7 @@ impl Usage {
         recent.drain(..recent.len().saturating_sub(keep));
     }
 
-    fn name(&mut self, model: &str) {
+    fn name_model(&mut self, model: &str) {
         let known = self.unpriced_models.iter().any(|named| named == model);
         if !known && self.unpriced_models.len() < UNPRICED_NAMED {
             self.unpriced_models.push(model.to_owned());
@@ -193,7 +198,7 @@ impl Usage {
 
     /// The cost compared with a limit: a model without a known price counts at the highest rate.
     pub fn cost_at_most(&self) -> Money {
-        self.cost.plus(HIGHEST.of(&self.unpriced))
+        self.cost.saturating_add(HIGHEST.cost_of(&self.unpriced))
     }
 
     /// "$1.84", with more words if the sum is incomplete; the tokens alone where none has a known
@@ -219,7 +224,7 @@ impl Usage {
     }
 
     /// "$1.84 · 123k tokens", or the tokens alone where none has a known price.
-    pub fn text(&self, limited: bool) -> Option<String> {
+    pub fn usage_text(&self, limited: bool) -> Option<String> {
         let cost = self.cost_text(limited)?;
         let tokens = self.tokens.total() > 0;
         Some(if tokens && (limited || self.has_price()) {
@@ -259,14 +264,14 @@ pub struct Price {
 }
 
 /// The rates charged for a model without a known price. No list has higher ones.
-pub const HIGHEST: Rates = rates(30_000, 150_000, 3_000);
+pub const HIGHEST: Rates = new_rates(30_000, 150_000, 3_000);
 
 /// A web search, in picodollars.
 const WEB_SEARCH: u64 = 10_000_000_000;
 
 /// In thousandths of a dollar for a million tokens: input, output, cache reads. Writing to the
 /// cache costs a quarter more than input for five minutes, and twice as much as input for an hour.
-pub const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
+pub const fn new_rates(input: u64, output: u64, cache_read: u64) -> Rates {
     Rates(Tokens {
         input: input * 1000,
         cache_write: input * 1250,
@@ -278,13 +283,13 @@ pub const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
 
 impl Price {
     /// What a message of this model cost.
-    pub fn of(&self, message: &Message) -> Money {
+    pub fn cost_of(&self, message: &Message) -> Money {
         let rates = match (self.fast, self.long) {
             (Some(fast), _) if message.is_fast => fast,
-            (_, Some((above, long))) if message.tokens.prompt() > above => long,
+            (_, Some((above, long))) if message.tokens.prompt_tokens() > above => long,
             _ => self.rates,
         };
-        let tokens = rates.of(&message.tokens).0;
+        let tokens = rates.cost_of(&message.tokens).0;
         let searches = message.web_searches.saturating_mul(WEB_SEARCH);
         let abroad = if message.in_the_us { tokens / 10 } else { 0 };
         Money(tokens.saturating_add(abroad).saturating_add(searches))
@@ -293,8 +298,8 @@ impl Price {
 
 impl Rates {
     /// What tokens cost.
-    pub fn of(&self, tokens: &Tokens) -> Money {
-        Money(tokens.zip(self.0, u64::saturating_mul).total())
+    pub fn cost_of(&self, tokens: &Tokens) -> Money {
+        Money(tokens.zip_kinds(self.0, u64::saturating_mul).total())
     }
 }
 
@@ -321,7 +326,7 @@ pub struct Earlier {
 
 impl Earlier {
     /// Adds other times.
-    pub fn merge(&mut self, other: &Self) {
+    pub fn merge_times(&mut self, other: &Self) {
         if other.count == 0 {
             return;
         }
@@ -332,8 +337,8 @@ impl Earlier {
     }
 
     /// Adds one time.
-    pub fn add(&mut self, ms: u64) {
-        self.merge(&Self { count: 1, min_ms: ms, max_ms: ms, sum_ms: ms });
+    pub fn add_time(&mut self, ms: u64) {
+        self.merge_times(&Self { count: 1, min_ms: ms, max_ms: ms, sum_ms: ms });
     }
 
     /// The spread of at least two durations; `None` for fewer.
@@ -350,7 +355,7 @@ impl Earlier {
 pub fn spread_times(earlier: &Earlier, newest: &[u64]) -> Option<Spread> {
     let mut all = *earlier;
     for ms in newest {
-        all.add(*ms);
+        all.add_time(*ms);
     }
     all.spread().filter(|_| !newest.is_empty())
 }
@@ -385,7 +390,7 @@ mod times_tests {
         let all = spread_times(&Earlier::default(), &times);
         for cut in [1, 500, 999] {
             let mut earlier = Earlier::default();
-            times[..cut].iter().for_each(|ms| earlier.add(*ms));
+            times[..cut].iter().for_each(|ms| earlier.add_time(*ms));
             assert_eq!(spread_times(&earlier, &times[cut..]), all, "{cut}");
         }
     }

@@ -3,14 +3,14 @@ use super::*;
 fn message(id: &str, model: &str, input: u64, output: u64) -> Message {
     let tokens = Tokens { input, output, ..Tokens::default() };
     let (id, model) = (id.to_owned(), model.to_owned());
-    let cost = (model == HAIKU).then(|| rates(1_000, 5_000, 100).of(&tokens));
+    let cost = (model == HAIKU).then(|| new_rates(1_000, 5_000, 100).cost_of(&tokens));
     Message { id, model, tokens, cost, ..Message::default() }
 }
 
-fn counted(messages: &[Message]) -> (Usage, Vec<Counted>) {
+fn counted(messages: &[Message]) -> (Usage, Vec<CountedMessage>) {
     let (mut usage, mut recent) = (Usage::default(), Vec::new());
     for message in messages {
-        usage.count(message, &mut recent, 3);
+        usage.count_message(message, &mut recent, 3);
     }
     (usage, recent)
 }
@@ -31,10 +31,10 @@ fn a_message_told_in_many_lines_is_counted_once_and_by_its_fullest_line() {
 fn a_message_whose_lines_straddle_two_looks_is_counted_once() {
     let (mut usage, mut recent) = counted(&[message("msg_1", HAIKU, 100, 2)]);
     let mut next = Usage::default();
-    next.count(&message("msg_1", HAIKU, 100, 50), &mut recent, 3);
-    next.count(&message("msg_2", HAIKU, 10, 1), &mut recent, 3);
+    next.count_message(&message("msg_1", HAIKU, 100, 50), &mut recent, 3);
+    next.count_message(&message("msg_2", HAIKU, 10, 1), &mut recent, 3);
     assert_eq!((next.tokens.input, next.tokens.output), (10, 49));
-    usage.add(&next);
+    usage.add_usage(&next);
     assert_eq!((usage.tokens.input, usage.tokens.output), (110, 51));
     assert_eq!(usage.cost, Money::from_micros(110 + 5 * 51));
 }
@@ -59,7 +59,7 @@ fn a_model_without_a_price_is_named_and_held_against_a_limit_at_the_dearest() {
         (true, "$31.00 (no known price for strange-1: counted at the highest) · 2M tokens"),
     ];
     for (limited, expected) in table {
-        assert_eq!(usage.text(limited).as_deref(), Some(expected));
+        assert_eq!(usage.usage_text(limited).as_deref(), Some(expected));
     }
 }
 
@@ -67,27 +67,27 @@ fn a_model_without_a_price_is_named_and_held_against_a_limit_at_the_dearest() {
 fn tokens_that_all_lack_a_price_are_told_without_a_sum_of_money() {
     let (mut usage, _) = counted(&[message("1", "strange-1", 2_000, 0)]);
     let highest = "$0.06 (no known price for strange-1: counted at the highest) · 2k tokens";
-    assert_eq!(usage.text(true).as_deref(), Some(highest));
+    assert_eq!(usage.usage_text(true).as_deref(), Some(highest));
     let alone = "2k tokens of strange-1, of unknown price";
-    assert_eq!(usage.text(false).as_deref(), Some(alone));
+    assert_eq!(usage.usage_text(false).as_deref(), Some(alone));
     usage.lost = true;
-    assert_eq!(usage.text(false).unwrap(), format!("at least {alone}"));
+    assert_eq!(usage.usage_text(false).unwrap(), format!("at least {alone}"));
 }
 
 #[test]
 fn sums_stay_at_the_top_and_what_was_not_read_is_said() {
     let (mut usage, _) = counted(&[message("1", HAIKU, u64::MAX, u64::MAX)]);
-    usage.add(&usage.clone());
+    usage.add_usage(&usage.clone());
     assert_eq!((usage.tokens.total(), usage.cost), (u64::MAX, Money(u64::MAX)));
     let (mut usage, _) = counted(&[message("1", HAIKU, 1_840_000, 0)]);
-    usage.add(&Usage { behind: true, ..Usage::default() });
+    usage.add_usage(&Usage { behind: true, ..Usage::default() });
     assert_eq!(usage.cost_text(false).as_deref(), Some("at least $1.84"));
-    usage.add(&Usage::default());
-    assert_eq!(usage.text(false).as_deref(), Some("$1.84 · 1.8M tokens"));
-    usage.add(&Usage { lost: true, ..Usage::default() });
-    usage.add(&Usage::default());
+    usage.add_usage(&Usage::default());
+    assert_eq!(usage.usage_text(false).as_deref(), Some("$1.84 · 1.8M tokens"));
+    usage.add_usage(&Usage { lost: true, ..Usage::default() });
+    usage.add_usage(&Usage::default());
     assert!(usage.is_lower_bound());
-    assert_eq!(Usage::default().text(false), None);
+    assert_eq!(Usage::default().usage_text(false), None);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn sums_are_spoken_as_people_say_them() {
 #[test]
 fn the_cost_of_an_agent_that_reports_no_tokens_is_told_alone() {
     let usage = Usage { cost: Money::from_micros(2_500_000), ..Usage::default() };
-    let told = [usage.cost_text(true), usage.text(true), usage.text(false)];
+    let told = [usage.cost_text(true), usage.usage_text(true), usage.usage_text(false)];
     assert_eq!(told, ["$2.50"; 3].map(|cost| Some(cost.to_owned())));
-    assert_eq!(Usage::default().text(false), None);
+    assert_eq!(Usage::default().usage_text(false), None);
 }

@@ -10,10 +10,10 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 use unicode_truncate::Alignment;
 
-use super::{LoopView, usage};
+use super::{LoopView, usage_value};
 use crate::doing::Doing;
 use crate::record::{Ending, Loop, Status};
-use crate::text::{ago, brief, one_line, size};
+use crate::text::{format_age, format_briefly, format_size, one_line};
 
 /// The longest task, in characters; a terminal cuts it further.
 const TASK_CHARS: usize = 100;
@@ -39,7 +39,7 @@ impl Serialize for LoopView<'_> {
         map.serialize_entry("outcome", &record.outcome())?;
         map.serialize_entry("proof", &ending.and_then(|ending| ending.proof))?;
         map.serialize_entry("proved_at", &state.proved_at)?;
-        map.serialize_entry("why", &ending.map(Ending::why))?;
+        map.serialize_entry("why", &ending.map(Ending::full_reason))?;
         map.serialize_entry("iteration", &record.iteration())?;
         map.serialize_entry("completed_iterations", &state.completed)?;
         map.serialize_entry("limits", &contract.limits)?;
@@ -58,14 +58,14 @@ impl Serialize for LoopView<'_> {
         map.serialize_entry("agent_words", &run.map(|run| &run.words))?;
         map.serialize_entry("permissions", &run.map(|run| run.permissions))?;
         map.serialize_entry("git", &run.map(|run| &run.git))?;
-        map.serialize_entry("pending", &state.git.left().names())?;
-        map.serialize_entry("git_undone", &state.git.undone())?;
+        map.serialize_entry("pending", &state.git.pending_steps().pending_names())?;
+        map.serialize_entry("git_undone", &state.git.describe_undone())?;
         map.serialize_entry("procedure", &record.procedure())?;
         map.serialize_entry("task", &contract.task)?;
         map.serialize_entry("require", &contract.require)?;
         map.serialize_entry("promise", &contract.promise)?;
         map.serialize_entry("checks", &contract.checks)?;
-        map.serialize_entry("usage", &usage(&state.usage))?;
+        map.serialize_entry("usage", &usage_value(&state.usage))?;
         map.serialize_entry("iterations_ms", &record.elapsed_ms)?;
         map.serialize_entry("asked", &state.asked)?;
         map.serialize_entry("evidence", &state.evidence)?;
@@ -124,12 +124,12 @@ impl Column {
     }
 
     /// The same in colour.
-    pub const fn coloured(self, colour: CellColour) -> Self {
+    pub const fn with_colour(self, colour: CellColour) -> Self {
         Self { colour, ..self }
     }
 
     /// The room that it needs.
-    pub fn needs(self) -> usize {
+    pub fn room_needed(self) -> usize {
         self.rest.unwrap_or(self.most)
     }
 }
@@ -138,28 +138,30 @@ impl Column {
 pub type ListColumn = (Column, fn(&LoopView<'_>, Option<&Path>) -> String);
 
 const ID: ListColumn = (Column::text(ALWAYS, WIDEST), |view, _| view.record.id.to_string());
-const STARTED: ListColumn = (Column::text(1, WIDEST).coloured(CellColour::Quiet), |view, _| {
+const STARTED: ListColumn = (Column::text(1, WIDEST).with_colour(CellColour::Quiet), |view, _| {
     let started = view.record.started_at.with_timezone(view.now.offset());
     started.format("%Y-%m-%d %H:%M").to_string()
 });
 const STATE: ListColumn =
-    (Column::text(ALWAYS, WIDEST).coloured(CellColour::Words), |view, _| view.state());
-const DOING: ListColumn =
-    (Column::text(2, WIDEST), |view, _| view.doing.as_ref().map(Doing::words).unwrap_or_default());
-const COUNT: ListColumn = (Column::text(4, WIDEST), |view, _| view.counted());
+    (Column::text(ALWAYS, WIDEST).with_colour(CellColour::Words), |view, _| view.state_text());
+const DOING: ListColumn = (Column::text(2, WIDEST), |view, _| {
+    view.doing.as_ref().map(Doing::doing_words).unwrap_or_default()
+});
+const COUNT: ListColumn = (Column::text(4, WIDEST), |view, _| view.iteration_text());
 const ITERATIONS: ListColumn =
     (Column::number(4, WIDEST), |view, _| view.record.state.completed.to_string());
-const TIME: ListColumn = (Column::number(0, WIDEST), |view, _| brief(view.record.state.awake_ms));
+const TIME: ListColumn =
+    (Column::number(0, WIDEST), |view, _| format_briefly(view.record.state.awake_ms));
 const COST: ListColumn = (Column::number(4, WIDEST), |view, _| {
     view.record.state.usage.cost_text(false).unwrap_or_default()
 });
 const AGE: ListColumn = (Column::text(4, WIDEST), |view, _| {
-    ago((view.now.to_utc() - view.record.last_at()).num_milliseconds())
+    format_age((view.now.to_utc() - view.record.last_at()).num_milliseconds())
 });
-const BYTES: ListColumn = (Column::number(1, WIDEST), |view, _| size(view.bytes));
+const BYTES: ListColumn = (Column::number(1, WIDEST), |view, _| format_size(view.bytes));
 const PLACE: ListColumn = (Column::text(3, WIDEST), |view, home| {
     let branch = view.record.branch().map(|branch| format!(" ({branch})"));
-    folder(view.record, home) + &branch.unwrap_or_default()
+    short_folder(view.record, home) + &branch.unwrap_or_default()
 });
 const TASK: ListColumn = (Column::rest(ALWAYS, 10), |view, _| task_line(view.record));
 
@@ -172,7 +174,7 @@ pub const ENDED_EVERYWHERE: [ListColumn; 8] =
 pub const REMOVABLE: [ListColumn; 6] = [ID, AGE, STATE, BYTES, PLACE, TASK];
 
 /// The task, or the procedure that replaces it.
-pub fn task(subject: &Loop) -> Cow<'_, str> {
+pub fn task_text(subject: &Loop) -> Cow<'_, str> {
     let task = subject.contract.task.as_str();
     match subject.procedure() {
         Some(name) if task.is_empty() => Cow::Owned(format!("procedure {name}")),
@@ -182,11 +184,11 @@ pub fn task(subject: &Loop) -> Cow<'_, str> {
 
 /// The same in one line.
 pub fn task_line(subject: &Loop) -> String {
-    one_line(&task(subject), TASK_CHARS)
+    one_line(&task_text(subject), TASK_CHARS)
 }
 
 /// "~/w/api".
-pub fn folder(subject: &Loop, home: Option<&Path>) -> String {
+pub fn short_folder(subject: &Loop, home: Option<&Path>) -> String {
     let folder = &subject.place.checkout;
     let below = home.and_then(|home| folder.strip_prefix(home).ok());
     match below {
@@ -204,8 +206,8 @@ mod tests {
     #[test]
     fn only_a_missing_task_is_named_by_its_procedure() {
         let mut run = a_run(Some("build"));
-        assert_eq!(task(&run), "Build the todo API");
+        assert_eq!(task_text(&run), "Build the todo API");
         run.contract.task.clear();
-        assert_eq!(task(&run), "procedure build");
+        assert_eq!(task_text(&run), "procedure build");
     }
 }

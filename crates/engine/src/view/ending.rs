@@ -3,12 +3,12 @@
 use super::{Fact, PageInputs};
 use crate::boundary::limits;
 use crate::evidence::{ClaimResult, Evidence, Verdict};
-use crate::journal::story::{Regression, regressions};
+use crate::journal::story::{Regression, find_regressions};
 use crate::record::{
     CheckMemory, CompletionBasis, Dialog, EndReason, Ending, Loop, Outcome, Proof, Run, Status,
 };
 use crate::templates;
-use crate::text::{clip, clock_time, count};
+use crate::text::{clip_line, clock_time, count};
 use chrono::{DateTime, FixedOffset, Utc};
 use minijinja::{Value, context};
 
@@ -17,7 +17,7 @@ const RUN_CHARS: usize = 60;
 
 /// "completed after 4 iterations", "blocked in iteration 3", "running, iteration 4 of 15", seen at
 /// `now`.
-pub fn verdict(record: &Loop, now: DateTime<FixedOffset>) -> String {
+pub fn verdict_text(record: &Loop, now: DateTime<FixedOffset>) -> String {
     let (state, word) = (&record.state, record.status_word());
     let max = record.contract.limits.max_iterations;
     let of = if max > 0 { format!(" of {max}") } else { String::new() };
@@ -31,7 +31,7 @@ pub fn verdict(record: &Loop, now: DateTime<FixedOffset>) -> String {
             let again = if state.transient_errors > 0 { " again" } else { "" };
             let due = state.due.map(|due| format!(" until {}", clock_time(due, now)));
             let why =
-                state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, RUN_CHARS)));
+                state.wait_reason.as_deref().map(|why| format!(" ({})", clip_line(why, RUN_CHARS)));
             let until = due.unwrap_or_default() + &why.unwrap_or_default();
             format!("waiting{until}, then iteration {}{of}{again}", record.iteration())
         }
@@ -41,7 +41,7 @@ pub fn verdict(record: &Loop, now: DateTime<FixedOffset>) -> String {
 }
 
 /// What the first line says beside the verdict.
-pub fn remark(inputs: &PageInputs<'_>) -> Option<String> {
+pub fn verdict_remark(inputs: &PageInputs<'_>) -> Option<String> {
     let record = inputs.view.record;
     let ending = record.state.ending.as_ref();
     match ending.map(|ending| (ending.outcome, ending.proof)) {
@@ -68,7 +68,7 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
                 Some(format!("{} of {of} {}", tests.failed, tests.verb()))
             }
             None if failing.verdict == Verdict::Unknown => None,
-            None => Some(format!("{} fails", named(&failing.run))),
+            None => Some(format!("{} fails", quote_command(&failing.run))),
         };
     }
     let ran = |run: &str| evidence.checks.iter().any(|check| check.run == run);
@@ -82,23 +82,25 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
     if matches!(evidence.claim, ClaimResult::Refused(_)) {
         return Some("its last claim was refused".to_owned());
     }
-    Some(format!("but {}", passing(evidence)))
+    Some(format!("but {}", describe_passing(evidence)))
 }
 
 /// "`npm test` passes: 148 tests", "`a` and `b` pass", "all 4 checks pass".
-fn passing(evidence: &Evidence) -> String {
+fn describe_passing(evidence: &Evidence) -> String {
     let reports = evidence.checks.iter().filter_map(|it| it.tests.as_ref());
     let passed: u64 = reports.map(|tests| u64::from(tests.passed)).sum();
     let tests = if passed > 0 { format!(": {}", count(passed, "test")) } else { String::new() };
     match &evidence.checks[..] {
-        [check] => format!("{} passes{tests}", named(&check.run)),
-        [one, other] => format!("{} and {} pass{tests}", named(&one.run), named(&other.run)),
+        [check] => format!("{} passes{tests}", quote_command(&check.run)),
+        [one, other] => {
+            format!("{} and {} pass{tests}", quote_command(&one.run), quote_command(&other.run))
+        }
         all => format!("all {} checks pass{tests}", all.len()),
     }
 }
 
-fn named(run: &str) -> String {
-    format!("`{}`", clip(run, RUN_CHARS))
+fn quote_command(run: &str) -> String {
+    format!("`{}`", clip_line(run, RUN_CHARS))
 }
 
 /// What the agent needs of a person, in its own words; `None` unless it said so itself.
@@ -110,13 +112,13 @@ pub fn asked_for_help(record: &Loop) -> Option<&str> {
 }
 
 /// When it ended; `None` while it lives.
-pub fn at(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
+pub fn end_time(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
     let told = inputs.story.ended_at;
     (!inputs.view.record.is_live()).then(|| told.unwrap_or_else(|| inputs.view.record.last_at()))
 }
 
 /// The rows: what is needed, why, what was best; of a live loop what it waits for and who works.
-pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
+pub fn ending_facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let PageInputs { view, story, .. } = inputs;
     let (record, state) = (view.record, &view.record.state);
     let asks = |run: &Run| !run.agent.permissions.is_empty();
@@ -124,21 +126,21 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let values = context! {
         program => record.driver().program(),
         needs => asked_for_help(record),
-        refusals => refusals(inputs),
+        refusals => list_refusals(inputs),
         proved => state.proved_at.map(|at| clock_time(at, view.now)),
-        red => regressions(story).first().map(Regression::words),
-        does => doing.map(|it| format!("{}, since {}", it.words(), clock_time(it.since, view.now))),
+        red => find_regressions(story).first().map(Regression::regression_words),
+        does => doing.map(|it| format!("{}, since {}", it.doing_words(), clock_time(it.since, view.now))),
         waits_at => view.dialog.map(|it| at_dialog(it, view.now)),
         stand_in_until => record.stand_in_at(view.now),
         asks_permissions => record.contract.run.as_ref().is_some_and(asks),
-        named_limits => limits::named(&record.contract.limits),
-        ..proof(inputs),
+        named_limits => limits::describe_limits(&record.contract.limits),
+        ..proof_values(inputs),
     };
-    templates::rows("ending.j2", &context! { ..values, ..Value::from_serialize(view) })
+    templates::template_rows("ending.j2", &context! { ..values, ..Value::from_serialize(view) })
 }
 
 /// Why claims were refused; empty for a completed loop, and where the reason of its end says so.
-fn refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
+fn list_refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
     let ending = inputs.view.record.state.ending.as_ref();
     if let Some(EndReason::Completed { .. } | EndReason::Refused(_)) = ending.map(|it| &it.reason) {
         return Vec::new();
@@ -153,7 +155,7 @@ fn refusals<'a>(inputs: &PageInputs<'a>) -> Vec<&'a str> {
 
 /// What a proof rests on: its checks, and what is known of their past. `rest` is what the reason
 /// says beyond the meaning of the proof; `None` where that is not all, or where no check ran.
-fn proof(inputs: &PageInputs<'_>) -> Value {
+fn proof_values(inputs: &PageInputs<'_>) -> Value {
     let state = &inputs.view.record.state;
     let (Some(ending), Some(evidence)) = (&state.ending, &state.evidence) else {
         return context! { rest => None::<String> };
@@ -164,8 +166,8 @@ fn proof(inputs: &PageInputs<'_>) -> Value {
     let found = was_red.and_then(|run| inputs.tests.get(run)).filter(|memory| memory.as_found);
     let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
     context! {
-        rest => first.and_then(|_| rest(ending)),
-        passing => passing(evidence),
+        rest => first.and_then(|_| proof_condition(ending)),
+        passing => describe_passing(evidence),
         was_green => first.is_some_and(|it| inputs.story.green_before.contains(&it.run)),
         was_red,
         red_tests => found.map(|run| (run.failed, run.total())),
@@ -174,7 +176,7 @@ fn proof(inputs: &PageInputs<'_>) -> Value {
 
 /// "; it passes only with the change of mk/test.mk": what a reason says beyond the meaning of the
 /// proof. `None` of one that says something else.
-fn rest(ending: &Ending) -> Option<String> {
+fn proof_condition(ending: &Ending) -> Option<String> {
     let EndReason::Completed { basis: CompletionBasis::Proof(_), .. } = &ending.reason else {
         return None;
     };
@@ -186,7 +188,9 @@ pub fn at_dialog(dialog: &Dialog, at: DateTime<FixedOffset>) -> String {
     let since = clock_time(dialog.since, at);
     match &dialog.tool {
         _ if dialog.is_question => format!("waits since {since} for your answer to a question"),
-        Some(tool) => format!("waits at a permission dialog since {since}: {}", clip(tool, 60)),
+        Some(tool) => {
+            format!("waits at a permission dialog since {since}: {}", clip_line(tool, 60))
+        }
         None => format!("waits at a permission dialog since {since}"),
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::evidence::words::files;
+use crate::evidence::words::describe_files;
 use crate::evidence::{CUT, CheckResult, ClaimResult, Evidence, IterationStatus, Verdict};
 use crate::journal::Choice;
 use crate::journal::story::{Iteration, Story};
@@ -55,16 +55,17 @@ pub enum LastWords {
 }
 
 /// The newest lines of a story.
-pub fn lines(record: &Loop, story: &Story, most: usize) -> Vec<IterationLine> {
+pub fn newest_lines(record: &Loop, story: &Story, most: usize) -> Vec<IterationLine> {
     let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
-    let mut lines: Vec<_> = story.iterations().map(|it| IterationLine::of(it, proof)).collect();
+    let mut lines: Vec<_> =
+        story.iterations().map(|it| IterationLine::from_iteration(it, proof)).collect();
     lines.drain(..lines.len().saturating_sub(most));
     lines
 }
 
 impl IterationLine {
     /// The line of an iteration; `proof` is that of the loop's end, for the one that ended it.
-    pub fn of(iteration: &Iteration, proof: Option<Proof>) -> Self {
+    pub fn from_iteration(iteration: &Iteration, proof: Option<Proof>) -> Self {
         let evidence = &iteration.evidence;
         Self {
             number: iteration.number,
@@ -76,20 +77,23 @@ impl IterationLine {
             agent: evidence.agent.clone(),
             cost: evidence.cost(),
             context_percent: evidence.context_percent,
-            files: evidence.changes.as_ref().map_or_else(|| moved(evidence), files),
-            checks: checks(evidence),
+            files: evidence
+                .changes
+                .as_ref()
+                .map_or_else(|| describe_progress(evidence), describe_files),
+            checks: describe_checks(evidence),
             said: last_words(iteration, proof),
         }
     }
 }
 
 /// Whether anything changed, where nothing can say what.
-fn moved(evidence: &Evidence) -> String {
+fn describe_progress(evidence: &Evidence) -> String {
     evidence.progress.worded(["something", "nothing", ""]).to_owned()
 }
 
 /// What the checks said, in a few words; empty where none ran.
-fn checks(evidence: &Evidence) -> String {
+fn describe_checks(evidence: &Evidence) -> String {
     let failing: Vec<&CheckResult> = evidence.failing().collect();
     match (&failing[..], evidence.checks.len()) {
         ([], 0) => String::new(),
@@ -101,12 +105,12 @@ fn checks(evidence: &Evidence) -> String {
                 passed => format!("{passed} tests pass"),
             }
         }
-        ([check, ..], _) => failed(check),
+        ([check, ..], _) => describe_failure(check),
     }
 }
 
 /// "2 of 215 fail", "lint fails".
-fn failed(check: &CheckResult) -> String {
+fn describe_failure(check: &CheckResult) -> String {
     if let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed > 0) {
         return format!("{} of {} {}", tests.failed, tests.total(), tests.verb());
     }

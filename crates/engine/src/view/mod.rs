@@ -16,9 +16,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use self::ending::at_dialog;
-pub use self::ending::{asked_for_help, state_of_the_checks, verdict};
-pub use self::iterations::{IterationLine, LINES_MAX, LastWords, lines};
-pub use self::next::Step;
+pub use self::ending::{asked_for_help, state_of_the_checks, verdict_text};
+pub use self::iterations::{IterationLine, LINES_MAX, LastWords, newest_lines};
+pub use self::next::NextStep;
 pub use self::results::TOLD_CHARS;
 use super::boundary::limits;
 use super::doing::Doing;
@@ -67,7 +67,7 @@ pub enum BoardGroup {
 
 impl<'a> LoopView<'a> {
     /// A loop of which only the record is known.
-    pub fn of(record: &'a Loop, now: DateTime<FixedOffset>) -> Self {
+    pub fn from_record(record: &'a Loop, now: DateTime<FixedOffset>) -> Self {
         Self {
             record,
             owner_is_gone: false,
@@ -83,7 +83,7 @@ impl<'a> LoopView<'a> {
     }
 
     /// "running", "waiting until 03:10", "completed, checked", "completed, proven at 09:12".
-    pub fn state(&self) -> String {
+    pub fn state_text(&self) -> String {
         let Self { record, now, .. } = self;
         let word = record.status_word();
         let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
@@ -101,14 +101,14 @@ impl<'a> LoopView<'a> {
     }
 
     /// The iteration that runs or is next; of a paused loop the last one completed.
-    pub fn counted(&self) -> String {
+    pub fn iteration_text(&self) -> String {
         let is_paused = self.record.state.status == Status::Paused;
         let completed = self.record.state.completed;
-        numbered(self.record, if is_paused { completed } else { self.record.iteration() })
+        number_iteration(self.record, if is_paused { completed } else { self.record.iteration() })
     }
 
     /// Where the loop stands, however long it is over.
-    pub fn group(&self) -> BoardGroup {
+    pub fn board_group(&self) -> BoardGroup {
         match self.record.state.status {
             _ if self.needs_a_person() => BoardGroup::NeedsYou,
             Status::Running => BoardGroup::Running,
@@ -133,7 +133,7 @@ impl<'a> LoopView<'a> {
 }
 
 /// "3/10", or "3" where there is no limit.
-pub fn numbered(subject: &Loop, iteration: u32) -> String {
+pub fn number_iteration(subject: &Loop, iteration: u32) -> String {
     match subject.contract.limits.max_iterations {
         0 => iteration.to_string(),
         max => format!("{iteration}/{max}"),
@@ -141,7 +141,7 @@ pub fn numbered(subject: &Loop, iteration: u32) -> String {
 }
 
 /// What was used, for programs: tokens and cost.
-pub fn usage(usage: &Usage) -> Value {
+pub fn usage_value(usage: &Usage) -> Value {
     json!({
         "tokens": usage.tokens,
         "total_tokens": usage.tokens.total(),
@@ -234,9 +234,9 @@ pub struct Page {
     /// How a running loop is stopped; `None` for one that does not run.
     pub stop: Option<String>,
     /// The command to type next, which shows something.
-    pub next: Step,
+    pub next: NextStep,
     /// The one after it, where looking is not enough; else `None`.
-    pub then: Option<Step>,
+    pub then: Option<NextStep>,
     /// The command that resumes it; `None` where that leads nowhere.
     pub resume: Option<String>,
 }
@@ -254,41 +254,41 @@ pub struct PageCheck {
 
 impl Page {
     /// The page of a loop, without its handoff, which may be written from it.
-    pub fn of(inputs: &PageInputs<'_>) -> Self {
+    pub fn from_inputs(inputs: &PageInputs<'_>) -> Self {
         let record = inputs.view.record;
-        let iterations = lines(record, inputs.story, LINES_MAX);
+        let iterations = newest_lines(record, inputs.story, LINES_MAX);
         let earlier = iterations.first().map_or(0, |line| u64::from(line.number.saturating_sub(1)));
-        let (next, then) = next::steps(inputs);
+        let (next, then) = next::next_steps(inputs);
         let task = record.contract.task.trim();
-        let checks = checks(record);
+        let checks = page_checks(record);
         Self {
             id: record.id.clone(),
             outcome: record.outcome(),
             proof: record.state.ending.as_ref().and_then(|ending| ending.proof),
             proved_at: record.state.proved_at,
-            verdict: verdict(record, inputs.view.now),
-            remark: ending::remark(inputs),
-            task: columns::task(record).trim().to_owned(),
+            verdict: verdict_text(record, inputs.view.now),
+            remark: ending::verdict_remark(inputs),
+            task: columns::task_text(record).trim().to_owned(),
             status: record.status_word(),
             branch: record.place.branch.clone(),
             folder: record.place.folder.clone(),
             task_file: (!task.is_empty()).then(|| record.place.task_file()),
             promise: record.contract.promise.as_ref().map(ToString::to_string),
-            results: results::facts(inputs, &checks),
+            results: results::result_facts(inputs, &checks),
             checks,
             said: record.state.evidence.as_ref().and_then(|seen| seen.said.clone()),
-            ending: ending::facts(inputs),
+            ending: ending::ending_facts(inputs),
             awake_ms: record.state.awake_ms,
             started_at: record.started_at,
-            ended_at: ending::at(inputs),
-            cost: cost(record),
+            ended_at: ending::end_time(inputs),
+            cost: cost_text(record),
             iterations,
             earlier,
             commits: inputs.commits.clone(),
             changes: inputs.changes.cloned(),
             handoff: None,
             has_unread_handoff: inputs.story.has_unread_handoff(),
-            stop: next::stop(inputs),
+            stop: next::stop_command(inputs),
             next,
             then,
             resume: next::can_resume(inputs).then(|| inputs.resume.to_owned()),
@@ -296,7 +296,7 @@ impl Page {
     }
 }
 
-fn checks(record: &Loop) -> Vec<PageCheck> {
+fn page_checks(record: &Loop) -> Vec<PageCheck> {
     let failing = record.state.evidence.iter().flat_map(super::evidence::Evidence::failing);
     let failing: Vec<&String> = failing.map(|check| &check.run).collect();
     let one = |check: &Check| PageCheck {
@@ -309,9 +309,9 @@ fn checks(record: &Loop) -> Vec<PageCheck> {
 }
 
 /// "$3.42 of $8.00", or what was used where nothing limits it.
-fn cost(record: &Loop) -> Option<String> {
+fn cost_text(record: &Loop) -> Option<String> {
     let is_limited = record.contract.limits.bound_usage();
-    limits::cost_and_tokens(record).filter(|_| is_limited).or_else(|| record.spent())
+    limits::cost_and_tokens(record).filter(|_| is_limited).or_else(|| record.usage_text())
 }
 
 #[cfg(test)]

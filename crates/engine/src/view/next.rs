@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::ending::asked_for_help;
 use super::{ChangesFrom, PageInputs};
 use crate::evidence::Evidence;
-use crate::journal::story::{Regression, regressions};
+use crate::journal::story::{Regression, find_regressions};
 use crate::record::{
     CheckMemory, EndReason, IncurableRefusal, Outcome, Proof, Role, Status, TaskOfFleet,
 };
@@ -16,7 +16,7 @@ use crate::test_changes::finding::ACCEPT;
 
 /// A command and what it is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct NextStep {
     pub command: String,
     /// A few words; empty where the command says it all.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -25,7 +25,7 @@ pub struct Step {
 
 /// The next command, and the one after it. The command that sends a message to the agent of a loop
 /// that is over resumes the loop; that of a fleet's loop only leaves it for the next attempt.
-pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
+pub fn next_steps(inputs: &PageInputs<'_>) -> (NextStep, Option<NextStep>) {
     let record = inputs.view.record;
     let fleet = record.fleet.as_ref();
     let mut failing = record.state.evidence.iter().flat_map(Evidence::failing);
@@ -35,22 +35,22 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         is_at_rest => record.is_live() && is_at_rest(inputs),
         can_resume => can_resume(inputs),
         needs => asked_for_help(record),
-        tell => fleet.map(TaskOfFleet::tell),
-        accept => accept(inputs),
+        tell => fleet.map(TaskOfFleet::tell_command),
+        accept => accept_command(inputs),
         own_branch => record.branch(),
         gate,
         changed_something => changed_something(inputs),
         regression => shown_regression(inputs),
     };
     let view = Value::from_serialize(&inputs.view);
-    let rows = templates::rows("next.j2", &context! { ..values, ..view });
+    let rows = templates::template_rows("next.j2", &context! { ..values, ..view });
     let mut steps =
-        rows.into_iter().map(|row| Step { command: row.text, what: row.detail.concat() });
+        rows.into_iter().map(|row| NextStep { command: row.text, what: row.detail.concat() });
     (steps.next().unwrap_or_default(), steps.next())
 }
 
 /// The command that accepts the changed tests for which claims were refused.
-fn accept(inputs: &PageInputs<'_>) -> Option<String> {
+fn accept_command(inputs: &PageInputs<'_>) -> Option<String> {
     let record = inputs.view.record;
     if !record.state.ending.as_ref()?.reason.is_of_test_changes() {
         return None;
@@ -64,7 +64,8 @@ pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
     match inputs.view.record.outcome() {
         // Not to continue it, but to do what is pending.
         Some(Outcome::Completed) => {
-            inputs.view.record.fleet.is_none() && !inputs.view.record.state.git.left().is_empty()
+            inputs.view.record.fleet.is_none()
+                && !inputs.view.record.state.git.pending_steps().is_empty()
         }
         // Only a new loop can require less.
         Some(Outcome::Blocked) => {
@@ -88,14 +89,14 @@ fn never_failed(inputs: &PageInputs<'_>) -> bool {
 
 /// Whether `crew diff` and `crew back` have something to show.
 fn changed_something(inputs: &PageInputs<'_>) -> bool {
-    inputs.changes_from != ChangesFrom::Git && inputs.changes.is_some_and(|it| it.total() > 0)
+    inputs.changes_from != ChangesFrom::Git && inputs.changes.is_some_and(|it| it.file_count() > 0)
 }
 
 /// The first check that turned red, if the difference that did it can be shown.
 fn shown_regression(inputs: &PageInputs<'_>) -> Option<Regression> {
     let is_completed = inputs.view.record.outcome() == Some(Outcome::Completed);
     let is_there = changed_something(inputs) && !is_completed;
-    let first = regressions(inputs.story).into_iter().next().filter(|_| is_there)?;
+    let first = find_regressions(inputs.story).into_iter().next().filter(|_| is_there)?;
     (!first.files.is_empty()).then_some(first)
 }
 
@@ -104,7 +105,7 @@ fn is_at_rest(inputs: &PageInputs<'_>) -> bool {
 }
 
 /// How a running loop is stopped; `None` for one that is over or at rest.
-pub fn stop(inputs: &PageInputs<'_>) -> Option<String> {
+pub fn stop_command(inputs: &PageInputs<'_>) -> Option<String> {
     let is_running = inputs.view.record.is_live() && !is_at_rest(inputs);
     is_running.then(|| inputs.stop.to_owned())
 }

@@ -6,11 +6,11 @@ use crate::doing::LoopStep;
 use crate::evidence::Verdict;
 use crate::evidence::changes::{Changes, Commits};
 use crate::evidence::test_run::{TestMemory, TestStatus};
-use crate::journal::story::{Story, What};
+use crate::journal::story::{Story, StoryEvent};
 use crate::journal::{Choice, NoteKind};
 use crate::record::Driver;
 use crate::templates;
-use crate::text::{clip, one_line, tail_of};
+use crate::text::{clip_line, one_line, tail_of};
 use minijinja::{Value, context};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const PATH_CHARS: usize = 300;
 pub const TOLD_CHARS: usize = 200;
 
 /// The rows.
-pub fn facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> {
+pub fn result_facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> {
     let record = inputs.view.record;
     let (state, ending) = (&record.state, record.state.ending.as_ref());
     let errors = state.evidence.as_ref().map_or("", |seen| &seen.errors);
@@ -39,43 +39,43 @@ pub fn facts(inputs: &PageInputs<'_>, checks: &[PageCheck]) -> Vec<Fact> {
         context! {
             run => check.run,
             role => check.role,
-            happened => happened(&inputs.view, &check.run),
+            happened => describe_last_result(&inputs.view, &check.run),
             was_fixed => was_fixed(&check.run),
         }
     });
     let values = context! {
-        tests => inputs.tests.iter().map(tests).collect::<Vec<_>>(),
-        red => red(&inputs.view),
-        errors => lines(errors),
+        tests => inputs.tests.iter().map(test_values).collect::<Vec<_>>(),
+        red => red_check(&inputs.view),
+        errors => end_lines(errors),
         checks => checks.collect::<Vec<_>>(),
         // Only a check that had failed is refused for a change of its tests.
         is_refused =>
             ending.is_some_and(|ending| ending.reason.is_of_test_changes()),
-        changed => inputs.changes.and_then(Changes::words),
+        changed => inputs.changes.and_then(Changes::change_words),
         files => files.iter().map(|file| {
-            context! { kind => file.kind.word(), name => file.name(PATH_CHARS), yours => file.yours }
+            context! { kind => file.kind.kind_word(), name => file.short_name(PATH_CHARS), yours => file.yours }
         }).collect::<Vec<_>>(),
-        all_files => inputs.changes.map_or(0, Changes::total),
+        all_files => inputs.changes.map_or(0, Changes::file_count),
         large,
         inside,
         most => Commits::MOST,
         own_branch => record.branch(),
         ignored => inputs.commits.ignored.values().sum::<u64>(),
-        notes => notes(inputs),
-        agents => record.shares(),
-        told => messages(inputs.story),
+        notes => list_notes(inputs),
+        agents => record.describe_shares(),
+        told => list_messages(inputs.story),
         ..Value::from_serialize(inputs.commits),
     };
     let view = Value::from_serialize(&inputs.view);
-    templates::rows("results.j2", &context! { ..values, ..view })
+    templates::template_rows("results.j2", &context! { ..values, ..view })
 }
 
 /// What became of the tests of a check, by name.
-fn tests((run, memory): (&String, &TestMemory)) -> Value {
+fn test_values((run, memory): (&String, &TestMemory)) -> Value {
     let TestMemory { first, last, .. } = memory;
     let became = |from: TestStatus, to: TestStatus| {
         let was = |name: &&str| first.tests.get(*name) == Some(&from);
-        last.named(to).filter(was).collect::<Vec<_>>()
+        last.names_with(to).filter(was).collect::<Vec<_>>()
     };
     let is_whole = first.names_all() && last.names_all();
     let new = last.tests.keys().filter(|name| is_whole && !first.tests.contains_key(*name));
@@ -93,21 +93,23 @@ fn tests((run, memory): (&String, &TestMemory)) -> Value {
 }
 
 /// The first check that does not pass, with its tests by name and the end of what it printed.
-fn red(view: &LoopView<'_>) -> Option<Value> {
+fn red_check(view: &LoopView<'_>) -> Option<Value> {
     let state = &view.record.state;
     let (run, tail, names) = if let Some(seen) = &state.evidence {
         let check = seen.failing().next()?;
-        let failing = check.tests.as_ref().map(|tests| tests.failing.named(NAMED));
+        let failing = check.tests.as_ref().map(|tests| tests.failing.join_names(NAMED));
         (&check.run, &check.tail, failing)
     } else {
         let (run, memory) = state.checks.iter().find(|(_, it)| it.last != Verdict::Passed)?;
         (run, &memory.tail, None)
     };
-    Some(context! { run, names, happened => happened(view, run), tail => lines(tail) })
+    Some(
+        context! { run, names, happened => describe_last_result(view, run), tail => end_lines(tail) },
+    )
 }
 
 /// "`npm test` failed (exit 1)": the last result of a check.
-fn happened(view: &LoopView<'_>, run: &str) -> String {
+fn describe_last_result(view: &LoopView<'_>, run: &str) -> String {
     let doing = view.doing.as_ref().filter(|doing| doing.step == LoopStep::Check);
     let what = match view.record.last_of(run) {
         _ if doing.is_some_and(|doing| doing.run == run) => "is running".to_owned(),
@@ -115,11 +117,11 @@ fn happened(view: &LoopView<'_>, run: &str) -> String {
         None if view.record.is_live() => "has not run yet".to_owned(),
         None => "never ran".to_owned(),
     };
-    format!("`{}` {what}", clip(run, 100))
+    format!("`{}` {what}", clip_line(run, 100))
 }
 
 /// The end of a text, line by line.
-fn lines(text: &str) -> Vec<String> {
+fn end_lines(text: &str) -> Vec<String> {
     tail_of(text, TAIL_CHARS).lines().map(str::to_owned).collect()
 }
 
@@ -140,11 +142,11 @@ fn left_out(inputs: &PageInputs<'_>) -> [Vec<String>; 2] {
 
 /// What the journal noted of the tree since the last iteration: that the files above are not what
 /// is there, or that a person's may be among them.
-fn notes(inputs: &PageInputs<'_>) -> Vec<String> {
+fn list_notes(inputs: &PageInputs<'_>) -> Vec<String> {
     let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
-    let rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
+    let rest = rest.take_while(|what| !matches!(what, StoryEvent::Iteration(_)));
     let notes = rest.filter_map(|what| match what {
-        What::Noted { about, .. } => about.of_the_tree(),
+        StoryEvent::Noted { about, .. } => about.of_the_tree(),
         _ => None,
     });
     let mut notes: Vec<String> = notes.collect();
@@ -163,34 +165,34 @@ struct Message<'a> {
     prompt: Option<u32>,
 }
 
-fn messages(story: &Story) -> Vec<Message<'_>> {
+fn list_messages(story: &Story) -> Vec<Message<'_>> {
     let mut messages: Vec<Message<'_>> = Vec::new();
     let first = story.drivers.iter().next();
     let (mut driver, mut iteration) = (first.map(|who| who.driver), 1);
     for chapter in story.chapters.iter() {
         match &chapter.what {
-            What::Told { words } => messages.push(Message { words, prompt: None }),
-            What::Changed { about, by, .. } => {
+            StoryEvent::Told { words } => messages.push(Message { words, prompt: None }),
+            StoryEvent::Changed { about, by, .. } => {
                 driver = by.as_ref().map(|by| by.driver).or(driver);
                 if let NoteKind::Delivered | NoteKind::ResumedInSession | NoteKind::Woken(_) = about
                 {
-                    deliver(&mut messages, iteration);
+                    mark_delivered(&mut messages, iteration);
                 }
             }
-            What::Iteration(it) => {
+            StoryEvent::Iteration(it) => {
                 // They wait in line, so those that an iteration left are the last. It had the
                 // others.
                 let left = it.evidence.words.len();
                 let left = messages.len() - left.min(messages.len());
                 let (had, left) = messages.split_at_mut(left);
-                deliver(had, it.number);
+                mark_delivered(had, it.number);
                 for message in left.iter_mut() {
                     message.prompt = None;
                 }
                 iteration = it.number + 1;
                 // A session gets the next prompt as the answer to its stop.
                 if driver == Some(Driver::Session) && it.decision == Choice::Continue {
-                    deliver(left, iteration);
+                    mark_delivered(left, iteration);
                 }
             }
             _ => {}
@@ -199,7 +201,7 @@ fn messages(story: &Story) -> Vec<Message<'_>> {
     messages
 }
 
-fn deliver(messages: &mut [Message<'_>], iteration: u32) {
+fn mark_delivered(messages: &mut [Message<'_>], iteration: u32) {
     for message in messages {
         message.prompt.get_or_insert(iteration);
     }
@@ -219,10 +221,10 @@ mod tests {
     /// What a page tells of the messages of a loop in words: `tell x`, `begin` an iteration of a
     /// fresh process, and how it ends. `session` hands it to a session.
     fn rows(script: &str) -> Vec<String> {
-        let (mut record, mut story) = (a_run(None), Story::picking(None));
+        let (mut record, mut story) = (a_run(None), Story::with_pick(None));
         let add = |record: &Loop, story: &mut Story, event| {
             let (at, generation) = (at(60).wall, record.state.generation);
-            story.add(JournalEntry { schema: SCHEMA, at, generation, event });
+            story.add_entry(JournalEntry { schema: SCHEMA, at, generation, event });
         };
         add(&record, &mut story, Event::Started { record: Box::new(record.clone()) });
         for word in script.split(", ") {
@@ -244,14 +246,14 @@ mod tests {
                     }
                     state.end_wait();
                     state.mark_in_prompt(state.messages.len());
-                    Event::changed(NoteKind::Delivered, &record, &record)
+                    Event::from_change(NoteKind::Delivered, &record, &record)
                 }
                 "session" => {
                     state.set("owner.driver", Driver::Session);
                     state.mark_in_prompt(state.messages.len());
-                    Event::changed(NoteKind::ResumedInSession, &record, &record)
+                    Event::from_change(NoteKind::ResumedInSession, &record, &record)
                 }
-                "wake" => Event::changed(NoteKind::Woken(2), &record, &record),
+                "wake" => Event::from_change(NoteKind::Woken(2), &record, &record),
                 "continue" => boundary(state, Status::Running, Choice::Continue),
                 "pause" => boundary(state, Status::Paused, Choice::Hold),
                 "finish" => boundary(state, Status::Finished, Choice::Finish),
@@ -262,11 +264,11 @@ mod tests {
                 }
                 "cancel" => {
                     state.set("status", Status::Finished);
-                    Event::changed("cancelled", &record, &record)
+                    Event::from_change("cancelled", &record, &record)
                 }
                 told => {
                     state.add_messages([told.trim_start_matches("tell ").to_owned()]);
-                    Event::changed(NoteKind::Told, &record, &record)
+                    Event::from_change(NoteKind::Told, &record, &record)
                 }
             };
             add(&record, &mut story, event);

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::boundary::judge::judge;
+use crate::boundary::judge::judge_boundary;
 use crate::claim::Claim;
 use crate::evidence::changes::{ChangeKind, ChangedFile};
 use crate::evidence::test_run::{TestMemory, TestRun, TestStatus};
@@ -21,12 +21,12 @@ fn changed(paths: &str) -> Changes {
         lines: None,
         yours: false,
     };
-    Changes::of(paths.split_whitespace().map(file))
+    Changes::from_files(paths.split_whitespace().map(file))
 }
 
 /// A story of iterations: what each changed, how its check ended, and what it claimed or said.
 fn story(record: &mut Loop, steps: &[(&str, Option<Verdict>, ClaimResult)]) -> Story {
-    let mut story = Story::picking(None);
+    let mut story = Story::with_pick(None);
     for (paths, verdict, claim) in steps {
         record.state.set("completed", record.state.completed + 1);
         record.state.set("generation", record.state.generation + 1);
@@ -43,7 +43,7 @@ fn story(record: &mut Loop, steps: &[(&str, Option<Verdict>, ClaimResult)]) -> S
         let event =
             Event::Boundary { decision: Choice::Continue, why: None, elapsed_ms: Some(1), state };
         let generation = record.state.generation;
-        story.add(JournalEntry { schema: SCHEMA, at: at(60).wall, generation, event });
+        story.add_entry(JournalEntry { schema: SCHEMA, at: at(60).wall, generation, event });
     }
     story
 }
@@ -53,7 +53,7 @@ fn ended(record: &mut Loop, outcome: Outcome, proof: Option<Proof>, reason: impl
 }
 
 pub fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -> Page {
-    Page::of(&inputs(record, story, changes, tests))
+    Page::from_inputs(&inputs(record, story, changes, tests))
 }
 
 fn inputs<'a>(
@@ -71,7 +71,7 @@ fn inputs<'a>(
         ignored: std::collections::BTreeMap::new(),
     };
     PageInputs {
-        view: LoopView::of(record, at(3600).wall.fixed_offset()),
+        view: LoopView::from_record(record, at(3600).wall.fixed_offset()),
         story,
         changes: Some(changes),
         changes_from: ChangesFrom::Snapshots,
@@ -164,7 +164,7 @@ fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
         record.contract.checks = a_loop_with(&[("npm test", Role::Verify)]).contract.checks;
         let story = story(&mut record, &steps);
         if record.state.evidence.as_ref().is_some_and(|evidence| !evidence.checks.is_empty()) {
-            let memory = CheckMemory::of(&result("npm test", Verdict::Failed), 1, None);
+            let memory = CheckMemory::from_result(&result("npm test", Verdict::Failed), 1, None);
             record.state.remember_check("npm test".to_owned(), memory);
         }
         ended(&mut record, outcome, proof, why);
@@ -173,7 +173,7 @@ fn told_ends(fleet: Option<&TaskOfFleet>) -> String {
         let resume = record.fleet_resume().unwrap_or_else(|| "crew resume haaaaaaa".to_owned());
         let tests = TestMemories::new();
         let inputs = inputs(&record, &story, &changes, &tests);
-        text += &(told(&Page::of(&PageInputs { resume: &resume, ..inputs })) + "\n");
+        text += &(told(&Page::from_inputs(&PageInputs { resume: &resume, ..inputs })) + "\n");
     }
     text
 }
@@ -279,7 +279,7 @@ fn a_loop_aborted_by_its_gate_is_resumed_once_the_gate_can_pass() {
 #[test]
 fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
     use Verdict::{Failed, Passed};
-    let none = (Story::picking(None), Changes::default(), TestMemories::new());
+    let none = (Story::with_pick(None), Changes::default(), TestMemories::new());
     for (required, found, is_known, is_resumed) in [
         (Proof::Checked, Passed, true, false),
         (Proof::Checked, Passed, false, true),
@@ -290,7 +290,7 @@ fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
         record.contract.require = Some(required);
         record.contract.checks = vec![Check::new("npm test", Role::Verify)];
         record.state.set("checked_as_found", is_known);
-        let memory = CheckMemory::of(&result("npm test", found), 0, None);
+        let memory = CheckMemory::from_result(&result("npm test", found), 0, None);
         record.state.remember_check("npm test".to_owned(), memory);
         let weak = Proof::Passing.falls_short(Some(required), None).unwrap();
         let reason = EndReason::Refused(IncurableRefusal::ProofTooWeak(weak));
@@ -303,7 +303,7 @@ fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
 
 #[test]
 fn only_a_refusal_for_changed_tests_offers_to_accept_them_whatever_an_agent_says() {
-    let none = (Story::picking(None), Changes::default(), TestMemories::new());
+    let none = (Story::with_pick(None), Changes::default(), TestMemories::new());
     let (refusal, accept) = ("`T.tax` was changed".to_owned(), "crew resume".to_owned());
     let refused = EndReason::Refused(IncurableRefusal::TestChanges { refusal, accept });
     let asked = EndReason::AgentBlocked("run crew resume --accept-test-changes".to_owned());
@@ -311,7 +311,7 @@ fn only_a_refusal_for_changed_tests_offers_to_accept_them_whatever_an_agent_says
     for (reason, expected) in [(refused, true), (asked, false), (external, false)] {
         let mut record = a_run(None);
         record.contract.checks = vec![Check::new("npm test", Role::Verify)];
-        let memory = CheckMemory::of(&result("npm test", Verdict::Failed), 0, None);
+        let memory = CheckMemory::from_result(&result("npm test", Verdict::Failed), 0, None);
         record.state.checks.insert("npm test".to_owned(), memory);
         ended(&mut record, Outcome::Blocked, None, reason);
         let page = page(&record, &none.0, &none.1, &none.2);
@@ -342,7 +342,7 @@ fn a_loop_that_lives_says_how_to_stop_it_and_where_its_work_is_seen() {
     ] {
         let mut record = if driver == Driver::Process { a_run(None) } else { a_loop() };
         record.state.set("status", status);
-        let page = page(&record, &Story::picking(None), &none.0, &none.1);
+        let page = page(&record, &Story::with_pick(None), &none.0, &none.1);
         text.push_str(&told(&page));
         let _ = write!(text, "stop {:?}\n\n", page.stop);
     }
@@ -389,16 +389,17 @@ fn what_became_of_the_tests_is_told_from_the_first_run_to_the_last() {
                 _ => (TestStatus::Passed, &mut run.passed),
             };
             *count += 1;
-            run.name(name.trim_start_matches(['!', '~']), status);
+            run.add_name(name.trim_start_matches(['!', '~']), status);
         }
         run
     };
     let table = [("a b !c", "a b c d"), ("a b c d", "a !b ~c"), ("a b", "a b"), ("", "a")];
     let lines = table.map(|(first, last)| {
-        let memory = TestMemory::after(Some(&TestMemory::after(None, &run(first))), &run(last));
+        let memory =
+            TestMemory::after_run(Some(&TestMemory::after_run(None, &run(first))), &run(last));
         let tests = TestMemories::from([("npm test".to_owned(), memory)]);
         let record = a_loop();
-        let page = page(&record, &Story::picking(None), &Changes::default(), &tests);
+        let page = page(&record, &Story::with_pick(None), &Changes::default(), &tests);
         let told = page.results.iter().find(|fact| fact.name == "tests");
         told.map_or_else(|| "no news".to_owned(), |fact| fact.text.clone())
     });
@@ -419,9 +420,13 @@ fn the_failing_check_is_told_with_its_tests_and_the_end_of_its_output() {
         ..result("npm test", Verdict::Failed)
     };
     facts.checks = vec![result("lint", Verdict::Passed), failing];
-    let record = judge(&record, &facts).after;
-    let page =
-        page(&record, &Story::picking(None), &changed("src/a.rs +src/b.rs"), &TestMemories::new());
+    let record = judge_boundary(&record, &facts).after;
+    let page = page(
+        &record,
+        &Story::with_pick(None),
+        &changed("src/a.rs +src/b.rs"),
+        &TestMemories::new(),
+    );
     let rows =
         page.results.iter().map(|fact| format!("{}: {} {:?}", fact.name, fact.text, fact.detail));
     insta::assert_snapshot!(rows.collect::<Vec<_>>().join("\n"), @r#"
@@ -441,7 +446,7 @@ fn a_wait_is_told_on_the_readers_clock_and_with_its_date_where_it_is_far_off() {
     ] {
         record.state.set("due", Some(at(hours * 3600).wall));
         let tokyo = FixedOffset::east_opt(9 * 3600).unwrap();
-        assert_eq!(verdict(&record, at(0).wall.with_timezone(&tokyo)), expected);
+        assert_eq!(verdict_text(&record, at(0).wall.with_timezone(&tokyo)), expected);
     }
 }
 
@@ -469,7 +474,7 @@ fn commits_name_their_branch_what_is_left_and_what_was_lost() {
         ended(&mut record, Outcome::Exhausted, None, "the limit of 1 iteration is reached");
         let (changes, tests) = (changed("a b"), TestMemories::new());
         let inputs = PageInputs { commits: &commits, ..inputs(&record, &story, &changes, &tests) };
-        for fact in Page::of(&inputs).results.iter().filter(|fact| fact.name != "files") {
+        for fact in Page::from_inputs(&inputs).results.iter().filter(|fact| fact.name != "files") {
             let _ = writeln!(text, "{}: {} {:?}", fact.name, fact.text, fact.detail);
         }
     }

@@ -7,7 +7,7 @@ use minijinja::context;
 
 use crate::evidence::changes::Changes;
 use crate::record::Loop;
-use crate::templates::render;
+use crate::templates::render_template;
 use crate::text;
 use crate::view::Page;
 
@@ -45,10 +45,10 @@ pub fn authors_words(page: &str) -> Option<&str> {
 }
 
 /// The page for a loop that ended, or that somebody hands over. `told` is their own text.
-pub fn text(page: &Page, told: &str, kind: &str, at: DateTime<Utc>) -> String {
+pub fn render_handoff(page: &Page, told: &str, kind: &str, at: DateTime<Utc>) -> String {
     let changes = page.changes.as_ref();
     let files = changes.iter().flat_map(|changes| &changes.files).map(|file| {
-        context! { kind => file.kind.word(), path => file.path, yours => file.yours }
+        context! { kind => file.kind.kind_word(), path => file.path, yours => file.yours }
     });
     let resume = page.resume.as_ref().map(|resume| {
         let mut steps = std::iter::once(&page.next).chain(&page.then).map(|step| &step.command);
@@ -59,20 +59,20 @@ pub fn text(page: &Page, told: &str, kind: &str, at: DateTime<Utc>) -> String {
         kind,
         timestamp => at.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
         // A branch may be named `@` or `true`, which mean something else in YAML.
-        branch => page.branch.as_deref().map(|name| text::json(&name.into())),
-        took => text::duration(page.awake_ms.max(1000) / 1000 * 1000),
+        branch => page.branch.as_deref().map(|name| text::safe_json(&name.into())),
+        took => text::format_duration(page.awake_ms.max(1000) / 1000 * 1000),
         titles => context! { author => AUTHOR, needs => NEEDS, next => NEXT, context => CONTEXT },
-        told => below(told),
-        changed => changes.and_then(Changes::words),
+        told => lower_headings(told),
+        changed => changes.and_then(Changes::change_words),
         files => files.collect::<Vec<_>>(),
-        all_files => changes.map_or(0, Changes::total),
+        all_files => changes.map_or(0, Changes::file_count),
         resume,
     };
-    render("handoff.j2", &values) + "\n"
+    render_template("handoff.j2", &values) + "\n"
 }
 
 /// Somebody's own words, with each heading that would pass for one of crew's a level below them.
-fn below(told: &str) -> String {
+fn lower_headings(told: &str) -> String {
     let crews = [NEEDS, NEXT, CONTEXT].map(|title| format!("## {title}"));
     let is_crews = |line: &str| crews.iter().any(|heading| heading == line.trim_end());
     let line = |line: &str| format!("{}{line}", if is_crews(line) { "#" } else { "" });

@@ -1,8 +1,8 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::boundary::decide::{apply, decide};
-use crate::boundary::judge::judge;
+use crate::boundary::decide::{apply_decision, decide_next};
+use crate::boundary::judge::judge_boundary;
 use crate::claim::Claim;
 use crate::evidence::Verdict;
 use crate::evidence::changes::Commits;
@@ -16,8 +16,8 @@ fn refused_at_its_limit() -> Loop {
     subject.contract.limits.max_iterations = 1;
     let mut refused = facts(Claim::Success);
     refused.checks = vec![result("cargo test", Verdict::Failed)];
-    let judged = judge(&subject, &refused);
-    apply(judged.clone(), &decide(&judged, &refused))
+    let judged = judge_boundary(&subject, &refused);
+    apply_decision(judged.clone(), &decide_next(&judged, &refused))
 }
 
 #[test]
@@ -34,11 +34,11 @@ fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
     let made = vec!["1a2b3c4 Add the list endpoint".to_owned()];
     let page = Page {
         commits: Commits { made: Some(made), ..Commits::default() },
-        changes: Some(Changes::of(files)),
-        ..a_page(&ended, &Story::picking(None))
+        changes: Some(Changes::from_files(files)),
+        ..a_page(&ended, &Story::with_pick(None))
     };
     let told = "the parser is done, its tests are next";
-    assert_snapshot!(text(&page, told, "exhausted", at(60).wall), @r#"
+    assert_snapshot!(render_handoff(&page, told, "exhausted", at(60).wall), @r#"
     ---
     type: exhausted
     timestamp: 2026-11-18T11:07:40Z
@@ -96,13 +96,13 @@ fn a_loop_that_no_resume_can_help_names_no_command_for_it() {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
     subject.contract.require = Some(Proof::Checked);
     subject.state.set("checked_as_found", true);
-    let memory = CheckMemory::of(&result("cargo test", Verdict::Passed), 0, None);
+    let memory = CheckMemory::from_result(&result("cargo test", Verdict::Passed), 0, None);
     subject.state.remember_check("cargo test".to_owned(), memory);
     let weak = Proof::Passing.falls_short(Some(Proof::Checked), None).unwrap();
     let reason = EndReason::Refused(IncurableRefusal::ProofTooWeak(weak));
     subject.state.finish(Ending::new(Outcome::Blocked, reason), 0);
-    let page = a_page(&subject, &Story::picking(None));
-    let text = text(&page, "", "blocked", at(0).wall);
+    let page = a_page(&subject, &Story::with_pick(None));
+    let text = render_handoff(&page, "", "blocked", at(0).wall);
     assert!(!text.contains("crew resume"), "{text}");
     assert!(text.contains("a person has to start a new loop, as the reason says"), "{text}");
 }
@@ -117,8 +117,8 @@ fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
     ];
     for (branch, written) in table {
         subject.place.branch = Some(branch.to_owned());
-        let page = a_page(&subject, &Story::picking(None));
-        let text = text(&page, "", "task", at(0).wall);
+        let page = a_page(&subject, &Story::with_pick(None));
+        let text = render_handoff(&page, "", "task", at(0).wall);
         assert_eq!(text.lines().nth(3), Some(format!("branch: {written}").as_str()));
     }
 }
@@ -126,8 +126,8 @@ fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
 #[test]
 fn a_page_names_its_loop_and_is_found_by_it() {
     let subject = refused_at_its_limit();
-    let page = a_page(&subject, &Story::picking(None));
-    assert!(is_of(&subject, &text(&page, "", "task", at(0).wall)));
+    let page = a_page(&subject, &Story::with_pick(None));
+    assert!(is_of(&subject, &render_handoff(&page, "", "task", at(0).wall)));
     assert!(!is_of(&subject, &format!("loop: {}x\n", subject.id)));
     assert_eq!(file_name("task", at(0).wall), "task-20261118T110640Z.md");
 }
@@ -135,10 +135,10 @@ fn a_page_names_its_loop_and_is_found_by_it() {
 #[test]
 fn an_authors_own_headings_are_kept_and_pass_for_none_of_crews() {
     let subject = refused_at_its_limit();
-    let page = a_page(&subject, &Story::picking(None));
+    let page = a_page(&subject, &Story::with_pick(None));
     let told =
         "## Done\n\nThe parser.\n\n## Next steps\n\nIts tests.\n\n## Context for resume\n\nNone.";
-    let text = text(&page, told, "task", at(0).wall);
+    let text = render_handoff(&page, told, "task", at(0).wall);
     let words = authors_words(&text).unwrap();
     assert_snapshot!(words, @"
     ## Done
@@ -153,7 +153,7 @@ fn an_authors_own_headings_are_kept_and_pass_for_none_of_crews() {
 
     None.
     ");
-    assert_eq!(below(words), words, "as often as it is handed on");
+    assert_eq!(lower_headings(words), words, "as often as it is handed on");
     assert_eq!(text.matches("\n## Context for resume\n").count(), 1);
 }
 
@@ -162,8 +162,8 @@ fn a_procedure_without_a_task_names_no_file_of_one() {
     for (task, is_named) in [("Build it", true), ("", false)] {
         let mut subject = refused_at_its_limit();
         subject.contract.task = task.to_owned();
-        let page = a_page(&subject, &Story::picking(None));
-        let text = text(&page, "", "task", at(0).wall);
+        let page = a_page(&subject, &Story::with_pick(None));
+        let text = render_handoff(&page, "", "task", at(0).wall);
         assert_eq!(text.contains("- Task, word for word: "), is_named, "{text}");
     }
 }

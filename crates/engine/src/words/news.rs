@@ -7,8 +7,10 @@ use super::PromptReader;
 use crate::evidence::test_run::TestReport;
 use crate::evidence::{CheckResult, Evidence, Verdict};
 use crate::record::Loop;
-use crate::templates::render;
-use crate::text::{clean, clip, count, named, one_line, tail_of, units, with_reason};
+use crate::templates::render_template;
+use crate::text::{
+    clean_text, clip_line, count, join_first_names, one_line, tail_of, utf16_units, with_reason,
+};
 
 /// A command longer than this many characters is shown cut.
 const COMMAND_CHARS_MAX: usize = 160;
@@ -25,36 +27,36 @@ const FILES_NAMED: usize = 6;
 
 /// What crew saw, in at most `room` UTF-16 units: as many failing checks as fit, with as much of
 /// their output.
-pub fn seen(last: &Evidence, room: usize, reader: PromptReader) -> String {
+pub fn describe_results(last: &Evidence, room: usize, reader: PromptReader) -> String {
     let failing: Vec<&CheckResult> = last.failing().collect();
     let passed = last.checks.iter().filter(|check| check.verdict == Verdict::Passed);
-    let passed = passed.map(|check| format!("`{}`", clip(&check.run, COMMAND_CHARS_MAX)));
+    let passed = passed.map(|check| format!("`{}`", clip_line(&check.run, COMMAND_CHARS_MAX)));
     let values = context! {
         last,
         reader,
         who => if reader == PromptReader::Maker { "You" } else { "It" },
         other_failure => last.other_failure(),
         errors => tail_of(&last.errors, ERRORS_CHARS),
-        changed => changed(last),
+        changed => describe_changes(last),
         test_news => last.test_news().take(FAILING_SHOWN).collect::<Vec<_>>(),
         passed => passed.collect::<Vec<_>>(),
     };
     let text = |shown: usize, characters: usize| {
-        let checks = failing[..shown].iter().map(|check| failed(check, characters));
+        let checks = failing[..shown].iter().map(|check| failed_values(check, characters));
         let (checks, hidden) = (checks.collect::<Vec<_>>(), failing.len() - shown);
-        render("seen.j2", &context! { failing => checks, hidden, ..values.clone() })
+        render_template("seen.j2", &context! { failing => checks, hidden, ..values.clone() })
     };
     let mut shown = failing.len().min(FAILING_SHOWN);
     let mut brief = text(shown, 0);
-    while shown > 0 && units(&brief) > room {
+    while shown > 0 && utf16_units(&brief) > room {
         shown -= 1;
         brief = text(shown, 0);
     }
     // A character takes at most two units, and each line is indented by four.
-    let mut characters = room.saturating_sub(units(&brief)) / (3 * shown.max(1));
+    let mut characters = room.saturating_sub(utf16_units(&brief)) / (3 * shown.max(1));
     while shown > 0 && characters > 0 {
         let longer = text(shown, characters);
-        if units(&longer) <= room {
+        if utf16_units(&longer) <= room {
             return longer;
         }
         characters /= 2;
@@ -63,21 +65,24 @@ pub fn seen(last: &Evidence, room: usize, reader: PromptReader) -> String {
 }
 
 /// "left 1 new file, +1 −0: src/a.rs", "changed nothing"; empty where nobody looked.
-fn changed(last: &Evidence) -> String {
+fn describe_changes(last: &Evidence) -> String {
     let Some(changes) = &last.changes else {
         return last
             .progress
             .worded(["changed files or commits", "changed nothing", ""])
             .to_owned();
     };
-    let Some(words) = changes.words() else { return "changed nothing".to_owned() };
+    let Some(words) = changes.change_words() else { return "changed nothing".to_owned() };
     let paths: Vec<String> = changes.files.iter().map(|file| file.path.clone()).collect();
-    with_reason(&format!("left {words}"), &one_line(&named(&paths, FILES_NAMED), FILES_CHARS))
+    with_reason(
+        &format!("left {words}"),
+        &one_line(&join_first_names(&paths, FILES_NAMED), FILES_CHARS),
+    )
 }
 
 /// A check that did not pass: "2 of 215 tests fail, the same in the last 3 runs", which, and the
 /// end of what it printed.
-fn failed(check: &CheckResult, characters: usize) -> Value {
+fn failed_values(check: &CheckResult, characters: usize) -> Value {
     let tests = check.tests.as_ref().filter(|tests| tests.failed > 0);
     let counted = tests.map(|tests| {
         let (of, verb) = (count(tests.total(), "test"), tests.verb());
@@ -94,7 +99,7 @@ fn failed(check: &CheckResult, characters: usize) -> Value {
         tests => counted,
         names => names.iter().flat_map(|it| it.first.iter().take(TESTS_NAMED)).collect::<Vec<_>>(),
         more => names.map_or(0, |it| (it.count as usize).saturating_sub(TESTS_NAMED)),
-        stuck => tests.and_then(TestReport::stuck),
+        stuck => tests.and_then(TestReport::stuck_hint),
         tail => tail_of(&check.tail, characters),
     }
 }
@@ -103,7 +108,7 @@ fn failed(check: &CheckResult, characters: usize) -> Value {
 pub fn commit_message(subject: &Loop) -> String {
     let last = subject.state.evidence.as_ref();
     let checks = last.iter().flat_map(|last| &last.checks);
-    let text = render(
+    let text = render_template(
         "commit.j2",
         &context! {
             id => subject.id,
@@ -116,7 +121,7 @@ pub fn commit_message(subject: &Loop) -> String {
         },
     );
     // `git log` prints it as it is, and an agent's reason may hold what no argument can.
-    format!("{}\n", clean(&text).trim_end())
+    format!("{}\n", clean_text(&text).trim_end())
 }
 
 #[cfg(test)]
@@ -124,7 +129,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::boundary::judge::judge;
+    use crate::boundary::judge::judge_boundary;
     use crate::claim::Claim;
     use crate::fixture::{a_loop, a_loop_with, facts, result};
     use crate::record::Role;
@@ -136,7 +141,7 @@ mod tests {
         let mut ended = facts(Claim::Success);
         ended.checks =
             vec![result("cargo test", Verdict::Failed), result("cargo fmt", Verdict::Passed)];
-        let subject = judge(&subject, &ended).after;
+        let subject = judge_boundary(&subject, &ended).after;
         assert_snapshot!(commit_message(&subject), @"
         crew: iteration 1 of loop haaaaaaa
 

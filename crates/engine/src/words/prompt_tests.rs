@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
-use crate::boundary::judge::judge;
+use crate::boundary::judge::judge_boundary;
 use crate::claim::promise::Promise;
 use crate::claim::{Claim, read};
 use crate::evidence::test_run::TestRun;
@@ -14,11 +14,11 @@ use crate::text::one_line;
 use crate::usage::Money;
 
 fn ahead(subject: &Loop) -> String {
-    render("ahead.j2", &super::rules(subject, PromptReader::Maker))
+    render_template("ahead.j2", &rule_values(subject, PromptReader::Maker))
 }
 
 fn rules(subject: &Loop, reader: PromptReader) -> String {
-    render("rules.j2", &super::rules(subject, reader))
+    render_template("rules.j2", &rule_values(subject, reader))
 }
 
 fn crew() -> &'static Path {
@@ -28,7 +28,7 @@ fn crew() -> &'static Path {
 #[test]
 fn the_start_names_the_task_file_the_rule_of_the_claim_and_the_way_to_be_honest() {
     let subject = a_loop_with(&[("cargo test", Role::Verify)]);
-    assert_snapshot!(start(&subject, crew()), @r#"
+    assert_snapshot!(start_prompt(&subject, crew()), @r#"
     crew loop haaaaaaa: iteration 1 of 10.
 
     Work on the task you were just given until all of it is done; its exact words are in /repo/.claude/branches/main/task.md. Treat this as unattended: decide what is yours to decide, and say in your message what you assumed. Each time you stop, crew looks at what you did.
@@ -49,7 +49,7 @@ fn a_refused_claim_comes_back_with_the_failing_command_and_its_tail() {
     facts.checks =
         vec![result("cargo clippy", Verdict::Passed), result("cargo test", Verdict::Failed)];
     facts.checks[1].tail = "test todo::lists ... FAILED\n1 failed; 3 passed".to_owned();
-    assert_snapshot!(next(&judge(&subject, &facts).after), @"
+    assert_snapshot!(next_prompt(&judge_boundary(&subject, &facts).after), @"
     crew loop haaaaaaa: iteration 2 of 10. Your claim was not accepted.
 
     `cargo test` failed (exit 1).
@@ -73,14 +73,14 @@ fn a_failure_that_names_a_failing_check_is_told_all_the_same() {
     let subject = a_loop_with(&[("tests/run.sh", Role::Gate)]);
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("tests/run.sh", Verdict::Failed)];
-    let mut after = judge(&subject, &facts).after;
-    assert!(!next(&after).contains("gate `"));
+    let mut after = judge_boundary(&subject, &facts).after;
+    assert!(!next_prompt(&after).contains("gate `"));
     let evidence = after.state.evidence.clone().unwrap();
     assert_eq!(evidence.failed_gate.as_deref(), Some("tests/run.sh"));
     let broken = "protected paths were changed: `tests/run.sh`";
     after.state.set("evidence.failed_gate", None::<String>);
     after.state.set("evidence.failure", broken);
-    assert!(next(&after).contains(broken));
+    assert!(next_prompt(&after).contains(broken));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn what_waited_at_a_resume_is_in_its_prompt_also_before_the_first_boundary() {
     let mut subject = a_loop();
     subject.state.set("words", vec!["use tabs".to_owned(), "later".to_owned()]);
     subject.state.set("told", 1);
-    let prompt = again(&subject, None, &[], crew());
+    let prompt = full_prompt(&subject, None, &[], crew());
     assert!(prompt.contains("The user says: use tabs\n") && !prompt.contains("later"), "{prompt}");
 }
 
@@ -98,7 +98,7 @@ fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged()
     subject.state.set("still", 2);
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".into());
-    assert_snapshot!(next(&judge(&subject, &idle).after), @"
+    assert_snapshot!(next_prompt(&judge_boundary(&subject, &idle).after), @"
     crew loop haaaaaaa: iteration 2 of 10.
 
     You changed nothing.
@@ -118,25 +118,27 @@ fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged()
 fn a_long_task_is_given_by_its_beginning_and_its_file() {
     let mut subject = a_loop();
     subject.contract.task = "Refactor. ".repeat(10_000);
-    let prompt = next(&subject);
+    let prompt = next_prompt(&subject);
     assert!(prompt.contains("…\n(The whole task is in /repo/.claude/branches/main/task.md.)"));
-    assert!(units(&prompt) < 1_000);
+    assert!(utf16_units(&prompt) < 1_000);
 }
 
 #[test]
 fn without_a_promise_no_claim_is_asked_for() {
     let mut subject = a_loop_with(&[("test -e done", Role::Until)]);
     subject.contract.promise = None;
-    let prompt = start(&subject, crew());
+    let prompt = start_prompt(&subject, crew());
     let expected =
         "- The loop ends by itself when `test -e done` passes. No words of yours end it.\n";
     assert!(prompt.contains(expected), "{prompt}");
-    assert!(next(&subject).contains("No words of yours end it. If only a person can help, end"));
+    assert!(
+        next_prompt(&subject).contains("No words of yours end it. If only a person can help, end")
+    );
     subject.contract.promise = Some(Promise::default());
     let expected = "ends by itself when `test -e done` passes; until then no claim ends it.\n";
-    assert!(start(&subject, crew()).contains(expected));
+    assert!(start_prompt(&subject, crew()).contains(expected));
     subject.contract.checks.clear();
-    assert!(start(&subject, crew()).contains("- Nobody checks this work but you."));
+    assert!(start_prompt(&subject, crew()).contains("- Nobody checks this work but you."));
 }
 
 /// The case, how a loop gets into it, and the expected text.
@@ -202,7 +204,7 @@ fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
 fn assert_ahead(subject: &Loop, what: &str, expected: &str) {
     let told = ahead(subject);
     assert!(told.starts_with(expected) && told.is_empty() == expected.is_empty(), "{what}: {told}");
-    assert!(next(subject).contains(&told), "{what}");
+    assert!(next_prompt(subject).contains(&told), "{what}");
     let goes_on = rules(subject, PromptReader::Next).contains("for the next iteration: done, left");
     let is_last = expected.contains("last iteration");
     assert_eq!(goes_on, !is_last, "{what}");
@@ -210,7 +212,7 @@ fn assert_ahead(subject: &Loop, what: &str, expected: &str) {
 
 #[test]
 fn a_wake_after_a_wait_says_why_it_comes() {
-    assert_snapshot!(woken(&a_loop(), Duration::from_secs(7_470)), @"
+    assert_snapshot!(woken_prompt(&a_loop(), Duration::from_secs(7_470)), @"
     crew loop haaaaaaa: iteration 1 of 10. Once more.
 
     This is not an error and not your doing. The model's service refused a request, and crew waited 2h 4m. Your last edit may be half done: look at `git status` and at the file you were in, then continue where you were. Counters and limits are as before; commands you left running may have ended.
@@ -218,7 +220,7 @@ fn a_wake_after_a_wait_says_why_it_comes() {
     A claim is <promise>COMPLETE</promise> on the last line, alone; if only a person can help it is <promise>BLOCKED: what you need</promise> instead.
     Continue now.
     ");
-    assert!(woken(&a_loop(), Duration::from_millis(6_400)).contains("crew waited 6s."));
+    assert!(woken_prompt(&a_loop(), Duration::from_millis(6_400)).contains("crew waited 6s."));
 }
 
 #[test]
@@ -233,8 +235,8 @@ fn a_failed_gate_comes_first_and_the_last_iteration_writes_for_the_next_worker()
         test_run: Some(tests),
         ..result("cargo clippy", Verdict::Failed)
     }];
-    let after = judge(&subject, &facts).after;
-    assert_snapshot!(next(&after), @"
+    let after = judge_boundary(&subject, &facts).after;
+    assert_snapshot!(next_prompt(&after), @"
     crew loop haaaaaaa: iteration 10 of 10. A gate failed: `cargo clippy`.
 
     `cargo clippy` failed (exit 1): 2 of 148 tests fail.
@@ -278,11 +280,11 @@ proptest! {
             failed.tail.clone_from(&tail);
             facts.checks.push(failed);
         }
-        let after = judge(&subject, &facts).after;
-        let account = Account { iteration: 1, words: one_line(&tail, ACCOUNT_CHARS) };
+        let after = judge_boundary(&subject, &facts).after;
+        let account = IterationSummary { iteration: 1, words: one_line(&tail, ACCOUNT_CHARS) };
         let accounts = vec![account; 5];
-        for prompt in [start(&subject, crew()), next(&after), again(&after, None, &accounts, crew()), woken(&after, MINUTE)] {
-            prop_assert!(units(&prompt) < 9_000, "{} units", units(&prompt));
+        for prompt in [start_prompt(&subject, crew()), next_prompt(&after), full_prompt(&after, None, &accounts, crew()), woken_prompt(&after, MINUTE)] {
+            prop_assert!(utf16_units(&prompt) < 9_000, "{} units", utf16_units(&prompt));
             prop_assert!(prompt.ends_with("now."));
             prop_assert_eq!(heard(&prompt, &subject), None);
         }
@@ -300,12 +302,12 @@ fn heard(prompt: &str, subject: &Loop) -> Option<String> {
 
 #[test]
 fn an_agent_that_lost_its_context_reads_the_last_iterations() {
-    let mut after = judge(&a_loop(), &facts(Claim::None)).after;
+    let mut after = judge_boundary(&a_loop(), &facts(Claim::None)).after;
     after.contract.task = "Build it".to_owned();
-    let account = |iteration, words: &str| Account { iteration, words: words.to_owned() };
+    let account = |iteration, words: &str| IterationSummary { iteration, words: words.to_owned() };
     let accounts =
         [account(3, "2 files changed"), account(4, "claimed done, refused: 1 test fails")];
-    let prompt = again(&after, None, &accounts, crew());
+    let prompt = full_prompt(&after, None, &accounts, crew());
     assert_eq!(heard(&prompt, &after), None);
     let earlier = prompt.split("What the last iterations came to:\n").nth(1).unwrap();
     insta::assert_snapshot!(earlier.split("\n\n").next().unwrap(), @"
@@ -313,6 +315,6 @@ fn an_agent_that_lost_its_context_reads_the_last_iterations() {
     - Iteration 4: claimed done, refused: 1 test fails.
     ");
     let long = vec![account(7, &"x".repeat(500)); 5];
-    let prompt = again(&after, None, &long, crew());
+    let prompt = full_prompt(&after, None, &long, crew());
     assert_eq!(prompt.matches("- Iteration 7: ").count(), 3, "as many as fit, the newest");
 }

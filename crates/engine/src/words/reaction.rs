@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::evidence::Verdict;
 use crate::record::{Ending, Loop, LoopMoment};
-use crate::text::{clip, tail_of, word};
+use crate::text::{clip_line, tail_of, variant_name};
 use crate::view::LoopView;
 
 /// The version of the data that a reaction reads.
@@ -31,18 +31,18 @@ pub struct ReactionEnd {
 
 impl ReactionEnd {
     /// Whether it failed; an unknown result is not a failure.
-    pub fn failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         matches!(self.verdict, Verdict::Failed | Verdict::TimedOut)
     }
 
     /// "finish `./notify` failed (exit 1): nobody is listening".
-    pub fn line(&self) -> String {
+    pub fn end_line(&self) -> String {
         let what = match (self.verdict, self.exit) {
             (Verdict::Failed, None) => "could not be started".to_owned(),
             (Verdict::Unknown, _) => "did not finish".to_owned(),
             (verdict, exit) => verdict.what_happened(exit, self.elapsed_ms),
         };
-        let mut line = format!("{} `{}` {what}", self.on.label(), clip(&self.run, 100));
+        let mut line = format!("{} `{}` {what}", self.on.label(), clip_line(&self.run, 100));
         let last = tail_of(&self.tail, 200);
         if let Some(last) = last.lines().last().filter(|_| self.verdict != Verdict::Passed) {
             let _ = write!(line, ": {}", last.trim());
@@ -52,7 +52,7 @@ impl ReactionEnd {
 }
 
 /// The iteration that a moment belongs to. At a stall or a finish it is the last completed one.
-fn iteration(subject: &Loop, on: LoopMoment) -> u32 {
+fn moment_iteration(subject: &Loop, on: LoopMoment) -> u32 {
     match on {
         LoopMoment::Stall | LoopMoment::Finish => subject.state.completed,
         _ => subject.iteration(),
@@ -60,19 +60,19 @@ fn iteration(subject: &Loop, on: LoopMoment) -> u32 {
 }
 
 /// Dollars, as a number that a script can compare; `None` while no use is known.
-fn cost(subject: &Loop) -> Option<f64> {
+fn cost_dollars(subject: &Loop) -> Option<f64> {
     let usage = &subject.state.usage;
     usage.is_reported().then(|| (usage.cost.dollars() * 1e6).round() / 1e6)
 }
 
-fn why(subject: &Loop) -> Option<String> {
+fn wait_or_end_reason(subject: &Loop) -> Option<String> {
     let awaited = subject.state.wait_reason.clone().filter(|_| subject.state.due.is_some());
-    subject.state.ending.as_ref().map(Ending::why).or(awaited)
+    subject.state.ending.as_ref().map(Ending::full_reason).or(awaited)
 }
 
 /// The variables of a reaction. Each one is set, so that none is inherited; one without meaning at
 /// this moment is empty.
-pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> {
+pub fn reaction_variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> {
     let state = &subject.state;
     let proof = state.ending.as_ref().and_then(|ending| ending.proof);
     let tokens = Some(state.usage.tokens.total()).filter(|tokens| *tokens > 0);
@@ -80,15 +80,15 @@ pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> 
     let variables = vec![
         ("CREW_ON", on.label().to_owned()),
         ("CREW_LOOP", subject.id.to_string()),
-        ("CREW_ITERATION", iteration(subject, on).to_string()),
+        ("CREW_ITERATION", moment_iteration(subject, on).to_string()),
         ("CREW_MAX_ITERATIONS", subject.contract.limits.max_iterations.to_string()),
-        ("CREW_STATUS", word(&state.status).to_owned()),
+        ("CREW_STATUS", variant_name(&state.status).to_owned()),
         ("CREW_OUTCOME", shown(subject.outcome().map(|outcome| outcome.label().to_owned()))),
         ("CREW_PROOF", shown(proof.map(|proof| proof.label().to_owned()))),
-        ("CREW_WHY", shown(why(subject))),
+        ("CREW_WHY", shown(wait_or_end_reason(subject))),
         ("CREW_CHECKOUT", subject.place.checkout.display().to_string()),
         ("CREW_BRANCH", shown(subject.place.branch.clone())),
-        ("CREW_COST", shown(cost(subject).map(|dollars| dollars.to_string()))),
+        ("CREW_COST", shown(cost_dollars(subject).map(|dollars| dollars.to_string()))),
         ("CREW_TOKENS", shown(tokens.map(|tokens| tokens.to_string()))),
         ("CREW_DUE", shown(state.due.map(|due| due.format("%Y-%m-%dT%H:%M:%SZ").to_string()))),
     ];
@@ -97,11 +97,11 @@ pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> 
 }
 
 /// The loop as one JSON object, as `crew status --json` has it, with the moment and its iteration.
-pub fn document(subject: &Loop, on: LoopMoment, now: DateTime<FixedOffset>) -> Value {
-    let mut document = json!(LoopView::of(subject, now));
+pub fn loop_document(subject: &Loop, on: LoopMoment, now: DateTime<FixedOffset>) -> Value {
+    let mut document = json!(LoopView::from_record(subject, now));
     document["schema"] = SCHEMA.into();
     document["on"] = on.label().into();
-    document["iteration"] = iteration(subject, on).into();
+    document["iteration"] = moment_iteration(subject, on).into();
     document
 }
 
@@ -110,8 +110,8 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::boundary::decide::{apply, decide};
-    use crate::boundary::judge::judge;
+    use crate::boundary::decide::{apply_decision, decide_next};
+    use crate::boundary::judge::judge_boundary;
     use crate::claim::Claim;
     use crate::fixture::{SetState, a_loop, a_loop_with, at, facts, result};
     use crate::record::{EndReason, Role, Status};
@@ -123,13 +123,13 @@ mod tests {
         subject.state.set("usage.cost", Money::from_micros(1_840_000));
         let mut passed = facts(Claim::Success);
         passed.checks = vec![result("cargo test", Verdict::Passed)];
-        let judged = judge(&subject, &passed);
-        let decision = decide(&judged, &passed);
-        apply(judged, &decision)
+        let judged = judge_boundary(&subject, &passed);
+        let decision = decide_next(&judged, &passed);
+        apply_decision(judged, &decision)
     }
 
     fn told(subject: &Loop, on: LoopMoment) -> String {
-        let variables = variables(subject, on);
+        let variables = reaction_variables(subject, on);
         variables.iter().fold(String::new(), |mut text, (name, value)| {
             let _ = writeln!(text, "{name}={value}");
             text
@@ -159,7 +159,7 @@ mod tests {
     fn what_no_variable_can_hold_is_left_out() {
         let mut subject = finished();
         subject.state.set("ending.reason", EndReason::from("no\0thing"));
-        let variables = variables(&subject, LoopMoment::Finish);
+        let variables = reaction_variables(&subject, LoopMoment::Finish);
         assert!(variables.contains(&("CREW_WHY", "nothing".to_owned())));
     }
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn the_document_is_the_loop_as_the_status_has_it_with_the_moment_and_its_iteration() {
         let (subject, now) = (finished(), at(0).wall.fixed_offset());
-        let mut expected = json!(LoopView::of(&subject, now));
+        let mut expected = json!(LoopView::from_record(&subject, now));
         assert_eq!(
             (&expected["task"], &expected["folder"]),
             (&"Build the todo API".into(), &"/repo".into())
@@ -197,7 +197,7 @@ mod tests {
         expected["schema"] = 2.into();
         expected["on"] = "finish".into();
         expected["iteration"] = 1.into();
-        assert_eq!(document(&subject, LoopMoment::Finish, now), expected);
+        assert_eq!(loop_document(&subject, LoopMoment::Finish, now), expected);
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
             (LoopMoment::Stall, 4),
             (LoopMoment::Finish, 4),
         ] {
-            assert_eq!(iteration(&subject, on), expected, "{on:?}");
+            assert_eq!(moment_iteration(&subject, on), expected, "{on:?}");
         }
     }
 
@@ -232,7 +232,7 @@ mod tests {
             end(Verdict::TimedOut, None, ""),
             end(Verdict::Unknown, None, ""),
         ];
-        let text: Vec<String> = lines.iter().map(ReactionEnd::line).collect();
+        let text: Vec<String> = lines.iter().map(ReactionEnd::end_line).collect();
         assert_snapshot!(text.join("\n"), @"
         iteration_start `./ready` passed
         iteration_start `./ready` failed (exit 1): the database is down

@@ -12,10 +12,10 @@ use crate::record::{Driver, Loop, Status};
 pub const VERSION: u64 = 1;
 
 /// The value of the view's `loop` key.
-pub fn shown(subject: &Loop) -> Map<String, Value> {
+pub fn loop_values(subject: &Loop) -> Map<String, Value> {
     let contract = &subject.contract;
     let state = &subject.state;
-    let times: Vec<String> = subject.elapsed_ms.iter().map(|ms| seconds(*ms)).collect();
+    let times: Vec<String> = subject.elapsed_ms.iter().map(|ms| format_seconds(*ms)).collect();
     let value = json!({
         "id": subject.id,
         "active": subject.is_live(),
@@ -24,8 +24,8 @@ pub fn shown(subject: &Loop) -> Map<String, Value> {
         "maxIterations": contract.limits.max_iterations,
         "completionPromise": contract.promise,
         "prompt": contract.task,
-        "startedAt": time(subject.started_at),
-        "lastIterationAt": state.last_iteration_at.map(time),
+        "startedAt": format_time(subject.started_at),
+        "lastIterationAt": state.last_iteration_at.map(format_time),
         "elapsedPerIteration": times,
         "consecutiveFailures": state.consecutive_failures,
         "failureThreshold": contract.limits.failure_threshold,
@@ -52,7 +52,7 @@ pub fn current_step(subject: &Loop, noted: Option<Doing>) -> Option<Doing> {
 
 /// The new content of the view's file; keys of other tools stay unchanged at every level. Without
 /// `doing` the step that it names stays while it is current.
-pub fn merged(
+pub fn merge_view(
     subject: &Loop,
     existing: Option<&Map<String, Value>>,
     doing: Option<&Doing>,
@@ -62,7 +62,7 @@ pub fn merged(
     file.insert("branch".to_owned(), json!(subject.place.branch));
     let ours = file.remove("loop").and_then(|ours| serde_json::from_value(ours).ok());
     let mut ours: Map<String, Value> = ours.unwrap_or_default();
-    let mut shown = shown(subject);
+    let mut shown = loop_values(subject);
     // The iteration in which a loop was cancelled had begun, and so it stays.
     let begun = Value::from(subject.state.completed + 1);
     if ours.get("id") == shown.get("id") && ours.get("iteration") == Some(&begun) {
@@ -87,9 +87,9 @@ pub enum ViewState {
 }
 
 /// Compares the file with what crew wrote.
-pub fn compare(subject: &Loop, file: &Map<String, Value>) -> ViewState {
+pub fn compare_view_file(subject: &Loop, file: &Map<String, Value>) -> ViewState {
     let Some(Value::Object(found)) = file.get("loop") else { return ViewState::Altered };
-    let expected = shown(subject);
+    let expected = loop_values(subject);
     // The view of an earlier loop also says `false`; it must not end this one.
     let about_this = found.get("id").is_none_or(|id| Some(id) == expected.get("id"));
     // So does the view from before a resume, if the new one could not be written.
@@ -102,11 +102,11 @@ pub fn compare(subject: &Loop, file: &Map<String, Value>) -> ViewState {
     if same { ViewState::AsWritten } else { ViewState::Altered }
 }
 
-fn seconds(ms: u64) -> String {
+fn format_seconds(ms: u64) -> String {
     format!("{}.{}s", ms / 1000, ms % 1000 / 100)
 }
 
-fn time(at: DateTime<Utc>) -> String {
+fn format_time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
@@ -127,7 +127,7 @@ mod tests {
         let mut subject = a_loop();
         subject.elapsed_ms = vec![45_230, 38_700];
         subject.state.set("completed", 2);
-        let file = Value::Object(merged(&subject, Some(&existing), None));
+        let file = Value::Object(merge_view(&subject, Some(&existing), None));
         assert_snapshot!(serde_json::to_string_pretty(&file).unwrap(), @r#"
         {
           "branch": "main",
@@ -171,13 +171,13 @@ mod tests {
     #[test]
     fn the_iteration_in_which_a_loop_is_cancelled_stays_in_its_view() {
         let mut subject = a_loop();
-        let running = merged(&subject, None, None);
+        let running = merge_view(&subject, None, None);
         subject.state.set("status", Status::Finished);
-        assert_eq!(merged(&subject, Some(&running), None)["loop"]["iteration"], 1);
-        assert_eq!(merged(&subject, None, None)["loop"]["iteration"], 0);
+        assert_eq!(merge_view(&subject, Some(&running), None)["loop"]["iteration"], 1);
+        assert_eq!(merge_view(&subject, None, None)["loop"]["iteration"], 0);
         subject.state.set("completed", 1);
         subject.elapsed_ms = vec![1];
-        assert_eq!(merged(&subject, Some(&running), None)["loop"]["iteration"], 1);
+        assert_eq!(merge_view(&subject, Some(&running), None)["loop"]["iteration"], 1);
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_run_is_shown_with_its_procedure_its_driver_and_no_session() {
-        let shown = shown(&a_run(Some("build")));
+        let shown = loop_values(&a_run(Some("build")));
         let told = ["procedure", "driver", "sessionId"].map(|key| &shown[key]);
         assert_eq!(told, [&json!("build"), &json!("process"), &Value::Null]);
     }
@@ -203,26 +203,26 @@ mod tests {
     #[test]
     fn an_edit_is_seen_and_only_active_false_of_this_loop_ends_it() {
         let subject = a_loop();
-        let untouched = merged(&subject, None, None);
-        assert_eq!(compare(&subject, &untouched), ViewState::AsWritten);
+        let untouched = merge_view(&subject, None, None);
+        assert_eq!(compare_view_file(&subject, &untouched), ViewState::AsWritten);
         let edited = |key: &str, value: Value| {
             let mut file = untouched.clone();
             file.get_mut("loop").unwrap()[key] = value;
-            compare(&subject, &file)
+            compare_view_file(&subject, &file)
         };
         assert_eq!(edited("maxIterations", json!(1000)), ViewState::Altered);
         assert_eq!(edited("id", json!("k3v9abcd")), ViewState::Altered);
         assert_eq!(edited("theirs", json!(1)), ViewState::AsWritten);
         assert_eq!(edited("active", json!(false)), ViewState::Deactivated);
-        assert_eq!(compare(&subject, &object("{}")), ViewState::Altered);
+        assert_eq!(compare_view_file(&subject, &object("{}")), ViewState::Altered);
         let earlier = object(r#"{"loop":{"id":"k3v9abcd","active":false}}"#);
-        assert_eq!(compare(&subject, &earlier), ViewState::Altered);
+        assert_eq!(compare_view_file(&subject, &earlier), ViewState::Altered);
         let ended = format!(
             r#"{{"loop":{{"id":"{}","active":false,"outcome":"interrupted"}}}}"#,
             subject.id
         );
-        assert_eq!(compare(&subject, &object(&ended)), ViewState::Altered);
+        assert_eq!(compare_view_file(&subject, &object(&ended)), ViewState::Altered);
         let bare = object(r#"{"loop":{"active":false}}"#);
-        assert_eq!(compare(&subject, &bare), ViewState::Deactivated);
+        assert_eq!(compare_view_file(&subject, &bare), ViewState::Deactivated);
     }
 }

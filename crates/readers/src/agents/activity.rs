@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use crate::parse::test_output::TestOutput;
 use engine::evidence::test_run::TestRun;
-use engine::text::{clip, end_bytes, is_word_of, one_line, plain, rows, start, words_of};
+use engine::text::{
+    clip_line, end_bytes, is_word_of, one_line, plain_text, table_rows, text_start, words_of,
+};
 
 /// How much of a command's output is searched for tests: the end, in bytes.
 const OUTPUT_BYTES: usize = 256 << 10;
@@ -22,7 +24,7 @@ pub(super) const KEPT_BYTES: usize = 256 * 1024;
 
 /// Text that is safe on a person's terminal: bounded and without control sequences.
 pub(super) fn sanitize_text(text: &str) -> String {
-    plain(start(text.trim_end(), SHOWN_CHARS))
+    plain_text(text_start(text.trim_end(), SHOWN_CHARS))
 }
 
 /// How an agent's closing event reports an error.
@@ -34,7 +36,7 @@ pub(super) fn says_error(what: &str) -> String {
 pub(super) fn push_once(list: &mut Vec<String>, text: &str) {
     const LISTED: usize = 50;
     const CHARACTERS: usize = 200;
-    let text = plain(start(text.trim(), CHARACTERS));
+    let text = plain_text(text_start(text.trim(), CHARACTERS));
     if !text.is_empty() && list.len() < LISTED && !list.contains(&text) {
         list.push(text);
     }
@@ -76,8 +78,8 @@ const TOOLS: &str = include_str!("tools.txt");
 
 /// The verb for a tool; its own name where none is known.
 fn tool_verb(tool: &str) -> &str {
-    let known = rows(TOOLS).find(|(_, names)| is_word_of(names, tool));
-    known.map_or_else(|| start(tool, NAME_CHARS), |(verb, _)| verb)
+    let known = table_rows(TOOLS).find(|(_, names)| is_word_of(names, tool));
+    known.map_or_else(|| text_start(tool, NAME_CHARS), |(verb, _)| verb)
 }
 
 /// The step of a line that is not a known event. A broken event is not text, and too long to show.
@@ -113,7 +115,7 @@ impl ToolCall {
         let tool = event.text(tool).unwrap_or("a tool");
         let arguments = event.pointer(arguments).unwrap_or(&Value::Null);
         let subject = words_of(SUBJECTS).find_map(|name| arguments[name].as_str());
-        let subject = start(subject.unwrap_or_default(), SUBJECT_CHARS);
+        let subject = text_start(subject.unwrap_or_default(), SUBJECT_CHARS);
         let below = match subject.strip_prefix(folder) {
             Some(rest) if !folder.is_empty() => rest.strip_prefix('/'),
             _ => None,
@@ -207,7 +209,7 @@ fn render_command_result(output: &str, exit: Option<i64>, is_failure: bool) -> S
     for line in end_bytes(output, OUTPUT_BYTES).lines() {
         tests.take_line(line);
     }
-    match (tests.report().filter(|run| run.ran() || run.has_failed()), exit) {
+    match (tests.report().filter(|run| run.ran_any() || run.has_failed()), exit) {
         (Some(run), _) if run.has_failed() => render_test_run(&run),
         (Some(run), _) if !is_failure && run.passed > 0 => format!("{} passed", run.passed),
         (_, Some(0) | None) if !is_failure => "ok".to_owned(),
@@ -227,7 +229,11 @@ fn render_test_run(run: &TestRun) -> String {
 /// "failed: the first line of what was said about it".
 fn render_failure(output: &str) -> String {
     let line = output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    if line.is_empty() { "failed".to_owned() } else { format!("failed: {}", clip(line, WHY_CHARS)) }
+    if line.is_empty() {
+        "failed".to_owned()
+    } else {
+        format!("failed: {}", clip_line(line, WHY_CHARS))
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::events::AgentEvents;
 use super::service::ServiceFailure;
 use super::turn::AgentTurn;
 use crate::clients::{FieldsByPointer, parse_object};
-use engine::text::start;
+use engine::text::text_start;
 use engine::usage::Usage;
 
 /// How often in a row it asks again after a cut answer before it takes the next one as it is.
@@ -120,7 +120,7 @@ fn parse_usage(file: &str) -> Option<Usage> {
     let mut sum = Usage::default();
     for (model, used) in file.members("/modelMetrics")? {
         let tokens = if used.is_object() { Some(used.tokens(TOKENS)) } else { None };
-        sum.add(&Usage::unpriced(tokens, start(model, MODEL_CHARS)));
+        sum.add_usage(&Usage::without_price(tokens, text_start(model, MODEL_CHARS)));
     }
     Some(sum)
 }

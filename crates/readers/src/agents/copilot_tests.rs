@@ -138,7 +138,7 @@ fn usage_is_read_from_the_usage_file() {
         "m-1":{"requests":{"count":2},"usage":{"inputTokens":2000,"outputTokens":100,"cacheReadTokens":1600,"cacheWriteTokens":40}},
         "m-2":{"usage":{"inputTokens":10,"outputTokens":"many"}}}}"#;
     let sum = parse_usage(file).unwrap();
-    assert_eq!(sum.text(false).as_deref(), Some("2k tokens of m-1, m-2, of unknown price"));
+    assert_eq!(sum.usage_text(false).as_deref(), Some("2k tokens of m-1, m-2, of unknown price"));
     let tokens =
         (sum.tokens.input, sum.tokens.cache_read, sum.tokens.cache_write, sum.tokens.output);
     assert_eq!((tokens, sum.lost), ((370, 1600, 40, 100), false));

@@ -12,7 +12,7 @@ use super::activity::{self, Activity, parse_printed, sanitize_text};
 use super::service::ServiceWait;
 use super::turn::{AgentTurn, Report};
 use crate::clients::parse_object;
-use engine::text::{end_bytes as end, plain};
+use engine::text::{end_bytes as end, plain_text};
 use engine::usage::Usage;
 
 /// Reads the output of one agent.
@@ -155,7 +155,7 @@ impl AgentEvents for Text {
     }
 
     fn end(&mut self, turn: &mut AgentTurn) {
-        let message = plain(end(&self.tail, KEPT_BYTES));
+        let message = plain_text(end(&self.tail, KEPT_BYTES));
         let message = message.trim_end();
         turn.words = if message.is_empty() { None } else { Some(message.to_owned()) };
         (turn.words_are_last, turn.may_echo) = (true, true);

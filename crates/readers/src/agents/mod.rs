@@ -374,7 +374,7 @@ mod catalogue_tests {
             ),
         ];
         for (name, expected) in table {
-            assert_eq!(describe_unknown(name, &["my-agent"]).joined(": "), expected);
+            assert_eq!(describe_unknown(name, &["my-agent"]).join_with(": "), expected);
         }
     }
 
@@ -415,7 +415,7 @@ mod catalogue_tests {
             ("agent \\", "--agent-cmd ends in a backslash: double it, or remove it"),
         ];
         for (text, expected) in table {
-            assert_eq!(parse_agent_command(text).unwrap_err().joined(": "), expected, "{text}");
+            assert_eq!(parse_agent_command(text).unwrap_err().join_with(": "), expected, "{text}");
         }
     }
 

@@ -103,7 +103,7 @@ impl OpenCode {
         if part["tokens"].is_object() {
             let tokens = parse_tokens(&part["tokens"]);
             let used = step_usage(tokens, part.dollars("/cost"), &turn.name);
-            turn.usage.get_or_insert_default().add(&used);
+            turn.usage.get_or_insert_default().add_usage(&used);
             turn.count_message(tokens);
         } else {
             turn.usage.get_or_insert_default().lost = true;
@@ -158,7 +158,7 @@ fn step_usage(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
             Usage { tokens, cost: Money(to_count((cost * 1e12).round())), ..Usage::default() }
         }
         _ if tokens == Tokens::default() => Usage::default(),
-        _ => Usage::unpriced(Some(tokens), name),
+        _ => Usage::without_price(Some(tokens), name),
     }
 }
 

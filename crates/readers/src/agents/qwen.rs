@@ -49,8 +49,8 @@ impl AgentEvents for Qwen {
                     let used = event["message"]["usage"].tokens(TOKENS);
                     if used.total() > 0 {
                         // Until a result sums up the process: messages show less than was used.
-                        let used_here = Usage::unpriced(Some(used), &turn.name);
-                        turn.usage.get_or_insert_default().add(&used_here);
+                        let used_here = Usage::without_price(Some(used), &turn.name);
+                        turn.usage.get_or_insert_default().add_usage(&used_here);
                         turn.is_unreported = true;
                     }
                     turn.count_message(used);

@@ -14,7 +14,7 @@ use crate::parse::patterns::API_STATUS;
 use crate::parse::service;
 use crate::parse::service::{is_believed, names_a_time, parse_reset};
 use engine::boundary::facts::ApiError;
-use engine::text::{one_line, rows, start};
+use engine::text::{one_line, table_rows, text_start};
 
 /// The longest sentence kept, in characters.
 const SENTENCE_CHARS: usize = 2000;
@@ -51,7 +51,7 @@ pub(super) struct ServiceFailure {
 impl ServiceFailure {
     /// From a status, where a field of its own reports one, and the sentence beside it.
     pub(super) fn from_status(status: Option<u16>, sentence: &str) -> Self {
-        let whole = start(sentence.trim(), SENTENCE_CHARS);
+        let whole = text_start(sentence.trim(), SENTENCE_CHARS);
         let (code, words) = unwrap_sentence(whole);
         let status = status.or(code).or_else(|| status_in(&words)).or_else(|| status_in(whole));
         let kind = kind_of(status, &whole.to_lowercase());
@@ -64,8 +64,8 @@ impl ServiceFailure {
 
     /// From the agent's own word for its kind.
     pub(super) fn of_kind(kind: &str, sentence: &str) -> Self {
-        let kind = start(kind, KIND_CHARS).to_owned();
-        let sentence = start(sentence, SENTENCE_CHARS).to_owned();
+        let kind = text_start(kind, KIND_CHARS).to_owned();
+        let sentence = text_start(sentence, SENTENCE_CHARS).to_owned();
         Self { kind, sentence, pause: None, reset: None, pauses_itself: false }
     }
 
@@ -163,7 +163,7 @@ fn kind_of(status: Option<u16>, words: &str) -> &'static str {
 }
 
 fn find_kind(table: &'static str, words: &str) -> Option<&'static str> {
-    rows(table).find(|(phrase, _)| words.contains(phrase)).map(|(_, kind)| kind)
+    table_rows(table).find(|(phrase, _)| words.contains(phrase)).map(|(_, kind)| kind)
 }
 
 fn by_status(status: Option<u16>) -> Option<&'static str> {

@@ -75,7 +75,7 @@ fn run_of(agent: &str, permissions: Permissions) -> Run {
 fn asked(agent: &Agent, run: &Run, checks: &[Check]) -> Result<String, String> {
     let run = Run { agent: agent.clone(), ..run.clone() };
     let launch = build_launch(&run, "agent", PROMPT, checks, "USED");
-    let launch = launch.map_err(|failure| failure.joined(": "))?;
+    let launch = launch.map_err(|failure| failure.join_with(": "))?;
     let input = if launch.input.is_empty() { "" } else { " < prompt" };
     assert!(["", PROMPT].contains(&launch.input.as_str()));
     Ok(format!("{} {}{input}", launch.program, launch.arguments.join(" ")))

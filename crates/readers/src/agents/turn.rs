@@ -11,8 +11,8 @@ use super::service::{ServiceFailure, ServiceWait};
 use engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd};
 use engine::claim::promise::Promise;
 use engine::claim::{self, Claim};
-use engine::evidence::said::said;
-use engine::text::{end_bytes as end, start};
+use engine::evidence::said::extract_summary;
+use engine::text::{end_bytes as end, text_start};
 use engine::usage::{Tokens, Usage};
 
 /// The longest name of a model kept, in characters.
@@ -157,7 +157,7 @@ impl AgentTurn {
 
     /// Takes the tokens of all the work so far, which have no known price.
     pub(super) fn set_tokens(&mut self, tokens: Tokens) {
-        self.usage = Some(Usage::unpriced(Some(tokens), &self.name));
+        self.usage = Some(Usage::without_price(Some(tokens), &self.name));
         self.is_unreported = false;
     }
 
@@ -165,7 +165,7 @@ impl AgentTurn {
     pub(super) fn usage(&self) -> Usage {
         let mut usage = match &self.usage {
             Some(usage) => usage.clone(),
-            None => Usage::unpriced(None, &self.name),
+            None => Usage::without_price(None, &self.name),
         };
         usage.lost |= self.is_unreported;
         usage
@@ -350,7 +350,7 @@ impl AgentTurn {
 
     pub(super) fn set_model(&mut self, model: Option<&str>) {
         if let Some(model) = model {
-            self.model = Some(start(model, NAME_CHARS).to_owned());
+            self.model = Some(text_start(model, NAME_CHARS).to_owned());
         }
     }
 
@@ -464,7 +464,7 @@ impl Report {
             ProcessEnd::Exit(_) if self.agent.out_of_turns => ProcessEnd::Exit(0),
             other => other,
         };
-        let said = self.last_words.as_deref().and_then(said);
+        let said = self.last_words.as_deref().and_then(extract_summary);
         AgentOutcome { process: Some(process), said, ..self.agent.clone() }
     }
 }

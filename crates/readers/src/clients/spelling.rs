@@ -2,7 +2,7 @@
 //! else as in a terminal.
 
 use super::{Client, client_of};
-use engine::boundary::limits::raise;
+use engine::boundary::limits::raise_options;
 use engine::record::{Driver, Loop, Outcome, Owner};
 
 /// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a
@@ -24,7 +24,7 @@ pub fn of_loop(subject: &Loop, name: &str) -> String {
 pub fn resume_command(subject: &Loop) -> String {
     match subject.fleet_resume() {
         Some(command) => command,
-        None => format!("crew resume {}{}", subject.id, raise(subject)),
+        None => format!("crew resume {}{}", subject.id, raise_options(subject)),
     }
 }
 
@@ -60,7 +60,7 @@ pub fn in_its_session(text: &str, subject: &Loop) -> String {
 /// What a person can do with a loop that has ended, for a hint: "crew resume k3v9abcd resumes it".
 pub fn next_step(subject: &Loop) -> String {
     match subject.outcome() {
-        Some(Outcome::Completed) if !subject.state.git.left().is_empty() => {
+        Some(Outcome::Completed) if !subject.state.git.pending_steps().is_empty() => {
             format!("{} does what is pending", resume_command(subject))
         }
         Some(Outcome::Completed) if subject.driver() == Driver::Session => {

@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Value;
 
-use engine::text::period;
+use engine::text::format_period;
 
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Unit {
         match self {
             _ if number == 0 => "0".to_owned(),
             Self::Count => number.to_string(),
-            Self::Seconds => period(number),
+            Self::Seconds => format_period(number),
             Self::Dollars => {
                 let (dollars, cents) = (number / 1_000_000, number % 1_000_000 / 10_000);
                 let beyond = format!("{:04}", number % 10_000);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use engine::git::GitSetting;
-use engine::text::start;
+use engine::text::text_start;
 
 /// The folder of all branches, relative to a checkout: what crew writes there never counts as the
 /// agent's progress.
@@ -101,7 +101,7 @@ pub fn find_error(text: &str) -> String {
     let mut lines = text.lines();
     let line = lines.find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
     let line = line.or_else(|| text.lines().find(|line| !line.trim().is_empty()));
-    start(strip_severity(line.unwrap_or("git said nothing")), ERROR_CHARS).to_owned()
+    text_start(strip_severity(line.unwrap_or("git said nothing")), ERROR_CHARS).to_owned()
 }
 
 /// The lock of an index that git found taken. That of a linked working tree is not in it.
@@ -291,7 +291,7 @@ pub fn tree_changes(text: &[u8]) -> Changes {
             lines.insert(path, (added, removed));
         }
     }
-    Changes::of(files.into_iter().map(|(path, kind)| {
+    Changes::from_files(files.into_iter().map(|(path, kind)| {
         let lines = lines.get(path).copied();
         ChangedFile { path: text_of(path), kind, lines, yours: false }
     }))

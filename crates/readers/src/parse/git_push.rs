@@ -4,7 +4,7 @@
 
 use super::git::{find_error, is_id, parse_objects, strip_severity};
 use engine::git::{GitTrouble, RemoteRef};
-use engine::text::start;
+use engine::text::text_start;
 
 /// The most characters of a cause that are kept.
 const CAUSE_CHARS: usize = 300;
@@ -60,7 +60,7 @@ pub fn classify_failure(text: &str) -> (GitTrouble, String) {
         lines.filter(|line| !(line.starts_with("!\t") && line.contains("(atomic push fail")));
     let text = lines.collect::<Vec<_>>().join("\n");
     let (trouble, cause) = find_rejection(&text).unwrap_or_else(|| classify_transport(&text));
-    (trouble, start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
+    (trouble, text_start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
 }
 
 /// Git's own line about the branch: `!`, from and to, and `[rejected] (fetch first)`.

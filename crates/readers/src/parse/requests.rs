@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use engine::record::{Actor, LoopId};
-use engine::text::{start, word};
+use engine::text::{text_start, variant_name};
 
 /// A message for crew to obey.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl SessionRequest {
 
     /// The word for it in a message and in a terminal.
     pub fn label(self) -> &'static str {
-        word(&self)
+        variant_name(&self)
     }
 }
 
@@ -100,7 +100,7 @@ pub fn read_request(text: &str) -> RequestLine {
     let is_agent = words.next() == Some(Actor::Agent.label());
     let by = if is_agent { Actor::Agent } else { Actor::User };
     let reason = words.next().map(str::trim).filter(|reason| !reason.is_empty());
-    RequestLine { by, reason: reason.map(|reason| start(reason, 500).to_owned()) }
+    RequestLine { by, reason: reason.map(|reason| text_start(reason, 500).to_owned()) }
 }
 
 /// The word in the place of a reason by which a pause also ends the running iteration.

@@ -18,7 +18,7 @@ use super::patterns::{
     RESET_CLOCK, RESET_SECONDS, RESET_STAMP, RESET_WAIT, SERVICE_LIMIT, TIME_PART,
 };
 use engine::boundary::facts::ApiError;
-use engine::text::{plain, start};
+use engine::text::{plain_text, text_start};
 
 /// The most characters of the service's message that are kept.
 const MESSAGE_CHARS: usize = 300;
@@ -26,8 +26,8 @@ const MESSAGE_CHARS: usize = 300;
 /// Sorts an error. An unknown kind counts as temporary. `now` is on the user's clock, because the
 /// service's message names a reset on it.
 pub fn classify_error(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
-    let message = start(plain(message).trim(), MESSAGE_CHARS).to_owned();
-    let message = if message.is_empty() { plain(kind) } else { message };
+    let message = text_start(plain_text(message).trim(), MESSAGE_CHARS).to_owned();
+    let message = if message.is_empty() { plain_text(kind) } else { message };
     let cure = match kind {
         "authentication_failed" => "log in again, or fix the API key",
         "oauth_org_not_allowed" => "log in with an organisation that may use this client",

@@ -1,14 +1,14 @@
 //! Repeats what a person wrote in a message, shortened and without control characters, or compares
 //! it with existing names to guess which one was intended.
 
-use engine::text::start;
+use engine::text::text_start;
 
 /// The most characters of what was written that a message repeats.
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
 /// What a person wrote, on one line and short.
 pub fn shorten_text(written: &str) -> String {
-    let start = start(written, MAX_SHOWN_CHARACTERS);
+    let start = text_start(written, MAX_SHOWN_CHARACTERS);
     let mut shown =
         start.replace(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'), " ");
     if start.len() < written.len() {

@@ -11,12 +11,12 @@ use super::fragments::Parts;
 use super::variables::{PromptInputs, bound_text, fill_values, render_progress, user_words};
 
 use engine::record::{Loop, Phase};
-use engine::templates::render;
-use engine::text::{one_line, quoted};
+use engine::templates::render_template;
+use engine::text::{one_line, quote_words};
 use engine::view::TOLD_CHARS;
 use engine::words::PromptReader;
-use engine::words::news::seen;
-use engine::words::prompt::rules;
+use engine::words::news::describe_results;
+use engine::words::prompt::rule_values;
 
 /// The most UTF-16 units of what crew saw: enough for the tails of all checks shown.
 const SEEN_UNITS_MAX: usize = 200_000;
@@ -61,20 +61,22 @@ pub fn build_prompt(
         phases,
         handoff,
         past_redline => subject.past_redline(),
-        seen => last.map(|last| seen(last, SEEN_UNITS_MAX, PromptReader::Next)),
+        seen => last.map(|last| describe_results(last, SEEN_UNITS_MAX, PromptReader::Next)),
         before_that => render_progress(earlier),
         checks_before => checks.collect::<Vec<_>>(),
         words,
         crew => if task.to_lowercase().contains("handoff") { known.crew } else { None },
-        ..rules(subject, PromptReader::Next),
+        ..rule_values(subject, PromptReader::Next),
     };
-    Ok(render("run.j2", &values))
+    Ok(render_template("run.j2", &values))
 }
 
 /// A handoff without the user's words that the prompt gives itself, so that none looks settled.
 fn without_words(page: &str, words: &[String]) -> String {
-    let rows: Vec<String> =
-        words.iter().map(|words| format!("- {} (", quoted(&one_line(words, TOLD_CHARS)))).collect();
+    let rows: Vec<String> = words
+        .iter()
+        .map(|words| format!("- {} (", quote_words(&one_line(words, TOLD_CHARS))))
+        .collect();
     let kept: Vec<&str> =
         page.lines().filter(|line| !rows.iter().any(|row| line.starts_with(row))).collect();
     kept.join("\n").replace("## From the user\n\n\n", "")

@@ -5,11 +5,11 @@ use super::*;
 use crate::parse::settings::merge::{Layers, merge_layers};
 use crate::prompts::procedures;
 use crate::prompts::variables::VALUE_BYTES_MAX;
-use engine::boundary::judge::judge;
+use engine::boundary::judge::judge_boundary;
 use engine::claim::{Claim, read};
 use engine::evidence::Verdict;
 use engine::fixture::{SetState, a_loop_with, facts, result};
-use engine::journal::story::Account;
+use engine::journal::story::IterationSummary;
 use engine::record::{
     Agent, CheckMemory, Dialect, Fragment, GitSteps, IterationTimes, Permissions, Phase, PromptVia,
     Recipe, Role, Run,
@@ -81,8 +81,8 @@ fn a_fourth_prompt_says_what_crew_saw_and_what_came_before() {
         let mut facts = facts(claim);
         facts.checks = vec![result("cargo test", Verdict::Failed)];
         facts.checks[0].tail = "test parse::lists ... FAILED\n1 failed; 3 passed".to_owned();
-        subject = judge(&subject, &facts).after;
-        accounts.push(Account::of(subject.state.evidence.as_ref().unwrap()));
+        subject = judge_boundary(&subject, &facts).after;
+        accounts.push(IterationSummary::from_evidence(subject.state.evidence.as_ref().unwrap()));
     }
     subject.state.set("still", 3);
     subject.state.set("words", vec!["Leave src/old alone.\nIt goes next week.".to_owned()]);
@@ -98,7 +98,7 @@ fn after_an_answer_that_was_cut_the_next_carries_on_from_there() {
     let mut subject = of_task("Build it", Recipe::default());
     let mut cut = facts(Claim::Success);
     cut.seen.agent.cut = true;
-    subject = judge(&subject, &cut).after;
+    subject = judge_boundary(&subject, &cut).after;
     let text = made(&subject, &PromptInputs::default(), "");
     assert!(text.contains("The answer was cut by the token limit; what it changed is there."));
 }
@@ -203,7 +203,7 @@ fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
 #[test]
 fn a_baseline_is_the_evidence_of_the_first_prompt() {
     let mut subject = of("fix");
-    let mut memory = CheckMemory::of(&result("cargo test", Verdict::Failed), 0, None);
+    let mut memory = CheckMemory::from_result(&result("cargo test", Verdict::Failed), 0, None);
     memory.tail = "test b ... FAILED\n\n1 failed".to_owned();
     subject.state.remember_check("cargo test".to_owned(), memory);
     let text = made(&subject, &PromptInputs::default(), "");

@@ -124,7 +124,7 @@ impl Parts {
     pub fn read_recipe(recipe: &Recipe, files: ReadFile<'_>) -> Result<Self, String> {
         let mut parts = Self { environment: build_environment(), ..Self::default() };
         for phase in Phase::ALL {
-            for fragment in recipe.of(phase) {
+            for fragment in recipe.fragments_of(phase) {
                 let piece = match fragment {
                     Fragment::Text(text) => PromptPiece::Literal(text.clone()),
                     Fragment::File(path) => parts.read_piece(path.display().to_string(), files)?,

@@ -61,7 +61,7 @@ pub fn render_page(settings: &Settings, name: &str) -> Option<String> {
     let about = procedure.description.as_deref().unwrap_or_default();
     let mut text = format!("{name}: {about}\n{}, {end}\n", render_iterations(procedure));
     for phase in Phase::ALL {
-        for fragment in procedure.recipe.of(phase) {
+        for fragment in procedure.recipe.fragments_of(phase) {
             let (from, body) = match fragment {
                 Fragment::Text(words) => ("text".to_owned(), words.as_str()),
                 Fragment::File(path) => (path.display().to_string(), ""),
@@ -168,10 +168,14 @@ mod tests {
             Fragment::File("/repo/.claude/prompts/act.md".into()),
             Fragment::Text("Be brief".to_owned()),
         ];
-        assert_eq!(changed.recipe.of(Phase::Act), act);
+        assert_eq!(changed.recipe.fragments_of(Phase::Act), act);
         let crews = |phase: &str| [Fragment::BuiltIn(format!("build/{phase}"))];
-        assert_eq!(changed.recipe.of(Phase::Observe), crews("observe"));
-        assert_eq!(changed.recipe.of(Phase::Orient), crews("orient"), "an empty list says nothing");
+        assert_eq!(changed.recipe.fragments_of(Phase::Observe), crews("observe"));
+        assert_eq!(
+            changed.recipe.fragments_of(Phase::Orient),
+            crews("orient"),
+            "an empty list says nothing"
+        );
     }
 
     #[test]

@@ -10,9 +10,9 @@ use minijinja::Value;
 
 use crate::parse::spelling::find_nearest;
 use engine::evidence::Verdict;
-use engine::journal::story::Account;
+use engine::journal::story::IterationSummary;
 use engine::record::Loop;
-use engine::text::{clip, distinct, rows, start_bytes};
+use engine::text::{clip_line, distinct_texts, start_bytes, table_rows};
 
 /// The most bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
@@ -24,7 +24,7 @@ const VARIABLES: &str = include_str!("variables.txt");
 #[derive(Debug, Clone, Default)]
 pub struct PromptInputs<'a> {
     /// The results of the last iterations, oldest first.
-    pub accounts: &'a [Account],
+    pub accounts: &'a [IterationSummary],
     /// The handoff page, its file and text: for the first prompt of a new owner and past the
     /// redline.
     pub handoff: Option<&'a (PathBuf, String)>,
@@ -43,8 +43,8 @@ pub type Values = BTreeMap<&'static str, Value>;
 /// # Errors
 /// When it does not exist; the error suggests the name that was probably intended.
 pub fn find_variable(name: &str) -> Result<&'static str, String> {
-    let names: Vec<&str> = rows(VARIABLES).map(|(name, _)| name).collect();
-    let known = rows(VARIABLES).map(|(known, _)| known).find(|known| *known == name);
+    let names: Vec<&str> = table_rows(VARIABLES).map(|(name, _)| name).collect();
+    let known = table_rows(VARIABLES).map(|(known, _)| known).find(|known| *known == name);
     known.ok_or_else(|| match find_nearest(name, &names) {
         Some(near) => format!("there is no variable `{name}`; did you mean `{near}`?"),
         None => format!("there is no variable `{name}`; there are {}", names.join(", ")),
@@ -53,7 +53,7 @@ pub fn find_variable(name: &str) -> Result<&'static str, String> {
 
 /// All variables with their contents, one per line, for people.
 pub fn render_table() -> String {
-    rows(VARIABLES).fold(String::new(), |mut text, (name, what)| {
+    table_rows(VARIABLES).fold(String::new(), |mut text, (name, what)| {
         let _ = writeln!(text, "  {:<22} {what}", format!("{{{{ {name} }}}}"));
         text
     })
@@ -121,7 +121,7 @@ pub fn user_words(subject: &Loop) -> Vec<String> {
 }
 
 /// One line for each account.
-pub fn render_progress<'a>(accounts: impl Iterator<Item = &'a Account>) -> String {
+pub fn render_progress<'a>(accounts: impl Iterator<Item = &'a IterationSummary>) -> String {
     let lines = accounts.map(|one| format!("- Iteration {}: {}.", one.iteration, one.words));
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -130,7 +130,7 @@ pub fn render_progress<'a>(accounts: impl Iterator<Item = &'a Account>) -> Strin
 fn render_checks(subject: &Loop) -> Vec<String> {
     let lines = subject.contract.checks.iter().map(|check| {
         let last = subject.last_of(&check.run).unwrap_or_else(|| "not run yet".to_owned());
-        format!("- `{}` ({}): {last}", clip(&check.run, 200), check.role.label())
+        format!("- `{}` ({}): {last}", clip_line(&check.run, 200), check.role.label())
     });
     lines.collect()
 }
@@ -141,7 +141,7 @@ fn failing_checks(subject: &Loop) -> Vec<String> {
         let memory = subject.state.checks.get(*run);
         memory.is_some_and(|memory| memory.last != Verdict::Passed)
     });
-    distinct(runs.cloned())
+    distinct_texts(runs.cloned())
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn every_variable_has_a_value_and_is_found_by_its_name() {
-        for (name, _) in rows(VARIABLES) {
+        for (name, _) in table_rows(VARIABLES) {
             assert_eq!(find_variable(name), Ok(name));
             assert!(
                 !fill_value(name, &a_loop(), &PromptInputs::default()).is_undefined(),

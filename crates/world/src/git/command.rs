@@ -87,7 +87,7 @@ impl<'a> Git<'a> {
         let without: Vec<&OsString> = plan.dropped.iter().chain(self.without).collect();
         // A look leaves the index as it is, unless its variables say otherwise.
         let mut variables = vec![("GIT_OPTIONAL_LOCKS", "0".to_owned())];
-        variables.extend(plan.variables());
+        variables.extend(plan.changed_variables());
         variables.extend(path.map(|path| ("PATH", path)));
         variables.extend(self.variables.iter().cloned());
         let theirs = settings_before(&variables, &without);

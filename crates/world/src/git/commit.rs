@@ -14,7 +14,7 @@ use super::steps::{Steps, Underway, conflict_fault};
 use crate::files::disk::{self, Durability};
 use crate::process::identity;
 use crate::store::Home;
-use engine::git::{GitFault, GitStep, GitTrouble, named};
+use engine::git::{GitFault, GitStep, GitTrouble, name_files};
 use engine::record::{Loop, LoopId};
 use readers::parse::git::{
     FileChange, FileChangeKind, STATUS, parse_status, zero_ended_paths, zero_list,
@@ -242,7 +242,7 @@ pub fn hand_drafts_on(home: &Home, from: &LoopId, to: &Loop) -> io::Result<()> {
 
 /// The names of these files, for a message.
 pub fn name_paths(paths: &[PathBuf]) -> String {
-    named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
+    name_files(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
 }
 
 fn read_drafts(home: &Home, id: &LoopId) -> io::Result<Option<BTreeSet<PathBuf>>> {

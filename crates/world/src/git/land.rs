@@ -15,7 +15,7 @@ use super::{Git, count_lacking, find_commit, read_head, run_git, unmerged_files}
 use crate::files::tree;
 use crate::process::{ExitCause, Stop};
 use engine::git::{GitFault, GitStep};
-use engine::text::distinct;
+use engine::text::distinct_texts;
 use readers::parse::git::zero_ended_names;
 
 /// The result of putting a branch's work onto another commit.
@@ -194,7 +194,7 @@ impl LandTree<'_> {
         let staged =
             differing_paths(self.folder, &["--cached", "--ignore-submodules=dirty", commit])?;
         let files = differing_paths(self.folder, &["--ignore-submodules=dirty", commit])?;
-        Some(distinct(files.into_iter().chain(staged)))
+        Some(distinct_texts(files.into_iter().chain(staged)))
     }
 
     /// The `Co-authored-by` trailers of the commits that main lacks, each once.
@@ -203,7 +203,7 @@ impl LandTree<'_> {
         let listed = self.git().run(&["log", "--reverse", form, tip, "--not", main, "--"]);
         let listed = listed.unwrap_or_default();
         let lines = listed.lines().map(str::trim).filter(|line| !line.is_empty());
-        let mut authors = distinct(lines.map(str::to_owned));
+        let mut authors = distinct_texts(lines.map(str::to_owned));
         authors.truncate(CO_AUTHORS_MAX);
         authors
     }

@@ -37,7 +37,7 @@ use crate::process::{ExitCause, Stop};
 use engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use engine::git::{GitFault, GitStep, RemoteRef};
 use engine::record::Loop;
-use engine::text::distinct;
+use engine::text::distinct_texts;
 use readers::parse::git::{
     BRANCHES, FileChange, STATUS, find_error, is_id, parse_status, tree_changes,
 };
@@ -167,7 +167,7 @@ fn unmerged_files(top: &Path) -> Vec<String> {
     // It reads the index alone: no untracked file is looked at, and no filter runs.
     let listed = run_git(top, &["ls-files", "--unmerged", "-z"]).unwrap_or_default();
     let paths = listed.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\t')?.1));
-    distinct(paths.map(str::to_owned))
+    distinct_texts(paths.map(str::to_owned))
 }
 
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
@@ -180,7 +180,7 @@ pub fn count_uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     let named = changes.files.iter().filter(|file| paths.contains(Path::new(&file.path))).count();
     // Only the first files of many are known by name. The rest counts as uncommitted if all of
     // these are.
-    let (known, all) = (changes.files.len(), changes.total());
+    let (known, all) = (changes.files.len(), changes.file_count());
     if named == known && (known as u64 == all || paths.len() as u64 >= all) {
         return Some(all);
     }
@@ -219,7 +219,7 @@ pub fn changes_since(subject: &Loop) -> Option<Changes> {
         lines: None,
         yours: false,
     });
-    Some(tree_changes(tracked.as_bytes()).with(created))
+    Some(tree_changes(tracked.as_bytes()).with_files(created))
 }
 
 /// The files of ignore rules for the whole tree: the user's, then the repository's.

@@ -11,7 +11,7 @@ use super::lfs::LfsPush;
 use super::steps::{Steps, Underway, another_branch};
 use super::{Git, run_git};
 use crate::env;
-use engine::git::{GitFault, GitStep, GitTrouble, Pushed, named};
+use engine::git::{GitFault, GitStep, GitTrouble, Pushed, name_files};
 use engine::record::Sent;
 use engine::text::words_of;
 use readers::parse::git::HeadState;
@@ -206,7 +206,7 @@ fn explain_failure(said: &Said, to: &PushTarget, leased: bool, rebases: bool) ->
     let PushTarget { remote, branch, target, .. } = to;
     let lacking = submodules_on_no_remote(&said.text);
     if let Some(first) = lacking.first() {
-        let cause = format!("commits of submodules are on no remote: {}", named(&lacking));
+        let cause = format!("commits of submodules are on no remote: {}", name_files(&lacking));
         let cure = format!("push them first: git -C {} push origin HEAD:BRANCH", quote(first));
         return push_fault(GitTrouble::Incomplete, cause, cure);
     }

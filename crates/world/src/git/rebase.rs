@@ -10,7 +10,7 @@ use super::inside::note_submodules;
 use super::steps::{Steps, Underway, another_branch, conflict_fault, held_lock, undo_rebase};
 use super::{Git, count_lacking, run_git, unmerged_files};
 use crate::clock::Deadline;
-use engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
+use engine::git::{GitFault, GitStep, GitTrouble, Rebased, name_files};
 use engine::text::words_of;
 use readers::parse::git::{IndexEntry, in_the_way, parse_raw_diff};
 
@@ -122,13 +122,14 @@ fn explain_failure(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     let in_the_way = in_the_way(&said.text);
     let by_hand = format!("run git rebase {onto} yourself, resolve the conflict, then crew resume");
     let (cause, hint) = if said.text.contains(UNFIT) {
-        let files = if files.is_empty() { "files".to_owned() } else { named(&files) };
+        let files = if files.is_empty() { "files".to_owned() } else { name_files(&files) };
         let cause = format!("what is not committed in {files} conflicts with {onto}");
         (cause, format!("commit it, then {by_hand}"))
     } else if !files.is_empty() {
-        (format!("this branch conflicts with {onto} in {}", named(&files)), by_hand)
+        (format!("this branch conflicts with {onto} in {}", name_files(&files)), by_hand)
     } else if !in_the_way.is_empty() {
-        let cause = format!("{onto} brings files that are untracked here: {}", named(&in_the_way));
+        let cause =
+            format!("{onto} brings files that are untracked here: {}", name_files(&in_the_way));
         (cause, "move them away or commit them, then crew resume".to_owned())
     } else {
         return said.fault(GitStep::Rebase);

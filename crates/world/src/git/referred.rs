@@ -14,7 +14,7 @@ use super::push::{self, read_setting, ssh_variables};
 use super::refs::{Refs, in_a_new_repository};
 use super::remotes::FETCH;
 use crate::process::Stop;
-use engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult, named};
+use engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult, name_files};
 use engine::text::words_of;
 use readers::parse::git::parse_raw_diff;
 use readers::parse::git_push::without_secrets;
@@ -67,7 +67,7 @@ impl Referred<'_> {
         let Some((first, id, url)) = lacking.first() else { return Ok(()) };
         let (git, url) = (git_in(&self.clone.join(first)), without_secrets(url));
         let paths: Vec<String> = lacking.iter().map(|(path, ..)| path.clone()).collect();
-        let cause = format!("commits of submodules are on no remote: {}", named(&paths));
+        let cause = format!("commits of submodules are on no remote: {}", name_files(&paths));
         // The name of the remote in a clone leads to no place for pushes.
         let cure = format!("push them first: {git} push {} {id}:refs/heads/BRANCH", quote(&url));
         Err(push::push_fault(GitTrouble::Incomplete, cause, cure))

@@ -21,7 +21,7 @@ use crate::store::hash;
 use engine::git::GitTrouble::{self, Other, Repository};
 use engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use engine::record::Place;
-use engine::text::word;
+use engine::text::variant_name;
 use readers::parse::git::{HeadState, find_error, is_id, parse_head, parse_repository_settings};
 use readers::parse::git_push::without_secrets;
 
@@ -379,7 +379,7 @@ impl<'a> Underway<'a> {
     pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
         let (checkout, folder) = (steps.checkout(), steps.folder());
         let before = list_locks(&folder);
-        let text = format!("{} {head}", word(&step));
+        let text = format!("{} {head}", variant_name(&step));
         let _ = disk::write(&folder.join(MARK), text.as_bytes(), Durability::Remade);
         Self { checkout, folder, before }
     }

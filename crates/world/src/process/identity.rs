@@ -7,7 +7,7 @@ use rustix::process::getpid;
 
 use crate::files::disk;
 use engine::record::ProcessIdentity;
-use engine::text::start;
+use engine::text::text_start;
 use readers::parse::process_table::{self, ProcessRow};
 
 /// The process that runs this hook: the nearest ancestor for which `is_owner`, given this process
@@ -113,5 +113,5 @@ pub fn read_command(pid: i32) -> String {
     let path = format!("/proc/{pid}/cmdline");
     let found = disk::read_text(Path::new(&path), ENVIRONMENT_BYTES);
     let words = found.ok().flatten().unwrap_or_default().replace('\0', " ");
-    start(words.trim_end(), 60).to_owned()
+    text_start(words.trim_end(), 60).to_owned()
 }

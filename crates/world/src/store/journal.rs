@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::files::disk;
 use engine::journal::JournalEntry;
-use engine::journal::story::{ACCOUNTS_SHOWN, Account, Accounts};
+use engine::journal::story::{ACCOUNTS_SHOWN, IterationSummaries, IterationSummary};
 
 /// The largest part of a journal that is read back. A longer journal is still written.
 const JOURNAL_BYTES: u64 = 256 << 20;
@@ -36,12 +36,12 @@ pub fn read_entries(path: &Path, each: impl FnMut(JournalEntry)) -> io::Result<E
 
 /// The accounts of the last iterations. The journal is read from its end, and only as far as
 /// needed: the cost of an iteration must not grow with the number of earlier ones.
-pub fn last_accounts(path: &Path) -> io::Result<Vec<Account>> {
+pub fn last_accounts(path: &Path) -> io::Result<Vec<IterationSummary>> {
     let mut bytes = ACCOUNTS_BYTES;
     while disk::exists(path) {
-        let mut accounts = Accounts::default();
-        let extent = read_newest(path, bytes, |entry| accounts.add(&entry))?;
-        let last = accounts.last();
+        let mut accounts = IterationSummaries::default();
+        let extent = read_newest(path, bytes, |entry| accounts.add_entry(&entry))?;
+        let last = accounts.last_shown();
         if last.len() >= ACCOUNTS_SHOWN || !extent.cut || bytes >= ACCOUNTS_BYTES_MAX {
             return Ok(last);
         }
@@ -105,7 +105,7 @@ mod tests {
         let path = folder.path().join("journal.jsonl");
         assert_eq!(read_entries(&path, |_| ()).unwrap(), Extent::default());
         for generation in 0..10 {
-            let event = Event::noted("x".repeat(50));
+            let event = Event::from_note("x".repeat(50));
             let entry = JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event };
             append_entry(&path, &entry).unwrap();
         }

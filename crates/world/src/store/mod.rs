@@ -27,7 +27,7 @@ use super::{clock, fault};
 pub use crate::home::{Home, hash, hash_stream, read_pointer, write_pointer};
 use engine::boundary::facts::ControlRequest;
 use engine::evidence::test_memory::TestMemories;
-use engine::journal::{Event, JournalEntry, JournalNote, SCHEMA, replay};
+use engine::journal::{Event, JournalEntry, JournalNote, SCHEMA, replay_journal};
 use engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use engine::words::handoff::file_time;
 use readers::parse::git::BRANCHES;
@@ -137,7 +137,7 @@ fn read_record(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     }
     let record: Loop =
         serde_json::from_slice(&bytes).map_err(|error| corrupt_record(id, &error))?;
-    record.check().map_err(|why| corrupt_record(id, &why))?;
+    record.check_rules().map_err(|why| corrupt_record(id, &why))?;
     Ok(with_place(record))
 }
 
@@ -363,7 +363,7 @@ impl Held {
         let mut entries = Vec::new();
         let journal = self.home.loop_file(&self.id, "journal.jsonl");
         let extent = journal::read_entries(&journal, |entry| entries.push(entry))?;
-        let replayed = if extent.cut { None } else { replay(&entries).map(with_place) };
+        let replayed = if extent.cut { None } else { replay_journal(&entries).map(with_place) };
         // Without it both files stay, and the error names their folder until a person looks there.
         let Some(record) = replayed else {
             let folder = path.parent().unwrap_or(&path).display();
@@ -387,7 +387,7 @@ impl Held {
     pub fn record(&self, mut next: Loop, event: impl FnOnce(&Loop) -> Event) -> io::Result<Loop> {
         let at = clock::now().wall;
         next.state.count_write(at);
-        next.check().map_err(io::Error::other)?;
+        next.check_rules().map_err(io::Error::other)?;
         self.append_event(&next, at, event(&next))?;
         fault::point("record.between")?;
         self.write_record(&next)?;
@@ -404,12 +404,12 @@ impl Held {
     ) -> io::Result<Loop> {
         let mut next = record.clone();
         change(&mut next);
-        self.record(next, |next| Event::changed(note, record, next))
+        self.record(next, |next| Event::from_change(note, record, next))
     }
 
     /// Adds an entry to the journal that changes nothing.
     pub fn note(&self, record: &Loop, at: Moment, note: impl Into<JournalNote>) -> io::Result<()> {
-        self.append_event(record, at.wall, Event::noted(note))
+        self.append_event(record, at.wall, Event::from_note(note))
     }
 
     fn append_event(&self, record: &Loop, at: DateTime<Utc>, event: Event) -> io::Result<()> {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::files::disk::{self, Durability};
 use crate::home::{Home, hash};
-use engine::text::clip;
+use engine::text::clip_line;
 use readers::parse::settings::trust::TrustRequest;
 
 /// The largest file that is read: it has a line for every text of a fleet's tasks ever trusted.
@@ -34,7 +34,7 @@ pub fn find_untrusted(
 pub fn trust_requests(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result<()> {
     let mut known = read_trust(home, checkout)?;
     known.extend(
-        needs.iter().map(|need| (digest_request(need), clip(&need.to_string(), TEXT_CHARS))),
+        needs.iter().map(|need| (digest_request(need), clip_line(&need.to_string(), TEXT_CHARS))),
     );
     let file = home.trust_file(checkout);
     disk::make_private_folder(file.parent().unwrap_or(home.root()))?;

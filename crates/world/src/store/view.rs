@@ -19,9 +19,9 @@ use crate::home::Home;
 use engine::doing::Doing;
 use engine::events::RunEvent;
 use engine::record::Loop;
-use engine::text::clean;
+use engine::text::clean_text;
 use engine::words::handoff::{file_time, is_of};
-use engine::words::view::{VERSION, ViewState, compare, current_step, merged};
+use engine::words::view::{VERSION, ViewState, compare_view_file, current_step, merge_view};
 
 /// The largest view that is read.
 const VIEW_BYTES: u64 = 4 << 20;
@@ -35,7 +35,7 @@ const HANDOFFS_MAX: usize = 1000;
 pub fn compare_view(subject: &Loop) -> ViewState {
     let file = subject.place.branch_folder().join("state.json");
     match read_view(&file) {
-        Ok(Some(map)) => compare(subject, &map),
+        Ok(Some(map)) => compare_view_file(subject, &map),
         Ok(None) => ViewState::Missing,
         Err(_) => ViewState::Altered,
     }
@@ -67,7 +67,7 @@ fn put_task(subject: &Loop) -> io::Result<()> {
 /// Records the step of a run or a boundary that begins with an event. For display only: an error
 /// is ignored.
 pub fn record_step(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
-    let Some((step, run)) = event.step() else { return };
+    let Some((step, run)) = event.begun_step() else { return };
     let doing = Doing { step, run: run.to_owned(), since: clock::now().wall };
     let _ = write_json(&home.loop_file(&subject.id, DOING), &doing, Durability::Process);
     let _ = write_doing(subject, Some(&doing));
@@ -102,7 +102,7 @@ fn write_doing(subject: &Loop, doing: Option<&Doing>) -> io::Result<()> {
             None
         }
     };
-    let mut text = serde_json::to_vec_pretty(&merged(subject, existing.as_ref(), doing))?;
+    let mut text = serde_json::to_vec_pretty(&merge_view(subject, existing.as_ref(), doing))?;
     text.push(b'\n');
     disk::write(&file, &text, Durability::Process)
 }
@@ -120,7 +120,7 @@ pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathB
     let mut files = once(name.to_owned()).chain(numbered).map(|name| folder.join(name));
     let file = files.find(|file| !disk::exists(file));
     let file = file.ok_or_else(|| io::Error::other("too many handoffs in one second"))?;
-    disk::write(&file, clean(page).as_bytes(), Durability::Process)?;
+    disk::write(&file, clean_text(page).as_bytes(), Durability::Process)?;
     Ok(file)
 }
 

@@ -75,7 +75,7 @@ pub fn free_turns(home: &Home, by: &LoopId, now: DateTime<Utc>) -> io::Result<()
         if window.turns.contains_key(by) && !window.back.contains(by) {
             change_window(home, &window.account, |known| {
                 if let Some(window) = known {
-                    window.leave(by, now);
+                    window.free_turn(by, now);
                 }
             })?;
         }

@@ -18,8 +18,8 @@ use crate::clients::claude::plugin::config_folder;
 use crate::clients::claude::transcript;
 use crate::clients::claude::usage::is_priced;
 use crate::parse::amounts::to_count;
-use engine::text::start;
-use engine::usage::{Counted, Message, Money, Tokens, Usage};
+use engine::text::text_start;
+use engine::usage::{CountedMessage, Message, Money, Tokens, Usage};
 
 #[cfg(test)]
 #[macro_use]
@@ -49,7 +49,7 @@ const CUT: &str = "max_output_tokens";
 #[derive(Debug, Default)]
 pub(super) struct Claude {
     /// The messages counted last: lines of one message may be mixed with those of subagents.
-    recent: Vec<Counted>,
+    recent: Vec<CountedMessage>,
     /// Tokens written to the one-hour cache by all messages, which 2.1.197 leaves out of its sum.
     hour: u64,
     /// Whether the client summed up its use at the end of a turn; `None` before the first end.
@@ -109,7 +109,7 @@ impl Claude {
     fn count_message(&mut self, turn: &mut AgentTurn, message: &Message, is_own: bool) {
         let used = turn.usage.get_or_insert_default();
         let before = used.tokens;
-        used.count(message, &mut self.recent, RECENT);
+        used.count_message(message, &mut self.recent, RECENT);
         self.hour += used.tokens.cache_write_hour - before.cache_write_hour;
         turn.is_unreported |= used.tokens != before || self.sums_up.is_none();
         let tokens = message.tokens.total();
@@ -128,7 +128,7 @@ impl Claude {
             for (model, used) in models {
                 match of_model(model, used, &mut hour) {
                     _ if !used.is_object() => sum.lost = true,
-                    Some(used) => sum.add(&used),
+                    Some(used) => sum.add_usage(&used),
                     None => self.is_unreadable = true,
                 }
             }
@@ -157,7 +157,8 @@ impl Claude {
             // has its result. Words after a result replace it.
             None if is_own => {
                 turn.clear_failure();
-                let message = event.text("/message/id").map(|id| start(id, NAME_CHARS).to_owned());
+                let message =
+                    event.text("/message/id").map(|id| text_start(id, NAME_CHARS).to_owned());
                 if self.message != message {
                     self.message = message;
                     turn.open.clear(Tool);
@@ -184,7 +185,7 @@ impl Claude {
     fn take_system(&mut self, turn: &mut AgentTurn, system: &Value) {
         match system.word("/subtype") {
             "init" => {
-                start(system.word("/cwd"), FOLDER_CHARS).clone_into(&mut self.folder);
+                text_start(system.word("/cwd"), FOLDER_CHARS).clone_into(&mut self.folder);
                 turn.set_model(system.text("/model"));
                 // A new turn begins: the result of the previous one no longer counts.
                 turn.note_more_work();
@@ -332,7 +333,7 @@ fn of_model(name: &str, used: &Value, hour_seen: &mut u64) -> Option<Usage> {
         cache_read: used.count("/cacheReadInputTokens"),
         output: used.count("/outputTokens"),
     };
-    let model = start(name.split('[').next().unwrap_or(name), MODEL_CHARS).to_owned();
+    let model = text_start(name.split('[').next().unwrap_or(name), MODEL_CHARS).to_owned();
     // `list`, `managed` or `unknown`; 2.1.330 and later.
     let is_priced = match used.text("/costBasis") {
         Some(basis) => basis != "unknown",

@@ -9,7 +9,7 @@ use crate::clients::{AskedQuestion, FieldsByPointer, HookEvent, Output, Reply, S
 use crate::parse::patterns::PASTED_ELEMENT;
 use crate::parse::requests::{after_request, parse_request};
 use engine::record::Queue;
-use engine::text::{clean, clean_around};
+use engine::text::{clean_around, clean_text};
 
 /// Reads what happened.
 pub(super) fn read_event(name: &str, payload: &Value) -> HookEvent {
@@ -233,20 +233,22 @@ pub(super) fn write_reply(name: &str, reply: &Reply) -> Output {
             return Output { err: Some(prompt.clone()), status: WAKES, ..Output::default() };
         }
         Reply::GoOn { task, prompt, line } => json!({
-            "systemMessage": clean(line),
+            "systemMessage": clean_text(line),
             "hookSpecificOutput": {
                 "hookEventName": name,
                 "additionalContext": clean_around(task, prompt),
             },
         }),
-        Reply::Say(text) => json!({ "systemMessage": clean(text.trim_end()) }),
-        Reply::Instead(text) => json!({ "decision": "block", "reason": clean(text.trim_end()) }),
+        Reply::Say(text) => json!({ "systemMessage": clean_text(text.trim_end()) }),
+        Reply::Instead(text) => {
+            json!({ "decision": "block", "reason": clean_text(text.trim_end()) })
+        }
         Reply::Obeyed(text) => acknowledge_request(text),
         Reply::Decide(words) => json!({
             "hookSpecificOutput": {
                 "hookEventName": name,
                 "permissionDecision": "deny",
-                "permissionDecisionReason": clean(words),
+                "permissionDecisionReason": clean_text(words),
             },
         }),
     };
@@ -258,7 +260,7 @@ pub(super) fn write_reply(name: &str, reply: &Reply) -> Output {
 fn acknowledge_request(text: &str) -> Value {
     const CLEAR: &str = "(Ctrl-U clears the line)";
     let room = LINE_CHARS - CLEAR.chars().count() - "crew:  ".len();
-    let shown: String = clean(text).chars().take(room).collect();
+    let shown: String = clean_text(text).chars().take(room).collect();
     json!({
         "decision": "block",
         "reason": format!("crew: {shown} {CLEAR}"),

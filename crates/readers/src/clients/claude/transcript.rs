@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::usage::message_cost;
 use crate::clients::{DatedMessage, FieldsByPointer, PendingCall};
-use engine::text::start;
+use engine::text::text_start;
 use engine::usage::{Message, Tokens};
 
 /// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
@@ -218,8 +218,8 @@ pub fn parse_message(line: &str) -> Option<DatedMessage> {
         output: usage.count("/output_tokens"),
     };
     let mut message = Message {
-        id: start(&id, NAME_CHARS).to_owned(),
-        model: start(&model, NAME_CHARS).to_owned(),
+        id: text_start(&id, NAME_CHARS).to_owned(),
+        model: text_start(&model, NAME_CHARS).to_owned(),
         tokens,
         web_searches: usage.count("/server_tool_use/web_search_requests"),
         is_fast: usage.is("/speed", "fast"),

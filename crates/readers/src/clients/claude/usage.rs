@@ -2,14 +2,14 @@
 //! price.
 
 use crate::parse::amounts::all_digits;
-use engine::usage::{Message, Money, Price, Rates, rates};
+use engine::usage::{Message, Money, Price, Rates, new_rates};
 
 /// The prices; the file says what its columns are.
 const PRICES: &str = include_str!("prices.txt");
 
 /// What a message cost; `None` where its model has no known price.
 pub(super) fn message_cost(message: &Message) -> Option<Money> {
-    Some(find_price(&message.model)?.of(message))
+    Some(find_price(&message.model)?.cost_of(message))
 }
 
 /// Whether a model has a known price.
@@ -33,7 +33,7 @@ fn find_price(model: &str) -> Option<Price> {
 
 /// The rates in three columns, of which this is the first.
 fn rates_at(first: usize, columns: &[u64; 10]) -> Rates {
-    rates(columns[first], columns[first + 1], columns[first + 2])
+    new_rates(columns[first], columns[first + 1], columns[first + 2])
 }
 
 /// A model's name without its date, its place and its version there.
@@ -93,7 +93,7 @@ mod prices_tests {
             "anthropic/claude-haiku-4-5",
             "claude-haiku-4-5[1m]",
         ] {
-            assert_eq!(of(name), Some(rates(1_000, 5_000, 100)), "{name}");
+            assert_eq!(of(name), Some(new_rates(1_000, 5_000, 100)), "{name}");
         }
         assert_eq!(of("claude-opus-4-20250514"), of("claude-opus-4-0"));
         for name in ["", "claude", "gpt-9", "claude-haiku-9", "claude-haiku-4-5-new", "@", "-"] {
@@ -136,6 +136,6 @@ mod prices_tests {
         assert_eq!(message_cost(&message("claude-strange-9", tokens)), None);
         let all = Tokens { input: u64::MAX, ..tokens };
         assert_eq!(message_cost(&message("claude-opus-4-8", all)), Some(Money(u64::MAX)));
-        assert!(HIGHEST.of(&tokens) >= message_cost(&fast).unwrap());
+        assert!(HIGHEST.cost_of(&tokens) >= message_cost(&fast).unwrap());
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::clients::{Client, FieldsByPointer, HookEvent, Output, Reply, Stopped, recorded};
-use engine::text::clean;
+use engine::text::clean_text;
 
 /// The client.
 pub static CODEX: Client = Client {
@@ -62,17 +62,17 @@ fn write(name: &str, reply: &Reply) -> Output {
     let out = match reply {
         Reply::Nothing | Reply::Wake(_) => return Output::default(),
         Reply::GoOn { prompt, line, .. } if name == "Stop" => {
-            json!({ "decision": "block", "reason": prompt, "systemMessage": clean(line) })
+            json!({ "decision": "block", "reason": prompt, "systemMessage": clean_text(line) })
         }
         Reply::GoOn { prompt, line, .. } => json!({
-            "systemMessage": clean(line),
+            "systemMessage": clean_text(line),
             "hookSpecificOutput": { "hookEventName": name, "additionalContext": prompt },
         }),
         Reply::Instead(text) | Reply::Obeyed(text) => {
-            json!({ "decision": "block", "reason": clean(text) })
+            json!({ "decision": "block", "reason": clean_text(text) })
         }
         Reply::Decide(text) => panic!("this client asks through no hook: {text}"),
-        Reply::Say(text) => json!({ "systemMessage": clean(text) }),
+        Reply::Say(text) => json!({ "systemMessage": clean_text(text) }),
     };
     Output { out: Some(out), ..Output::default() }
 }

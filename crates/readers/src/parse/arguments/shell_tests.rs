@@ -4,7 +4,7 @@ use clap::{Args, Command};
 
 use super::*;
 use crate::parse::amounts::{Amount, OrOff};
-use engine::boundary::limits::{LimitChange, changed};
+use engine::boundary::limits::{LimitChange, change_limits};
 use engine::fixture::{USUAL_LIMITS, a_loop};
 use engine::record::{Limits, Permissions};
 
@@ -206,7 +206,7 @@ fn moved(limits: &Limits, typed: &str) -> Result<Limits, String> {
     let mut subject = a_loop();
     subject.contract.limits = limits.clone();
     let set = parse_resume(typed).map_err(|error| error.with_hint())?;
-    Ok(changed(&set.set.limits.limit_changes(), &subject, 0))
+    Ok(change_limits(&set.set.limits.limit_changes(), &subject, 0))
 }
 
 const NO_VALUE: &str = "`--max-iterations <N>` needs a value\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes";

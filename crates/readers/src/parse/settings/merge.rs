@@ -23,7 +23,7 @@ use engine::failure::{Failure, FailureKind};
 use engine::record::{
     Check, Dialect, Limits, LoopMoment, Permissions, PromptVia, Reaction, Recipe, Role,
 };
-use engine::text::word;
+use engine::text::variant_name;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -188,7 +188,7 @@ impl Settings {
     /// The limits of a contract.
     pub fn limits(&self) -> Limits {
         let set = self.options.limits.limit_changes();
-        Limits::of(|limit| match (limit, set.get(&limit)) {
+        Limits::from_settings(|limit| match (limit, set.get(&limit)) {
             (LimitName::MaxWait, _) => amount_or_zero(self.options.terms.max_wait),
             (_, Some(LimitChange::To(number) | LimitChange::By(number))) => *number,
             (_, None) => 0,
@@ -330,7 +330,7 @@ impl Layer {
         let changes = options.limits.limit_changes();
         let added = changes.iter().find(|(_, change)| matches!(change, LimitChange::By(_)));
         if let Some((limit, _)) = added {
-            let limit = word(limit);
+            let limit = variant_name(limit);
             return Err(Failure::new(
                 "`+` adds to the limit of a loop that exists",
                 format!("a start takes the limit itself: --{limit}"),

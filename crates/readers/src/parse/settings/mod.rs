@@ -301,7 +301,7 @@ impl Reader<'_> {
         let Some(key) = Key::find_in_table(table, &name) else { return false };
         if key.name == "protect" {
             for glob in self.read_texts(value) {
-                match protect::glob(&glob) {
+                match protect::parse_glob(&glob) {
                     Ok(_) => layer.protect.push(self.with_origin(&at, glob)),
                     Err(wanted) => self.refuse_value(&value.span(), &format!("expected {wanted}")),
                 }

@@ -16,7 +16,7 @@ use engine::claim::promise::Promise;
 use engine::record::{Permissions, Proof, QuestionMode};
 use engine::test_changes::TestChanges;
 use engine::test_changes::trial::Prove;
-use engine::text::word;
+use engine::text::variant_name;
 
 /// The headings of the options in a page of help.
 pub const START: &str = "Start";
@@ -260,9 +260,9 @@ fn deserialize_required<'de, D: Deserializer<'de>>(source: D) -> Result<Option<P
 pub fn one_of<T: Serialize + Copy + Send + Sync + 'static, const N: usize>(
     all: [T; N],
 ) -> impl TypedValueParser<Value = T> {
-    let words = PossibleValuesParser::new(all.each_ref().map(word));
+    let words = PossibleValuesParser::new(all.each_ref().map(variant_name));
     words.try_map(move |typed| {
-        all.into_iter().find(|one| word(one) == typed).ok_or("one of the words")
+        all.into_iter().find(|one| variant_name(one) == typed).ok_or("one of the words")
     })
 }
 

@@ -19,7 +19,7 @@ use crate::parse::schema_fixture::{
     table, text, text_or_off, texts,
 };
 use engine::record::{Permissions, PromptVia};
-use engine::text::word;
+use engine::text::variant_name;
 
 /// What an editor shows of a key where neither its line of a new file nor the option's help can
 /// say it.
@@ -157,7 +157,7 @@ fn checks() -> Value {
 
 fn agent(outputs: &[&str]) -> Value {
     let command = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
-    let prompts = [PromptVia::Stdin, PromptVia::Argument].map(|via| word(&via));
+    let prompts = [PromptVia::Stdin, PromptVia::Argument].map(|via| variant_name(&via));
     let permissions = Permissions::ALL.map(|kind| (kind.label().to_owned(), list()));
     let names = json!({ "pattern": "^[^=]+$" });
     let environment = json!({ "type": "object", "additionalProperties": { "type": "string" }, "propertyNames": names });

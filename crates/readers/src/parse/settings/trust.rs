@@ -13,7 +13,7 @@ use super::options::{Key, Widens};
 use engine::fleet::INCLUDE;
 use engine::record::{Check, Permissions, Reaction};
 use engine::test_changes::trial::Prove;
-use engine::text::{Shown, word};
+use engine::text::{EscapedLine, variant_name};
 
 /// What a request is about, for a list of what is new.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl TrustRequest {
 
 impl fmt::Display for TrustRequest {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Shown(&self.text).fmt(out)
+        EscapedLine(&self.text).fmt(out)
     }
 }
 
@@ -153,7 +153,7 @@ impl Key {
     /// How wide a value is: its number, where 0 is unlimited, or the place of its word in a list.
     fn rank_value(&self, value: &Value) -> u64 {
         let Some(unit) = self.unit else {
-            let proofs = Prove::ALL.each_ref().map(word).into_iter();
+            let proofs = Prove::ALL.each_ref().map(variant_name).into_iter();
             let words = proofs.chain(Permissions::ALL.map(Permissions::label));
             return words.take_while(|word| Some(*word) != value.as_str()).count() as u64;
         };

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::table::status_of;
 use super::{Line, parse_milliseconds};
-use engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
+use engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add_to_total};
 
 #[derive(Default)]
 pub(super) struct Go {
@@ -60,10 +60,10 @@ impl Go {
         let tests = std::mem::take(&mut self.open);
         let has_passed = tests.iter().any(|(_, status, _)| *status != TestStatus::Failed);
         if passed && !has_passed && !rest.contains("[no tests to run]") {
-            add(&mut self.run.uncounted, 1);
+            add_to_total(&mut self.run.uncounted, 1);
         }
         if !passed && tests.is_empty() {
-            add(&mut self.run.errors, 1);
+            add_to_total(&mut self.run.errors, 1);
         }
         for (name, status, took) in tests {
             self.count_test(package, &name, status, took);
@@ -83,7 +83,7 @@ impl Go {
             // A package that could not be built has an output instead of tests.
             (None, _) if output.starts_with("FAIL\t") && output.contains(" failed]") => {
                 self.is_known = true;
-                add(&mut self.run.errors, 1);
+                add_to_total(&mut self.run.errors, 1);
             }
             (None, Some(_)) => self.is_known = true,
             _ => {}
@@ -91,11 +91,11 @@ impl Go {
     }
 
     fn count_test(&mut self, package: &str, test: &str, status: TestStatus, took: Option<u32>) {
-        self.run.count(status);
-        if self.run.takes(status) {
+        self.run.count_test(status);
+        if self.run.takes_name(status) {
             let name = format!("{package}.{test}");
-            self.run.name(&name, status);
-            self.run.took(&name, took);
+            self.run.add_name(&name, status);
+            self.run.add_time(&name, took);
         }
     }
 }

@@ -4,7 +4,7 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use super::{Line, parse_milliseconds};
-use engine::evidence::test_run::{TestRun, TestStatus, add};
+use engine::evidence::test_run::{TestRun, TestStatus, add_to_total};
 
 /// The largest report that is read, in bytes.
 const REPORT_BYTES: usize = 16 << 20;
@@ -106,12 +106,12 @@ impl Case {
 
     fn count_in(self, run: &mut TestRun) {
         if self.is_error {
-            add(&mut run.errors, 1);
+            add_to_total(&mut run.errors, 1);
         } else {
-            run.count(self.status);
+            run.count_test(self.status);
         }
-        run.name(&self.name, self.status);
-        run.took(&self.name, self.took);
+        run.add_name(&self.name, self.status);
+        run.add_time(&self.name, self.took);
         if self.status == TestStatus::Failed {
             run.failed_for(&self.name, &self.message);
         }

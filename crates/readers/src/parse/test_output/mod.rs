@@ -17,8 +17,8 @@ use memchr::memchr;
 use self::nothing::is_action;
 use self::table::{ReportedTests, TABLE};
 use crate::parse::amounts::to_count;
-use engine::evidence::test_run::{TestRun, add};
-use engine::text::plain;
+use engine::evidence::test_run::{TestRun, add_to_total};
+use engine::text::plain_text;
 
 /// A line without its break, its terminal codes and the blanks at its end.
 #[derive(Clone, Copy)]
@@ -63,7 +63,7 @@ impl TestOutput {
     /// Takes the next line, without its break.
     pub fn take_line(&mut self, line: &str) {
         if memchr(b'\x1b', line.as_bytes()).is_some() {
-            for line in plain(line).lines() {
+            for line in plain_text(line).lines() {
                 self.take_plain_line(line);
             }
         } else {
@@ -135,7 +135,7 @@ impl TestOutput {
         let reports = reported.filter_map(|(runner, reported)| reported.report(runner));
         let others = [self.unittest.report(), self.tap.report(), self.go.report()];
         let all = reports.chain(others.into_iter().flatten()).reduce(|mut all, report| {
-            all.add(report);
+            all.add_run(report);
             all
         });
         self.nothing.add_to_run(all.or_else(|| self.junit.report()))
@@ -175,5 +175,5 @@ fn add_total(run: &mut TestRun, number: u32, word: &str) {
         "error" | "errors" => &mut run.errors,
         _ => return,
     };
-    add(total, number);
+    add_to_total(total, number);
 }

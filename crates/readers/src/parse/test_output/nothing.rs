@@ -6,7 +6,7 @@ use memchr::memchr_iter;
 
 use super::Line;
 use super::table::TABLE;
-use engine::evidence::test_run::{TestRun, add};
+use engine::evidence::test_run::{TestRun, add_to_total};
 use engine::text::{is_word_of, one_line};
 
 /// The longest line that is looked at, in bytes: a sentence is short.
@@ -56,11 +56,11 @@ impl NothingRan {
     pub(super) fn add_to_run(self, run: Option<TestRun>) -> Option<TestRun> {
         let is_new = run.is_none();
         let mut run = run.unwrap_or_default();
-        let ran = self.ran || run.ran() || run.skipped > 0 || self.replayed.is_some();
+        let ran = self.ran || run.ran_any() || run.skipped > 0 || self.replayed.is_some();
         let zero = if is_new { self.zero } else { None };
         run.nothing = if ran { None } else { self.stated.or(zero) };
-        if self.replayed.is_some() && !run.ran() {
-            add(&mut run.uncounted, 1);
+        if self.replayed.is_some() && !run.ran_any() {
+            add_to_total(&mut run.uncounted, 1);
         }
         run.replayed = self.replayed;
         let says_nothing = run.nothing.is_none() && run.replayed.is_none();
@@ -198,7 +198,7 @@ mod tests {
             "web:vitest: cache hit, replaying logs 0123456789abcdef",
         ] {
             let run = read(text).unwrap();
-            assert!(run.replayed.is_some() && run.nothing.is_none() && run.ran(), "{text}");
+            assert!(run.replayed.is_some() && run.nothing.is_none() && run.ran_any(), "{text}");
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 use memchr::memrchr;
 
 use super::{Line, add_total, first_number, parse_counts, parse_milliseconds};
-use engine::evidence::test_run::{NAME_CHARS, TESTS_NAMED, TestRun, TestStatus, add};
-use engine::text::{is_word_of, start};
+use engine::evidence::test_run::{NAME_CHARS, TESTS_NAMED, TestRun, TestStatus, add_to_total};
+use engine::text::{is_word_of, text_start};
 
 /// The table, which explains itself.
 const RUNNERS: &str = include_str!("runners.txt");
@@ -189,10 +189,10 @@ impl ReportedTests {
                 let Some((name, word)) = parse_verbose(line.whole) else { return false };
                 return self.take_test(row.runner, LineMatch { name, word, ..taken });
             }
-            "time" => self.run.took(taken.name.trim(), taken.milliseconds),
+            "time" => self.run.add_time(taken.name.trim(), taken.milliseconds),
             "tally" if !taken.counts.split(", ").all(is_a_number_of_tests) => return false,
             "totals" | "tally" => self.take_totals(row.runner, taken),
-            "begins" => add(&mut self.open, 1),
+            "begins" => add_to_total(&mut self.open, 1),
             "ends" => self.open = self.open.saturating_sub(1),
             "suite" => {
                 taken.suite.trim().clone_into(&mut self.suite);
@@ -207,7 +207,7 @@ impl ReportedTests {
             }
             "errors" => {
                 let named = taken.numbers.into_iter().flatten().max();
-                add(&mut self.run.errors, named.unwrap_or(1));
+                add_to_total(&mut self.run.errors, named.unwrap_or(1));
                 self.is_known = true;
             }
             "unfinished" => {
@@ -225,7 +225,7 @@ impl ReportedTests {
         // Where it is said how many passed, the rest is of other ends.
         if numbers[0].is_none() && taken.counts.is_empty() {
             let others = numbers.into_iter().flatten().fold(0, u32::saturating_add);
-            add(&mut self.run.passed, total.unwrap_or_default().saturating_sub(others));
+            add_to_total(&mut self.run.passed, total.unwrap_or_default().saturating_sub(others));
         }
         let named = numbers.into_iter().zip(NUMBERS.into_iter().skip(1));
         let named = named.filter_map(|(number, word)| Some((number?, word)));
@@ -247,7 +247,7 @@ impl ReportedTests {
         let is_try = word.is_some();
         let word = word.map_or(taken.word, |(_, word)| word);
         let Some(status) = status_of(word, runner) else { return false };
-        if !self.run.takes(status) && self.tried.is_empty() {
+        if !self.run.takes_name(status) && self.tried.is_empty() {
             return true;
         }
         let Some(name) = name_of(taken.name, runner) else { return false };
@@ -278,12 +278,12 @@ impl ReportedTests {
     }
 
     fn record_test(&mut self, runner: usize, name: &str, status: TestStatus, took: Option<u32>) {
-        if !self.run.takes(status) {
+        if !self.run.takes_name(status) {
             return;
         }
         let name = self.full_test_name(runner, name);
-        self.run.name(&name, status);
-        self.run.took(&name, took);
+        self.run.add_name(&name, status);
+        self.run.add_time(&name, took);
     }
 
     /// The name of a test behind that of its suite.
@@ -301,14 +301,14 @@ impl ReportedTests {
         }
         self.headings.retain(|(above, _)| *above < depth);
         if row.means == "heading" {
-            self.headings.push((depth, start(taken.name, NAME_CHARS).to_owned()));
+            self.headings.push((depth, text_start(taken.name, NAME_CHARS).to_owned()));
             return true;
         }
         let (_, joint) = TABLE.runners[row.runner];
         let headings: String =
             self.headings.iter().flat_map(|(_, heading)| [heading, joint]).collect();
         let name = self.full_test_name(row.runner, &(headings + taken.name));
-        self.run.took(&name, taken.milliseconds);
+        self.run.add_time(&name, taken.milliseconds);
         true
     }
 
@@ -327,7 +327,7 @@ impl ReportedTests {
             self.is_known = true;
         }
         for name in std::mem::take(&mut self.tried) {
-            self.run.name(&name, TestStatus::Failed);
+            self.run.add_name(&name, TestStatus::Failed);
         }
         // A thread that panicked may not be a test, or be one that should panic.
         let TestRun { failures, tests, .. } = &mut self.run;

@@ -3,7 +3,7 @@
 
 use super::table::status_of;
 use super::{Line, add_total, parse_milliseconds};
-use engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
+use engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add_to_total};
 use engine::text::one_line;
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl Tap {
     pub(super) fn take_line(&mut self, Line { whole: line, text }: Line<'_>) {
         if let Some(number) = parse_plan(line) {
             self.is_known = true;
-            add(self.planned.get_or_insert_default(), number);
+            add_to_total(self.planned.get_or_insert_default(), number);
         } else if line.starts_with("TAP version ") {
             self.is_known = true;
         } else if line.starts_with("Bail out!") {
@@ -43,7 +43,7 @@ impl Tap {
         } else if let Some(test) = line.strip_prefix("not ok ") {
             self.take_test(test, TestStatus::Failed);
         } else if let Some(number) = line.strip_prefix("  duration_ms: ") {
-            self.counted.took(&self.last, parse_milliseconds(&format!("{number}ms")));
+            self.counted.add_time(&self.last, parse_milliseconds(&format!("{number}ms")));
         } else if let Some(total) = line.strip_prefix("# ").or(line.strip_prefix("ℹ ")) {
             self.node_total(total);
         } else if line.ends_with(')')
@@ -53,7 +53,7 @@ impl Tap {
         } else if let Some(totals) = line.strip_prefix("Files=") {
             let tests = totals.split(", Tests=").nth(1).and_then(|rest| rest.split(',').next());
             if let Some(tests) = tests.and_then(|tests| tests.parse::<u32>().ok()) {
-                add(&mut self.prove.get_or_insert_default().passed, tests);
+                add_to_total(&mut self.prove.get_or_insert_default().passed, tests);
             }
         } else if let Some(numbers) =
             line.strip_prefix("  Failed tests:  ").or(line.strip_prefix("  Failed test:  "))
@@ -97,12 +97,12 @@ impl Tap {
         };
         let is_spared = directive.starts_with("SKIP") || directive.starts_with("TODO");
         let status = if is_spared { TestStatus::Skipped } else { status };
-        self.counted.count(status);
+        self.counted.count_test(status);
         self.last = match name.trim_start_matches("- ") {
             "" => format!("test {number}"),
             name => name.to_owned(),
         };
-        self.counted.name(&self.last, status);
+        self.counted.add_name(&self.last, status);
     }
 
     /// "pass 3", one of node's totals.
@@ -125,8 +125,8 @@ impl Tap {
             && let Some((name, time)) = name.rsplit_once(" (")
             && let Some(time) = time.strip_suffix("ms)")
         {
-            self.counted.name(name, status);
-            self.counted.took(name, parse_milliseconds(&format!("{time}ms")));
+            self.counted.add_name(name, status);
+            self.counted.add_time(name, parse_milliseconds(&format!("{time}ms")));
         }
     }
 
@@ -134,8 +134,8 @@ impl Tap {
     fn prove_file(&mut self, file: &str, rest: &str) {
         file.trim_end().clone_into(&mut self.file);
         let prove = self.prove.get_or_insert_default();
-        add(&mut prove.failed, number_after("Failed: ", rest).unwrap_or(0));
-        add(&mut prove.errors, u32::from(number_after("Tests: ", rest) == Some(0)));
+        add_to_total(&mut prove.failed, number_after("Failed: ", rest).unwrap_or(0));
+        add_to_total(&mut prove.errors, u32::from(number_after("Tests: ", rest) == Some(0)));
     }
 
     /// "2-3, 7"
@@ -148,7 +148,7 @@ impl Tap {
             };
             for number in (first..=last).take(left) {
                 left -= 1;
-                self.counted.name(&format!("{} test {number}", self.file), TestStatus::Failed);
+                self.counted.add_name(&format!("{} test {number}", self.file), TestStatus::Failed);
             }
         }
     }

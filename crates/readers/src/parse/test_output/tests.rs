@@ -20,7 +20,7 @@ fn several_runners_in_one_output_are_added_up() {
     let pytest = "FAILED test_tax.py::test_rounds - assert 1 == 2\n1 failed, 2 passed in 0.03s\n";
     let both = read(&format!("{cargo}{pytest}")).unwrap();
     assert_eq!(counted(&both), [3, 2, 0, 0, 0]);
-    let failed: Vec<&str> = both.named(TestStatus::Failed).collect();
+    let failed: Vec<&str> = both.names_with(TestStatus::Failed).collect();
     assert_eq!(failed, ["tax::rounds", "test_tax.py::test_rounds"]);
 }
 

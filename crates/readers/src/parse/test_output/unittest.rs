@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use super::Line;
 use super::table::split_last;
-use engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
+use engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add_to_total};
 
 #[derive(Default)]
 pub(super) struct Unittest {
@@ -54,9 +54,9 @@ impl Unittest {
         for (word, number) in counts.split(", ").filter_map(|part| part.split_once('=')) {
             let number: u32 = number.parse().unwrap_or(0);
             if matches!(word, "skipped" | "expected failures") {
-                add(&mut skipped, number);
+                add_to_total(&mut skipped, number);
             } else {
-                add(&mut stated, number);
+                add_to_total(&mut stated, number);
             }
         }
         let not_loaded = self.run.errors.min(ran);
@@ -65,9 +65,9 @@ impl Unittest {
             0 => stated.saturating_sub(not_loaded).min(ran),
             named => u32::try_from(named).unwrap_or(u32::MAX),
         };
-        add(&mut self.run.failed, failed);
-        add(&mut self.run.skipped, skipped);
-        add(
+        add_to_total(&mut self.run.failed, failed);
+        add_to_total(&mut self.run.skipped, skipped);
+        add_to_total(
             &mut self.run.passed,
             ran.saturating_sub(failed.saturating_add(skipped).saturating_add(not_loaded)),
         );
@@ -81,9 +81,9 @@ impl Unittest {
                 if self.failed.len() < TESTS_NAMED {
                     self.failed.insert(name.clone());
                 }
-                self.run.name(&name, TestStatus::Failed);
+                self.run.add_name(&name, TestStatus::Failed);
             }
-            Some(_) => add(&mut self.run.errors, 1),
+            Some(_) => add_to_total(&mut self.run.errors, 1),
             None => {}
         }
     }
@@ -109,7 +109,7 @@ impl Unittest {
         };
         let named = if head.ends_with(')') { name_of(head) } else { None };
         if let Some(name) = named.or(begun) {
-            self.run.name(&name, status);
+            self.run.add_name(&name, status);
         }
     }
 }

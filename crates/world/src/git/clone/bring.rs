@@ -14,7 +14,7 @@ use crate::git::inside::listed_submodules;
 use crate::git::steps::stays_inside;
 use crate::git::{Git, count_lacking, find_commit, head, lfs, remotes};
 use engine::git::{GitFault, GitStep};
-use engine::text::{named, words_of};
+use engine::text::{join_first_names, words_of};
 use readers::parse::git::{is_id, zero_ended};
 use readers::parse::git_push::is_disturbed;
 
@@ -179,7 +179,7 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
         pending.extend(listed_submodules(&inside).iter().map(|nested| path.join(nested)));
     }
     if !submodules.is_empty() {
-        let names = named(&submodules, NAMED_MAX);
+        let names = join_first_names(&submodules, NAMED_MAX);
         let cause = format!("commits of the submodule {names} are at no remote and not here");
         return Err(clone_fault(cause, "push them there"));
     }

@@ -112,7 +112,7 @@ impl Snapshots {
         let patch =
             printed.windows(2).position(|two| two == b"\0\0").map_or(printed.len(), |at| at + 2);
         let mut changes = tree_changes(&printed[..patch]);
-        let is_plain = changes.modified > 0 && changes.total() == changes.modified;
+        let is_plain = changes.modified > 0 && changes.file_count() == changes.modified;
         changes.white_space = is_plain && changes_white_space_alone(&printed[patch..]);
         Ok(changes)
     }

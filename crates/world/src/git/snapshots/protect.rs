@@ -8,7 +8,7 @@ use std::path::Path;
 use super::{FILE_BYTES, Snapshots, remove_folder, write_file};
 use crate::files::{disk, tree};
 use crate::store::{Home, hash};
-use engine::protect::{Cover, Protected};
+use engine::protect::{GlobCover, Protected};
 use engine::record::Loop;
 use engine::test_changes::kind::ChangedPath;
 use readers::parse::git::BRANCHES;
@@ -30,7 +30,7 @@ type Links = Vec<(String, String)>;
 /// The protected paths of a loop.
 struct ProtectedPaths<'a> {
     top: &'a Path,
-    cover: Cover,
+    cover: GlobCover,
     /// The snapshots, and a git dir whose working tree has the ignore rules of the start alone.
     snapshots: Snapshots,
     rules: Snapshots,
@@ -91,7 +91,13 @@ impl<'a> ProtectedPaths<'a> {
             Snapshots { folder: folder.join(".git"), checkout: folder, ..snapshots.clone() };
         let mut ignored: BTreeSet<String> = snapshots.ignored_at_the_start(&subject.id);
         ignored.retain(|path| !Path::new(path).starts_with(BRANCHES));
-        Self { top, cover: Cover::of(&subject.contract.protect), snapshots, rules, ignored }
+        Self {
+            top,
+            cover: GlobCover::from_globs(&subject.contract.protect),
+            snapshots,
+            rules,
+            ignored,
+        }
     }
 
     /// Whether an ignored file is protected, or an ignored folder has such a file.

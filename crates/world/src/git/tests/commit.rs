@@ -127,7 +127,7 @@ fn an_unknown_author_is_reported_with_a_hint() {
     yard.git("repo", &["config", "user.name", ""]);
     yard.git("repo", &["config", "user.email", ""]);
     yard.write("repo/file", "two\n");
-    assert_snapshot!(yard.commit("message").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.commit("message").unwrap_err().to_failure().with_hint(), @"
     commit failed: git does not know who commits
     hint: git config user.name NAME and git config user.email ADDRESS
     ");
@@ -151,7 +151,7 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
 
     yard.git("repo", &["config", "filter.big.clean", "touch planted; cat"]);
     yard.write("repo/a.big", "content again\n");
-    assert_snapshot!(commit("planted").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(commit("planted").unwrap_err().to_failure().with_hint(), @"
     commit failed: the setting filter.big.clean changed during this run
     hint: look at git config --list --show-origin; a new run takes it as it then is
     ");
@@ -179,7 +179,7 @@ fn a_lock_that_another_git_left_is_named() {
             Steps::new(&place, &yard.trusted(), &|| false).commit("message", &Drafts::default());
         let message = kept
             .unwrap_err()
-            .failure()
+            .to_failure()
             .with_hint()
             .replace(&yard.path("").display().to_string(), "");
         let expected = format!(
@@ -210,7 +210,7 @@ fn more_paths_than_crew_lists_are_reported_with_a_hint() {
     let name = "d".repeat(200);
     let deep = [&*name; 17].join("/");
     yard.sh("repo", &format!("mkdir -p {deep} && cd {deep} && seq 10500 | xargs touch"));
-    assert_snapshot!(yard.commit("message").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.commit("message").unwrap_err().to_failure().with_hint(), @"
     commit failed: more paths differ than crew lists
     hint: have .gitignore leave out what is generated
     ");

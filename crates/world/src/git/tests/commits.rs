@@ -103,7 +103,7 @@ fn a_merge_that_a_rebase_left_out_is_not_lost() {
          git switch -q main; git rebase -q HEAD@{1}",
     );
     let commits = commits_since(&record, &[]).unwrap();
-    assert!(!subjects(commits.made()).is_empty());
+    assert!(!subjects(commits.known_commits()).is_empty());
     assert_eq!(subjects(&commits.lost), Vec::<String>::new());
 }
 
@@ -121,7 +121,7 @@ fn of_many_files_crew_says_only_whether_all_are_uncommitted() {
         lines: None,
         yours: false,
     };
-    let changes = Changes::of(names.iter().map(file));
+    let changes = Changes::from_files(names.iter().map(file));
     assert_eq!(count_uncommitted(&record, &changes), Some(130));
     yard.sh("repo", "git add .; git commit -qm all; echo y > mine; echo y > yours; echo y > other");
     assert_eq!(count_uncommitted(&record, &changes), None);
@@ -132,7 +132,7 @@ fn a_subject_of_any_length_is_cut() {
     let yard = Yard::new();
     let record = Loop { place: yard.place(), ..a_loop() };
     yard.sh("repo", "yes word | head -c 2000000 | git commit -q --allow-empty -F -");
-    assert!(commits_since(&record, &[]).unwrap().made()[0].chars().count() <= 200);
+    assert!(commits_since(&record, &[]).unwrap().known_commits()[0].chars().count() <= 200);
 }
 
 #[test]
@@ -149,5 +149,8 @@ fn only_the_loops_own_files_are_counted_as_uncommitted() {
         lines: None,
         yours: false,
     };
-    assert_eq!(count_uncommitted(&record, &Changes::of(["kept", "loose"].map(file))), Some(1));
+    assert_eq!(
+        count_uncommitted(&record, &Changes::from_files(["kept", "loose"].map(file))),
+        Some(1)
+    );
 }

@@ -46,7 +46,7 @@ fn of_several_remotes_origin_is_taken_or_the_user_is_asked_to_say_which() {
     let address = yard.remote("one.git");
     yard.git("repo", &["remote", "add", "one", &address]);
     yard.git("repo", &["remote", "add", "two", &address]);
-    assert_snapshot!(yard.push().unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.push().unwrap_err().to_failure().with_hint(), @"
     push failed: none of the remotes one, two is this branch's
     hint: git push -u REMOTE main, once
     ");
@@ -99,7 +99,7 @@ fn commits_that_the_branch_lacks_are_reported() {
     yard.commit_file("repo", "file", "ours\n");
     let fault = yard.push().unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::NonFastForward);
-    assert_snapshot!(fault.failure().with_hint(), @"
+    assert_snapshot!(fault.to_failure().with_hint(), @"
     push failed: the branch on the remote has commits that this one lacks
     hint: git pull --rebase origin main, then git push origin main
     ");
@@ -115,14 +115,14 @@ fn a_hook_that_refuses_the_person_differs_from_one_that_refuses_the_push() {
     yard.script(hook, "#!/bin/sh\necho 'Permission denied: somebody may not push' >&2\nexit 1\n");
     let fault = yard.push().unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Auth);
-    assert_snapshot!(fault.failure().with_hint(), @"
+    assert_snapshot!(fault.to_failure().with_hint(), @"
     push failed: [remote rejected] (pre-receive hook declined): Permission denied: somebody may not push
     hint: make git push origin main work without a question here: a key, a credential helper, the right to push
     ");
     yard.script(hook, "#!/bin/sh\necho 'the subject has no ticket number'\nexit 1\n");
     let fault = yard.push().unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Rejected);
-    assert_snapshot!(fault.failure().with_hint(), @"
+    assert_snapshot!(fault.to_failure().with_hint(), @"
     push failed: [remote rejected] (pre-receive hook declined): the subject has no ticket number
     hint: do what the remote asks for, or push another branch than main
     ");
@@ -199,17 +199,17 @@ fn an_unreachable_or_missing_remote_is_reported() {
     assert_eq!(fault.trouble, GitTrouble::Network, "{fault}");
     let fault = push_to(&yard, "file:///no/such/r.git");
     assert_eq!(fault.trouble, GitTrouble::NoRemote);
-    assert_snapshot!(fault.failure().with_hint(), @"
+    assert_snapshot!(fault.to_failure().with_hint(), @"
     push failed: '/no/such/r.git' does not appear to be a git repository
     hint: look at git remote -v, then git remote set-url origin ADDRESS
     ");
     let bare = Yard::new();
-    assert_snapshot!(bare.push().unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(bare.push().unwrap_err().to_failure().with_hint(), @"
     push failed: this repository has no remote
     hint: git remote add origin ADDRESS
     ");
     yard.git("repo", &["switch", "-q", "--detach"]);
-    assert_snapshot!(yard.push().unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.push().unwrap_err().to_failure().with_hint(), @"
     push failed: no branch is checked out
     hint: git switch BRANCH, or git switch -c NEW
     ");
@@ -296,7 +296,7 @@ fn with_a_submodule() -> Yard {
 #[test]
 fn a_commit_of_a_submodule_that_is_on_no_remote_is_pushed_first() {
     let yard = with_a_submodule();
-    assert_snapshot!(yard.push().unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.push().unwrap_err().to_failure().with_hint(), @"
     push failed: commits of submodules are on no remote: lib
     hint: push them first: git -C lib push origin HEAD:BRANCH
     ");

@@ -174,7 +174,7 @@ fn a_conflict_leaves_everything_as_it_was_and_names_the_files() {
     let before = yard.shape();
     let fault = yard.rebase("main").unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Conflict);
-    assert_snapshot!(fault.line(), @"rebase failed (conflict): this branch conflicts with main in file; run git rebase main yourself, resolve the conflict, then crew resume");
+    assert_snapshot!(fault.cause_and_hint(), @"rebase failed (conflict): this branch conflicts with main in file; run git rebase main yourself, resolve the conflict, then crew resume");
     assert_eq!(yard.shape(), before);
 }
 
@@ -189,7 +189,7 @@ fn uncommitted_changes_that_no_longer_fit_are_a_conflict_too_and_are_kept() {
     yard.write("repo/added", "added\n");
     yard.git("repo", &["add", "added"]);
     let before = yard.shape();
-    assert_snapshot!(yard.rebase("main").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.rebase("main").unwrap_err().to_failure().with_hint(), @"
     rebase failed: what is not committed in file conflicts with main
     hint: commit it, then run git rebase main yourself, resolve the conflict, then crew resume
     ");
@@ -203,7 +203,7 @@ fn untracked_files_that_block_a_rebase_are_named_and_kept() {
     yard.write("repo/new file", "mine\n");
     yard.write("repo/file", "not committed\n");
     let before = yard.shape();
-    assert_snapshot!(yard.rebase("main").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.rebase("main").unwrap_err().to_failure().with_hint(), @"
     rebase failed: main brings files that are untracked here: new file
     hint: move them away or commit them, then crew resume
     ");
@@ -214,16 +214,16 @@ fn untracked_files_that_block_a_rebase_are_named_and_kept() {
 #[test]
 fn a_missing_branch_and_a_repository_without_commits_are_reported() {
     let yard = Yard::new();
-    assert_snapshot!(yard.rebase("trunk").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.rebase("trunk").unwrap_err().to_failure().with_hint(), @"
     rebase failed: there is no branch trunk
     hint: git branch --all lists them
     ");
-    assert_snapshot!(yard.rebase("--exec=touch planted").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.rebase("--exec=touch planted").unwrap_err().to_failure().with_hint(), @"
     rebase failed: there is no branch --exec=touch planted
     hint: git branch --all lists them
     ");
     yard.git("repo", &["switch", "-q", "--orphan", "empty"]);
-    assert_snapshot!(yard.rebase("main").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.rebase("main").unwrap_err().to_failure().with_hint(), @"
     rebase failed: there is no commit here yet
     hint: git commit the first one
     ");
@@ -235,7 +235,7 @@ fn no_rebase_begins_in_the_middle_of_another() {
     yard.commit_file("repo", "file", "work's\n");
     yard.sh("repo", "! git rebase main");
     let before = yard.sh("repo", "git status --porcelain; git rev-parse HEAD");
-    assert_snapshot!(yard.rebase("main").unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(yard.rebase("main").unwrap_err().to_failure().with_hint(), @"
     rebase failed: a rebase is under way
     hint: finish it, or git rebase --abort
     ");
@@ -313,7 +313,7 @@ fn a_rebase_that_is_ended_early_is_undone() {
     let stop = || begun.exists();
     let place = yard.place();
     let steps = super::Steps::new(&place, &trusted, &stop);
-    assert_snapshot!(steps.rebase(Some("work"), "main", None).unwrap_err().failure().with_hint(), @"
+    assert_snapshot!(steps.rebase(Some("work"), "main", None).unwrap_err().to_failure().with_hint(), @"
     rebase failed: git was ended before it was done
     hint: run the same with git by hand to see all of it
     ");

@@ -8,7 +8,8 @@ use engine::git::Worktree;
 
 /// The error text, without the path of this test's folder.
 fn refused(yard: &Yard, name: &str) -> String {
-    let fault = open_worktree(&yard.path("repo"), name, "HEAD").unwrap_err().failure().with_hint();
+    let fault =
+        open_worktree(&yard.path("repo"), name, "HEAD").unwrap_err().to_failure().with_hint();
     fault.replace(&yard.path("").display().to_string(), "…/")
 }
 

@@ -60,7 +60,7 @@ impl Machines {
 
     /// A fault without the path of this test's folder.
     fn shown(&self, fault: &GitFault) -> String {
-        fault.failure().with_hint().replace(&self.yard.path("").display().to_string(), "/")
+        fault.to_failure().with_hint().replace(&self.yard.path("").display().to_string(), "/")
     }
 }
 
@@ -78,7 +78,7 @@ fn a_missing_remote_differs_from_one_that_refuses_the_person() {
     let refs = Refs { remote: "file:///no/such.git", ..there };
     let fault = refs.list_refs(&["refs/*"]).unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::NoRemote);
-    assert_snapshot!(fault.failure().with_hint(), @"
+    assert_snapshot!(fault.to_failure().with_hint(), @"
     refs failed: '/no/such.git' does not appear to be a git repository
     hint: look at git remote -v: git ls-remote file:///no/such.git must list the refs
     ");
@@ -141,11 +141,11 @@ fn a_host_that_refuses_the_name_is_found_out_without_a_trace() {
 fn a_name_or_an_id_that_git_would_read_as_something_else_is_refused() {
     let machines = Machines::new(1);
     machines.on(0, |refs| {
-        assert_snapshot!(refs.fetch_objects(&["refs/crew/a:refs/heads/main"], &[]).unwrap_err().failure().with_hint(), @r#"
+        assert_snapshot!(refs.fetch_objects(&["refs/crew/a:refs/heads/main"], &[]).unwrap_err().to_failure().with_hint(), @r#"
         refs failed: "refs/crew/a:refs/heads/main" is not the name of a ref
         hint: use a full name: refs/crew/a
         "#);
-        assert_snapshot!(refs.swap(&[update(SHARED, None, Some("HEAD"))]).unwrap_err().failure().with_hint(), @r#"
+        assert_snapshot!(refs.swap(&[update(SHARED, None, Some("HEAD"))]).unwrap_err().to_failure().with_hint(), @r#"
         refs failed: "HEAD" is not the id of an object
         hint: use the whole id
         "#);

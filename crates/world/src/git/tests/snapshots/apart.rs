@@ -115,7 +115,7 @@ fn every_shape_of_a_repository_has_snapshots() {
         assert_eq!(made(), once, "{folder} is filled twice");
         yard.sh(folder, "echo two >> file; echo '*.o' > .gitignore; echo > a.o; echo new > new");
         let after = snapshots.take().unwrap().commit;
-        let words = snapshots.compare(&before, &after).unwrap().words();
+        let words = snapshots.compare(&before, &after).unwrap().change_words();
         assert_eq!(words.unwrap(), "1 file changed, 2 new, +3 −0", "{folder}");
         snapshots.restore(&subject.id, &before).unwrap();
         assert_eq!(yard.read(&format!("{folder}/file")), "one\n");
