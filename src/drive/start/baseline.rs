@@ -34,8 +34,7 @@ pub fn run_baseline(
     {
         return Ok(record);
     }
-    let sink = std::cell::RefCell::new(sink);
-    let id = record.id.clone();
+    let (sink, id) = (std::cell::RefCell::new(sink), record.id.clone());
     let stop = || {
         sink.borrow_mut().on_tick();
         signals.times() > 0 || store::breaks_off(home, &id)
