@@ -26,7 +26,7 @@ const OBJECTS: [(&str, &[Place]); 37] = [
     ("status", &[Function(EVENTS, "status_json"), Function("src/cmd/status.rs", "show_json")]),
     ("loop", &[Function("crates/engine/src/view/columns.rs", "serialize")]),
     ("limits", &[Type("Limits")]),
-    ("usage", &[Function(VIEW, "usage")]),
+    ("usage", &[Function(VIEW, "usage_value")]),
     ("check", &[Type("Check")]),
     ("owner", &[Type("Owner")]),
     ("doing", &[Type("Doing")]),
@@ -62,9 +62,9 @@ const OBJECTS: [(&str, &[Place]); 37] = [
     ("event", &[Function(EVENTS, "render_event")]),
     ("iteration_end", &[Function(EVENTS, "iteration_fields")]),
     ("finish", &[Function(EVENTS, "finish_fields")]),
-    ("reaction", &[Function("crates/engine/src/words/reaction.rs", "document")]),
-    ("state.json", &[Map(STATE, "merged", "file")]),
-    ("loop of state.json", &[Function(STATE, "shown"), Map(STATE, "merged", "ours")]),
+    ("reaction", &[Function("crates/engine/src/words/reaction.rs", "loop_document")]),
+    ("state.json", &[Map(STATE, "merge_view", "file")]),
+    ("loop of state.json", &[Function(STATE, "loop_values"), Map(STATE, "merge_view", "ours")]),
     ("result.json", &[Function("src/drive/end/result.rs", "write"), Type("Commits")]),
 ];
 
