@@ -75,13 +75,18 @@ fn a_remote_that_is_out_of_reach_for_a_while_costs_no_iteration_and_no_attempt()
 
 #[test]
 fn a_branch_that_the_remote_does_not_take_stays_as_it_is_there_until_the_remote_takes_it() {
-    let world = FleetWorld::new(TWO).tasks(&["a"], "").shared().ready();
+    let agent = format!("[ $iteration -lt 2 ] || wait_for go; {TWO}");
+    let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
     let hook = ask_about_refs(
         &world,
         "case $1 in refs/heads/fleet/repo/a/1)
         case $2 in 0000*) ;; *) echo 'too large' >&2; exit 1 ;; esac ;; esac",
     );
     let running = world.start(&["--push"]);
+    world.until("the first iteration is pushed", |world| {
+        world.shown("fleet/repo/a/1", "work-a") == "1\n"
+    });
+    world.allow("go");
     world.until("it says why", |_| running.stdout().contains("a cannot be pushed"));
     assert!(running.stdout().contains("too large") && !running.stdout().contains("nothing starts"));
     assert_eq!(world.shown("fleet/repo/a/1", "work-a"), "1\n", "the first iteration stays there");
