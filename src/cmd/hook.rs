@@ -3,7 +3,7 @@
 //! exit 0.
 
 use std::io::stdin;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
@@ -159,6 +159,11 @@ fn current_line(line: LoopLine, record: &Loop) -> String {
     line::render_line(line, record, clock::local_time())
 }
 
+/// The whole prompt of a loop, with the file in which another session handed it over.
+fn full_prompt(home: &Home, record: &Loop, handoff: Option<&Path>) -> String {
+    prompt::full_prompt(record, handoff, &last_iterations(home, record), &crew_program())
+}
+
 fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
         // The notice says everything.
@@ -182,20 +187,14 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
             let page = resumed.handoff.as_deref();
-            let prompt =
-                prompt::full_prompt(record, page, &last_iterations(home, record), &crew_program());
+            let prompt = full_prompt(home, record, page);
             let caution = hook.caution.map(mark_caution);
             let mut lines = vec![current_line(LoopLine::Resumed, record)];
             lines.extend(resumed.notes.into_iter().chain(caution));
             go_on(record, prompt, lines.join("\n"))
         }
         EventResult::Reminded(record) => {
-            let prompt = prompt::full_prompt(
-                &record,
-                None,
-                &last_iterations(home, &record),
-                &crew_program(),
-            );
+            let prompt = full_prompt(home, &record, None);
             go_on(&record, prompt, current_line(LoopLine::Reminded, &record))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),

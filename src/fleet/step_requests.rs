@@ -77,9 +77,9 @@ impl Turn<'_> {
     }
 
     /// Takes up a task of an earlier start. An attempt that runs is adopted, and its pause is
-    /// lifted; a cancel that came during a landing ends the task; completed work lands if the fleet
-    /// lands now, on the base also from a pull request; a task that lost its file is given up unless
-    /// it is done.
+    /// lifted. A cancel that came during a landing ends the task. Completed work lands if the fleet
+    /// lands now, on the base also from a pull request. A task whose file is gone ends unless it is
+    /// done.
     fn begin_task(&mut self, id: &TaskId, task: &mut TaskRecord, revision: Option<&String>) {
         let (lands, is_gone) = (self.lands(), revision.is_none());
         let given_up = TaskEnding::new(Outcome::Cancelled, TaskReason::FileGone);
