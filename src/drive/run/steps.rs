@@ -20,7 +20,9 @@ use engine::record::{
     EndReason, Ending, Failures, GitMemory, Loop, LoopMoment, Outcome, Pending, Sent,
 };
 use engine::words::news::commit_message;
-use world::git::commit::{CommitResult, Drafts, name_paths};
+use world::git::commit::{CommitResult, Drafts, commit_changes, name_paths};
+use world::git::push::{push_branch, seen_at_remote};
+use world::git::rebase::rebase_branch;
 use world::git::steps::{Steps, put_back_in, trusted_following};
 use world::git::{find_refusal, steps};
 use world::process::Stop;
@@ -58,7 +60,8 @@ impl Runner<'_> {
         self.emit_event(&RunEvent::StepStarted(LoopStep::Commit, ""));
         let message = commit_message(&self.ledger.record);
         let drafts = self.read_drafts()?;
-        let kept = self.take_step(GitStep::Commit, |steps| steps.commit(&message, &drafts))?;
+        let kept =
+            self.take_step(GitStep::Commit, |steps| commit_changes(&steps, &message, &drafts))?;
         self.record_commit(&message, kept, drafts);
         Ok(())
     }
@@ -183,7 +186,8 @@ impl Runner<'_> {
         let sent = self.ledger.record.state.git.pushed.as_ref();
         let rebases = self.run_terms().git.rebase.is_some();
         let branch = self.ledger.record.branch();
-        let pushed = self.take_step(GitStep::Push, |steps| steps.push(branch, sent, rebases))?;
+        let pushed =
+            self.take_step(GitStep::Push, |steps| push_branch(&steps, branch, sent, rebases))?;
         self.record_push(&pushed);
         Ok(())
     }
@@ -244,7 +248,7 @@ impl Runner<'_> {
         let left = seen.and_then(|seen| seen.snapshot);
         let stood_on = self.gate.as_ref().and_then(|gate| gate.stood_on());
         let branch = self.ledger.record.branch();
-        match self.with_steps(|steps| steps.rebase(branch, onto, stood_on.as_deref())) {
+        match self.with_steps(|steps| rebase_branch(&steps, branch, onto, stood_on.as_deref())) {
             None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Ok(Rebased::Onto(_))) => {
                 self.emit_event(&RunEvent::Rebased { onto });
@@ -283,7 +287,7 @@ impl Runner<'_> {
         let sent = match &self.ledger.record.state.git.pushed {
             Some(sent) => sent.clone(),
             None if self.run_terms().git.push => {
-                self.with_steps(|steps| steps.seen_at_remote()).flatten()?
+                self.with_steps(|steps| seen_at_remote(&steps)).flatten()?
             }
             None => return None,
         };

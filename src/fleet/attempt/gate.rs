@@ -16,6 +16,7 @@ use engine::git::{GitFault, GitStep};
 use engine::record::{Contract, EndReason, Ending, Loop, Outcome};
 use world::clock;
 use world::git::land::{OwnTip, own_tip};
+use world::git::push::send_lfs;
 use world::git::refs::{Patience, Refs};
 use world::git::steps::Steps;
 use world::git::{self, steps};
@@ -170,7 +171,7 @@ impl<'a> AttemptGate<'a> {
             .and_then(|_| {
                 steps::check_unplanted(checkout, trusted, GitStep::Push, Some(&spec.branch))
             })
-            .and_then(|()| steps.send_lfs(url, &spec.branch));
+            .and_then(|()| send_lfs(&steps, url, &spec.branch));
         if let Err(fault) = sent {
             self.queue_note(fault.cause_and_hint());
         }

@@ -46,78 +46,80 @@ const INDEX: &str = "crew.index.";
 /// The most names in git's folder that are searched for files that a killed crew left.
 const NAMES_MAX: usize = 10_000;
 
-impl Steps<'_> {
-    /// Commits what differs, staged or not, except crew's own files and `drafts`, the user's, that
-    /// are as they were.
-    pub fn commit(&self, message: &str, drafts: &Drafts) -> Result<CommitResult, GitFault> {
-        let state = self.begin(GitStep::Commit)?;
-        let mut kept = CommitResult { branch: state.branch.clone(), ..CommitResult::default() };
-        let (mut paths, behind) = (IndexPaths::default(), Behind::read(self.checkout()));
-        let changes = list_changes(self)?;
-        kept.left = drafts.find_left(self, &changes)?;
-        for FileChange { path, kind, .. } in changes {
-            let is_draft = drafts.hold(&path);
-            match kind {
-                FileChangeKind::Unmerged => {
-                    return Err(conflict_fault(GitStep::Commit, &path.display().to_string()));
-                }
-                _ if drafts.were_ignored(&path) => kept.ignored.push(path),
-                _ if is_draft && drafts.are_untouched(&path) => {}
-                _ if behind.holds(&path) => kept.behind.push(path),
-                FileChangeKind::Repository => kept.nested.push(path),
-                FileChangeKind::Added if !listed_submodules(self.checkout()).contains(&path) => {
-                    kept.nested.push(path);
-                }
-                kind => {
-                    let is_gone = kind == FileChangeKind::Gone;
-                    let paths = if is_gone { &mut paths.gone } else { &mut paths.there };
-                    paths.push(path.clone());
-                    if is_draft && !kept.taken.contains(&path) {
-                        kept.taken.push(path);
-                    }
+/// Commits what differs, staged or not, except crew's own files and `drafts`, the user's, that
+/// are as they were.
+pub fn commit_changes(
+    steps: &Steps<'_>,
+    message: &str,
+    drafts: &Drafts,
+) -> Result<CommitResult, GitFault> {
+    let state = steps.begin(GitStep::Commit)?;
+    let mut kept = CommitResult { branch: state.branch.clone(), ..CommitResult::default() };
+    let (mut paths, behind) = (IndexPaths::default(), Behind::read(steps.checkout()));
+    let changes = list_changes(steps)?;
+    kept.left = drafts.find_left(steps, &changes)?;
+    for FileChange { path, kind, .. } in changes {
+        let is_draft = drafts.hold(&path);
+        match kind {
+            FileChangeKind::Unmerged => {
+                return Err(conflict_fault(GitStep::Commit, &path.display().to_string()));
+            }
+            _ if drafts.were_ignored(&path) => kept.ignored.push(path),
+            _ if is_draft && drafts.are_untouched(&path) => {}
+            _ if behind.holds(&path) => kept.behind.push(path),
+            FileChangeKind::Repository => kept.nested.push(path),
+            FileChangeKind::Added if !listed_submodules(steps.checkout()).contains(&path) => {
+                kept.nested.push(path);
+            }
+            kind => {
+                let is_gone = kind == FileChangeKind::Gone;
+                let paths = if is_gone { &mut paths.gone } else { &mut paths.there };
+                paths.push(path.clone());
+                if is_draft && !kept.taken.contains(&path) {
+                    kept.taken.push(path);
                 }
             }
         }
-        if paths.are_none() {
-            return Ok(kept);
-        }
-        let beside = Beside::new(self);
-        beside.printed_line(&["read-tree", state.head.as_deref().unwrap_or("--empty")], &[])?;
-        paths.update(|arguments, input| beside.printed_line(arguments, input))?;
-        let tree = beside.printed_line(WRITE_TREE, &[])?;
-        if state.tree.as_deref() == Some(&*tree) {
-            kept.taken.clear();
-            return Ok(kept);
-        }
-        let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
-        arguments.extend(state.head.iter().flat_map(|head| ["-p", head]));
-        let commit = beside.printed_line(&arguments, message.as_bytes())?;
-        let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
-        let before = state.head.as_deref().unwrap_or_default();
-        let underway = Underway::begin(self, GitStep::Commit, before);
-        let moved =
-            self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before]);
-        // A git that was killed may have moved it all the same.
-        if let Err(fault) = moved
-            && Git::here(self.checkout()).commit("HEAD").as_deref() != Some(&*commit)
-        {
-            return Err(fault);
-        }
-        // Then the index, and both or neither: a path that one of them lacks would look staged.
-        let updated = paths.update(|list, input| self.printed(GitStep::Commit, list, input));
-        if let Err(fault) = updated {
-            underway.clear_locks();
-            let back = match before {
-                "" => vec!["update-ref", "-d", "HEAD", &commit],
-                before => vec!["update-ref", "HEAD", before, &commit],
-            };
-            let _ = self.to_the_end().well(GitStep::Commit, &back);
-            return Err(fault);
-        }
-        kept.commit =
-            Some(self.well(GitStep::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
-        Ok(kept)
     }
+    if paths.are_none() {
+        return Ok(kept);
+    }
+    let beside = Beside::new(steps);
+    beside.printed_line(&["read-tree", state.head.as_deref().unwrap_or("--empty")], &[])?;
+    paths.update(|arguments, input| beside.printed_line(arguments, input))?;
+    let tree = beside.printed_line(WRITE_TREE, &[])?;
+    if state.tree.as_deref() == Some(&*tree) {
+        kept.taken.clear();
+        return Ok(kept);
+    }
+    let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
+    arguments.extend(state.head.iter().flat_map(|head| ["-p", head]));
+    let commit = beside.printed_line(&arguments, message.as_bytes())?;
+    let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
+    let before = state.head.as_deref().unwrap_or_default();
+    let underway = Underway::begin(steps, GitStep::Commit, before);
+    let moved =
+        steps.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before]);
+    // A git that was killed may have moved it all the same.
+    if let Err(fault) = moved
+        && Git::here(steps.checkout()).commit("HEAD").as_deref() != Some(&*commit)
+    {
+        return Err(fault);
+    }
+    // Then the index, and both or neither: a path that one of them lacks would look staged.
+    let updated = paths.update(|list, input| steps.printed(GitStep::Commit, list, input));
+    if let Err(fault) = updated {
+        underway.clear_locks();
+        let back = match before {
+            "" => vec!["update-ref", "-d", "HEAD", &commit],
+            before => vec!["update-ref", "HEAD", before, &commit],
+        };
+        let _ = steps.to_the_end().well(GitStep::Commit, &back);
+        return Err(fault);
+    }
+    kept.commit =
+        Some(steps.well(GitStep::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
+    Ok(kept)
 }
 
 /// Steps with crew's separate index.

@@ -31,88 +31,84 @@ struct PushTarget {
     has_upstream: bool,
 }
 
-impl Steps<'_> {
-    /// Pushes the branch that is checked out, if it is the loop's `own`. Without an upstream it
-    /// goes to the branch of its name at the only remote, or at `origin`, and follows that one from
-    /// now on. What crew `sent` before and has rebased since is replaced there, unless somebody
-    /// else has pushed. Where the loop `rebases`, the hint does not propose a rebase back.
-    pub fn push(
-        &self,
-        own: Option<&str>,
-        sent: Option<&Sent>,
-        rebases: bool,
-    ) -> Result<Pushed, GitFault> {
-        let state = self.head_state(GitStep::Push)?;
-        self.check_unchanged(GitStep::Push, &state)?;
-        if let Some(branch) = state.branch.as_deref().filter(|branch| Some(*branch) != own) {
-            let mut fault = another_branch(GitStep::Push, Some(branch), own);
-            let back = own.map(|_| fault.cure + ", or ").unwrap_or_default();
-            fault.cure = format!("{back}crew resume --push continues on {branch}");
-            return Err(fault);
-        }
-        let to = find_target(self, &state)?;
-        let commit = state.head.clone().unwrap_or_default();
-        self.send_lfs(&to.remote, &to.branch)?;
-        let refspec = format!("refs/heads/{}:refs/heads/{}", to.branch, to.target);
-        let of_submodules = of_submodules(self.checkout());
-        // With it a push would have to send every ref.
-        let no_mirror = format!("remote.{}.mirror=false", to.remote);
-        let mut arguments: Vec<&str> =
-            ["-c", &no_mirror].into_iter().chain(words_of(PUSH)).collect();
-        arguments.push(of_submodules);
-        if !to.has_upstream {
-            arguments.push("--set-upstream");
-        }
-        let lease = lease_option(self, &to, &commit, sent);
-        arguments.extend(lease.as_deref());
-        arguments.extend(["--", &to.remote, &refspec]);
-        let _underway = Underway::begin(self, GitStep::Push, &commit);
-        let said = self.talk_to_remote(WITHIN, &arguments);
-        if !said.is_good() {
-            return Err(explain_failure(&said, &to, lease.is_some(), rebases));
-        }
-        Ok(Pushed {
-            was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
-            upstream_was_set: !to.has_upstream,
-            remote: to.remote,
-            branch: to.target,
-            commit,
-        })
+/// Pushes the branch that is checked out, if it is the loop's `own`. Without an upstream it
+/// goes to the branch of its name at the only remote, or at `origin`, and follows that one from
+/// now on. What crew `sent` before and has rebased since is replaced there, unless somebody
+/// else has pushed. Where the loop `rebases`, the hint does not propose a rebase back.
+pub fn push_branch(
+    steps: &Steps<'_>,
+    own: Option<&str>,
+    sent: Option<&Sent>,
+    rebases: bool,
+) -> Result<Pushed, GitFault> {
+    let state = steps.head_state(GitStep::Push)?;
+    steps.check_unchanged(GitStep::Push, &state)?;
+    if let Some(branch) = state.branch.as_deref().filter(|branch| Some(*branch) != own) {
+        let mut fault = another_branch(GitStep::Push, Some(branch), own);
+        let back = own.map(|_| fault.cure + ", or ").unwrap_or_default();
+        fault.cure = format!("{back}crew resume --push continues on {branch}");
+        return Err(fault);
     }
+    let to = find_target(steps, &state)?;
+    let commit = state.head.clone().unwrap_or_default();
+    send_lfs(steps, &to.remote, &to.branch)?;
+    let refspec = format!("refs/heads/{}:refs/heads/{}", to.branch, to.target);
+    let of_submodules = of_submodules(steps.checkout());
+    // With it a push would have to send every ref.
+    let no_mirror = format!("remote.{}.mirror=false", to.remote);
+    let mut arguments: Vec<&str> = ["-c", &no_mirror].into_iter().chain(words_of(PUSH)).collect();
+    arguments.push(of_submodules);
+    if !to.has_upstream {
+        arguments.push("--set-upstream");
+    }
+    let lease = lease_option(steps, &to, &commit, sent);
+    arguments.extend(lease.as_deref());
+    arguments.extend(["--", &to.remote, &refspec]);
+    let _underway = Underway::begin(steps, GitStep::Push, &commit);
+    let said = talk_to_remote(steps, WITHIN, &arguments);
+    if !said.is_good() {
+        return Err(explain_failure(&said, &to, lease.is_some(), rebases));
+    }
+    Ok(Pushed {
+        was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
+        upstream_was_set: !to.has_upstream,
+        remote: to.remote,
+        branch: to.target,
+        commit,
+    })
+}
 
-    /// Sends the files of git LFS that a branch has and the remote may lack. Fails if they are not
-    /// all there afterwards, or if that cannot be known.
-    pub fn send_lfs(&self, remote: &str, branch: &str) -> Result<(), GitFault> {
-        let mut urls = ["pushurl", "url"].iter();
-        let url =
-            urls.find_map(|key| read_setting(self.checkout(), &format!("remote.{remote}.{key}")));
-        let address = url.unwrap_or_else(|| remote.to_owned());
-        let variables = ssh_variables(self.checkout());
-        let git = Git { variables: &variables, online: true, ..self.git() };
-        let (repository, address) = (self.checkout(), &*address);
-        let push = LfsPush { git, remote, address, repository, clones: &[], branch: Some(branch) };
-        let (own, seen) = (format!("refs/heads/{branch}"), format!("--remotes={remote}"));
-        push.send(&[&own, "--not", &seen])
-    }
+/// Sends the files of git LFS that a branch has and the remote may lack. Fails if they are not
+/// all there afterwards, or if that cannot be known.
+pub fn send_lfs(steps: &Steps<'_>, remote: &str, branch: &str) -> Result<(), GitFault> {
+    let mut urls = ["pushurl", "url"].iter();
+    let url =
+        urls.find_map(|key| read_setting(steps.checkout(), &format!("remote.{remote}.{key}")));
+    let address = url.unwrap_or_else(|| remote.to_owned());
+    let variables = ssh_variables(steps.checkout());
+    let git = Git { variables: &variables, online: true, ..steps.git() };
+    let (repository, address) = (steps.checkout(), &*address);
+    let push = LfsPush { git, remote, address, repository, clones: &[], branch: Some(branch) };
+    let (own, seen) = (format!("refs/heads/{branch}"), format!("--remotes={remote}"));
+    push.send(&[&own, "--not", &seen])
+}
 
-    /// Runs a git that talks to the remote.
-    fn talk_to_remote(&self, within: Duration, arguments: &[&str]) -> Said {
-        let (variables, within) = (ssh_variables(self.checkout()), Some(within));
-        Git { variables: &variables, online: true, within, ..self.git() }.said(arguments)
-    }
+/// Runs a git that talks to the remote.
+fn talk_to_remote(steps: &Steps<'_>, within: Duration, arguments: &[&str]) -> Said {
+    let (variables, within) = (ssh_variables(steps.checkout()), Some(within));
+    Git { variables: &variables, online: true, within, ..steps.git() }.said(arguments)
+}
 
-    /// What its remote was last seen to have of the branch that is checked out, if nothing of that
-    /// is missing here.
-    pub fn seen_at_remote(&self) -> Option<Sent> {
-        let state = self.head_state(GitStep::Push).ok()?;
-        let PushTarget { remote, target: branch, .. } = find_target(self, &state).ok()?;
-        let commit =
-            Git::here(self.checkout()).commit(&format!("refs/remotes/{remote}/{branch}"))?;
-        if !self.holds(&commit, state.head.as_deref()?) {
-            return None;
-        }
-        Some(Sent { remote, branch, commit, rebased: None })
+/// What its remote was last seen to have of the branch that is checked out, if nothing of that
+/// is missing here.
+pub fn seen_at_remote(steps: &Steps<'_>) -> Option<Sent> {
+    let state = steps.head_state(GitStep::Push).ok()?;
+    let PushTarget { remote, target: branch, .. } = find_target(steps, &state).ok()?;
+    let commit = Git::here(steps.checkout()).commit(&format!("refs/remotes/{remote}/{branch}"))?;
+    if !steps.holds(&commit, state.head.as_deref()?) {
+        return None;
     }
+    Some(Sent { remote, branch, commit, rebased: None })
 }
 
 /// Allows a push to replace only commits that crew itself pushed and has rebased since.

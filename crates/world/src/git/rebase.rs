@@ -21,25 +21,23 @@ const UNDO_AGAIN: Duration = Duration::from_secs(5);
 /// What git prints, with exit status 0, when uncommitted changes do not apply again.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
 
-impl Steps<'_> {
-    /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this
-    /// branch lacks, and if `branch` is what is checked out. Nothing is fetched. What is not
-    /// committed is set aside until then. A conflict undoes it all.
-    /// `earlier_base` is the commit of `onto` that the branch was on before, where that is known.
-    pub fn rebase(
-        &self,
-        branch: Option<&str>,
-        onto: &str,
-        earlier_base: Option<&str>,
-    ) -> Result<Rebased, GitFault> {
-        let state = self.begin(GitStep::Rebase)?;
-        if state.branch.as_deref() != branch {
-            return Err(another_branch(GitStep::Rebase, state.branch.as_deref(), branch));
-        }
-        match unmerged_files(self.checkout()).first() {
-            Some(path) => Err(conflict_fault(GitStep::Rebase, path)),
-            None => rebase_onto(self, branch, onto, earlier_base),
-        }
+/// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this
+/// branch lacks, and if `branch` is what is checked out. Nothing is fetched. What is not
+/// committed is set aside until then. A conflict undoes it all.
+/// `earlier_base` is the commit of `onto` that the branch was on before, where that is known.
+pub fn rebase_branch(
+    steps: &Steps<'_>,
+    branch: Option<&str>,
+    onto: &str,
+    earlier_base: Option<&str>,
+) -> Result<Rebased, GitFault> {
+    let state = steps.begin(GitStep::Rebase)?;
+    if state.branch.as_deref() != branch {
+        return Err(another_branch(GitStep::Rebase, state.branch.as_deref(), branch));
+    }
+    match unmerged_files(steps.checkout()).first() {
+        Some(path) => Err(conflict_fault(GitStep::Rebase, path)),
+        None => rebase_onto(steps, branch, onto, earlier_base),
     }
 }
 

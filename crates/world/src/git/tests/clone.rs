@@ -7,6 +7,8 @@ use super::{Drafts, Steps, Yard};
 use crate::files::disk;
 use crate::git::clone::{CloneSource, CloneTerms, bring_branch, clone_local, clone_remote};
 use crate::git::clone::{fetch_base, keep_strays};
+use crate::git::commit::commit_changes;
+use crate::git::rebase::rebase_branch;
 use crate::git::steps::{put_back_in, read_head_state, stays_inside};
 use engine::git::{GitBaseline, GitStep, GitTrouble};
 use engine::record::Place;
@@ -465,8 +467,8 @@ fn a_clone_that_leads_to_another_repository_is_left_alone() {
             stays_inside(&clone, GitStep::Commit).unwrap_err(),
             read_head_state(&place, GitStep::Commit).unwrap_err(),
             put_back_in(&place).unwrap_err(),
-            steps.commit("work", &Drafts::default()).unwrap_err(),
-            steps.rebase(Some(BRANCH), "origin/main", None).unwrap_err(),
+            commit_changes(&steps, "work", &Drafts::default()).unwrap_err(),
+            rebase_branch(&steps, Some(BRANCH), "origin/main", None).unwrap_err(),
             keep_strays(&repo, &clone, "refs/crew/kept/x").unwrap_err(),
         ] {
             assert_eq!(fault.trouble, GitTrouble::Repository, "{leads}: {fault}");

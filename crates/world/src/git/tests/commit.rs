@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use insta::assert_snapshot;
 
 use super::{Steps, Yard, place_of};
-use crate::git::commit::Drafts;
+use crate::git::commit::{Drafts, commit_changes};
 use crate::git::land::{LandTree, Squashed, merge_branch};
 use engine::git::GitTrouble;
 
@@ -142,8 +142,7 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
     yard.write("repo/a.big", "content\n");
     let place = yard.place();
     let commit = |message: &str| {
-        Steps::new(&place, &trusted, &|| false)
-            .commit(message, &Drafts::default())
+        commit_changes(&Steps::new(&place, &trusted, &|| false), message, &Drafts::default())
             .map(|kept| kept.commit)
     };
     assert!(commit("with the filter").unwrap().is_some());
@@ -175,8 +174,11 @@ fn a_lock_that_another_git_left_is_named() {
         yard.write(&format!("{tree}/file"), "two\n");
         yard.write(&format!("repo/.git/{lock}"), "");
         let place = place_of(&yard.path(tree));
-        let kept =
-            Steps::new(&place, &yard.trusted(), &|| false).commit("message", &Drafts::default());
+        let kept = commit_changes(
+            &Steps::new(&place, &yard.trusted(), &|| false),
+            "message",
+            &Drafts::default(),
+        );
         let message = kept
             .unwrap_err()
             .to_failure()
@@ -236,8 +238,7 @@ fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
     let trusted = super::read_trusted(&tree).unwrap();
     let place = place_of(&tree);
     assert!(
-        Steps::new(&place, &trusted, &|| false)
-            .commit("message", &Drafts::default())
+        commit_changes(&Steps::new(&place, &trusted, &|| false), "message", &Drafts::default())
             .unwrap()
             .commit
             .is_some()

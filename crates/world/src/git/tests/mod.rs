@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::commit::Drafts;
+use super::commit::{Drafts, commit_changes};
+use super::push::push_branch;
+use super::rebase::rebase_branch;
 use super::steps;
 use super::steps::{Steps, read_trusted};
 use crate::files::disk::{self, Durability};
@@ -108,21 +110,33 @@ impl Yard {
 
     /// Commits everything that differs.
     fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
-        let kept = Steps::new(&self.place(), &self.trusted(), &|| false)
-            .commit(message, &Drafts::default());
+        let kept = commit_changes(
+            &Steps::new(&self.place(), &self.trusted(), &|| false),
+            message,
+            &Drafts::default(),
+        );
         kept.map(|kept| kept.commit)
     }
 
     fn push(&self) -> Result<Pushed, GitFault> {
         let place = self.place();
-        Steps::new(&place, &self.trusted(), &|| false)
-            .push(place.branch.as_deref(), None, false)
-            .map(|pushed| Pushed { commit: String::new(), ..pushed })
+        push_branch(
+            &Steps::new(&place, &self.trusted(), &|| false),
+            place.branch.as_deref(),
+            None,
+            false,
+        )
+        .map(|pushed| Pushed { commit: String::new(), ..pushed })
     }
 
     fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
         let place = self.place();
-        Steps::new(&place, &self.trusted(), &|| false).rebase(place.branch.as_deref(), onto, None)
+        rebase_branch(
+            &Steps::new(&place, &self.trusted(), &|| false),
+            place.branch.as_deref(),
+            onto,
+            None,
+        )
     }
 
     /// Branch, commit, state of every file, and the changes: everything that a step could leave

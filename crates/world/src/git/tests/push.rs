@@ -9,6 +9,7 @@ use insta::assert_snapshot;
 use super::Yard;
 use crate::git::Git;
 use crate::git::lfs::LfsPush;
+use crate::git::push::push_branch;
 use engine::git::{GitFault, GitTrouble, Pushed};
 
 fn pushed(remote: &str, branch: &str) -> Pushed {
@@ -225,7 +226,7 @@ fn a_push_that_gets_no_answer_is_ended() {
     let asked = yard.path("repo/asked");
     let stop = || asked.exists();
     let place = yard.place();
-    let fault = super::Steps::new(&place, &trusted, &stop).push(Some("main"), None, false);
+    let fault = push_branch(&super::Steps::new(&place, &trusted, &stop), Some("main"), None, false);
     assert_eq!(fault.unwrap_err().trouble, GitTrouble::Network);
 }
 
@@ -236,9 +237,13 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
     yard.script("repo/.git/hooks/pre-push", "#!/bin/sh\nexit 1\n");
     let trusted = yard.trusted();
     assert_eq!(
-        super::Steps::new(&yard.place(), &trusted, &|| false)
-            .push(Some("main"), None, false)
-            .map(|pushed| pushed.remote),
+        push_branch(
+            &super::Steps::new(&yard.place(), &trusted, &|| false),
+            Some("main"),
+            None,
+            false
+        )
+        .map(|pushed| pushed.remote),
         Ok("origin".to_owned())
     );
     for (name, value) in [
@@ -252,18 +257,26 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
         ("http.https://host/.sslVerify", "false"),
     ] {
         yard.git("repo", &["config", name, value]);
-        let fault = super::Steps::new(&yard.place(), &trusted, &|| false)
-            .push(Some("main"), None, false)
-            .unwrap_err();
+        let fault = push_branch(
+            &super::Steps::new(&yard.place(), &trusted, &|| false),
+            Some("main"),
+            None,
+            false,
+        )
+        .unwrap_err();
         assert_eq!(fault.trouble, GitTrouble::Changed, "{name}");
         yard.git("repo", &["config", "--unset", name]);
     }
     assert!(!yard.path("repo/planted").exists());
     yard.git("repo", &["config", "branch.other.pushRemote", ".git/evil"]);
     assert!(
-        super::Steps::new(&yard.place(), &trusted, &|| false)
-            .push(Some("main"), None, false)
-            .is_ok()
+        push_branch(
+            &super::Steps::new(&yard.place(), &trusted, &|| false),
+            Some("main"),
+            None,
+            false
+        )
+        .is_ok()
     );
 }
 

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 
 use super::Yard;
 use crate::git::land::{commit_markers, merge_to_conflicts};
+use crate::git::rebase::rebase_branch;
 use engine::git::{GitTrouble, Rebased};
 
 /// `main` and `work` diverge after the first commit; `work` is checked out, and `main` changed
@@ -55,7 +56,7 @@ fn what_the_other_branch_has_dropped_is_left_out_only_from_a_branch_known_to_beg
         let place = yard.place();
         let trusted = yard.trusted();
         let steps = super::Steps::new(&place, &trusted, &|| false);
-        let rebased = steps.rebase(Some("work"), "main", is_known.then_some(&*stood_on));
+        let rebased = rebase_branch(&steps, Some("work"), "main", is_known.then_some(&*stood_on));
         assert_eq!(rebased, Ok(Rebased::Onto(1)));
         let log = yard.git("repo", &["log", "--format=%s"]);
         let own = if is_known { "" } else { "change secret\n" };
@@ -313,7 +314,7 @@ fn a_rebase_that_is_ended_early_is_undone() {
     let stop = || begun.exists();
     let place = yard.place();
     let steps = super::Steps::new(&place, &trusted, &stop);
-    assert_snapshot!(steps.rebase(Some("work"), "main", None).unwrap_err().to_failure().with_hint(), @"
+    assert_snapshot!(rebase_branch(&steps, Some("work"), "main", None).unwrap_err().to_failure().with_hint(), @"
     rebase failed: git was ended before it was done
     hint: run the same with git by hand to see all of it
     ");
