@@ -20,7 +20,7 @@ use engine::record::{Actor, ExecutedCommand, Loop, Status};
 use engine::text::clean_text;
 use engine::view::Fact;
 use readers::clients;
-use readers::clients::spelling::{resume_command, split_command};
+use readers::clients::{resume_command, split_command};
 use readers::parse::arguments::SetArgs;
 use readers::parse::requests::handoff_of_shell;
 use std::path::Path;

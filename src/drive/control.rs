@@ -11,7 +11,7 @@ use engine::boundary::limits::{LimitChanges, change_limits, describe_limits};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
-use readers::clients::spelling::next_step;
+use readers::clients::next_step;
 use world::clock;
 use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 

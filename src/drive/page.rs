@@ -12,7 +12,7 @@ use engine::journal::NoteKind;
 use engine::journal::story::{Story, StoryEvent};
 use engine::record::{Life, Loop, Outcome, Status};
 use engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, newest_lines};
-use readers::clients::spelling::{resume_command, spell_stop};
+use readers::clients::{resume_command, spell_stop};
 use world::git::OwnCommit;
 use world::git::snapshots::Snapshots;
 use world::store::{self, Home, journal};

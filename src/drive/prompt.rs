@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use engine::doctor::shell_word;
 use engine::evidence::said::PromptSize;
 use engine::record::Loop;
-use readers::prompts::assembly;
+use readers::prompts;
 use readers::prompts::fragments::Parts;
 use readers::prompts::variables::PromptInputs;
 use world::files::{disk, tree};
@@ -50,7 +50,7 @@ pub fn assemble_prompt(
         git_diff: diff.as_deref(),
         git_log: log.as_deref(),
     };
-    let text = assembly::build_prompt(subject, &parts, &known)?;
+    let text = prompts::build_prompt(subject, &parts, &known)?;
     let budget = subject.contract.run.as_ref().map_or(0, |run| run.token_budget);
     let size = PromptSize::of_prompt(&text, budget);
     Ok(Prompt { text, size })

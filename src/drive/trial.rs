@@ -12,7 +12,7 @@ use engine::test_changes::Baseline;
 use engine::test_changes::trial::{
     BaselineResult, TriedCheck, WithoutWork, cannot_be_told_apart, check_passed, judge_without_work,
 };
-use readers::parse::test_changes::inline::inline_tests;
+use readers::parse::test_changes::files::inline_tests;
 use world::git::snapshots::Snapshots;
 
 /// Tries the work of a loop. What ends a check early leaves it unproven.

@@ -19,7 +19,7 @@ use engine::record::{Actor, Check, CheckMemory, LoopId, Outcome};
 use engine::text::distinct_texts;
 use engine::usage::Usage;
 use readers::parse::git::is_id;
-use readers::parse::git_push::{MESSAGE_BYTES, is_ref_name};
+use readers::parse::remote::{MESSAGE_BYTES, is_ref_name};
 
 /// The format that this crew writes, and the newest that it reads.
 pub const SCHEMA: u32 = 1;

@@ -11,7 +11,7 @@ use super::record::{FleetSetup, Landed, TaskRecord};
 use engine::fleet::Refusal;
 use engine::git::{GitFault, GitStep, GitTrouble};
 use engine::text::{clean_text, one_line, tail_of, words_of};
-use readers::parse::gh::{RequestState, find_unreached, parse_requests};
+use readers::parse::remote::{RequestState, find_unreached, parse_requests};
 use world::clock::{self, RetryPolicy};
 use world::git::refs::with_remote;
 use world::process::{Call, ExitCause, Stop};
@@ -32,7 +32,7 @@ const TAIL_CHARS: usize = 300;
 const ADDRESS_CHARS: usize = 300;
 /// Which requests of a branch are listed, and what of each.
 const LISTED: &str = "--state all --json url,headRefOid,state,mergeCommit";
-/// What is asked of each, for `parse::gh`.
+/// What is asked of each, for `parse::remote`.
 const ASKED: &str =
     r#".[] | .url + " " + .headRefOid + " " + .state + " " + (.mergeCommit.oid // "")"#;
 

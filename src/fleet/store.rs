@@ -22,7 +22,7 @@ use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{GitFault, RefUpdate, RemoteRef};
 use engine::text::EscapedLine;
-use readers::parse::git_push::without_secrets;
+use readers::parse::remote::without_secrets;
 use world::clock::{self, Deadline, Stopwatch};
 use world::files::disk::{self, Durability, Lock};
 use world::git;

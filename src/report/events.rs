@@ -11,7 +11,7 @@ use engine::events::RunEvent;
 use engine::evidence::{CheckResult, Evidence};
 use engine::record::{Loop, Outcome};
 use engine::view::{LoopView, usage_value};
-use readers::clients::spelling::resume_command;
+use readers::clients::resume_command;
 use serde_json::{Value, json};
 
 /// The fields that every event has, collected from the events that carry the loop's record.

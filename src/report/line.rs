@@ -12,7 +12,7 @@ use engine::evidence::words::describe_evidence;
 use engine::record::{Check, Driver, Loop, Question, Status};
 use engine::text::{clip_line, clock_time, count, quote_words};
 use engine::view::{LoopView, number_iteration, verdict_text};
-use readers::clients::spelling::{of_loop, resume_command_at};
+use readers::clients::{of_loop, resume_command_at};
 
 /// A line about a loop.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -19,7 +19,7 @@ use engine::git::GitFault;
 use engine::record::Agent;
 use readers::agents::service::{Service, resolve_route};
 use readers::agents::service_of;
-use readers::parse::git_push::without_secrets;
+use readers::parse::remote::without_secrets;
 use readers::parse::settings::merge::Sourced;
 use readers::parse::settings::merge::merge_layers;
 use world::files::disk;

@@ -25,7 +25,7 @@ use engine::test_changes::trial::check_passed;
 use engine::text::join_first_names;
 use readers::agents;
 use readers::clients::claude::plugin::{PLUGINS_DATA, PRODUCT, config_folder};
-use readers::clients::spelling::resume_command;
+use readers::clients::resume_command;
 use readers::parse::settings::merge::merge_layers;
 use readers::parse::settings::trust::list_trust_requests;
 use readers::parse::settings::{ParsedSettings, SettingsOwner};

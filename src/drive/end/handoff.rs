@@ -13,7 +13,7 @@ use engine::journal::NoteKind;
 use engine::record::{Actor, Loop, Outcome, Status};
 use engine::view::Page;
 use engine::words::handoff::{authors_words, file_name, is_whole, render_handoff};
-use readers::clients::spelling::of_loop;
+use readers::clients::of_loop;
 use readers::parse::requests::{KINDS, is_kind};
 use world::clock;
 use world::files::disk;

@@ -27,8 +27,7 @@ use engine::failure::Failure;
 use engine::journal::{Event, NoteKind};
 use engine::record::{Driver, Loop, LoopId, Outcome, Owner, Run, Status};
 use readers::agents::Launch;
-use readers::clients;
-use readers::clients::spelling::{self, resume_command_at};
+use readers::clients::{self, resume_command_at};
 use readers::parse::arguments::{RecipeArgs, ResumeArgs};
 use readers::parse::settings::merge::{Layer, Settings};
 use readers::parse::settings::options::LoopOptions;
@@ -147,7 +146,7 @@ pub fn resume_loop(
 fn spell_resume(owner: &Owner) -> String {
     match owner.driver {
         Driver::Process => "crew resume".to_owned(),
-        Driver::Session => spelling::spell_command(clients::client_of(owner), "resume"),
+        Driver::Session => clients::spell_command(clients::client_of(owner), "resume"),
     }
 }
 
@@ -190,10 +189,7 @@ pub fn refuse_a_task(home: &Home, record: &Loop) -> Result<()> {
 
 fn refuse_the_completed(record: &Loop) -> Result<()> {
     if record.outcome() == Some(Outcome::Completed) {
-        bail!(Failure::new(
-            format!("loop {} is completed", record.id),
-            spelling::next_step(record)
-        ));
+        bail!(Failure::new(format!("loop {} is completed", record.id), clients::next_step(record)));
     }
     Ok(())
 }

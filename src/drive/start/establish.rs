@@ -20,8 +20,7 @@ use engine::record::{
     Actor, Check, Contract, Driver, Loop, LoopId, Outcome, Owner, Place, Status, TaskOfFleet,
 };
 use engine::text::count;
-use readers::clients::Hook;
-use readers::clients::spelling::{resume_command, resume_command_at};
+use readers::clients::{Hook, resume_command, resume_command_at};
 use readers::parse::arguments::{LoopArgs, RunArgs};
 use readers::parse::settings::LogRetention;
 use readers::parse::test_changes::only_what_changed;

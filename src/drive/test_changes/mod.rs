@@ -21,7 +21,7 @@ use engine::test_changes::Baseline;
 use engine::test_changes::finding::TestChangesFinding;
 use engine::test_changes::kind::{NamedPaths, ignored_patterns, is_test, may_be_secret};
 use engine::text::{is_word_of, join_first_names};
-use readers::parse::test_changes::manifest::{names_files, words_of_settings};
+use readers::parse::test_changes::files::{names_files, words_of_settings};
 use readers::parse::test_changes::{named_paths, path_below};
 use world::files::{disk, tree};
 use world::git::commit::DRAFTS;

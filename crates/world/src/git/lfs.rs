@@ -13,7 +13,7 @@ use crate::files::{disk, tree};
 use crate::store::hash_stream;
 use engine::git::{GitFault, GitStep, GitTrouble};
 use engine::text::count;
-use readers::parse::git_push::{LfsFile, lfs_pointers, without_secrets};
+use readers::parse::remote::{LfsFile, lfs_pointers, without_secrets};
 
 /// The longest that git LFS may take to send its files.
 pub(super) const LFS_WITHIN: Duration = Duration::from_secs(600);

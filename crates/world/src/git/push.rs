@@ -15,7 +15,7 @@ use engine::git::{GitFault, GitStep, GitTrouble, Pushed, name_files};
 use engine::record::Sent;
 use engine::text::words_of;
 use readers::parse::git::HeadState;
-use readers::parse::git_push::{classify_failure, submodules_on_no_remote, was_up_to_date};
+use readers::parse::remote::{classify_failure, submodules_on_no_remote, was_up_to_date};
 
 /// The longest a push may take. What is missing is sent by the next push.
 const WITHIN: Duration = Duration::from_secs(120);

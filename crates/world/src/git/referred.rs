@@ -17,7 +17,7 @@ use crate::process::Stop;
 use engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult, name_files};
 use engine::text::words_of;
 use readers::parse::git::parse_raw_diff;
-use readers::parse::git_push::without_secrets;
+use readers::parse::remote::without_secrets;
 
 /// Where the work of a landing came from, and where it goes.
 pub struct Referred<'a> {

@@ -23,9 +23,7 @@ use crate::process::{FinishedProcess, Stop};
 use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult, swap_result};
 use engine::text::words_of;
 use readers::parse::git::is_id;
-use readers::parse::git_push::{
-    self, MESSAGE_BYTES, classify_failure, is_ref_name, without_secrets,
-};
+use readers::parse::remote::{self, MESSAGE_BYTES, classify_failure, is_ref_name, without_secrets};
 
 /// The longest that one talk with the remote may take.
 pub const WITHIN: Duration = Duration::from_secs(120);
@@ -82,7 +80,7 @@ impl Refs<'_> {
             let cure = "use a remote of the fleets' own";
             return Err(refs_fault("the remote has more refs than crew reads", cure));
         }
-        Ok(git_push::parse_refs(&ended.text(), patterns))
+        Ok(remote::parse_refs(&ended.text(), patterns))
     }
 
     /// Brings the objects of these refs here, with all that they build on, but no ref. One that the
@@ -92,7 +90,7 @@ impl Refs<'_> {
         names.iter().try_for_each(|name| check_name(name))?;
         known.iter().try_for_each(|id| check_id(id))?;
         let mut brought = self.bring_objects(names, known);
-        if brought.as_ref().is_err_and(|said| git_push::is_gone(&said.text)) {
+        if brought.as_ref().is_err_and(|said| remote::is_gone(&said.text)) {
             let there = self.list_refs(names)?;
             let there: Vec<&str> = there.iter().map(|found| found.name.as_str()).collect();
             brought = self.bring_objects(&there, &[]);
@@ -156,7 +154,7 @@ impl Refs<'_> {
             let input = input.as_bytes();
             let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
             let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Refs))?;
-            let read = git_push::parse_messages(&read.output);
+            let read = remote::parse_messages(&read.output);
             if read.is_empty() {
                 // The next one alone is longer than all that is read.
                 messages.push(None);
@@ -204,7 +202,7 @@ impl Refs<'_> {
         loop {
             swaps_left -= 1;
             let Err(said) = self.push_updates(updates)? else { return Ok(SwapResult::Done) };
-            let is_stale = git_push::is_stale(&said.text);
+            let is_stale = remote::is_stale(&said.text);
             // For git, a ref to delete that is already gone is stale, too.
             if is_stale && !deletes {
                 return Ok(SwapResult::Refused);
@@ -216,7 +214,7 @@ impl Refs<'_> {
             if is_stale {
                 return Ok(SwapResult::Refused);
             }
-            if swaps_left == 0 || !git_push::is_contended(&said.text) {
+            if swaps_left == 0 || !remote::is_contended(&said.text) {
                 return Err(explain_failure(self.remote, &said));
             }
         }
@@ -232,7 +230,7 @@ impl Refs<'_> {
             let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
             return Ok(true);
         };
-        if git_push::is_rejected(&said.text) {
+        if remote::is_rejected(&said.text) {
             Ok(false)
         } else {
             Err(explain_failure(self.remote, &said))

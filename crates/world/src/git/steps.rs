@@ -23,7 +23,7 @@ use engine::git::{GitBaseline, GitFault, GitSetting, GitStep};
 use engine::record::Place;
 use engine::text::variant_name;
 use readers::parse::git::{HeadState, find_error, is_id, parse_head, parse_repository_settings};
-use readers::parse::git_push::without_secrets;
+use readers::parse::remote::without_secrets;
 
 /// The programs and places that the repository's configuration names now; `None` outside git and
 /// with a git older than 2.26. git-lfs and git-crypt depend on them, so steps must allow them.

@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use super::{CLAUDE_CODE, COMMANDS};
-use crate::clients::spelling::split_command;
-use crate::clients::{AskedQuestion, FieldsByPointer, HookEvent, Output, Reply, Stopped, Task};
+use crate::clients::{
+    AskedQuestion, FieldsByPointer, HookEvent, Output, Reply, Stopped, Task, split_command,
+};
 use crate::parse::patterns::PASTED_ELEMENT;
 use crate::parse::requests::{after_request, parse_request};
 use engine::record::Queue;

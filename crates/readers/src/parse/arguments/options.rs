@@ -1,18 +1,20 @@
-//! What may be typed beside the options of a loop itself: the task, the phases, and what one
-//! command does; the commands whose words are prepared for clap, and which of their options a token
-//! names.
+//! What may be typed beside the options of a loop itself: the task, the phases, and what one command
+//! does; the fleet's commands; the commands whose words are prepared for clap, and which of their
+//! options a token names.
 
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use clap::{Arg, Args, Command};
+use clap::{Arg, Args, Command, Subcommand};
 use serde::Deserialize;
 
-use crate::parse::amounts::MARK;
-use crate::parse::amounts::deserialize_texts;
-use crate::parse::amounts::parse_text;
+use crate::parse::amounts::{MARK, Unit, deserialize_texts, parse_text};
+use crate::parse::settings::is_branch;
+use crate::parse::settings::merge::clamp_to_u32;
 use crate::parse::settings::options::{
     AGENT, CLAIMS, GIT, LimitOptions, LoopOptions, ProcessOptions, START, THIS_RUN, TermOptions,
 };
+use engine::fleet::LandingMode;
 
 /// What `/crew:loop` and `crew run` share.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -270,4 +272,189 @@ pub(super) fn behind_typographic_dash(token: &str) -> Option<String> {
     }
     let mut all = [&RUN, &RESUME].into_iter().flat_map(|command| command.get_arguments());
     if all.any(|arg| arg.get_long() == Some(name)) { Some(format!("--{name}")) } else { None }
+}
+
+/// `crew fleet`.
+#[derive(Args, Debug)]
+#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
+pub struct FleetArgs {
+    /// Print the JSON schema of fleet.toml and task files
+    #[arg(long)]
+    schema: bool,
+    #[command(subcommand)]
+    pub command: Option<FleetCommand>,
+}
+
+/// The verbs of fleets. What concerns one task has the verbs of a loop.
+#[derive(Debug, Subcommand)]
+pub enum FleetCommand {
+    /// Start a folder of tasks, or continue it; what ended stays ended
+    ///
+    /// A task whose process is gone is started again.
+    #[command(after_help = AFTER_RUN)]
+    Run(FleetRunArgs),
+    /// Show a fleet, what needs you first
+    #[command(after_help = "Examples:\n  crew fleet status\n  crew fleet status billing --json")]
+    Status(FleetStatusArgs),
+    /// Remove the branches, refs and clones of tasks that are over
+    ///
+    /// It takes the tasks that landed, were cancelled or were given up. Work that is nowhere else
+    /// stays.
+    #[command(after_help = "Examples:\n  crew fleet clean\n  crew fleet clean billing --yes")]
+    Clean(FleetCleanArgs),
+    /// Make one attempt at a task, as an executor does
+    #[command(hide = true)]
+    Attempt {
+        /// The file of its spec; - reads the spec from standard input
+        #[arg(value_name = "SPEC")]
+        spec: PathBuf,
+    },
+}
+
+/// `crew fleet clean`.
+#[derive(Args, Clone, Debug)]
+pub struct FleetCleanArgs {
+    /// The fleet's name; if absent, this repository's newest
+    ///
+    /// Outside a repository the only one.
+    #[arg(value_name = "FLEET")]
+    pub fleet: Option<String>,
+    /// Remove what is listed without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
+const AFTER_RUN: &str = include_str!("fleet_run.txt").trim_ascii_end();
+
+/// `crew fleet run`.
+#[derive(Args, Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch that a person types")]
+pub struct FleetRunArgs {
+    /// The folder of the tasks
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// N iterations at once (half the cores, at most 4)
+    ///
+    /// On this machine at most one for each 2 GB.
+    #[arg(long, value_name = "N", value_parser = parse_nonzero)]
+    pub slots: Option<u32>,
+    /// A limit in dollars for all tasks (0 = no limit)
+    #[arg(long = "max-cost", value_name = "USD", value_parser = parse_dollars)]
+    pub max_cost_micros: Option<u64>,
+    /// Push each task's branch after every iteration
+    #[arg(long)]
+    pub push: bool,
+    /// Land completed tasks on main; pr: pull requests
+    ///
+    /// Each is checked there before it is pushed.
+    #[arg(long, value_name = "pr", num_args = 0..=1, default_missing_value = "main")]
+    #[arg(value_parser = parse_landing)]
+    pub land: Option<LandingMode>,
+    /// What runs them: local, slurm, slurm:HOST, or NAME
+    ///
+    /// slurm:HOST by ssh to its login node; NAME is that of an [executor.NAME] in your settings.
+    #[arg(long, value_name = "EXECUTOR", value_parser = parse_executor)]
+    pub on: Option<String>,
+    /// Take the fleet from a coordinator that is gone
+    ///
+    /// This works once its record at the remote has not changed for 5 minutes.
+    #[arg(long)]
+    pub replace_coordinator: bool,
+    /// Show what would run and be pushed; start nothing
+    ///
+    /// It also shows the order, and writes nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Trust what is listed without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// The base where fleet.toml names none: what is checked out while the fleet runs does not
+    /// change it. Nobody types that.
+    #[arg(skip)]
+    pub base: Option<String>,
+}
+
+/// `crew fleet status`.
+#[derive(Args, Clone, Debug)]
+pub struct FleetStatusArgs {
+    /// The fleet's name; if absent, this repository's newest
+    ///
+    /// Outside a repository the only one.
+    #[arg(value_name = "FLEET")]
+    pub fleet: Option<String>,
+    /// Print JSON, for programs; the object has a "schema"
+    #[arg(long)]
+    pub json: bool,
+    /// Redraw it until the fleet is done
+    #[arg(long, conflicts_with = "json")]
+    pub watch: bool,
+}
+
+/// What runs the jobs of a fleet. Whether the user's settings have an executor of this name is
+/// found out at the start.
+fn parse_executor(text: &str) -> Result<String, &'static str> {
+    if parse_cluster(text).is_ok() || (is_branch(text) && !text.contains(':')) {
+        Ok(text.to_owned())
+    } else {
+        Err("local, slurm, slurm:HOST, or the NAME of an [executor.NAME] in your settings")
+    }
+}
+
+/// How completed tasks land. A folder behind the option is easily typed.
+fn parse_landing(text: &str) -> Result<LandingMode, &'static str> {
+    match text {
+        "main" => Ok(LandingMode::Main),
+        "pr" => Ok(LandingMode::Pr),
+        _ => Err("pr or nothing; the folder is before it: crew fleet run FOLDER --land"),
+    }
+}
+
+/// A whole number of things.
+pub fn parse_count(text: &str) -> Result<u32, String> {
+    Unit::Count.parse_text(text).map(clamp_to_u32)
+}
+
+/// At least one.
+pub(super) fn parse_nonzero(text: &str) -> Result<u32, String> {
+    let number = parse_count(text)?;
+    if number == 0 { Err("at least 1".to_owned()) } else { Ok(number) }
+}
+
+/// US dollars, in millionths.
+pub(super) fn parse_dollars(text: &str) -> Result<u64, String> {
+    Unit::Dollars.parse_text(text)
+}
+
+/// An iteration by its number.
+pub fn parse_iteration(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "the number of an iteration, such as 3")
+}
+
+/// Slurm, by its commands here or on a login node.
+pub fn parse_cluster(text: &str) -> Result<String, &'static str> {
+    match text.strip_prefix("slurm:") {
+        Some(host) if !host.is_empty() && !host.starts_with('-') => Ok(text.to_owned()),
+        None if text == "slurm" => Ok(text.to_owned()),
+        _ => Err("slurm, or slurm:HOST"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_slurm_here_or_on_a_host_and_no_host_is_an_option() {
+        for (text, is_known) in [
+            ("slurm", true),
+            ("slurm:login.example", true),
+            ("slurm:me@login", true),
+            ("slurm:", false),
+            ("slurm:-oProxyCommand=id", false),
+            ("slurmy", false),
+            ("manual", false),
+        ] {
+            assert_eq!(parse_cluster(text).is_ok(), is_known, "{text}");
+        }
+    }
 }

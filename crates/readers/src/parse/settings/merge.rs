@@ -123,7 +123,7 @@ impl fmt::Display for AgentEntry {
 }
 
 /// One `[executor.NAME]`: three commands of the shell that hand the jobs of a fleet to another
-/// system. [`crate::parse::placeholders`] has been checked in each.
+/// system. [`crate::parse::shell_command`] has been checked in each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorEntry {
     /// Takes `{script}` and `{name}`, and prints the id of the new job.

@@ -3,7 +3,7 @@
 //! that the command changes to, and a name in doubt counts. A text of `sh` is split into its simple
 //! commands; quotes and substitutions are obeyed, and a word with a variable loses it.
 
-use crate::parse::program::INTERPRETERS;
+use crate::parse::shell_command::INTERPRETERS;
 use engine::test_changes::kind::{NamedPaths, SCRIPT_FOLDERS, is_test};
 use engine::text::{is_word_of, words_of};
 

@@ -171,7 +171,7 @@ fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
     let mut is_new = false;
     for line in include_str!("runners.txt").lines() {
         if let Some(example) = line.strip_prefix("= ") {
-            let whole = prefix::without_prefix(example);
+            let whole = without_prefix(example);
             let line = Line { whole, text: whole.trim_start() };
             let is_replay = row.means == "replayed";
             assert!(is_replay || row.match_line(line).is_some(), "{example}");

@@ -16,7 +16,7 @@ use crate::git::{Git, count_lacking, find_commit, head, lfs, remotes};
 use engine::git::{GitFault, GitStep};
 use engine::text::{join_first_names, words_of};
 use readers::parse::git::{is_id, zero_ended};
-use readers::parse::git_push::is_disturbed;
+use readers::parse::remote::is_disturbed;
 
 /// The longest that a fetch may take.
 const WITHIN: Duration = Duration::from_secs(10 * 60);

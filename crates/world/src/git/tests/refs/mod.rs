@@ -11,7 +11,7 @@ use super::Yard;
 use crate::git::refs::{Patience, Refs};
 use crate::process::signals::Signals;
 use engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult};
-use readers::parse::git_push::is_ref_name;
+use readers::parse::remote::is_ref_name;
 
 const SHARED: &str = "refs/crew/fleet/task";
 

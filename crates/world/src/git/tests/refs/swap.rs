@@ -10,7 +10,7 @@ use super::{Machines, SHARED, update};
 use crate::git::refs::{Refs, push_arguments};
 use engine::git::{GitTrouble, RefUpdate, RemoteRef, SwapResult};
 use readers::parse::git::is_id;
-use readers::parse::git_push::is_ref_name;
+use readers::parse::remote::is_ref_name;
 
 const ROUNDS: usize = 50;
 const CONTENDERS: usize = 20;

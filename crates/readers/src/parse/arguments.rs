@@ -8,18 +8,15 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, ColorChoice, Command, FromArgMatches};
 
-pub use self::fleet::{FleetArgs, FleetCleanArgs, FleetCommand, FleetRunArgs, FleetStatusArgs};
 pub use self::options::*;
 use self::options::{LOOP, RESUME, RESUME_HERE, RUN, find_option, first_word};
 pub use self::usage::{unknown_command, usage_failure};
-pub use self::values::{parse_cluster, parse_count, parse_iteration};
 use crate::parse::amounts::MARK;
 pub use crate::parse::amounts::parse_text;
 use crate::parse::spelling::shorten_text;
 use engine::failure::Failure;
 use engine::text::is_word_of;
 
-mod fleet;
 mod options;
 #[cfg(test)]
 mod properties;
@@ -29,7 +26,6 @@ mod shell_tests;
 mod tests;
 mod tokens;
 mod usage;
-mod values;
 
 /// The agent's own arguments follow it.
 const END_OF_OPTIONS: &str = "--";

@@ -31,7 +31,7 @@ use self::options::{KEYS, Key, LoopOptions};
 use super::fragment::{IsThere, parse_fragment};
 use super::spelling::{describe_expected, find_nearest, shorten_text};
 use crate::parse::amounts::{Seconds, deserialize_texts};
-use crate::parse::placeholders;
+use crate::parse::shell_command::check_placeholders;
 use engine::protect;
 use engine::record::{Check, Fragment, LoopMoment, Phase, Reaction, Role};
 use engine::text::{is_word_of, words_of};
@@ -448,7 +448,7 @@ impl Reader<'_> {
             ("status", &entry.status, &["job"]),
             ("cancel", &entry.cancel, &["job"]),
         ] {
-            if let Err(why) = placeholders::check_placeholders(command, known) {
+            if let Err(why) = check_placeholders(command, known) {
                 let at = table.get(key).map_or(value.span(), Spanned::span);
                 self.refuse_value(&at, &why);
             }

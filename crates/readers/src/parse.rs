@@ -5,19 +5,17 @@
 pub mod amounts;
 pub mod arguments;
 pub mod fragment;
-pub mod gh;
 pub mod git;
-pub mod git_push;
 pub mod patterns;
-pub mod placeholders;
 pub mod process_table;
-pub mod program;
 pub mod project;
+pub mod remote;
 pub mod requests;
 #[cfg(any(test, feature = "fixture"))]
 pub mod schema_fixture;
 pub mod service;
 pub mod settings;
+pub mod shell_command;
 pub mod spelling;
 pub mod test_changes;
 pub mod test_output;

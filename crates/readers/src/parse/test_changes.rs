@@ -2,8 +2,7 @@
 //! checks. It runs nothing; where a name is in doubt, it counts.
 
 mod command;
-pub mod inline;
-pub mod manifest;
+pub mod files;
 mod purpose;
 
 pub use self::command::{named_paths, path_below};

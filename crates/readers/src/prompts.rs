@@ -1,15 +1,23 @@
-//! Builds the whole prompt of one fresh process: who it is, the phases, what crew saw, how to
-//! finish. A prompt is passed on standard input and has no length limit: it contains what a person
-//! wrote, byte for byte.
+//! The procedures and templates compiled into crew, and how they are filled in. Pure: a template
+//! and its values in, text out. A value is never expanded again, and what a person wrote is kept
+//! byte for byte.
+//!
+//! A prompt is made in three steps, so that nothing costly is computed needlessly:
+//! [`fragments::Parts::read_recipe`] reads and checks the fragments, [`fragments::Parts::wanted`]
+//! names the values they use, [`build_prompt`] fills them in: who the process is, the phases, what
+//! crew saw, how to finish. It is passed on standard input and has no length limit.
 //!
 //! As in a session, nothing that crew writes satisfies the grammar of a claim, and the last
 //! sentence is crew's own.
 
+pub mod fragments;
+pub mod procedures;
+pub mod variables;
+
 use minijinja::context;
 
-use super::fragments::Parts;
-use super::variables::{PromptInputs, bound_text, fill_values, render_progress, user_words};
-
+use self::fragments::Parts;
+use self::variables::{PromptInputs, bound_text, fill_values, render_progress, user_words};
 use engine::record::{Loop, Phase};
 use engine::templates::render_template;
 use engine::text::{one_line, quote_words};
@@ -97,5 +105,4 @@ fn body_of(page: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "assembly_tests.rs"]
 mod tests;

@@ -5,7 +5,6 @@
 mod event;
 pub mod plugin;
 pub mod transcript;
-pub mod usage;
 
 use std::time::Duration;
 

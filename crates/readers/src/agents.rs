@@ -253,7 +253,7 @@ fn check_argument(who: &str, prompt: &str) -> Result<String, Failure> {
 // expanded. The prompt goes to its standard input.
 
 /// The entries of the file, by name.
-const AGENTS: &str = include_str!("agents.toml");
+const AGENTS: &str = include_str!("agents/agents.toml");
 
 /// An entry of the file.
 #[derive(Debug, Deserialize)]
