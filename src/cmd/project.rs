@@ -18,7 +18,7 @@ use world::env;
 use world::files::disk::{self, Durability};
 use world::files::tree;
 use world::store::settings::{project_file, user_file};
-use world::store::{Home, trust};
+use world::store::{Home, settings};
 
 /// Writes a project's settings file with the checks that were found, and trusts it. It never
 /// overwrites a file, and trusts nothing inside an agent.
@@ -159,12 +159,12 @@ pub(super) fn ask_trust(
 }
 
 fn save_trust(home: &Home, checkout: &Path, listed: &[TrustRequest]) -> Result<()> {
-    trust::trust_requests(home, checkout, listed)
+    settings::trust_requests(home, checkout, listed)
         .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))
 }
 
 fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {
-    let forgotten = trust::forget_trust(home, checkout)
+    let forgotten = settings::forget_trust(home, checkout)
         .with_context(|| format!("cannot forget what is trusted in {}", home.root().display()))?;
     let place = checkout.display();
     let forgotten = forgotten.map_err(|error| {

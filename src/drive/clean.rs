@@ -13,7 +13,7 @@ use super::find::owner_life;
 use engine::failure::Failure;
 use engine::record::{Driver, Life, Loop, LoopId, Outcome};
 use world::clock;
-use world::git::snapshots::Snapshots;
+use world::git::snapshots::{Snapshots, count_bytes, forget_unnamed};
 use world::store::removal;
 use world::store::{self, Home};
 
@@ -59,7 +59,7 @@ pub fn remove_loops(home: &Home, loops: &[Loop]) -> Cleaned {
     for (checkout, loops) in trees {
         // Measuring takes long, and a start waits for the lock only for a moment.
         let snapshots = Snapshots::of(home, loops[0]);
-        let before = snapshots.bytes();
+        let before = count_bytes(&snapshots);
         // A start there may take over what its pointer names, or have taken a snapshot that has no
         // name yet.
         let start = between_starts_in(home, checkout);
@@ -77,10 +77,10 @@ pub fn remove_loops(home: &Home, loops: &[Loop]) -> Cleaned {
             }
         }
         if start.is_some() {
-            snapshots.forget_what_is_unnamed();
+            forget_unnamed(&snapshots);
         }
         drop(start);
-        cleaned.freed += before.saturating_sub(snapshots.bytes());
+        cleaned.freed += before.saturating_sub(count_bytes(&snapshots));
     }
     cleaned
 }

@@ -11,8 +11,7 @@ use engine::failure::Failure;
 use engine::protect as protect_rules;
 use engine::record::{Loop, Status, TreeSeen};
 use world::git::head::{checked_out, find_move, list_tips, new_elsewhere};
-use world::git::snapshots::history::{CHECKED, ENDED};
-use world::git::snapshots::{Snapshot, Snapshots, protect};
+use world::git::snapshots::{CHECKED, ENDED, Snapshot, Snapshots, fill_git_dir, protect};
 use world::git::{self, inside};
 use world::store::{Home, hash};
 
@@ -32,7 +31,8 @@ pub struct TreeBegun {
 /// Looks at the tree of a loop that starts or resumes, and makes what later looks need.
 pub fn begin_tree(home: &Home, subject: &Loop) -> TreeBegun {
     let snapshots = Snapshots::of(home, subject);
-    let filled = snapshots.fill(subject).and_then(|filled| Ok((filled, snapshots.take()?)));
+    let filled =
+        fill_git_dir(&snapshots, subject).and_then(|filled| Ok((filled, snapshots.take()?)));
     let (filled, snapshot) = match filled {
         Ok(filled) => filled,
         Err(why) => {

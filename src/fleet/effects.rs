@@ -268,7 +268,7 @@ impl Coordinator<'_> {
         refs.fetch_objects(&names, &[])?;
         for (id, commit) in lacking {
             if git::find_commit(here, commit).is_some() {
-                git::refs::point_ref(here, &workspace::tracking_ref(fleet, id), commit)?;
+                git::remotes::point_ref(here, &workspace::tracking_ref(fleet, id), commit)?;
             }
         }
         Ok(())
@@ -571,7 +571,7 @@ fn track_branch(
     let name = format!("refs/heads/{branch}");
     let Some(commit) = access.find_ref(&name)? else { return Ok(None) };
     access.refs()?.fetch_objects(&[&name], &[])?;
-    git::refs::point_ref(&access.repository, to, &commit)?;
+    git::remotes::point_ref(&access.repository, to, &commit)?;
     Ok(Some(commit))
 }
 

@@ -57,7 +57,7 @@ impl Yard {
     fn bring(&self, commit: &str) -> Vec<String> {
         let vat = id("vat");
         let tracked = workspace::tracking_ref("shop", &vat);
-        git::refs::point_ref(&self.access.repository, &tracked, commit).unwrap();
+        git::remotes::point_ref(&self.access.repository, &tracked, commit).unwrap();
         workspace::known_commits(&self.setup, &vat, None)
     }
 }

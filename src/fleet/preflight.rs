@@ -19,7 +19,7 @@ use world::client::on_path;
 use world::files::disk;
 use world::git;
 use world::git::readiness::{self, AbsentSubmodule, in_the_way};
-use world::git::refs::Refs;
+use world::git::remotes::Refs;
 use world::slots;
 use world::store::Home;
 

@@ -13,7 +13,7 @@ use engine::git::{GitFault, GitStep, GitTrouble};
 use engine::text::{clean_text, one_line, tail_of, words_of};
 use readers::parse::remote::{RequestState, find_unreached, parse_requests};
 use world::clock::{self, RetryPolicy};
-use world::git::refs::with_remote;
+use world::git::remotes::with_remote;
 use world::process::{Call, ExitCause, Stop};
 
 /// The command line of the host.

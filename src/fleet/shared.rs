@@ -13,7 +13,7 @@ use super::record::FleetSetup;
 use engine::fleet::Remote;
 use engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, RemoteRef, SwapResult};
 use world::git::referred;
-use world::git::refs::{Patience, Refs, make_aside};
+use world::git::remotes::{Patience, Refs, make_aside};
 use world::git::steps;
 use world::process::descendants;
 use world::process::signals::Signals;

@@ -23,7 +23,7 @@ use readers::parse::remote::without_secrets;
 use readers::parse::settings::merge::Sourced;
 use readers::parse::settings::merge::merge_layers;
 use world::files::disk;
-use world::git::refs;
+use world::git::remotes;
 use world::process::Stop;
 use world::store::Home;
 use world::{env, git, host};
@@ -47,7 +47,7 @@ pub fn examine_cluster(
     // As for the jobs of a fleet: elsewhere PATH must lead to it.
     let crew = if host.is_some() { "crew".into() } else { env::program_path()? };
     let top = git::find_top(here);
-    let remote = top.as_deref().and_then(git::remotes::remote_of).map(|(_, url)| url);
+    let remote = top.as_deref().and_then(remotes::remote_of).map(|(_, url)| url);
     let secret = remote.as_ref().is_some_and(|url| is_secret(url));
     let mut words = vec!["doctor", "--node", "--json", "--agent", &agent];
     if let (Some(url), false) = (&remote, secret) {
@@ -157,11 +157,11 @@ fn try_git(
         found.add("node-git-missing", &context! { node });
         return "not tried";
     }
-    if let Err(GitFault { cause, cure, .. }) = refs::check_identity() {
+    if let Err(GitFault { cause, cure, .. }) = remotes::check_identity() {
         found.add("node-identity-missing", &context! { node, cause, cure });
     }
     let Some(url) = remote else { return "not tried" };
-    match refs::remote_takes(url, "refs/crew/doctor/_probe", stop) {
+    match remotes::remote_takes(url, "refs/crew/doctor/_probe", stop) {
         Ok(true) => "takes refs/crew/*",
         Ok(false) => {
             found.add("node-remote-refuses", &context! { node });

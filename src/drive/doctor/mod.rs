@@ -31,8 +31,8 @@ use readers::parse::settings::trust::list_trust_requests;
 use readers::parse::settings::{ParsedSettings, SettingsOwner};
 use world::files::disk::{self, Durability};
 use world::files::tree;
-use world::store::settings::{project_file, read_environment, read_settings_file, user_file};
-use world::store::{self, Home, StoreError, trust};
+use world::store::settings::{self, project_file, read_environment, read_settings_file, user_file};
+use world::store::{self, Home, StoreError};
 use world::{client as programs, env, git};
 
 /// The most files of a home that are looked at.
@@ -185,7 +185,7 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
         unreadable(&faults, "correct or unset the variable");
     }
     let needs = list_trust_requests(&project.layer, &user.layer);
-    let untrusted = trust::find_untrusted(home, checkout, needs).unwrap_or_default();
+    let untrusted = settings::find_untrusted(home, checkout, needs).unwrap_or_default();
     if !untrusted.is_empty() {
         let untrusted: Vec<String> = untrusted.iter().map(ToString::to_string).collect();
         found.add("settings-untrusted", &context! { untrusted });

@@ -21,9 +21,8 @@ use engine::record::{
 };
 use engine::words::news::commit_message;
 use world::git::commit::{CommitResult, Drafts, commit_changes, name_paths};
-use world::git::push::{push_branch, seen_at_remote};
-use world::git::rebase::rebase_branch;
 use world::git::steps::{Steps, put_back_in, trusted_following};
+use world::git::sync::{push_branch, rebase_branch, seen_at_remote};
 use world::git::{find_refusal, steps};
 use world::process::Stop;
 use world::process::signals::Signals;

@@ -26,7 +26,7 @@ use readers::parse::settings::trust::{TrustRequest, list_trust_requests};
 use readers::prompts::procedures::NAMES;
 use world::env;
 use world::files::{disk, tree};
-use world::store::{Home, settings, trust};
+use world::store::{Home, settings};
 
 /// The variable that trusts a project's file without a person, for a driver outside a client.
 const TRUST_VARIABLE: &str = "CREW_TRUST";
@@ -88,7 +88,7 @@ pub fn load_settings(home: &Home, checkout: &Path, with_project: bool) -> Result
     let project = project.unwrap_or_default();
     let environment = settings::read_environment().map_err(Error::msg)?;
     let needs = list_trust_requests(&project.layer, &user.layer);
-    let untrusted = trust::find_untrusted(home, checkout, needs.clone())?;
+    let untrusted = settings::find_untrusted(home, checkout, needs.clone())?;
     let (user_layer, project_layer, typed) = (user.layer, project.layer, Layer::default());
     let known = LoadedSettings {
         layers: Layers { user: user_layer, project: project_layer, environment, typed },

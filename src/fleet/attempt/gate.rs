@@ -16,9 +16,9 @@ use engine::git::{GitFault, GitStep};
 use engine::record::{Contract, EndReason, Ending, Loop, Outcome};
 use world::clock;
 use world::git::land::{OwnTip, own_tip};
-use world::git::push::send_lfs;
-use world::git::refs::{Patience, Refs};
+use world::git::remotes::{Patience, Refs};
 use world::git::steps::Steps;
+use world::git::sync::send_lfs;
 use world::git::{self, steps};
 use world::slots::{Slot, SlotQueue};
 use world::store;
@@ -121,7 +121,7 @@ impl<'a> AttemptGate<'a> {
         }
         let is_kept = |before: &String| git::count_lacking(checkout, before, &newest) == Some(0);
         if self.stands_on.as_ref().is_none_or(is_kept) {
-            git::refs::point_ref(checkout, &spec.tracked_base(), &newest)?;
+            git::remotes::point_ref(checkout, &spec.tracked_base(), &newest)?;
             self.fetched = Some(newest);
         } else {
             let base = &spec.base;

@@ -26,7 +26,7 @@ use engine::record::{Actor, Loop, LoopId};
 use world::clock::{Deadline, Stopwatch};
 use world::env;
 use world::files::disk::{self, Durability};
-use world::git::refs::{Refs, WITHIN};
+use world::git::remotes::{Refs, WITHIN};
 use world::process::descendants;
 use world::process::signals::Signals;
 use world::store::{self, Home};

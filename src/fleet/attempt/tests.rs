@@ -14,7 +14,7 @@ use crate::fleet::step::FleetRequest;
 use engine::fixture::{SetState, a_run, at};
 use engine::record::{Actor, LoopId, TaskOfFleet};
 use world::files::disk::Durability;
-use world::git::refs::Refs;
+use world::git::remotes::Refs;
 use world::git::steps;
 use world::process::{Call, ExitCause};
 

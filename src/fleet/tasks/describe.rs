@@ -32,7 +32,7 @@ use readers::parse::settings::merge::{amount_or_zero, clamp_to_u32};
 use world::files::disk;
 use world::git::include::INCLUDE_BYTES;
 use world::git::{self, remotes, steps};
-use world::store::{Home, trust};
+use world::store::{Home, settings};
 
 /// The most tasks of a fleet: each has about 1 KiB of the record at first, and 4 KiB of its most.
 const TASKS_MAX: usize = 2000;
@@ -74,7 +74,7 @@ pub fn describe_fleet(
     executor_of(home, &setup, &executors, &|| false).map(drop)?;
     let (tasks, notes) = read_contracts(home, &setup, read, &folder)?;
     let asked = trust_requests(&setup, &file, &tasks, known.as_ref());
-    let untrusted = trust::find_untrusted(home, &setup.repository, asked)?;
+    let untrusted = settings::find_untrusted(home, &setup.repository, asked)?;
     Ok(DescribedFleet { setup, tasks, left_out, notes, untrusted })
 }
 

@@ -170,7 +170,7 @@ fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
     }
     let task = first.iter().find(|text| text.starts_with("task a, fingerprint ")).unwrap();
     assert!(task.ends_with(r#"agent-cmd = "sh -c true", verify = ["test -f done"]"#), "{task}");
-    world::store::trust::trust_requests(&yard.home, &yard.path("shop"), &described.untrusted)
+    world::store::settings::trust_requests(&yard.home, &yard.path("shop"), &described.untrusted)
         .unwrap();
     assert_eq!(asked(&yard.describe(&Yard::arguments()).unwrap()), [""; 0]);
     yard.write("shop/tasks/a.md", &A_TASK.replace("Do it", "Do more"));

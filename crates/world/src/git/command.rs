@@ -24,6 +24,11 @@ pub type Setting = (String, String);
 pub const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
 /// The name of the bare repository beside an agent at work, from which crew talks to a remote.
 pub(super) const ASIDE: &str = "aside.git";
+/// The words of every push of crew.
+pub(super) const PUSH: &str = "push --porcelain --no-progress --no-verify --no-signed";
+/// How crew fetches: no more than the objects and refs that are named.
+pub(super) const FETCH: &str =
+    "fetch --quiet --no-write-fetch-head --no-tags --no-recurse-submodules";
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
@@ -302,6 +307,36 @@ impl IndexPaths {
         let mut lists = lists.into_iter().filter(|(list, _)| !list.is_empty());
         lists.try_for_each(|(list, arguments)| git(arguments, &zero_list(list)).map(drop))
     }
+}
+
+/// A setting of a repository; `None` without one, or where it is empty.
+pub(super) fn read_setting(folder: &Path, name: &str) -> Option<String> {
+    let value = Git::here(folder).line(&["config", "--get", name]);
+    value.filter(|value| !value.is_empty())
+}
+
+/// An ssh command that never prompts, unless the user has chosen one.
+pub(super) fn ssh_variables(folder: &Path) -> Vec<(&'static str, String)> {
+    let theirs = env::text("GIT_SSH_COMMAND").or_else(|| env::text("GIT_SSH"));
+    match theirs.or_else(|| read_setting(folder, "core.sshCommand")) {
+        Some(_) => Vec::new(),
+        None => vec![("GIT_SSH_COMMAND", "ssh -o BatchMode=yes".to_owned())],
+    }
+}
+
+/// A setting as a configuration file has it. Its value may be a secret, so it never becomes a word
+/// of a command.
+pub(super) fn format_setting(name: &str, value: &str) -> String {
+    let (section, rest) = name.split_once('.').unwrap_or((name, ""));
+    let (subsection, key) = match rest.rsplit_once('.') {
+        Some((subsection, key)) => (format!(" \"{}\"", quote_value(subsection)), key),
+        None => (String::new(), rest),
+    };
+    format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quote_value(value))
+}
+
+fn quote_value(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// Whether a person wants colours. `outside` is a folder in no repository.

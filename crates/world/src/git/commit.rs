@@ -55,32 +55,9 @@ pub fn commit_changes(
 ) -> Result<CommitResult, GitFault> {
     let state = steps.begin(GitStep::Commit)?;
     let mut kept = CommitResult { branch: state.branch.clone(), ..CommitResult::default() };
-    let (mut paths, behind) = (IndexPaths::default(), Behind::read(steps.checkout()));
     let changes = list_changes(steps)?;
     kept.left = drafts.find_left(steps, &changes)?;
-    for FileChange { path, kind, .. } in changes {
-        let is_draft = drafts.hold(&path);
-        match kind {
-            FileChangeKind::Unmerged => {
-                return Err(conflict_fault(GitStep::Commit, &path.display().to_string()));
-            }
-            _ if drafts.were_ignored(&path) => kept.ignored.push(path),
-            _ if is_draft && drafts.are_untouched(&path) => {}
-            _ if behind.holds(&path) => kept.behind.push(path),
-            FileChangeKind::Repository => kept.nested.push(path),
-            FileChangeKind::Added if !listed_submodules(steps.checkout()).contains(&path) => {
-                kept.nested.push(path);
-            }
-            kind => {
-                let is_gone = kind == FileChangeKind::Gone;
-                let paths = if is_gone { &mut paths.gone } else { &mut paths.there };
-                paths.push(path.clone());
-                if is_draft && !kept.taken.contains(&path) {
-                    kept.taken.push(path);
-                }
-            }
-        }
-    }
+    let paths = sort_changes(steps, drafts, changes, &mut kept)?;
     if paths.are_none() {
         return Ok(kept);
     }
@@ -120,6 +97,40 @@ pub fn commit_changes(
     kept.commit =
         Some(steps.well(GitStep::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
     Ok(kept)
+}
+
+/// The paths to commit. Notes in `kept` what is left out, and what is committed of the user's.
+fn sort_changes(
+    steps: &Steps<'_>,
+    drafts: &Drafts,
+    changes: Vec<FileChange>,
+    kept: &mut CommitResult,
+) -> Result<IndexPaths, GitFault> {
+    let (mut paths, behind) = (IndexPaths::default(), Behind::read(steps.checkout()));
+    for FileChange { path, kind, .. } in changes {
+        let is_draft = drafts.hold(&path);
+        match kind {
+            FileChangeKind::Unmerged => {
+                return Err(conflict_fault(GitStep::Commit, &path.display().to_string()));
+            }
+            _ if drafts.were_ignored(&path) => kept.ignored.push(path),
+            _ if is_draft && drafts.are_untouched(&path) => {}
+            _ if behind.holds(&path) => kept.behind.push(path),
+            FileChangeKind::Repository => kept.nested.push(path),
+            FileChangeKind::Added if !listed_submodules(steps.checkout()).contains(&path) => {
+                kept.nested.push(path);
+            }
+            kind => {
+                let is_gone = kind == FileChangeKind::Gone;
+                let paths = if is_gone { &mut paths.gone } else { &mut paths.there };
+                paths.push(path.clone());
+                if is_draft && !kept.taken.contains(&path) {
+                    kept.taken.push(path);
+                }
+            }
+        }
+    }
+    Ok(paths)
 }
 
 /// Steps with crew's separate index.

@@ -1,23 +1,27 @@
-//! What the commit of a landing refers to and git does not push with it: commits of submodules, and
-//! files of git LFS. Each is on its remote before the commit lands, or is named with how to push
-//! it. No git runs in a submodule of an agent: its configuration is the agent's.
+//! What commits refer to and git does not push with them: commits of submodules, and files of git
+//! LFS, to which a commit has pointers and each repository a store. Each is on its remote before a
+//! commit lands, or is named with how to push it. No git runs in a submodule of an agent: its
+//! configuration is the agent's.
 
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use shell_words::quote;
 
 use super::Git;
+use super::command::{FETCH, read_setting, ssh_variables};
+use super::head::{common_folder, git_folder};
 use super::inside::list_submodules;
 use super::land::LandTree;
-use super::lfs::{LfsPush, git_in};
-use super::push::{self, read_setting, ssh_variables};
-use super::refs::{Refs, in_a_new_repository};
-use super::remotes::FETCH;
+use super::remotes::{Refs, in_a_new_repository};
+use crate::files::{disk, tree};
 use crate::process::Stop;
-use engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult, name_files};
-use engine::text::words_of;
+use crate::store::hash_stream;
+use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult, name_files};
+use engine::text::{count, words_of};
 use readers::parse::git::parse_raw_diff;
-use readers::parse::remote::without_secrets;
+use readers::parse::remote::{LfsFile, lfs_pointers, without_secrets};
 
 /// Where the work of a landing came from, and where it goes.
 pub struct Referred<'a> {
@@ -70,7 +74,7 @@ impl Referred<'_> {
         let cause = format!("commits of submodules are on no remote: {}", name_files(&paths));
         // The name of the remote in a clone leads to no place for pushes.
         let cure = format!("push them first: {git} push {} {id}:refs/heads/BRANCH", quote(&url));
-        Err(push::push_fault(GitTrouble::Incomplete, cause, cure))
+        Err(GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, cure))
     }
 
     /// The address of the submodule at a path, as the person has set it up or else as the commit
@@ -169,6 +173,198 @@ fn relative_address(remote: &str, url: &str) -> String {
         }
     }
     if rest.starts_with('/') { rest.to_owned() } else { format!("{base}/{rest}") }
+}
+
+/// The longest that git LFS may take to send its files.
+pub(super) const LFS_WITHIN: Duration = Duration::from_secs(600);
+/// The most that is read of `.gitattributes`, in bytes.
+const ATTRIBUTES_BYTES: u64 = 1 << 20;
+/// Every object that is small enough for a pointer, which has at most 1,024 bytes.
+const SMALL: &str = "--filter=combine:blob:limit=1025+object:type=blob";
+/// The most files that one git-lfs gets as arguments.
+const AT_ONCE: usize = 500;
+
+/// A push of such files.
+pub(super) struct LfsPush<'a> {
+    /// A git that may talk to the remote.
+    pub git: Git<'a>,
+    /// The name of the remote there, and its address.
+    pub remote: &'a str,
+    pub address: &'a str,
+    /// The working tree of the repository that sends them.
+    pub repository: &'a Path,
+    /// Clones that may have the files, too. Agents write their settings.
+    pub clones: &'a [&'a Path],
+    /// The branch whose files are sent. Without one they are sent by their ids.
+    pub branch: Option<&'a str>,
+}
+
+impl LfsPush<'_> {
+    /// Sends the files that these commits add, words of `git rev-list`, unless a remote on this
+    /// machine has them.
+    ///
+    /// # Errors
+    /// [`GitTrouble::Incomplete`] if they are not all at the remote, or that cannot be known.
+    pub fn send(&self, commits: &[&str]) -> Result<(), GitFault> {
+        let stores = self.find_stores();
+        let mut trees = self.clones.iter().chain([&self.repository]);
+        if !trees.any(|tree| names_lfs(tree)) && !stores.iter().any(|store| disk::exists(store)) {
+            return Ok(());
+        }
+        let files = added_files(self.git, commits).ok_or_else(|| {
+            let cause = "git does not list the files of git LFS of this branch".to_owned();
+            GitFault::new(
+                GitStep::Push,
+                GitTrouble::Incomplete,
+                cause,
+                "git lfs ls-files shows them",
+            )
+        })?;
+        let address = self.address.strip_prefix("file://").unwrap_or(self.address);
+        let remote = self.git.folder.join(address);
+        // An empty list is complete on every remote.
+        if [".git/lfs", "lfs"].iter().any(|store| are_in(&remote.join(store), &files)) {
+            return Ok(());
+        }
+        self.push_files(&files, &stores).map_err(|why| {
+            let files_of = count(files.len() as u64, "file");
+            let remote = without_secrets(self.remote);
+            let cause = format!("{files_of} of git LFS may be missing on {remote}: {why}");
+            GitFault::new(
+                GitStep::Push,
+                GitTrouble::Incomplete,
+                cause,
+                self.push_hint(&files[0].id),
+            )
+        })
+    }
+
+    fn push_hint(&self, file: &str) -> String {
+        let remote = without_secrets(self.remote);
+        let place = self.clones.first().copied().unwrap_or(self.repository);
+        if let Some(branch) = self.branch {
+            format!("git lfs push {remote} {branch}")
+        } else {
+            let (git, remote) = (git_in(place), quote(&remote));
+            format!("push them first: {git} lfs push --object-id {remote} {file}")
+        }
+    }
+
+    /// The stores that may have the files: that of the repository, and the usual one of each clone.
+    fn find_stores(&self) -> Vec<PathBuf> {
+        let own = git_folder(self.repository).map(|folder| store_folder(&folder));
+        let folders = self.clones.iter().filter_map(|clone| git_folder(clone));
+        own.into_iter().chain(folders.map(|folder| common_folder(&folder).join("lfs"))).collect()
+    }
+
+    /// Has git-lfs send them. The error is a sentence fragment.
+    fn push_files(&self, files: &[LfsFile], stores: &[PathBuf]) -> Result<(), String> {
+        // git-lfs takes a path for the name of a remote.
+        let is_path = self.remote.starts_with('/');
+        let remote = format!("{}{}", if is_path { "file://" } else { "" }, self.remote);
+        if let Some(branch) = self.branch {
+            return self.run_lfs(&["lfs", "push", &remote, &format!("refs/heads/{branch}")]);
+        }
+        let store = stores.iter().find(|store| are_in(store, files));
+        let store = store.ok_or("they are not all on this machine")?;
+        let storage = format!("lfs.storage={}", store.display());
+        let form = ["-c", &storage, "lfs", "push", "--object-id", &remote];
+        files.chunks(AT_ONCE).try_for_each(|some| {
+            self.run_lfs(
+                &form.into_iter().chain(some.iter().map(|file| &*file.id)).collect::<Vec<_>>(),
+            )
+        })
+    }
+
+    fn run_lfs(&self, arguments: &[&str]) -> Result<(), String> {
+        let said = Git { within: Some(LFS_WITHIN), ..self.git }.said(arguments);
+        if said.text.contains("is not a git command") {
+            return Err("git-lfs is not installed here".to_owned());
+        }
+        said.check(GitStep::Push).map_err(|fault| fault.cause)
+    }
+}
+
+/// Takes over the files of git LFS that these commits of a clone point to, words of `git rev-list`:
+/// git brings none with a commit. An agent may have left anything there, so a file is taken only if
+/// its content is what its name says.
+pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io::Result<()> {
+    let theirs = clone.join(".git/lfs");
+    let (true, Some(own)) = (disk::is_folder(&theirs), git_folder(repository)) else {
+        return Ok(());
+    };
+    let own = store_folder(&own);
+    let git = Git { within: Some(LFS_WITHIN), ..Git::lazily(repository) };
+    let added = added_files(git, commits);
+    let added = added.ok_or_else(|| io::Error::other("git cannot list its files of git LFS"))?;
+    for file in added.iter().filter(|file| find_file(&own, file).is_none()) {
+        let there = find_file(&theirs, file).filter(|path| tree::kind(path) != "link");
+        let Some(from) = there.map_or(Ok(None), |path| disk::open_file(&path))? else { continue };
+        let to = file_place(&own, &file.id);
+        let part = to.with_extension("crew");
+        part.parent().map_or(Ok(()), disk::make_folder)?;
+        // What a killed crew left there may be read-only.
+        disk::remove(&part)?;
+        let mut copy = disk::create_private(&part)?;
+        copy.set_permissions(from.metadata()?.permissions())?;
+        // It may grow while it is copied.
+        io::copy(&mut from.take(file.bytes), &mut copy)?;
+        if disk::open_file(&part)?.map(hash_stream).transpose()?.as_ref() == Some(&file.id) {
+            disk::rename(&part, &to)?;
+        } else {
+            disk::remove(&part)?;
+        }
+    }
+    Ok(())
+}
+
+/// The files of git LFS to which what these commits add points; `None` where git cannot say.
+fn added_files(git: Git<'_>, commits: &[&str]) -> Option<Vec<LfsFile>> {
+    let form = ["rev-list", "--objects", "--no-object-names", SMALL];
+    let objects = git.printed(&[&form[..], commits].concat())?;
+    read_pointers(git, &objects)
+}
+
+/// How a command of git in a folder begins; the folder may be one of another machine.
+pub(super) fn git_in(folder: &Path) -> String {
+    let is_here = disk::exists(&folder.join(".git"));
+    if is_here { format!("git -C {}", quote(&folder.display().to_string())) } else { "git".into() }
+}
+
+/// The files that these objects point to, one object a line; `None` where git cannot read them.
+pub(super) fn read_pointers(git: Git<'_>, objects: &[u8]) -> Option<Vec<LfsFile>> {
+    let batch = Git { input: objects, ..git };
+    Some(lfs_pointers(&batch.printed(&["cat-file", "--batch"])?))
+}
+
+/// The store of a repository by git's folder of a working tree, where git-lfs has it, too. The
+/// setting of an agent's clone can lead anywhere: no file is taken from there.
+pub(super) fn store_folder(folder: &Path) -> PathBuf {
+    let own = format!("--git-dir={}", folder.display());
+    let set = Git::climbing(folder).line(&[&own, "config", "--get", "lfs.storage"]);
+    common_folder(folder).join(set.filter(|place| !place.is_empty()).as_deref().unwrap_or("lfs"))
+}
+
+/// Whether a store has all of these files.
+fn are_in(store: &Path, files: &[LfsFile]) -> bool {
+    files.iter().all(|file| find_file(store, file).is_some())
+}
+
+/// A file in a store. One of another size cannot be it.
+pub(super) fn find_file(store: &Path, file: &LfsFile) -> Option<PathBuf> {
+    let path = file_place(store, &file.id);
+    if disk::is_file(&path) && disk::size(&path) == file.bytes { Some(path) } else { None }
+}
+
+/// The place of a file in a store.
+pub(super) fn file_place(store: &Path, id: &str) -> PathBuf {
+    store.join("objects").join(&id[..2]).join(&id[2..4]).join(id)
+}
+
+/// Whether the attributes of a checkout give files to git LFS.
+fn names_lfs(checkout: &Path) -> bool {
+    let attributes = disk::read_text(&checkout.join(".gitattributes"), ATTRIBUTES_BYTES);
+    attributes.ok().flatten().is_some_and(|text| text.contains("filter=lfs"))
 }
 
 #[cfg(test)]

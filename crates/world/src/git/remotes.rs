@@ -1,29 +1,427 @@
-//! The remotes of a checkout, by their addresses, and how crew fetches from one.
+//! The remotes of a checkout, by their addresses; and refs of a remote as the memory that many
+//! machines share: a ref is moved only from the value that was read before, several of them
+//! together or not at all. The remote itself compares, so of many who try, one wins. It writes no
+//! ref and no `FETCH_HEAD` here, because several processes share the repository, and it never
+//! forces.
+//!
+//! The repository's configuration decides where a name leads and which programs the transport runs.
+//! In a checkout that an agent can write, `Steps` must have found it unchanged.
 
-use std::path::Path;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::push::read_setting;
-use super::{Git, read_head, run_git};
-use crate::files::disk;
+use super::command::{ASIDE, FETCH, PUSH, Said, read_setting, ssh_variables};
+use super::{Git, read_head, readiness, run_git};
+use crate::clock::{self, Deadline, RetryPolicy};
+use crate::env;
+use crate::files::{disk, tree};
+use crate::process::signals::Signals;
+use crate::process::{FinishedProcess, Stop};
+use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, RemoteRef, SwapResult, swap_result};
+use engine::text::words_of;
+use readers::parse::git::is_id;
+use readers::parse::remote::{self, MESSAGE_BYTES, classify_failure, is_ref_name, without_secrets};
 
-/// A setting as a configuration file has it. Its value may be a secret, so it never becomes a word
-/// of a command.
-pub(super) fn format_setting(name: &str, value: &str) -> String {
-    let (section, rest) = name.split_once('.').unwrap_or((name, ""));
-    let (subsection, key) = match rest.rsplit_once('.') {
-        Some((subsection, key)) => (format!(" \"{}\"", quote_value(subsection)), key),
-        None => (String::new(), rest),
+/// The longest that one talk with the remote may take.
+pub const WITHIN: Duration = Duration::from_secs(120);
+/// Between two tries to reach a remote.
+const PAUSES: RetryPolicy = RetryPolicy {
+    within: None,
+    first_pause: Duration::from_secs(1),
+    longest_pause: Duration::from_secs(30),
+};
+/// The longest that a talk may take once a signal has come.
+const WITHIN_AT_THE_END: Duration = Duration::from_secs(15);
+/// How often a swap is tried while the remote cannot lock a ref. It waits for a lock by itself.
+const SWAPS_MAX: usize = 3;
+/// An id that no object has.
+const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
+/// Author and committer.
+const CREW: &str = "crew <crew@localhost>";
+
+/// How long a remote that cannot be reached is asked again. A signal ends that, and soon the git
+/// that runs when it comes.
+#[derive(Debug, Clone)]
+pub struct Patience {
+    pub signals: Signals,
+    pub within: Duration,
+    /// The longest that one talk may take.
+    pub talk: Duration,
+}
+
+/// A repository here, and the remote whose refs are shared.
+pub struct Refs<'a> {
+    /// A working tree's root or a bare repository, for the objects.
+    pub folder: &'a Path,
+    /// A name or an address. It must push to where it fetches from.
+    pub remote: &'a str,
+    /// Ends a running git early.
+    pub stop: Stop<'a>,
+    /// `None` asks once.
+    pub patience: Option<&'a Patience>,
+}
+
+impl Refs<'_> {
+    /// The refs that the remote has, of these names; `*` at the end of one matches any rest.
+    /// git transfers the list of all its refs, at most 32 MiB.
+    pub fn list_refs(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, GitFault> {
+        if patterns.is_empty() {
+            // git would list everything.
+            return Ok(Vec::new());
+        }
+        let arguments = [&["ls-remote", "--refs", "--quiet", "--", self.remote], patterns].concat();
+        let ended = self
+            .talk_to_remote(&arguments, &[])
+            .map_err(|said| explain_failure(self.remote, &said))?;
+        if ended.cut {
+            let cure = "use a remote of the fleets' own";
+            return Err(refs_fault("the remote has more refs than crew reads", cure));
+        }
+        Ok(remote::parse_refs(&ended.text(), patterns))
+    }
+
+    /// Brings the objects of these refs here, with all that they build on, but no ref. One that the
+    /// remote no longer has is left out, and so is what is here since an earlier fetch of the
+    /// objects `known`: no ref here points to them, so git would get the whole chain again.
+    pub fn fetch_objects(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
+        names.iter().try_for_each(|name| check_name(name))?;
+        known.iter().try_for_each(|id| check_id(id))?;
+        let mut brought = self.bring_objects(names, known);
+        if brought.as_ref().is_err_and(|said| remote::is_gone(&said.text)) {
+            let there = self.list_refs(names)?;
+            let there: Vec<&str> = there.iter().map(|found| found.name.as_str()).collect();
+            brought = self.bring_objects(&there, &[]);
+        }
+        brought.map_err(|said| explain_failure(self.remote, &said))
+    }
+
+    fn bring_objects(&self, names: &[&str], known: &[&str]) -> Result<(), Said> {
+        if names.is_empty() {
+            // git would fetch what the configuration names.
+            return Ok(());
+        }
+        let tips: Vec<String> = known.iter().map(|id| format!("--negotiation-tip={id}")).collect();
+        let mut arguments: Vec<&str> = words_of(FETCH).collect();
+        arguments.extend(["--refmap=", "--no-prune", "--stdin"]);
+        arguments.extend(tips.iter().map(String::as_str));
+        arguments.extend(["--", self.remote]);
+        self.talk_to_remote(&arguments, names.join("\n").as_bytes()).map(drop)
+    }
+
+    /// Whether the remote has a commit that is not here: asked by its id and, where the remote does
+    /// not answer that, by all that its branches and tags hold.
+    pub fn has_commit(&self, id: &str) -> Result<bool, GitFault> {
+        check_id(id)?;
+        if let Err(said) = self.fetch_only(&["--depth=1", "--", self.remote, id]) {
+            if classify_failure(&said.text).0 != GitTrouble::Other {
+                return Err(explain_failure(self.remote, &said));
+            }
+            let all = ["+refs/heads/*:refs/found/heads/*", "+refs/tags/*:refs/found/tags/*"];
+            self.fetch_only(&[&["--", self.remote][..], &all].concat())
+                .map_err(|said| explain_failure(self.remote, &said))?;
+        }
+        Ok(Git::here(self.folder).commit(id).is_some())
+    }
+
+    fn fetch_only(&self, what: &[&str]) -> Result<(), Said> {
+        let arguments: Vec<&str> =
+            words_of(FETCH).chain(["--refmap="]).chain(what.iter().copied()).collect();
+        self.talk_to_remote(&arguments, &[]).map(drop)
+    }
+
+    /// The message of a commit that is here, of at most 8 MiB, byte for byte. Bytes that are not
+    /// UTF-8 are replaced.
+    pub fn read_message(&self, id: &str) -> Result<String, GitFault> {
+        let read = self.read_messages(&[id.to_owned()])?.pop().flatten();
+        read.ok_or_else(|| {
+            let cause = format!("{id} is not a commit here with a message of at most 8 MiB");
+            refs_fault(cause, "fetch its ref; if that does not help, crew did not write it")
+        })
+    }
+
+    /// The same for each of these in turn, read by one git up to 32 MiB; `None` where
+    /// [`Self::read_message`] fails.
+    pub fn read_messages(&self, ids: &[String]) -> Result<Vec<Option<String>>, GitFault> {
+        let mut messages = Vec::new();
+        while let Some(rest) = ids.get(messages.len()..).filter(|rest| !rest.is_empty()) {
+            let asked = rest.iter().map(|id| if is_id(id) { id } else { NO_OBJECT });
+            let input = asked.collect::<Vec<_>>().join("\n");
+            let arguments = ["cat-file", "--batch"];
+            let stop = self.end_condition();
+            let input = input.as_bytes();
+            let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
+            let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Refs))?;
+            let read = remote::parse_messages(&read.output);
+            if read.is_empty() {
+                // The next one alone is longer than all that is read.
+                messages.push(None);
+            }
+            messages.extend(read.into_iter().take(rest.len()));
+        }
+        Ok(messages)
+    }
+
+    /// Makes a commit of the empty tree. The message is kept byte for byte: no line is stripped or
+    /// added. `parent` must be here, or no remote takes the commit. No two commits are the same
+    /// even with the same message, so of two who write the same into a ref, one is refused.
+    pub fn make_commit(&self, message: &str, parent: Option<&str>) -> Result<String, GitFault> {
+        if message.contains('\0') || message.len() > MESSAGE_BYTES {
+            let cause = "git cannot keep this message: it is longer than 8 MiB or has a zero byte";
+            return Err(refs_fault(cause, "make it shorter, without the zero byte"));
+        }
+        parent.map_or(Ok(()), check_id)?;
+        let tree = self.store_object("tree", "")?;
+        let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
+        let who = format!("{CREW} {} +0000", clock::now().wall.timestamp());
+        let header = format!(
+            "tree {tree}\n{parent}author {who}\ncommitter {who}\ncrew-unique {:016x}\n",
+            env::random_number()
+        );
+        // `git commit-tree` would replace characters that Unicode keeps for no use.
+        self.store_object("commit", &format!("{header}\n{message}"))
+    }
+
+    /// Moves these refs together or not at all, each only if it still points to what it did before.
+    ///
+    /// - A ref that is already as it should be counts as moved. After a fault, which can mean that
+    ///   the answer was lost, the same swap again is therefore right.
+    /// - Where `old` and `new` are the same, the ref is compared when the push begins, but is not
+    ///   part of the atomic change. It does not exclude other writers.
+    /// - A branch may go back to an older commit, if the remote's rules let it.
+    pub fn swap(&self, updates: &[RefUpdate]) -> Result<SwapResult, GitFault> {
+        if updates.is_empty() {
+            // git would push what the configuration names.
+            return Ok(SwapResult::Done);
+        }
+        let names: Vec<&str> = updates.iter().map(|update| update.name.as_str()).collect();
+        let deletes = updates.iter().any(|update| update.new.is_none());
+        let mut swaps_left = SWAPS_MAX;
+        loop {
+            swaps_left -= 1;
+            let Err(said) = self.push_updates(updates)? else { return Ok(SwapResult::Done) };
+            let is_stale = remote::is_stale(&said.text);
+            // For git, a ref to delete that is already gone is stale, too.
+            if is_stale && !deletes {
+                return Ok(SwapResult::Refused);
+            }
+            let seen = self.list_refs(&names).ok();
+            if let Some(result) = seen.and_then(|seen| swap_result(updates, &seen)) {
+                return Ok(result);
+            }
+            if is_stale {
+                return Ok(SwapResult::Refused);
+            }
+            if swaps_left == 0 || !remote::is_contended(&said.text) {
+                return Err(explain_failure(self.remote, &said));
+            }
+        }
+    }
+
+    /// Whether the remote takes a ref of this name, found out with one of a similar name, which is
+    /// deleted again. Where nobody may delete, it stays.
+    pub fn takes_ref(&self, name: &str) -> Result<bool, GitFault> {
+        let name = format!("{name}-probe-{:016x}", env::random_number());
+        let id = self.make_commit("Whether this remote takes a ref of this name\n", None)?;
+        let create = RefUpdate { name: name.clone(), old: None, new: Some(id.clone()) };
+        let Err(said) = self.push_updates(&[create])? else {
+            let _ = self.swap(&[RefUpdate { name, old: Some(id), new: None }]);
+            return Ok(true);
+        };
+        if remote::is_rejected(&said.text) {
+            Ok(false)
+        } else {
+            Err(explain_failure(self.remote, &said))
+        }
+    }
+
+    fn push_updates(&self, updates: &[RefUpdate]) -> Result<Result<(), Said>, GitFault> {
+        let arguments = push_arguments(self.remote, updates)?;
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Ok(self.talk_to_remote(&arguments, &[]).map(drop))
+    }
+
+    /// Runs a git that talks to the remote, again while that is out of reach.
+    fn talk_to_remote(&self, arguments: &[&str], input: &[u8]) -> Result<FinishedProcess, Said> {
+        let is_path = self.remote.starts_with('/');
+        let variables = if is_path { Vec::new() } else { ssh_variables(self.folder) };
+        let most = if self.count_signals() > 0 { WITHIN_AT_THE_END } else { WITHIN };
+        let within = self.patience.map_or(most, |patience| patience.talk.min(most));
+        let git = Git { variables: &variables, input, ..Git::lazily(self.folder) };
+        self.ask_patiently(
+            || {
+                let stop = self.end_condition();
+                Git { within: Some(within), stop: Some(&stop), ..git }.step(arguments)
+            },
+            |answer| answer.as_ref().is_err_and(is_out_of_reach),
+        )
+    }
+
+    /// How many signals have come.
+    fn count_signals(&self) -> u32 {
+        self.patience.map_or(0, |patience| patience.signals.times())
+    }
+
+    /// What ends a git that begins now: a first signal lets it end for some time, a second does
+    /// not.
+    fn end_condition(&self) -> impl Fn() -> bool {
+        let (before, since) = (self.count_signals(), OnceCell::<Deadline>::new());
+        move || {
+            let is_late = match self.count_signals() - before {
+                0 => false,
+                1 => since.get_or_init(|| Deadline::after(WITHIN_AT_THE_END)).passed(),
+                _ => true,
+            };
+            is_late || (self.stop)()
+        }
+    }
+
+    /// Asks again while the remote is out of reach.
+    pub fn ask_patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
+        let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
+        let policy = RetryPolicy { within: Some(*within), ..PAUSES };
+        let answer = clock::retry(
+            policy,
+            || signals.times() > 0,
+            || {
+                let answer = ask();
+                if is_out_of_reach(&answer) { Err(answer) } else { Ok(answer) }
+            },
+        );
+        match answer {
+            Ok(answer) | Err(answer) => answer,
+        }
+    }
+
+    /// Stores an object and returns its id.
+    fn store_object(&self, kind: &str, content: &str) -> Result<String, GitFault> {
+        let (input, stop) = (content.as_bytes(), self.end_condition());
+        let git = Git { input, stop: Some(&stop), ..Git::here(self.folder) };
+        let hash = ["hash-object", "-t", kind, "-w", "--stdin"];
+        let id = git.well(GitStep::Refs, &hash)?.trim_end().to_owned();
+        check_id(&id).map(|()| id)
+    }
+}
+
+/// Why a talk with a remote failed.
+pub(super) fn explain_failure(remote: &str, said: &Said) -> GitFault {
+    let (trouble, cause) = match said.exit {
+        Some(_) => classify_failure(&said.text),
+        None => (GitTrouble::Network, said.text.clone()),
     };
-    format!("[{section}{subsection}]\n\t{key} = \"{}\"\n", quote_value(value))
+    let remote = without_secrets(remote);
+    let cure = match trouble {
+        GitTrouble::Auth => format!(
+            "make git push {remote} work without a question here: a key, a credential helper, \
+             the right to push"
+        ),
+        GitTrouble::Network => format!("see whether git ls-remote {remote} answers here"),
+        GitTrouble::NoRemote => {
+            format!("look at git remote -v: git ls-remote {remote} must list the refs")
+        }
+        GitTrouble::Rejected | GitTrouble::NonFastForward => {
+            "do what the remote asks for, or have its rules take these refs".to_owned()
+        }
+        _ => format!("git ls-remote {remote} by hand may show more"),
+    };
+    GitFault::new(GitStep::Refs, trouble, cause, cure)
 }
 
-fn quote_value(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+/// Whether an answer says that the remote was not reached, or took too long.
+fn is_out_of_reach(said: &Said) -> bool {
+    said.exit.is_none() || classify_failure(&said.text).0 == GitTrouble::Network
 }
 
-/// How crew fetches: no more than the objects and refs that are named.
-pub(super) const FETCH: &str =
-    "fetch --quiet --no-write-fetch-head --no-tags --no-recurse-submodules";
+/// The one push that moves these refs. A refspec begins without `+`, and nothing is forced: git
+/// would then ignore what is expected.
+pub(super) fn push_arguments(remote: &str, updates: &[RefUpdate]) -> Result<Vec<String>, GitFault> {
+    let together = ["--atomic", "--no-follow-tags", "--no-recurse-submodules"];
+    let mut arguments: Vec<String> = words_of(PUSH).chain(together).map(str::to_owned).collect();
+    let mut refspecs = Vec::new();
+    for RefUpdate { name, old, new } in updates {
+        check_name(name)?;
+        old.iter().chain(new).try_for_each(|id| check_id(id))?;
+        let [old, new] = [old, new].map(|id| id.as_deref().unwrap_or_default());
+        arguments.push(format!("--force-with-lease={name}:{old}"));
+        refspecs.push(format!("{new}:{name}"));
+    }
+    arguments.extend(["--".to_owned(), remote.to_owned()]);
+    arguments.extend(refspecs);
+    Ok(arguments)
+}
+
+fn check_name(name: &str) -> Result<(), GitFault> {
+    if is_ref_name(name) {
+        return Ok(());
+    }
+    Err(refs_fault(format!("{name:?} is not the name of a ref"), "use a full name: refs/crew/a"))
+}
+
+fn check_id(id: &str) -> Result<(), GitFault> {
+    if is_id(id) {
+        return Ok(());
+    }
+    Err(refs_fault(format!("{id:?} is not the id of an object"), "use the whole id"))
+}
+
+fn refs_fault(cause: impl Into<String>, cure: &str) -> GitFault {
+    GitFault::new(GitStep::Refs, GitTrouble::Other, cause, cure)
+}
+
+/// Makes a ref of a working tree's repository name a commit that is there. One that is a name of
+/// another ref becomes a ref of its own.
+pub fn point_ref(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
+    check_name(name)?;
+    check_id(id)?;
+    let arguments = ["update-ref", "--no-deref", name, id];
+    Git::here(folder).well(GitStep::Refs, &arguments).map(drop)
+}
+
+/// Makes a bare repository in a folder, from which crew talks to a remote beside an agent at work:
+/// nothing that the agent writes into its own configuration holds there. Returns its path.
+pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
+    let repository = folder.join(ASIDE);
+    if !disk::is_file(&repository.join("HEAD")) {
+        disk::make_private_folder(folder)
+            .map_err(|error| refs_fault(error.to_string(), "free some space on its disk"))?;
+        Git::climbing(folder).well(GitStep::Refs, &["init", "--quiet", "--bare", ASIDE])?;
+    }
+    Ok(repository)
+}
+
+/// Whether git knows who commits on this machine, by the same rules as for a commit of crew.
+pub fn check_identity() -> Result<(), GitFault> {
+    in_a_new_repository(readiness::check_identity)
+}
+
+/// Whether the remote at this address takes a ref of this name; see [`Refs::takes_ref`].
+pub fn remote_takes(url: &str, name: &str, stop: Stop<'_>) -> Result<bool, GitFault> {
+    in_a_new_repository(|folder| Refs { folder, remote: url, stop, patience: None }.takes_ref(name))
+}
+
+/// Does something in an empty repository whose only remote, `origin`, has this address.
+pub fn with_remote<T>(url: &str, work: impl Fn(&Path) -> T) -> Result<T, GitFault> {
+    in_a_new_repository(|folder| {
+        Git::here(folder).well(GitStep::Request, &["config", "remote.origin.url", url])?;
+        Ok(work(folder))
+    })
+}
+
+/// Asks something in an empty repository that lives for a moment, so that no other one is read.
+pub(super) fn in_a_new_repository<T>(
+    ask: impl Fn(&Path) -> Result<T, GitFault>,
+) -> Result<T, GitFault> {
+    let folder = disk::make_scratch_folder(&env::temporary_folder(), env::random_number());
+    let folder = folder.map_err(|error| {
+        refs_fault(error.to_string(), "set TMPDIR to a folder that can be written")
+    })?;
+    let init = ["init", "--quiet", "--bare", "."];
+    let made = Git::climbing(&folder).well(GitStep::Refs, &init);
+    let answer = made.and_then(|_| ask(&folder));
+    // What is left of it is one small folder below the temporary ones.
+    let _ = tree::remove_scratch_folder(&folder);
+    answer
+}
 
 /// The name and the address of the remote that a working tree pushes to: that of its branch, else
 /// `origin`, else the only one. A path becomes absolute.

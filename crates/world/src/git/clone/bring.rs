@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::{OBJECTS_MAX, clone_fault, clone_refused};
 use crate::clock::{self, RetryPolicy};
 use crate::files::{disk, tree};
-use crate::git::command::Said;
+use crate::git::command::{FETCH, Said};
 use crate::git::inside::listed_submodules;
 use crate::git::steps::stays_inside;
-use crate::git::{Git, count_lacking, find_commit, head, lfs, remotes};
+use crate::git::{Git, count_lacking, find_commit, head, referred};
 use engine::git::{GitFault, GitStep};
 use engine::text::{join_first_names, words_of};
 use readers::parse::git::{is_id, zero_ended};
@@ -59,7 +59,8 @@ pub fn bring_branch(
             let brought = find_commit(repository, to);
             let (tip, without) = (brought.as_deref().unwrap_or(to), format!("--exclude={to}"));
             let added = [tip, "--not", &without, "--all"];
-            lfs::take_over(repository, clone, &added).map_err(|error| clone_refused(&error))?;
+            referred::take_over(repository, clone, &added)
+                .map_err(|error| clone_refused(&error))?;
             Ok(brought)
         }
         Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),
@@ -127,7 +128,7 @@ fn fetch_from_clone(repository: &Path, clone: &Path, refspecs: &[String]) -> Res
     let checks = format!("fetch.fsckObjects={}", !is_partial);
     let own = OWN.into_iter().chain([&*checks]);
     let mut arguments: Vec<&str> = own.flat_map(|setting| ["-c", setting]).collect();
-    arguments.extend(words_of(remotes::FETCH));
+    arguments.extend(words_of(FETCH));
     arguments.extend(["--no-prune", "--refmap=", &upload, "--", &from]);
     arguments.extend(refspecs.iter().map(String::as_str));
     let variables =

@@ -7,10 +7,10 @@ use std::path::{Component, Path, PathBuf};
 use super::{Ends, Twin, clone_refused, settings};
 use crate::files::disk::{self, Durability};
 use crate::files::tree::{self, RealFolder};
+use crate::git::Git;
+use crate::git::command::{FETCH, format_setting, ssh_variables};
 use crate::git::head::{common_folder, git_folder};
 use crate::git::inside::list_submodules;
-use crate::git::push::ssh_variables;
-use crate::git::{Git, remotes};
 use engine::git::GitFault;
 use readers::parse::git::is_id;
 
@@ -73,18 +73,15 @@ fn begin_submodule(
     let format = Git::climbing(&twin.top).line(&format);
     Twin::init_repository(&twin.folder, true, format)?;
     twin.share(theirs, ends).map_err(|error| clone_refused(&error))?;
-    let work = remotes::format_setting(
-        "core.worktree",
-        &path_text(&relative_path(&twin.folder, &twin.top)),
-    );
-    let bare = remotes::format_setting("core.bare", "false");
+    let work = format_setting("core.worktree", &path_text(&relative_path(&twin.folder, &twin.top)));
+    let bare = format_setting("core.bare", "false");
     let own = settings::of_submodule(&twin.folder, &config);
     twin.add_settings(&(bare + &work + &own))?;
     let link = format!("gitdir: {}\n", path_text(&relative_path(&twin.top, &twin.folder)));
     disk::write(&twin.top.join(".git"), link.as_bytes(), Durability::Process)
         .map_err(|error| clone_refused(&error))?;
     if Git::here(&twin.top).commit(commit).is_none() {
-        let arguments = [remotes::FETCH, "-- origin", commit].join(" ");
+        let arguments = [FETCH, "-- origin", commit].join(" ");
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let variables = ssh_variables(&twin.top);
         let _ = Git { variables: &variables, ..ends.git(&twin.top) }.said(&arguments);

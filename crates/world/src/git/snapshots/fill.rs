@@ -40,178 +40,178 @@ struct Theirs {
     converts_all: bool,
 }
 
-impl Snapshots {
-    /// Makes the private git dir, unless there is one that works.
-    pub fn fill(&self, subject: &Loop) -> Result<Filled, String> {
-        let parent = self.folder.parent().unwrap_or(Path::new("/"));
-        make_folder(parent)?;
-        let _lock = self.hold()?;
-        if self.are_kept()
-            && self.set_up(subject).is_ok()
-            && let Ok(taken) = self.taken()
-        {
-            return Ok(Filled { note: None, watched: self.count_watched(&taken.commit) });
-        }
-        let within = match subject.driver() {
-            Driver::Session => FILL_IN_A_HOOK,
-            Driver::Process => FILL,
-        };
-        let (watch, deadline) = (Stopwatch::start(), Deadline::after(within));
-        let aside = Self {
-            folder: self.folder.with_extension("new"),
-            deadline: Some(deadline),
-            ..self.clone()
-        };
-        let made = aside.make_git_dir(subject, deadline).and_then(|bytes| {
-            self.carry_over(&aside, deadline);
-            tree::exchange_folders(&aside.folder, &self.folder)
-                .map_err(|error| error.to_string())?;
-            Ok(bytes)
-        });
-        let _ = tree::remove_folder(&aside.folder);
-        let (bytes, elapsed_ms) = (made?, watch.elapsed_ms());
-        let note = if elapsed_ms > LONG_MS || bytes > MUCH_BYTES {
-            let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
-            let what =
-                if bytes > 0 { format!("{megabytes} MB taken over") } else { "filled".to_owned() };
-            Some(format!("snapshots: {what} in {seconds} s"))
-        } else {
-            None
-        };
-        Ok(Filled { note, watched: self.last().and_then(|taken| self.count_watched(&taken)) })
+/// Makes the private git dir, unless there is one that works.
+pub fn fill_git_dir(snapshots: &Snapshots, subject: &Loop) -> Result<Filled, String> {
+    let parent = snapshots.folder.parent().unwrap_or(Path::new("/"));
+    make_folder(parent)?;
+    let _lock = snapshots.hold()?;
+    if snapshots.are_kept()
+        && set_up(snapshots, subject).is_ok()
+        && let Ok(taken) = snapshots.taken()
+    {
+        return Ok(Filled { note: None, watched: count_watched(snapshots, &taken.commit) });
     }
-
-    /// How many files a snapshot has, in a folder without a repository.
-    fn count_watched(&self, taken: &str) -> Option<usize> {
-        if disk::exists(&self.checkout.join(".git")) {
-            return None;
-        }
-        Some(self.entries(taken).ok()?.len())
-    }
-
-    /// Gives a new git dir the snapshots of the old one, as far as they can be read: one failed
-    /// look must not lose them.
-    fn carry_over(&self, new: &Self, deadline: Deadline) {
-        for folder in ["objects", "refs/crew"].iter().chain(&LISTS) {
-            let (from, to) = (self.folder.join(folder), new.folder.join(folder));
-            for file in tree::list_files(&from, FILES_MAX) {
-                let to = to.join(&file);
-                let made = make_folder(to.parent().unwrap_or(&to));
-                let _ = made.map(|()| tree::share_file(&from.join(&file), &to, deadline));
-            }
-        }
-    }
-
-    /// Makes it. Returns the bytes of the objects that it takes over.
-    fn make_git_dir(&self, subject: &Loop, deadline: Deadline) -> Result<u64, String> {
-        remove_folder(&self.folder)?;
-        for folder in ["objects/pack", "objects/info", "refs/heads"] {
-            make_folder(&self.folder.join(folder))?;
-        }
-        write_file(&self.folder.join("HEAD"), "ref: refs/heads/none")?;
-        let mut bytes = 0;
-        if let Some(theirs) = self.set_up(subject)? {
-            bytes = link_objects(&theirs.objects, &self.folder.join("objects"), deadline)?;
-            if self.seed_index(subject, &theirs).is_err() {
-                let _ = disk::remove(&self.folder.join("index"));
-            }
-        }
-        self.commit()?;
-        self.taken()?;
-        Ok(bytes)
-    }
-
-    /// Writes the configuration, the attributes and the ignore rules.
-    fn set_up(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
-        let theirs = self.read_theirs(subject)?;
-        let core = theirs.as_ref().map(|theirs| &*theirs.core).unwrap_or_default();
-        let (version, extensions) = match &theirs {
-            Some(theirs) if theirs.is_sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
-            _ => (0, ""),
-        };
-        let version = format!("[core]\n\trepositoryFormatVersion = {version}\n");
-        let config = [CONFIG, &version, core, extensions].concat();
-        write_file(&self.folder.join("config"), &config)?;
-        write_file(&self.folder.join("info/attributes"), ATTRIBUTES)?;
-        let mut excludes = String::new();
-        let files = if theirs.is_some() { exclude_files(subject) } else { Vec::new() };
-        for file in files {
-            let text = disk::read_text(&file, EXCLUDES_BYTES).map_err(|error| error.to_string())?;
-            excludes.push_str(&text.unwrap_or_default());
-            excludes.push('\n');
-        }
-        write_file(&self.folder.join("info/exclude"), &format!("{excludes}/{BRANCHES}/"))?;
-        Ok(theirs)
-    }
-
-    /// What the user's git says of the repository; `None` if there is none.
-    fn read_theirs(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
-        if !disk::exists(&self.checkout.join(".git")) {
-            return Ok(None);
-        }
-        let git = Git::of(subject);
-        let places = ["--git-path", "objects", "--git-path", "index", "--show-object-format"];
-        let places = git.run(&[&["rev-parse"], &places[..]].concat());
-        let Some(places) = places else {
-            return Err(match find_refusal(&self.checkout) {
-                Some((cause, hint)) => format!("{cause} ({hint})"),
-                None => "git gave no answer".to_owned(),
-            });
-        };
-        let [objects, index, format] = places.lines().collect::<Vec<_>>()[..] else {
-            return Err("git is too old".to_owned());
-        };
-        let pattern = r"^core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf)$";
-        let set = git.run(&["config", "-z", "--get-regexp", pattern]).unwrap_or_default();
-        let (mut core, mut converts_all) = (String::new(), false);
-        for (name, value) in set.split('\0').filter_map(|record| record.split_once('\n')) {
-            if name == "core.autocrlf" {
-                converts_all = value != "false";
-            } else if ["true", "false"].contains(&value) {
-                let _ = writeln!(core, "\t{} = {value}", &name["core.".len()..]);
-            }
-        }
-        let [objects, index] = [objects, index].map(|path| self.checkout.join(path));
-        Ok(Some(Theirs { objects, index, is_sha256: format == "sha256", core, converts_all }))
-    }
-
-    /// Begins with the user's index, so that unchanged files are not read. What it stores in
-    /// another form than the file has, and what it would not look at, is taken anew. An index that
-    /// is split into two files cannot be read alone.
-    fn seed_index(&self, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
-        tree::copy_with_time(&theirs.index, &self.folder.join("index"))
+    let within = match subject.driver() {
+        Driver::Session => FILL_IN_A_HOOK,
+        Driver::Process => FILL,
+    };
+    let (watch, deadline) = (Stopwatch::start(), Deadline::after(within));
+    let aside = Snapshots {
+        folder: snapshots.folder.with_extension("new"),
+        deadline: Some(deadline),
+        ..snapshots.clone()
+    };
+    let made = make_git_dir(&aside, subject, deadline).and_then(|bytes| {
+        carry_over(snapshots, &aside, deadline);
+        tree::exchange_folders(&aside.folder, &snapshots.folder)
             .map_err(|error| error.to_string())?;
-        let converted =
-            if theirs.converts_all { Some(Vec::new()) } else { list_converted(subject) };
-        let converted = converted.ok_or("git does not say what it converts")?;
-        let converted: BTreeSet<&Path> = zero_ended_paths(&converted).collect();
-        let listed = self.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
-        let (mut anew, mut links) = (IndexPaths::default(), Vec::new());
-        for record in zero_ended(&listed) {
-            let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
-            let (about, path) = (&record[..tab], Path::new(OsStr::from_bytes(&record[tab + 1..])));
-            let is_link = about[2..].starts_with(b"160000");
-            if is_link {
-                links.push(path);
-            }
-            let is_converted = theirs.converts_all || converted.contains(path);
-            // Also unmerged: with such an entry no tree can be written.
-            let is_hidden = about[0] != b'H';
-            let is_ours = path.starts_with(BRANCHES);
-            if is_ours || ((is_hidden || is_converted) && !is_link) {
-                anew.gone.push(path.to_owned());
-                let file = self.checkout.join(path);
-                let fits = disk::stamp(&file).is_some_and(|(size, _)| size <= FILE_BYTES);
-                if fits && !is_ours && !tree::is_folder(&file) && tree::is_readable(&file) {
-                    anew.there.push(path.to_owned());
-                }
-            }
-        }
-        if !links.is_empty() {
-            let _ = disk::write(&self.folder.join(LINKS), &zero_list(links), Durability::Remade);
-        }
-        anew.update(|arguments, input| self.printed(arguments, input))
+        Ok(bytes)
+    });
+    let _ = tree::remove_folder(&aside.folder);
+    let (bytes, elapsed_ms) = (made?, watch.elapsed_ms());
+    let note = if elapsed_ms > LONG_MS || bytes > MUCH_BYTES {
+        let (megabytes, seconds) = (bytes.div_ceil(1_000_000), elapsed_ms.div_ceil(1000));
+        let what =
+            if bytes > 0 { format!("{megabytes} MB taken over") } else { "filled".to_owned() };
+        Some(format!("snapshots: {what} in {seconds} s"))
+    } else {
+        None
+    };
+    Ok(Filled {
+        note,
+        watched: snapshots.last().and_then(|taken| count_watched(snapshots, &taken)),
+    })
+}
+
+/// How many files a snapshot has, in a folder without a repository.
+fn count_watched(snapshots: &Snapshots, taken: &str) -> Option<usize> {
+    if disk::exists(&snapshots.checkout.join(".git")) {
+        return None;
     }
+    Some(snapshots.entries(taken).ok()?.len())
+}
+
+/// Gives a new git dir the snapshots of the old one, as far as they can be read: one failed
+/// look must not lose them.
+fn carry_over(snapshots: &Snapshots, new: &Snapshots, deadline: Deadline) {
+    for folder in ["objects", "refs/crew"].iter().chain(&LISTS) {
+        let (from, to) = (snapshots.folder.join(folder), new.folder.join(folder));
+        for file in tree::list_files(&from, FILES_MAX) {
+            let to = to.join(&file);
+            let made = make_folder(to.parent().unwrap_or(&to));
+            let _ = made.map(|()| tree::share_file(&from.join(&file), &to, deadline));
+        }
+    }
+}
+
+/// Makes it. Returns the bytes of the objects that it takes over.
+fn make_git_dir(snapshots: &Snapshots, subject: &Loop, deadline: Deadline) -> Result<u64, String> {
+    remove_folder(&snapshots.folder)?;
+    for folder in ["objects/pack", "objects/info", "refs/heads"] {
+        make_folder(&snapshots.folder.join(folder))?;
+    }
+    write_file(&snapshots.folder.join("HEAD"), "ref: refs/heads/none")?;
+    let mut bytes = 0;
+    if let Some(theirs) = set_up(snapshots, subject)? {
+        bytes = link_objects(&theirs.objects, &snapshots.folder.join("objects"), deadline)?;
+        if seed_index(snapshots, subject, &theirs).is_err() {
+            let _ = disk::remove(&snapshots.folder.join("index"));
+        }
+    }
+    snapshots.commit()?;
+    snapshots.taken()?;
+    Ok(bytes)
+}
+
+/// Writes the configuration, the attributes and the ignore rules.
+fn set_up(snapshots: &Snapshots, subject: &Loop) -> Result<Option<Theirs>, String> {
+    let theirs = read_theirs(snapshots, subject)?;
+    let core = theirs.as_ref().map(|theirs| &*theirs.core).unwrap_or_default();
+    let (version, extensions) = match &theirs {
+        Some(theirs) if theirs.is_sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
+        _ => (0, ""),
+    };
+    let version = format!("[core]\n\trepositoryFormatVersion = {version}\n");
+    let config = [CONFIG, &version, core, extensions].concat();
+    write_file(&snapshots.folder.join("config"), &config)?;
+    write_file(&snapshots.folder.join("info/attributes"), ATTRIBUTES)?;
+    let mut excludes = String::new();
+    let files = if theirs.is_some() { exclude_files(subject) } else { Vec::new() };
+    for file in files {
+        let text = disk::read_text(&file, EXCLUDES_BYTES).map_err(|error| error.to_string())?;
+        excludes.push_str(&text.unwrap_or_default());
+        excludes.push('\n');
+    }
+    write_file(&snapshots.folder.join("info/exclude"), &format!("{excludes}/{BRANCHES}/"))?;
+    Ok(theirs)
+}
+
+/// What the user's git says of the repository; `None` if there is none.
+fn read_theirs(snapshots: &Snapshots, subject: &Loop) -> Result<Option<Theirs>, String> {
+    if !disk::exists(&snapshots.checkout.join(".git")) {
+        return Ok(None);
+    }
+    let git = Git::of(subject);
+    let places = ["--git-path", "objects", "--git-path", "index", "--show-object-format"];
+    let places = git.run(&[&["rev-parse"], &places[..]].concat());
+    let Some(places) = places else {
+        return Err(match find_refusal(&snapshots.checkout) {
+            Some((cause, hint)) => format!("{cause} ({hint})"),
+            None => "git gave no answer".to_owned(),
+        });
+    };
+    let [objects, index, format] = places.lines().collect::<Vec<_>>()[..] else {
+        return Err("git is too old".to_owned());
+    };
+    let pattern = r"^core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf)$";
+    let set = git.run(&["config", "-z", "--get-regexp", pattern]).unwrap_or_default();
+    let (mut core, mut converts_all) = (String::new(), false);
+    for (name, value) in set.split('\0').filter_map(|record| record.split_once('\n')) {
+        if name == "core.autocrlf" {
+            converts_all = value != "false";
+        } else if ["true", "false"].contains(&value) {
+            let _ = writeln!(core, "\t{} = {value}", &name["core.".len()..]);
+        }
+    }
+    let [objects, index] = [objects, index].map(|path| snapshots.checkout.join(path));
+    Ok(Some(Theirs { objects, index, is_sha256: format == "sha256", core, converts_all }))
+}
+
+/// Begins with the user's index, so that unchanged files are not read. What it stores in
+/// another form than the file has, and what it would not look at, is taken anew. An index that
+/// is split into two files cannot be read alone.
+fn seed_index(snapshots: &Snapshots, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
+    tree::copy_with_time(&theirs.index, &snapshots.folder.join("index"))
+        .map_err(|error| error.to_string())?;
+    let converted = if theirs.converts_all { Some(Vec::new()) } else { list_converted(subject) };
+    let converted = converted.ok_or("git does not say what it converts")?;
+    let converted: BTreeSet<&Path> = zero_ended_paths(&converted).collect();
+    let listed = snapshots.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
+    let (mut anew, mut links) = (IndexPaths::default(), Vec::new());
+    for record in zero_ended(&listed) {
+        let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
+        let (about, path) = (&record[..tab], Path::new(OsStr::from_bytes(&record[tab + 1..])));
+        let is_link = about[2..].starts_with(b"160000");
+        if is_link {
+            links.push(path);
+        }
+        let is_converted = theirs.converts_all || converted.contains(path);
+        // Also unmerged: with such an entry no tree can be written.
+        let is_hidden = about[0] != b'H';
+        let is_ours = path.starts_with(BRANCHES);
+        if is_ours || ((is_hidden || is_converted) && !is_link) {
+            anew.gone.push(path.to_owned());
+            let file = snapshots.checkout.join(path);
+            let fits = disk::stamp(&file).is_some_and(|(size, _)| size <= FILE_BYTES);
+            if fits && !is_ours && !tree::is_folder(&file) && tree::is_readable(&file) {
+                anew.there.push(path.to_owned());
+            }
+        }
+    }
+    if !links.is_empty() {
+        let _ = disk::write(&snapshots.folder.join(LINKS), &zero_list(links), Durability::Remade);
+    }
+    anew.update(|arguments, input| snapshots.printed(arguments, input))
 }
 
 /// The tracked paths whose content git may store in another form, each followed by a zero byte.
@@ -320,7 +320,7 @@ pub fn prune_snapshots(home: &Home, current: &Snapshots, most: u64, days: u64) {
             kept += bytes;
         }
     }
-    current.thin_out(home, oldest);
+    thin_out(current, home, oldest);
     // The folders where checks ran on another state of a working tree, if that is long ago.
     for folder in other_folders(&home.scratch_folder(&current.checkout)) {
         if last_used(&folder.join(".git")) < oldest {
@@ -360,42 +360,40 @@ fn is_live(home: &Home, name: &str) -> bool {
     }
 }
 
-impl Snapshots {
-    /// Removes the names that are older than `oldest`, and then what has lost its last name.
-    fn thin_out(&self, home: &Home, oldest: i128) {
-        let loops = self.folder.join("refs/crew");
-        let mut gone = 0;
-        for name in tree::list_files(&loops, ENTRIES_MAX) {
-            let file = loops.join(&name);
-            let id = name.parent().unwrap_or(&name).to_string_lossy();
-            let is_due = disk::stamp(&file).is_some_and(|(_, written)| written < oldest);
-            if is_due && !is_live(home, &id) {
-                gone += usize::from(disk::remove(&file).is_ok());
-            }
-        }
-        if gone > 0 {
-            self.forget_what_is_unnamed();
+/// Removes the names that are older than `oldest`, and then what has lost its last name.
+fn thin_out(snapshots: &Snapshots, home: &Home, oldest: i128) {
+    let loops = snapshots.folder.join("refs/crew");
+    let mut gone = 0;
+    for name in tree::list_files(&loops, ENTRIES_MAX) {
+        let file = loops.join(&name);
+        let id = name.parent().unwrap_or(&name).to_string_lossy();
+        let is_due = disk::stamp(&file).is_some_and(|(_, written)| written < oldest);
+        if is_due && !is_live(home, &id) {
+            gone += usize::from(disk::remove(&file).is_ok());
         }
     }
+    if gone > 0 {
+        forget_unnamed(snapshots);
+    }
+}
 
-    /// Removes what no name holds, or all of it without any name. What is held by another process
-    /// or cannot be removed is left for later.
-    pub fn forget_what_is_unnamed(&self) {
-        let lock = disk::take_lock(&self.folder.with_extension("lock"), LOCK_WAIT);
-        if !matches!(lock, Ok(Some(_))) || !self.are_kept() {
-            return;
-        }
-        let _ = if disk::names(&self.folder.join("refs/crew"), 1).is_empty() {
-            tree::remove_folder(&self.folder).map_err(|error| error.to_string())
-        } else {
-            self.printed(&["prune", "--expire=now"], &[]).map(drop)
-        };
+/// Removes what no name holds, or all of it without any name. What is held by another process
+/// or cannot be removed is left for later.
+pub fn forget_unnamed(snapshots: &Snapshots) {
+    let lock = disk::take_lock(&snapshots.folder.with_extension("lock"), LOCK_WAIT);
+    if !matches!(lock, Ok(Some(_))) || !snapshots.are_kept() {
+        return;
     }
+    let _ = if disk::names(&snapshots.folder.join("refs/crew"), 1).is_empty() {
+        tree::remove_folder(&snapshots.folder).map_err(|error| error.to_string())
+    } else {
+        snapshots.printed(&["prune", "--expire=now"], &[]).map(drop)
+    };
+}
 
-    /// The bytes that only these snapshots take.
-    pub fn bytes(&self) -> u64 {
-        own_bytes(&self.folder)
-    }
+/// The bytes that only these snapshots take.
+pub fn count_bytes(snapshots: &Snapshots) -> u64 {
+    own_bytes(&snapshots.folder)
 }
 
 /// When a git dir was last used: every snapshot writes its HEAD, and every look its index.

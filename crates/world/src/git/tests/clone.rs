@@ -8,8 +8,8 @@ use crate::files::disk;
 use crate::git::clone::{CloneSource, CloneTerms, bring_branch, clone_local, clone_remote};
 use crate::git::clone::{fetch_base, keep_strays};
 use crate::git::commit::commit_changes;
-use crate::git::rebase::rebase_branch;
 use crate::git::steps::{put_back_in, read_head_state, stays_inside};
+use crate::git::sync::rebase_branch;
 use engine::git::{GitBaseline, GitStep, GitTrouble};
 use engine::record::Place;
 

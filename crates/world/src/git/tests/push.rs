@@ -6,10 +6,9 @@ use std::thread;
 
 use insta::assert_snapshot;
 
-use super::Yard;
+use super::{Yard, push_branch};
 use crate::git::Git;
-use crate::git::lfs::LfsPush;
-use crate::git::push::push_branch;
+use crate::git::referred::LfsPush;
 use engine::git::{GitFault, GitTrouble, Pushed};
 
 fn pushed(remote: &str, branch: &str) -> Pushed {

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use super::Yard;
 use crate::git::land::{commit_markers, merge_to_conflicts};
-use crate::git::rebase::rebase_branch;
+use crate::git::sync::rebase_branch;
 use engine::git::{GitTrouble, Rebased};
 
 /// `main` and `work` diverge after the first commit; `work` is checked out, and `main` changed

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::{Machines, SHARED, update};
-use crate::git::refs::Refs;
+use crate::git::remotes::Refs;
 use engine::git::{GitTrouble, SwapResult};
 
 #[test]

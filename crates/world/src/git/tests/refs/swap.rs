@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::{Machines, SHARED, update};
-use crate::git::refs::{Refs, push_arguments};
+use crate::git::remotes::{Refs, push_arguments};
 use engine::git::{GitTrouble, RefUpdate, RemoteRef, SwapResult};
 use readers::parse::git::is_id;
 use readers::parse::remote::is_ref_name;

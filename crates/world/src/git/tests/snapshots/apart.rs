@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Kept, everything};
 use crate::files::disk;
-use crate::git::snapshots::{Snapshots, prune_snapshots};
+use crate::git::snapshots::{Snapshots, fill_git_dir, prune_snapshots};
 use crate::git::tests::Yard;
 use crate::store::{self, Home};
 use engine::fixture::a_loop;
@@ -39,7 +39,7 @@ fn nothing_that_is_planted_runs() {
     assert!(!kept.snapshots.compare_closely(&first, &second).unwrap().white_space);
     kept.snapshots.restore(&kept.subject.id, &first).unwrap();
     let again = Snapshots::of(&Home::at(&kept.yard.path("home two")), &kept.subject);
-    again.fill(&kept.subject).unwrap();
+    fill_git_dir(&again, &kept.subject).unwrap();
     assert!(!disk::exists(&kept.yard.path("planted")));
     kept.yard.sh("repo", "git status; git add file; true");
     assert!(disk::exists(&kept.yard.path("planted")), "with the user's own settings it runs");
@@ -106,12 +106,12 @@ fn every_shape_of_a_repository_has_snapshots() {
         let mut subject = a_loop();
         subject.place.checkout = yard.path(folder);
         let snapshots = Snapshots::of(&Home::at(&yard.path(&format!("home{number}"))), &subject);
-        let filled = snapshots.fill(&subject).unwrap();
+        let filled = fill_git_dir(&snapshots, &subject).unwrap();
         assert_eq!(filled.watched, (folder == "none").then_some(1), "{folder}");
         let before = snapshots.take().unwrap().commit;
         let made = || yard.sh(".", &format!("ls -id home{number}/trees/*"));
         let once = made();
-        snapshots.fill(&subject).unwrap();
+        fill_git_dir(&snapshots, &subject).unwrap();
         assert_eq!(made(), once, "{folder} is filled twice");
         yard.sh(folder, "echo two >> file; echo '*.o' > .gitignore; echo > a.o; echo new > new");
         let after = snapshots.take().unwrap().commit;
@@ -143,7 +143,7 @@ fn a_broken_git_dir_is_made_again_at_the_next_start() {
     let kept = Kept::after("");
     kept.yard.sh("home", "echo junk > $(echo trees/*/index)");
     assert!(kept.snapshots.take().is_err());
-    kept.snapshots.fill(&kept.subject).unwrap();
+    fill_git_dir(&kept.snapshots, &kept.subject).unwrap();
     kept.snapshots.take().unwrap();
 }
 
@@ -276,7 +276,7 @@ fn a_git_dir_that_is_made_again_keeps_the_snapshots_of_the_old_one() {
     kept.snapshots.name(id, "1", &first).unwrap();
     kept.sh("echo two >> file");
     kept.yard.sh("home/trees", "for tree in */index; do echo broken > $tree; done");
-    kept.snapshots.fill(&kept.subject).unwrap();
+    fill_git_dir(&kept.snapshots, &kept.subject).unwrap();
     let second = kept.commit();
     assert_eq!(kept.snapshots.named(id, "1").as_deref(), Some(&*first));
     assert!(kept.snapshots.text(&first, &second, None).unwrap().contains("+two"));

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::bring::{bring_branch, give_commit, keep_strays};
-use super::push::ssh_variables;
+use super::command::{FETCH, format_setting, ssh_variables};
 use super::steps::repository_folder;
-use super::{Git, find_commit, lfs, refs, remotes, shared_folder};
+use super::{Git, find_commit, referred, remotes, shared_folder};
 use crate::clock::Deadline;
 use crate::files::disk::{self, Durability};
 use crate::files::tree;
@@ -154,7 +154,7 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
     let fetch = "remote.origin.fetch";
     let all = "+refs/heads/*:refs/remotes/origin/*";
     twin.well(&["config", "--replace-all", fetch, all])?;
-    twin.add_settings(&remotes::format_setting("remote.origin.pushurl", NO_PUSH))?;
+    twin.add_settings(&format_setting("remote.origin.pushurl", NO_PUSH))?;
     // The work of other attempts is on their branches.
     let fleet: Vec<&str> = terms.branch.split('/').take(2).collect();
     let fleet = fleet.join("/");
@@ -172,7 +172,7 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
 
 /// Fetches the base from the remote of a clone, as `refs/remotes/origin/<base>`.
 pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFault> {
-    let ends = Ends { deadline: Deadline::after(refs::WITHIN), stop };
+    let ends = Ends { deadline: Deadline::after(remotes::WITHIN), stop };
     fetch_origin(clone, &of_base(base), ends)
 }
 
@@ -184,10 +184,10 @@ fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFa
     // What is missing in a clone cannot be brought from there, so a partial one gets new files,
     // too.
     let form = ["--no-filter", "--refmap=", "--", "origin", refspec];
-    let arguments: Vec<&str> = words_of(remotes::FETCH).chain(form).collect();
+    let arguments: Vec<&str> = words_of(FETCH).chain(form).collect();
     let variables = ssh_variables(clone);
     let said = Git { variables: &variables, ..ends.git(clone) }.said(&arguments);
-    if said.is_good() { Ok(()) } else { Err(refs::explain_failure("origin", &said)) }
+    if said.is_good() { Ok(()) } else { Err(remotes::explain_failure("origin", &said)) }
 }
 
 /// What ends a clone.
@@ -325,8 +325,8 @@ impl Twin {
     /// downloaded. They come from the repository whose folder is `theirs`.
     fn share_lfs(&self, theirs: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
         // A person's own files may name another place for every repository.
-        self.add_settings(&remotes::format_setting("lfs.storage", "lfs"))?;
-        let store = lfs::store_folder(theirs);
+        self.add_settings(&format_setting("lfs.storage", "lfs"))?;
+        let store = referred::store_folder(theirs);
         if !disk::is_folder(&store) {
             return Ok(());
         }
@@ -339,11 +339,11 @@ impl Twin {
             entries.filter_map(|entry| entry.split(' ').nth(1).map(str::to_owned)).collect();
         let objects = ids.join("\n");
         let files =
-            lfs::read_pointers(Git::here(&self.top), objects.as_bytes()).unwrap_or_default();
+            referred::read_pointers(Git::here(&self.top), objects.as_bytes()).unwrap_or_default();
         let own = self.folder.join("lfs");
         for file in &files {
-            let Some(from) = lfs::find_file(&store, file) else { continue };
-            let to = lfs::file_place(&own, &file.id);
+            let Some(from) = referred::find_file(&store, file) else { continue };
+            let to = referred::file_place(&own, &file.id);
             let made = to.parent().map_or(Ok(()), disk::make_folder);
             let shared = made.and_then(|()| tree::share_file(&from, &to, ends.deadline));
             shared.map_err(|error| clone_refused(&error))?;

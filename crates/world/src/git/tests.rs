@@ -18,10 +18,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::commit::{Drafts, commit_changes};
-use super::push::push_branch;
-use super::rebase::rebase_branch;
 use super::steps;
 use super::steps::{Steps, read_trusted};
+use super::sync::{push_branch, rebase_branch};
 use crate::files::disk::{self, Durability};
 use crate::process::{Call, ExitCause};
 use engine::fixture::a_loop;

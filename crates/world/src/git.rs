@@ -9,15 +9,12 @@ pub mod head;
 pub mod include;
 pub mod inside;
 pub mod land;
-mod lfs;
-pub mod push;
 pub mod readiness;
-pub mod rebase;
 pub mod referred;
-pub mod refs;
 pub mod remotes;
 pub mod snapshots;
 pub mod steps;
+pub mod sync;
 #[cfg(test)]
 mod tests;
 pub mod worktree;

@@ -5,7 +5,6 @@
 pub mod journal;
 pub mod removal;
 pub mod settings;
-pub mod trust;
 pub mod view;
 pub mod wakes;
 pub mod windows;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 
 use super::Yard;
-use crate::git::refs::{Patience, Refs};
+use crate::git::remotes::{Patience, Refs};
 use crate::process::signals::Signals;
 use engine::git::{GitFault, GitTrouble, RefUpdate, SwapResult};
 use readers::parse::remote::is_ref_name;

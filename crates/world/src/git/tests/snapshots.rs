@@ -7,7 +7,7 @@ mod situations;
 use std::path::Path;
 
 use super::{Yard, start};
-use crate::git::snapshots::Snapshots;
+use crate::git::snapshots::{Snapshots, fill_git_dir};
 use crate::store::Home;
 use engine::evidence::changes::{ChangeKind, Changes};
 use engine::fixture::a_loop;
@@ -41,7 +41,7 @@ impl Kept {
         let mut subject = a_loop();
         subject.place.checkout = yard.path(folder);
         let snapshots = Snapshots::of(&Home::at(&yard.path("home")), &subject);
-        snapshots.fill(&subject).unwrap();
+        fill_git_dir(&snapshots, &subject).unwrap();
         Self { yard, subject, snapshots }
     }
 
