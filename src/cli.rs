@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ColorChoice, Command, CommandFactory as _, Parser, Subcommand};
 
 use crate::demo::DemoArgs;
-use crate::drive::install::InstallScope;
+use crate::drive::installation::install::InstallScope;
 use crate::report::help;
 use engine::record::Outcome;
 use engine::text::is_word_of;

@@ -4,11 +4,13 @@ use super::reporter::has_a_screen;
 use super::{any_home, list_loops, print, read_all, refuse_an_agent, terminal_home};
 use crate::cli::{Cli, DoctorArgs, InstallArgs, with_those_below};
 use crate::demo::{self, DemoArgs};
-use crate::drive::doctor::{cluster, examine_machine};
 use crate::drive::find::needs_hooks;
-use crate::drive::install::{self, InstallScope, Laid, LineEntry};
-use crate::drive::shell_files;
-use crate::drive::slurm::STEP_WITHIN;
+use crate::drive::installation::doctor::examine_machine;
+use crate::drive::installation::install;
+use crate::drive::installation::install::{InstallScope, Laid, LineEntry};
+use crate::drive::installation::shell_files;
+use crate::drive::installation::slurm;
+use crate::drive::installation::slurm::STEP_WITHIN;
 use crate::exit::Exit;
 use crate::report::setup as words;
 use anyhow::{Result, bail};
@@ -175,12 +177,12 @@ pub fn run_doctor(arguments: &DoctorArgs) -> Result<Exit> {
     let stop = || signals.times() > 0;
     let Some(executor) = on else {
         // The crew that asked prints the findings.
-        let report = cluster::report_node(&home, &here, agent, remote.as_deref(), &stop);
+        let report = slurm::report_node(&home, &here, agent, remote.as_deref(), &stop);
         print::json(&serde_json::to_value(report)?);
         return Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::from_signal));
     };
     print::aside(&words::waiting_line(executor, STEP_WITHIN));
-    let examined = cluster::examine_cluster(&home, &here, executor, agent, &stop)?;
+    let examined = slurm::examine_cluster(&home, &here, executor, agent, &stop)?;
     Ok(signals.exit_code().map_or_else(|| print_findings(&examined, *json), Exit::from_signal))
 }
 

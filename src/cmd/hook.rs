@@ -12,7 +12,7 @@ use clap::ColorChoice;
 use super::{client_reading, control, print};
 use crate::drive::end::EndAttempt;
 use crate::drive::failure::failure_of;
-use crate::drive::install;
+use crate::drive::installation::install;
 use crate::drive::page::read_page;
 use crate::drive::session::companion::{handle_notice, run_companion};
 use crate::drive::session::queued::LoopIs;

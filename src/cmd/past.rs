@@ -8,10 +8,11 @@ use super::{
 };
 use crate::cli::{CleanArgs, HistoryArgs};
 use crate::drive;
-use crate::drive::back::{self, diff_of_iteration, unseen_changes_note};
-use crate::drive::clean;
+use crate::drive::end::clean;
 use crate::drive::failure::failure_of;
 use crate::drive::find::is_here;
+use crate::drive::tree::back;
+use crate::drive::tree::back::{diff_of_iteration, unseen_changes_note};
 use crate::exit::Exit;
 use crate::fleet::store as fleets;
 use crate::report::list;
@@ -169,7 +170,7 @@ pub fn prove_loop(name: Option<&str>) -> Result<Exit> {
     leave_to_a_person("have its own work proven")?;
     let (home, record) = find_requested(name)?;
     let signals = Signals::listen()?;
-    let (trial, proof) = drive::prove::by_hand(&home, &record, &|| signals.times() > 0)?;
+    let (trial, proof) = drive::end::prove::by_hand(&home, &record, &|| signals.times() > 0)?;
     let had = record.state.ending.as_ref().and_then(|ending| ending.proof);
     let (text, exit) = match trial {
         WithoutWork::Proven(how) => (format!("proven: {how}"), Exit::SUCCESS),

@@ -8,6 +8,7 @@ use super::{
     current_checkout, find_requested, find_task_or_fleet, print, refuse_an_agent, terminal_home,
 };
 use crate::cli::DriveArgs;
+use crate::drive::end::prove;
 use crate::drive::find::{self, find_resumable, owner_is_gone};
 use crate::drive::prompt::Prompt;
 use crate::drive::resume::{preview_resume, refuse_a_task, resume_here};
@@ -16,7 +17,7 @@ use crate::drive::run::{self, hand_over, take_record};
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{begin_run, first_prompt, prepare_run};
 use crate::drive::start::terms;
-use crate::drive::{control, prove, tree};
+use crate::drive::{control, tree};
 use crate::exit::Exit;
 use crate::fleet::verbs::Named;
 use crate::report::run as dry_run;

@@ -5,8 +5,8 @@
 use anyhow::{Result, bail};
 
 use super::find::{owner_is_gone, owner_life, spent_ms};
-use super::session::transcript::is_marked;
-use super::{end, meter, tree};
+use super::{end, tree, usage};
+use crate::drive::transcript::is_marked;
 use engine::boundary::limits::{LimitChanges, change_limits, describe_limits};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
@@ -95,7 +95,7 @@ pub fn stop_wait(home: &Home, record: &mut Loop) {
     // Nobody worked while the owner was gone.
     let worked_ms = if owner_is_gone(home, record) { 0 } else { spent_ms(record) };
     record.state.pause(clock::now(), worked_ms);
-    meter::catch_up(record);
+    usage::catch_up(record);
 }
 
 /// Turns a record into that of a loop whose iteration starts now: the time it waited counts as the

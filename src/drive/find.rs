@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::meter;
+use super::usage;
 use engine::failure::Failure;
 use engine::record::{
     Driver, EndReason, Environment, Life, Loop, LoopId, Outcome, Owner, Place, ProcessIdentity,
@@ -164,7 +164,7 @@ impl NewOwner {
             client: Some(hook.client.name.to_owned()),
             ..owner_here(process)
         };
-        Ok(Self { owner, memory: meter::begin_memory(hook) })
+        Ok(Self { owner, memory: usage::begin_memory(hook) })
     }
 
     /// This process.

@@ -3,20 +3,23 @@
 
 use std::io;
 
-use super::end::result;
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
 use super::find::{owner_is_gone, owner_life, spent_ms};
-use super::session::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
-use engine::evidence::changes::Changes;
+use crate::drive::transcript::waiting_dialog;
+use engine::evidence::changes::{Changes, Commits};
 use engine::journal::NoteKind;
 use engine::journal::story::{Story, StoryEvent};
 use engine::record::{Life, Loop, Outcome, Status};
 use engine::view::{ChangesFrom, IterationLine, LoopView, Page, PageInputs, newest_lines};
 use readers::clients::{resume_command, spell_stop};
-use world::git::OwnCommit;
+use world::clock;
+use world::files::disk::{self, Durability};
 use world::git::snapshots::Snapshots;
-use world::store::{self, Home, journal};
-use world::{clock, git};
+use world::git::{self, OwnCommit};
+use world::store::{self, Home, journal, read_json};
 
 /// The status of a loop, as far as it is known without the other loops of this machine.
 pub fn loop_view<'a>(home: &Home, record: &'a Loop) -> LoopView<'a> {
@@ -56,7 +59,7 @@ pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) 
         (Some(_), false) => ChangesFrom::Snapshots,
     };
     let changes = kept.or_else(|| git::changes_since(record));
-    let commits = result::collect_commits(home, record, changes.as_ref(), &by_crew(story));
+    let commits = collect_commits(home, record, changes.as_ref(), &by_crew(story));
     let page = Page::from_inputs(&PageInputs {
         view: loop_view(home, record),
         story,
@@ -127,4 +130,66 @@ fn in_snapshots(home: &Home, record: &Loop, is_moved: bool) -> Option<Changes> {
     let mut changes = snapshots.compare(&from, &to).ok()?;
     changes.mark_yours(&snapshots.yours(&record.id));
     Some(changes)
+}
+
+// The result of a loop, written once when it ends: what programs read, and what its page says of
+// commits, which git cannot tell apart later.
+
+/// The largest result that is read.
+const RESULT_BYTES: u64 = 8 << 20;
+
+/// Writes the result. It is best effort: the record is final already.
+pub fn write_result(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) {
+    let mut result = json!({
+        "schema": 1,
+        "id": record.id,
+        "generation": record.state.generation,
+        "outcome": record.outcome(),
+        "ending": record.state.ending,
+        "iterations": record.state.completed,
+        "awake_ms": record.state.awake_ms,
+        "usage": record.state.usage,
+        "ended_at": record.state.ended_at.unwrap_or(now),
+        "proved_at": record.state.proved_at,
+    });
+    if let (Some(result), Ok(Value::Object(commits))) =
+        (result.as_object_mut(), serde_json::to_value(commits))
+    {
+        result.extend(commits);
+    }
+    let file = home.loop_file(&record.id, "result.json");
+    let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
+}
+
+/// The commits since a loop started, of one that is over those up to its end. `changes` are the
+/// files of which some may be uncommitted, `by_crew` crew's own commits.
+pub fn collect_commits(
+    home: &Home,
+    record: &Loop,
+    changes: Option<&Changes>,
+    by_crew: &[OwnCommit],
+) -> Commits {
+    if !record.is_live()
+        && let Some(result) = read_result(home, record)
+        && result.get("commits").is_some()
+    {
+        return serde_json::from_value(result).unwrap_or_default();
+    }
+    let Some(mut commits) = git::commits_since(record, by_crew) else { return Commits::default() };
+    if let Some(changes) = changes.filter(|changes| changes.file_count() > 0 && !record.is_live()) {
+        commits.uncommitted = git::count_uncommitted(record, changes);
+    }
+    let commits_all = record.contract.run.as_ref().is_some_and(|run| run.git.commit);
+    if commits_all && record.outcome() == Some(Outcome::Completed) {
+        commits.ignored = git::ignored_since(record);
+    }
+    commits
+}
+
+/// The result of this ending, which is written after the handoff, or a later one with late usage. A
+/// resumed loop still has the result of its earlier end.
+pub fn read_result(home: &Home, record: &Loop) -> Option<Value> {
+    let result: Value = read_json(&home.loop_file(&record.id, "result.json"), RESULT_BYTES)?;
+    let generation = result.get("generation").and_then(Value::as_u64);
+    (generation >= Some(record.state.generation)).then_some(result)
 }

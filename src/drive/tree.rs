@@ -1,6 +1,9 @@
 //! Looks at the working tree of a loop by its snapshots. It says what an iteration changed, names
 //! the snapshots, and judges nothing. Without snapshots nothing is known of the tree.
 
+pub mod back;
+pub mod place;
+
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};

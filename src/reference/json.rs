@@ -53,7 +53,7 @@ const OBJECTS: [(&str, &[Place]); 37] = [
         "doctor",
         &[
             Function("src/report/setup.rs", "doctor_json"),
-            Function("src/drive/doctor/mod.rs", "examine_machine"),
+            Function("src/drive/installation/doctor.rs", "examine_machine"),
         ],
     ),
     ("finding", &[Type("Finding")]),
@@ -65,7 +65,7 @@ const OBJECTS: [(&str, &[Place]); 37] = [
     ("reaction", &[Function("crates/engine/src/words/reaction.rs", "loop_document")]),
     ("state.json", &[Map(STATE, "merge_view", "file")]),
     ("loop of state.json", &[Function(STATE, "loop_values"), Map(STATE, "merge_view", "ours")]),
-    ("result.json", &[Function("src/drive/end/result.rs", "write_result"), Type("Commits")]),
+    ("result.json", &[Function("src/drive/page.rs", "write_result"), Type("Commits")]),
 ];
 
 /// A block for each object, and one for the events of a run.

@@ -12,9 +12,17 @@ const MAY_NAME: [(&str, &str, &str); 5] = [
         "crates/readers/src/agents/claude",
         "the agent prints the lines that the transcripts hold",
     ),
-    ("claude", "src/drive/install.rs", "crew is installed by this client's own commands"),
-    ("claude", "src/drive/plugin_files.rs", "these are the files of the plugin for this client"),
-    ("claude", "src/drive/doctor/", "crew doctor looks at this client's own files"),
+    (
+        "claude",
+        "src/drive/installation/install.rs",
+        "crew is installed by this client's own commands",
+    ),
+    (
+        "claude",
+        "src/drive/installation/plugin_files.rs",
+        "these are the files of the plugin for this client",
+    ),
+    ("claude", "src/drive/installation/doctor.rs", "crew doctor looks at this client's own files"),
     ("claude", "src/demo/", "the demo plays this client"),
 ];
 

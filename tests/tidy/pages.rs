@@ -34,10 +34,10 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_pages() {
     let files = tree();
     let in_folder = files.iter().filter_map(|file| file.path.strip_prefix("commands/"));
     let commands: BTreeSet<&str> = in_folder.map(|name| name.trim_end_matches(".md")).collect();
-    let session = read("src/drive/session/mod.rs");
+    let session = read("src/drive/session.rs");
     let known = found(r#""([a-z-]+)" (?:=>|\|)"#, between(&session, "match name {", "_ =>"));
-    assert_eq!(commands, known, "commands/ (left) and drive/session/mod.rs (right) differ");
-    let plugin = read("src/drive/plugin_files.rs");
+    assert_eq!(commands, known, "commands/ (left) and drive/session.rs (right) differ");
+    let plugin = read("src/drive/installation/plugin_files.rs");
     let laid_down = found(r#"\("commands/([a-z-]+)\.md""#, &plugin);
     assert_eq!(commands, laid_down, "commands/ (left) and what is laid down (right) differ");
     let help = read("src/report/help/client.txt");

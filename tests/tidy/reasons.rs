@@ -13,7 +13,7 @@ const MAY_READ: [(&str, &str); 3] = [
         "a loop of a fleet is resumed by another command, without the options of this one",
     ),
     (
-        "src/drive/slurm.rs: let hint = if cause.contains(\"execve()\")",
+        "src/drive/installation/slurm.rs: let hint = if cause.contains(\"execve()\")",
         "this is what the daemon of a node printed",
     ),
     ("src/fleet/effects.rs: let is_full = FULL.iter()", "this is what git printed"),

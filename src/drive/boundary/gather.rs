@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use super::Open;
-use super::check::{Within, run_check};
-use crate::drive::scratch::ScratchTerms;
-use crate::drive::trial::{look_as_found, remember_as_found, run_trial};
-use crate::drive::{test_changes, tree};
+use crate::drive::checks::check::{Within, run_check};
+use crate::drive::checks::scratch::ScratchTerms;
+use crate::drive::checks::test_changes;
+use crate::drive::checks::trial::{look_as_found, remember_as_found, run_trial};
+use crate::drive::tree;
 use engine::boundary::belief::find_proof;
 use engine::boundary::facts::{AgentFacts, Facts};
 use engine::boundary::wants::{

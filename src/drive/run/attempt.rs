@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Runner;
-use crate::drive::end::late;
 use crate::drive::prompt;
+use crate::drive::usage;
 use engine::boundary::facts::{AgentFacts, AgentOutcome, ProcessEnd};
 use engine::boundary::limits::time_left_ms;
 use engine::claim::Claim;
@@ -136,7 +136,7 @@ impl Runner<'_> {
         let log = logs::log_path(self.home, &record.id, record.iteration());
         logs::keep_prompt(self.home, &record.id, record.iteration(), prompt);
         logs::begin_output(&log, &run.agent.name, !run.fallback.is_empty());
-        late::remember_agent(self.home, record, &run.agent.name);
+        usage::remember_agent(self.home, record, &run.agent.name);
         let idle = within(run.pace.idle_timeout_s);
         if run.agent.usage_file.is_some() {
             self.take_usage();

@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 use super::Runner;
 use crate::drive::find::own_process;
 use crate::drive::start::establish::make_way;
-use crate::drive::start::place::{lost_repository, on_another_branch};
+use crate::drive::tree::place::{lost_repository, on_another_branch};
 use crate::drive::{end, tree};
 use engine::doing::LoopStep;
 use engine::events::{EventSink, RunEvent};

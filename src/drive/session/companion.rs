@@ -10,12 +10,13 @@ use anyhow::Result;
 use chrono::TimeDelta;
 
 use super::stop::{gather_facts, hand_over, is_ours, open_ours, wake_ticket};
-use super::transcript::is_at_work;
 use super::{EventResult, owned_or_last, session_loop};
-use crate::drive::boundary::{DriverNotes, Recorded, undelivered};
+use crate::drive::boundary;
+use crate::drive::boundary::{DriverNotes, Recorded};
 use crate::drive::control;
 use crate::drive::end::{self, wind_up};
-use crate::drive::meter;
+use crate::drive::transcript::is_at_work;
+use crate::drive::usage;
 use crate::drive::windows::{self, LoopTurn};
 use engine::boundary::decide::{Decision, wait_or_end};
 use engine::boundary::facts::{AgentFacts, AgentOutcome};
@@ -161,10 +162,10 @@ fn redeem_ticket(
     let is_refused = record.state.transient_errors > 0;
     let before = record.clone();
     control::start_iteration(&mut record);
-    undelivered::take_back(home, &mut record)?;
+    boundary::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
     record.state.put_messages_in_prompt();
-    undelivered::mark_undelivered(home, &record)?;
+    boundary::mark_undelivered(home, &record)?;
     let record = held.record(record, |next| Event::from_change(woken, &before, next))?;
     let _ = view::write_view(&record);
     let words = if is_refused {
@@ -214,7 +215,7 @@ pub fn handle_failure(
     let error = service::classify_error(kind, message, clock::local_time());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
     let seen = AgentFacts { agent, ..AgentFacts::default() };
-    let reading = meter::read_meter(&open.before, hook, None, false);
+    let reading = usage::read_meter(&open.before, hook, None, false);
     let Some(facts) = gather_facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(EventResult::Silent);
     };

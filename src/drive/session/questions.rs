@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::transcript::is_at_work;
 use super::{EventResult, owned_id, session_loop};
+use crate::drive::transcript::is_at_work;
 use engine::record::{Dialog, Loop, LoopId, Question};
 use engine::text::count;
 use readers::clients::{AskedQuestion, Hook, PendingCall};

@@ -9,14 +9,16 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::transcript::still_waits;
 use super::{EventResult, owned_id, queued};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open_boundary};
+use crate::drive::end::prove;
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::find::owner_is;
-use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
+use crate::drive::transcript::still_waits;
+use crate::drive::usage;
+use crate::drive::usage::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
 use crate::drive::windows::{self, LoopTurn};
-use crate::drive::{control, prove, tree};
+use crate::drive::{control, tree};
 use engine::boundary::decide::{Decision, Hold};
 use engine::boundary::facts::{AgentFacts, AgentOutcome, ControlRequest, Facts};
 use engine::claim::{self, Claim};
@@ -75,7 +77,7 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
     let background = background_wait(&stopped.background, used_a_tool, &mut memory);
     let work = background.as_ref().map(|background| background.work.clone());
     let decides = open.before.contract.limits.bound_usage();
-    let reading = meter::read_meter(&open.before, hook, words, decides);
+    let reading = usage::read_meter(&open.before, hook, words, decides);
     let seen = read_stop(&open, hook, stopped, work, reading.context_tokens);
     let Some(mut facts) = gather_facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(EventResult::Silent);
@@ -87,7 +89,7 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
         reading.metered
     } else {
         // The last sum for a while, so the final message is waited for now. It decides nothing.
-        let reading = meter::read_meter(&open.before, hook, words, true);
+        let reading = usage::read_meter(&open.before, hook, words, true);
         facts.usage = reading.usage;
         facts.seen.agent.context_tokens = reading.context_tokens;
         reading.metered

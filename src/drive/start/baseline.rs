@@ -4,8 +4,9 @@
 use anyhow::Result;
 
 use crate::drive::boundary::{gather, remember_tests};
+use crate::drive::checks::test_changes;
 use crate::drive::find::is_ours;
-use crate::drive::{test_changes, tree};
+use crate::drive::tree;
 use engine::events::{EventSink, RunEvent};
 use engine::evidence::test_memory::{TestMemories, as_found, update_memories};
 use engine::evidence::test_run::ran_nothing;

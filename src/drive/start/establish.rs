@@ -7,12 +7,13 @@ use std::{io, iter};
 
 use anyhow::{Context, Result, bail};
 
-use super::place;
 use super::terms::{self, build_contract, detect_project, typed_layer};
-use crate::drive::boundary::check::missing_at_the_start;
+use crate::drive::checks::check::missing_at_the_start;
+use crate::drive::checks::test_changes;
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::find::{NewOwner, environment_of, gone_reason, on_another_host, owner_is_gone};
-use crate::drive::{test_changes, tree};
+use crate::drive::tree;
+use crate::drive::tree::place;
 use engine::failure::Failure;
 use engine::fleet::Carried;
 use engine::journal::Event;

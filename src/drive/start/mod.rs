@@ -4,6 +4,5 @@
 pub mod agent;
 pub mod baseline;
 pub mod establish;
-pub mod place;
 pub mod run;
 pub mod terms;

@@ -8,14 +8,15 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::baseline::run_baseline;
 use super::establish::{Prepared, establish_loop, suggest_checks};
-use super::place::{
-    self, NO_BRANCH, drafts_of, git_needed, refuse_impossible, unlisted_fault, without_git,
-};
 use super::{agent, terms};
-use crate::drive::boundary::check::missing_at_the_start;
+use crate::drive::checks::check::missing_at_the_start;
 use crate::drive::end;
 use crate::drive::find::{NewOwner, own_process};
 use crate::drive::prompt::{self, Prompt};
+use crate::drive::tree::place;
+use crate::drive::tree::place::{
+    NO_BRANCH, drafts_of, git_needed, refuse_impossible, unlisted_fault, without_git,
+};
 use engine::boundary::limits;
 use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use super::Attempt;
 use super::remote::RemoteTrouble;
 use crate::drive::run::round::{Admission, IterationGate};
-use crate::drive::start::place::lost_repository;
+use crate::drive::tree::place::lost_repository;
 use crate::fleet::spec::{AttemptPhase, Source};
 use engine::git::{GitFault, GitStep};
 use engine::record::{Contract, EndReason, Ending, Loop, Outcome};

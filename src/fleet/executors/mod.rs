@@ -16,7 +16,7 @@ use self::slurm::Slurm;
 use super::files::FleetFiles;
 use super::record::{FleetSetup, LOCAL};
 use super::spec::AttemptSpec;
-use crate::drive::slurm::quote_word;
+use crate::drive::installation::slurm::quote_word;
 use engine::failure::Failure;
 use engine::fleet::TaskId;
 use readers::agents;

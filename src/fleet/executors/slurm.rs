@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::{FoundJobs, JobSystem, SeenJob, job_script};
-use crate::drive::slurm::{quote_word, run_call, slurm_call};
+use crate::drive::installation::slurm::{quote_word, run_call, slurm_call};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::spec::AttemptSpec;
 use engine::failure::Failure;

@@ -142,7 +142,7 @@ pub struct State {
     pub evidence: Option<Evidence>,
     /// Since the start, as far as it could be counted.
     pub usage: Usage,
-    /// The agent whose use was counted although no boundary judged it; see `drive/end/late.rs`.
+    /// The agent whose use was counted although no boundary judged it; see `drive/usage.rs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_late: Option<u64>,
     /// The user's messages to the agent for the next prompt.

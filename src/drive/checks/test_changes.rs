@@ -12,7 +12,7 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use self::changes::Changes;
-use crate::drive::scratch::ScratchTerms;
+use crate::drive::checks::scratch::ScratchTerms;
 use engine::evidence::CheckResult;
 use engine::evidence::test_memory::TestMemories;
 use engine::evidence::test_run::{TestReport, TestRun, TestStatus};

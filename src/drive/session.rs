@@ -5,7 +5,6 @@ pub mod companion;
 pub mod questions;
 pub mod queued;
 pub mod stop;
-pub mod transcript;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,14 +14,17 @@ use anyhow::{Context, Error, Result, bail};
 use self::companion::{handle_failure, idle_fallback};
 use self::queued::{LoopIs, obey_request};
 use self::stop::{StopResult, handle_stop, is_ours};
-use self::transcript::is_at_work;
-use super::boundary::undelivered;
-use super::control::{self, PauseResult, Paused};
-use super::end::{self, EndAttempt, handoff};
-use super::failure::failure_of;
-use super::find::{self, NewOwner, end_mark, gone_reason, owner_is_gone};
-use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume_loop};
-use super::start::establish::{Started, start_session_loop};
+use super::boundary;
+use super::control;
+use super::end;
+use super::find;
+use super::find::{NewOwner, end_mark, gone_reason, owner_is_gone};
+use super::transcript::{self, is_at_work};
+use crate::drive::control::{PauseResult, Paused};
+use crate::drive::end::{EndAttempt, handoff};
+use crate::drive::failure::failure_of;
+use crate::drive::resume::{Resumed, accept_test_changes, refuse_a_task, resume_loop};
+use crate::drive::start::establish::{Started, start_session_loop};
 use engine::failure::Failure;
 use engine::record::{Actor, EndReason, ExecutedCommand, Loop, LoopId, Outcome, Status};
 use readers::clients::{Hook, HookEvent};
@@ -76,7 +78,7 @@ pub enum EventResult {
 
 /// Notes that the prompt of an answer was written out.
 pub fn mark_delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
-    Ok(owned_id(home, hook)?.map_or(Ok(()), |id| undelivered::clear_undelivered(home, &id))?)
+    Ok(owned_id(home, hook)?.map_or(Ok(()), |id| boundary::clear_undelivered(home, &id))?)
 }
 
 /// Answers one event. An error means: let everything through.

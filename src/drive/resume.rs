@@ -6,21 +6,24 @@ use std::path::PathBuf;
 
 use anyhow::{Error, Result, bail};
 
-use super::boundary::undelivered;
-use super::control::check_message;
-use super::end::{self, handoff};
+use super::boundary;
+use super::end;
 use super::find::{NewOwner, environment_of, gone_reason, on_another_host, owner_is_gone};
-use super::prompt::Prompt;
-use super::start::baseline::run_baseline;
-use super::start::establish::{HeldPointers, make_way};
-use super::start::place::{
-    self, drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted_fault,
-};
-use super::start::run::{
+use super::tree;
+use crate::drive::checks::test_changes;
+use crate::drive::control::check_message;
+use crate::drive::end::handoff;
+use crate::drive::prompt::Prompt;
+use crate::drive::start::baseline::run_baseline;
+use crate::drive::start::establish::{HeldPointers, make_way};
+use crate::drive::start::run::{
     model_in_force, of_the_agent, renew_run, run_terms, the_agent, try_launch,
 };
-use super::start::{agent, terms};
-use super::{test_changes, tree};
+use crate::drive::start::{agent, terms};
+use crate::drive::tree::place;
+use crate::drive::tree::place::{
+    drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted_fault,
+};
 use engine::boundary::limits::{LimitChanges, change_limits, raise_options, reached_limit};
 use engine::events::{EventSink, RunEvent};
 use engine::failure::Failure;
@@ -121,7 +124,7 @@ pub fn resume_loop(
     store::clear_requests(home, id)?;
     store::keep_room(home, id);
     pointers.write_pointers(id)?;
-    undelivered::mark_undelivered(home, &record)?;
+    boundary::mark_undelivered(home, &record)?;
     let resumed = if is_run { NoteKind::ResumedInRun } else { NoteKind::ResumedInSession };
     let mut record = held.record(record, |next| Event::from_change(resumed, &before, next))?;
     // Only now: another try at a resume that fails before needs to know what was cut off.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::changes::{Changes, Originals};
 use super::{doubt_text, is_gone};
-use crate::drive::scratch::{ScratchFolder, ScratchTerms};
+use crate::drive::checks::scratch::{ScratchFolder, ScratchTerms};
 use engine::evidence::check::is_failure;
 use engine::evidence::test_memory::{TestMemories, is_no_worse};
 use engine::evidence::test_run::{TestRun, TestStatus};

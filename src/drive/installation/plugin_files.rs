@@ -11,17 +11,17 @@ pub const MANIFEST: &str = ".claude-plugin/plugin.json";
 /// The hooks.
 pub const HOOKS: &str = "hooks/hooks.json";
 
-const REPOSITORY_HOOKS: &str = include_str!("../../hooks/hooks.json");
+const REPOSITORY_HOOKS: &str = include_str!("../../../hooks/hooks.json");
 const COPIED: [(&str, &str); 9] = [
-    (MANIFEST, include_str!("../../.claude-plugin/plugin.json")),
-    (".claude-plugin/marketplace.json", include_str!("../../.claude-plugin/marketplace.json")),
-    ("commands/cancel-loop.md", include_str!("../../commands/cancel-loop.md")),
-    ("commands/handoff.md", include_str!("../../commands/handoff.md")),
-    ("commands/help.md", include_str!("../../commands/help.md")),
-    ("commands/loop.md", include_str!("../../commands/loop.md")),
-    ("commands/pause.md", include_str!("../../commands/pause.md")),
-    ("commands/resume.md", include_str!("../../commands/resume.md")),
-    ("commands/status.md", include_str!("../../commands/status.md")),
+    (MANIFEST, include_str!("../../../.claude-plugin/plugin.json")),
+    (".claude-plugin/marketplace.json", include_str!("../../../.claude-plugin/marketplace.json")),
+    ("commands/cancel-loop.md", include_str!("../../../commands/cancel-loop.md")),
+    ("commands/handoff.md", include_str!("../../../commands/handoff.md")),
+    ("commands/help.md", include_str!("../../../commands/help.md")),
+    ("commands/loop.md", include_str!("../../../commands/loop.md")),
+    ("commands/pause.md", include_str!("../../../commands/pause.md")),
+    ("commands/resume.md", include_str!("../../../commands/resume.md")),
+    ("commands/status.md", include_str!("../../../commands/status.md")),
 ];
 
 /// Every file except the programs: its path and its text.

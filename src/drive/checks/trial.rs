@@ -2,8 +2,9 @@
 //! and on the tree as the loop found it, where none ran there before iteration 1. It judges
 //! nothing, and never touches the working tree of the user.
 
-use super::scratch::{ScratchFolder, ScratchTerms};
-use super::test_changes::{self, Changes};
+use super::test_changes;
+use crate::drive::checks::scratch::{ScratchFolder, ScratchTerms};
+use crate::drive::checks::test_changes::Changes;
 use engine::evidence::test_memory::TestMemories;
 use engine::evidence::test_run::{TestMemory, TestRun};
 use engine::evidence::{CheckResult, Verdict};

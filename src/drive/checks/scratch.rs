@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::boundary::check::{Within, run_check};
+use crate::drive::checks::check::{Within, run_check};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Loop, Role};
 use engine::test_changes::trial::{TriedCheck, check_passed, failing_tests};

@@ -3,9 +3,9 @@
 //! effort and says so. The process that ended the loop may be killed before all this; then the next
 //! process that looks at the loop does it.
 
+pub mod clean;
 pub mod handoff;
-pub mod late;
-pub mod result;
+pub mod prove;
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Error, Result};
 
 use super::find::{agent_works, is_ours, needs_hooks, owner_life, spent_ms};
-use super::{meter, page, tree};
+use super::{page, tree, usage};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{
@@ -55,7 +55,7 @@ pub struct EndedLoop {
 /// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let lock = disk::take_lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
-    if matches!(lock, Ok(None)) || result::read_result(home, &record).is_some() {
+    if matches!(lock, Ok(None)) || page::read_result(home, &record).is_some() {
         return EndedLoop { page: page::read_page(home, &record), record, turn_goes_on: false };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
@@ -76,7 +76,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     {
         page.handoff = Some(file.display().to_string());
     }
-    result::write_result(home, &record, &page.commits, now);
+    page::write_result(home, &record, &page.commits, now);
     let _ = view::write_view(&record);
     store::give_up_room(home, &record.id);
     let _ = windows::free_turns(home, &record.id, now);
@@ -102,7 +102,7 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
     amend_record(home, id, "counted what was used", |record| {
         record.count_use(0, Some(usage));
-        late::count_late_usage(home, record);
+        usage::count_late_usage(home, record);
     })
 }
 
@@ -122,15 +122,15 @@ pub fn amend_record(
         held.change(&record, what, change)?;
         return Ok(());
     }
-    let commits = result::collect_commits(home, &record, None, &[]);
+    let commits = page::collect_commits(home, &record, None, &[]);
     let record = held.change(&record, what, change)?;
-    result::write_result(home, &record, &commits, clock::now().wall);
+    page::write_result(home, &record, &commits, clock::now().wall);
     Ok(())
 }
 
 /// Does the work of an ending whose process was killed before it could.
 pub fn complete_end(home: &Home, record: &Loop) {
-    if !record.is_live() && result::read_result(home, record).is_none() {
+    if !record.is_live() && page::read_result(home, record).is_none() {
         wind_up(home, record.clone());
     }
 }
@@ -319,7 +319,7 @@ pub fn end_loop(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Res
 /// about it.
 pub fn left_uncounted(home: &Home, record: &mut Loop) -> NoteKind {
     if record.driver() == Driver::Process {
-        late::add_late_usage(home, record);
+        usage::add_late_usage(home, record);
     }
     NoteKind::CountedLate(record.driver())
 }
@@ -352,7 +352,7 @@ pub fn let_end(record: &Loop) -> Result<()> {
 pub fn record_ending(home: &Home, record: &mut Loop, ending: Ending) {
     // Nobody worked while the owner was gone, however late that is noticed.
     let worked_ms = if agent_works(home, record) { spent_ms(record) } else { 0 };
-    meter::catch_up(record);
+    usage::catch_up(record);
     record.state.finish(ending, worked_ms);
     // A crew that is gone reacts to nothing.
     if owner_life(&record.state.owner) == Life::Alive {

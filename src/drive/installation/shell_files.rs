@@ -10,7 +10,7 @@ use anyhow::Result;
 use clap::Command;
 use clap_mangen::Man;
 
-use super::install::no_home;
+use crate::drive::installation::install::no_home;
 use world::env;
 use world::files::disk::{self, Durability};
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use crate::drive::plugin_files::{self, MANIFEST, PROGRAMS};
+use super::plugin_files;
+use crate::drive::installation::plugin_files::{MANIFEST, PROGRAMS};
 use engine::doctor::{NAME, PLUGIN, shell_word};
 use engine::failure::Failure;
 use engine::text::variant_name;

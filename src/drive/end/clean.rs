@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::end::between_starts_in;
-use super::find::owner_life;
+use super::between_starts_in;
+use crate::drive::find::owner_life;
 use engine::failure::Failure;
 use engine::record::{Driver, Life, Loop, LoopId, Outcome};
 use world::clock;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
 
-use super::find::{own_process, owner_is};
-use super::scratch::ScratchTerms;
-use super::start::place;
-use super::trial::{look_as_found, run_trial};
-use super::{end, test_changes};
+use crate::drive::checks::scratch::ScratchTerms;
+use crate::drive::checks::test_changes;
+use crate::drive::checks::trial::{look_as_found, run_trial};
+use crate::drive::end;
+use crate::drive::find::{own_process, owner_is};
+use crate::drive::tree::place;
 use engine::boundary::belief::{ProofRuns, end_after_runs};
 use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome, Proof, Status};
@@ -137,13 +138,13 @@ fn look_back(terms: ScratchTerms<'_>, trial: Option<&WithoutWork>) -> Option<Bas
 }
 
 /// The snapshot of what the last iteration left.
-pub(super) fn last_snapshot(home: &Home, record: &Loop) -> Option<String> {
+pub fn last_snapshot(home: &Home, record: &Loop) -> Option<String> {
     let last = Snapshots::of(home, record).at_the_end_of(&record.id, u32::MAX);
     last.map(|(_, commit)| commit)
 }
 
 /// The terms of all runs, with one limit from now on.
-pub(super) fn proof_terms<'a>(
+pub fn proof_terms<'a>(
     home: &'a Home,
     subject: &'a Loop,
     now: Option<&'a str>,

@@ -3,29 +3,30 @@
 //! on the record as it is by then. The loop's lock is held to read and to record, never while a
 //! check runs. The boundary's own lock is held throughout, so one stop is counted once.
 
-pub mod check;
 pub mod gather;
-pub mod undelivered;
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
 use super::find::end_mark;
-use super::windows::{self, LoopTurn};
-use super::{end, tree};
-use engine::boundary::decide::reconcile_records;
-use engine::boundary::decide::{Decision, Hold, apply_decision, decide_next, wait_or_end};
+use super::{end, tree, windows};
+use crate::drive::windows::LoopTurn;
+use engine::boundary::decide::{
+    Decision, Hold, apply_decision, decide_next, reconcile_records, wait_or_end,
+};
 use engine::boundary::facts::{ControlRequest, Facts};
 use engine::boundary::judge::{Judged, judge_boundary};
 use engine::evidence::test_memory::TestMemories;
 use engine::journal::{Choice, Event};
 use engine::record::{
-    Actor, EndReason, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status,
+    Actor, Driver, EndReason, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status,
 };
 use engine::words::view::ViewState;
-use world::files::disk::{self, Lock};
+use world::files::disk::{self, Durability, Lock};
 use world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, view};
 use world::{clock, recorded_environment};
 
@@ -186,13 +187,13 @@ impl Open {
         if let Some(request) = self.read_request() {
             facts.seen.order = Some(request);
         }
-        undelivered::take_back(&self.home, &mut record)?;
+        take_back(&self.home, &mut record)?;
         let Concluded { judged, decision, mut next } = conclude_iteration(&record, &facts, closing);
         view::place_task(&self.home, &mut next)?;
         let cleared = windows::learn_window(&self.home, &record, &facts.seen, &mut next);
         name_the_end(&self.home, &record, &judged, &facts);
         let note = self.write_note(&held, &record, &facts)?;
-        undelivered::mark_undelivered(&self.home, &next)?;
+        mark_undelivered(&self.home, &next)?;
         let after = held.record(next, |next| boundary_event(&judged, &decision, next))?;
         if let Some(cleared) = &cleared {
             let _ = held.note(&after, facts.now, cleared.as_str());
@@ -351,4 +352,44 @@ fn boundary_event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
         elapsed_ms: if judged.counted { next.elapsed_ms.last().copied() } else { None },
         state: Box::new(next.state.clone()),
     }
+}
+
+// Messages to the agent whose prompt may be lost: the record says that they were delivered, but
+// the process was ended before its answer was out. They are repeated rather than lost.
+
+/// The largest mark that is read.
+const MARK_BYTES: u64 = 64;
+
+/// Marks, before they are recorded, that the messages in a session's next prompt are not out yet:
+/// those of the last boundary, and those that a resume took from the queue.
+pub fn mark_undelivered(home: &Home, next: &Loop) -> io::Result<()> {
+    let has_words = next.state.evidence.as_ref().is_some_and(|last| !last.words.is_empty());
+    if next.driver() != Driver::Session || !(has_words || next.state.told > 0) {
+        return Ok(());
+    }
+    // The mark belongs to one boundary's prompt: messages of an earlier one are not repeated.
+    let boundaries = next.state.boundaries.to_string();
+    disk::write(&undelivered_file(home, &next.id), boundaries.as_bytes(), Durability::Process)
+}
+
+/// Returns to a record the messages that its last prompt did not deliver.
+pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
+    if record.driver() != Driver::Session {
+        return Ok(());
+    }
+    let mark = disk::read_text(&undelivered_file(home, &record.id), MARK_BYTES)?;
+    if mark.is_none_or(|of| of != record.state.boundaries.to_string()) {
+        return Ok(());
+    }
+    record.state.take_back_prompt();
+    Ok(())
+}
+
+/// Removes the mark, because the prompt is out.
+pub fn clear_undelivered(home: &Home, id: &LoopId) -> io::Result<()> {
+    disk::remove(&undelivered_file(home, id))
+}
+
+fn undelivered_file(home: &Home, id: &LoopId) -> PathBuf {
+    home.loop_file(id, "untold")
 }

@@ -3,9 +3,9 @@
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 
-use super::find::{agent_works, named_by};
-use super::start::place;
-use super::tree::is_at_rest;
+use super::is_at_rest;
+use super::place;
+use crate::drive::find::{agent_works, named_by};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{Loop, Status};
