@@ -536,8 +536,8 @@ fn push_commit(
     let known = [known, &[commit.to_owned()]].concat();
     if old.as_ref().is_some_and(|old| !git::is_held(&access.repository, old, &known)) {
         let cause = format!("somebody else pushed to {branch}");
-        let cure = "look at it, and move what is there to another branch";
-        return Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, cure));
+        let hint = "look at it, and move what is there to another branch";
+        return Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, hint));
     }
     // Hosts refuse a branch that points to files they do not have.
     let has: Vec<String> = old.iter().cloned().chain(stands_on.map(str::to_owned)).collect();
@@ -588,8 +588,8 @@ fn delete_refs(access: &RemoteAccess, pattern: &str, known: &[String]) -> Result
     match refs.swap(&gone.collect::<Vec<_>>())? {
         SwapResult::Refused => {
             let cause = format!("{pattern} changed just now");
-            let cure = "the next try looks again";
-            Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, cure))
+            let hint = "the next try looks again";
+            Err(GitFault::new(GitStep::Push, GitTrouble::NonFastForward, cause, hint))
         }
         SwapResult::Done => Ok(()),
     }

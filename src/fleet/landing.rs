@@ -268,7 +268,7 @@ fn incomplete_landing(fault: GitFault) -> Result<PreparedLanding> {
     if fault.trouble != GitTrouble::Incomplete {
         return Err(fault.into());
     }
-    Ok(PreparedLanding::Refused(Refusal::Incomplete(format!("{}; {}", fault.cause, fault.cure))))
+    Ok(PreparedLanding::Refused(Refusal::Incomplete(format!("{}; {}", fault.cause, fault.hint))))
 }
 
 /// The refusal where files that are committed differ before any check has run.

@@ -76,8 +76,8 @@ impl Preflight<'_> {
     /// Who commits, refs in the way, and locks that were left.
     fn check_git(&mut self) {
         let FleetSetup { repository: top, name: fleet, .. } = self.setup;
-        if let Err(GitFault { cause, cure, .. }) = readiness::check_identity(top) {
-            self.add_fault(cause, cure);
+        if let Err(GitFault { cause, hint, .. }) = readiness::check_identity(top) {
+            self.add_fault(cause, hint);
         }
         let own = format!("refs/remotes/crew/{fleet}");
         let wanted: Vec<String> =
@@ -164,7 +164,7 @@ impl Preflight<'_> {
 
     /// That the remote answers, has the base, and takes the refs of the fleet.
     fn check_remote(&mut self, remote: &Remote) {
-        if let Err(GitFault { trouble, cause, cure, .. }) = self.ask_remote(remote) {
+        if let Err(GitFault { trouble, cause, hint, .. }) = self.ask_remote(remote) {
             let without = match trouble {
                 GitTrouble::Auth | GitTrouble::Network | GitTrouble::NoRemote => {
                     "; without --push, --land and --on it is not needed"
@@ -172,7 +172,7 @@ impl Preflight<'_> {
                 _ => "",
             };
             let what = format!("the remote {} cannot be used: {cause}", remote.name);
-            self.add_fault(what, format!("{cure}{without}"));
+            self.add_fault(what, format!("{hint}{without}"));
         }
     }
 

@@ -120,8 +120,8 @@ impl Gh<'_> {
         let call =
             Call::of(self.program, self.folder).args(arguments).envs([("GH_PROMPT_DISABLED", "1")]);
         let ended = call.within(WITHIN).run(self.stop).map_err(|error| {
-            let cure = "install the GitHub CLI, and log in with gh auth login";
-            NotDone::Refused(format!("gh cannot be started: {error}; {cure}"))
+            let hint = "install the GitHub CLI, and log in with gh auth login";
+            NotDone::Refused(format!("gh cannot be started: {error}; {hint}"))
         })?;
         let text = ended.text().trim().to_owned();
         let away = match &ended.cause {
@@ -134,8 +134,8 @@ impl Gh<'_> {
             let why = format!("{what} fails: {}", tail_of(&text, TAIL_CHARS));
             return Err(NotDone::Refused(why));
         };
-        let (cause, cure) = (format!("{what}: {why}"), "see whether gh auth status answers here");
-        Err(NotDone::Away(GitFault::new(GitStep::Request, GitTrouble::Network, cause, cure)))
+        let (cause, hint) = (format!("{what}: {why}"), "see whether gh auth status answers here");
+        Err(NotDone::Away(GitFault::new(GitStep::Request, GitTrouble::Network, cause, hint)))
     }
 }
 

@@ -99,9 +99,9 @@ pub fn make_workspace(
         clone.parent().map_or(Ok(()), disk::make_private_folder)?;
         fill_clone(spec, &part, commands)?;
         disk::rename(&part, clone)?;
-    } else if let Err(GitFault { cause, cure, .. }) = steps::stays_inside(clone, GitStep::Worktree)
+    } else if let Err(GitFault { cause, hint, .. }) = steps::stays_inside(clone, GitStep::Worktree)
     {
-        bail!(Failure::new(cause, cure));
+        bail!(Failure::new(cause, hint));
     } else {
         steps::put_back(clone)?;
     }

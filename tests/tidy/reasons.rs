@@ -9,7 +9,7 @@ const READERS: [&str; 4] =
 /// Who may look into such a sentence, and why.
 const MAY_READ: [(&str, &str); 3] = [
     (
-        "src/drive/run/steps.rs: let cure = cure.split(\"crew resume --\")",
+        "src/drive/run/steps.rs: let hint = hint.split(\"crew resume --\")",
         "a loop of a fleet is resumed by another command, without the options of this one",
     ),
     (
@@ -21,7 +21,7 @@ const MAY_READ: [(&str, &str); 3] = [
 
 #[test]
 fn no_rule_reads_a_reason_back_from_its_sentence() {
-    let names = "why|reason|cause|cure|failure|refusal|remark|undone|sentence";
+    let names = "why|reason|cause|hint|failure|refusal|remark|undone|sentence";
     let predicates =
         "starts_with|ends_with|contains|strip_prefix|strip_suffix|split|split_once|rsplit_once";
     let reads = pattern(&format!(

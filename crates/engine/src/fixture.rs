@@ -25,7 +25,7 @@ use super::view::{ChangesFrom, LoopView, Page, PageInputs};
 /// A reason of which only the words matter.
 impl From<&str> for EndReason {
     fn from(why: &str) -> Self {
-        Self::External { cause: why.to_owned(), cure: String::new() }
+        Self::External { cause: why.to_owned(), hint: String::new() }
     }
 }
 

@@ -141,7 +141,7 @@ pub struct GitFault {
     /// A sentence fragment.
     pub cause: String,
     /// What to do, as a sentence fragment.
-    pub cure: String,
+    pub hint: String,
 }
 
 impl GitFault {
@@ -150,20 +150,20 @@ impl GitFault {
         step: GitStep,
         trouble: GitTrouble,
         cause: impl Into<String>,
-        cure: impl Into<String>,
+        hint: impl Into<String>,
     ) -> Self {
-        Self { step, trouble, cause: cause.into(), cure: cure.into() }
+        Self { step, trouble, cause: cause.into(), hint: hint.into() }
     }
 
     /// What a person reads of it.
     pub fn to_failure(&self) -> Failure {
-        Failure::new(self.to_string(), &self.cure)
+        Failure::new(self.to_string(), &self.hint)
     }
 
-    /// Cause and cure on one line: the reason for a loop's end, or a line of progress.
+    /// Cause and hint on one line: the reason for a loop's end, or a line of progress.
     pub fn cause_and_hint(&self) -> String {
-        let Self { step, trouble, cause, cure } = self;
-        format!("{} failed ({}): {cause}; {cure}", variant_name(step), variant_name(trouble))
+        let Self { step, trouble, cause, hint } = self;
+        format!("{} failed ({}): {cause}; {hint}", variant_name(step), variant_name(trouble))
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
             step: GitStep::Push,
             trouble: GitTrouble::NoRemote,
             cause: "this repository has no remote".to_owned(),
-            cure: "git remote add origin URL".to_owned(),
+            hint: "git remote add origin URL".to_owned(),
         };
         assert_snapshot!(fault.to_failure().with_hint(), @"
         push failed: this repository has no remote

@@ -172,9 +172,9 @@ fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
 fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<String> {
     let place = place::find_place(here, None);
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
-    let mut unreadable = |faults: &str, cure: &str| {
+    let mut unreadable = |faults: &str, hint: &str| {
         for fault in faults.lines() {
-            found.add("settings-unreadable", &context! { fault, cure });
+            found.add("settings-unreadable", &context! { fault, hint });
         }
     };
     let mut file = |path: &Path, whose| {
@@ -216,8 +216,8 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
             (is_there && !is_built_in).then_some(name)
         }
         Err(error) => {
-            let (fault, cure) = (format!("{error:#}"), "correct that line");
-            found.add("settings-unreadable", &context! { fault, cure });
+            let (fault, hint) = (format!("{error:#}"), "correct that line");
+            found.add("settings-unreadable", &context! { fault, hint });
             None
         }
     };

@@ -58,8 +58,8 @@ pub fn examine_cluster(
         Ok(report) => Some(report),
         Err(error) => {
             let Failure { text: why, hint, .. } = failure_of(&error);
-            let cure = hint.unwrap_or_else(|| "sinfo shows the nodes".to_owned());
-            found.add("cluster-silent", &context! { executor, why, cure });
+            let hint = hint.unwrap_or_else(|| "sinfo shows the nodes".to_owned());
+            found.add("cluster-silent", &context! { executor, why, hint });
             None
         }
     };
@@ -157,8 +157,8 @@ fn try_git(
         found.add("node-git-missing", &context! { node });
         return "not tried";
     }
-    if let Err(GitFault { cause, cure, .. }) = remotes::check_identity() {
-        found.add("node-identity-missing", &context! { node, cause, cure });
+    if let Err(GitFault { cause, hint, .. }) = remotes::check_identity() {
+        found.add("node-identity-missing", &context! { node, cause, hint });
     }
     let Some(url) = remote else { return "not tried" };
     match remotes::remote_takes(url, "refs/crew/doctor/_probe", stop) {
@@ -167,8 +167,8 @@ fn try_git(
             found.add("node-remote-refuses", &context! { node });
             "takes no ref"
         }
-        Err(GitFault { cause, cure, .. }) => {
-            found.add("node-remote-fails", &context! { node, cause, cure });
+        Err(GitFault { cause, hint, .. }) => {
+            found.add("node-remote-fails", &context! { node, cause, hint });
             "does not work"
         }
     }

@@ -31,7 +31,7 @@ impl Runner<'_> {
             return self.obey_request();
         }
         if let Some(gone) = place::missing_place(&self.ledger.record.place) {
-            let reason = EndReason::External { cause: gone.text, cure: String::new() };
+            let reason = EndReason::External { cause: gone.text, hint: String::new() };
             return self.end_run(Outcome::Blocked, reason);
         }
         if let Some(ending) = spent_at_rest(&self.ledger.record) {

@@ -270,14 +270,14 @@ impl Runner<'_> {
 
     /// The cause and the hint.
     fn fault_reason(&self, fault: &GitFault) -> EndReason {
-        let GitFault { cause, cure, .. } = fault.clone();
+        let GitFault { cause, hint, .. } = fault.clone();
         let Some(task) = &self.ledger.record.fleet else {
-            return EndReason::External { cause, cure };
+            return EndReason::External { cause, hint };
         };
         // An option of that command is none of a fleet's.
-        let cure = cure.split("crew resume --").next().unwrap_or_default();
-        let cure = cure.trim_end_matches(", or ").replace("crew resume", &task.resume_command());
-        EndReason::External { cause, cure }
+        let hint = hint.split("crew resume --").next().unwrap_or_default();
+        let hint = hint.trim_end_matches(", or ").replace("crew resume", &task.resume_command());
+        EndReason::External { cause, hint }
     }
 
     /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:

@@ -105,15 +105,15 @@ pub fn without_git(
     }
     let why = git::find_refusal(here).map_or_else(
         || "this is not a git repository".to_owned(),
-        |(cause, cure)| format!("{cause} ({cure})"),
+        |(cause, hint)| format!("{cause} ({hint})"),
     );
     Ok(Some(format!("{why}: nothing is committed, pushed or rebased")))
 }
 
 /// The error where something needs a git repository and git finds none, or refuses it.
 pub fn git_needed(what: &str, here: &Path) -> Error {
-    if let Some((cause, cure)) = git::find_refusal(here) {
-        return Failure::new(format!("{what} needs git here: {cause}"), cure).into();
+    if let Some((cause, hint)) = git::find_refusal(here) {
+        return Failure::new(format!("{what} needs git here: {cause}"), hint).into();
     }
     let or = if what.starts_with("--") {
         format!("or leave {what} out")
@@ -158,7 +158,7 @@ pub fn lost_repository(place: &Place) -> Option<GitFault> {
 /// Refuses such a checkout.
 pub fn same_repository(place: &Place) -> Result<()> {
     match lost_repository(place) {
-        Some(fault) => bail!(Failure::new(fault.cause, fault.cure)),
+        Some(fault) => bail!(Failure::new(fault.cause, fault.hint)),
         None => Ok(()),
     }
 }

@@ -201,7 +201,7 @@ impl From<RemoteTrouble> for Admission {
 }
 
 fn external_reason(cause: String) -> EndReason {
-    EndReason::External { cause, cure: String::new() }
+    EndReason::External { cause, hint: String::new() }
 }
 
 impl IterationGate for AttemptGate<'_> {

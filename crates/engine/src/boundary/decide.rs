@@ -127,8 +127,8 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
         return why.map(|_| Decision::Continue);
     }
     let reason = match &agent.error {
-        Some(ApiError::Fatal { cause, cure }) => {
-            Some(EndReason::External { cause: cause.clone(), cure: cure.clone() })
+        Some(ApiError::Fatal { cause, hint }) => {
+            Some(EndReason::External { cause: cause.clone(), hint: hint.clone() })
         }
         _ => denied_end(&judged.after, facts, judged.progress),
     };

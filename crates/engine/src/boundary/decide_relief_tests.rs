@@ -98,7 +98,7 @@ fn what_fails_for_a_stand_in_is_waited_for_at_most_until_the_other_is_back() {
 #[test]
 fn what_only_a_person_can_fix_for_a_stand_in_ends_no_loop_and_counts_nothing() {
     let mut fatal = facts(Claim::None);
-    let error = ApiError::Fatal { cause: "no token".to_owned(), cure: "log in".to_owned() };
+    let error = ApiError::Fatal { cause: "no token".to_owned(), hint: "log in".to_owned() };
     fatal.seen.agent.error = Some(error);
     assert_eq!(decided(&with_a_fallback(), &fatal), "blocked");
     assert_eq!(decided(&stands_in(with_a_fallback()), &fatal), "continue, 0 counted");

@@ -55,7 +55,7 @@ fn rule_3_what_only_a_person_can_mend_is_blocked_with_cause_and_cure() {
     let mut facts = facts(Claim::None);
     facts.seen.agent.error = Some(ApiError::Fatal {
         cause: "the API key was refused".to_owned(),
-        cure: "log in again".to_owned(),
+        hint: "log in again".to_owned(),
     });
     assert_eq!(why(way_out(&a_loop(), &facts)), "the API key was refused; log in again");
 }

@@ -33,7 +33,7 @@ pub enum ApiError {
     /// failure. `is_limit` says that a limit of the account was met, which every loop of it shares.
     Transient { message: String, reset: Option<DateTime<Utc>>, is_limit: bool },
     /// Auth, billing, model, organisation: only a person can fix it.
-    Fatal { cause: String, cure: String },
+    Fatal { cause: String, hint: String },
     /// Invalid, too long, output cut, refusal: the iteration failed, and the next prompt says why.
     Request { message: String },
 }

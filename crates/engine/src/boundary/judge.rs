@@ -453,7 +453,7 @@ pub fn unfit_fallback(subject: &Loop, facts: &Facts) -> Option<String> {
     subject.stand_in()?;
     let agent = &facts.seen.agent;
     match (&agent.error, &agent.process) {
-        (Some(ApiError::Fatal { cause, cure }), _) => Some(format!("{cause}; {cure}")),
+        (Some(ApiError::Fatal { cause, hint }), _) => Some(format!("{cause}; {hint}")),
         (_, Some(ProcessEnd::NotStarted(why))) => Some(format!("it could not be started: {why}")),
         (Some(ApiError::Transient { .. }), _) => None,
         (None, Some(ProcessEnd::Exit(0)))

@@ -228,7 +228,7 @@ fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure()
     let mut fatal = facts(Claim::None);
     fatal.seen.agent.error = Some(ApiError::Fatal {
         cause: "the key was refused".to_owned(),
-        cure: "log in".to_owned(),
+        hint: "log in".to_owned(),
     });
     let mut held = facts(Claim::None);
     held.seen.agent.background = Some("a subagent".to_owned());

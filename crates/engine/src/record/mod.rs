@@ -135,7 +135,7 @@ pub struct State {
     pub baseline: Option<Baseline>,
     /// How many claims in a row were refused for a change of tests.
     pub test_refusals: u32,
-    /// Why the tree as the loop found it is not known, and the cure; `None` if it was recorded.
+    /// Why the tree as the loop found it is not known, and the hint; `None` if it was recorded.
     pub unrecorded: Option<String>,
     /// Why the last requested end was refused, if no agent can change the reason.
     pub incurable: Option<IncurableRefusal>,

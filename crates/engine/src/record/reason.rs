@@ -50,10 +50,10 @@ pub enum EndReason {
         message: String,
     },
     /// What is around its work prevents it: the service, the folder, the repository, the remote.
-    /// The cure is empty where the cause says it all.
+    /// The hint is empty where the cause says it all.
     External {
         cause: String,
-        cure: String,
+        hint: String,
     },
     Git(GitFault),
     /// These tools were denied, and nothing changed.
@@ -177,8 +177,8 @@ impl fmt::Display for EndReason {
             Self::ServiceFailing { times, message } => {
                 write!(out, "the model's service failed {times} times in a row: {message}")
             }
-            Self::External { cause, cure } if cure.is_empty() => out.write_str(cause),
-            Self::External { cause, cure } => write!(out, "{cause}; {cure}"),
+            Self::External { cause, hint } if hint.is_empty() => out.write_str(cause),
+            Self::External { cause, hint } => write!(out, "{cause}; {hint}"),
             Self::Git(fault) => out.write_str(&fault.cause_and_hint()),
             Self::Denied(tools) => write!(
                 out,

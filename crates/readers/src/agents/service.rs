@@ -288,7 +288,7 @@ mod tests {
                     reset.map_or_else(String::new, |at| format!(" until {}", at.format("%T")));
                 format!("{what}{until}: {message}")
             }
-            ApiError::Fatal { cause, cure } => format!("blocked: {cause}; {cure}"),
+            ApiError::Fatal { cause, hint } => format!("blocked: {cause}; {hint}"),
             ApiError::Request { message } => format!("request: {message}"),
         }
     }

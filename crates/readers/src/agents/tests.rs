@@ -41,7 +41,7 @@ pub(super) fn summary(reader: &mut OutputReader, now: DateTime<FixedOffset>) -> 
             let until = reset.map_or_else(String::new, |at| format!(" until {}", at.format("%R")));
             format!("{what}{until}")
         }
-        ApiError::Fatal { cure, .. } => format!("blocked: {cure}"),
+        ApiError::Fatal { hint, .. } => format!("blocked: {hint}"),
         ApiError::Request { message } => format!("a refused request: {message}"),
     });
     let wait = wait.map(|wait| match wait {

@@ -28,7 +28,7 @@ const MESSAGE_CHARS: usize = 300;
 pub fn classify_error(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
     let message = text_start(plain_text(message).trim(), MESSAGE_CHARS).to_owned();
     let message = if message.is_empty() { plain_text(kind) } else { message };
-    let cure = match kind {
+    let hint = match kind {
         "authentication_failed" => "log in again, or fix the API key",
         "oauth_org_not_allowed" => "log in with an organisation that may use this client",
         "billing_error" => "fix the account's billing",
@@ -39,7 +39,7 @@ pub fn classify_error(kind: &str, message: &str, now: DateTime<FixedOffset>) -> 
             return ApiError::Transient { reset, is_limit, message };
         }
     };
-    ApiError::Fatal { cause: message, cure: cure.to_owned() }
+    ApiError::Fatal { cause: message, hint: hint.to_owned() }
 }
 
 /// How many lines at the end of standard error are read.

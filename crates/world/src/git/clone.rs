@@ -425,8 +425,8 @@ fn is_of_pack(name: &str) -> bool {
     kind.is_some_and(|(_, kind)| words_of(PACKED).any(|known| known == kind))
 }
 
-fn clone_fault(cause: impl Into<String>, cure: &str) -> GitFault {
-    GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
+fn clone_fault(cause: impl Into<String>, hint: &str) -> GitFault {
+    GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, hint)
 }
 
 fn clone_refused(why: &impl ToString) -> GitFault {

@@ -279,9 +279,9 @@ impl Said {
 
 /// The fault where a lock keeps git from a step.
 pub(super) fn locked_fault(step: GitStep, lock: &str) -> GitFault {
-    let cure = format!("let the other git finish; if there is none, remove {lock}");
+    let hint = format!("let the other git finish; if there is none, remove {lock}");
     let cause = "another git is running here, or one crashed";
-    GitFault::new(step, GitTrouble::Unfinished, cause, cure)
+    GitFault::new(step, GitTrouble::Unfinished, cause, hint)
 }
 
 /// Paths for an index.

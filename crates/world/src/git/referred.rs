@@ -73,8 +73,8 @@ impl Referred<'_> {
         let paths: Vec<String> = lacking.iter().map(|(path, ..)| path.clone()).collect();
         let cause = format!("commits of submodules are on no remote: {}", name_files(&paths));
         // The name of the remote in a clone leads to no place for pushes.
-        let cure = format!("push them first: {git} push {} {id}:refs/heads/BRANCH", quote(&url));
-        Err(GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, cure))
+        let hint = format!("push them first: {git} push {} {id}:refs/heads/BRANCH", quote(&url));
+        Err(GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, hint))
     }
 
     /// The address of the submodule at a path, as the person has set it up or else as the commit

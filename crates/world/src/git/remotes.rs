@@ -75,8 +75,8 @@ impl Refs<'_> {
             .talk_to_remote(&arguments, &[])
             .map_err(|said| explain_failure(self.remote, &said))?;
         if ended.cut {
-            let cure = "use a remote of the fleets' own";
-            return Err(refs_fault("the remote has more refs than crew reads", cure));
+            let hint = "use a remote of the fleets' own";
+            return Err(refs_fault("the remote has more refs than crew reads", hint));
         }
         Ok(remote::parse_refs(&ended.text(), patterns))
     }
@@ -310,7 +310,7 @@ pub(super) fn explain_failure(remote: &str, said: &Said) -> GitFault {
         None => (GitTrouble::Network, said.text.clone()),
     };
     let remote = without_secrets(remote);
-    let cure = match trouble {
+    let hint = match trouble {
         GitTrouble::Auth => format!(
             "make git push {remote} work without a question here: a key, a credential helper, \
              the right to push"
@@ -324,7 +324,7 @@ pub(super) fn explain_failure(remote: &str, said: &Said) -> GitFault {
         }
         _ => format!("git ls-remote {remote} by hand may show more"),
     };
-    GitFault::new(GitStep::Refs, trouble, cause, cure)
+    GitFault::new(GitStep::Refs, trouble, cause, hint)
 }
 
 /// Whether an answer says that the remote was not reached, or took too long.
@@ -364,8 +364,8 @@ fn check_id(id: &str) -> Result<(), GitFault> {
     Err(refs_fault(format!("{id:?} is not the id of an object"), "use the whole id"))
 }
 
-fn refs_fault(cause: impl Into<String>, cure: &str) -> GitFault {
-    GitFault::new(GitStep::Refs, GitTrouble::Other, cause, cure)
+fn refs_fault(cause: impl Into<String>, hint: &str) -> GitFault {
+    GitFault::new(GitStep::Refs, GitTrouble::Other, cause, hint)
 }
 
 /// Makes a ref of a working tree's repository name a commit that is there. One that is a name of

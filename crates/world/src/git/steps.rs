@@ -93,8 +93,8 @@ impl<'a> Steps<'a> {
         let state = self.head_state(step)?;
         self.check_unchanged(step, &state)?;
         let Some(what) = find_unfinished(&self.folder()) else { return Ok(state) };
-        let (cause, cure) = (format!("a {what} is under way"), format!("git {what} --abort"));
-        Err(GitFault::new(step, GitTrouble::Unfinished, cause, format!("finish it, or {cure}")))
+        let (cause, hint) = (format!("a {what} is under way"), format!("git {what} --abort"));
+        Err(GitFault::new(step, GitTrouble::Unfinished, cause, format!("finish it, or {hint}")))
     }
 
     /// git's folder; a linked working tree has a separate one inside the repository's.
@@ -151,8 +151,8 @@ pub fn check_unplanted(
     });
     let Some(changed) = changed else { return Ok(()) };
     let cause = format!("the setting {} changed during this run", changed.name);
-    let cure = "look at git config --list --show-origin; a new run takes it as it then is";
-    Err(GitFault::new(step, GitTrouble::Changed, cause, cure))
+    let hint = "look at git config --list --show-origin; a new run takes it as it then is";
+    Err(GitFault::new(step, GitTrouble::Changed, cause, hint))
 }
 
 /// The files in git's folder that show an operation in progress, each with its verb.
@@ -181,12 +181,12 @@ pub(super) fn another_branch(step: GitStep, branch: Option<&str>, own: Option<&s
         Some(branch) => format!("{branch} is checked out"),
         None => "no branch is checked out".to_owned(),
     };
-    let (own, cure) = match own {
+    let (own, hint) = match own {
         Some(own) => (format!("the loop's is {own}"), format!("git switch {own}")),
         None => ("the loop began on none".to_owned(), "git switch --detach".to_owned()),
     };
     let cause = format!("{branch}, and {own}");
-    GitFault::new(step, GitTrouble::Branch, cause, cure)
+    GitFault::new(step, GitTrouble::Branch, cause, hint)
 }
 
 /// An unresolved conflict that was already there.
@@ -410,8 +410,8 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     // An older lock is somebody else's.
     let begun = disk::stamp(&mark).map(|(_, written)| written);
     if !remove_locks(checkout, &folder, |lock| disk::stamp(lock).map(|(_, made)| made) >= begun) {
-        let (cause, cure) = ("another git holds a lock here", "let it finish");
-        return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, cure));
+        let (cause, hint) = ("another git holds a lock here", "let it finish");
+        return Err(GitFault::new(GitStep::Commit, GitTrouble::Unfinished, cause, hint));
     }
     match step.split_once(' ') {
         Some(("rebase", head)) => undo_rebase(Git::here(checkout), &folder, head)?,

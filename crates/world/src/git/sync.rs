@@ -54,13 +54,13 @@ fn rebase_onto(
     earlier_base: Option<&str>,
 ) -> Result<Rebased, GitFault> {
     let Some(tip) = Git::here(steps.checkout()).commit(onto) else {
-        let (cause, cure) = (format!("there is no branch {onto}"), "git branch --all lists them");
-        return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
+        let (cause, hint) = (format!("there is no branch {onto}"), "git branch --all lists them");
+        return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, hint));
     };
     let lacking = count_lacking(steps.checkout(), &tip, "HEAD");
     let (Some(lacking), Some(head)) = (lacking, Git::here(steps.checkout()).commit("HEAD")) else {
-        let (cause, cure) = ("there is no commit here yet", "git commit the first one");
-        return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
+        let (cause, hint) = ("there is no commit here yet", "git commit the first one");
+        return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, hint));
     };
     if lacking == 0 {
         return Ok(Rebased::NothingNew);
@@ -176,8 +176,8 @@ fn undo_failed(
 
 fn not_undone(head: &str, why: &str) -> GitFault {
     let cause = format!("it failed and could not be undone{why}");
-    let cure = format!("git status shows its state; the branch was at {head}");
-    GitFault::new(GitStep::Rebase, GitTrouble::Unfinished, cause, cure)
+    let hint = format!("git status shows its state; the branch was at {head}");
+    GitFault::new(GitStep::Rebase, GitTrouble::Unfinished, cause, hint)
 }
 
 /// git's stash of the uncommitted changes on top of `head`: its place in the list, and the commit.
@@ -245,8 +245,8 @@ pub fn push_branch(
     steps.check_unchanged(GitStep::Push, &state)?;
     if let Some(branch) = state.branch.as_deref().filter(|branch| Some(*branch) != own) {
         let mut fault = another_branch(GitStep::Push, Some(branch), own);
-        let back = own.map(|_| fault.cure + ", or ").unwrap_or_default();
-        fault.cure = format!("{back}crew resume --push continues on {branch}");
+        let back = own.map(|_| fault.hint + ", or ").unwrap_or_default();
+        fault.hint = format!("{back}crew resume --push continues on {branch}");
         return Err(fault);
     }
     let to = find_target(steps, &state)?;
@@ -342,8 +342,8 @@ fn of_submodules(folder: &Path) -> &'static str {
 /// upstream and must not be pushed there.
 fn find_target(steps: &Steps<'_>, state: &HeadState) -> Result<PushTarget, GitFault> {
     let Some(branch) = state.branch.clone() else {
-        let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
-        return Err(push_fault(GitTrouble::Other, "no branch is checked out".to_owned(), cure));
+        let hint = "git switch BRANCH, or git switch -c NEW".to_owned();
+        return Err(push_fault(GitTrouble::Other, "no branch is checked out".to_owned(), hint));
     };
     let checkout = steps.checkout();
     let upstream = read_setting(checkout, &format!("branch.{branch}.remote"));
@@ -369,7 +369,7 @@ fn find_target(steps: &Steps<'_>, state: &HeadState) -> Result<PushTarget, GitFa
 fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
     let remotes = run_git(steps.checkout(), &["remote"]).unwrap_or_default();
     let remotes: Vec<&str> = remotes.lines().collect();
-    let (cause, cure) = match remotes[..] {
+    let (cause, hint) = match remotes[..] {
         [only] => return Ok(only.to_owned()),
         _ if remotes.contains(&"origin") => return Ok("origin".to_owned()),
         [] => {
@@ -381,7 +381,7 @@ fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
             (cause, format!("git push -u REMOTE {branch}, once"))
         }
     };
-    Err(push_fault(GitTrouble::NoRemote, cause, cure))
+    Err(push_fault(GitTrouble::NoRemote, cause, hint))
 }
 
 fn explain_push(said: &Said, to: &PushTarget, leased: bool, rebases: bool) -> GitFault {
@@ -389,14 +389,14 @@ fn explain_push(said: &Said, to: &PushTarget, leased: bool, rebases: bool) -> Gi
     let lacking = submodules_on_no_remote(&said.text);
     if let Some(first) = lacking.first() {
         let cause = format!("commits of submodules are on no remote: {}", name_files(&lacking));
-        let cure = format!("push them first: git -C {} push origin HEAD:BRANCH", quote(first));
-        return push_fault(GitTrouble::Incomplete, cause, cure);
+        let hint = format!("push them first: git -C {} push origin HEAD:BRANCH", quote(first));
+        return push_fault(GitTrouble::Incomplete, cause, hint);
     }
     let (trouble, cause) = match said.exit {
         Some(_) => classify_failure(&said.text),
         None => (GitTrouble::Network, said.text.clone()),
     };
-    let cure = match trouble {
+    let hint = match trouble {
         GitTrouble::Auth => format!(
             "make git push {remote} {branch} work without a question here: a key, a credential helper, \
              the right to push"
@@ -423,9 +423,9 @@ fn explain_push(said: &Said, to: &PushTarget, leased: bool, rebases: bool) -> Gi
         }
         _ => format!("git push {remote} {branch} by hand shows all of it"),
     };
-    push_fault(trouble, cause, cure)
+    push_fault(trouble, cause, hint)
 }
 
-pub(super) fn push_fault(trouble: GitTrouble, cause: String, cure: String) -> GitFault {
-    GitFault { step: GitStep::Push, trouble, cause, cure }
+pub(super) fn push_fault(trouble: GitTrouble, cause: String, hint: String) -> GitFault {
+    GitFault { step: GitStep::Push, trouble, cause, hint }
 }

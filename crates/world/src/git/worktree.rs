@@ -14,8 +14,8 @@ use readers::parse::git::WorkingTree;
 pub fn open_worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, GitFault> {
     let checked = run_git(checkout, &["check-ref-format", "--branch", name]);
     if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
-        let cure = "use letters, digits, -, _ and /: --worktree feat/auth";
-        return Err(worktree_fault(format!("{name:?} is not a valid branch name"), cure));
+        let hint = "use letters, digits, -, _ and /: --worktree feat/auth";
+        return Err(worktree_fault(format!("{name:?} is not a valid branch name"), hint));
     }
     let trees = list_trees(checkout);
     let Some(main) = trees.first() else {
@@ -73,11 +73,11 @@ fn make_worktree(
     } else if run_git(checkout, &["rev-parse", "--verify", "--quiet", start]).is_some() {
         arguments.extend(["--no-track", "-b", name, "--", &there, start]);
     } else {
-        let (cause, cure) = match start {
+        let (cause, hint) = match start {
             "HEAD" => ("there is no commit here yet".to_owned(), "git commit the first one"),
             _ => (format!("there is no branch {start} here"), "git branch --all lists them"),
         };
-        return Err(worktree_fault(cause, cure));
+        return Err(worktree_fault(cause, hint));
     }
     Git::lazily(checkout).well(GitStep::Worktree, &arguments).map(drop)
 }
@@ -97,6 +97,6 @@ fn is_same(one: &Path, other: &Path) -> bool {
         }
 }
 
-fn worktree_fault(cause: impl Into<String>, cure: &str) -> GitFault {
-    GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
+fn worktree_fault(cause: impl Into<String>, hint: &str) -> GitFault {
+    GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, hint)
 }

@@ -337,7 +337,7 @@ fn a_file_of_git_lfs_that_the_remote_lacks_is_named_before_the_push() {
     yard.commit_file("repo", "b.bin", &pointer.replace("4d7a", "5d7a"));
     let fault = yard.push().unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Incomplete);
-    assert_eq!(fault.cure, "git lfs push origin main");
+    assert_eq!(fault.hint, "git lfs push origin main");
     // On this machine it can be seen there.
     let there = format!("origin.git/lfs/objects/5d/7a/5d7a{}", &id[4..]);
     yard.write(&there, "part");

@@ -265,7 +265,7 @@ fn no_rebase_begins_where_a_lock_keeps_git_from_undoing_it() {
         let before = yard.shape();
         let fault = yard.rebase("main").unwrap_err();
         assert_eq!(fault.trouble, GitTrouble::Unfinished, "{lock}");
-        assert!(fault.cure.contains(lock), "{}", fault.cure);
+        assert!(fault.hint.contains(lock), "{}", fault.hint);
         assert_eq!(yard.shape(), before, "{lock}");
     }
 }
