@@ -36,9 +36,6 @@ const LANDING_TRIES: u32 = 8;
 /// Why a landing that was given up has not landed, or a start after a signal has not worked.
 const STOPPED: &str = "it was stopped";
 
-/// How git says that nothing can be written.
-const FULL: [&str; 3] = ["No space left", "quota exceeded", "Read-only file system"];
-
 /// Why a task's work was not fetched.
 struct FetchFault {
     why: String,
@@ -555,7 +552,7 @@ fn bring_branch(
     to: &str,
 ) -> Result<Option<String>, FetchFault> {
     git::clone::bring_branch(repository, clone, branch, to).map_err(|fault| {
-        let is_full = FULL.iter().any(|words| fault.cause.contains(words));
+        let is_full = fault.trouble == GitTrouble::DiskFull;
         let concerns = if is_full { FetchConcern::All } else { FetchConcern::Task };
         FetchFault { why: short_error(&fault.into()), concerns }
     })

@@ -118,6 +118,8 @@ pub enum GitTrouble {
     Branch,
     /// What the commits refer to, of a submodule or of git LFS, is not on its remote.
     Incomplete,
+    /// The disk has no space left, or takes no more writes.
+    DiskFull,
     /// Anything else, in git's own words.
     Other,
 }
@@ -127,7 +129,12 @@ impl GitTrouble {
     pub fn needs_a_person(self) -> bool {
         !matches!(
             self,
-            Self::Network | Self::NoRemote | Self::Repository | Self::Branch | Self::Other
+            Self::Network
+                | Self::NoRemote
+                | Self::Repository
+                | Self::Branch
+                | Self::DiskFull
+                | Self::Other
         )
     }
 }

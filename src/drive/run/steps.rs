@@ -270,13 +270,10 @@ impl Runner<'_> {
 
     /// The cause and the hint.
     fn fault_reason(&self, fault: &GitFault) -> EndReason {
-        let GitFault { cause, hint, .. } = fault.clone();
-        let Some(task) = &self.ledger.record.fleet else {
-            return EndReason::External { cause, hint };
-        };
-        // An option of that command is none of a fleet's.
-        let hint = hint.split("crew resume --").next().unwrap_or_default();
-        let hint = hint.trim_end_matches(", or ").replace("crew resume", &task.resume_command());
+        let GitFault { cause, mut hint, .. } = fault.clone();
+        if let Some(task) = &self.ledger.record.fleet {
+            hint = hint.replace("crew resume", &task.resume_command());
+        }
         EndReason::External { cause, hint }
     }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::bring::{bring_branch, give_commit, keep_strays};
-use super::command::{FETCH, format_setting, ssh_variables};
+use super::command::{FETCH, format_setting, is_disk_full, ssh_variables};
 use super::steps::repository_folder;
 use super::{Git, find_commit, referred, remotes, shared_folder};
 use crate::clock::Deadline;
@@ -429,6 +429,8 @@ fn clone_fault(cause: impl Into<String>, hint: &str) -> GitFault {
     GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, hint)
 }
 
-fn clone_refused(why: &impl ToString) -> GitFault {
-    clone_fault(why.to_string(), "try again")
+fn clone_refused(error: &io::Error) -> GitFault {
+    let cause = error.to_string();
+    let trouble = if is_disk_full(&cause) { GitTrouble::DiskFull } else { GitTrouble::Other };
+    GitFault::new(GitStep::Worktree, trouble, cause, "try again")
 }

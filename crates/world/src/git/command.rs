@@ -13,7 +13,7 @@ use crate::clock::Deadline;
 use crate::files::disk;
 use crate::process::{Call, Capture, ExitCause, FinishedProcess};
 use crate::{env, recorded_environment};
-use engine::git::GitTrouble::{self, NoIdentity, Other};
+use engine::git::GitTrouble::{self, DiskFull, NoIdentity, Other};
 use engine::git::{GitFault, GitStep};
 use readers::parse::git::{find_error, taken_lock, zero_list};
 
@@ -272,9 +272,19 @@ impl Said {
             let hint = "take it out of the commits; git fsck names it";
             return GitFault::new(step, GitTrouble::Rejected, find_error(text), hint);
         }
+        if is_disk_full(text) {
+            return GitFault::new(step, DiskFull, find_error(text), "free some space on its disk");
+        }
         let hint = "run the same with git by hand to see all of it";
         GitFault::new(step, Other, find_error(text), hint)
     }
+}
+
+/// Whether git or the system says in this text that nothing more can be written.
+pub(super) fn is_disk_full(text: &str) -> bool {
+    ["No space left", "quota exceeded", "Read-only file system"]
+        .iter()
+        .any(|words| text.contains(words))
 }
 
 /// The fault where a lock keeps git from a step.
