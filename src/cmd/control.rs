@@ -11,7 +11,7 @@ use crate::drive::find::owner_is_gone;
 use crate::exit::Exit;
 use crate::fleet::events::FleetRequest;
 use crate::fleet::record::TaskRequest;
-use crate::report::page::Reading;
+use crate::report::layout::Reading;
 use crate::report::{line, page};
 use anyhow::{Result, bail};
 use engine::boundary::limits::{self, LimitChange, LimitChanges};

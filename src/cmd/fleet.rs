@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Text;
 
-use super::watch::screen::FullScreen;
-use super::{attempt, leave_to_a_person, print, project, terminal_home, terminal_reading};
+use super::screen::FullScreen;
+use super::{leave_to_a_person, print, project, run, terminal_home, terminal_reading};
 use crate::drive::failure::failure_of;
 use crate::exit::Exit;
 use crate::fleet::attempt::remote::fetch_result;
@@ -22,7 +22,7 @@ use crate::fleet::verbs::Named;
 use crate::fleet::{plan_page, preflight, store, verbs};
 use crate::report::board::is_interrupt;
 use crate::report::colour;
-use crate::report::page::Reading;
+use crate::report::layout::Reading;
 use crate::report::show::story_lines;
 use engine::failure::Failure;
 use engine::fleet::{Refusal, TaskId};
@@ -57,7 +57,7 @@ pub fn run_fleet_verb(command: &FleetCommand) -> Result<Exit> {
             show_fleet(&home, record, *json, *watch)
         }
         FleetCommand::Clean(arguments) => clean_fleet(arguments),
-        FleetCommand::Attempt { spec } => attempt::run_attempt(spec),
+        FleetCommand::Attempt { spec } => run::run_attempt(spec),
     }
 }
 

@@ -21,9 +21,8 @@ use crate::drive::session::{self, EventResult, mark_delivered, note_fault};
 use crate::drive::start::establish::Started;
 use crate::report::line::{self, LoopLine};
 use crate::report::words::with_program_path;
-use crate::report::{attention, help, page, setup};
+use crate::report::{help, page, setup};
 use engine::boundary::limits;
-use engine::journal::story::IterationSummary;
 use engine::record::{Loop, LoopId, Status};
 use engine::view::Page;
 use engine::words::prompt::{self, DECIDE_YOURSELF};
@@ -95,7 +94,7 @@ fn answer_hook(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Outp
     let mut output = (hook.client.write)(&hook.name, &said);
     if let Some(text) = notice
         && let Some(codes) =
-            attention::terminal_notice(&text, &|name| (hook.variable)(name)?.into_string().ok())
+            line::terminal_notice(&text, &|name| (hook.variable)(name)?.into_string().ok())
     {
         (hook.client.notify)(&mut output, codes);
     }
@@ -126,26 +125,29 @@ fn page_in_session(page: &Page, record: &Loop) -> String {
 fn notice_of(answer: &EventResult) -> Option<String> {
     let (record, text) = match answer {
         EventResult::Stopped(StopResult::Finished(ended), _) => {
-            (&ended.record, attention::end_notice(&ended.record, clock::local_time()))
+            (&ended.record, line::end_notice(&ended.record, clock::local_time()))
         }
-        EventResult::Deferred(record) => (&**record, attention::question_notice(record)),
+        EventResult::Deferred(record) => (&**record, line::question_notice(record)),
         EventResult::AtDialog(record) => {
-            (&**record, attention::dialog_notice(record, clock::local_time()))
+            (&**record, line::dialog_notice(record, clock::local_time()))
         }
         EventResult::ServiceNotice(record) if record.is_live() => {
-            (&**record, Some(attention::wait_notice(record, clock::local_time())))
+            (&**record, Some(line::wait_notice(record, clock::local_time())))
         }
         EventResult::ServiceNotice(record) => {
-            (&**record, attention::end_notice(record, clock::local_time()))
+            (&**record, line::end_notice(record, clock::local_time()))
         }
         _ => return None,
     };
     if record.contract.silent { None } else { text }
 }
 
-/// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
-fn last_iterations(home: &Home, record: &Loop) -> Vec<IterationSummary> {
-    journal::last_accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
+/// The full prompt of a loop. Without its last iterations, if they cannot be read, it still has the
+/// task and the latest evidence.
+fn full_prompt(home: &Home, record: &Loop, handoff: Option<&Path>) -> String {
+    let journal = home.loop_file(&record.id, "journal.jsonl");
+    let last = journal::last_accounts(&journal).unwrap_or_default();
+    prompt::full_prompt(record, handoff, &last, &crew_program())
 }
 
 /// The program that the agent runs as crew.
@@ -156,11 +158,6 @@ fn crew_program() -> PathBuf {
 /// A line about a loop, as it reads now.
 fn current_line(line: LoopLine, record: &Loop) -> String {
     line::render_line(line, record, clock::local_time())
-}
-
-/// The whole prompt of a loop, with the file in which another session handed it over.
-fn full_prompt(home: &Home, record: &Loop, handoff: Option<&Path>) -> String {
-    prompt::full_prompt(record, handoff, &last_iterations(home, record), &crew_program())
 }
 
 fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
@@ -185,8 +182,7 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
-            let page = resumed.handoff.as_deref();
-            let prompt = full_prompt(home, record, page);
+            let prompt = full_prompt(home, record, resumed.handoff.as_deref());
             let caution = hook.caution.map(mark_caution);
             let mut lines = vec![current_line(LoopLine::Resumed, record)];
             lines.extend(resumed.notes.into_iter().chain(caution));

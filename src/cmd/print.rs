@@ -13,8 +13,8 @@ use ratatui::crossterm::style::force_color_output;
 use serde_json::Value;
 
 use crate::report::colour::{self, BAD, QUIET, STRONG, mark_text};
-use crate::report::page::fold_text;
-use crate::report::progress::STAMP;
+use crate::report::events::STAMP;
+use crate::report::layout::fold_text;
 use engine::failure::Failure;
 use engine::text;
 use world::git::command;
@@ -152,7 +152,7 @@ pub fn json(value: &Value) {
 }
 
 /// Writes the codes of a notice to standard error, which the caller knows to be a terminal.
-/// `report/attention.rs` makes them of cleaned text.
+/// `report/line.rs` makes them of cleaned text.
 pub fn write_codes(codes: &str) {
     let _ = stderr().lock().write_all(codes.as_bytes());
 }

@@ -2,10 +2,10 @@
 //! line below them; JSON for programs; hardly anything with `-q`. The text comes from `report`.
 
 use super::{print, terminal_reading};
-use crate::report::attention::{event_notice, terminal_notice};
 use crate::report::events::Events;
-use crate::report::progress::{Live, ProgressLine, Tone, progress_lines, terms_line};
-use crate::report::table::fit_line;
+use crate::report::events::{Live, ProgressLine, Tone, progress_lines, terms_line};
+use crate::report::layout::fit_line;
+use crate::report::line::{event_notice, terminal_notice};
 use crate::report::{colour, page};
 use engine::events::{EventSink, RunEvent};
 use engine::record::{Loop, Proof};

@@ -1,7 +1,5 @@
-//! `crew run`, `crew resume` and `crew drive`: a loop of fresh processes is begun, resumed or taken
-//! over, and driven to the page at its end.
-
-use anyhow::{Error, Result, bail};
+//! `crew run`, `crew resume` and `crew drive`: begin, resume or take over a loop of fresh processes
+//! and drive it to the page at its end. `crew fleet attempt` does so for a task, as an executor.
 
 use super::reporter::Reporter;
 use super::{
@@ -19,8 +17,12 @@ use crate::drive::start::run::{begin_run, first_prompt, prepare_run};
 use crate::drive::start::terms;
 use crate::drive::{control, tree};
 use crate::exit::Exit;
+use crate::fleet::attempt::{self, AttemptResult};
+use crate::fleet::spec::{AttemptEnd, AttemptSpec};
 use crate::fleet::verbs::Named;
-use crate::report::run as dry_run;
+use crate::report::page::dry_run_page;
+use anyhow::{Context as _, Error, Result, bail};
+use clap::ColorChoice;
 use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome};
 use engine::text::{clip_line, count};
@@ -29,11 +31,13 @@ use readers::clients::variables::inside_an_agent;
 use readers::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, RunOptions, resume_of};
 use readers::parse::settings::merge::merge_layers;
 use readers::prompts::procedures;
+use std::io::stdin;
+use std::path::Path;
+use world::files::disk;
 use world::git::snapshots::{Snapshots, prune_snapshots};
-use world::logs;
 use world::process::signals::Signals;
 use world::store::Home;
-use world::{env, terminal};
+use world::{env, logs, terminal};
 
 /// The most characters of a task that a question shows.
 const TASK_CHARS: usize = 60;
@@ -228,7 +232,7 @@ fn end_wait(home: &Home, id: &LoopId, arguments: &ResumeArgs) -> Result<bool> {
 
 /// Takes a loop over and drives it, or proves it if it is over. The output is kept in a file.
 pub fn drive_loop(arguments: &DriveArgs) -> Result<Exit> {
-    print::set_colour(clap::ColorChoice::Never);
+    print::set_colour(ColorChoice::Never);
     let home = terminal_home()?;
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
@@ -279,5 +283,50 @@ pub fn show_prompt(subject: &Loop, prompt: &Prompt, launches: &[Launch]) {
     let commands =
         launches.iter().map(|Launch { program, arguments, .. }| (&**program, &**arguments));
     let commands: Vec<(&str, &[String])> = commands.collect();
-    print::out(&dry_run::dry_run_page(subject, &commands, &prompt.text, prompt.size.budget));
+    print::out(&dry_run_page(subject, &commands, &prompt.text, prompt.size.budget));
+}
+
+/// The largest spec that is read, in bytes: a prompt of 256 KiB and as many checks.
+const SPEC_BYTES: u64 = 8 << 20;
+
+/// Runs the attempt that a spec describes; `-` reads the spec from standard input.
+pub fn run_attempt(file: &Path) -> Result<Exit> {
+    if inside_an_agent(&env::raw) {
+        bail!(Failure::new("an agent cannot make an attempt", "a person can, with crew fleet run"));
+    }
+    // The output is kept in a file.
+    print::set_colour(ColorChoice::Never);
+    let bytes = if file == Path::new("-") {
+        disk::read_stream(stdin(), SPEC_BYTES)?
+    } else {
+        let read = disk::read(file, SPEC_BYTES)?;
+        read.with_context(|| format!("there is no spec {}", file.display()))?
+    };
+    let spec: AttemptSpec = serde_json::from_slice(&bytes).context(
+        "the spec cannot be read: crew fleet run writes it, for the same version of crew",
+    )?;
+    let (task, signals) = (spec.task.clone(), Signals::listen()?);
+    let mut reporter = Reporter::new(OutputArgs::default());
+    Ok(match attempt::run_attempt(&terminal_home()?, spec, &signals, &mut reporter)? {
+        AttemptResult::Over(AttemptEnd::Ended(ending)) => {
+            print::err(&format!("crew: {task} is {}: {}", ending.outcome.label(), ending.reason));
+            Exit::for_outcome(ending.outcome)
+        }
+        AttemptResult::Over(AttemptEnd::Paused) => Exit::INTERRUPTED,
+        AttemptResult::Over(AttemptEnd::Interrupted) => {
+            signals.exit_code().map_or(Exit::INTERRUPTED, Exit::from_signal)
+        }
+        AttemptResult::Over(AttemptEnd::Failed { reason, needs_person }) => {
+            print::err(&format!("crew: {task} cannot continue: {reason}"));
+            if needs_person { Exit::for_outcome(Outcome::Blocked) } else { Exit::ERROR }
+        }
+        AttemptResult::Elsewhere => {
+            print::err(&format!("crew: {task} is left to the process that works on it"));
+            Exit::SUCCESS
+        }
+        AttemptResult::Fenced => {
+            print::err(&format!("crew: another attempt has {task}; this one pushed nothing more"));
+            Exit::FENCED
+        }
+    })
 }

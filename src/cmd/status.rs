@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::watch::board::loop_views;
+use super::watch::loop_views;
 use super::{
     MANY, find_named, first_of, fleet, hint_at_names, list_loops, list_reading, print, read_all,
     terminal_home, terminal_reading,

@@ -13,8 +13,9 @@ use super::step::DescribedTask;
 use super::tasks::DescribedFleet;
 use super::tasks::trust::planted_commands;
 use crate::report::colour;
-use crate::report::page::{push_value, wrap_text};
-use crate::report::table::{self, ALWAYS, Column};
+use crate::report::layout::wrap_text;
+use crate::report::layout::{self, ALWAYS, Column};
+use crate::report::page::push_value;
 use engine::fleet::{LandingMode, TaskId};
 use engine::record::{Check, Permissions};
 use engine::templates;
@@ -82,7 +83,7 @@ pub fn render_plan(
         ended => ended.len(),
         undone => ended.iter().filter(|ending| !ending.is_completed()).count(),
         open => open.len(),
-        order => table::align_rows(columns, order, width.saturating_sub(INDENT)),
+        order => layout::align_rows(columns, order, width.saturating_sub(INDENT)),
         overlaps => list_overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
         rows => setup_rows(setup, tasks, width),

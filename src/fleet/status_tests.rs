@@ -9,7 +9,7 @@ use super::*;
 use crate::fleet::fixture::an_ending;
 use crate::fleet::record::{FleetSetup, Holder, TaskReason, TaskRequest, Unsettled};
 use crate::report::colour;
-use crate::report::page::Reading;
+use crate::report::layout::Reading;
 use engine::fixture::at;
 use engine::fleet::{Carried, LandingMode, Refusal};
 use engine::record::{Actor, Check};

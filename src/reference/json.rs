@@ -19,7 +19,7 @@ use Place::{Function, Map, Type};
 const VIEW: &str = "crates/engine/src/view/mod.rs";
 const EVENTS: &str = "src/report/events.rs";
 const STATE: &str = "crates/engine/src/words/view.rs";
-const SHOW: &str = "src/report/show/mod.rs";
+const SHOW: &str = "src/report/show.rs";
 
 /// Each object, with the places of its keys.
 const OBJECTS: [(&str, &[Place]); 37] = [

@@ -189,7 +189,7 @@ pub fn visible_width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::page::fold_text;
+    use crate::report::layout::fold_text;
 
     /// Marks as a reader can see them.
     fn seen(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! The help pages: `crew --help`, `/crew:help`, `/crew:loop` without a task, and the text where
 //! there is no loop. The help of a single verb is generated from its options.
 
-use super::templates;
+use super::words;
 use engine::failure::Failure;
 use minijinja::context;
 use readers::parse::settings::options::KEYS;
@@ -58,7 +58,7 @@ pub fn project_settings(checks: &[(&str, &str)], others: &[(&str, &str)]) -> Str
         KEYS.iter().map(|key| (key.split_name().0, key.is_of_processes(), key.project_file_line()));
     let keys: Vec<_> = keys.collect();
     let schema = SETTINGS_SCHEMA_ADDRESS;
-    templates::render_file("project.toml.j2", &context! { schema, keys, checks, others })
+    words::render_file("project.toml.j2", &context! { schema, keys, checks, others })
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! least useful columns and cuts only the last, the task. Live loops come first.
 
 use super::events::status_json;
-use super::page::{Reading, fold_text};
-use super::{colour, table, templates};
+use super::layout::{Reading, fold_text};
+use super::{colour, layout, words};
 use chrono::{DateTime, Utc};
 use engine::record::{Loop, LoopId, Status, Totals};
 use engine::text::{clock_time, count, join_first_names, one_line};
@@ -30,7 +30,7 @@ pub fn render_list<const N: usize>(
     at: ListReading<'_>,
 ) -> String {
     let cells = views.iter().map(|view| columns.map(|(_, cell)| cell(view, at.home)));
-    let lines = table::align_rows(columns.map(|(column, _)| column), cells, at.reading.width);
+    let lines = layout::align_rows(columns.map(|(column, _)| column), cells, at.reading.width);
     lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
@@ -76,7 +76,7 @@ pub fn totals_line(totals: &Totals, is_whole: bool) -> String {
     let outcomes: Vec<_> = totals.outcomes.iter().collect();
     let of_all = Value::from_serialize(totals);
     let values = context! { loops => totals.loop_count(), outcomes, cost, is_whole, ..of_all };
-    templates::render_row("totals.j2", &values)
+    words::render_row("totals.j2", &values)
 }
 
 /// The most characters of a reason.
@@ -237,7 +237,6 @@ mod history_tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::report::page::Reading;
     use engine::fixture::{SetState, a_loop, a_run, at};
     use engine::record::{Ending, Loop, Outcome, Proof};
     use engine::usage::{Money, Tokens, Usage};

@@ -1,20 +1,16 @@
 //! Turns values into words: lines and pages for people, JSON for programs. It is pure; `cmd`
 //! decides what is printed, and where.
 
-pub mod attention;
 pub mod board;
 pub mod colour;
 pub mod events;
 pub mod help;
+pub mod layout;
 pub mod line;
 pub mod list;
 pub mod morning;
 pub mod page;
-pub mod progress;
-pub mod run;
 pub mod settings;
 pub mod setup;
 pub mod show;
-pub mod table;
-pub mod templates;
 pub mod words;

@@ -2,9 +2,9 @@
 //! person, with the reason and the command for each, then those that ended or run, and the fleets.
 
 use super::colour::{STRONG, WARN, mark_text, mark_words};
+use super::layout::fit_line;
+use super::layout::{Reading, wrap_text};
 use super::list::{self, ListReading, totals_line};
-use super::page::{Reading, wrap_text};
-use super::table::fit_line;
 use chrono::{DateTime, Utc};
 use engine::record::{Loop, Totals};
 use engine::text::{clean_text, clock_time};

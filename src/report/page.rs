@@ -1,16 +1,18 @@
-//! The page of a loop as text, for a terminal of any width and for a file. A narrow one loses the
-//! least useful columns first; only the last column grows with the width.
-
-use std::fmt::Write as _;
-
-use chrono::{DateTime, FixedOffset, Utc};
-use unicode_truncate::UnicodeTruncateStr;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+//! The page of a loop as text, for a terminal of any width and for a file, and that of a dry run:
+//! the agents that would get the prompt, its size, and the prompt itself, byte for byte.
 
 use super::colour::{self, STRONG, mark_text};
-use super::table::{self, ALWAYS, CellColour, Column, fit_line};
-use engine::text::{clean_text, clock_time, count, format_age, format_briefly, quote_words};
+use super::layout::{self, ALWAYS, CellColour, Column, Reading, wrap_text};
+use super::words::group_digits;
+use engine::doctor::shell_word;
+use engine::evidence::said::PromptSize;
+use engine::record::Loop;
+use engine::text::{
+    clean_text, clip_line, clock_time, count, format_age, format_briefly, quote_words,
+};
 use engine::view::{Fact, IterationLine, LastWords, NextStep, Page};
+use std::fmt::Write as _;
+use unicode_width::UnicodeWidthStr;
 
 /// The column at which the values of the rows begin.
 const INDENT: usize = 10;
@@ -26,23 +28,6 @@ const NARROW: usize = 60;
 const SAID: usize = 12;
 /// The age from which an end says how long ago it was, in milliseconds.
 const RECENT_MS: i64 = 3_600_000;
-
-/// When and where a page is read.
-#[derive(Debug, Clone, Copy)]
-pub struct Reading {
-    /// Columns of the terminal.
-    pub width: usize,
-    pub now: DateTime<Utc>,
-    /// The reader's time zone.
-    pub offset: FixedOffset,
-}
-
-impl Reading {
-    /// The time on the reader's clock.
-    pub fn clock(&self) -> DateTime<FixedOffset> {
-        self.now.with_timezone(&self.offset)
-    }
-}
 
 /// Renders the page.
 pub fn render_page(page: &Page, reading: Reading) -> String {
@@ -181,7 +166,7 @@ pub fn iteration_table(iterations: &[IterationLine], width: usize) -> Vec<String
         )
     });
     let columns = COLUMNS.map(|column| column.column);
-    let lines = table::align_rows(columns, rows, width.saturating_sub(2));
+    let lines = layout::align_rows(columns, rows, width.saturating_sub(2));
     lines.into_iter().map(|line| format!("  {line}")).collect()
 }
 
@@ -199,78 +184,6 @@ fn said_cell(line: &IterationLine) -> String {
     }
 }
 
-/// Breaks a text between words into lines of at most `columns`, and cuts it after `most` lines. A
-/// longer word is broken only in a script without spaces: a path must stay whole to be copied.
-pub fn wrap_text(text: &str, columns: usize, most: usize) -> Vec<String> {
-    let columns = columns.max(SAID);
-    let mut lines = Vec::new();
-    for paragraph in clean_text(text).lines() {
-        let indent = paragraph.len() - paragraph.trim_start().len();
-        let mut line = paragraph[..indent].to_owned();
-        for word in paragraph.split_whitespace().flat_map(|word| break_word(word, columns)) {
-            let gap = usize::from(!line.trim().is_empty());
-            if gap == 1 && line.width() + gap + word.width() > columns {
-                lines.push(std::mem::take(&mut line));
-            } else if gap == 1 {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        lines.push(line);
-    }
-    if lines.len() > most {
-        lines.truncate(most);
-        if let Some(last) = lines.last_mut() {
-            *last = fit_line(&format!("{last} …"), columns);
-        }
-    }
-    lines
-}
-
-/// Breaks the long lines of a text of crew's own between words. The pieces are indented to the last
-/// column that begins in the first half of the screen, else to the beginning of the line.
-pub fn fold_text(text: &str, columns: usize) -> String {
-    let mut folded = String::new();
-    for line in text.lines() {
-        let own = line.len() - line.trim_start().len();
-        let words = line.match_indices(|character| character != ' ').map(|(start, _)| start);
-        let column = words.filter(|start| *start > own && line[..*start].ends_with("  "));
-        let column = column.take_while(|start| line[..*start].width() <= columns / 2).last();
-        let (head, rest) = line.split_at(column.unwrap_or(own));
-        let hang = head.width() + if column.is_none() { 2 } else { 0 };
-        if line.width() <= columns {
-            folded += line;
-        } else {
-            let lines = wrap_text(rest, columns.saturating_sub(hang), usize::MAX);
-            folded += head;
-            folded += &lines.join(&format!("\n{:hang$}", ""));
-        }
-        folded.push('\n');
-    }
-    folded
-}
-
-/// A word, in pieces of at most `columns` if it has wide characters.
-fn break_word(word: &str, columns: usize) -> Vec<&str> {
-    let is_wide = word.chars().any(|character| character.width() == Some(2));
-    if is_wide { split_line(word, columns) } else { vec![word] }
-}
-
-/// Splits a line into pieces of at most `columns`, wherever they end.
-pub fn split_line(line: &str, columns: usize) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let mut rest = line;
-    loop {
-        let (piece, _) = rest.unicode_truncate(columns);
-        if piece.is_empty() || piece.len() == rest.len() {
-            pieces.push(rest);
-            return pieces;
-        }
-        pieces.push(piece);
-        rest = &rest[piece.len()..];
-    }
-}
-
 /// Adds a row: a name and its value.
 pub fn push_row(text: &mut String, name: &str, value: &str) {
     let value = clean_text(value);
@@ -283,6 +196,80 @@ fn push_labelled(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {} {value}", colour::mark_quiet(&format!("{name:<7}")));
 }
 
+/// The most characters of a task that its line shows.
+const TASK_CHARS_MAX: usize = 80;
+
+/// Renders the page. `commands` are the program and the arguments of each agent, the loop's own
+/// first; an argument that is the prompt itself is shown as `PROMPT`.
+pub fn dry_run_page(
+    subject: &Loop,
+    commands: &[(&str, &[String])],
+    prompt: &str,
+    budget: u64,
+) -> String {
+    let what = match subject.procedure() {
+        Some(name) => format!("Procedure: {name}"),
+        None => format!("Task: {}", clip_line(&subject.contract.task, TASK_CHARS_MAX)),
+    };
+    let size = PromptSize::of_prompt(prompt, budget);
+    let count = if size.budget == 0 {
+        format!("about {}, no budget", group_digits(size.tokens))
+    } else {
+        let over = if size.is_over() { " (over the budget)" } else { "" };
+        format!("{} / {} budget{over}", group_digits(size.tokens), group_digits(size.budget))
+    };
+    let mut text = format!("[DRY RUN] {what}\n");
+    for (place, (program, arguments)) in commands.iter().enumerate() {
+        let when = if place == 0 { "Would execute with" } else { "While that is at a limit" };
+        let _ = writeln!(text, "[DRY RUN] {when}: {}", command_line(program, arguments, prompt));
+    }
+    let _ = write!(text, "[DRY RUN] Token count: {count}\n\n{prompt}\n");
+    text
+}
+
+/// A command line, quoted for a shell.
+fn command_line(program: &str, arguments: &[String], prompt: &str) -> String {
+    let mut words = vec![shell_word(program)];
+    for argument in arguments {
+        words.push(if argument == prompt { "PROMPT".to_owned() } else { shell_word(argument) });
+    }
+    words.join(" ")
+}
+
 #[cfg(test)]
 #[path = "page_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod dry_run_tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use engine::fixture::a_loop;
+
+    #[test]
+    fn a_dry_run_shows_the_agents_the_size_and_the_prompt() {
+        let arguments = ["-p", "--output-format", "stream-json", "two words"].map(str::to_owned);
+        let prompt = format!("# Loop Iteration\n\n{}", "word".repeat(4230));
+        let codex = ["exec".to_owned()];
+        let commands = [("claude", &arguments[..]), ("codex", &codex)];
+        let shown = dry_run_page(&a_loop(), &commands, &prompt, 100_000);
+        assert_snapshot!(shown.replace(&"word".repeat(4230), "…"), @"
+        [DRY RUN] Task: Build the todo API
+        [DRY RUN] Would execute with: claude -p --output-format stream-json 'two words'
+        [DRY RUN] While that is at a limit: codex exec
+        [DRY RUN] Token count: 4,235 / 100,000 budget
+
+        # Loop Iteration
+
+        …
+        ");
+        let asked = ["exec".to_owned(), prompt.clone()];
+        let shown = dry_run_page(&a_loop(), &[("co'dex", &asked)], &prompt, 1000);
+        assert!(shown.contains("[DRY RUN] Would execute with: 'co'\\''dex' exec PROMPT\n"));
+        assert!(
+            shown.contains("[DRY RUN] Token count: 4,235 / 1,000 budget (over the budget)\n\n# ")
+        );
+        assert!(shown.ends_with(&format!("\n\n{prompt}\n")));
+    }
+}

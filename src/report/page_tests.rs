@@ -1,6 +1,8 @@
 use insta::assert_snapshot;
 
 use super::*;
+use crate::report::layout::{fit_line, fold_text};
+use chrono::FixedOffset;
 use engine::fixture::{a_loop, a_page, at};
 use engine::journal::story::Story;
 

@@ -1,3 +1,5 @@
+//! Tests of the lines of progress and of the live line.
+
 use chrono::TimeDelta;
 use insta::assert_snapshot;
 

@@ -9,7 +9,7 @@ use minijinja::{Value, context};
 use serde_json::json;
 
 use super::events::SCHEMA;
-use super::templates;
+use super::words;
 use engine::doctor::{Examination, Finding, Severity};
 use engine::failure::Failure;
 use engine::record::LoopId;
@@ -27,7 +27,7 @@ fn page_row(name: &str, value: impl Display) -> String {
 fn render_page(values: Value) -> String {
     let values = context! { version => VERSION, ..values };
     let mut page = String::new();
-    for Fact { name, text, detail } in templates::render_rows("setup.j2", &values) {
+    for Fact { name, text, detail } in words::render_rows("setup.j2", &values) {
         page += &if name.is_empty() { text + "\n" } else { page_row(&name, text) };
         page.extend(detail.iter().map(|line| page_row("", line)));
     }

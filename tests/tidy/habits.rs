@@ -23,7 +23,7 @@ const WORDS: [(&str, &str, usize); 3] = [
 /// The text of each file of the product, without its tests.
 fn product() -> Vec<String> {
     let files = product_source().into_iter();
-    let files = files.filter(|file| !file.is_test() && !file.path.starts_with("src/reference/"));
+    let files = files.filter(|file| !file.is_test() && !file.path.starts_with("src/reference"));
     files.map(|file| product_of(&file.text)).collect()
 }
 

@@ -4,8 +4,7 @@
 use super::{none, pattern, product_of, product_source};
 
 /// Where text of other programs is read, which has no other form; the demo reads what crew prints.
-const READERS: [&str; 4] =
-    ["crates/readers/", "crates/world/src/git", "src/reference/", "src/demo/"];
+const READERS: [&str; 4] = ["crates/readers/", "crates/world/src/git", "src/reference", "src/demo"];
 /// Who may look into such a sentence, and why.
 const MAY_READ: [(&str, &str); 1] = [(
     "src/drive/installation/slurm.rs: let hint = if cause.contains(\"execve()\")",

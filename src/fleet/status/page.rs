@@ -7,8 +7,8 @@ use super::{FleetStatus, StatusGroup, TaskStatus, missing_loop, render_template}
 use crate::fleet::lines::{COMMIT_CHARS, show_text};
 use crate::fleet::record::{FleetRecord, Landed};
 use crate::report::colour::{STRONG, mark_quiet, mark_text, mark_words};
-use crate::report::page::{Reading, wrap_text};
-use crate::report::table::{self, fit_line};
+use crate::report::layout::{self, fit_line};
+use crate::report::layout::{Reading, wrap_text};
 use engine::record::Proof;
 use engine::text::{clock_time, format_age, format_briefly, join_first_names, text_start};
 use engine::usage::Money;
@@ -130,7 +130,7 @@ fn render_table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<Strin
     ];
     let rows = tasks.iter().take(most);
     let lines =
-        table::align_rows(columns, rows.map(|row| row_cells(row, at, is_below(row))), width);
+        layout::align_rows(columns, rows.map(|row| row_cells(row, at, is_below(row))), width);
     let (mut page, mut kept) = (Vec::new(), 0);
     for (row, line) in tasks.iter().zip(lines) {
         let mut block = vec![format!("  {line}")];

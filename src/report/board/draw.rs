@@ -12,8 +12,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Board, BoardGroup, BoardRow, OpenText, TextKind, Typing};
 use crate::report::colour;
+use crate::report::layout::{self, ALWAYS, Column, fit_line};
 use crate::report::page;
-use crate::report::table::{self, ALWAYS, Column, fit_line};
 use engine::text::count;
 use engine::usage::Money;
 
@@ -146,7 +146,7 @@ fn list_items(board: &Board, width: usize) -> (Vec<ListItem<'static>>, Option<us
             row.news.clone(),
         ]
     });
-    let lines = table::align_rows(columns, rows, width);
+    let lines = layout::align_rows(columns, rows, width);
     let (mut items, mut chosen, mut group, mut fleet) = (Vec::new(), None, None, None);
     for (row, line) in board.rows.iter().zip(lines) {
         if group.replace(row.place.0) != Some(row.place.0) {
@@ -206,7 +206,7 @@ fn detail_lines(board: &Board, width: usize, most: usize) -> Vec<Line<'static>> 
     }
     let mut lines = vec![Line::default()];
     for (text, style) in texts {
-        let wrapped = page::wrap_text(&text, width.saturating_sub(2), DETAIL_LINES);
+        let wrapped = layout::wrap_text(&text, width.saturating_sub(2), DETAIL_LINES);
         lines.extend(wrapped.iter().map(|line| Line::styled(format!(" {line}"), style)));
     }
     lines.truncate(most);

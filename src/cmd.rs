@@ -2,16 +2,17 @@
 //! prints.
 
 mod about;
-mod attempt;
 pub mod complete;
 mod control;
 mod fleet;
 pub mod hook;
+mod log;
 mod past;
 pub mod print;
 mod project;
 pub mod reporter;
 mod run;
+mod screen;
 mod show;
 mod status;
 mod watch;
@@ -22,8 +23,8 @@ use crate::drive::page::loop_view;
 use crate::exit::Exit;
 use crate::fleet::verbs::{self, Named};
 use crate::report::help;
+use crate::report::layout::Reading;
 use crate::report::list::{self, ListReading};
-use crate::report::page::Reading;
 use anyhow::{Result, bail};
 use engine::failure::Failure;
 use engine::record::{Actor, Loop, LoopId};

@@ -10,8 +10,9 @@ use minijinja::{Value, context};
 use serde_json::json;
 
 use super::events::SCHEMA;
-use super::page::{self, Reading, push_row, push_value, wrap_text};
-use super::{line, templates};
+use super::layout::{Reading, wrap_text};
+use super::page::{self, push_row, push_value};
+use super::{line, words};
 use engine::boundary::limits;
 use engine::evidence::Evidence;
 use engine::evidence::words::list_findings;
@@ -100,7 +101,7 @@ fn contract_rows(view: &LoopView<'_>) -> Vec<Fact> {
         asks_permissions => run.is_some_and(|run| !run.agent.permissions.is_empty()),
         max_turns => run.map(|run| run.max_turns),
     };
-    templates::render_rows("contract.j2", &context! { ..values, ..Value::from_serialize(view) })
+    words::render_rows("contract.j2", &context! { ..values, ..Value::from_serialize(view) })
 }
 
 /// "session s-1, then process 99".
@@ -132,7 +133,7 @@ fn event_line(what: &StoryEvent) -> String {
         context => evidence.and_then(Evidence::context),
         ..Value::from_serialize(what)
     };
-    clip_line(&templates::render_row("chapter.j2", &values), 300)
+    clip_line(&words::render_row("chapter.j2", &values), 300)
 }
 
 /// Remarks about the journal itself.
@@ -170,7 +171,7 @@ pub fn iteration_page(
         ..Value::from_serialize(iteration)
     };
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
-    for fact in templates::render_rows("iteration.j2", &values) {
+    for fact in words::render_rows("iteration.j2", &values) {
         push_row(&mut text, &fact.name, &fact.text);
         for line in &fact.detail {
             push_row(&mut text, "", line);
@@ -214,5 +215,4 @@ pub fn iteration_json(
 }
 
 #[cfg(test)]
-#[path = "show_tests.rs"]
 mod tests;

@@ -1,33 +1,89 @@
-//! Runs the board: reads the loops of the machine once a second, draws, and handles the keys. A
-//! record is read again only when its file has changed, so a thousand loops cost little. The
-//! terminal is raw while the board is shown, and restored however that ends.
+//! `crew watch`: on a terminal the board of every loop on this machine; elsewhere the status of one
+//! loop, printed at each change until it is over. The board reads the loops once a second, draws,
+//! and carries out what a person asks for with a key, as the verb of that name does. A record is
+//! read again only when its file has changed, so a thousand loops cost little.
 
+use super::control::not_for_an_agent;
+use super::log::last_steps;
+use super::screen::FullScreen;
+use super::{
+    actor, control as replies, find_requested, leave_to_a_person, list_reading, print,
+    refuse_an_agent, terminal_home, terminal_reading,
+};
+use crate::drive::failure::failure_of;
+use crate::drive::find::{gone_reason, owner_is_gone};
+use crate::drive::page::{last_iterations, loop_view, read_page};
+use crate::drive::resume::{refuse_a_task, refuse_the_spent};
+use crate::drive::tree::back::{diff_of_iteration, unseen_changes_note};
+use crate::drive::{control, end};
+use crate::exit::Exit;
+use crate::fleet::events::FleetRequest;
+use crate::fleet::record::TaskRequest;
+use crate::fleet::verbs::task_of;
+use crate::report::board::{Board, BoardRequest, BoardRow, TextKind, draw_board};
+use crate::report::layout::{Reading, split_line};
+use crate::report::line::{self, LoopLine};
+use crate::report::list::ListReading;
+use crate::report::page::render_page;
+use anyhow::Result;
+use chrono::{DateTime, Utc};
+use engine::record::{Actor, Loop, LoopId, ProcessIdentity};
+use engine::text::clean_text;
+use engine::view::LoopView;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::Duration;
-
-use anyhow::Result;
-use chrono::{DateTime, Utc};
-
-use super::act::{Resuming, carry_out};
-use super::screen::FullScreen;
-use crate::cmd::list_reading;
-use crate::cmd::show::last_steps;
-use crate::drive::failure::failure_of;
-use crate::drive::page::{self, loop_view};
-use crate::drive::tree::back::{diff_of_iteration, unseen_changes_note};
-use crate::exit::Exit;
-use crate::report::board::{Board, BoardRequest, BoardRow, TextKind, draw_board};
-use crate::report::list::ListReading;
-use crate::report::page::{Reading, render_page, split_line};
-use engine::record::{Loop, LoopId};
-use engine::text::clean_text;
-use engine::view::LoopView;
 use world::clock::{self, Stopwatch};
 use world::files::disk;
 use world::process::signals::Signals;
+use world::process::{Call, identity};
 use world::store::{self, Home};
 use world::{env, fault};
+
+/// The time between two looks at the loop.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Opens the board, at the named loop if there is a name; off a terminal follows one loop.
+pub fn watch_loops(name: Option<&str>) -> Result<Exit> {
+    if !FullScreen::is_possible() {
+        return follow_loop(name);
+    }
+    match name {
+        Some(_) => find_requested(name).and_then(|(home, record)| run_board(&home, Some(&record))),
+        None => run_board(&terminal_home()?, None),
+    }
+}
+
+/// Prints the status of the requested loop at each change, and its page at the end.
+fn follow_loop(name: Option<&str>) -> Result<Exit> {
+    let (home, mut record) = find_requested(name)?;
+    let mut said = String::new();
+    while record.is_live() {
+        let gone = owner_is_gone(&home, &record);
+        if !print_change(&record, &mut said) {
+            return Ok(Exit::SUCCESS);
+        }
+        if gone {
+            print::err(&format!("crew: loop {}: {}", record.id, gone_reason(&record)));
+            return Ok(Exit::SUCCESS);
+        }
+        clock::sleep(LOOK);
+        record = store::load(&home, &record.id)?;
+    }
+    print::page(&render_page(&read_page(&home, &record), terminal_reading()));
+    Ok(Exit::SUCCESS)
+}
+
+/// Prints the status if it has changed; `false` when the reader is gone.
+fn print_change(record: &Loop, said: &mut String) -> bool {
+    let line = line::render_line(LoopLine::Changed, record, clock::local_time());
+    if *said == line {
+        return true;
+    }
+    let is_read = print::stamped(&line);
+    *said = line;
+    is_read
+}
 
 /// The time between two looks at the machine, in milliseconds.
 const LOOK_MS: u64 = 1000;
@@ -155,7 +211,7 @@ impl<'a> Desk<'a> {
                 let now = clock::local_time();
                 let reading = Reading { width, now: now.to_utc(), offset: *now.offset() };
                 self.page_read = Stopwatch::start();
-                Ok(render_page(&page::read_page(self.home, record), reading))
+                Ok(render_page(&read_page(self.home, record), reading))
             }
             TextKind::Log => last_steps(self.home, record, LOG_MUCH),
             TextKind::Diff => diff_of_iteration(self.home, record, None, None).map(|diff| {
@@ -180,7 +236,7 @@ impl<'a> Desk<'a> {
         let Some(record) = chosen else { return };
         let key = Some((record.id.clone(), record.state.generation));
         if self.described != key {
-            self.board.iterations = page::last_iterations(self.home, record, ITERATIONS);
+            self.board.iterations = last_iterations(self.home, record, ITERATIONS);
             self.described = key;
         }
         let mut steps = String::new();
@@ -265,4 +321,104 @@ pub fn loop_views<'a>(home: &Home, loops: &[&'a Loop]) -> Vec<LoopView<'a>> {
         ..loop_view(home, record)
     });
     views.collect()
+}
+
+/// The size of the end of a crew's output that is searched for its last line, in bytes.
+const END: u64 = 4 << 10;
+
+/// A crew that was started to resume a loop.
+#[derive(Debug)]
+pub struct Resuming {
+    process: ProcessIdentity,
+    output: PathBuf,
+}
+
+impl Resuming {
+    /// The last words of a crew that has ended; `None` while it works.
+    pub fn last_line(&self) -> Option<String> {
+        if identity::is_alive(&self.process) {
+            return None;
+        }
+        let start = disk::size(&self.output).saturating_sub(END);
+        let (text, _) = disk::read_end(&self.output, start, END).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        // An error has its hint on the lines after it.
+        let error = lines.iter().rposition(|line| line.starts_with("crew: "));
+        let from = error.unwrap_or(lines.len().saturating_sub(1));
+        let words = lines[from..].join(" · ");
+        Some(if words.is_empty() { "the crew that resumed it has ended".to_owned() } else { words })
+    }
+}
+
+/// Carries out a request and describes the result in a line.
+pub fn carry_out(home: &Home, request: &BoardRequest, resuming: &mut Vec<Resuming>) -> String {
+    let done = match request {
+        BoardRequest::Pause(id) => pause_loop(home, id),
+        BoardRequest::Cancel(id) => cancel_loop(home, id),
+        BoardRequest::Tell(id, words) => tell_agent(home, id, words),
+        BoardRequest::Resume(id, words) => {
+            resume_loop(home, id, words.as_deref()).map(|(started, answer)| {
+                resuming.extend(started);
+                answer
+            })
+        }
+        BoardRequest::Quit | BoardRequest::Open(..) => Ok(String::new()),
+    };
+    let text =
+        done.unwrap_or_else(|error| format!("crew: {}", failure_of(&error).join_with(" · ")));
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn pause_loop(home: &Home, id: &LoopId) -> Result<String> {
+    if let Some(named) = task_of(home, id)? {
+        let request = TaskRequest::Pause { now: false };
+        return named.send_request(home, &FleetRequest::Task(request), actor());
+    }
+    control::pause_loop(home, id, actor(), false).map(|paused| replies::describe_pause(&paused))
+}
+
+fn cancel_loop(home: &Home, id: &LoopId) -> Result<String> {
+    if let Some(named) = task_of(home, id)? {
+        let by_agent = actor() == Actor::Agent;
+        let request = TaskRequest::Cancel { now: true, by_agent, reason: None };
+        return named.send_request(home, &FleetRequest::Task(request), actor());
+    }
+    let attempt = end::cancel_loop(home, id, actor(), None)?;
+    Ok(replies::describe_cancel(&attempt, terminal_reading()))
+}
+
+fn tell_agent(home: &Home, id: &LoopId, words: &str) -> Result<String> {
+    refuse_an_agent(not_for_an_agent())?;
+    if let Some(named) = task_of(home, id)? {
+        return named.send_message(home, words, Actor::User);
+    }
+    let record = control::add_message(home, id, words)?;
+    Ok(format!("loop {id}: {}", replies::describe_delivery(&record)))
+}
+
+/// Resumes a loop, with a message for its agent. A task is resumed by its fleet, any other loop in
+/// a separate crew, because its checks run first and may take minutes.
+fn resume_loop(
+    home: &Home,
+    id: &LoopId,
+    words: Option<&str>,
+) -> Result<(Option<Resuming>, String)> {
+    leave_to_a_person("resume a loop")?;
+    if let Some(named) = task_of(home, id)? {
+        return Ok((None, named.resume_tasks(home, words, false)?));
+    }
+    let record = store::load(home, id)?;
+    refuse_a_task(home, &record)?;
+    refuse_the_spent(&record, "crew resume")?;
+    let output = home.loop_file(id, "run.log");
+    // A message may begin with a hyphen.
+    let message = words.map(|words| format!("--tell={words}"));
+    let call = Call::crew(home, &record.place.folder)?.args(["resume", id.as_str()]).args(message);
+    let process = call.detach(&output)?;
+    let answer = format!(
+        "loop {id} is resumed by process {}, which writes to {}",
+        process.pid,
+        output.display()
+    );
+    Ok((Some(Resuming { process, output }), answer))
 }

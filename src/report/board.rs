@@ -1,5 +1,5 @@
 //! The board of `crew watch`: every loop of this machine, those that need a person first, and what
-//! each key does. It keeps what is shown; `cmd/watch` reads, draws and acts.
+//! each key does. It keeps what is shown; `cmd/watch.rs` reads, draws and acts.
 
 mod draw;
 
@@ -389,5 +389,4 @@ fn end_text(record: &Loop, ending: &Ending) -> String {
 }
 
 #[cfg(test)]
-#[path = "board_tests.rs"]
 mod tests;
