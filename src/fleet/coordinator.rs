@@ -3,6 +3,10 @@
 //! between clones, repository and remote; landings; and the refs of the remote (record, reports and
 //! requests). A coordinator that was killed is simply started again: it adopts what still runs.
 
+mod effects;
+mod folder_watch;
+mod worker;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +17,18 @@ use anyhow::{Error, Result, bail};
 
 use super::attempt;
 use super::attempt::remote::{self, AttemptRequest};
+use super::coordinator::folder_watch::{FolderWatch, is_of};
+use super::coordinator::worker::Worker;
 use super::executors::{Executor, SeenJob, executor_of, executors_of_user, slots_of};
 use super::files::FleetFiles;
-use super::folder_watch::{FolderWatch, is_of};
-use super::lines;
 use super::record::{FleetRecord, FleetSetup, Holder, TaskRecord, TaskState};
-use super::shared::RemoteAccess;
 use super::spec::{AttemptReport, Coordination, DescribedTask};
+use super::step::lines;
 use super::step::{Effect, FleetEvent, FleetLine, step_fleet};
-use super::store::{FleetStore, PushTime, RecordStore, StoreFault, WaitingRequests};
+use super::store::remote_refs::RemoteAccess;
+use super::store::requests::WaitingRequests;
+use super::store::{FleetStore, PushTime, RecordStore, StoreFault};
 use super::tasks::DescribedFleet;
-use super::worker::Worker;
 use crate::drive::failure::{failure_of, short_error};
 use engine::failure::Failure;
 use engine::fleet::{Pace, TaskId};
@@ -53,7 +58,7 @@ const END_WITHIN: Duration = Duration::from_secs(360);
 const UNNAMED_MS: u64 = 60_000;
 
 /// Applies the result of a worker thread to the coordinator.
-pub(super) type Done = Box<dyn FnOnce(&mut Coordinator<'_>) + Send>;
+type Done = Box<dyn FnOnce(&mut Coordinator<'_>) + Send>;
 
 /// How a coordinator ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,54 +104,54 @@ pub fn coordinate_fleet(
 
 /// A fleet that runs.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, named where it is")]
-pub(super) struct Coordinator<'a> {
-    pub(super) home: &'a Home,
-    pub(super) files: FleetFiles,
-    pub(super) store: Box<dyn RecordStore + 'a>,
-    pub(super) executor: Executor<'a>,
-    pub(super) signals: &'a Signals,
+struct Coordinator<'a> {
+    home: &'a Home,
+    files: FleetFiles,
+    store: Box<dyn RecordStore + 'a>,
+    executor: Executor<'a>,
+    signals: &'a Signals,
     say: &'a mut dyn FnMut(&str),
-    pub(super) record: FleetRecord,
-    pub(super) known: Coordination,
+    record: FleetRecord,
+    known: Coordination,
     /// What is to be done, once the record says so.
     effects: Vec<Effect>,
     /// Starts that the remote's record has to name first.
-    pub(super) starts: Vec<Effect>,
+    starts: Vec<Effect>,
     /// How many of them, from the first on, it names now.
-    pub(super) ready: usize,
+    ready: usize,
     /// The tasks whose jobs elsewhere are to be cancelled.
-    pub(super) ends: Vec<TaskId>,
+    ends: Vec<TaskId>,
     /// Requests that have not reached their attempts, the oldest first.
-    pub(super) unsent: Vec<(TaskId, AttemptRequest)>,
+    unsent: Vec<(TaskId, AttemptRequest)>,
     /// Whether that is being sent.
-    pub(super) is_sending: bool,
+    is_sending: bool,
     is_unsaved: bool,
     save_due: Deadline,
     is_done: bool,
-    pub(super) has_changed: bool,
+    has_changed: bool,
     /// Whether something happened since it was decided what starts and lands.
     has_news: bool,
     tick_due: Deadline,
     /// Requests that stay in their files until the record contains their effects.
     requests: WaitingRequests,
-    pub(super) git: Worker<Done>,
-    pub(super) landing: Worker<Done>,
-    pub(super) talk: Worker<Done>,
+    git: Worker<Done>,
+    landing: Worker<Done>,
+    talk: Worker<Done>,
     results: Receiver<Done>,
     /// The files of reports as they were read last.
     reports_read: BTreeMap<TaskId, Option<(u64, u64, i128)>>,
-    pub(super) stops_landing: Arc<AtomicBool>,
+    stops_landing: Arc<AtomicBool>,
     /// How often the landing that runs began again.
-    pub(super) landing_tries: u32,
+    landing_tries: u32,
     watched: Option<FolderWatch>,
-    pub(super) remote: Option<RemoteAccess>,
+    remote: Option<RemoteAccess>,
     remote_pace: Pace,
     /// When the remote is asked next for reports; `None` while it is asked.
     remote_due: Option<Deadline>,
     began: Stopwatch,
     ends_at: Option<Deadline>,
     /// Who has the fleet now, if that is another coordinator.
-    pub(super) lost: Option<String>,
+    lost: Option<String>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -289,10 +294,6 @@ impl<'a> Coordinator<'a> {
     pub(super) fn take_in(&mut self, event: FleetEvent) {
         self.has_news = true;
         let effects = step_fleet(&mut self.record, &mut self.known, event, clock::now().wall);
-        self.queue_effects(effects);
-    }
-
-    fn queue_effects(&mut self, effects: Vec<Effect>) {
         // Each step decides anew: a request may have come after one that had nothing left to do.
         self.is_done = effects.contains(&Effect::Finish);
         for effect in effects {
@@ -595,5 +596,4 @@ impl<'a> Coordinator<'a> {
 }
 
 #[cfg(test)]
-#[path = "coordinator_tests.rs"]
 mod tests;

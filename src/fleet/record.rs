@@ -2,6 +2,8 @@
 //! the methods here, which keep its invariants. It is `fleet.json` on this machine and, with a
 //! remote, also the message of one commit that a ref there points to.
 
+mod ending;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Component, Path, PathBuf};
@@ -10,7 +12,7 @@ use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use super::ending::{Landed, TaskEndKind, TaskEnding, TaskReason, Unsettled};
+pub use super::record::ending::{Landed, TaskEndKind, TaskEnding, TaskReason, Unsettled};
 use engine::failure::Failure;
 pub use engine::fleet::task::LOCAL;
 use engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
@@ -522,5 +524,4 @@ fn is_job(text: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "record_tests.rs"]
 mod tests;

@@ -13,12 +13,12 @@ use serde_json::json;
 mod page;
 
 use super::files::FleetFiles;
-use super::lines::show_text;
 use super::plan::FleetPlan;
 use super::record::{
     FleetRecord, FleetSetup, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskState, WaitsFor,
 };
 use super::spec::{AttemptPhase, AttemptReport};
+use super::step::lines::show_text;
 use super::{attempt, store};
 use crate::report::events::SCHEMA;
 use engine::fleet::TaskId;
@@ -481,5 +481,4 @@ fn next(record: &FleetRecord, tasks: &[TaskStatus<'_>]) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "status_tests.rs"]
 mod tests;

@@ -1,9 +1,13 @@
 //! The next effects of a coordinator, as a pure function of its record and an event. Nothing here
 //! knows a file, a clock, git or a process.
 
+pub mod events;
+pub mod lines;
+mod requests;
+
 use chrono::{DateTime, Utc};
 
-pub use super::events::{Effect, FetchConcern, FleetEvent, FleetLine, FleetRequest};
+pub use self::events::{Effect, FetchConcern, FleetEvent, FleetLine, FleetRequest};
 use super::plan::{self, FleetPlan, Start};
 use super::record::{
     FleetRecord, Landed, TaskEnding, TaskReason, TaskRecord, TaskRequest, TaskState, Unsettled,
@@ -569,14 +573,10 @@ fn refused_ending(refusal: &Refusal, unsettled: Option<Unsettled>) -> TaskEnding
 }
 
 #[cfg(test)]
-#[path = "step_property_tests.rs"]
 mod property_tests;
 #[cfg(test)]
-#[path = "step_requests_tests.rs"]
-mod request_tests;
+mod requests_tests;
 #[cfg(test)]
-#[path = "step_table_tests.rs"]
 mod table_tests;
 #[cfg(test)]
-#[path = "step_tests.rs"]
 mod tests;

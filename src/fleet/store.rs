@@ -3,21 +3,21 @@
 //! compare-and-swap there keep a second one out; one that lost the ref writes nothing more. Verbs
 //! read the file, and leave requests in a folder.
 
+pub mod remote_refs;
+pub mod requests;
+
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 
+use self::remote_refs::{OwnRefs, RemoteAccess};
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Holder, Landed, RECORD_BYTES_MAX};
-use super::shared::{OwnRefs, RemoteAccess};
-use super::step::FleetRequest;
-use super::tasks::{refuse_other_fleet, refuse_other_folder};
 use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{GitFault, RefUpdate, RemoteRef};
@@ -25,20 +25,17 @@ use engine::text::EscapedLine;
 use readers::parse::remote::without_secrets;
 use world::clock::{self, Deadline, Stopwatch};
 use world::files::disk::{self, Durability, Lock};
-use world::git;
+use world::git::{self, remotes};
 use world::process::identity;
 use world::process::signals::Signals;
-use world::store::{Home, LOCK_WAIT, hash, read_json, write_json};
+use world::store::{Home, LOCK_WAIT, hash};
 use world::{env, fault, host};
 
 /// The most fleets that are listed.
 const FLEETS_MAX: usize = 1000;
-/// The most requests that may wait, and the largest, in bytes.
-const REQUESTS_MAX: usize = 1000;
-const REQUEST_BYTES: u64 = 64 << 10;
 /// Longer than a process that only tests the lock keeps it.
 const LOCK_LOOK: Duration = Duration::from_millis(50);
-/// The most bytes that are read of a lock's text about its holder.
+/// The most bytes that are read of a lock's text about its holder, and of a home's id.
 const HOLDER_BYTES: u64 = 4096;
 /// The least time between two batched writes to the remote.
 const BATCH_MS: u64 = 3_000;
@@ -416,7 +413,7 @@ fn home_id(home: &Home) -> Result<String> {
     let (root, file) = (disk::real_path(home.root())?, home.root().join("id"));
     let lock = disk::take_lock(&root.join("id.lock"), LOCK_WAIT)?;
     let _lock = lock.with_context(|| format!("{} is busy", root.display()))?;
-    let mut text = disk::read_text(&file, REQUEST_BYTES)?.unwrap_or_default();
+    let mut text = disk::read_text(&file, HOLDER_BYTES)?.unwrap_or_default();
     if text.is_empty() {
         text = format!("{:016x}\n", env::random_number());
         disk::write(&file, text.as_bytes(), Durability::Machine)?;
@@ -500,94 +497,46 @@ pub fn is_coordinated(home: &Home, fleet: &str) -> bool {
     disk::is_locked(&FleetFiles::new(home, fleet).lock())
 }
 
-/// A request as a file.
-#[derive(Debug, Serialize, Deserialize)]
-struct RequestFile {
-    task: Option<TaskId>,
-    request: FleetRequest,
-}
-
-/// Leaves a request for the coordinator, which reads it within a second, or when it starts. `None`
-/// means all tasks.
-pub fn send_request(
-    home: &Home,
-    fleet: &str,
-    task: Option<&TaskId>,
-    request: &FleetRequest,
-) -> Result<()> {
-    let files = FleetFiles::new(home, fleet);
-    if !disk::is_file(&files.record()) {
+/// Refuses a fleet of this name that is known and is another one: of another repository, or of
+/// another folder of this one. The coordinator asks again under its lock, because two may start at
+/// once.
+///
+/// # Errors
+/// The fleet that has the name, and how this one gets a name of its own.
+pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
+    let FleetSetup { name, repository, folder, .. } = setup;
+    let is_there = git::find_top(&known.repository).is_some();
+    let is_same = known.repository == *repository
+        || (is_there && git::shared_folder(&known.repository) == git::shared_folder(repository));
+    // A repository that was moved has the same remote.
+    let url = remotes::remote_of(repository).map(|(_, url)| url);
+    let is_moved = !is_there
+        && url.is_some()
+        && known.remote.as_ref().map(|remote| &remote.url) == url.as_ref();
+    let fix = format!("name = \"NAME\" in {folder}/fleet.toml makes this a fleet of its own");
+    if !is_same && !is_moved {
         bail!(Failure::new(
-            format!("there is no fleet {} here", EscapedLine(fleet)),
-            "crew status lists them"
+            format!(
+                "there is a fleet {name} of another repository, {}",
+                known.repository.display()
+            ),
+            format!("{fix}; crew fleet clean {name} removes the other one")
         ));
     }
-    files.make()?;
-    if disk::names(&files.requests(), REQUESTS_MAX).len() >= REQUESTS_MAX {
-        let run = read_local(home, fleet)?.unwrap_or_default().terms.run_command();
+    refuse_other_folder(setup, known)
+}
+
+/// Refuses a folder of tasks if the fleet of its name is of another one, here or at the remote.
+pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
+    let FleetSetup { name, folder, .. } = setup;
+    if known.folder != *folder {
         bail!(Failure::new(
-            format!("{REQUESTS_MAX} requests to the fleet {fleet} wait already"),
-            format!("{run} reads them")
+            format!("the fleet {name} is of the tasks in {}", EscapedLine(&known.folder)),
+            format!("name = \"NAME\" in {folder}/fleet.toml makes this a fleet of its own")
         ));
     }
-    let now = clock::now().wall.timestamp_micros();
-    let file = files.requests().join(format!("{now:020}-{:016x}.json", env::random_number()));
-    let request = RequestFile { task: task.cloned(), request: request.clone() };
-    Ok(write_json(&file, &request, Durability::Machine)?)
-}
-
-/// The requests that wait, the oldest first.
-#[derive(Debug, Default)]
-pub struct WaitingRequests {
-    pub requests: Vec<(Option<TaskId>, FleetRequest)>,
-    /// One line for each file that was set aside.
-    pub notes: Vec<String>,
-    files: Vec<PathBuf>,
-}
-
-/// The files of the requests that wait, the oldest first.
-fn request_files(files: &FleetFiles) -> Vec<PathBuf> {
-    let mut names = disk::names(&files.requests(), REQUESTS_MAX);
-    names.retain(|name| {
-        Path::new(name).extension().is_some_and(|end| end == "json") && !name.starts_with('.')
-    });
-    names.sort();
-    names.iter().map(|name| files.requests().join(name)).collect()
-}
-
-/// The requests that the coordinator reads next.
-pub fn waiting_requests(home: &Home, fleet: &str) -> Vec<(Option<TaskId>, FleetRequest)> {
-    let files = request_files(&FleetFiles::new(home, fleet));
-    let read = files.iter().filter_map(|file| read_json(file, REQUEST_BYTES));
-    read.map(|RequestFile { task, request }| (task, request)).collect()
-}
-
-impl WaitingRequests {
-    /// Reads them. They stay where they are until [`Self::remove`].
-    pub fn read_waiting(files: &FleetFiles) -> Self {
-        let mut waiting = Self::default();
-        for file in request_files(files) {
-            if let Some(RequestFile { task, request }) = read_json(&file, REQUEST_BYTES) {
-                waiting.requests.push((task, request));
-                waiting.files.push(file);
-            } else if disk::exists(&file) {
-                // One name for all: whoever can write here cannot fill the folder.
-                let see = match disk::move_aside(&file, "unreadable") {
-                    Ok(aside) => aside.display().to_string(),
-                    Err(error) => error.to_string(),
-                };
-                waiting.notes.push(format!("a request cannot be read; see {see}"));
-            }
-        }
-        waiting
-    }
-
-    /// Removes the requests that were read, once the record contains their effects.
-    pub fn remove_files(self) -> io::Result<()> {
-        self.files.iter().try_for_each(|file| disk::remove(file))
-    }
+    Ok(())
 }
 
 #[cfg(test)]
-#[path = "store_tests.rs"]
 mod tests;

@@ -2,6 +2,8 @@
 //! request goes to the coordinator, and to a loop that is at work on this machine also directly.
 //! Without a coordinator only that loop gets it; what has to outlive it waits for the next one.
 
+pub mod clean;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -13,7 +15,7 @@ use super::record::{
     FleetRecord, FleetSetup, Landed, MESSAGES_MAX, TaskRecord, TaskRequest, TaskState,
 };
 use super::step::FleetRequest;
-use super::store;
+use super::store::{self, requests};
 use crate::drive::{control, end};
 use engine::failure::Failure;
 use engine::fleet::TaskId;
@@ -124,7 +126,7 @@ pub fn read_fleet(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
 /// The same for whoever has the lock of the fleet.
 pub fn read_with_requests(home: &Home, name: &str) -> Result<Option<FleetRecord>> {
     let known = store::read_local(home, name)?;
-    let asked = store::waiting_requests(home, name);
+    let asked = requests::waiting_requests(home, name);
     Ok(known.map(|record| asked.into_iter().fold(record, with_request)))
 }
 
@@ -261,7 +263,7 @@ impl Named {
         }
         let answer = self.send_request(home, &resume, Actor::User)?;
         if !is_taken {
-            store::send_request(home, self.fleet_name(), self.task.as_ref(), &tell)?;
+            requests::send_request(home, self.fleet_name(), self.task.as_ref(), &tell)?;
         }
         Ok(answer)
     }
@@ -294,7 +296,7 @@ impl Named {
             FleetRequest::Resume { .. } => true,
         };
         if is_sent {
-            store::send_request(home, fleet, self.task.as_ref(), request)?;
+            requests::send_request(home, fleet, self.task.as_ref(), request)?;
         }
         for &(id, task) in &tasks {
             let is_here = self.record.is_local() && task.is_running();
@@ -311,7 +313,7 @@ impl Named {
                     drop(control::add_message(home, live, words)?);
                 }
                 (FleetRequest::Tell { .. }, None) if !is_sent => {
-                    store::send_request(home, fleet, Some(id), request)?;
+                    requests::send_request(home, fleet, Some(id), request)?;
                 }
                 _ => {}
             }
@@ -410,5 +412,4 @@ impl Named {
 }
 
 #[cfg(test)]
-#[path = "verbs_tests.rs"]
 mod tests;

@@ -174,9 +174,9 @@ proptest! {
 fn the_id_of_a_process_is_one_word_and_is_read_back() {
     for started in ["987654", "Sun Nov 29 21:34:37 2026"] {
         let process = ProcessIdentity { pid: 42, started: started.to_owned() };
-        let id = local::job_id(&process);
+        let id = job_id(&process);
         assert!(!id.contains(' '), "{id}");
-        assert_eq!(local::process_of(&id), Some(process));
+        assert_eq!(process_of(&id), Some(process));
     }
 }
 
@@ -187,7 +187,7 @@ fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
     let shell = Call::shell("while :; do sleep 0.05; done", folder.path());
     let process = shell.detach(&folder.path().join("log")).unwrap();
     let mut local = executor_of(&home, &a_setup("local"), &BTreeMap::new(), &|| false).unwrap();
-    let real = local::job_id(&process);
+    let real = job_id(&process);
     let another = format!("{}@1", process.pid);
     local.adopt_job(&task_id("auth"), 2, &real);
     local.adopt_job(&task_id("late"), 1, &another);

@@ -4,8 +4,8 @@ use minijinja::context;
 use unicode_width::UnicodeWidthStr;
 
 use super::{FleetStatus, StatusGroup, TaskStatus, missing_loop, render_template};
-use crate::fleet::lines::{COMMIT_CHARS, show_text};
 use crate::fleet::record::{FleetRecord, Landed};
+use crate::fleet::step::lines::{COMMIT_CHARS, show_text};
 use crate::report::colour::{STRONG, mark_quiet, mark_text, mark_words};
 use crate::report::layout::{self, fit_line};
 use crate::report::layout::{Reading, wrap_text};

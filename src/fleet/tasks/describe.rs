@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Error, Result, bail};
 
-use super::DescribedFleet;
-use super::faults::{FLEET_FILE, Faults};
 use super::folder::{NamedBytes, is_task, read_folder};
+use super::front_matter::{FLEET_FILE, Faults};
 use super::options::{FleetFile, TaskOptions};
 use super::trust::trust_requests;
 use crate::drive::checks::check::missing_at_the_start;
@@ -20,15 +19,16 @@ use crate::drive::tree::place;
 use crate::fleet::executors::{executor_of, executors_of_user};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;
-use crate::fleet::store;
+use crate::fleet::store::{self, refuse_other_fleet};
 use engine::failure::Failure;
 use engine::fleet::task::LOCAL;
 use engine::fleet::{FleetTask, INCLUDE, LandingMode, Remote, TaskId};
 use engine::record::{Check, Contract, Dialect, Fragment, GitSteps, Recipe, Role};
-use engine::text::{EscapedLine, distinct_texts, join_first_names};
+use engine::text::{distinct_texts, join_first_names};
 use readers::parse::amounts::Unit;
 use readers::parse::arguments::FleetRunArgs;
 use readers::parse::settings::merge::{amount_or_zero, clamp_to_u32};
+use readers::parse::settings::trust::TrustRequest;
 use world::files::disk;
 use world::git::include::INCLUDE_BYTES;
 use world::git::{self, remotes, steps};
@@ -51,6 +51,20 @@ const OPTION_IN_A_FILE: &str =
     " (here as a key without --, under [task] in fleet.toml or in the front matter)";
 /// The most tasks that a sentence names.
 const NAMED_MAX: usize = 3;
+
+/// A fleet as its folder describes it.
+#[derive(Debug)]
+pub struct DescribedFleet {
+    pub setup: FleetSetup,
+    /// In the order in which they start.
+    pub tasks: Vec<DescribedTask>,
+    /// Files of the folder that are not tasks.
+    pub left_out: Vec<String>,
+    /// What the user should know: one sentence each.
+    pub notes: Vec<String>,
+    /// The texts that need a person's trust and do not have it yet.
+    pub untrusted: Vec<TrustRequest>,
+}
 
 /// Reads a fleet's folder. A relative one starts at `here`, or at the root of the repository there,
 /// as every command that crew prints names it.
@@ -279,47 +293,6 @@ fn find_remote(top: &Path) -> Result<Remote> {
         ));
     }
     Ok(Remote { name, url })
-}
-
-/// Refuses a fleet of this name that is known and is another one: of another repository, or of
-/// another folder of this one. The coordinator asks again under its lock, because two may start at
-/// once.
-///
-/// # Errors
-/// The fleet that has the name, and how this one gets a name of its own.
-pub fn refuse_other_fleet(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
-    let FleetSetup { name, repository, folder, .. } = setup;
-    let is_there = git::find_top(&known.repository).is_some();
-    let is_same = known.repository == *repository
-        || (is_there && git::shared_folder(&known.repository) == git::shared_folder(repository));
-    // A repository that was moved has the same remote.
-    let url = remotes::remote_of(repository).map(|(_, url)| url);
-    let is_moved = !is_there
-        && url.is_some()
-        && known.remote.as_ref().map(|remote| &remote.url) == url.as_ref();
-    let fix = format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own");
-    if !is_same && !is_moved {
-        bail!(Failure::new(
-            format!(
-                "there is a fleet {name} of another repository, {}",
-                known.repository.display()
-            ),
-            format!("{fix}; crew fleet clean {name} removes the other one")
-        ));
-    }
-    refuse_other_folder(setup, known)
-}
-
-/// Refuses a folder of tasks if the fleet of its name is of another one, here or at the remote.
-pub fn refuse_other_folder(setup: &FleetSetup, known: &FleetSetup) -> Result<()> {
-    let FleetSetup { name, folder, .. } = setup;
-    if known.folder != *folder {
-        bail!(Failure::new(
-            format!("the fleet {name} is of the tasks in {}", EscapedLine(&known.folder)),
-            format!("name = \"NAME\" in {folder}/{FLEET_FILE} makes this a fleet of its own")
-        ));
-    }
-    Ok(())
 }
 
 /// The contract of each task, and what the user should know of them.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use super::fixture::{A_TASK, Yard};
 use super::*;
 use crate::drive::failure::failure_of;
+use crate::fleet::record::FleetSetup;
+use crate::fleet::store::refuse_other_fleet;
 use engine::failure::FailureKind;
 use engine::fleet::LandingMode;
 use readers::parse::arguments::FleetRunArgs;

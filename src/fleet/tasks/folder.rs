@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
-use super::faults::{FLEET_FILE, Faults};
-use super::front_matter::{read_toml, split_front_matter};
+use super::front_matter::{FLEET_FILE, Faults, read_toml, split_front_matter};
 use super::options::{
     FRONT_MATTER, FleetFile, LAND, TASK, TOP, TaskOptions, laid_over, option_words, read_options,
 };

@@ -4,7 +4,6 @@
 mod describe;
 #[cfg(test)]
 mod describe_tests;
-mod faults;
 #[cfg(test)]
 pub mod fixture;
 #[cfg(test)]
@@ -12,6 +11,7 @@ mod fleet_file_tests;
 mod folder;
 mod front_matter;
 mod options;
+pub mod plan_page;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
@@ -20,21 +20,4 @@ pub mod schema_tests;
 mod tests;
 pub mod trust;
 
-pub use self::describe::{describe_fleet, refuse_other_fleet, refuse_other_folder};
-use super::record::FleetSetup;
-use super::step::DescribedTask;
-use readers::parse::settings::trust::TrustRequest;
-
-/// A fleet as its folder describes it.
-#[derive(Debug)]
-pub struct DescribedFleet {
-    pub setup: FleetSetup,
-    /// In the order in which they start.
-    pub tasks: Vec<DescribedTask>,
-    /// Files of the folder that are not tasks.
-    pub left_out: Vec<String>,
-    /// What the user should know: one sentence each.
-    pub notes: Vec<String>,
-    /// The texts that need a person's trust and do not have it yet.
-    pub untrusted: Vec<TrustRequest>,
-}
+pub use self::describe::{DescribedFleet, describe_fleet};

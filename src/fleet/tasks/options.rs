@@ -10,8 +10,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
-use super::faults::Faults;
-use super::front_matter::KeyValue;
+use super::front_matter::{Faults, KeyValue};
 use engine::fleet::TaskId;
 use engine::fleet::task::MAX_PRIORITY;
 use engine::protect;

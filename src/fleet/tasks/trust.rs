@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::faults::FLEET_FILE;
+use super::front_matter::FLEET_FILE;
 use super::options::FleetFile;
 use crate::fleet::record::FleetSetup;
 use crate::fleet::step::DescribedTask;

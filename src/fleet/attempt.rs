@@ -3,6 +3,7 @@
 //! cut off is resumed, and an end that was reported is only answered. The coordinator decides what
 //! follows from the end.
 
+pub mod clones;
 mod gate;
 pub mod remote;
 pub mod report;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Error, Result, bail};
 
+use self::clones::{FleetCommands, WorkConflict, Workspace};
 use self::gate::{AttemptGate, loop_tip};
 use self::remote::{PATIENCE, RemoteLink, RemoteTrouble};
 use self::report::{HeldAttempt, Reports};
@@ -21,7 +23,6 @@ pub use self::report::{is_alive, process_of, read_report};
 use super::files::FleetFiles;
 use super::record::{TaskEnding, TaskReason};
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, AttemptSpec, Source};
-use super::workspace::{self, FleetCommands, WorkConflict, Workspace};
 use crate::drive::control;
 use crate::drive::failure::{git_trouble, short_error};
 use crate::drive::find::NewOwner;
@@ -111,7 +112,7 @@ pub fn run_attempt(
         return Ok(AttemptResult::Elsewhere);
     };
     let (task, number) = (spec.task.task.clone(), spec.number);
-    workspace::end_leftovers(&files.groups(&task, number), held.is_of_this_start);
+    clones::end_leftovers(&files.groups(&task, number), held.is_of_this_start);
     let link = RemoteLink::open_link(home, &spec, signals)?;
     let earlier = match &link {
         Some(link) => link.fetch_report()?,
@@ -256,7 +257,7 @@ impl Attempt<'_> {
             let mut note = |words: &str| sink.on_event(&RunEvent::Noted(words));
             let groups = self.files.groups(&self.spec.task.task, self.spec.number);
             let commands = FleetCommands::new(groups, &stop, &mut note);
-            let made = workspace::make_workspace(self.spec, &self.clone, &commands)?;
+            let made = clones::make_workspace(self.spec, &self.clone, &commands)?;
             if made.is_new && self.link.is_some() {
                 self.remove_earlier(&commands);
             }
@@ -312,7 +313,7 @@ impl Attempt<'_> {
             }
             let (clone, branch) =
                 (self.files.clone_of(task, number), task.branch_name(name, number));
-            let removed = workspace::remove_clone(&self.clone, &clone, &branch, None)
+            let removed = clones::remove_clone(&self.clone, &clone, &branch, None)
                 .and_then(|_| Ok(self.files.remove_attempt(task, number)?));
             if let Err(error) = removed {
                 commands.note(&format!("{} stays: {}", clone.display(), short_error(&error)));

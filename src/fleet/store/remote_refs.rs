@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use super::record::FleetSetup;
+use crate::fleet::record::FleetSetup;
 use engine::fleet::Remote;
 use engine::git::{GitBaseline, GitFault, GitStep, RefUpdate, RemoteRef, SwapResult};
 use world::git::referred;

@@ -4,8 +4,8 @@
 use chrono::{DateTime, FixedOffset, Utc};
 use unicode_width::UnicodeWidthStr;
 
-use super::record::{FleetRecord, Landed, TaskEnding, TaskReason};
-use super::step::FleetLine;
+use crate::fleet::record::{FleetRecord, Landed, TaskEnding, TaskReason};
+use crate::fleet::step::FleetLine;
 use engine::record::Outcome;
 use engine::text::{clean_text, clock_time, one_line, quote_words, text_start, with_reason};
 
@@ -14,7 +14,7 @@ const TEXT_CHARS: usize = 200;
 /// The least columns of a task's name: those of one fleet are mostly shorter.
 const TASK_COLUMNS: usize = 14;
 /// How many characters of a commit are shown.
-pub(super) const COMMIT_CHARS: usize = 7;
+pub const COMMIT_CHARS: usize = 7;
 /// A wait of fewer seconds is shown to the second.
 const SECONDS_BELOW_S: i64 = 120;
 
@@ -88,7 +88,7 @@ fn render_wait(until: Option<DateTime<Utc>>, why: &str, at: DateTime<FixedOffset
 }
 
 /// Foreign text on one line.
-pub(super) fn show_text(text: &str) -> String {
+pub fn show_text(text: &str) -> String {
     one_line(&clean_text(text), TEXT_CHARS)
 }
 

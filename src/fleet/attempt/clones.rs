@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::record::FleetSetup;
-use super::spec::{AttemptSpec, Source};
+use crate::fleet::record::FleetSetup;
+use crate::fleet::spec::{AttemptSpec, Source};
 use engine::failure::Failure;
 use engine::fleet::{INCLUDE, TaskId};
 use engine::git::{GitFault, GitStep};
@@ -366,5 +366,5 @@ fn sibling_path(clone: &Path, end: &str) -> PathBuf {
 }
 
 #[cfg(test)]
-#[path = "workspace_tests.rs"]
+#[path = "clones_tests.rs"]
 mod tests;

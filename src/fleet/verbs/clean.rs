@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::attempt;
-use super::files::FleetFiles;
-use super::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
-use super::shared::RemoteAccess;
-use super::workspace::{self, KEPT};
-use super::{store, verbs};
 use crate::drive::failure::short_error;
+use crate::fleet::attempt;
+use crate::fleet::attempt::clones::{self, KEPT};
+use crate::fleet::files::FleetFiles;
+use crate::fleet::record::{FleetRecord, FleetSetup, Landed, TaskEnding, TaskRecord};
+use crate::fleet::store;
+use crate::fleet::store::remote_refs::RemoteAccess;
 use engine::failure::Failure;
 use engine::fleet::TaskId;
 use engine::git::{RefUpdate, RemoteRef, SwapResult};
@@ -111,7 +111,7 @@ impl<'a> FleetLeftovers<'a> {
             // Of a task that landed, what came from an earlier attempt was rebased or done again.
             let is_landed = is_there && task.is_some_and(is_on_base);
             let is_own = id.is_some_and(|id| {
-                git::is_held(top, &it.id, &workspace::known_commits(terms, &id, None))
+                git::is_held(top, &it.id, &clones::known_commits(terms, &id, None))
             });
             if is_note || (is_landed && is_own) || is_kept_there {
                 self.refs.push((it, is_there));
@@ -158,7 +158,7 @@ impl<'a> FleetLeftovers<'a> {
         let Some(_lock) = disk::take_lock(&files.lock(), LOCK_LOOK)? else {
             bail!(is_coordinated(&terms.name));
         };
-        if verbs::read_with_requests(self.home, &terms.name)?.as_ref() != Some(self.record) {
+        if super::read_with_requests(self.home, &terms.name)?.as_ref() != Some(self.record) {
             bail!(has_changed(&terms.name));
         }
         let mut stays = Vec::new();
@@ -169,7 +169,7 @@ impl<'a> FleetLeftovers<'a> {
                 stays.push(format!("{}: an attempt works there", clone.display()));
                 continue;
             }
-            match workspace::remove_clone(&terms.repository, &clone, &branch, fetched) {
+            match clones::remove_clone(&terms.repository, &clone, &branch, fetched) {
                 Ok(kept) => {
                     let kept = kept.iter();
                     stays.extend(kept.map(|name| format!("{name}: commits that were only there")));

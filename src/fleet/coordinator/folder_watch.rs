@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::record::FleetSetup;
-use super::spec::DescribedTask;
-use super::tasks::{DescribedFleet, describe_fleet};
 use crate::drive::failure::failure_of;
+use crate::fleet::record::FleetSetup;
+use crate::fleet::spec::DescribedTask;
+use crate::fleet::tasks::{DescribedFleet, describe_fleet};
 use engine::text::count;
 use readers::parse::arguments::FleetRunArgs;
 use world::clock::Deadline;

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use super::plan::lacks_a_share;
-use super::record::{
+use crate::fleet::plan::lacks_a_share;
+use crate::fleet::record::{
     Landed, MESSAGES_MAX, TaskEndKind, TaskEnding, TaskReason, TaskRecord, TaskRequest, TaskState,
 };
-use super::spec::AttemptReport;
-use super::step::{DescribedTask, Effect, FleetLine, FleetRequest, Turn};
+use crate::fleet::spec::AttemptReport;
+use crate::fleet::step::{DescribedTask, Effect, FleetLine, FleetRequest, Turn};
 use engine::failure::Failure;
 use engine::fleet::{LandingMode, TaskId};
 use engine::record::Outcome;

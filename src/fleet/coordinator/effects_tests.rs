@@ -56,9 +56,9 @@ impl Yard {
 
     fn bring(&self, commit: &str) -> Vec<String> {
         let vat = id("vat");
-        let tracked = workspace::tracking_ref("shop", &vat);
+        let tracked = clones::tracking_ref("shop", &vat);
         git::remotes::point_ref(&self.access.repository, &tracked, commit).unwrap();
-        workspace::known_commits(&self.setup, &vat, None)
+        clones::known_commits(&self.setup, &vat, None)
     }
 }
 

@@ -6,19 +6,18 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Error, Result, anyhow};
 
-use super::attempt;
-use super::attempt::remote::{self, AttemptRequest};
-use super::coordinator::{Coordinator, Done};
-use super::files::FleetFiles;
-use super::landing::{self, Landing, PreparedLanding};
-use super::record::{Landed, TaskRecord, TaskState};
-use super::requests;
-use super::shared::RemoteAccess;
-use super::spec::{AttemptPhase, AttemptReport, AttemptSpec, Coordination, Source};
-use super::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step_fleet};
-use super::store::StoreFault;
-use super::workspace;
 use crate::drive::failure::{git_trouble, short_error};
+use crate::fleet::attempt;
+use crate::fleet::attempt::clones;
+use crate::fleet::attempt::remote::{self, AttemptRequest};
+use crate::fleet::coordinator::{Coordinator, Done};
+use crate::fleet::files::FleetFiles;
+use crate::fleet::landing::{self, Landing, PreparedLanding};
+use crate::fleet::record::{Landed, TaskRecord, TaskState};
+use crate::fleet::spec::{AttemptPhase, AttemptReport, AttemptSpec, Coordination, Source};
+use crate::fleet::step::{Effect, FetchConcern, FleetEvent, FleetRequest, step_fleet};
+use crate::fleet::store::StoreFault;
+use crate::fleet::store::remote_refs::RemoteAccess;
 use engine::fleet::{Refusal, TaskId};
 use engine::git::{GitFault, GitStep, GitTrouble, RefUpdate, SwapResult};
 use engine::record::Contract;
@@ -228,7 +227,7 @@ impl Coordinator<'_> {
         let (terms, before) = (self.record.terms.clone(), record.commit.clone());
         let stands_on = record.stands_on.clone();
         let (clone, to) =
-            (self.files.clone_of(task, record.attempt), workspace::tracking_ref(&terms.name, task));
+            (self.files.clone_of(task, record.attempt), clones::tracking_ref(&terms.name, task));
         let (is_local, access, task) = (self.record.is_local(), self.remote.clone(), task.clone());
         self.git.add(move || {
             let is_pushed = here.is_none() && !is_local;
@@ -239,7 +238,7 @@ impl Coordinator<'_> {
             };
             let pushed = fetched.and_then(|commit| {
                 if let (Some(access), Some(commit), false) = (&access, &commit, is_pushed) {
-                    let known = workspace::known_commits(&terms, &task, before.as_deref());
+                    let known = clones::known_commits(&terms, &task, before.as_deref());
                     push_commit(access, &branch, commit, &known, stands_on.as_deref())?;
                 }
                 Ok(commit)
@@ -265,7 +264,7 @@ impl Coordinator<'_> {
         refs.fetch_objects(&names, &[])?;
         for (id, commit) in lacking {
             if git::find_commit(here, commit).is_some() {
-                git::remotes::point_ref(here, &workspace::tracking_ref(fleet, id), commit)?;
+                git::remotes::point_ref(here, &clones::tracking_ref(fleet, id), commit)?;
             }
         }
         Ok(())
@@ -316,7 +315,7 @@ impl Coordinator<'_> {
         let branch = self.record.branch(&task, record.attempt);
         self.add_landing(move |stop| {
             let opened =
-                requests::open_request(requests::GH, &terms, &record, (&branch, &message), stop);
+                landing::open_request(landing::GH, &terms, &record, (&branch, &message), stop);
             Box::new(move |this| this.landing_ended(task, opened))
         });
     }
@@ -331,7 +330,7 @@ impl Coordinator<'_> {
         self.git.add(move || {
             let mut kept = Vec::new();
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
-            let known = workspace::known_commits(&terms, &task, record.commit.as_deref());
+            let known = clones::known_commits(&terms, &task, record.commit.as_deref());
             let deleted = access.map_or(Ok(()), |access| delete_refs(&access, &pattern, &known));
             // Where a rule of the remote keeps the branches, no later try removes them.
             let is_over = deleted
@@ -341,7 +340,7 @@ impl Coordinator<'_> {
             let removed = numbers.map(|number| -> Result<()> {
                 let branch = task.branch_name(&terms.name, number);
                 let (clone, commit) = (files.clone_of(&task, number), record.commit.as_deref());
-                kept.extend(workspace::remove_clone(&terms.repository, &clone, &branch, commit)?);
+                kept.extend(clones::remove_clone(&terms.repository, &clone, &branch, commit)?);
                 Ok(files.remove_attempt(&task, number)?)
             });
             let removed = removed.collect::<Result<()>>().and(deleted.map_err(Error::from));

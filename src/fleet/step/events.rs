@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Landed, TaskRequest};
-use super::spec::{AttemptReport, DescribedTask};
+use crate::fleet::record::{Landed, TaskRequest};
+use crate::fleet::spec::{AttemptReport, DescribedTask};
 use engine::fleet::{Refusal, TaskId};
 
 /// Something that happened.

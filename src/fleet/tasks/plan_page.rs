@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use minijinja::{Environment, Value, context};
 
-use super::plan::find_overlap;
-use super::record::{FleetRecord, FleetSetup, LOCAL, TaskEnding, TaskRecord};
-use super::step::DescribedTask;
-use super::tasks::DescribedFleet;
-use super::tasks::trust::planted_commands;
+use crate::fleet::plan::find_overlap;
+use crate::fleet::record::{FleetRecord, FleetSetup, LOCAL, TaskEnding, TaskRecord};
+use crate::fleet::step::DescribedTask;
+use crate::fleet::tasks::DescribedFleet;
+use crate::fleet::tasks::trust::planted_commands;
 use crate::report::colour;
 use crate::report::layout::wrap_text;
 use crate::report::layout::{self, ALWAYS, Column};

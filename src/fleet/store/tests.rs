@@ -4,9 +4,11 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+use super::requests::{REQUESTS_MAX, WaitingRequests, send_request};
 use super::*;
 use crate::drive::failure::failure_of;
 use crate::fleet::record::{TaskEnding, TaskRecord, TaskRequest, TaskState};
+use crate::fleet::step::FleetRequest;
 use engine::fleet::Remote;
 use engine::record::Outcome;
 use world::files::tree;
