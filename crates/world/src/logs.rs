@@ -169,11 +169,10 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub fn prune_logs(home: &Home, most: u64, days: u64) {
     let mut logs = list_logs(home);
     logs.sort_unstable_by_key(|log| std::cmp::Reverse(log.written));
-    let oldest = now_nanoseconds() - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days);
+    let oldest = oldest_kept(days);
     let mut kept = 0;
     for log in logs {
-        let is_old = days > 0 && log.written < oldest;
-        if !is_old && (most == 0 || kept + log.bytes <= most) {
+        if log.written >= oldest && (most == 0 || kept + log.bytes <= most) {
             kept += log.bytes;
         } else {
             let _ = disk::remove(&log.path);
@@ -207,8 +206,14 @@ fn is_kept(name: &str) -> bool {
     name.contains(".log") || name.ends_with(".prompt")
 }
 
-fn now_nanoseconds() -> i128 {
-    i128::from(clock::now().wall.timestamp()) * 1_000_000_000
+/// The last write of the oldest thing that is kept for so many days, in nanoseconds since 1970; 0
+/// days keep everything.
+pub fn oldest_kept(days: u64) -> i128 {
+    let seconds = DAY.as_secs().saturating_mul(days);
+    match days {
+        0 => i128::MIN,
+        _ => (i128::from(clock::now().wall.timestamp()) - i128::from(seconds)) * 1_000_000_000,
+    }
 }
 
 // Reads the end of a log and what is appended later. A follower continues when the log starts a

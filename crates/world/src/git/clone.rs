@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::bring::{bring_branch, give_commit, keep_strays};
-use super::command::{FETCH, format_setting, is_disk_full, ssh_variables};
+use super::command::{FETCH, format_setting, is_disk_full};
 use super::steps::repository_folder;
 use super::{Git, find_commit, referred, remotes, shared_folder};
 use crate::clock::Deadline;
@@ -36,7 +36,9 @@ const PACKED: &str = "pack idx rev promisor mtimes";
 const LENDERS_MAX: usize = 20;
 /// The most bytes of a small file of git's.
 const SMALL_BYTES: u64 = 16 << 20;
-/// What a push to the remote says.
+/// What a person fetches from `origin`.
+const ALL_HEADS: &str = "+refs/heads/*:refs/remotes/origin/*";
+/// The address of pushes, which git shows when one fails.
 const NO_PUSH: &str = "/push-is-disabled/crew-pushes-this-branch-itself";
 
 /// The branch of a clone.
@@ -87,7 +89,7 @@ pub fn renew_clone(
 ) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
     let twin = Twin::at(at, true);
-    twin.clear_place().map_err(|error| clone_refused(&error))?;
+    twin.clear_place().map_err(clone_refused)?;
     begin_clone(source, terms, &twin, ends).map(drop)
 }
 
@@ -123,12 +125,12 @@ fn begin_clone(
     };
     let format = Git::here(checkout).line(&["rev-parse", "--show-object-format"]);
     Twin::init_repository(&twin.top, false, format)?;
-    twin.share(&common, ends).map_err(|error| clone_refused(&error))?;
+    twin.share(&common, ends).map_err(clone_refused)?;
     twin.add_settings(&settings::taken_over(source, &twin.top))?;
     twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
     if source.url.is_some() && terms.start.is_none() {
         // Here the base may have commits that nobody has pushed, or that the remote has dropped.
-        fetch_origin(&twin.top, &of_base(terms.base), ends)?;
+        fetch_heads(&twin.top, terms.base, ends)?;
         twin.point_to_fetched(terms)?;
     }
     Ok(common)
@@ -141,31 +143,27 @@ fn is_lost(checkout: &Path) -> GitFault {
 /// Clones a remote into a folder that does not exist, with the branch checked out.
 pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
-    to.parent().map_or(Ok(()), disk::make_folder).map_err(|error| clone_refused(&error))?;
+    to.parent().map_or(Ok(()), disk::make_folder).map_err(clone_refused)?;
     let (parent, there) = (to.parent().unwrap_or(to), to.display().to_string());
     let form = "clone --quiet --no-checkout --no-tags --no-local --template= --origin=origin";
     let single = ["--single-branch", "--branch", terms.base, "--", url, &there];
     let arguments: Vec<&str> = words_of(form).chain(single).collect();
-    let mut variables = ssh_variables(parent);
-    variables.push(("GIT_DEFAULT_REF_FORMAT", "files".to_owned()));
+    let variables = [("GIT_DEFAULT_REF_FORMAT", "files".to_owned())];
     let git = Git { variables: &variables, climbs: true, ..ends.git(parent) };
     git.well(GitStep::Worktree, &arguments)?;
     let twin = Twin::at(to, false);
-    let fetch = "remote.origin.fetch";
-    let all = "+refs/heads/*:refs/remotes/origin/*";
-    twin.well(&["config", "--replace-all", fetch, all])?;
+    twin.well(&["config", "--replace-all", "remote.origin.fetch", ALL_HEADS])?;
     twin.add_settings(&format_setting("remote.origin.pushurl", NO_PUSH))?;
     // The work of other attempts is on their branches.
     let fleet: Vec<&str> = terms.branch.split('/').take(2).collect();
     let fleet = fleet.join("/");
-    fetch_origin(to, &format!("+refs/heads/{fleet}/*:refs/remotes/origin/{fleet}/*"), ends)?;
+    fetch_heads(to, &format!("{fleet}/*"), ends)?;
     twin.well(&["update-ref", "-d", &format!("refs/heads/{}", terms.base)])?;
     twin.point_to_fetched(terms)?;
     twin.check_out(ends)?;
     if disk::exists(&to.join(".gitmodules")) {
         let update = ["submodule", "--quiet", "update", "--init", "--recursive"];
-        let variables = ssh_variables(to);
-        Git { variables: &variables, ..ends.git(to) }.well(GitStep::Worktree, &update)?;
+        ends.git(to).well(GitStep::Worktree, &update)?;
     }
     Ok(())
 }
@@ -173,28 +171,25 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
 /// Fetches the base from the remote of a clone, as `refs/remotes/origin/<base>`.
 pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(remotes::WITHIN), stop };
-    fetch_origin(clone, &of_base(base), ends)
+    fetch_heads(clone, base, ends)
 }
 
-fn of_base(base: &str) -> String {
-    format!("+refs/heads/{base}:refs/remotes/origin/{base}")
-}
-
-fn fetch_origin(clone: &Path, refspec: &str, ends: Ends<'_>) -> Result<(), GitFault> {
+/// Fetches the branches of this name, which may end with a star, from the remote.
+fn fetch_heads(clone: &Path, name: &str, ends: Ends<'_>) -> Result<(), GitFault> {
+    let refspec = format!("+refs/heads/{name}:refs/remotes/origin/{name}");
     // What is missing in a clone cannot be brought from there, so a partial one gets new files,
     // too.
-    let form = ["--no-filter", "--refmap=", "--", "origin", refspec];
+    let form = ["--no-filter", "--refmap=", "--", "origin", &*refspec];
     let arguments: Vec<&str> = words_of(FETCH).chain(form).collect();
-    let variables = ssh_variables(clone);
-    let said = Git { variables: &variables, ..ends.git(clone) }.said(&arguments);
-    if said.is_good() { Ok(()) } else { Err(remotes::explain_failure("origin", &said)) }
+    let fetched = ends.git(clone).step(&arguments);
+    fetched.map(drop).map_err(|said| remotes::explain_failure("origin", &said))
 }
 
-/// What ends a clone.
+/// What ends a clone early.
 #[derive(Clone, Copy)]
-struct Ends<'a> {
-    deadline: Deadline,
-    stop: Stop<'a>,
+pub(super) struct Ends<'a> {
+    pub deadline: Deadline,
+    pub stop: Stop<'a>,
 }
 
 impl<'a> Ends<'a> {
@@ -239,7 +234,7 @@ impl Twin {
     /// Makes the repository. Its refs are files, whatever the person's are.
     fn init_repository(at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
         let parent = at.parent().unwrap_or(at);
-        disk::make_folder(parent).map_err(|error| clone_refused(&error))?;
+        disk::make_folder(parent).map_err(clone_refused)?;
         let there = at.display().to_string();
         let mut arguments = vec!["init", "--quiet", "--template="];
         if is_bare {
@@ -261,9 +256,7 @@ impl Twin {
             let line = format!("{}\n", theirs.display());
             disk::write(&own.join("info/alternates"), line.as_bytes(), Durability::Process)?;
         } else {
-            for lender in find_lenders(&theirs) {
-                share_objects(&lender, &own, ends)?;
-            }
+            share_objects(&theirs, &own, ends)?;
         }
         for name in ["shallow", "info/exclude", "info/attributes"] {
             let copied = self.copy_file(name, &common.join(name));
@@ -280,16 +273,15 @@ impl Twin {
             target.parent().map_or(Ok(()), disk::make_folder)?;
             disk::write(&target, &text, Durability::Process)
         });
-        copied.map_err(|error| clone_refused(&error))
+        copied.map_err(clone_refused)
     }
 
     /// Adds to its configuration. Values may be secrets: they never become words of a command.
     fn add_settings(&self, text: &str) -> Result<(), GitFault> {
         let file = self.folder.join("config");
-        let before = disk::read_text(&file, SMALL_BYTES).map_err(|error| clone_refused(&error))?;
+        let before = disk::read_text(&file, SMALL_BYTES).map_err(clone_refused)?;
         let text = before.unwrap_or_default() + text;
-        disk::write(&file, text.as_bytes(), Durability::Process)
-            .map_err(|error| clone_refused(&error))
+        disk::write(&file, text.as_bytes(), Durability::Process).map_err(clone_refused)
     }
 
     /// Makes the branch, and those of the base, which an agent may compare with.
@@ -346,16 +338,15 @@ impl Twin {
             let to = referred::file_place(&own, &file.id);
             let made = to.parent().map_or(Ok(()), disk::make_folder);
             let shared = made.and_then(|()| tree::share_file(&from, &to, ends.deadline));
-            shared.map_err(|error| clone_refused(&error))?;
+            shared.map_err(clone_refused)?;
         }
         Ok(())
     }
 
     /// Writes the files of its commit.
     fn check_out(&self, ends: Ends<'_>) -> Result<(), GitFault> {
-        let variables = ssh_variables(&self.top);
-        let git = Git { variables: &variables, ..ends.git(&self.top) };
-        git.well(GitStep::Worktree, &["reset", "--quiet", "--hard", "HEAD"]).map(drop)
+        let reset = ["reset", "--quiet", "--hard", "HEAD"];
+        ends.git(&self.top).well(GitStep::Worktree, &reset).map(drop)
     }
 
     fn well(&self, arguments: &[&str]) -> Result<(), GitFault> {
@@ -380,26 +371,31 @@ fn find_lenders(objects: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Gives all objects of one folder to another one, which gets no file that can change.
-fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
-    let mut tries_left = OBJECTS_TRIES;
-    loop {
-        tries_left -= 1;
-        match share_objects_once(from, to, ends) {
-            // What is gone is in a pack by now.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
-            shared => return shared,
-        }
+/// Gives a folder all objects of another one, and those that it borrows, without any file that can
+/// change. Returns their bytes.
+pub(super) fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<u64> {
+    let mut bytes = 0;
+    for lender in find_lenders(from) {
+        let mut tries_left = OBJECTS_TRIES;
+        bytes += loop {
+            tries_left -= 1;
+            match share_objects_once(&lender, to, ends) {
+                // What is gone is in a pack by now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
+                shared => break shared?,
+            }
+        };
     }
+    Ok(bytes)
 }
 
-fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> {
+fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<u64> {
+    let mut bytes = 0;
     let mut folders = disk::list_names(from, OBJECTS_MAX)?;
     folders.retain(|name| name.len() == 2 && is_hex(name));
     // A repack writes a pack before it removes what the pack replaces, so packs come last.
     folders.push("pack".to_owned());
     for folder in folders {
-        ends.check()?;
         let (theirs, own) = (from.join(&folder), to.join(&folder));
         let mut names = disk::list_names(&theirs, OBJECTS_MAX)?;
         names.retain(|name| if folder == "pack" { is_of_pack(name) } else { is_hex(name) });
@@ -407,13 +403,15 @@ fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<()> 
             disk::make_folder(&own)?;
         }
         for name in names {
+            ends.check()?;
             let file = theirs.join(&name);
             // The second name of a link would lead elsewhere.
             let file = if tree::kind(&file) == "link" { disk::real_path(&file)? } else { file };
             tree::share_file(&file, &own.join(&name), ends.deadline)?;
+            bytes += disk::size(&file);
         }
     }
-    Ok(())
+    Ok(bytes)
 }
 
 fn is_hex(name: &str) -> bool {
@@ -429,8 +427,8 @@ fn clone_fault(cause: impl Into<String>, hint: &str) -> GitFault {
     GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, hint)
 }
 
-fn clone_refused(error: &io::Error) -> GitFault {
-    let cause = error.to_string();
+fn clone_refused(error: impl Into<io::Error>) -> GitFault {
+    let cause = error.into().to_string();
     let trouble = if is_disk_full(&cause) { GitTrouble::DiskFull } else { GitTrouble::Other };
     GitFault::new(GitStep::Worktree, trouble, cause, "try again")
 }

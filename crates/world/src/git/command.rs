@@ -94,6 +94,9 @@ impl<'a> Git<'a> {
         let mut variables = vec![("GIT_OPTIONAL_LOCKS", "0".to_owned())];
         variables.extend(plan.changed_variables());
         variables.extend(path.map(|path| ("PATH", path)));
+        if self.online {
+            variables.extend(ssh_command(self.folder).map(|command| ("GIT_SSH_COMMAND", command)));
+        }
         variables.extend(self.variables.iter().cloned());
         let theirs = settings_before(&variables, &without);
         let offline = if self.online { &[] } else { &OFFLINE[..] };
@@ -326,11 +329,11 @@ pub(super) fn read_setting(folder: &Path, name: &str) -> Option<String> {
 }
 
 /// An ssh command that never prompts, unless the user has chosen one.
-pub(super) fn ssh_variables(folder: &Path) -> Vec<(&'static str, String)> {
+fn ssh_command(folder: &Path) -> Option<String> {
     let theirs = env::text("GIT_SSH_COMMAND").or_else(|| env::text("GIT_SSH"));
     match theirs.or_else(|| read_setting(folder, "core.sshCommand")) {
-        Some(_) => Vec::new(),
-        None => vec![("GIT_SSH_COMMAND", "ssh -o BatchMode=yes".to_owned())],
+        Some(_) => None,
+        None => Some("ssh -o BatchMode=yes".to_owned()),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use shell_words::quote;
 
 use super::Git;
-use super::command::{FETCH, read_setting, ssh_variables};
+use super::command::{FETCH, read_setting};
 use super::head::{common_folder, git_folder};
 use super::inside::list_submodules;
 use super::land::LandTree;
@@ -119,9 +119,8 @@ impl Referred<'_> {
     /// # Errors
     /// [`GitTrouble::Incomplete`] if they are not all at the remote, or that cannot be known.
     pub fn send_lfs(&self, main: &str, tip: &str) -> Result<(), GitFault> {
-        let variables = ssh_variables(self.tree.folder);
         let push = LfsPush {
-            git: Git { variables: &variables, ..self.tree.git() },
+            git: self.tree.git(),
             remote: self.url,
             address: self.url,
             repository: self.repository,
@@ -141,10 +140,9 @@ pub fn send_lfs(
     has: &[String],
     stop: Stop<'_>,
 ) -> Result<(), GitFault> {
-    let variables = ssh_variables(repository);
     let address = read_setting(repository, &format!("remote.{remote}.url")).unwrap_or_default();
     let push = LfsPush {
-        git: Git { variables: &variables, stop: Some(stop), ..Git::lazily(repository) },
+        git: Git { stop: Some(stop), ..Git::lazily(repository) },
         remote,
         address: &address,
         repository,

@@ -11,7 +11,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::command::{ASIDE, FETCH, PUSH, Said, read_setting, ssh_variables};
+use super::command::{ASIDE, FETCH, PUSH, Said, read_setting};
 use super::{Git, read_head, readiness, run_git};
 use crate::clock::{self, Deadline, RetryPolicy};
 use crate::env;
@@ -243,11 +243,9 @@ impl Refs<'_> {
 
     /// Runs a git that talks to the remote, again while that is out of reach.
     fn talk_to_remote(&self, arguments: &[&str], input: &[u8]) -> Result<FinishedProcess, Said> {
-        let is_path = self.remote.starts_with('/');
-        let variables = if is_path { Vec::new() } else { ssh_variables(self.folder) };
         let most = if self.count_signals() > 0 { WITHIN_AT_THE_END } else { WITHIN };
         let within = self.patience.map_or(most, |patience| patience.talk.min(most));
-        let git = Git { variables: &variables, input, ..Git::lazily(self.folder) };
+        let git = Git { input, ..Git::lazily(self.folder) };
         self.ask_patiently(
             || {
                 let stop = self.end_condition();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use shell_words::quote;
 
-use super::command::{PUSH, Said, locked_fault, read_setting, ssh_variables};
+use super::command::{PUSH, Said, locked_fault, read_setting};
 use super::inside::note_submodules;
 use super::referred::LfsPush;
 use super::steps::{Steps, Underway, another_branch, conflict_fault, held_lock, undo_rebase};
@@ -68,7 +68,8 @@ fn rebase_onto(
     if let Some(lock) = held_lock(&steps.folder(), branch) {
         return Err(locked_fault(GitStep::Rebase, &lock.display().to_string()));
     }
-    let staged = staged_entries(steps, &head)?;
+    let form = ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", &head];
+    let staged = parse_raw_diff(&steps.printed(GitStep::Rebase, &form, &[])?);
     let underway = Underway::begin(steps, GitStep::Rebase, &head);
     let before = find_rewritten(steps.checkout(), earlier_base, &tip);
     let rebased = apply_rebase(steps, &underway, onto, (&tip, before), &head);
@@ -194,12 +195,6 @@ fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
     None
 }
 
-/// The entries in which the index differs from a commit.
-fn staged_entries(steps: &Steps<'_>, head: &str) -> Result<Vec<IndexEntry>, GitFault> {
-    let form = ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
-    Ok(parse_raw_diff(&steps.printed(GitStep::Rebase, &form, &[])?))
-}
-
 /// Stages them again, except paths that differ between `before` and the commit that is checked out
 /// now: there it would revert the other branch's change.
 fn stage_again(
@@ -265,7 +260,8 @@ pub fn push_branch(
     arguments.extend(lease.as_deref());
     arguments.extend(["--", &to.remote, &refspec]);
     let _underway = Underway::begin(steps, GitStep::Push, &commit);
-    let said = talk_to_remote(steps, PUSH_WITHIN, &arguments);
+    let git = Git { online: true, within: Some(PUSH_WITHIN), ..steps.git() };
+    let said = git.said(&arguments);
     if !said.is_good() {
         return Err(explain_push(&said, &to, lease.is_some(), rebases));
     }
@@ -285,18 +281,11 @@ pub fn send_lfs(steps: &Steps<'_>, remote: &str, branch: &str) -> Result<(), Git
     let url =
         urls.find_map(|key| read_setting(steps.checkout(), &format!("remote.{remote}.{key}")));
     let address = url.unwrap_or_else(|| remote.to_owned());
-    let variables = ssh_variables(steps.checkout());
-    let git = Git { variables: &variables, online: true, ..steps.git() };
+    let git = Git { online: true, ..steps.git() };
     let (repository, address) = (steps.checkout(), &*address);
     let push = LfsPush { git, remote, address, repository, clones: &[], branch: Some(branch) };
     let (own, seen) = (format!("refs/heads/{branch}"), format!("--remotes={remote}"));
     push.send(&[&own, "--not", &seen])
-}
-
-/// Runs a git that talks to the remote.
-fn talk_to_remote(steps: &Steps<'_>, within: Duration, arguments: &[&str]) -> Said {
-    let (variables, within) = (ssh_variables(steps.checkout()), Some(within));
-    Git { variables: &variables, online: true, within, ..steps.git() }.said(arguments)
 }
 
 /// What its remote was last seen to have of the branch that is checked out, if nothing of that

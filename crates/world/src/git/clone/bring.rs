@@ -3,6 +3,7 @@
 //! taken, under the full names that are asked for, and every object is checked.
 
 use std::collections::BTreeSet;
+use std::convert::identity;
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,8 +60,7 @@ pub fn bring_branch(
             let brought = find_commit(repository, to);
             let (tip, without) = (brought.as_deref().unwrap_or(to), format!("--exclude={to}"));
             let added = [tip, "--not", &without, "--all"];
-            referred::take_over(repository, clone, &added)
-                .map_err(|error| clone_refused(&error))?;
+            referred::take_over(repository, clone, &added).map_err(clone_refused)?;
             Ok(brought)
         }
         Err(said) if said.text.contains("couldn't find remote ref") => Ok(None),
@@ -138,14 +138,12 @@ fn fetch_from_clone(repository: &Path, clone: &Path, refspecs: &[String]) -> Res
     let fetched = clock::retry(
         policy,
         || false,
-        || {
-            let said = git.said(&arguments);
-            let is_again = !said.is_good() && is_disturbed(&said.text);
-            if is_again { Err(said) } else { Ok(said) }
+        || match git.step(&arguments) {
+            Err(said) if !is_disturbed(&said.text) => Ok(Err(said)),
+            fetched => fetched.map(Ok),
         },
     );
-    let said = fetched.unwrap_or_else(|disturbed| disturbed);
-    if said.is_good() { Ok(()) } else { Err(said) }
+    fetched.and_then(identity).map(drop)
 }
 
 /// Keeps the commits of a clone that a repository does not have, each as a ref below `below`: those
@@ -202,15 +200,16 @@ fn list_tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
     let mut found: BTreeSet<String> = names.map(|id| id.trim().to_owned()).collect();
     found.extend(find_commit(tree, "HEAD"));
     // A line of HEAD's reflog leaves a commit, one of the stash's adds one.
-    for (name, commit_of) in
-        [("HEAD", left_behind as fn(&str) -> Option<&str>), ("refs/stash", stashed_commit)]
-    {
+    for (name, commit_of) in [
+        ("HEAD", left_behind as fn(&str) -> Option<&str>),
+        ("refs/stash", |line| line.split(' ').nth(1)),
+    ] {
         let logs = Git::here(tree).line(&["rev-parse", "--git-path", &format!("logs/{name}")]);
         let file = tree.join(logs.unwrap_or_default());
         if !disk::is_file(&file) {
             continue;
         }
-        let read = disk::read_end(&file, 0, REFLOG_BYTES).map_err(|error| clone_refused(&error))?;
+        let read = disk::read_end(&file, 0, REFLOG_BYTES).map_err(clone_refused)?;
         found.extend(read.0.lines().filter_map(commit_of).map(str::to_owned));
     }
     found.retain(|id| is_id(id));
@@ -224,10 +223,6 @@ fn left_behind(line: &str) -> Option<&str> {
         return None;
     }
     ids.split(' ').next()
-}
-
-fn stashed_commit(line: &str) -> Option<&str> {
-    line.split(' ').nth(1)
 }
 
 /// Those of these ids, one a line, that are commits of a repository.
@@ -246,10 +241,7 @@ fn unknown_to(
     tree: &Path,
     ids: &BTreeSet<String>,
 ) -> Result<Vec<String>, GitFault> {
-    let input = ids.iter().map(|id| format!("{id}\n")).collect::<Vec<_>>().concat();
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
+    let input: String = ids.iter().flat_map(|id| [id, "\n"]).collect();
     let [here, there] = [repository, tree].map(|folder| commits_among(folder, &input));
     let unknown: Vec<String> = there.difference(&here).cloned().collect();
     if unknown.len() > KEPT_MAX {

@@ -8,7 +8,7 @@ use super::{Ends, Twin, clone_refused, settings};
 use crate::files::disk::{self, Durability};
 use crate::files::tree::{self, RealFolder};
 use crate::git::Git;
-use crate::git::command::{FETCH, format_setting, ssh_variables};
+use crate::git::command::{FETCH, format_setting};
 use crate::git::head::{common_folder, git_folder};
 use crate::git::inside::list_submodules;
 use engine::git::GitFault;
@@ -35,7 +35,7 @@ pub(super) fn fill_all(
     while let Some((checkout, shared, outer, depth)) = pending.pop() {
         let top = &outer.top;
         for (name, path) in named_submodules(top) {
-            ends.check().map_err(|error| clone_refused(&error))?;
+            ends.check().map_err(clone_refused)?;
             let Some(commit) = recorded_commit(top, &path) else { continue };
             let (checkout, name) = (checkout.join(&path), Path::new("modules").join(&name));
             let in_tree = git_folder(&checkout).map(|folder| common_folder(&folder));
@@ -72,23 +72,22 @@ fn begin_submodule(
     let format = ["config", "--file", &path_text(&config), "extensions.objectformat"];
     let format = Git::climbing(&twin.top).line(&format);
     Twin::init_repository(&twin.folder, true, format)?;
-    twin.share(theirs, ends).map_err(|error| clone_refused(&error))?;
+    twin.share(theirs, ends).map_err(clone_refused)?;
     let work = format_setting("core.worktree", &path_text(&relative_path(&twin.folder, &twin.top)));
     let bare = format_setting("core.bare", "false");
     let own = settings::of_submodule(&twin.folder, &config);
     twin.add_settings(&(bare + &work + &own))?;
     let link = format!("gitdir: {}\n", path_text(&relative_path(&twin.top, &twin.folder)));
     disk::write(&twin.top.join(".git"), link.as_bytes(), Durability::Process)
-        .map_err(|error| clone_refused(&error))?;
+        .map_err(clone_refused)?;
     if Git::here(&twin.top).commit(commit).is_none() {
         let arguments = [FETCH, "-- origin", commit].join(" ");
         let arguments: Vec<&str> = arguments.split(' ').collect();
-        let variables = ssh_variables(&twin.top);
-        let _ = Git { variables: &variables, ..ends.git(&twin.top) }.said(&arguments);
+        let _ = ends.git(&twin.top).said(&arguments);
     }
     if Git::here(&twin.top).commit(commit).is_none() {
         let _ = disk::remove(&twin.top.join(".git"));
-        tree::remove_folder(&twin.folder).map_err(|error| clone_refused(&error))?;
+        tree::remove_folder(&twin.folder).map_err(clone_refused)?;
         return Ok(false);
     }
     twin.well(&["update-ref", "--no-deref", "HEAD", commit])?;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{CloneSource, NO_PUSH};
+use super::{ALL_HEADS, CloneSource, NO_PUSH};
 use crate::files::disk;
 use crate::git::Git;
 use crate::git::command::format_setting;
@@ -105,7 +105,7 @@ fn origin_settings(source: &CloneSource<'_>, seen: &[Seen]) -> String {
     let mut settings = vec![("gc.auto", "0".to_owned()), ("maintenance.auto", "false".to_owned())];
     if let Some(url) = url {
         settings.push(("remote.origin.url", url));
-        settings.push(("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*".to_owned()));
+        settings.push(("remote.origin.fetch", ALL_HEADS.to_owned()));
         settings.push(("remote.origin.pushurl", NO_PUSH.to_owned()));
         if is_partial {
             settings.push(("core.repositoryformatversion", "1".to_owned()));

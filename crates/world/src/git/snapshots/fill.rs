@@ -6,18 +6,19 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{FILE_BYTES, LINKS, LOCK_WAIT, Snapshots, make_folder, remove_folder, write_file};
-use crate::clock::{self, Deadline, Stopwatch};
+use crate::clock::{Deadline, Stopwatch};
 use crate::files::disk::{self, Durability};
 use crate::files::tree;
+use crate::git::clone::{Ends, share_objects};
 use crate::git::command::IndexPaths;
 use crate::git::{Git, exclude_files, find_refusal};
-use crate::store::removal::LISTS;
+use crate::logs::oldest_kept;
+use crate::store::removal::{LISTS, bytes_below};
 use crate::store::{self, Home, StoreError};
 use engine::record::{Driver, Loop};
 use readers::parse::git::{BRANCHES, zero_ended, zero_ended_paths, zero_list};
@@ -113,7 +114,8 @@ fn make_git_dir(snapshots: &Snapshots, subject: &Loop, deadline: Deadline) -> Re
     write_file(&snapshots.folder.join("HEAD"), "ref: refs/heads/none")?;
     let mut bytes = 0;
     if let Some(theirs) = set_up(snapshots, subject)? {
-        bytes = link_objects(&theirs.objects, &snapshots.folder.join("objects"), deadline)?;
+        let (own, ends) = (snapshots.folder.join("objects"), Ends { deadline, stop: &|| false });
+        bytes = share_objects(&theirs.objects, &own, ends).map_err(|error| error.to_string())?;
         if seed_index(snapshots, subject, &theirs).is_err() {
             let _ = disk::remove(&snapshots.folder.join("index"));
         }
@@ -183,7 +185,13 @@ fn read_theirs(snapshots: &Snapshots, subject: &Loop) -> Result<Option<Theirs>, 
 fn seed_index(snapshots: &Snapshots, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
     tree::copy_with_time(&theirs.index, &snapshots.folder.join("index"))
         .map_err(|error| error.to_string())?;
-    let converted = if theirs.converts_all { Some(Vec::new()) } else { list_converted(subject) };
+    // What git may store in another form than the file has.
+    let plain = ":(exclude,attr:!filter !text !eol !crlf !ident !working-tree-encoding)";
+    let converted = if theirs.converts_all {
+        Some(Vec::new())
+    } else {
+        Git::of(subject).printed(&["ls-files", "-z", "--", ".", plain])
+    };
     let converted = converted.ok_or("git does not say what it converts")?;
     let converted: BTreeSet<&Path> = zero_ended_paths(&converted).collect();
     let listed = snapshots.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
@@ -214,25 +222,10 @@ fn seed_index(snapshots: &Snapshots, subject: &Loop, theirs: &Theirs) -> Result<
     anew.update(|arguments, input| snapshots.printed(arguments, input))
 }
 
-/// The tracked paths whose content git may store in another form, each followed by a zero byte.
-fn list_converted(subject: &Loop) -> Option<Vec<u8>> {
-    let plain = ":(exclude,attr:!filter !text !eol !crlf !ident !working-tree-encoding)";
-    Git::of(subject).printed(&["ls-files", "-z", "--", ".", plain])
-}
-
 /// The part of the configuration that is the same for all.
 const CONFIG: &str = include_str!("private.conf");
 /// Files are kept byte for byte.
 pub(super) const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";
-
-/// How many repositories may borrow from each other.
-const DEPTH_MAX: u8 = 5;
-/// The most names in one folder of objects.
-const OBJECTS_MAX: usize = 1_000_000;
-/// The most bytes of a list of the repositories from which one borrows.
-const ALTERNATES_BYTES: u64 = 64 << 10;
-/// How often the objects are listed again because some were packed in between.
-const ATTEMPTS: u8 = 3;
 
 /// A filling that takes longer, in milliseconds, or takes over more bytes is reported.
 const LONG_MS: u64 = 1000;
@@ -247,72 +240,23 @@ pub struct Filled {
     pub watched: Option<usize>,
 }
 
-/// Links all objects of the folder `from`, and of those it names, into the folder `to`. Returns
-/// their bytes.
-fn link_objects(from: &Path, to: &Path, deadline: Deadline) -> Result<u64, String> {
-    let mut attempt = 1;
-    loop {
-        match link_all(from, to, deadline, DEPTH_MAX) {
-            Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => attempt += 1,
-            result => return result.map_err(|error| error.to_string()),
-        }
-    }
-}
-
-fn link_all(from: &Path, to: &Path, deadline: Deadline, depth: u8) -> std::io::Result<u64> {
-    let mut bytes = 0;
-    let mut folders = disk::names(from, OBJECTS_MAX);
-    folders.retain(|name| {
-        name == "pack" || (name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    });
-    for folder in folders {
-        let mut names = disk::names(&from.join(&folder), OBJECTS_MAX);
-        // An index over several packs may name packs that are not there.
-        names.retain(|name| !name.starts_with("tmp_") && !name.starts_with("multi-pack"));
-        disk::make_private_folder(&to.join(&folder))?;
-        for name in names {
-            if deadline.passed() {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            let file = from.join(&folder).join(&name);
-            tree::share_file(&file, &to.join(&folder).join(&name), deadline)?;
-            bytes += disk::size(&file);
-        }
-    }
-    let lenders = disk::read_text(&from.join("info/alternates"), ALTERNATES_BYTES)?;
-    let Some(depth) = depth.checked_sub(1) else { return Ok(bytes) };
-    for lender in lenders.unwrap_or_default().lines() {
-        if !lender.is_empty() && !lender.starts_with('#') {
-            bytes += link_all(&from.join(lender), to, deadline, depth)?;
-        }
-    }
-    Ok(bytes)
-}
-
 // Removes snapshots that are too old or too much: the git dirs of working trees that no loop has
 // used for long, and the oldest names in the others. It never touches a working tree.
 
 /// More working trees than a home has, and more files than a git dir has.
 const ENTRIES_MAX: usize = 1_000_000;
-const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Keeps the newest `most` bytes of snapshots and none older than `days`; 0 means no limit, for
 /// each. The snapshots `current`, in use, are thinned out and never removed, and those of a loop
 /// that has not ended stay. Bytes that are also the repository's do not count.
 pub fn prune_snapshots(home: &Home, current: &Snapshots, most: u64, days: u64) {
-    let oldest = match days {
-        0 => i128::MIN,
-        days => {
-            i128::from(clock::now().wall.timestamp()) * 1_000_000_000
-                - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days)
-        }
-    };
-    let mut kept = own_bytes(&current.folder);
+    let oldest = oldest_kept(days);
+    let mut kept = bytes_below(&current.folder);
     let mut others: Vec<(i128, PathBuf)> =
         other_folders(&current.folder).map(|folder| (last_used(&folder), folder)).collect();
     others.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
     for (used, folder) in others {
-        let bytes = own_bytes(&folder);
+        let bytes = bytes_below(&folder);
         let is_unwanted = used < oldest || (most > 0 && kept + bytes > most);
         if is_unwanted {
             remove_unless(&folder, || is_needed(home, &folder));
@@ -393,18 +337,11 @@ pub fn forget_unnamed(snapshots: &Snapshots) {
 
 /// The bytes that only these snapshots take.
 pub fn count_bytes(snapshots: &Snapshots) -> u64 {
-    own_bytes(&snapshots.folder)
+    bytes_below(&snapshots.folder)
 }
 
 /// When a git dir was last used: every snapshot writes its HEAD, and every look its index.
 fn last_used(folder: &Path) -> i128 {
     let stamps = ["HEAD", "index"].map(|name| disk::stamp(&folder.join(name)));
     stamps.into_iter().flatten().map(|(_, written)| written).max().unwrap_or(0)
-}
-
-fn own_bytes(folder: &Path) -> u64 {
-    tree::list_files(folder, ENTRIES_MAX)
-        .iter()
-        .map(|file| tree::own_bytes(&folder.join(file)))
-        .sum()
 }
