@@ -1,5 +1,5 @@
 //! Text of others that crew reads: the time of a reset, a pasted command, what tests a project.
-//! Each pattern of `crates/readers/src/parse/patterns.rs` matches here on the binary of a release.
+//! Each pattern of `crates/readers/src/parse/patterns.txt` matches here on the binary of a release.
 
 use std::time::Duration;
 
