@@ -11,7 +11,7 @@ use crate::sandbox::checkout;
 
 /// What is added: the file, a text in it, what comes in its place, the page, and what the page then
 /// lists.
-const ADDED: [[&str; 5]; 9] = [
+const ADDED: [[&str; 5]; 8] = [
     [
         "src/cli.rs",
         "    pub line: bool,",
@@ -22,15 +22,14 @@ const ADDED: [[&str; 5]; 9] = [
     [
         "crates/readers/src/parse/settings/options.rs",
         "    /// Whether the machine is kept awake",
-        "    /// The tint of a page.\n    #[arg(skip)]\n    pub tint: Option<String>,\n    /// Whether the machine is kept awake",
+        "    /// The tint of a page.\n    pub tint: Option<String>,\n    /// Whether the machine is kept awake",
         "settings.md",
         "- `tint` (default `\"red\"`; needs trust): The tint of a page.",
     ],
-    ["crates/readers/src/parse/settings/options.rs", "[Key; 37]", "[Key; 38]", "", ""],
     [
-        "crates/readers/src/parse/settings/options.rs",
-        "        key(\"awake\",",
-        "        key(\"tint\", None, \"\", Every, [\"'red'\", \"\"], \"\"),\n        key(\"awake\",",
+        "crates/readers/src/parse/settings/keys.json",
+        "  [\"awake\",",
+        "  [\"tint\", null, \"\", \"every\", \"'red'\", \"\", \"\"],\n  [\"awake\",",
         "",
         "",
     ],

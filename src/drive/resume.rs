@@ -405,7 +405,7 @@ fn run_here(
             Run {
                 agent: the_agent(options, &settings, &folder)?,
                 model: model_in_force(options, &settings),
-                account: settings.options.process.account.clone(),
+                account: settings.options.file_process.account.clone(),
                 words: options.agent_words().unwrap_or_default(),
                 ..renew_run(had, &options.process)
             }

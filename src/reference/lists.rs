@@ -17,12 +17,10 @@ use readers::parse::settings::{AGENT, CHECK, EXECUTOR, REACTION, TABLES};
 
 /// The keys of settings files, table by table.
 pub fn settings() -> Vec<Block> {
-    let mut comments = BTreeMap::new();
-    for options in ["LimitOptions", "TermOptions", "ProcessOptions"] {
-        comments.extend(fields(options).into_iter().map(|field| (field.name, field.words)));
-    }
+    let comments = fields("LoopOptions").into_iter().map(|field| (field.name, field.words));
+    let comments: BTreeMap<String, String> = comments.collect();
     let mut tables: BTreeMap<&str, Vec<Part>> = BTreeMap::new();
-    for key in &KEYS {
+    for key in KEYS.iter() {
         let (table, name) = key.split_name();
         tables.entry(table).or_default().push(entry(
             name,

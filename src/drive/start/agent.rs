@@ -26,7 +26,7 @@ pub fn resolve_agent(settings: &Settings, typed_command: Option<&str>) -> Result
     let origin = settings.layer.values.get("agent").map(|agent| &agent.origin);
     let name = process.agent.as_deref().unwrap_or(agents::DEFAULT);
     let mut agent = by_name(settings, name, origin.unwrap_or(&ValueOrigin::BuiltIn), &[])?;
-    agent.command.extend_from_slice(&process.args);
+    agent.command.extend_from_slice(&settings.options.file_process.args);
     Ok(agent)
 }
 

@@ -141,21 +141,21 @@ pub fn run_terms(
     folder: &Path,
 ) -> Result<Run> {
     let agent = the_agent(options, settings, folder)?;
-    let process = &settings.options.process;
+    let file = &settings.options.file_process;
     Ok(Run {
         procedure,
         fallback: agent::resolve_fallbacks(settings, &agent)?,
         agent,
         model: model_in_force(options, settings),
-        account: process.account.clone(),
+        account: file.account.clone(),
         words: options.agent_words().unwrap_or_default(),
         recipe: apply_recipe(typed, settings.recipe.clone(), folder)?,
-        max_turns: clamp_to_u32(amount_or_zero(process.max_turns)),
-        token_budget: amount_or_zero(process.token_budget),
-        redline: u8::try_from(amount_or_zero(process.redline)).unwrap_or_default(),
+        max_turns: clamp_to_u32(amount_or_zero(file.max_turns)),
+        token_budget: amount_or_zero(file.token_budget),
+        redline: u8::try_from(amount_or_zero(file.redline)).unwrap_or_default(),
         reactions: settings.layer.reactions.iter().map(|sourced| sourced.value.clone()).collect(),
-        may_sleep: process.awake == Some(false),
-        ..renew_run(Run::default(), process)
+        may_sleep: file.awake == Some(false),
+        ..renew_run(Run::default(), &settings.options.process)
     })
 }
 

@@ -229,7 +229,7 @@ pub fn build_contract(
         if is_procedure && is_bare { String::new() } else { read_task(arguments, cwd, start)? };
     let promise = build_promise(arguments, settings, &task)?;
     let checks = settings.checks();
-    let terms = &settings.options.terms;
+    let (terms, file) = (&settings.options.terms, &settings.options.file_terms);
     let is_tried = arguments.terms.prove.is_some();
     if (terms.require.is_some() || is_tried) && checks.is_empty() {
         let (option, grade) = match terms.require {
@@ -250,12 +250,12 @@ pub fn build_contract(
         require: terms.require,
         test_changes: terms.test_changes.unwrap_or_default(),
         questions: terms.questions.unwrap_or_default(),
-        silent: terms.notices == Some(false),
+        silent: file.notices == Some(false),
         trial: ProofTerms {
             prove: terms.prove.unwrap_or_default(),
-            timeout_s: amount_or_zero(terms.prove_timeout),
-            setup: terms.setup.clone(),
-            tests: terms.tests.clone(),
+            timeout_s: amount_or_zero(file.prove_timeout),
+            setup: file.setup.clone(),
+            tests: file.tests.clone(),
             may_change: terms.may_change.clone(),
         },
         run,

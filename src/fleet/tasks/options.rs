@@ -284,7 +284,7 @@ impl TaskOptions {
     /// The arguments of `crew run` for a task with this prompt.
     pub fn run_args(self, prompt: &str) -> RunArgs {
         let Self { options, recipe, agent_cmd, words, .. } = self;
-        let LoopOptions { limits, terms, process } = options;
+        let LoopOptions { limits, terms, process, .. } = options;
         // One word would be the name of a procedure.
         let task = vec![format!("{prompt}\n")];
         let start = LoopArgs { task, terms, limits, ..LoopArgs::default() };

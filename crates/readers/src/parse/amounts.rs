@@ -12,7 +12,8 @@ use toml::Value;
 use engine::text::format_period;
 
 /// What a number counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// Whole things: iterations, turns, days.
     Count,

@@ -1,6 +1,7 @@
-//! Reads what a remote and its host answer: what `git push --porcelain` printed, mixed with messages
-//! of the remote and the transport, and what the GitHub CLI prints about pull requests. Where git has
-//! no code, its wording decides (`LC_ALL=C`). Nothing is taken from a page or from a title.
+//! Reads what a remote and its host answer: what `git push --porcelain` printed, mixed with
+//! messages of the remote and the transport, and what the GitHub CLI prints about pull requests.
+//! Where git has no code, its wording decides (`LC_ALL=C`). Nothing is taken from a page or from a
+//! title.
 
 use super::git::{find_error, is_id, parse_objects, strip_severity};
 use engine::git::{GitTrouble, RemoteRef};

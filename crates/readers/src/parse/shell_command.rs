@@ -2,9 +2,9 @@
 //! placeholders that crew fills in. Where there is doubt no program is named: refusing a start
 //! because of a guess would be worse than a check that fails.
 //!
-//! A placeholder is a name in braces, `{job}` in `qstat {job}`, made of small letters, so `${HOME}`,
-//! `{.status}` and `{ print }` are left to the shell. Each is filled in as one quoted word of the
-//! shell. Within quotes that would end the quotes, so it is refused there.
+//! A placeholder is a name in braces, `{job}` in `qstat {job}`, made of small letters, so
+//! `${HOME}`, `{.status}` and `{ print }` are left to the shell. Each is filled in as one quoted
+//! word of the shell. Within quotes that would end the quotes, so it is refused there.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
-//! What may be typed beside the options of a loop itself: the task, the phases, and what one command
-//! does; the fleet's commands; the commands whose words are prepared for clap, and which of their
-//! options a token names.
+//! What may be typed beside the options of a loop itself: the task, the phases, and what one
+//! command does; the fleet's commands; the commands whose words are prepared for clap, and which of
+//! their options a token names.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -204,7 +204,8 @@ impl RunArgs {
     /// The options of the loop.
     pub fn loop_options(&self) -> LoopOptions {
         let LoopArgs { limits, terms, .. } = self.start.clone();
-        LoopOptions { limits, terms, process: self.options.process.clone() }
+        let process = self.options.process.clone();
+        LoopOptions { limits, terms, process, ..LoopOptions::default() }
     }
 }
 

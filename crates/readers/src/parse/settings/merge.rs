@@ -189,7 +189,7 @@ impl Settings {
     pub fn limits(&self) -> Limits {
         let set = self.options.limits.limit_changes();
         Limits::from_settings(|limit| match (limit, set.get(&limit)) {
-            (LimitName::MaxWait, _) => amount_or_zero(self.options.terms.max_wait),
+            (LimitName::MaxWait, _) => amount_or_zero(self.options.file_terms.max_wait),
             (_, Some(LimitChange::To(number) | LimitChange::By(number))) => *number,
             (_, None) => 0,
         })
@@ -197,7 +197,7 @@ impl Settings {
 
     /// How much of the logs and snapshots is kept.
     pub fn log_retention(&self) -> LogRetention {
-        let terms = &self.options.terms;
+        let terms = &self.options.file_terms;
         LogRetention {
             bytes: amount_or_zero(terms.keep_logs),
             snapshots: amount_or_zero(terms.keep_snapshots),
@@ -339,7 +339,7 @@ impl Layer {
         let all = toml::Table::try_from(options)
             .map_err(|error| Failure::without_hint(FailureKind::Error, error.to_string()))?;
         let mut layer = Self::default();
-        for key in &KEYS {
+        for key in KEYS.iter() {
             if let Some(value) = all.get(key.name) {
                 layer.values.insert(key.name, Sourced::from_options(value.clone()));
             }

@@ -2,6 +2,8 @@
 //! for `/crew:loop`; serde reads them from settings, procedures and what is built in. An option
 //! that is absent says nothing.
 
+use std::sync::LazyLock;
+
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::Error as _;
@@ -40,6 +42,10 @@ pub struct LoopOptions {
     pub terms: TermOptions,
     #[serde(flatten)]
     pub process: ProcessOptions,
+    #[serde(flatten)]
+    pub file_terms: FileTerms,
+    #[serde(flatten)]
+    pub file_process: FileProcess,
 }
 
 /// The limits of every loop.
@@ -146,39 +152,6 @@ pub struct TermOptions {
     #[arg(long, value_name = "GLOB", help_heading = CLAIMS, value_parser = parse_text)]
     #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
     pub may_change: Vec<String>,
-    /// The time limit of all that runs in the scratch folder; 0 = no limit.
-    #[arg(skip)]
-    pub prove_timeout: Option<Seconds>,
-    /// A command that prepares the scratch folder.
-    #[arg(skip)]
-    pub setup: Option<String>,
-    /// Globs of paths that are tests, in addition to those known by their names.
-    #[arg(skip)]
-    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
-    pub tests: Vec<String>,
-    /// Globs of paths that the agent must not change.
-    #[arg(skip)]
-    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
-    pub protect: Vec<String>,
-    /// Whether your terminal shows notices.
-    #[arg(skip)]
-    pub notices: Option<bool>,
-    /// The longest wait for a rate limit or an outage; 0 = no limit.
-    #[arg(skip)]
-    #[serde(rename = "wait.max")]
-    pub max_wait: Option<Seconds>,
-    /// How much of the logs of all loops is kept; 0 = no limit.
-    #[arg(skip)]
-    #[serde(rename = "keep.logs")]
-    pub keep_logs: Option<Bytes>,
-    /// How much of the snapshots of all working trees is kept; 0 = no limit.
-    #[arg(skip)]
-    #[serde(rename = "keep.snapshots")]
-    pub keep_snapshots: Option<Bytes>,
-    /// For how many days both are kept; 0 = no limit.
-    #[arg(skip)]
-    #[serde(rename = "keep.days")]
-    pub keep_days: Option<Count>,
 }
 
 /// The options of fresh processes, which `crew run` and `crew resume` share.
@@ -226,24 +199,54 @@ pub struct ProcessOptions {
     /// Rebase onto BRANCH before an iteration, when it moved
     #[arg(long, value_name = "BRANCH", help_heading = GIT)]
     pub rebase: Option<OrOff<String>>,
+}
+
+/// The terms of every loop that only a settings file has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct FileTerms {
+    /// The time limit of all that runs in the scratch folder; 0 = no limit.
+    pub prove_timeout: Option<Seconds>,
+    /// A command that prepares the scratch folder.
+    pub setup: Option<String>,
+    /// Globs of paths that are tests, in addition to those known by their names.
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
+    /// Globs of paths that the agent must not change.
+    #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
+    /// Whether your terminal shows notices.
+    pub notices: Option<bool>,
+    /// The longest wait for a rate limit or an outage; 0 = no limit.
+    #[serde(rename = "wait.max")]
+    pub max_wait: Option<Seconds>,
+    /// How much of the logs of all loops is kept; 0 = no limit.
+    #[serde(rename = "keep.logs")]
+    pub keep_logs: Option<Bytes>,
+    /// How much of the snapshots of all working trees is kept; 0 = no limit.
+    #[serde(rename = "keep.snapshots")]
+    pub keep_snapshots: Option<Bytes>,
+    /// For how many days both are kept; 0 = no limit.
+    #[serde(rename = "keep.days")]
+    pub keep_days: Option<Count>,
+}
+
+/// The settings of fresh processes that only a settings file has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct FileProcess {
     /// The name of the account whose limits all its loops share.
-    #[arg(skip)]
     pub account: Option<String>,
     /// More words for the agent, after its own: a list.
-    #[arg(skip)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// The most turns of the agent in one iteration; 0 = no limit.
-    #[arg(skip)]
     pub max_turns: Option<Count>,
     /// The size of a prompt above which crew warns; 0 = never.
-    #[arg(skip)]
     pub token_budget: Option<TokenCount>,
     /// How full a context may be before a handoff page follows it; 0 = never.
-    #[arg(skip)]
     pub redline: Option<Percent>,
     /// Whether the machine is kept awake while a run works.
-    #[arg(skip)]
     pub awake: Option<bool>,
 }
 
@@ -289,7 +292,8 @@ impl LimitOptions {
 }
 
 /// Which values are wider than what a person allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Widens {
     /// Greater values; for an amount 0, "none", is the greatest.
     More,
@@ -308,7 +312,7 @@ pub enum Widens {
 /// A key of a settings file: its name, with the table before it unless that is `[loop]`; what it
 /// counts; which of its values need a person's trust in a project's file; what is built in; and its
 /// line in a new project file.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub struct Key {
     pub name: &'static str,
     pub unit: Option<Unit>,
@@ -323,63 +327,9 @@ pub struct Key {
     pub comment: &'static str,
 }
 
-const fn key(
-    name: &'static str,
-    unit: Option<Unit>,
-    counts: &'static str,
-    widens: Widens,
-    [built_in, example]: [&'static str; 2],
-    comment: &'static str,
-) -> Key {
-    Key { name, unit, counts, widens, built_in, example, comment }
-}
-
-/// The keys of a settings file, as `crew config` lists them.
-// A line each, however wide: only so the columns can be read.
-#[rustfmt::skip]
-pub const KEYS: [Key; 37] = {
-    use Unit::{Bytes, Count, Dollars, Percent, Seconds, Tokens};
-    use Widens::{Every, Less, More, Nothing, On, Other, OtherOrOff};
-    [
-        key("max-iterations",     Some(Count),   "iterations", More,       ["10",             ""],                     "iterations after which a loop ends; 0 = no limit"),
-        key("failure-threshold",  Some(Count),   "iterations", More,       ["3",              ""],                     "failed iterations in a row after which it is aborted; 0 = off"),
-        key("stall",              Some(Count),   "iterations", More,       ["5",              ""],                     "iterations in a row without progress after which it is stalled; 0 = off"),
-        key("max-duration",       Some(Seconds), "s",          More,       ["'12h'",          ""],                     "time after which it ends, not counting sleep; 0 = no limit"),
-        key("max-cost",           Some(Dollars), "usd",        More,       ["0",              ""],                     "US dollars after which it ends, such as 5.00; 0 = no limit"),
-        key("max-tokens",         Some(Tokens),  "tokens",     More,       ["0",              ""],                     "tokens after which it ends, such as \"500k\"; 0 = no limit"),
-        key("timeout",            Some(Seconds), "s",          More,       ["'1h'",           ""],                     "the longest an iteration may take; 0 = no limit"),
-        key("idle-timeout",       Some(Seconds), "s",          More,       ["'15m'",          ""],                     "the longest the agent may be silent while no tool call is open; 0 = no limit"),
-        key("delay",              Some(Seconds), "s",          Less,       ["0",              "'30s'"],                "the wait between two iterations"),
-        key("max-turns",          Some(Count),   "turns",      More,       ["0",              ""],                     "the most turns of the agent in one iteration; 0 = no limit"),
-        key("token-budget",       Some(Tokens),  "tokens",     Nothing,    ["'100k'",         ""],                     "tokens above which a prompt causes a warning; 0 = no limit"),
-        key("redline",            Some(Percent), "",           Nothing,    ["'80%'",          ""],                     "how full a context may be before a handoff page follows it; 0 = never"),
-        key("wait.max",           Some(Seconds), "s",          More,       ["'12h'",          ""],                     "the longest wait for a rate limit or an outage; 0 = no limit"),
-        key("keep.logs",          Some(Bytes),   "bytes",      More,       ["'2GiB'",         ""],                     ""),
-        key("keep.snapshots",     Some(Bytes),   "bytes",      More,       ["'10GiB'",        ""],                     ""),
-        key("keep.days",          Some(Count),   "days",       More,       ["90",             ""],                     ""),
-        key("completion-promise", None,          "",           OtherOrOff, ["'COMPLETE'",     ""],                     "what the agent says when it is done"),
-        key("require",            None,          "",           Nothing,    ["",               "'checked'"],            "a loop completes only if a check that had failed now passes"),
-        key("test-changes",       None,          "",           Other,      ["'refuse'",       "'report'"],             "a changed test that failed at the start refuses no end, it only lowers the proof"),
-        key("questions",          None,          "",           Other,      ["'auto'",         "'defer'"],              "the agent decides what it would ask; \"ask\": it waits for you"),
-        key("notices",            None,          "",           Nothing,    ["true",           "false"],                "no notices on your terminal"),
-        key("prove",              None,          "",           Less,       ["'checked'",      "'proven'"],             "before a loop completes, run the checks without its work, to see whether a test fails"),
-        key("prove-timeout",      Some(Seconds), "s",          More,       ["'15m'",          ""],                     "the time limit of what runs in the scratch folder; 0 = no limit"),
-        key("setup",              None,          "",           Every,      ["",               "'npm ci'"],             "prepares the scratch folder where checks run on another state of the tree"),
-        key("tests",              None,          "",           Nothing,    ["",               "['checks/**']"],        "paths that are tests, in addition to those known by their names"),
-        key("may-change",         None,          "",           Every,      ["",               "['tests/golden/**']"],  "tests and check settings that are the task, and so count as work"),
-        key("agent",              None,          "",           Other,      ["'claude'",       ""],                     ""),
-        key("fallback",           None,          "",           Other,      ["",               "['codex']"],            "who works while the agent's account is at a limit"),
-        key("model",              None,          "",           Other,      ["",               "'opus'"],               "the agent's model"),
-        key("account",            None,          "",           Other,      ["",               "'work'"],               "the account whose limits these loops share"),
-        key("args",               None,          "",           Every,      ["",               "['--effort', 'high']"], ""),
-        key("permissions",        None,          "",           More,       ["'accept-edits'", ""],                     "or default, auto, bypass"),
-        key("commit",             None,          "",           On,         ["false",          "true"],                 "commit after each iteration what it changed"),
-        key("push",               None,          "",           On,         ["false",          "true"],                 "push after each iteration"),
-        key("rebase",             None,          "",           On,         ["false",          "'main'"],               "before an iteration, rebase onto this branch if it has moved"),
-        key("awake",              None,          "",           Nothing,    ["true",           "false"],                "let this machine sleep while an agent works"),
-        key("protect",            None,          "",           Nothing,    ["",               "['tests/**']"],         "while the agent has changed one, no claim is believed; ignored files do not count"),
-    ]
-};
+/// The keys of a settings file, as `crew config` lists them; a test checks that the file is read.
+pub static KEYS: LazyLock<Vec<Key>> =
+    LazyLock::new(|| serde_json::from_slice(include_bytes!("keys.json")).unwrap_or_default());
 
 impl Key {
     /// The key of `table` with this name; people also write `_` for `-`.
@@ -396,14 +346,19 @@ impl Key {
     /// Its line in a new project file.
     pub fn project_file_line(&self) -> String {
         let value = if self.example.is_empty() { self.built_in } else { self.example };
-        let line = format!("# {} = {}", self.split_name().1, value.replace('\'', "\""));
-        if self.comment.is_empty() { line } else { format!("{line:31}  # {}", self.comment) }
+        let line = format!("# {} = {value}", self.split_name().1);
+        let line =
+            if self.comment.is_empty() { line } else { format!("{line:31}  # {}", self.comment) };
+        line.replace('\'', "\"")
     }
 
     /// Whether it is one of the options of fresh processes.
     pub fn is_of_processes(&self) -> bool {
-        let read =
-            toml::from_str::<ProcessOptions>(self.project_file_line().trim_start_matches("# "));
-        read.is_ok_and(|options| options != ProcessOptions::default())
+        let line = self.project_file_line();
+        let read = toml::from_str::<LoopOptions>(line.trim_start_matches("# "));
+        let unset = LoopOptions::default();
+        read.is_ok_and(|options| {
+            options.process != unset.process || options.file_process != unset.file_process
+        })
     }
 }

@@ -112,7 +112,7 @@ fn rules_of_terms(key: &str) -> Vec<(&'static str, &'static str, bool)> {
 
 #[test]
 fn each_key_says_what_widens_it() {
-    for key in &KEYS {
+    for key in KEYS.iter() {
         let (table, name) = key.split_name();
         let layer = |value: &str| {
             let text = if value.is_empty() {

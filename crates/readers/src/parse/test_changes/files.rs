@@ -1,7 +1,7 @@
 //! The parts of a file that run or configure checks. Of a manifest: scripts, and the settings of
-//! runners and linters; dependencies and the rest of it are work. Of the work's own files: Rust's test
-//! modules, doc tests, tests in a Python or JavaScript file that is not named as one. It finds text
-//! that differs when a test may differ; it does not understand a language.
+//! runners and linters; dependencies and the rest of it are work. Of the work's own files: Rust's
+//! test modules, doc tests, tests in a Python or JavaScript file that is not named as one. It finds
+//! text that differs when a test may differ; it does not understand a language.
 
 use serde_json::{Map, Value};
 
