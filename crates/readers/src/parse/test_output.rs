@@ -8,6 +8,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use memchr::memchr;
 
 use self::nothing::is_action;
@@ -25,9 +27,10 @@ struct Line<'a> {
 }
 
 /// Reads the output of a check.
+#[derive(Default)]
 pub struct TestOutput {
-    /// What each runner of the table reported.
-    reported: Vec<ReportedTests>,
+    /// What each runner of the table reported, by its place there.
+    reported: BTreeMap<usize, ReportedTests>,
     /// The runner whose list of failures is open.
     lists: Option<usize>,
     /// The runner whose next line that is not blank says why a test failed.
@@ -37,22 +40,6 @@ pub struct TestOutput {
     go: formats::Go,
     junit: formats::JUnit,
     nothing: nothing::NothingRan,
-}
-
-impl Default for TestOutput {
-    /// The readers of all runners, before the first line.
-    fn default() -> Self {
-        Self {
-            reported: TABLE.runners.iter().map(|_| ReportedTests::default()).collect(),
-            lists: None,
-            explains: None,
-            unittest: formats::Unittest::default(),
-            tap: formats::Tap::default(),
-            go: formats::Go::default(),
-            junit: formats::JUnit::default(),
-            nothing: nothing::NothingRan::default(),
-        }
-    }
 }
 
 impl TestOutput {
@@ -92,7 +79,7 @@ impl TestOutput {
             let row = &TABLE.rows[*at];
             if read >> row.runner & 1 == 0
                 && let Some(taken) = row.match_line(line)
-                && self.reported[row.runner].take_line(row, line, taken)
+                && self.reported.entry(row.runner).or_default().take_line(row, line, taken)
             {
                 read |= 1 << row.runner;
                 match row.means {
@@ -116,18 +103,18 @@ impl TestOutput {
         }
         if let Some(runner) = self.explains.take_if(|at| read >> *at & 1 == 0 && !whole.is_empty())
         {
-            self.reported[runner].explain_failure(line.text);
+            self.reported.entry(runner).or_default().explain_failure(line.text);
         }
         // Any other line shows that it was not the list of failures.
         if let Some(runner) = self.lists.take_if(|at| read >> *at & 1 == 0 && !whole.is_empty()) {
-            self.reported[runner].list = None;
+            self.reported.entry(runner).or_default().list = None;
         }
     }
 
     /// What all runners reported together; `None` where none reported a test. A report in XML
     /// counts only alone: it repeats what a runner says in words.
     pub fn report(self) -> Option<TestRun> {
-        let reported = self.reported.into_iter().enumerate();
+        let reported = self.reported.into_iter();
         let reports = reported.filter_map(|(runner, reported)| reported.report(runner));
         let others = [self.unittest.report(), self.tap.report(), self.go.report()];
         let all = reports.chain(others.into_iter().flatten()).reduce(|mut all, report| {
