@@ -57,7 +57,7 @@ fn let_through(error: &Error) -> ExitCode {
 }
 
 fn home_of(hook: &Hook<'_>) -> Result<Home> {
-    let data = hook.client.data.and_then(|name| hook.folder_of(name));
+    let data = hook.client.variables.data.and_then(|name| hook.folder_of(name));
     let home = Home::of_hook(data.as_deref()).context("cannot find out where loops are kept")?;
     home.context("cannot find out where loops are kept: HOME is not set")
 }
@@ -91,12 +91,12 @@ fn answer_hook(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Outp
     if let Some(skew) = install::version_skew(hook) {
         said = said.add_line(&setup::skew_line(&skew.plugin, skew.launched));
     }
-    let mut output = (hook.client.write)(&hook.name, &said);
+    let mut output = hook.write_reply(&said);
     if let Some(text) = notice
         && let Some(codes) =
             line::terminal_notice(&text, &|name| (hook.variable)(name)?.into_string().ok())
     {
-        (hook.client.notify)(&mut output, codes);
+        hook.add_notice(&mut output, codes);
     }
     Ok((output, matches!(said, Reply::GoOn { .. } | Reply::Wake(_))))
 }

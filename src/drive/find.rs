@@ -156,7 +156,7 @@ pub struct NewOwner {
 impl NewOwner {
     /// A session: the client's process and the session's id.
     pub fn from_hook(hook: &Hook<'_>) -> Result<Self> {
-        let process = identity::find_client(hook.client.is_owner)
+        let process = identity::find_client(hook.is_owner())
             .context("cannot tell which client this session belongs to")?;
         let owner = Owner {
             driver: Driver::Session,

@@ -358,7 +358,7 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
 fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
     if let Some(record) = session_loop(home, hook)?.filter(Loop::is_live) {
         let reason = EndReason::SessionEnded(Some(why.to_owned()));
-        let within = END_WAIT.min(hook.client.waits_at_the_end);
+        let within = END_WAIT.min(hook.client.turns.waits_at_the_end);
         if let EndAttempt::LeftToTheBoundary = end::interrupt_run(home, &record.id, reason, within)?
         {
             disk::write(&end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;

@@ -66,7 +66,7 @@ pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
 fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
     let memory = &record.state.session;
     let turns = memory.prompt_id.as_ref().zip(hook.turn.as_ref());
-    hook.client.steers_within_the_turn
+    hook.client.turns.steers_within_the_turn
         && memory.last_stop.is_none()
         && turns.is_some_and(|(began, now)| began != now)
 }

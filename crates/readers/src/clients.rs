@@ -5,7 +5,7 @@
 //!
 //! A client also needs its hooks file, which lies where the client looks for it: for Claude Code it
 //! is `hooks/hooks.json`. It calls `crew hook` for each event, with the payload on standard input,
-//! and the client waits for the answer. Where a client can wake the agent ([`Client::wakes`]),
+//! and the client waits for the answer. Where a client can wake the agent ([`TurnRules::wakes`]),
 //! the file also starts asynchronous processes, for which it does not wait: `crew hook --companion`
 //! beside each stop, and `crew hook` itself for a failed service and an idle session. What an
 //! asynchronous process prints is not shown, so after a failed service the client waits for
@@ -67,6 +67,29 @@ pub struct Client {
     /// The prefix of a command's name. Without one no command reaches a hook, and crew takes
     /// requests from messages: `crew pause`.
     commands: Option<&'static str>,
+    /// How its turns begin, continue and end.
+    pub turns: TurnRules,
+    /// How its transcript is read for what no event reports, such as the usage.
+    pub transcript: Option<Transcript>,
+    /// The variables it sets.
+    pub variables: ClientVariables,
+    /// The tool with which the agent asks the user.
+    pub question_tool: Option<&'static str>,
+    /// The files of a project that can set variables for its hooks.
+    pub settings: &'static [&'static str],
+    /// The variables that the text of such a file sets, each with its value.
+    pub set_by: fn(&str) -> Vec<(String, String)>,
+    /// How its events are read and answered.
+    events: EventFormat,
+    /// What a hook finds out about the session around it.
+    session: SessionFacts,
+}
+
+/// How a client's turns begin, continue and end.
+#[derive(Debug)]
+pub struct TurnRules {
+    /// The pointer to the field of the payload that stays the same from one prompt to the next.
+    id: &'static str,
     /// The cap on how often in a row the client's hooks may continue the agent.
     pub cap: Option<Cap>,
     /// Whether a process beside the session can start a turn. Without this no companion sleeps
@@ -74,45 +97,50 @@ pub struct Client {
     pub wakes: bool,
     /// How long it waits when a session ends.
     pub waits_at_the_end: Duration,
-    /// How its transcript is read for what no event reports, such as the usage.
-    pub transcript: Option<Transcript>,
-    /// The pointer to the field of the payload that stays the same from one prompt to the next.
-    turn: &'static str,
     /// Whether a message typed while the agent works is reported with the turn it steers, so that
     /// another turn shows the end of that one.
     pub steers_within_the_turn: bool,
-    /// The variable with the client's own folder for the plugin. crew pins its home in that folder,
+}
+
+/// The variables a client sets for what it starts.
+#[derive(Debug)]
+pub struct ClientVariables {
+    /// The one with the client's own folder for the plugin. crew pins its home in that folder,
     /// because a project's settings must not move it.
     pub data: Option<&'static str>,
-    /// The variable with the folder the client was started in.
+    /// The one with the folder the client was started in.
     pub project: Option<&'static str>,
-    /// The variable with the folder of crew's plugin for it.
+    /// The one with the folder of crew's plugin for it.
     pub plugin: Option<&'static str>,
-    /// The tool with which the agent asks the user.
-    pub question_tool: Option<&'static str>,
-    /// The variable that everything started by the client's agent has: there crew
-    /// only narrows settings and limits.
+    /// The one that everything started by the client's agent has: there crew only narrows settings
+    /// and limits.
     mark: &'static str,
-    /// The variables the client sets for what it starts, in one text. No child of crew gets them.
+    /// All of them, in one text. No child of crew gets them.
     own: &'static str,
-    /// The variables that differ between two hooks of one session although nobody changed them.
+    /// Those that differ between two hooks of one session although nobody changed them.
     shifting: &'static [&'static str],
-    /// The files of a project that can set variables for its hooks.
-    pub settings: &'static [&'static str],
-    /// The variables that the text of such a file sets, each with its value.
-    pub set_by: fn(&str) -> Vec<(String, String)>,
+}
+
+/// How a client's events are read, and answers to them written.
+#[derive(Debug)]
+struct EventFormat {
     /// Whether this client sent the payload, with these variables around the hook. A client inside
     /// which it was started may have left its variables there, too. The first client is not asked.
     sent: fn(payload: &Value, variable: EnvLookup<'_>) -> bool,
     /// What happened, given the client's own name of the event.
     read: fn(name: &str, payload: &Value) -> HookEvent,
     /// The answer to the client's event `name`, in the client's format.
-    pub write: fn(name: &str, reply: &Reply) -> Output,
+    write: fn(name: &str, reply: &Reply) -> Output,
     /// Adds a notice to an answer, as the codes that the user's terminal takes, if the client
     /// passes them on.
-    pub notify: fn(output: &mut Output, codes: String),
+    notify: fn(output: &mut Output, codes: String),
+}
+
+/// What a hook finds out about the session around it.
+#[derive(Debug)]
+struct SessionFacts {
     /// Whether a process above the hook's is the client itself.
-    pub is_owner: fn(hook: &ProcessRow, above: &ProcessRow) -> bool,
+    is_owner: fn(hook: &ProcessRow, above: &ProcessRow) -> bool,
     /// What the user should know of a session in which a loop begins: that it cannot edit, or will
     /// stop at dialogs.
     caution: fn(payload: &Value, variable: EnvLookup<'_>) -> Option<&'static str>,

@@ -63,7 +63,7 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 
 /// The session and its loop, if it owns one that continues and can be woken.
 fn wakeable_loop<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId)> {
-    if !hook.client.wakes {
+    if !hook.client.turns.wakes {
         return None;
     }
     let session_id = hook.session_id.as_deref()?;

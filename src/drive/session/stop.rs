@@ -220,8 +220,7 @@ pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = &record.state.owner;
     hook.session_id.is_some()
         && owner.session_id == hook.session_id
-        && identity::find_client(hook.client.is_owner)
-            .is_some_and(|client| owner_is(owner, &client))
+        && identity::find_client(hook.is_owner()).is_some_and(|client| owner_is(owner, &client))
 }
 
 /// The same words under the same prompt, from a process that was already running when the last
@@ -363,7 +362,7 @@ fn next_turn(
 
 /// A companion that waits. The client starts it beside the hook, so it may not be ready yet.
 fn find_companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
-    if !hook.client.wakes {
+    if !hook.client.turns.wakes {
         return None;
     }
     let session_id = hook.session_id.as_deref()?;
@@ -378,13 +377,13 @@ fn client_allows(hook: &Hook<'_>, row: u32) -> bool {
 
 /// Whether one more continuation would use the reserve below the cap.
 fn is_near(hook: &Hook<'_>, row: u32) -> bool {
-    let usual = hook.client.cap.as_ref().map_or(0, |cap| cap.usual);
+    let usual = hook.client.turns.cap.as_ref().map_or(0, |cap| cap.usual);
     hook.continuation_cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
 }
 
 /// The end of a loop that the client does not let continue.
 fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
-    let variable = hook.client.cap.as_ref().and_then(|cap| cap.variable);
+    let variable = hook.client.turns.cap.as_ref().and_then(|cap| cap.variable);
     Ending::new(Outcome::Stalled, EndReason::HookCap { variable: variable.map(str::to_owned) })
 }
 

@@ -349,7 +349,7 @@ pub fn start_session_loop(
     taken_back: Option<LoopId>,
 ) -> Result<Option<Started>> {
     let new_owner = NewOwner::from_hook(hook)?;
-    let project = hook.client.project.and_then(|name| hook.folder_of(name));
+    let project = hook.client.variables.project.and_then(|name| hook.folder_of(name));
     let place = place::find_place(cwd, project.as_deref())?;
     let known = terms::load_settings(home, &place.checkout, !arguments.no_project)?;
     let known = known.in_a_session(hook.client.title);

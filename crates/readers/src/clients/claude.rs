@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Cap, Client, EnvLookup, FieldsByPointer, Transcript};
+use super::{
+    Cap, Client, ClientVariables, EnvLookup, EventFormat, FieldsByPointer, SessionFacts,
+    Transcript, TurnRules,
+};
 
 /// The prefix of a command's name.
 const COMMANDS: &str = "/crew:";
@@ -23,11 +26,16 @@ pub static CLAUDE_CODE: Client = Client {
     program: plugin::PRODUCT.program,
     title: plugin::PRODUCT.name,
     commands: Some(COMMANDS),
-    // The client overrides the ninth hook in a row that continues the agent without a tool call
-    // between.
-    cap: Some(Cap { usual: 8, variable: Some(CAP) }),
-    wakes: true,
-    waits_at_the_end: Duration::from_millis(1500),
+    turns: TurnRules {
+        id: "/prompt_id",
+        // The client overrides the ninth hook in a row that continues the agent without a tool call
+        // between.
+        cap: Some(Cap { usual: 8, variable: Some(CAP) }),
+        wakes: true,
+        waits_at_the_end: Duration::from_millis(1500),
+        // 2.1.197 reports it only once that turn is over.
+        steers_within_the_turn: true,
+    },
     transcript: Some(Transcript {
         final_text: transcript::final_text,
         used_a_tool: transcript::used_a_tool,
@@ -41,35 +49,40 @@ pub static CLAUDE_CODE: Client = Client {
         follow: event::update_queue,
         queued: event::queued_command,
     }),
-    turn: "/prompt_id",
-    // 2.1.197 reports it only once that turn is over.
-    steers_within_the_turn: true,
-    data: Some("CLAUDE_PLUGIN_DATA"),
-    project: Some("CLAUDE_PROJECT_DIR"),
-    plugin: Some("CLAUDE_PLUGIN_ROOT"),
+    variables: ClientVariables {
+        data: Some("CLAUDE_PLUGIN_DATA"),
+        project: Some("CLAUDE_PROJECT_DIR"),
+        plugin: Some("CLAUDE_PLUGIN_ROOT"),
+        mark: "CLAUDECODE",
+        own: "CLAUDECODE CLAUDE_CODE_CHILD_NOTES_DIR CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_ENTRYPOINT \
+            CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS CLAUDE_CODE_MESSAGING_SOCKET \
+            CLAUDE_CODE_MESSAGING_TOKEN CLAUDE_CODE_SESSION_ATTENDED CLAUDE_CODE_SESSION_ID \
+            CLAUDE_CODE_SSE_PORT CLAUDE_CODE_STARTER_MAY_HOLD_CONNECTOR_FILE CLAUDE_EFFORT \
+            CLAUDE_ENV_FILE CLAUDE_PID CLAUDE_PLUGIN_DATA CLAUDE_PLUGIN_ROOT CLAUDE_PROJECT_DIR",
+        // The client renews its token.
+        shifting: &["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_SESSION_ACCESS_TOKEN"],
+    },
     question_tool: Some("AskUserQuestion"),
-    mark: "CLAUDECODE",
-    own: "CLAUDECODE CLAUDE_CODE_CHILD_NOTES_DIR CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_ENTRYPOINT \
-        CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS CLAUDE_CODE_MESSAGING_SOCKET \
-        CLAUDE_CODE_MESSAGING_TOKEN CLAUDE_CODE_SESSION_ATTENDED CLAUDE_CODE_SESSION_ID \
-        CLAUDE_CODE_SSE_PORT CLAUDE_CODE_STARTER_MAY_HOLD_CONNECTOR_FILE CLAUDE_EFFORT \
-        CLAUDE_ENV_FILE CLAUDE_PID CLAUDE_PLUGIN_DATA CLAUDE_PLUGIN_ROOT CLAUDE_PROJECT_DIR",
-    // The client renews its token.
-    shifting: &["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_SESSION_ACCESS_TOKEN"],
     settings: &[".claude/settings.json", ".claude/settings.local.json"],
     set_by: plugin::settings_variables,
-    sent: |_, variable| variable("CLAUDECODE").is_some(),
-    read: event::read_event,
-    write: event::write_reply,
-    // The client passes on no codes but those of notices and titles, and in `-p` none. It takes
-    // them from every hook that it waits for (tried on `PreToolUse`, `Notification` and `Stop`).
-    notify: |output, codes| {
-        output.out.get_or_insert_with(|| json!({}))["terminalSequence"] = codes.into();
+    events: EventFormat {
+        sent: |_, variable| variable("CLAUDECODE").is_some(),
+        read: event::read_event,
+        write: event::write_reply,
+        // The client passes on no codes but those of notices and titles, and in `-p` none. It takes
+        // them from every hook that it waits for (tried on `PreToolUse`, `Notification` and
+        // `Stop`).
+        notify: |output, codes| {
+            output.out.get_or_insert_with(|| json!({}))["terminalSequence"] = codes.into();
+        },
     },
-    // The client gives each hook its own session, so shells between it and the hook do not count.
-    is_owner: |hook, above| above.session != hook.session,
-    caution: find_caution,
-    is_attended,
+    session: SessionFacts {
+        // The client gives each hook its own session, so shells between it and the hook do not
+        // count.
+        is_owner: |hook, above| above.session != hook.session,
+        caution: find_caution,
+        is_attended,
+    },
 };
 
 /// What the user should know of the session's mode. `claude -p` has no dialogs: what is not allowed

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::fields::{FieldsByPointer, is_session_id, parse_object};
 use super::{ALL, Client, EnvLookup, Transcript};
+use crate::parse::process_table::ProcessRow;
 use crate::parse::requests::TypedRequest;
 
 /// One event of a client.
@@ -108,7 +109,7 @@ impl<'a> Hook<'a> {
         let payload = parse_object(bytes)
             .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))?;
         let others = &ALL[1..];
-        let sender = others.iter().find(|client| (client.sent)(&payload, variable));
+        let sender = others.iter().find(|client| (client.events.sent)(&payload, variable));
         let client = *sender.unwrap_or(&ALL[0]);
         let name = payload.text("/hook_event_name");
         let name = name.ok_or("the hook's payload has no hook_event_name")?;
@@ -119,9 +120,9 @@ impl<'a> Hook<'a> {
             session_id: payload.owned("/session_id").filter(|id| is_session_id(id)),
             folder: payload.owned("/cwd").map(PathBuf::from),
             transcript: payload.owned("/transcript_path").map(PathBuf::from),
-            turn: payload.owned(client.turn),
-            caution: (client.caution)(&payload, variable),
-            event: (client.read)(name, &payload),
+            turn: payload.owned(client.turns.id),
+            caution: (client.session.caution)(&payload, variable),
+            event: (client.events.read)(name, &payload),
         })
     }
 
@@ -140,14 +141,30 @@ impl<'a> Hook<'a> {
         (self.transcript_reader()?.queued)(text)
     }
 
+    /// The client's answer to this event.
+    pub fn write_reply(&self, reply: &Reply) -> Output {
+        (self.client.events.write)(&self.name, reply)
+    }
+
+    /// Adds a notice to an answer, as the codes that the user's terminal takes, if the client
+    /// passes them on.
+    pub fn add_notice(&self, output: &mut Output, codes: String) {
+        (self.client.events.notify)(output, codes);
+    }
+
+    /// Whether a process above the hook's is the client itself.
+    pub fn is_owner(&self) -> fn(&ProcessRow, &ProcessRow) -> bool {
+        self.client.session.is_owner
+    }
+
     /// Whether a person is at the client.
     pub fn is_attended(&self) -> bool {
-        (self.client.is_attended)(self.variable)
+        (self.client.session.is_attended)(self.variable)
     }
 
     /// Whether a process may sleep beside the session to start a turn later.
     pub fn may_wake(&self) -> bool {
-        self.client.wakes && self.is_attended()
+        self.client.turns.wakes && self.is_attended()
     }
 
     /// The folder that a variable names, if its path is absolute.
@@ -158,7 +175,7 @@ impl<'a> Hook<'a> {
     /// The client's cap on continuations in a row, if it has one. A value that is not a number
     /// means the usual cap; 0 or less means none.
     pub fn continuation_cap(&self) -> Option<i64> {
-        let cap = self.client.cap.as_ref()?;
+        let cap = self.client.turns.cap.as_ref()?;
         let set = cap.variable.and_then(self.variable);
         let set = set.and_then(|text| text.to_str()?.trim().parse().ok());
         Some(set.unwrap_or(cap.usual)).filter(|cap| *cap > 0)

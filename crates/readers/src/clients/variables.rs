@@ -20,7 +20,7 @@ const SHIFTING: [&str; 7] = ["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TRAC
 
 /// Whether this process runs inside an agent: there crew only narrows settings and limits.
 pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
-    let marks = ALL.iter().map(|client| client.mark);
+    let marks = ALL.iter().map(|client| client.variables.mark);
     marks.chain([MARK]).any(|mark| variable(mark).is_some())
 }
 
@@ -28,11 +28,11 @@ pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
 /// to none of its children: a child would think that it runs inside a client, and its git would
 /// change the caller's repository.
 pub fn client_variables() -> impl Iterator<Item = &'static str> {
-    let clients = ALL.iter().flat_map(|client| client.own.split(' '));
+    let clients = ALL.iter().flat_map(|client| client.variables.own.split(' '));
     clients.chain(OWN).chain(OF_A_CALLING_GIT.split(' '))
 }
 
 /// The variables that differ between two hooks of one session although nobody changed them.
 pub fn shifting_variables() -> impl Iterator<Item = &'static str> {
-    ALL.iter().flat_map(|client| client.shifting).copied().chain(SHIFTING)
+    ALL.iter().flat_map(|client| client.variables.shifting).copied().chain(SHIFTING)
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::clients::{Client, FieldsByPointer, HookEvent, Output, Reply, Stopped, recorded};
+use crate::clients::{
+    Client, ClientVariables, EventFormat, FieldsByPointer, HookEvent, Output, Reply, SessionFacts,
+    Stopped, TurnRules, recorded,
+};
 use engine::text::clean_text;
 
 /// The client.
@@ -13,34 +16,42 @@ pub static CODEX: Client = Client {
     program: "codex",
     title: "Codex",
     commands: None,
-    // The client honoured 40 of 40 in a row.
-    cap: None,
-    // The client writes what exceeds 10 KB to a file, cut in mid-sentence.
-    wakes: false,
-    waits_at_the_end: Duration::from_secs(3),
+    turns: TurnRules {
+        id: "/turn_id",
+        // The client honoured 40 of 40 in a row.
+        cap: None,
+        // The client writes what exceeds 10 KB to a file, cut in mid-sentence.
+        wakes: false,
+        waits_at_the_end: Duration::from_secs(3),
+        steers_within_the_turn: false,
+    },
     transcript: None,
-    turn: "/turn_id",
-    steers_within_the_turn: false,
-    data: Some("PLUGIN_DATA"),
-    project: None,
-    plugin: None,
+    variables: ClientVariables {
+        data: Some("PLUGIN_DATA"),
+        project: None,
+        plugin: None,
+        mark: "CODEX_MANAGED_BY_NPM",
+        own: "CODEX_MANAGED_BY_NPM PLUGIN_DATA PLUGIN_ROOT",
+        shifting: &[],
+    },
     question_tool: None,
-    mark: "CODEX_MANAGED_BY_NPM",
-    own: "CODEX_MANAGED_BY_NPM PLUGIN_DATA PLUGIN_ROOT",
-    shifting: &[],
     settings: &[],
     set_by: |_| Vec::new(),
-    sent: |payload, variable| {
-        payload.text("/turn_id").is_some() || variable("CODEX_MANAGED_BY_NPM").is_some()
+    events: EventFormat {
+        sent: |payload, variable| {
+            payload.text("/turn_id").is_some() || variable("CODEX_MANAGED_BY_NPM").is_some()
+        },
+        read,
+        write,
+        notify: |_, _| {},
     },
-    read,
-    write,
-    notify: |_, _| {},
-    // Which session a hook's process has was not recorded: the test's parent process stands for the
-    // client.
-    is_owner: |_, _| true,
-    caution: |_, _| None,
-    is_attended: |_| false,
+    session: SessionFacts {
+        // Which session a hook's process has was not recorded: the test's parent process stands for
+        // the client.
+        is_owner: |_, _| true,
+        caution: |_, _| None,
+        is_attended: |_| false,
+    },
 };
 
 fn read(name: &str, payload: &Value) -> HookEvent {

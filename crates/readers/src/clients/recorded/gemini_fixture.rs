@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::clients::{Client, FieldsByPointer, HookEvent, Output, Reply, Stopped, recorded};
+use crate::clients::{
+    Client, ClientVariables, EventFormat, FieldsByPointer, HookEvent, Output, Reply, SessionFacts,
+    Stopped, TurnRules, recorded,
+};
 use engine::text::clean_text;
 
 /// The client.
@@ -13,33 +16,41 @@ pub static GEMINI: Client = Client {
     program: "gemini",
     title: "Gemini CLI",
     commands: None,
-    // The client honoured 130 of 130 with different answers; after some ten equal ones it makes no
-    // more turns.
-    cap: None,
-    wakes: false,
-    waits_at_the_end: Duration::ZERO,
+    turns: TurnRules {
+        // The user's prompt itself; crew's reasons do not replace it.
+        id: "/prompt",
+        // The client honoured 130 of 130 with different answers; after some ten equal ones it makes
+        // no more turns.
+        cap: None,
+        wakes: false,
+        waits_at_the_end: Duration::ZERO,
+        steers_within_the_turn: false,
+    },
     transcript: None,
-    // The user's prompt itself; crew's reasons do not replace it.
-    turn: "/prompt",
-    steers_within_the_turn: false,
-    data: None,
-    project: Some("GEMINI_PROJECT_DIR"),
-    plugin: None,
+    variables: ClientVariables {
+        data: None,
+        project: Some("GEMINI_PROJECT_DIR"),
+        plugin: None,
+        mark: "GEMINI_SESSION_ID",
+        own: "GEMINI_CWD GEMINI_PLANS_DIR GEMINI_PROJECT_DIR GEMINI_SESSION_ID",
+        shifting: &[],
+    },
     question_tool: None,
-    mark: "GEMINI_SESSION_ID",
-    own: "GEMINI_CWD GEMINI_PLANS_DIR GEMINI_PROJECT_DIR GEMINI_SESSION_ID",
-    shifting: &[],
     settings: &[],
     set_by: |_| Vec::new(),
-    sent: |_, variable| variable("GEMINI_SESSION_ID").is_some(),
-    read,
-    write,
-    notify: |_, _| {},
-    // Which session a hook's process has was not recorded: the test's parent process stands for the
-    // client.
-    is_owner: |_, _| true,
-    caution: |_, _| None,
-    is_attended: |_| false,
+    events: EventFormat {
+        sent: |_, variable| variable("GEMINI_SESSION_ID").is_some(),
+        read,
+        write,
+        notify: |_, _| {},
+    },
+    session: SessionFacts {
+        // Which session a hook's process has was not recorded: the test's parent process stands for
+        // the client.
+        is_owner: |_, _| true,
+        caution: |_, _| None,
+        is_attended: |_| false,
+    },
 };
 
 fn read(name: &str, payload: &Value) -> HookEvent {
