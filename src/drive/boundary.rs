@@ -241,7 +241,7 @@ impl Open {
         if let Some(what) = what {
             held.note(record, now, what)?;
         }
-        if let Some(theirs) = &self.home.overridden {
+        if let Some(theirs) = self.home.overridden() {
             let what = format!("CREW_HOME is {} in the environment; ignored", theirs.display());
             held.note_once(record, "overridden", &what)?;
         }

@@ -291,11 +291,8 @@ fn altered_by(terms: &FleetSetup, files: &str) -> Refusal {
 /// The command line of the host.
 pub const GH: &str = "gh";
 /// How long a host that does not answer is asked again.
-const PATIENCE: RetryPolicy = RetryPolicy {
-    within: Some(Duration::from_secs(30 * 60)),
-    first_pause: Duration::from_secs(1),
-    longest_pause: Duration::from_secs(30),
-};
+const PATIENCE: RetryPolicy = RetryPolicy::growing(Duration::from_secs(1), Duration::from_secs(30))
+    .within(Duration::from_secs(30 * 60));
 /// The longest that one command may take.
 const WITHIN: Duration = Duration::from_secs(120);
 /// The most characters of its output that a refusal shows.

@@ -95,16 +95,25 @@ impl Deadline {
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPolicy {
     /// The time from the first try to the last; `None` tries until `stop`.
-    pub within: Option<Duration>,
-    /// The pause after the first try. Each later pause is twice as long as the one before.
-    pub first_pause: Duration,
-    pub longest_pause: Duration,
+    within: Option<Duration>,
+    first_pause: Duration,
+    longest_pause: Duration,
 }
 
 impl RetryPolicy {
     /// A policy with the same pause after each try.
     pub const fn every(pause: Duration, within: Duration) -> Self {
-        Self { within: Some(within), first_pause: pause, longest_pause: pause }
+        Self::growing(pause, pause).within(within)
+    }
+
+    /// A policy without an end, in which each pause is twice as long as the one before.
+    pub const fn growing(first_pause: Duration, longest_pause: Duration) -> Self {
+        Self { within: None, first_pause, longest_pause }
+    }
+
+    /// The same with an end.
+    pub const fn within(self, within: Duration) -> Self {
+        Self { within: Some(within), ..self }
     }
 }
 

@@ -14,7 +14,7 @@ fn tried(policy: RetryPolicy, nth: u32, stop: impl FnMut() -> bool) -> (Result<u
 
 #[test]
 fn an_operation_is_tried_until_it_succeeds() {
-    let patient = RetryPolicy { within: None, first_pause: SHORT, longest_pause: SHORT * 4 };
+    let patient = RetryPolicy::growing(SHORT, SHORT * 4);
     assert_eq!(tried(patient, 1, || panic!("nobody waits")), (Ok(1), 1));
     assert_eq!(tried(patient, 5, || false), (Ok(5), 5));
 }
@@ -26,7 +26,7 @@ fn the_last_error_comes_back_at_the_deadline_and_at_a_stop() {
     let once = RetryPolicy::every(SHORT, Duration::ZERO);
     assert_eq!(tried(once, 2, || false), (Err(1), 1));
     let mut asked = 0;
-    let patient = RetryPolicy { within: None, first_pause: SHORT, longest_pause: SHORT };
+    let patient = RetryPolicy::growing(SHORT, SHORT);
     let result = tried(patient, 9, || {
         asked += 1;
         asked > 3

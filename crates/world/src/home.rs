@@ -17,7 +17,7 @@ use engine::record::LoopId;
 pub struct Home {
     root: PathBuf,
     /// The home that the environment names, if a file of the client overrides it.
-    pub overridden: Option<PathBuf>,
+    overridden: Option<PathBuf>,
     /// The file that fixes the home of a client's hooks.
     pin: Option<PathBuf>,
 }
@@ -83,6 +83,11 @@ impl Home {
             return Ok(());
         }
         disk::write(&ignored, b"*\n", Durability::Process)
+    }
+
+    /// The home that the environment names, if a file of the client overrides it.
+    pub fn overridden(&self) -> Option<&Path> {
+        self.overridden.as_deref()
     }
 
     /// The path of the home.

@@ -101,18 +101,16 @@ const WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 #[must_use]
 pub struct Awake {
-    /// The name of the program that does it.
-    pub by: &'static str,
     _held: PipeWriter,
 }
 
-/// Keeps the machine awake; `None` where no program can.
-pub fn keep_awake() -> Option<Awake> {
+/// Keeps the machine awake by a program, which is named; `None` where no program can.
+pub fn keep_awake() -> Option<(&'static str, Awake)> {
     for (program, arguments) in PROGRAMS {
         if !client::on_path(program).is_empty()
             && let Ok(Some(held)) = start_awake(program, arguments)
         {
-            return Some(Awake { by: program, _held: held });
+            return Some((program, Awake { _held: held }));
         }
     }
     None

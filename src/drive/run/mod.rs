@@ -46,8 +46,7 @@ pub fn drive_loop(
     // Before orphans are adopted: the process that keeps the machine awake must not count as one.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
     let awake = is_wanted.then(host::keep_awake).flatten();
-    if let Some(awake) = &awake {
-        let by = awake.by;
+    if let Some((by, _)) = &awake {
         let note =
             format!("keeping this machine awake ({by}); awake = false in settings lets it sleep");
         sink.on_event(&RunEvent::Noted(&note));

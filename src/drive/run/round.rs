@@ -311,11 +311,8 @@ fn run_reaction(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>
 // that a person typed has none. Waiting at the gate counts to no limit.
 
 /// Between two requests to be admitted: many runs may wait in a queue.
-const ASKS: RetryPolicy = RetryPolicy {
-    within: None,
-    first_pause: Duration::from_millis(10),
-    longest_pause: Duration::from_millis(200),
-};
+const ASKS: RetryPolicy =
+    RetryPolicy::growing(Duration::from_millis(10), Duration::from_millis(200));
 
 /// What the gate answers before an iteration.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -362,7 +362,7 @@ pub fn start_session_loop(
     let prepared = Prepared { replace, taken_back, ..Prepared::new(place, contract, notes) };
     let begun = establish_loop(home, prepared, new_owner)?;
     let Some((held, record, mut notes)) = begun else { return Ok(None) };
-    if let Some(theirs) = &home.overridden {
+    if let Some(theirs) = home.overridden() {
         let ours = home.root().display();
         let note =
             format!("CREW_HOME is {}, but this client's loops are in {ours}", theirs.display());

@@ -166,7 +166,7 @@ pub fn refuse_untrusted(
             "{TRUST_VARIABLE} does not count here: a project can set it for {client}"
         ));
     }
-    let command = match home.overridden {
+    let command = match home.overridden() {
         Some(_) => format!("CREW_HOME='{}' crew trust", home.root().display()),
         None => "crew trust".to_owned(),
     };

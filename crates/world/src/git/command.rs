@@ -300,11 +300,16 @@ pub(super) fn locked_fault(step: GitStep, lock: &str) -> GitFault {
 /// Paths for an index.
 #[derive(Debug, Default)]
 pub struct IndexPaths {
-    pub gone: Vec<PathBuf>,
-    pub there: Vec<PathBuf>,
+    gone: Vec<PathBuf>,
+    there: Vec<PathBuf>,
 }
 
 impl IndexPaths {
+    /// Adds a path, with nothing there or with a file.
+    pub fn add(&mut self, path: PathBuf, is_gone: bool) {
+        if is_gone { self.gone.push(path) } else { self.there.push(path) }
+    }
+
     /// Whether the lists are empty.
     pub fn are_none(&self) -> bool {
         self.gone.is_empty() && self.there.is_empty()

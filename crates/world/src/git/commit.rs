@@ -121,9 +121,7 @@ fn sort_changes(
                 kept.nested.push(path);
             }
             kind => {
-                let is_gone = kind == FileChangeKind::Gone;
-                let paths = if is_gone { &mut paths.gone } else { &mut paths.there };
-                paths.push(path.clone());
+                paths.add(path.clone(), kind == FileChangeKind::Gone);
                 if is_draft && !kept.taken.contains(&path) {
                     kept.taken.push(path);
                 }

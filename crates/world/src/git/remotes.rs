@@ -26,11 +26,7 @@ use readers::parse::remote::{self, MESSAGE_BYTES, classify_failure, is_ref_name,
 /// The longest that one talk with the remote may take.
 pub const WITHIN: Duration = Duration::from_secs(120);
 /// Between two tries to reach a remote.
-const PAUSES: RetryPolicy = RetryPolicy {
-    within: None,
-    first_pause: Duration::from_secs(1),
-    longest_pause: Duration::from_secs(30),
-};
+const PAUSES: RetryPolicy = RetryPolicy::growing(Duration::from_secs(1), Duration::from_secs(30));
 /// The longest that a talk may take once a signal has come.
 const WITHIN_AT_THE_END: Duration = Duration::from_secs(15);
 /// How often a swap is tried while the remote cannot lock a ref. It waits for a lock by itself.
@@ -277,7 +273,7 @@ impl Refs<'_> {
     /// Asks again while the remote is out of reach.
     pub fn ask_patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
         let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
-        let policy = RetryPolicy { within: Some(*within), ..PAUSES };
+        let policy = PAUSES.within(*within);
         let answer = clock::retry(
             policy,
             || signals.times() > 0,

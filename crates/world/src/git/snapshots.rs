@@ -179,13 +179,13 @@ impl Snapshots {
                 let stamp = format!("{} {commit:?}", path.display());
                 left_out.push(LeftOut { path, is_repository: true, stamp });
             } else if kind == FileChangeKind::Gone || stamp.is_none() {
-                paths.gone.push(path);
+                paths.add(path, true);
             } else if stamp.is_some_and(|(size, _)| size > FILE_BYTES) || !tree::is_readable(&file)
             {
                 let stamp = format!("{} {stamp:?}", path.display());
                 left_out.push(LeftOut { path, is_repository: false, stamp });
             } else {
-                paths.there.push(path);
+                paths.add(path, false);
             }
         }
         (paths, left_out)

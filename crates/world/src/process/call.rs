@@ -3,6 +3,8 @@
 //! of its processes behind. For an agent it also passes on the lines and watches for silence. It
 //! reports how the child ended and never judges that.
 
+mod runner;
+
 use std::ffi::OsStr;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,8 +13,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use self::runner::Running;
+pub use self::runner::StopRequest;
 use super::output::{Capture, Feed, LineCutter, Stream, Watch};
-use super::runner::{Running, StopRequest};
 use super::{descendants, groups, identity};
 use crate::clock::Stopwatch;
 use crate::files::disk;
@@ -113,11 +116,11 @@ pub struct FinishedAgent {
 /// environment, no input, no deadline, and its output is kept for reading.
 #[must_use]
 pub struct Call<'a> {
-    pub(super) command: Command,
-    pub(super) input: Option<&'a [u8]>,
-    pub(super) within: Option<Duration>,
-    pub(super) notes: Option<PathBuf>,
-    pub(super) capture: Capture,
+    command: Command,
+    input: Option<&'a [u8]>,
+    within: Option<Duration>,
+    notes: Option<PathBuf>,
+    capture: Capture,
     each: Option<EachLine<'a>>,
 }
 
@@ -210,8 +213,7 @@ impl<'a> Call<'a> {
     pub fn run(mut self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
         let mut caller = Caller { each: self.each.take(), stop };
         let lines = caller.each.as_ref().map(|_| LineCutter::new(LINE_BYTES));
-        let mut feed = Feed::new(self.capture, &mut caller);
-        feed.out = lines;
+        let feed = Feed::new(self.capture, &mut caller).lines(lines, None);
         let watch = Stopwatch::start();
         let mut running = Running::start(self, feed)?;
         running.look = LOOK;
@@ -236,10 +238,10 @@ impl<'a> Call<'a> {
         log: &Path,
         watch: &mut dyn Watch,
     ) -> io::Result<FinishedAgent> {
-        let mut feed = Feed::new(Capture::Apart, watch);
-        feed.log = Some(Log::open(log));
-        feed.out = Some(LineCutter::with_events(AGENT_LINE_BYTES, EVENT_BYTES));
-        feed.errors = Some(LineCutter::new(LINE_BYTES));
+        let events = LineCutter::with_events(AGENT_LINE_BYTES, EVENT_BYTES);
+        let feed = Feed::new(Capture::Apart, watch)
+            .lines(Some(events), Some(LineCutter::new(LINE_BYTES)))
+            .log(Log::open(log));
         let mut running = Running::start(self.keep(Capture::Apart), feed)?;
         running.linger = fault::wait_time("CREW_LINGER_MS", CLOSED);
         let cause = running.wait(idle);
@@ -301,7 +303,7 @@ impl<'a> Call<'a> {
     }
 
     /// What a child gets when crew is killed: a git is asked to end, so that it removes its locks.
-    pub(super) fn death_signal(&self) -> Signal {
+    fn death_signal(&self) -> Signal {
         if self.command.get_program() == "git" { Signal::TERM } else { Signal::KILL }
     }
 }

@@ -9,11 +9,9 @@ pub mod fixture;
 pub mod groups;
 pub mod identity;
 mod output;
-mod runner;
 pub mod signals;
 
 #[cfg(not(target_os = "linux"))]
 pub use self::call::output_of;
-pub use self::call::{CLOSED, Call, ExitCause, FinishedAgent, FinishedProcess, Stop};
+pub use self::call::{CLOSED, Call, ExitCause, FinishedAgent, FinishedProcess, Stop, StopRequest};
 pub use self::output::{Capture, ERRORS_MARK, LineCutter, LinePiece, Stream, Watch};
-pub use self::runner::StopRequest;

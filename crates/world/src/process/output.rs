@@ -183,10 +183,10 @@ pub const ERRORS_MARK: &str = "\u{1e}stderr: ";
 /// The receivers of a child's output: whole lines go to the log and to the watch, and a part of
 /// each stream is kept.
 pub struct Feed<'a> {
-    pub log: Option<Log>,
+    log: Option<Log>,
     /// `None` where nobody takes lines.
-    pub out: Option<LineCutter>,
-    pub errors: Option<LineCutter>,
+    out: Option<LineCutter>,
+    errors: Option<LineCutter>,
     /// Of standard output and of standard error.
     kept: [BoundedOutput; 2],
     pub watch: &'a mut dyn Watch,
@@ -202,6 +202,16 @@ impl<'a> Feed<'a> {
         };
         let kept = [bounds, (0, 64 << 10)].map(BoundedOutput::new);
         Self { log: None, out: None, errors: None, kept, watch }
+    }
+
+    /// Passes on the lines of both streams, as far as these cut them.
+    pub fn lines(self, out: Option<LineCutter>, errors: Option<LineCutter>) -> Self {
+        Self { out, errors, ..self }
+    }
+
+    /// Adds both streams to a log.
+    pub fn log(self, log: Log) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     /// Takes what was read from a stream.

@@ -292,7 +292,8 @@ impl Snapshots {
             gone.into_iter().partition(|entry| covered.contains(&entry.path));
         self.remove_files(&gone)?;
         let mut left: Vec<PathBuf> = ignored.iter().map(|entry| entry.path().into()).collect();
-        let forgotten = IndexPaths { gone: left.clone(), there: Vec::new() };
+        let mut forgotten = IndexPaths::default();
+        left.iter().for_each(|path| forgotten.add(path.clone(), true));
         forgotten.update(|arguments, input| self.printed(arguments, input))?;
         there.retain(|entry| {
             let is_covered = entry.is_new() && self.is_covered(entry.path());

@@ -208,11 +208,11 @@ fn seed_index(snapshots: &Snapshots, subject: &Loop, theirs: &Theirs) -> Result<
         let is_hidden = about[0] != b'H';
         let is_ours = path.starts_with(BRANCHES);
         if is_ours || ((is_hidden || is_converted) && !is_link) {
-            anew.gone.push(path.to_owned());
+            anew.add(path.to_owned(), true);
             let file = snapshots.checkout.join(path);
             let fits = disk::stamp(&file).is_some_and(|(size, _)| size <= FILE_BYTES);
             if fits && !is_ours && !tree::is_folder(&file) && tree::is_readable(&file) {
-                anew.there.push(path.to_owned());
+                anew.add(path.to_owned(), false);
             }
         }
     }

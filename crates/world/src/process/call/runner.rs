@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::descendants::Awaited;
-use super::groups::Note;
-use super::output::{Capture, Feed, Pipes};
-use super::{Call, ExitCause, descendants, groups, signals};
+use super::{Call, ExitCause};
 use crate::clock::{Deadline, Watched};
 use crate::fault;
+use crate::process::descendants::{self, Awaited};
+use crate::process::groups::{self, Note};
+use crate::process::output::{Capture, Feed, Pipes};
+use crate::process::signals;
 
 /// The longest time between two looks at everything.
 const LOOK: Duration = Duration::from_millis(40);
