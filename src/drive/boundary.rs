@@ -185,7 +185,7 @@ impl Open {
             self.view_state = ViewState::Deactivated;
         }
         if let Some(request) = self.read_request() {
-            facts.seen.order = Some(request);
+            facts.seen.request = Some(request);
         }
         take_back(&self.home, &mut record)?;
         let Concluded { judged, decision, mut next } = conclude_iteration(&record, &facts, closing);
@@ -221,7 +221,7 @@ impl Open {
                 Err(error) => failed = Some(error),
             }
         }
-        facts.seen.order = request;
+        facts.seen.request = request;
         let Concluded { judged, decision, mut next } = conclude_iteration(&before, &facts, closing);
         name_the_end(&home, &before, &judged, &facts);
         next.state.count_write(facts.now.wall);

@@ -357,7 +357,7 @@ fn news_text(facts: &LoopView<'_>) -> String {
             if facts.is_pausing {
                 parts.push("pauses when the iteration ends".to_owned());
             }
-            parts.extend(record.stand_in_at(facts.now));
+            parts.extend(record.fallback_until(facts.now));
             // While the agent works, what its last iteration found is the news.
             let doing = facts.doing.as_ref().filter(|doing| doing.step != LoopStep::Agent);
             parts.extend(doing.map(Doing::doing_words));

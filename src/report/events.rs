@@ -361,7 +361,7 @@ impl Live {
     fn show_record(&mut self, record: &Loop) {
         self.number = record.iteration();
         let number = number_iteration(record, self.number);
-        self.iteration = match record.stand_in_at_work() {
+        self.iteration = match record.running_fallback() {
             Some(fallback) => format!("iteration {number} by {}", fallback.agent),
             None => format!("iteration {number}"),
         };

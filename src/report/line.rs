@@ -133,7 +133,7 @@ pub fn short_line(view: &LoopView<'_>) -> String {
         }
         _ => Some(subject.status_word().to_owned()),
     });
-    parts.extend(subject.stand_in_at(view.now));
+    parts.extend(subject.fallback_until(view.now));
     parts.extend(subject.state.usage.cost_text(subject.contract.limits.max_cost_micros > 0));
     if view.is_pausing && !view.owner_is_gone {
         parts.push("pausing".to_owned());

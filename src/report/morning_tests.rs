@@ -342,7 +342,8 @@ fn a_fleet_that_is_not_kept_here_has_no_command() {
 #[test]
 fn what_a_trial_showed_is_no_remark_even_where_its_command_has_a_semicolon() {
     let shown = "`make; make test` passes, and without the work it fails in adds";
-    let mut proven = Ending::completed(Proof::Proven, CompletionBasis::Trial(shown.to_owned()));
+    let mut proven =
+        Ending::completed(Proof::Proven, CompletionBasis::WithoutWork(shown.to_owned()));
     let noted =
         |ending: &Ending| proof_note(&ended(a_loop("aaaaaaaa", "shop", "Add"), ending.clone()));
     assert_eq!(noted(&proven), None);

@@ -69,8 +69,10 @@ pub const PLUGIN: &str = "crew@crew";
 
 /// One word of a command to type, quoted for a shell.
 pub fn shell_word(word: &str) -> String {
-    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-@:=+,%".contains(it);
-    if !word.is_empty() && word.chars().all(plain) {
+    let mut letters = word.chars();
+    if !word.is_empty()
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || "/._-@:=+,%".contains(letter))
+    {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

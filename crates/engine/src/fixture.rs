@@ -150,7 +150,7 @@ pub fn a_run(procedure: Option<&str>) -> Loop {
 /// The end of an uneventful iteration that took a minute and changed the tree.
 pub fn facts(claim: Claim) -> Facts {
     Facts {
-        seen: AgentFacts { order: None, claim, agent: AgentOutcome::default(), jitter: 0 },
+        seen: AgentFacts { request: None, claim, agent: AgentOutcome::default(), jitter: 0 },
         now: at(60),
         checks: Vec::new(),
         tests_before: TestMemories::new(),
@@ -160,8 +160,8 @@ pub fn facts(claim: Claim) -> Facts {
         unchanged: None,
         protected: None,
         test_changes: None,
-        as_found: None,
-        trial: None,
+        baseline: None,
+        without_work: None,
         proves_later: false,
         usage: None,
     }

@@ -69,8 +69,8 @@ pub struct GitBaseline(pub Vec<GitSetting>);
 impl GitBaseline {
     /// What is new since `before`, and what is gone.
     pub fn changed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a GitSetting> {
-        let lacks = |known: &'a Self| move |setting: &&GitSetting| !known.0.contains(setting);
-        self.0.iter().filter(lacks(before)).chain(before.0.iter().filter(lacks(self)))
+        let new = self.0.iter().filter(|setting| !before.0.contains(setting));
+        new.chain(before.0.iter().filter(|setting| !self.0.contains(setting)))
     }
 }
 
@@ -99,7 +99,7 @@ pub enum GitTrouble {
     Network,
     /// The branch on the remote has commits that this one lacks.
     NonFastForward,
-    /// There is no remote, or no repository at its address.
+    /// No remote, or no repository at its address.
     NoRemote,
     /// A hook or a rule of the remote rejected it.
     Rejected,
@@ -152,7 +152,7 @@ pub struct GitFault {
 }
 
 impl GitFault {
-    /// Why a step failed, and the way out.
+    /// Why a step failed, with a hint.
     pub fn new(
         step: GitStep,
         trouble: GitTrouble,
@@ -229,13 +229,16 @@ pub enum SwapResult {
 /// The result of a push without a clear answer, by a look at the remote afterwards; `None` if these
 /// refs were not moved, by the push or by anybody else.
 pub fn swap_result(updates: &[RefUpdate], seen: &[RemoteRef]) -> Option<SwapResult> {
-    let now = |name: &str| seen.iter().find(|it| it.name == name).map(|it| &it.id);
-    if updates.iter().all(|it| now(&it.name) == it.new.as_ref()) {
-        return Some(SwapResult::Done);
+    let mut is_done = true;
+    for RefUpdate { name, old, new } in updates {
+        let now = seen.iter().find(|seen| seen.name == *name).map(|seen| &seen.id);
+        // If some are old and some new, no value of somebody else prevents the same push.
+        if now != old.as_ref() && now != new.as_ref() {
+            return Some(SwapResult::Refused);
+        }
+        is_done &= now == new.as_ref();
     }
-    // If some are old and some new, no value of somebody else is in the way of the same push.
-    let moved = |it: &RefUpdate| ![&it.old, &it.new].map(Option::as_ref).contains(&now(&it.name));
-    updates.iter().any(moved).then_some(SwapResult::Refused)
+    is_done.then_some(SwapResult::Done)
 }
 
 /// A separate working tree for a loop.
@@ -258,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_names_the_step_the_cause_and_the_way_out() {
+    fn a_fault_names_the_step_the_cause_and_a_hint() {
         let fault = GitFault {
             step: GitStep::Push,
             trouble: GitTrouble::NoRemote,

@@ -124,12 +124,12 @@ impl FromStr for TaskId {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
+        let mut others = text.chars().filter(|c| !c.is_ascii_alphanumeric());
         let fault = if text.is_empty() {
             "it is empty"
         } else if text.len() > MAX_TASK_ID_BYTES {
             "it has more than 60 bytes"
-        } else if !text.chars().all(is_allowed) {
+        } else if others.any(|c| !"-_.".contains(c)) {
             "only letters from a to z, digits, `-`, `_` and `.` may stand in it"
         } else if text.starts_with(['.', '-']) {
             "it begins with `.` or `-`"

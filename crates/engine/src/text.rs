@@ -153,7 +153,7 @@ pub fn one_line(text: &str, characters: usize) -> String {
     clip_text(&text.split_whitespace().collect::<Vec<_>>().join(" "), characters)
 }
 
-/// "what: reason", or only what happened if there is no reason.
+/// "what: reason", or only what happened without a reason.
 pub fn with_reason(what: &str, reason: &str) -> String {
     if reason.is_empty() { what.to_owned() } else { format!("{what}: {reason}") }
 }
@@ -175,7 +175,7 @@ pub fn distinct_texts(texts: impl Iterator<Item = String>) -> Vec<String> {
 
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
-/// The distance of an 8-bit code from the letter that stands for it after an escape.
+/// The distance of an 8-bit code from the letter that replaces it after an escape.
 const EIGHT_BIT: u32 = 0x40;
 
 /// A text for a terminal or a page: without terminal codes, other control characters, invisible
@@ -183,15 +183,17 @@ const EIGHT_BIT: u32 = 0x40;
 /// stay, and so do the two joiners, which some scripts and emoji need.
 pub fn clean_text(text: &str) -> String {
     let mut text = clean_around_marks(text);
-    text.retain(|it| !is_mark(it));
+    text.retain(|letter| !is_mark(letter));
     text
 }
 
 /// The same for a page of crew's own, in which marks say what has a colour (`report/colour.rs`).
 pub fn clean_around_marks(text: &str) -> String {
-    let is_kept = |it| matches!(it, '\n' | '\t' | '\u{200c}' | '\u{200d}') || is_mark(it);
     let mut text = plain_text(text);
-    text.retain(|it| is_kept(it) || !is_unseen(it));
+    text.retain(|letter| match letter {
+        '\n' | '\t' | '\u{200c}' | '\u{200d}' => true,
+        letter => is_mark(letter) || !is_unseen(letter),
+    });
     text
 }
 
@@ -240,12 +242,14 @@ fn behind_code(first: char, rest: Chars<'_>) -> Chars<'_> {
     let behind = behind.as_str();
     let text = match kind {
         Some('[') => {
-            let text = behind.trim_start_matches(|it| matches!(it, '0'..='?'));
-            let last = text.trim_start_matches(|it| matches!(it, ' '..='/'));
-            last.strip_prefix(|it| matches!(it, '@'..='~')).unwrap_or(text)
+            let text = behind.trim_start_matches(|letter| matches!(letter, '0'..='?'));
+            let last = text.trim_start_matches(|letter| matches!(letter, ' '..='/'));
+            last.strip_prefix(|letter| matches!(letter, '@'..='~')).unwrap_or(text)
         }
         Some(']' | 'P' | 'X' | '^' | '_') => behind_string(behind).unwrap_or(behind),
-        Some(' '..='/') => behind.strip_prefix(|it| matches!(it, '0'..='~')).unwrap_or(behind),
+        Some(' '..='/') => {
+            behind.strip_prefix(|letter| matches!(letter, '0'..='~')).unwrap_or(behind)
+        }
         Some('0'..='~') => behind,
         _ => return rest,
     };
@@ -321,7 +325,7 @@ pub fn words_of(list: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a word is one of such a list.
 pub fn is_word_of(list: &str, word: &str) -> bool {
-    words_of(list).any(|it| it == word)
+    words_of(list).any(|one| one == word)
 }
 
 /// A line as text, without its break; bytes that are not UTF-8 are replaced. The text has at most

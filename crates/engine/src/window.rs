@@ -81,7 +81,7 @@ pub struct RateWindow {
 }
 
 impl RateWindow {
-    /// The window after a limit was met. A standing one that ends later is kept against a guess,
+    /// The window after a limit was met. A current one that ends later is kept against a guess,
     /// and against an iteration that began before it was closed; a later try knows better.
     pub fn after_limit(
         known: Option<Self>,
@@ -108,7 +108,7 @@ impl RateWindow {
         Self { account, until, why, met_by: by, met_at, turns, back: BTreeSet::new() }
     }
 
-    /// Whether it stands.
+    /// Whether loops must still wait for it.
     pub fn is_closed(&self, now: Time) -> bool {
         now < self.until
     }
@@ -155,11 +155,13 @@ impl RateWindow {
     /// again. Where one has returned, its start stays known.
     pub fn free_turn(&mut self, by: &LoopId, now: Time) {
         let Self { turns, back, .. } = self;
-        let Some(left) = turns.get(by).copied().filter(|_| !back.contains(by)) else { return };
-        turns.remove(by);
+        if back.contains(by) {
+            return;
+        }
+        let Some(left) = turns.remove(by) else { return };
         let mut free = left.max(now);
-        let waits = |(by, at): &(&LoopId, &mut Time)| !back.contains(*by) && **at > left;
-        let mut behind: Vec<&mut Time> = turns.iter_mut().filter(waits).map(|(_, at)| at).collect();
+        let waiting = turns.iter_mut().filter(|(by, at)| !back.contains(*by) && **at > left);
+        let mut behind: Vec<&mut Time> = waiting.map(|(_, at)| at).collect();
         behind.sort_unstable();
         for at in behind {
             *at = free.min(*at);

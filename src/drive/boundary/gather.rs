@@ -12,8 +12,8 @@ use crate::drive::tree;
 use engine::boundary::belief::find_proof;
 use engine::boundary::facts::{AgentFacts, Facts};
 use engine::boundary::wants::{
-    AT_ONCE_MS, may_complete, may_prove_later, takes_long, wanted_checks, wants_test_changes,
-    wants_the_tree_as_found, wants_trial,
+    AT_ONCE_MS, may_complete, may_prove_later, takes_long, wanted_checks, wants_baseline,
+    wants_run_without_work, wants_test_changes,
 };
 use engine::events::RunEvent;
 use engine::evidence::test_memory::{TestMemories, is_no_worse};
@@ -35,7 +35,7 @@ impl Open {
     /// agent must not, and what they write is not the agent's work.
     pub fn gather_facts(&self, seen: AgentFacts, usage: Option<Usage>) -> Facts {
         let jitter = u16::try_from(env::random_number() % 1000).unwrap_or(0);
-        let seen = AgentFacts { order: self.read_request(), jitter, ..seen };
+        let seen = AgentFacts { request: self.read_request(), jitter, ..seen };
         let subject = &self.before;
         let looks = seen.needed_looks(&subject.contract);
         let tree = if looks.tree { tree::look_at_tree(&self.home, subject) } else { None };
@@ -131,16 +131,16 @@ fn look_for_a_proof(
     let at_once = Deadline::after(Duration::from_millis(AT_ONCE_MS));
     let may_wait = may_prove_later(subject, facts);
     let terms = if may_wait { ScratchTerms { latest: Some(at_once), ..terms } } else { terms };
-    if wants_trial(subject, facts) {
+    if wants_run_without_work(subject, facts) {
         tell(&RunEvent::TrialStarted);
-        facts.trial = Some(run_trial(terms));
+        facts.without_work = Some(run_trial(terms));
     }
-    if wants_the_tree_as_found(subject, facts) {
+    if wants_baseline(subject, facts) {
         tell(&RunEvent::TrialStarted);
-        facts.as_found = Some(look_as_found(terms));
+        facts.baseline = Some(look_as_found(terms));
     }
     if may_wait && at_once.passed() && find_proof(subject, facts) == Some(Proof::Passing) {
-        (facts.trial, facts.as_found, facts.proves_later) = (None, None, true);
+        (facts.without_work, facts.baseline, facts.proves_later) = (None, None, true);
     }
     (!(terms.stop)()).then_some(())
 }

@@ -75,7 +75,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(WithoutWor
         bail!("it was interrupted, and the proof of loop {id} is as it was");
     }
     store::note_in_journal(home, id, text)?;
-    let runs = ProofRuns { trial: Some(trial.clone()), as_found, against };
+    let runs = ProofRuns { without_work: Some(trial.clone()), baseline: as_found, against };
     Ok((trial, update_proof(home, id, &runs)?))
 }
 
@@ -119,10 +119,14 @@ pub fn handed_to_me(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
 pub fn in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
     let last = last_snapshot(home, record);
     let terms = proof_terms(home, record, last.as_deref(), stop);
-    let trial = if record.contract.is_tried() { Some(run_trial(terms)) } else { None };
+    let trial = if record.contract.runs_without_work() { Some(run_trial(terms)) } else { None };
     let as_found = look_back(terms, trial.as_ref());
     if !stop() {
-        update_proof(home, &record.id, &ProofRuns { trial, as_found, against: None })?;
+        update_proof(
+            home,
+            &record.id,
+            &ProofRuns { without_work: trial, baseline: as_found, against: None },
+        )?;
     }
     Ok(())
 }
@@ -168,7 +172,7 @@ fn update_proof(home: &Home, id: &LoopId, runs: &ProofRuns) -> Result<Option<Pro
         |record| {
             let Some(ending) = end_after_runs(record, runs) else { return };
             let knows_the_start =
-                runs.as_found.as_ref().is_some_and(|found| found.why_not().is_none());
+                runs.baseline.as_ref().is_some_and(|found| found.why_not().is_none());
             record.state.end_proof(ending, clock::now().wall, knows_the_start);
         },
     )?;

@@ -102,7 +102,7 @@ impl Runner<'_> {
         if signalled || open.before.state.status == Status::Paused {
             seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.first()));
         }
-        seen.agent.relief = self.fallback_until(&seen.agent);
+        seen.agent.fallback_at = self.fallback_until(&seen.agent);
         let stop = || (self.must_stop() && !signalled) || self.is_broken_off();
         let gather = |facts, stop: Stop<'_>| {
             open.gather_checked(facts, stop, &|event| self.emit_event(event))
@@ -112,7 +112,7 @@ impl Runner<'_> {
             // A signal or a request ended a check: all that is known of the iteration is what the
             // agent left, and that it was broken off.
             left.seen.agent.process = Some(ProcessEnd::BrokenOff(self.signals.first()));
-            (left.seen.order, left.protected) = (open.read_request(), None);
+            (left.seen.request, left.protected) = (open.read_request(), None);
             gather(left, &|| false)
         })?;
         let closing = DriverNotes { lost: self.place_lost(), ..DriverNotes::default() };
@@ -157,7 +157,7 @@ impl Runner<'_> {
             self.hand_on_past_the_redline();
         }
         match decision {
-            Decision::Wait { until, why } if facts.seen.agent.is_relieved_by(until) => {
+            Decision::Wait { until, why } if facts.seen.agent.has_fallback_by(until) => {
                 self.hand_to_fallback(until, why);
             }
             Decision::Wait { .. } => {

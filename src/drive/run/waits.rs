@@ -285,7 +285,7 @@ impl Runner<'_> {
 
     /// Takes a fallback off a loop that continues, because only a person can help it.
     pub(super) fn lose_the_stand_in(&mut self, decision: &Decision, why: &str) {
-        let Some(fallback) = self.ledger.record.stand_in() else { return };
+        let Some(fallback) = self.ledger.record.working_fallback() else { return };
         if matches!(decision, Decision::Finish(_)) {
             return;
         }

@@ -198,7 +198,7 @@ pub fn gather_facts(
     let facts = match open.gather_checked(left.clone(), &give_up, &follow) {
         // A cancel ended a check: the request alone decides.
         None if !ended.load(Ordering::Relaxed) => {
-            left.seen.order = open.read_request();
+            left.seen.request = open.read_request();
             open.gather_checked(left, &|| ended.load(Ordering::Relaxed), &follow)
         }
         facts => facts,

@@ -8,7 +8,7 @@ use crate::drive::checks::test_changes;
 use crate::drive::find::is_ours;
 use crate::drive::tree;
 use engine::events::{EventSink, RunEvent};
-use engine::evidence::test_memory::{TestMemories, as_found, update_memories};
+use engine::evidence::test_memory::{TestMemories, mark_as_found, update_memories};
 use engine::evidence::test_run::ran_nothing;
 use engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use engine::record::{CheckMemory, Loop, Proof, Status};
@@ -95,7 +95,7 @@ fn note_on_green(found: &Loop) -> Option<String> {
         return None;
     }
     let more = match found.contract.require {
-        Some(Proof::Checked) if !found.contract.is_tried() => {
+        Some(Proof::Checked) if !found.contract.runs_without_work() => {
             ": this loop requires `checked`, and no claim is believed unless a check fails first"
         }
         _ => ", or accept the proof `passing`",
@@ -113,7 +113,7 @@ fn baseline_tests(
     are_as_found: bool,
 ) -> Option<TestMemories> {
     if are_as_found {
-        as_found(results).map(|found| known.into_iter().chain(found).collect())
+        mark_as_found(results).map(|found| known.into_iter().chain(found).collect())
     } else {
         update_memories(&known, results)
     }
@@ -126,7 +126,7 @@ fn baseline_notes(record: &Loop, results: &[CheckResult]) -> Vec<String> {
         .filter_map(|result| result.incurable_words().or_else(|| doubt_of_pass(result)))
         .collect();
     let names_none = results.iter().all(|result| result.test_run.is_none());
-    if record.contract.is_tried() && names_none && !results.is_empty() {
+    if record.contract.runs_without_work() && names_none && !results.is_empty() {
         notes.push("no check names its tests: only one that does can prove the work".to_owned());
     }
     notes

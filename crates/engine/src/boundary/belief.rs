@@ -19,7 +19,7 @@ pub fn find_proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     if passing_checks(facts).next().is_none() {
         return Some(Proof::Claimed);
     }
-    Some(match &facts.trial {
+    Some(match &facts.without_work {
         _ if !list_lasting_doubts(subject, facts).is_empty() => Proof::Passing,
         Some(WithoutWork::Proven(_)) => Proof::Proven,
         _ if find_cause(subject, facts).is_ok() => Proof::Checked,
@@ -29,28 +29,28 @@ pub fn find_proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
 
 /// The checks that passed and ran something.
 fn passing_checks(facts: &Facts) -> impl Iterator<Item = &CheckResult> {
-    let is_shown = |it: &&CheckResult| it.verdict == Verdict::Passed && !it.ran_no_test();
-    facts.checks.iter().filter(is_shown)
+    facts.checks.iter().filter(|check| check.verdict == Verdict::Passed && !check.ran_no_test())
 }
 
 /// Whether a failure on record, or one on the tree as found, shows that the work made a check pass;
 /// else the reason, `None` where no check failed.
 pub fn find_cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoProofCause>> {
-    let memory = |result: &CheckResult| subject.state.checks.get(&result.run);
+    let memories = &subject.state.checks;
     let may_have_failed = !subject.state.checked_as_found
-        || passing_checks(facts).any(|it| memory(it).is_some_and(CheckMemory::ever_failed));
+        || passing_checks(facts)
+            .any(|check| memories.get(&check.run).is_some_and(CheckMemory::ever_failed));
     if facts.unchanged == Some(true) && may_have_failed {
         return Err(Some(NoProofCause::NothingChanged));
     }
-    let mut why_not = match facts.as_found {
+    let mut why_not = match facts.baseline {
         Some(BaselineResult::NoCause(why)) => Some(why),
         _ => None,
     };
     for result in passing_checks(facts) {
-        if facts.fails_as_found(&result.run) {
+        if facts.fails_on_baseline(&result.run) {
             return Ok(());
         }
-        let Some(memory) = memory(result) else { continue };
+        let Some(memory) = memories.get(&result.run) else { continue };
         let Some(least) = memory.failed_with else {
             let missing = memory.program_missing.then_some(NoProofCause::ProgramMissing);
             why_not = why_not.or(missing);
@@ -70,8 +70,8 @@ pub fn find_cause(subject: &Loop, facts: &Facts) -> Result<(), Option<NoProofCau
 /// What runs of a loop's checks after its end showed.
 #[derive(Debug, Default)]
 pub struct ProofRuns {
-    pub trial: Option<WithoutWork>,
-    pub as_found: Option<BaselineResult>,
+    pub without_work: Option<WithoutWork>,
+    pub baseline: Option<BaselineResult>,
     /// What takes belief away.
     pub against: Option<String>,
 }
@@ -79,15 +79,18 @@ pub struct ProofRuns {
 /// The end of a completed loop after these runs; `None` of any other. They raise its proof or lower
 /// it, and never make another end of it.
 pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
-    let ending = record.state.ending.as_ref().filter(|it| it.outcome == Outcome::Completed)?;
+    let ending = record.state.ending.as_ref()?;
+    if ending.outcome != Outcome::Completed {
+        return None;
+    }
     let had = ending.proof?;
     let had_failed = record.state.checks.values().any(CheckMemory::ever_failed);
-    let (proof, basis) = match (&runs.trial, &runs.as_found) {
+    let (proof, basis) = match (&runs.without_work, &runs.baseline) {
         _ if had != Proof::Claimed && runs.against.is_some() => {
             (Proof::Passing, Some(CompletionBasis::ChecksPass))
         }
         (Some(WithoutWork::Proven(how)), _) => {
-            (Proof::Proven, Some(CompletionBasis::Trial(how.clone())))
+            (Proof::Proven, Some(CompletionBasis::WithoutWork(how.clone())))
         }
         (_, Some(BaselineResult::Failed(_))) if had == Proof::Passing => (Proof::Checked, None),
         (Some(WithoutWork::Failed(_)), _) if had == Proof::Proven && had_failed => {
@@ -103,9 +106,9 @@ pub fn end_after_runs(record: &Loop, runs: &ProofRuns) -> Option<Ending> {
             EndReason::Completed { basis, remark: None }
         }
     };
-    let trial = runs.trial.as_ref().filter(|_| runs.against.is_none());
-    let notes = proof_notes(trial, runs.as_found.as_ref());
-    let no_cause = match runs.as_found {
+    let without_work = if runs.against.is_none() { runs.without_work.as_ref() } else { None };
+    let notes = proof_notes(without_work, runs.baseline.as_ref());
+    let no_cause = match runs.baseline {
         Some(BaselineResult::NoCause(why)) => Some(format!("not checked: {}", why.reason_words())),
         _ => None,
     };
@@ -134,7 +137,7 @@ pub fn find_tampering(subject: &Loop, facts: &Facts) -> Option<String> {
 /// seen to fail.
 pub fn list_doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
     let mut doubts = list_lasting_doubts(subject, facts);
-    if !matches!(facts.trial, Some(WithoutWork::Proven(_)))
+    if !matches!(facts.without_work, Some(WithoutWork::Proven(_)))
         && passing_checks(facts).next().is_some()
         && let Err(Some(why)) = find_cause(subject, facts)
     {
@@ -145,11 +148,10 @@ pub fn list_doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
 
 /// Why the proof is at most `passing`, whatever else a run of the checks may show.
 pub fn list_lasting_doubts(subject: &Loop, facts: &Facts) -> Vec<String> {
-    let of_the_tests = facts.test_changes.iter().flat_map(|finding| finding.doubts.clone());
-    let of_the_start = subject.state.unrecorded.as_ref();
-    let of_the_start =
-        of_the_start.map(|why| format!("the tree as the loop found it is not known: {why}"));
-    find_disagreement(facts).into_iter().chain(of_the_start).chain(of_the_tests).collect()
+    let tests = facts.test_changes.iter().flat_map(|finding| finding.doubts.clone());
+    let unrecorded = subject.state.unrecorded.as_ref();
+    let start = unrecorded.map(|why| format!("the tree as the loop found it is not known: {why}"));
+    find_disagreement(facts).into_iter().chain(start).chain(tests).collect()
 }
 
 /// What a person should know of the checks that passed.
@@ -161,13 +163,13 @@ pub fn remark_on_checks(subject: &Loop, facts: &Facts) -> Option<String> {
     });
     let remarks = list_doubts(subject, facts).into_iter().chain(of_the_tests).chain(of_the_changes);
     let remarks: Vec<String> = remarks.collect();
-    (!remarks.is_empty()).then(|| remarks.join("; "))
+    if remarks.is_empty() { None } else { Some(remarks.join("; ")) }
 }
 
 /// The exit status of a check that passed and its words disagree. Of several checks, the first of
 /// those with the worst words is named.
 fn find_disagreement(facts: &Facts) -> Option<String> {
-    let passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
+    let passing = facts.checks.iter().filter(|check| check.verdict == Verdict::Passed);
     let found = passing.filter_map(|check| {
         let (rank, why) = match &check.test_run {
             Some(run) if run.has_failed() => (0, "reports failing tests".to_owned()),

@@ -1,4 +1,4 @@
-//! The way out of a boundary: fourteen rules, numbered here; the first that matches wins. A refused
+//! What follows a boundary: fourteen rules, numbered here; the first that matches wins. A refused
 //! claim does not end the loop; it becomes a fact of the next prompt. So a success on the last
 //! iteration is a success, and a third failure on it is `aborted`, not `exhausted`.
 
@@ -51,9 +51,9 @@ pub fn decide_next(judged: &Judged, facts: &Facts) -> Decision {
         // 7. proved → finish `completed` with its proof.
         .or_else(|| {
             let proof = judged.proved?;
-            let basis = match &facts.trial {
+            let basis = match &facts.without_work {
                 Some(WithoutWork::Proven(how)) if proof == Proof::Proven => {
-                    CompletionBasis::Trial(how.clone())
+                    CompletionBasis::WithoutWork(how.clone())
                 }
                 _ if proof == Proof::Passing && judged.is_lowered => CompletionBasis::ChecksPass,
                 _ => CompletionBasis::Proof(proof),
@@ -67,7 +67,7 @@ pub fn decide_next(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| wait_for_background(facts))
         // 13. a pause that found an iteration at its end → hold before the next one.
         .or_else(|| {
-            matches!(facts.seen.order, Some(ControlRequest::Pause))
+            matches!(facts.seen.request, Some(ControlRequest::Pause))
                 .then_some(Decision::Hold(Hold::Paused))
         })
         // 14. continue, after a crash with a wait before it.
@@ -85,7 +85,7 @@ fn finish_completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decis
     if let EndReason::Completed { remark, .. } = &mut ending.reason {
         remark.clone_from(&judged.remark);
     }
-    ending.proof_notes = proof_notes(facts.trial.as_ref(), facts.as_found.as_ref());
+    ending.proof_notes = proof_notes(facts.without_work.as_ref(), facts.baseline.as_ref());
     if facts.proves_later {
         ending.proof_notes.push("a better proof is looked for in the background".to_owned());
     }
@@ -94,9 +94,9 @@ fn finish_completed(judged: &Judged, facts: &Facts, mut ending: Ending) -> Decis
 
 /// 1. cancelled → finish `cancelled`; paused → hold.
 ///
-/// A pause that finds the iteration at its end does not prevent another way out.
+/// A pause that finds the iteration at its end does not prevent another decision.
 fn apply_request(judged: &Judged, facts: &Facts) -> Option<Decision> {
-    Some(match facts.seen.order.as_ref()? {
+    Some(match facts.seen.request.as_ref()? {
         ControlRequest::Cancel { by, reason } => {
             Decision::Finish(Ending::cancelled(*by, reason.as_deref()))
         }
@@ -108,7 +108,7 @@ fn apply_request(judged: &Judged, facts: &Facts) -> Option<Decision> {
 /// 2. ended by the person at its keyboard → finish `interrupted`, whatever else happened; by a
 ///    pause that was lifted since → the same iteration again.
 fn broken_off(facts: &Facts) -> Option<Decision> {
-    let (Some(ProcessEnd::BrokenOff(how)), None) = (&facts.seen.agent.process, &facts.seen.order)
+    let (Some(ProcessEnd::BrokenOff(how)), None) = (&facts.seen.agent.process, &facts.seen.request)
     else {
         return None;
     };
@@ -119,12 +119,12 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
 }
 
 /// 3. auth, billing, unknown model, or tool calls denied with nothing changed (process) →
-///    `blocked`; what takes a stand-in out of the loop → continue without it.
+///    `blocked`; what takes a fallback out of the loop → continue without it.
 fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let agent = &facts.seen.agent;
-    if judged.after.stand_in().is_some() {
-        let why = (!judged.counted).then(|| unfit_fallback(&judged.after, facts)).flatten();
-        return why.map(|_| Decision::Continue);
+    if judged.after.working_fallback().is_some() {
+        let is_out = !judged.counted && unfit_fallback(&judged.after, facts).is_some();
+        return is_out.then_some(Decision::Continue);
     }
     let reason = match &agent.error {
         Some(ApiError::Fatal { cause, hint }) => {
@@ -136,7 +136,7 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
 }
 
 /// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
-///    `blocked`, but not of a stand-in. Where another agent takes over, the wait ends before it
+///    `blocked`, but not of a fallback. Where another agent takes over, the wait ends before it
 ///    begins.
 fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let Some(ApiError::Transient { message, reset, is_limit }) = &facts.seen.agent.error else {
@@ -144,22 +144,22 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     };
     let (agent, now) = (&facts.seen.agent, facts.now.wall);
     let attempt = subject.state.transient_errors;
-    let is_relieved = agent.is_relieved_by(now) || subject.stand_in().is_some();
-    if attempt >= TRANSIENT_ERRORS_MAX && !is_relieved {
+    let has_fallback = agent.has_fallback_by(now) || subject.working_fallback().is_some();
+    if attempt >= TRANSIENT_ERRORS_MAX && !has_fallback {
         let reason = EndReason::ServiceFailing { times: attempt, message: message.clone() };
         return Some(finish_unproved(Outcome::Blocked, reason));
     }
     let until = wait_until(now, *reset, attempt, facts.seen.jitter);
     let until = if *is_limit { until } else { before_it_is_back(subject, until) };
-    if agent.is_relieved_by(until) {
+    if agent.has_fallback_by(until) {
         return Some(Decision::Wait { until, why: message.clone() });
     }
     Some(wait_or_end(subject, facts.now, until, message))
 }
 
-/// The wait after a failure ends when the agent is back for which another one stands in.
+/// The wait after a failure ends when the agent is back for which a fallback works.
 fn before_it_is_back(subject: &Loop, until: DateTime<Utc>) -> DateTime<Utc> {
-    subject.stand_in().map_or(until, |stand_in| until.min(stand_in.until))
+    subject.working_fallback().map_or(until, |fallback| until.min(fallback.until))
 }
 
 /// A wait, or more of one; past a limit the loop finishes now.
@@ -214,24 +214,23 @@ fn check_limits(judged: &Judged, facts: &Facts) -> Option<Decision> {
 
 /// The end of a loop whose limit is reached between two iterations, where no checks run.
 pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
-    let is_unchecked = subject.contract.checks.is_empty();
-    let last = subject.state.evidence.as_ref().filter(|_| is_unchecked);
+    let last = subject.state.evidence.as_ref();
     let is_sound = last.is_some_and(|last| last.failure.is_none() && last.skipped.is_none());
-    at_its_limit(subject, is_sound.then_some(Proof::Claimed))
+    let is_proved = is_sound && subject.contract.checks.is_empty();
+    at_its_limit(subject, is_proved.then_some(Proof::Claimed))
 }
 
 /// `sound` is the proof that completes a loop which only its limit ends.
 fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
     let limit = reached_limit(subject)?;
     let contract = &subject.contract;
-    let Some(proof) = sound.filter(|_| !contract.can_complete()) else {
-        return Some(Ending::new(Outcome::Exhausted, EndReason::LimitReached(limit)));
-    };
-    let is_checked = !contract.checks.is_empty();
-    Some(Ending::completed(
-        proof,
-        CompletionBasis::Limit { ran: limit_as_aim(subject)?, is_checked },
-    ))
+    match sound {
+        Some(proof) if !contract.can_complete() => {
+            let (ran, is_checked) = (limit_as_aim(subject)?, !contract.checks.is_empty());
+            Some(Ending::completed(proof, CompletionBasis::Limit { ran, is_checked }))
+        }
+        _ => Some(Ending::new(Outcome::Exhausted, EndReason::LimitReached(limit))),
+    }
 }
 
 /// 10. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.

@@ -26,7 +26,7 @@ fn limit(ends: u32, relief: Option<u32>) -> Facts {
     let message = "rate limit".to_owned();
     let reset = Some(at(ends).wall);
     facts.seen.agent.error = Some(ApiError::Transient { message, reset, is_limit: true });
-    facts.seen.agent.relief = relief.map(|seconds| at(seconds).wall);
+    facts.seen.agent.fallback_at = relief.map(|seconds| at(seconds).wall);
     facts
 }
 

@@ -43,10 +43,10 @@ fn transient(reset: Option<DateTime<Utc>>) -> Facts {
 #[test]
 fn rule_1_a_cancel_beats_a_true_claim_and_a_pause_holds() {
     let mut facts = facts(Claim::Success);
-    facts.seen.order =
+    facts.seen.request =
         Some(ControlRequest::Cancel { by: Actor::User, reason: Some("wrong branch".to_owned()) });
     assert_eq!(why(way_out(&a_loop(), &facts)), "cancelled by the user: wrong branch");
-    facts.seen.order = Some(ControlRequest::Pause);
+    facts.seen.request = Some(ControlRequest::Pause);
     assert_eq!(way_out(&a_loop(), &facts), Decision::Hold(Hold::Paused));
 }
 
@@ -282,7 +282,7 @@ prop_compose! {
             2 => Some(ApiError::Request { message: "too long".to_owned() }),
             _ => None,
         };
-        facts.seen.order = (ordered == 0).then_some(ControlRequest::Pause);
+        facts.seen.request = (ordered == 0).then_some(ControlRequest::Pause);
         facts
     }
 }
@@ -354,7 +354,7 @@ fn a_limit_that_nothing_can_be_counted_for_blocks_a_loop_and_is_never_passed_uns
 fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() {
     let paused = |claim, end: Option<ProcessEnd>| {
         let mut facts = facts(claim);
-        facts.seen.order = Some(ControlRequest::Pause);
+        facts.seen.request = Some(ControlRequest::Pause);
         facts.seen.agent.process = end;
         let judged = judge_boundary(&a_loop(), &facts);
         (judged.counted, decide_next(&judged, &facts))

@@ -17,7 +17,7 @@ use crate::usage::Usage;
 /// The most tests that a refusal names.
 const WORSE_NAMED: usize = 5;
 
-/// An order from outside the loop, kept in a separate file until it is obeyed.
+/// A request from outside the loop, kept in a separate file until it is carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
     /// End the loop.
@@ -86,7 +86,7 @@ pub struct AgentOutcome {
     /// Work that the client still runs in the background and that is worth waiting for.
     pub background: Option<String>,
     /// When another agent of the run may work, where this one met a limit of its account.
-    pub relief: Option<DateTime<Utc>>,
+    pub fallback_at: Option<DateTime<Utc>>,
     /// The token limit cut the answer: its text is not a claim, and its end is not a failure.
     pub cut: bool,
     /// The agent's own limit on turns ended it.
@@ -108,15 +108,15 @@ pub struct AgentOutcome {
 
 impl AgentOutcome {
     /// Whether another agent may work by then in place of this one.
-    pub fn is_relieved_by(&self, time: DateTime<Utc>) -> bool {
-        self.relief.is_some_and(|at| at <= time)
+    pub fn has_fallback_by(&self, time: DateTime<Utc>) -> bool {
+        self.fallback_at.is_some_and(|at| at <= time)
     }
 }
 
 /// The cheap part: enough to decide which checks and diffs are worth their cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentFacts {
-    pub order: Option<ControlRequest>,
+    pub request: Option<ControlRequest>,
     /// The claim as read; [`AgentFacts::effective_claim`] returns the one that counts.
     pub claim: Claim,
     pub agent: AgentOutcome,
@@ -130,14 +130,14 @@ impl AgentFacts {
         if self.agent.cut { &Claim::None } else { &self.claim }
     }
 
-    /// Whether an order breaks the iteration off: any cancel does, and a pause while the agent
-    /// works. If the process has ended by itself, a pause only prevents the next iteration. An
-    /// order that was lifted since has broken it off all the same.
+    /// Whether a request breaks the iteration off: any cancel does, and a pause while the agent
+    /// works. If the process has ended by itself, a pause only prevents the next iteration. A
+    /// request that was lifted since has broken it off all the same.
     pub fn breaks_off(&self) -> bool {
         let process = &self.agent.process;
         let ended =
             !matches!(process, None | Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_)));
-        match self.order {
+        match self.request {
             Some(ControlRequest::Cancel { .. }) => true,
             Some(ControlRequest::Pause) => !ended,
             None => matches!(process, Some(ProcessEnd::BrokenOff(None))),
@@ -165,8 +165,8 @@ impl AgentFacts {
         contract.limits.stall > 0 || may_time_out || !self.agent.denied.is_empty()
     }
 
-    /// Which looks are worth their cost, before any check has run. What checks proved is told by
-    /// snapshots, too.
+    /// Which looks are worth their cost, before any check has run. Snapshots also show what checks
+    /// proved.
     pub fn needed_looks(&self, contract: &Contract) -> Looks {
         let tree = self.judges_progress(contract)
             || !contract.checks.is_empty()
@@ -215,9 +215,9 @@ pub struct Facts {
     /// What the run with the original tests found; `None` if not looked at.
     pub test_changes: Option<TestChangesFinding>,
     /// Whether a check fails on the tree as the loop found it; `None` if none was run there.
-    pub as_found: Option<BaselineResult>,
-    /// The result of the trial of the work; `None` if there was none.
-    pub trial: Option<WithoutWork>,
+    pub baseline: Option<BaselineResult>,
+    /// The result of the run without the work; `None` if there was none.
+    pub without_work: Option<WithoutWork>,
     /// Whether what could raise the proof takes long and is run after the end.
     pub proves_later: bool,
     /// Used since the last boundary; `None` where nothing reports it.
@@ -233,18 +233,19 @@ impl Facts {
     /// Whether every check of a role passed at this boundary and ran something; true if the
     /// contract has none.
     pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
-        let passed = |run: &str| {
-            let result = self.checks.iter().find(|result| result.run == run);
-            result.is_some_and(|it| it.verdict == Verdict::Passed && self.ran_nothing(it).is_none())
-        };
-        contract.of_role(role).all(|check| passed(&check.run))
+        contract.of_role(role).all(|check| {
+            self.checks.iter().find(|result| result.run == check.run).is_some_and(|result| {
+                result.verdict == Verdict::Passed && self.ran_nothing(result).is_none()
+            })
+        })
     }
 
     /// Why a check that passed has shown nothing: "`cargo test x` ran 0 tests (57 filtered out)".
     pub fn ran_nothing(&self, result: &CheckResult) -> Option<String> {
-        let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
+        let run = result.test_run.as_ref()?;
         // With `--no-worse`, or where another status is success, failing tests may be expected.
-        if run.has_failed() && result.exit != Some(0) {
+        let is_expected = run.has_failed() && result.exit != Some(0);
+        if result.verdict != Verdict::Passed || is_expected {
             return None;
         }
         let ever_ran = self.tests_before.get(&result.run).is_some_and(|memory| memory.ever_ran);
@@ -267,8 +268,8 @@ impl Facts {
     }
 
     /// Whether a command was seen to fail on the tree as the loop found it.
-    pub fn fails_as_found(&self, run: &str) -> bool {
-        matches!(&self.as_found, Some(BaselineResult::Failed(failing)) if failing == run)
+    pub fn fails_on_baseline(&self, run: &str) -> bool {
+        matches!(&self.baseline, Some(BaselineResult::Failed(failing)) if failing == run)
     }
 
     /// What will be remembered of the tests; `None` if no check spoke of any.

@@ -1,5 +1,5 @@
 //! Judges and counts a boundary, whatever happens next: the claim and its result, the proof, the
-//! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
+//! failure, the progress. It does not choose what follows: `decide` does, from the loop as counted
 //! here.
 
 use super::belief::{find_cause, find_proof, find_tampering, list_doubts, remark_on_checks};
@@ -25,7 +25,7 @@ pub struct Judged {
     /// The loop with updated counters; its status is still the old one.
     pub after: Loop,
     /// Whether this was an iteration: a hold, an error of the model's service and what takes a
-    /// stand-in out of the loop are not.
+    /// fallback out of the loop are not.
     pub counted: bool,
     /// The proof of a completion here; `None` if the loop is not proved done.
     pub proved: Option<Proof>,
@@ -47,40 +47,43 @@ pub fn judge_boundary(before: &Loop, facts: &Facts) -> Judged {
     let mut after = before.clone();
     let is_one = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let counted = is_one && unfit_fallback(before, facts).is_none();
-    let proof = find_proof(before, facts).filter(|_| counted);
-    let unfair = facts.test_changes.as_ref().and_then(TestChangesFinding::refusal_reason);
+    let found = if counted { find_proof(before, facts) } else { None };
+    let test_refusal = facts.test_changes.as_ref().and_then(TestChangesFinding::refusal_reason);
     let doubts = list_doubts(before, facts).join("; ");
     let why_not = why_not(&doubts, facts);
-    let weak = proof.and_then(|proof| proof.falls_short(before.contract.require, why_not));
-    let short = match (proof, &unfair) {
+    let weak = found.and_then(|proof| proof.falls_short(before.contract.require, why_not));
+    let short = match (found, &test_refusal) {
         (None, _) => None,
-        (Some(_), Some(unfair)) => Some(unfair.clone()),
+        (Some(_), Some(why)) => Some(why.clone()),
         (Some(_), None) => weak.as_ref().map(WeakProof::to_string),
     };
-    let proof = proof.filter(|_| short.is_none());
+    let proof = if short.is_none() { found } else { None };
     let is_asked = counted && asks_for_the_end(before, facts);
-    let proved = proof.filter(|_| is_asked);
+    let proved = if is_asked { proof } else { None };
     let can_work = find_cause(before, facts).err().flatten().is_some_and(NoProofCause::is_curable);
-    let is_curable =
-        matches!(facts.trial, Some(WithoutWork::Failed(_))) || unfair.is_some() || can_work;
-    let weak = if is_curable { None } else { weak };
-    let refusal = (is_asked && proved.is_none()).then(|| incurable_refusal(facts, weak));
+    let needs_work = can_work || matches!(facts.without_work, Some(WithoutWork::Failed(_)));
+    let weak = if needs_work || test_refusal.is_some() { None } else { weak };
     let (progress, progress_why) = judge_progress(before, facts);
     let failure = find_failure(before, facts, progress);
-    let sound = proof.filter(|_| failure.is_none() && skipped_agent(facts).is_none());
+    let is_sound = failure.is_none() && skipped_agent(facts).is_none();
+    let sound = if is_sound { proof } else { None };
     let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
     let spent = since.saturating_sub(facts.seen.agent.missed_ms);
 
     after.count_use(u32::from(counted), facts.usage.as_ref());
     let state = &mut after.state;
     state.count_boundary(facts.now, spent);
-    let again = refusal.clone().flatten().filter(|why| state.incurable.as_ref() == Some(why));
-    if let Some(refusal) = refusal {
-        state.refuse_end(refusal, unfair.is_some());
+    let mut incurable = None;
+    if is_asked && proved.is_none() {
+        let refusal = incurable_refusal(facts, weak);
+        incurable = refusal.clone().filter(|why| state.incurable.as_ref() == Some(why));
+        state.refuse_end(refusal, test_refusal.is_some());
+        if incurable.is_none()
+            && let Some(why) = test_refusal
+        {
+            incurable = refused_too_often(before, why, state.test_refusals);
+        }
     }
-    let refusals = state.test_refusals;
-    let again = again
-        .or_else(|| refused_too_often(before, unfair.as_deref().filter(|_| is_asked)?, refusals));
     let is_transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
     state.count_transient_errors(if is_transient { Row::Extends } else { Row::Ends });
     if counted {
@@ -100,7 +103,7 @@ pub fn judge_boundary(before: &Loop, facts: &Facts) -> Judged {
         after.state.remember_tree(facts.tree_checked.clone());
     }
     let (remark, is_lowered) = (remark_on_checks(before, facts), !doubts.is_empty());
-    Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
+    Judged { after, counted, proved, sound, incurable, progress, remark, is_lowered }
 }
 
 /// Whether an agent was started, which then got the messages of its prompt.
@@ -130,35 +133,38 @@ fn without_progress_in_a_row(facts: &Facts, progress: Progress) -> Row {
 fn remember_checks(after: &mut Loop, facts: &Facts) {
     // From here on the evidence holds the output of failed checks.
     after.state.forget_output();
-    let counts = |it: &&CheckResult| it.verdict != Verdict::Unknown && !it.ran_no_test();
-    for result in facts.checks.iter().filter(counts) {
+    for result in &facts.checks {
+        if result.verdict == Verdict::Unknown || result.ran_no_test() {
+            continue;
+        }
         let before = after.state.checks.get(&result.run);
         let mut memory = CheckMemory::from_result(result, after.state.completed, before);
-        if facts.fails_as_found(&result.run) {
+        if facts.fails_on_baseline(&result.run) {
             memory.failed_with = Some(0);
         }
         after.state.remember_check(result.run.clone(), memory);
     }
-    if facts.as_found.as_ref().is_some_and(|it| it.why_not().is_none()) {
+    if facts.baseline.as_ref().is_some_and(|baseline| baseline.why_not().is_none()) {
         after.state.end_looks_at_the_start();
     }
 }
 
 /// Why the proof is not higher.
 fn why_not<'a>(doubts: &'a str, facts: &'a Facts) -> Option<&'a str> {
-    let doubts = Some(doubts).filter(|doubts| !doubts.is_empty());
-    let of_the_trial = || facts.trial.as_ref().and_then(WithoutWork::why_not);
-    doubts.or_else(of_the_trial).or_else(|| facts.as_found.as_ref()?.why_not())
+    if !doubts.is_empty() {
+        return Some(doubts);
+    }
+    let without_work = facts.without_work.as_ref().and_then(WithoutWork::why_not);
+    without_work.or_else(|| facts.baseline.as_ref()?.why_not())
 }
 
 /// The reason with which a loop ends whose claims were refused too often for a change of tests.
-fn refused_too_often(subject: &Loop, why: &str, refusals: u32) -> Option<IncurableRefusal> {
+fn refused_too_often(subject: &Loop, refusal: String, refusals: u32) -> Option<IncurableRefusal> {
     let threshold = subject.contract.limits.failure_threshold;
     if threshold == 0 || refusals < threshold {
         return None;
     }
-    let (refusal, accept) = (why.to_owned(), subject.accept_test_changes());
-    Some(IncurableRefusal::TestChanges { refusal, accept })
+    Some(IncurableRefusal::TestChanges { refusal, accept: subject.accept_test_changes() })
 }
 
 /// Whether the agent claims that the job is done, or every `until` passes.
@@ -173,9 +179,10 @@ fn incurable_refusal(facts: &Facts, weak: Option<WeakProof>) -> Option<Incurable
     if let Some(weak) = weak {
         return Some(IncurableRefusal::ProofTooWeak(weak));
     }
-    let has_failed = |it: &CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
-    let ran_nothing = |it| facts.ran_nothing(it).filter(|_| !has_failed(it));
-    let why = facts.checks.iter().filter_map(|it| it.incurable_words().or_else(|| ran_nothing(it)));
+    let why = facts.checks.iter().filter_map(|check| match check.incurable_words() {
+        None if check.test_run.as_ref().is_some_and(TestRun::has_failed) => None,
+        words => words.or_else(|| facts.ran_nothing(check)),
+    });
     let why: Vec<String> = why.collect();
     if why.is_empty() { None } else { Some(IncurableRefusal::Checks(why)) }
 }
@@ -237,19 +244,33 @@ fn find_failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<Ite
 
 fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> Option<String> {
     let is_success = *claim == Claim::Success;
-    let end = agent.process.as_ref()?;
-    let is_excused = is_success && !matches!(end, ProcessEnd::NotStarted(_));
-    ended_badly(agent).filter(|_| !is_excused).or_else(|| match end {
-        ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exit_reason(*code)),
-        end if progress != Progress::Made => timeout_reason(end),
+    match (ended_badly(agent), agent.process.as_ref()?) {
+        (Some(why), ProcessEnd::NotStarted(_)) => Some(why),
+        (Some(why), _) if !is_success => Some(why),
+        (_, ProcessEnd::Exit(code)) if *code != 0 && !is_success => Some(exit_reason(*code)),
+        (_, end) if progress != Progress::Made => timeout_reason(end),
         _ => None,
-    })
+    }
 }
 
 /// Why an agent did not come to its own end.
 fn ended_early(agent: &AgentOutcome) -> Option<String> {
-    let turns = agent.out_of_turns.then(|| "the agent used up its turns (max_turns)".to_owned());
-    turns.or_else(|| timeout_reason(agent.process.as_ref()?))
+    if agent.out_of_turns {
+        return Some("the agent used up its turns (max_turns)".to_owned());
+    }
+    timeout_reason(agent.process.as_ref()?)
+}
+
+/// The result of a check as the evidence keeps it.
+fn recorded_result(subject: &Loop, facts: &Facts, result: &CheckResult) -> CheckResult {
+    let tail = match result.verdict {
+        Verdict::Passed => String::new(),
+        _ => tail_of(&result.tail, TAIL_CHARS),
+    };
+    let roles = subject.contract.roles_of(&result.run);
+    let memory = facts.tests_before.get(&result.run);
+    let tests = result.test_run.as_ref().map(|run| TestReport::from_run(memory, run));
+    CheckResult { roles, tail, incurable: None, test_run: None, tests, ..result.clone() }
 }
 
 fn collect_evidence(
@@ -259,24 +280,13 @@ fn collect_evidence(
     failure: Option<&IterationFailure>,
     (progress, progress_why): (Progress, String),
 ) -> Evidence {
-    let recorded = |result: &CheckResult| {
-        let tail = match result.verdict {
-            Verdict::Passed => String::new(),
-            _ => tail_of(&result.tail, TAIL_CHARS),
-        };
-        let roles = before.contract.roles_of(&result.run);
-        let memory = facts.tests_before.get(&result.run);
-        let tests = result.test_run.as_ref().map(|run| TestReport::from_run(memory, run));
-        CheckResult { roles, tail, incurable: None, test_run: None, tests, ..result.clone() }
-    };
-    let checks: Vec<CheckResult> = facts.checks.iter().map(recorded).collect();
-    let failed_before = |run: &str| {
-        before.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
-    };
-    let newly_passing = checks
-        .iter()
-        .filter(|check| check.verdict == Verdict::Passed && failed_before(&check.run))
-        .count();
+    let results = facts.checks.iter().map(|result| recorded_result(before, facts, result));
+    let checks: Vec<CheckResult> = results.collect();
+    let newly_passing = checks.iter().filter(|check| {
+        let memory = before.state.checks.get(&check.run);
+        check.verdict == Verdict::Passed && memory.is_some_and(|it| it.last != Verdict::Passed)
+    });
+    let newly_passing = u32::try_from(newly_passing.count()).unwrap_or(u32::MAX);
     Evidence {
         iteration: before.state.completed + 1,
         agent: before.one_of_several().map(|agent| agent.name.clone()),
@@ -298,7 +308,7 @@ fn collect_evidence(
             Some(IterationFailure::Process(_)) => tail_of(&facts.seen.agent.errors, TAIL_CHARS),
             _ => String::new(),
         },
-        ended: ended_early(&facts.seen.agent).filter(|_| failure.is_none()),
+        ended: if failure.is_none() { ended_early(&facts.seen.agent) } else { None },
         failed_gate: match failure {
             Some(IterationFailure::Gate(run)) => Some(run.clone()),
             _ => None,
@@ -308,7 +318,7 @@ fn collect_evidence(
         progress,
         progress_why,
         changes: facts.changes.clone(),
-        newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
+        newly_passing,
         usage: facts.usage.clone(),
         context_percent: facts.seen.agent.context_percent,
         context_tokens: facts.seen.agent.context_tokens,
@@ -374,8 +384,11 @@ const AT_ONCE_MS: u64 = 2000;
 
 /// Why the next iteration waits, in words; `None` if the end was neither a crash nor a timeout.
 pub fn crash_reason(agent: &AgentOutcome) -> Option<String> {
+    if agent.error.is_some() {
+        return None;
+    }
     let why = ended_badly(agent).or_else(|| failed_at_once(agent));
-    why.or_else(|| timeout_reason(agent.process.as_ref()?)).filter(|_| agent.error.is_none())
+    why.or_else(|| timeout_reason(agent.process.as_ref()?))
 }
 
 /// One that ran into its timeout while it made progress begins a row: the wait is to let a cause
@@ -445,12 +458,12 @@ pub fn wait_s(subject: &Loop) -> u64 {
     waits[index].max(delay)
 }
 
-// What takes a stand-in out of its loop: only a person can help it, and without it the loop waits
+// What takes a fallback out of its loop: only a person can help it, and without it the loop waits
 // for the agent in whose place it works. It takes nothing from a loop's own agent.
 
-/// Why the agent that stands in is out, and what a person can do.
+/// Why the fallback that works is out, and what a person can do.
 pub fn unfit_fallback(subject: &Loop, facts: &Facts) -> Option<String> {
-    subject.stand_in()?;
+    subject.working_fallback()?;
     let agent = &facts.seen.agent;
     match (&agent.error, &agent.process) {
         (Some(ApiError::Fatal { cause, hint }), _) => Some(format!("{cause}; {hint}")),
@@ -496,17 +509,16 @@ fn judge_progress(subject: &Loop, facts: &Facts) -> (Progress, String) {
 
 /// "1 check passing now", "1 check failing now".
 fn changed_verdicts(subject: &Loop, facts: &Facts) -> [Option<String>; 2] {
-    let changed = |passed: bool| {
-        facts.checks.iter().filter(move |result| {
-            let before = subject.state.checks.get(&result.run);
-            result.verdict != Verdict::Unknown
-                && (result.verdict == Verdict::Passed) == passed
-                && before.is_some_and(|memory| memory.last != result.verdict)
-        })
-    };
-    [(true, "passing"), (false, "failing")].map(|(passed, word)| {
-        let checks = changed(passed).count() as u64;
-        (checks > 0).then(|| format!("{} {word} now", count(checks, "check")))
+    let changed = facts.checks.iter().filter(|result| {
+        let before = subject.state.checks.get(&result.run);
+        result.verdict != Verdict::Unknown
+            && before.is_some_and(|memory| memory.last != result.verdict)
+    });
+    let (passing, failing): (Vec<_>, Vec<_>) =
+        changed.partition(|result| result.verdict == Verdict::Passed);
+    [(passing.len(), "passing"), (failing.len(), "failing")].map(|(checks, word)| match checks {
+        0 => None,
+        checks => Some(format!("{} {word} now", count(checks as u64, "check"))),
     })
 }
 
@@ -518,20 +530,20 @@ fn judge_tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
         return (Progress::Unknown, "the tree could not be looked at".to_owned());
     };
     let (state, changes) = (&subject.state, facts.changes.as_ref());
-    let words = || changes.and_then(Changes::change_words);
+    let words = changes.and_then(Changes::change_words);
     if changes.is_some_and(|changes| changes.elsewhere > 0) {
-        return (Progress::Made, words().unwrap_or_default());
+        return (Progress::Made, words.unwrap_or_default());
     }
     if state.tree.as_ref() == Some(&tree.identity) {
         let head = changes.and_then(|changes| changes.head.as_ref());
         let is_committed = head.is_some_and(|head| head.commits > 0 && head.holds_work);
-        return match words().filter(|_| is_committed) {
-            Some(words) => (Progress::Made, words),
-            None => (Progress::None, "nothing changed".to_owned()),
+        return match words {
+            Some(words) if is_committed => (Progress::Made, words),
+            _ => (Progress::None, "nothing changed".to_owned()),
         };
     }
     if state.tree.is_some() && state.trees.snapshot.is_some() != tree.snapshot.is_some() {
-        return (Progress::Unknown, "the tree was looked at in another way before".to_owned());
+        return (Progress::Unknown, "the tree was looked at differently before".to_owned());
     }
     match state.trees.seen_after(&tree.identity) {
         Some(0) => (Progress::None, "the tree is as it was before iteration 1".to_owned()),
@@ -539,7 +551,7 @@ fn judge_tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
         None if changes.is_some_and(|changes| changes.white_space) => {
             (Progress::None, "only white space changed".to_owned())
         }
-        None => (Progress::Made, words().unwrap_or_else(|| "files changed".to_owned())),
+        None => (Progress::Made, words.unwrap_or_else(|| "files changed".to_owned())),
     }
 }
 

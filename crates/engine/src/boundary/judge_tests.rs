@@ -233,7 +233,7 @@ fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure()
     let mut held = facts(Claim::None);
     held.seen.agent.background = Some("a subagent".to_owned());
     let mut cancelled = facts(Claim::None);
-    cancelled.seen.order = Some(ControlRequest::Cancel { by: Actor::User, reason: None });
+    cancelled.seen.request = Some(ControlRequest::Cancel { by: Actor::User, reason: None });
     for facts in [transient, fatal, held, cancelled] {
         let judged = judge_boundary(&a_loop(), &facts);
         let state = &judged.after.state;

@@ -170,10 +170,15 @@ pub fn in_force(limits: &Limits) -> String {
     let parts = [
         Some("unlimited iterations".to_owned()),
         if bounds.is_empty() { None } else { Some(format!("up to {}", bounds.join(", "))) },
-        (failures > 0).then(|| format!("{} in a row abort", count(failures, "failure"))),
-        (stall > 0).then(|| format!("{} without progress stall", count(stall, "iteration"))),
     ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
+    if failures > 0 {
+        parts.push(format!("{} in a row abort", count(failures, "failure")));
+    }
+    if stall > 0 {
+        parts.push(format!("{} without progress stall", count(stall, "iteration")));
+    }
+    parts.join(", ")
 }
 
 /// How a loop ends that has no checks, for its start.
@@ -203,8 +208,11 @@ pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
     };
     let [used, max] = [usage.tokens.total(), limits.max_tokens].map(tokens_text);
     let bound = if cost.is_none() && usage.is_lower_bound() { "at least " } else { "" };
-    let tokens = (limits.max_tokens > 0).then(|| format!("{bound}{used} of {max} tokens"));
-    Some(cost.into_iter().chain(tokens).collect::<Vec<_>>().join(", "))
+    let mut parts = Vec::from_iter(cost);
+    if limits.max_tokens > 0 {
+        parts.push(format!("{bound}{used} of {max} tokens"));
+    }
+    Some(parts.join(", "))
 }
 
 /// Transient errors in a row after which a person is asked.
@@ -263,8 +271,10 @@ pub fn last_iteration_note(subject: &Loop) -> Option<String> {
 /// How a loop that only its limit could end reached it: "ran its 5 iterations".
 pub fn limit_as_aim(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
-    let is_spent = is_spent(subject, LimitName::MaxIterations);
-    is_spent.then(|| format!("ran its {}", count(max, "iteration"))).or(reached_limit(subject))
+    match is_spent(subject, LimitName::MaxIterations) {
+        true => Some(format!("ran its {}", count(max, "iteration"))),
+        false => reached_limit(subject),
+    }
 }
 
 /// Milliseconds of the loop's time left at `awake_ms`, in its running iteration; `None` without a
@@ -273,7 +283,7 @@ pub fn time_left_ms(subject: &Loop, awake_ms: u64) -> Option<u64> {
     let max = subject.contract.limits.max_duration_s;
     let iteration = awake_ms.saturating_sub(subject.state.began.awake_ms);
     let spent = subject.state.awake_ms.saturating_add(iteration);
-    (max > 0).then(|| max.saturating_mul(1000).saturating_sub(spent))
+    if max > 0 { Some(max.saturating_mul(1000).saturating_sub(spent)) } else { None }
 }
 
 /// How many milliseconds a check may run after the loop's time is over: a tenth of that time, 10
@@ -328,17 +338,17 @@ fn more_tokens(subject: &Loop) -> String {
 pub fn raise_options(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
     let is_unmeasured = is_unmeasured(subject);
-    let is_spent = |key| is_spent(subject, key);
-    let iterations = if is_spent(LimitName::MaxIterations) { " -n +10" } else { "" };
-    let time = if is_spent(LimitName::MaxDuration) { " --max-duration +2h" } else { "" };
+    let [iterations, time, cost, tokens] = LimitName::BOUNDS.map(|limit| is_spent(subject, limit));
+    let iterations = if iterations { " -n +10" } else { "" };
+    let time = if time { " --max-duration +2h" } else { "" };
     let cost = match () {
         () if is_unmeasured && limits.max_cost_micros > 0 => " --max-cost 0".to_owned(),
-        () if is_spent(LimitName::MaxCost) => format!(" --max-cost {}", more_cost(subject)),
+        () if cost => format!(" --max-cost {}", more_cost(subject)),
         () => String::new(),
     };
     let tokens = match () {
         () if is_unmeasured && limits.max_tokens > 0 => " --max-tokens 0".to_owned(),
-        () if is_spent(LimitName::MaxTokens) => format!(" --max-tokens {}", more_tokens(subject)),
+        () if tokens => format!(" --max-tokens {}", more_tokens(subject)),
         () => String::new(),
     };
     format!("{iterations}{time}{cost}{tokens}")
@@ -372,7 +382,7 @@ pub fn outlasted_by(subject: &Loop, now: Moment, due: Time) -> Option<String> {
         return Some("the longest wait allowed".to_owned());
     }
     let time = time_left_ms(subject, now.awake_ms)?;
-    (left / 1000 > time / 1000).then(|| "the loop's time limit".to_owned())
+    if left / 1000 > time / 1000 { Some("the loop's time limit".to_owned()) } else { None }
 }
 
 /// Milliseconds that a loop between two iterations has waited already, without the machine's sleep.

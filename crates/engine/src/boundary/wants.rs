@@ -7,7 +7,7 @@ use super::facts::{AgentFacts, Facts};
 use super::judge::judge_boundary;
 use crate::claim::Claim;
 use crate::evidence::check::NoProofCause;
-use crate::record::{Check, Driver, Loop, Outcome, Proof, Role};
+use crate::record::{Check, Contract, Driver, Loop, Outcome, Proof, Role};
 
 /// The longest that all checks of a session's end may have taken for it to wait for more runs of
 /// them, in milliseconds.
@@ -21,22 +21,25 @@ pub fn wanted_checks(subject: &Loop, known: &Facts) -> Vec<Check> {
     if !known.seen.needed_looks(contract).checks {
         return Vec::new();
     }
-    let left = |roles: &[Role]| -> Vec<Check> {
-        let checks = contract.commands_of(roles);
-        checks.filter(|check| known.verdict_of(&check.run).is_none()).cloned().collect()
-    };
     let claimed = *known.seen.effective_claim() == Claim::Success;
-    let mut next = left(if claimed { &[Role::Gate, Role::Verify] } else { &[Role::Gate] });
-    if next.is_empty() && !left(&[Role::Verify]).is_empty() && ends_at_a_limit(subject, known) {
-        next = left(&[Role::Verify]);
+    let roles: &[Role] = if claimed { &[Role::Gate, Role::Verify] } else { &[Role::Gate] };
+    let next = checks_left(contract, known, roles);
+    if !next.is_empty() {
+        return next;
     }
-    if next.is_empty() {
-        next = left(&[Role::Until]);
+    let verify = checks_left(contract, known, &[Role::Verify]);
+    if !verify.is_empty() && ends_at_a_limit(subject, known) {
+        return verify;
     }
-    if next.is_empty() && contract.has_until() && known.all_pass(contract, Role::Until) {
-        next = left(&[Role::Verify]);
-    }
-    next
+    let until = checks_left(contract, known, &[Role::Until]);
+    let is_reached = contract.has_until() && known.all_pass(contract, Role::Until);
+    if until.is_empty() && is_reached { verify } else { until }
+}
+
+/// The checks of these roles that have not run at this boundary.
+fn checks_left(contract: &Contract, known: &Facts, roles: &[Role]) -> Vec<Check> {
+    let checks = contract.commands_of(roles);
+    checks.filter(|check| known.verdict_of(&check.run).is_none()).cloned().collect()
 }
 
 /// Whether the loop may end `completed` here, before any check has run.
@@ -56,23 +59,23 @@ pub fn wants_test_changes(subject: &Loop, known: &Facts) -> bool {
 
 /// Whether the checks are worth a run on the tree as the loop found it: all that keeps it from an
 /// end `checked` is that none was seen to fail, and they did not run there.
-pub fn wants_the_tree_as_found(subject: &Loop, known: &Facts) -> bool {
-    let is_told = subject.state.checked_as_found || known.as_found.is_some();
+pub fn wants_baseline(subject: &Loop, known: &Facts) -> bool {
+    let is_known = subject.state.checked_as_found || known.baseline.is_some();
     let is_moot = matches!(
         find_cause(subject, known),
         Ok(()) | Err(Some(NoProofCause::NothingChanged | NoProofCause::AsManyPass))
     );
-    if !subject.contract.looks_back() || is_told || is_moot || known.proves_later {
+    if !subject.contract.looks_back() || is_known || is_moot || known.proves_later {
         return false;
     }
     proof_so_far(subject, known) == Some(Proof::Passing)
         && list_lasting_doubts(subject, known).is_empty()
 }
 
-/// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and
-/// nothing that was found keeps the proof low anyway.
-pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
-    subject.contract.is_tried()
+/// Whether a run without the work is worth it: the loop asks for one and would end `completed`
+/// here, and nothing that was found keeps the proof low anyway.
+pub fn wants_run_without_work(subject: &Loop, known: &Facts) -> bool {
+    subject.contract.runs_without_work()
         && !known.proves_later
         && proof_so_far(subject, known).is_some()
         && list_lasting_doubts(subject, known).is_empty()
@@ -81,7 +84,7 @@ pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
 /// Whether runs could raise the proof of a session's end that does not depend on them.
 pub fn may_prove_later(subject: &Loop, known: &Facts) -> bool {
     let may_wait = subject.driver() == Driver::Session && subject.contract.require.is_none();
-    may_wait && (wants_trial(subject, known) || wants_the_tree_as_found(subject, known))
+    may_wait && (wants_run_without_work(subject, known) || wants_baseline(subject, known))
 }
 
 /// Whether the checks took too long for a person to wait for more runs of them.
@@ -134,15 +137,13 @@ mod tests {
     #[test]
     fn gates_run_always_verify_on_a_claim_until_in_any_case() {
         use Verdict::{Failed, Passed};
-        let success = || Claim::Success;
-        let none = || Claim::None;
-        assert_eq!(wanted(&ALL, none(), &[]), ["lint"]);
-        assert_eq!(wanted(&ALL, none(), &[("lint", Passed)]), ["deploy"]);
-        assert_eq!(wanted(&ALL, none(), &[("lint", Passed), ("deploy", Failed)]), [""; 0]);
-        assert_eq!(wanted(&ALL, none(), &[("lint", Passed), ("deploy", Passed)]), ["test"]);
-        assert_eq!(wanted(&ALL, success(), &[]), ["lint", "test"]);
-        assert_eq!(wanted(&ALL, success(), &[("lint", Passed), ("test", Passed)]), ["deploy"]);
-        assert_eq!(wanted(&ALL, success(), &[("lint", Failed), ("test", Passed)]), ["deploy"]);
+        assert_eq!(wanted(&ALL, Claim::None, &[]), ["lint"]);
+        assert_eq!(wanted(&ALL, Claim::None, &[("lint", Passed)]), ["deploy"]);
+        assert_eq!(wanted(&ALL, Claim::None, &[("lint", Passed), ("deploy", Failed)]), [""; 0]);
+        assert_eq!(wanted(&ALL, Claim::None, &[("lint", Passed), ("deploy", Passed)]), ["test"]);
+        assert_eq!(wanted(&ALL, Claim::Success, &[]), ["lint", "test"]);
+        assert_eq!(wanted(&ALL, Claim::Success, &[("lint", Passed), ("test", Passed)]), ["deploy"]);
+        assert_eq!(wanted(&ALL, Claim::Success, &[("lint", Failed), ("test", Passed)]), ["deploy"]);
     }
 
     #[test]
@@ -181,7 +182,7 @@ mod tests {
             subject.contract.require = require;
             let is_claimed = claim == Claim::Success && verdict == Verdict::Passed;
             let mut known = Facts { checks: vec![result("test", verdict)], ..facts(claim) };
-            assert_eq!(wants_the_tree_as_found(&subject, &known), expected, "{require:?}");
+            assert_eq!(wants_baseline(&subject, &known), expected, "{require:?}");
             subject.state.set("baseline", Some(Baseline::default()));
             assert_eq!(wants_test_changes(&subject, &known), is_claimed, "{require:?}");
             for (found, proved, is_known) in [
@@ -189,14 +190,14 @@ mod tests {
                 (BaselineResult::Passed, None, true),
                 (BaselineResult::Unknown("`test` is unsteady".to_owned()), None, false),
             ] {
-                known.as_found = Some(found);
-                assert!(!wants_the_tree_as_found(&subject, &known), "once a boundary");
+                known.baseline = Some(found);
+                assert!(!wants_baseline(&subject, &known), "once a boundary");
                 if expected {
                     let judged = judge_boundary(&subject, &known);
-                    let proved = proved.or(Some(Proof::Passing).filter(|_| require.is_none()));
+                    let proved = proved.or(require.is_none().then_some(Proof::Passing));
                     assert_eq!(judged.proved, proved);
-                    let again = Facts { as_found: None, ..known.clone() };
-                    assert_eq!(wants_the_tree_as_found(&judged.after, &again), !is_known);
+                    let again = Facts { baseline: None, ..known.clone() };
+                    assert_eq!(wants_baseline(&judged.after, &again), !is_known);
                     assert_eq!(
                         judge_boundary(&judged.after, &again).proved,
                         proved,
@@ -218,7 +219,7 @@ mod tests {
     fn nothing_is_looked_at_when_the_loop_is_cancelled_or_the_service_failed() {
         let subject = a_loop_with(&ALL);
         let mut cancelled = facts(Claim::Success);
-        cancelled.seen.order = Some(ControlRequest::Pause);
+        cancelled.seen.request = Some(ControlRequest::Pause);
         assert_eq!(wanted_checks(&subject, &cancelled), []);
         let mut failed = facts(Claim::None);
         failed.seen.agent.error = Some(ApiError::Transient {

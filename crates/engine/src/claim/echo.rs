@@ -14,11 +14,10 @@ const PIECE_CHARACTERS: usize = 1000;
 /// after an echo is not part of it.
 pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
     let [output, prompt, task] = [output, prompt, task].map(plain_text);
-    let is_text = |line: &&str| !line.trim().is_empty();
     let [first, last, own] = [
-        prompt.lines().find(is_text),
-        prompt.lines().rfind(is_text),
-        output.lines().rfind(is_text),
+        prompt.lines().find(|line| !line.trim().is_empty()),
+        prompt.lines().rfind(|line| !line.trim().is_empty()),
+        output.lines().rfind(|line| !line.trim().is_empty()),
     ]
     .map(|line| visible_letters(line.unwrap_or_default()));
     let [said, prompt, task] =
@@ -27,11 +26,12 @@ pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
         return false;
     }
     // A single line may be the agent's own, even if a prompt begins with it.
-    let is_begun =
-        |end: &str| end.len() >= first.len() && end.len() > own.len() && prompt.starts_with(end);
+    let least = first.len().max(own.len() + 1);
     said.ends_with(&last)
         || (!task.is_empty() && said.ends_with(&task))
-        || said.char_indices().any(|(at, _)| is_begun(&said[at..]))
+        || said
+            .char_indices()
+            .any(|(at, _)| said.len() - at >= least && prompt.starts_with(&said[at..]))
         || (said.chars().count() >= PIECE_CHARACTERS && prompt.contains(&said))
 }
 
@@ -46,7 +46,7 @@ pub(super) fn ends_in_the_task(message: &str, task: &str) -> bool {
 
 /// The visible characters of a text that are not white space.
 fn visible_letters(text: &str) -> String {
-    text.chars().filter(|it| !it.is_whitespace() && !is_unseen(*it)).collect()
+    text.chars().filter(|letter| !letter.is_whitespace() && !is_unseen(*letter)).collect()
 }
 
 #[cfg(test)]

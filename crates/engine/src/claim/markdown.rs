@@ -123,19 +123,18 @@ impl Html {
         let mut rest = text;
         let is_inside = self.open.is_some();
         if !is_inside {
-            let opens = |(open, _): &&(&str, &str)| {
+            let element = ELEMENTS.iter().find(|(open, _)| {
                 let after = text.get(open.len()..).and_then(|rest| rest.chars().next());
                 let is_whole = !open.ends_with(char::is_alphabetic)
                     || after.is_none_or(|next| !next.is_alphanumeric() && next != '-');
                 column < 4 && starts_with(text, open) && is_whole
-            };
-            let Some((open, close)) = ELEMENTS.iter().find(opens) else { return false };
+            });
+            let Some((open, close)) = element else { return false };
             (self.open, rest) = (Some(*close), &text[open.len()..]);
         }
-        let closes = |close: &str| {
-            rest.match_indices(&close[..1]).any(|(at, _)| starts_with(&rest[at..], close))
-        };
-        self.open = self.open.filter(|close| !closes(close));
+        self.open = self.open.filter(|close| {
+            !rest.match_indices(&close[..1]).any(|(at, _)| starts_with(&rest[at..], close))
+        });
         true
     }
 }
@@ -182,7 +181,7 @@ fn strip_quote_marks(line: &str) -> Option<&str> {
     let (mut rest, mut found) = (line, None);
     loop {
         let (column, text) = measure_indentation(rest, 0);
-        let item = strip_list_marker(text).filter(|_| found.is_none());
+        let item = if found.is_none() { strip_list_marker(text) } else { None };
         rest = match (text.strip_prefix('>'), item) {
             _ if column >= 4 => return found,
             (Some(inner), _) => found.insert(inner.strip_prefix(' ').unwrap_or(inner)),
@@ -204,7 +203,7 @@ fn is_paragraph(inner: &str, continues: bool) -> bool {
     if continues && column >= 4 && !text.is_empty() {
         return true;
     }
-    while let Some(inner) = strip_list_marker(text).filter(|_| !is_rule(text)) {
+    while let (Some(inner), false) = (strip_list_marker(text), is_rule(text)) {
         text = inner.trim_start();
     }
     column < 4 && !text.trim().is_empty() && !is_heading(text) && !is_rule(text)
@@ -226,9 +225,10 @@ fn is_heading(text: &str) -> bool {
 
 /// Whether a line is a rule or the underline of a heading.
 fn is_rule(text: &str) -> bool {
-    let marks: String = text.chars().filter(|it| !it.is_whitespace()).collect();
-    let of = |mark: char, least: usize| marks.len() >= least && marks.chars().all(|it| it == mark);
-    of('-', 3) || of('*', 3) || of('_', 3) || of('=', 1)
+    let marks: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
+    [('-', 3), ('*', 3), ('_', 3), ('=', 1)]
+        .into_iter()
+        .any(|(mark, least)| marks.len() >= least && marks.chars().all(|letter| letter == mark))
 }
 
 #[cfg(test)]

@@ -106,9 +106,10 @@ fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
     if is_exact && is_promise {
         return Claim::Success;
     }
-    if let Some(word) = find_reserved(&said).filter(|_| is_exact) {
+    if is_exact && let Some(word) = find_reserved(&said) {
         let reason = said[word.len()..].trim_start().trim_start_matches(COLONS).trim();
-        let reason = Some(clip_text(&plain_text(reason), REASON_CHARS)).filter(|it| !it.is_empty());
+        let reason = clip_text(&plain_text(reason), REASON_CHARS);
+        let reason = if reason.is_empty() { None } else { Some(reason) };
         return if word == BLOCKED { Claim::Blocked { reason } } else { Claim::Failure { reason } };
     }
     let is_almost = is_promise
@@ -148,7 +149,7 @@ impl<'message> Line<'message> {
 
     /// The tag's text, if this line counts as a claim when it is the last.
     fn claim(&self) -> Option<&'message str> {
-        self.tags.said.filter(|_| self.tags.is_alone && self.cover.is_none())
+        if self.tags.is_alone && self.cover.is_none() { self.tags.said } else { None }
     }
 
     /// Why this line looks like a claim but is not one.
@@ -177,9 +178,9 @@ impl<'message> Line<'message> {
     /// Whether the line is the text a tag would hold, perhaps in bold, in quotes or as a sentence.
     fn is_bare_claim(&self, promise: Option<&Promise>) -> bool {
         let bare = self.text.trim_matches(|c: char| c.is_whitespace() || "*_`\"'.!".contains(c));
-        let is_promise =
-            |text| promise.is_some_and(|promise| promise.as_str() == normalize_text(text));
-        is_promise(self.text) || is_promise(bare) || find_reserved(bare).is_some()
+        let texts = [self.text, bare].map(normalize_text);
+        promise.is_some_and(|promise| texts.iter().any(|text| text == promise.as_str()))
+            || find_reserved(bare).is_some()
     }
 }
 

@@ -40,7 +40,7 @@ pub fn newly_failing(before: &TestMemories, now: &CheckResult) -> Vec<String> {
 pub type TestMemories = BTreeMap<String, TestMemory>;
 
 /// The memories of checks that ran before the first iteration; `None` if none spoke of tests.
-pub fn as_found(checks: &[CheckResult]) -> Option<TestMemories> {
+pub fn mark_as_found(checks: &[CheckResult]) -> Option<TestMemories> {
     let mut memories = update_memories(&TestMemories::new(), checks)?;
     for memory in memories.values_mut() {
         memory.as_found = true;

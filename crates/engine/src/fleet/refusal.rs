@@ -1,4 +1,4 @@
-//! Why the branch of a completed task may not land, what its loop is told of that, and what no task
+//! Why the branch of a completed task may not land, what its loop learns of that, and what no task
 //! may change.
 
 use minijinja::context;
@@ -80,20 +80,21 @@ impl Refusal {
 /// Letters that differ only in case are the same, as on the disks of many people.
 pub fn touches_the_fleet<'a>([folder, own]: [&str; 2], changed: &'a [String]) -> Option<&'a str> {
     let folder = folder.to_lowercase();
-    let is_below = |path: &str, top: &str| {
-        let rest = path.strip_prefix(top).filter(|_| !top.is_empty());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let is_own = |path: &&String| {
+    let first = changed.iter().find(|path| {
         let path = path.to_lowercase();
-        let is_on = |top: &str| is_below(&path, top) || is_below(top, &path);
-        is_on(&folder) || is_on(own) || path == INCLUDE
-    };
-    changed.iter().find(is_own).map(String::as_str)
+        let is_on = [&*folder, own].iter().any(|top| is_below(&path, top) || is_below(top, &path));
+        is_on || path == INCLUDE
+    });
+    first.map(String::as_str)
 }
 
-/// What the loop is told of a landing that was refused, once the main branch is merged into its
-/// own, with these files in conflict.
+fn is_below(path: &str, top: &str) -> bool {
+    let rest = path.strip_prefix(top);
+    !top.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The message to the loop about a landing that was refused, once the main branch is merged into
+/// its own, with these files in conflict.
 pub fn refusal_evidence(refusal: &Refusal, conflicts: &[String]) -> String {
     render_template("sent_back.j2", &context! { refusal, conflicts })
 }

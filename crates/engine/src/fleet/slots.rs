@@ -68,12 +68,15 @@ impl SlotTicket {
 
     /// The tickets of `queue` that come before this one, the first one first.
     pub fn those_before(&self, queue: Vec<Self>, now: DateTime<Utc>) -> Vec<Self> {
-        let rank = |ticket: &Self| (Reverse(ticket.urgency(now)), ticket.clone());
-        let mine = rank(self);
+        let mine = self.rank(now);
         let mut before: Vec<Self> =
-            queue.into_iter().filter(|ticket| rank(ticket) < mine).collect();
-        before.sort_by_cached_key(rank);
+            queue.into_iter().filter(|ticket| ticket.rank(now) < mine).collect();
+        before.sort_by_cached_key(|ticket| ticket.rank(now));
         before
+    }
+
+    fn rank(&self, now: DateTime<Utc>) -> (Reverse<u64>, Self) {
+        (Reverse(self.urgency(now)), self.clone())
     }
 
     /// The slots that it may take behind `before`: those that none of them may use. So only the

@@ -95,12 +95,6 @@ impl Event {
 
     /// A change between boundaries: the new state, and what else of the record it changed.
     pub fn from_change(note: impl Into<JournalNote>, before: &Loop, next: &Loop) -> Self {
-        fn if_changed<T: Clone + PartialEq>(
-            before: Option<&T>,
-            next: Option<&T>,
-        ) -> Option<Box<T>> {
-            if before == next { None } else { next.cloned().map(Box::new) }
-        }
         let (had, has) = (&before.contract, &next.contract);
         // The environment of another owner is that owner's own, even if it is the same.
         let is_its_owners = before.state.owner == next.state.owner;
@@ -109,13 +103,17 @@ impl Event {
         Self::Changed {
             what,
             kind,
-            limits: (had.limits != has.limits).then(|| has.limits.clone()),
+            limits: if had.limits == has.limits { None } else { Some(has.limits.clone()) },
             run: if_changed(had.run.as_ref(), has.run.as_ref()),
             environment: if_changed(environment, next.environment.as_ref()),
             protected: if_changed(before.protected.as_ref(), next.protected.as_ref()),
             state: Box::new(next.state.clone()),
         }
     }
+}
+
+fn if_changed<T: Clone + PartialEq>(before: Option<&T>, next: Option<&T>) -> Option<Box<T>> {
+    if before == next { None } else { next.cloned().map(Box::new) }
 }
 
 impl JournalEntry {
@@ -145,15 +143,14 @@ impl<T> Settled<T> {
     /// dropped. Notes stay.
     pub fn reach(&mut self, generation: Option<u64>) {
         let Some(generation) = generation else { return };
-        let is_before = |(at, _): &(Option<u64>, T)| at.is_some_and(|at| at < generation);
-        let stands = self.kept.iter().rposition(is_before).map_or(0, |index| index + 1);
-        let notes = self.kept.split_off(stands).into_iter().filter(|(at, _)| at.is_none());
-        self.kept.extend(notes);
+        let last = self.kept.iter().rposition(|(at, _)| at.is_some_and(|at| at < generation));
+        let dropped = self.kept.split_off(last.map_or(0, |index| index + 1));
+        self.kept.extend(dropped.into_iter().filter(|(at, _)| at.is_none()));
     }
 
     /// Takes the item for the line that reaches this generation.
-    pub fn push(&mut self, generation: Option<u64>, it: T) {
-        self.kept.push_back((generation, it));
+    pub fn push(&mut self, generation: Option<u64>, item: T) {
+        self.kept.push_back((generation, item));
         if self.kept.len() > self.most {
             self.kept.pop_front();
             self.earlier += 1;
@@ -162,13 +159,13 @@ impl<T> Settled<T> {
 
     /// Keeps only what is wanted, and of that the newest.
     pub fn keep(&mut self, is_wanted: impl Fn(&T) -> bool, newest: usize) {
-        self.kept.retain(|(_, it)| is_wanted(it));
+        self.kept.retain(|(_, item)| is_wanted(item));
         self.kept.drain(..self.kept.len().saturating_sub(newest));
     }
 
     /// What is kept, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
-        self.kept.iter().map(|(_, it)| it)
+        self.kept.iter().map(|(_, item)| item)
     }
 }
 

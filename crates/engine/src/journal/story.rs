@@ -61,8 +61,8 @@ pub enum StoryEvent {
         by: Option<StoryDriver>,
         limits: Option<Limits>,
     },
-    /// The user told the agent something.
-    Told { words: String },
+    /// A message of the user to the agent.
+    Message { words: String },
     /// For information.
     Noted {
         what: String,
@@ -116,7 +116,7 @@ impl Story {
         let JournalEntry { at, generation, event, .. } = entry;
         if let Some(state) = event.state() {
             let is_over = state.status == Status::Finished;
-            self.ended_at = is_over.then(|| self.ended_at.unwrap_or(at));
+            self.ended_at = if is_over { self.ended_at.or(Some(at)) } else { None };
         }
         self.chapters.reach(reached);
         self.drivers.reach(reached);
@@ -136,20 +136,21 @@ impl Story {
             Event::Boundary { decision, why, elapsed_ms: Some(elapsed_ms), state } => {
                 let evidence = state.evidence.unwrap_or_default();
                 let number = state.completed;
-                let mut it = Iteration { number, elapsed_ms, decision, why, evidence };
+                let mut iteration = Iteration { number, elapsed_ms, decision, why, evidence };
                 if self.pick == Some(number) {
-                    self.picked.push(reached, it.clone());
+                    self.picked.push(reached, iteration.clone());
                 }
-                it.evidence.checks.iter_mut().for_each(|check| check.tail.clear());
-                it.evidence.errors.clear();
-                StoryEvent::Iteration(Box::new(it))
+                iteration.evidence.checks.iter_mut().for_each(|check| check.tail.clear());
+                iteration.evidence.errors.clear();
+                StoryEvent::Iteration(Box::new(iteration))
             }
             Event::Boundary { decision, why, .. } => StoryEvent::Boundary { decision, why },
             Event::Changed { what, kind, limits, state, .. } => {
                 if state.completed == 0 {
                     // Of a cut-off attempt's work they say nothing about the time before the loop.
-                    let known = state.checks.iter().filter(|_| !state.checked_after_work);
-                    let passed = known.filter(|(_, it)| it.last == Verdict::Passed);
+                    let passed = state.checks.iter().filter(|(_, memory)| {
+                        !state.checked_after_work && memory.last == Verdict::Passed
+                    });
                     self.green_before = passed.map(|(run, _)| run.clone()).collect();
                 }
                 let now = StoryDriver::from_owner(&state.owner);
@@ -159,7 +160,7 @@ impl Story {
                 }
                 match state.messages.last() {
                     Some(words) if kind == NoteKind::Told => {
-                        StoryEvent::Told { words: words.clone() }
+                        StoryEvent::Message { words: words.clone() }
                     }
                     _ => StoryEvent::Changed { what, about: kind, by, limits },
                 }
@@ -174,7 +175,7 @@ impl Story {
     }
 
     /// Whether the newest handoff page that somebody wrote has been through no iteration of another
-    /// worker. One that is cut off is repeated, and so is what it was told.
+    /// worker. One that is cut off is repeated with the same prompt.
     pub fn has_unread_handoff(&self) -> bool {
         let mut is_counted = false;
         for chapter in self.chapters.iter().rev() {
@@ -350,8 +351,10 @@ pub fn find_regressions(story: &Story) -> Vec<Regression> {
         if is_refused && iteration.evidence.failing().next().is_none() {
             continue;
         }
-        let is_told = |it: &&CheckResult| it.verdict != Verdict::Unknown && !ran_nothing(it);
-        for check in iteration.evidence.checks.iter().filter(is_told) {
+        for check in &iteration.evidence.checks {
+            if check.verdict == Verdict::Unknown || ran_nothing(check) {
+                continue;
+            }
             let known = checks.entry(&check.run).or_default();
             if check.verdict == Verdict::Passed {
                 known.note_pass(iteration.number);
@@ -373,8 +376,9 @@ pub fn find_regressions(story: &Story) -> Vec<Regression> {
 
 /// Whether it passed without a test, which says nothing.
 fn ran_nothing(check: &CheckResult) -> bool {
-    let ran_none = |it: &TestReport| it.passed == 0 && it.failed == 0;
-    check.verdict == Verdict::Passed && check.tests.as_ref().is_some_and(ran_none)
+    let tests = check.tests.as_ref();
+    check.verdict == Verdict::Passed
+        && tests.is_some_and(|tests| tests.passed == 0 && tests.failed == 0)
 }
 
 #[cfg(test)]

@@ -25,9 +25,10 @@ impl AccountId {
     /// setting and the model are meant for the run's own agent.
     pub fn of_agent(run: &Run, agent: &Agent) -> Self {
         let is_own = agent.name == run.agent.name;
+        let (account, model) =
+            if is_own { (run.account.as_deref(), run.model.clone()) } else { (None, None) };
         let program = agent.command.first().and_then(|program| program.rsplit('/').next());
-        let name = run.account.as_deref().filter(|_| is_own).or(program).unwrap_or(&agent.name);
-        Self { name: name.to_owned(), model: run.model.clone().filter(|_| is_own) }
+        Self { name: account.or(program).unwrap_or(&agent.name).to_owned(), model }
     }
 
     /// The name of its file, without an extension: different accounts have different ones, and none

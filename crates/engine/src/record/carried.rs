@@ -23,7 +23,7 @@ pub struct Carried {
     pub awake_ms: u64,
     pub usage: Usage,
     pub times: Earlier,
-    /// What each check has shown, so that a proof rests on all attempts.
+    /// What each check has shown, so that a proof counts all attempts.
     pub checks: BTreeMap<String, CheckMemory>,
     /// The tests and check configuration as its loop found them, on the machine that has them.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -80,8 +80,8 @@ impl Contract {
         pace.is_some_and(|pace| pace.timeout_s > 0 || pace.idle_timeout_s > 0)
     }
 
-    /// Whether the work is taken away on trial before the loop ends.
-    pub fn is_tried(&self) -> bool {
+    /// Whether the checks run without the work before the loop ends.
+    pub fn runs_without_work(&self) -> bool {
         let asks = self.trial.prove == Prove::Proven || self.require == Some(Proof::Proven);
         asks && !self.checks.is_empty()
     }
@@ -229,7 +229,7 @@ pub struct Agent {
     pub max_turns: Option<String>,
     /// The option that names its model, such as `--model`; `None` if there is none.
     pub model: Option<String>,
-    /// The argument that allows a command, which stands for `{check}`, or for `{words}` where only
+    /// The argument that allows a command, which replaces `{check}`, or `{words}` where only
     /// a command of plain words can be named: `--allow=Bash({check})`; `None` if there is none.
     pub allow: Option<String>,
     /// Variables that it is started with, besides crew's own.
@@ -309,12 +309,12 @@ pub struct Run {
     /// The procedure it was started with; `None` for a task.
     pub procedure: Option<String>,
     pub agent: Agent,
-    /// The agents that stand in for it while its account is at a limit, in their order.
+    /// The agents that replace it while its account is at a limit, the first choice first.
     pub fallback: Vec<Agent>,
     pub permissions: Permissions,
     /// The model requested from the agent; `None` leaves the choice to the agent.
     pub model: Option<String>,
-    /// The name of the account whose limits it shares; `None` stands for the agent's program.
+    /// The name of the account whose limits it shares; `None` means the agent's program.
     pub account: Option<String>,
     /// Arguments after the agent's own: the words that a person typed after `--`.
     pub words: Vec<String>,
@@ -483,7 +483,7 @@ impl Loop {
 }
 
 // The task of a fleet that a loop works on, and the commands by which a person resumes and answers
-// it. It knows nothing of how that task stands.
+// it. It does not know the status of that task.
 
 /// A task, by its fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -509,7 +509,7 @@ impl TaskOfFleet {
         )
     }
 
-    /// The command that sends the task's agent a message, which stands behind it.
+    /// The command that sends the task's agent a message, which follows it.
     pub fn tell_command(&self) -> String {
         format!("crew tell {self}")
     }

@@ -92,10 +92,11 @@ impl Environment {
                 Some(_) => plan.changed.push(name.to_owned()),
             }
         }
-        let is_missing = |name: &&String| {
-            !now.contains_key(OsStr::new(name)) && !foreign.shifting.contains(&name.as_str())
-        };
-        plan.missing = self.hashes.keys().filter(is_missing).cloned().collect();
+        for name in self.hashes.keys() {
+            if !now.contains_key(OsStr::new(name)) && !foreign.shifting.contains(&name.as_str()) {
+                plan.missing.push(name.clone());
+            }
+        }
         plan
     }
 
@@ -153,10 +154,10 @@ impl Plan {
             (&self.missing, ["is missing", "are missing"], "in the environment"),
         ];
         let some = kinds.into_iter().filter(|(names, ..)| !names.is_empty());
-        let said = |(names, verbs, rest): (&[String], [&str; 2], &str)| {
+        let remarks = some.map(|(names, verbs, rest)| {
             format!("{} {} {rest}", list_escaped(names), verbs[usize::from(names.len() > 1)])
-        };
-        some.map(said).collect()
+        });
+        remarks.collect()
     }
 
     /// What a resume accepts: every name that differs; `None` if there is none.
@@ -164,17 +165,20 @@ impl Plan {
         let replaced = self.replaced.iter().map(|(name, _)| name);
         let all = self.new.iter().chain(&self.changed).chain(&self.missing).chain(replaced);
         let mut names: Vec<String> = all.cloned().collect();
+        if names.is_empty() {
+            return None;
+        }
         names.sort();
-        let told = "checks now get these as they are here, not as they were when the loop began";
-        (!names.is_empty()).then(|| format!("{told}: {}", list_escaped(&names)))
+        let what = "checks now get these as they are here, not as they were when the loop began";
+        Some(format!("{what}: {}", list_escaped(&names)))
     }
 }
 
 /// Names for a person. A project's settings can choose a name, so it is escaped: it must not
 /// control a terminal.
 fn list_escaped(names: &[String]) -> String {
-    let plain = |name: &String| text_start(name, NAME_CHARS).escape_debug().to_string();
-    name_files(&names.iter().map(plain).collect::<Vec<_>>())
+    let plain = names.iter().map(|name| text_start(name, NAME_CHARS).escape_debug().to_string());
+    name_files(&plain.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -61,29 +61,32 @@ impl Run {
 }
 
 impl Loop {
-    /// The agent whose turn it is in fresh processes: the first one, or who stands in for it.
+    /// The agent whose turn it is in fresh processes: the first one, or its fallback.
     pub fn worker(&self) -> Option<&Agent> {
-        let run = self.contract.run.as_ref().filter(|_| self.driver() == Driver::Process)?;
+        let run = self.contract.run.as_ref()?;
+        if self.driver() != Driver::Process {
+            return None;
+        }
         let AgentMemory { stand_in, out, .. } = &self.state.agents;
-        let stand_in = stand_in.as_ref().filter(|it| !out.contains(&it.agent));
-        let stand_in = stand_in.and_then(|it| run.fallback.iter().find(|by| by.name == it.agent));
-        Some(stand_in.unwrap_or(&run.agent))
+        let fallback = stand_in.as_ref().filter(|fallback| !out.contains(&fallback.agent));
+        let agent = fallback.and_then(|one| run.fallback.iter().find(|by| by.name == one.agent));
+        Some(agent.unwrap_or(&run.agent))
     }
 
     /// Who works in place of the first agent.
-    pub fn stand_in(&self) -> Option<&FallbackAgent> {
+    pub fn working_fallback(&self) -> Option<&FallbackAgent> {
         let stand_in = self.state.agents.stand_in.as_ref()?;
-        self.worker().filter(|agent| agent.name == stand_in.agent).map(|_| stand_in)
+        if self.worker()?.name == stand_in.agent { Some(stand_in) } else { None }
     }
 
     /// The same while it is at work: whoever waits is at a limit, too.
-    pub fn stand_in_at_work(&self) -> Option<&FallbackAgent> {
-        self.stand_in().filter(|_| self.state.status == Status::Running)
+    pub fn running_fallback(&self) -> Option<&FallbackAgent> {
+        if self.state.status == Status::Running { self.working_fallback() } else { None }
     }
 
     /// "B for A, limited until 03:10", on the reader's clock.
-    pub fn stand_in_at(&self, at: DateTime<FixedOffset>) -> Option<String> {
-        let FallbackAgent { agent, until } = self.stand_in_at_work()?;
+    pub fn fallback_until(&self, at: DateTime<FixedOffset>) -> Option<String> {
+        let FallbackAgent { agent, until } = self.running_fallback()?;
         let own = &self.contract.run.as_ref()?.agent.name;
         Some(format!("{agent} for {own}, limited until {}", clock_time(*until, at)))
     }
@@ -97,7 +100,7 @@ impl Loop {
     /// The agent whose turn it is, where the loop has several.
     pub fn one_of_several(&self) -> Option<&Agent> {
         let has_several = self.contract.run.as_ref().is_some_and(|run| !run.fallback.is_empty());
-        self.worker().filter(|_| has_several)
+        if has_several { self.worker() } else { None }
     }
 
     /// Counts what was used, and which of several agents did it, or a session in between.
@@ -112,7 +115,8 @@ impl Loop {
         let AgentMemory { alone, shares, .. } = &mut state.agents;
         let is_first = before == AgentShare::default();
         if shares.is_empty() && !has_several {
-            *alone = Some(worker).filter(|it| is_first || alone.as_ref() == Some(it));
+            let is_alone = is_first || alone.as_ref() == Some(&worker);
+            *alone = if is_alone { Some(worker) } else { None };
             return;
         }
         if shares.is_empty() && !is_first {
@@ -128,8 +132,7 @@ impl Loop {
     /// "A 5 iterations, $1.20 · 300k tokens; B 3 iterations, 90k tokens", where several worked.
     pub fn describe_shares(&self) -> Option<String> {
         let shares = &self.state.agents.shares;
-        let share = |(name, share): (&String, &AgentShare)| {
-            let AgentShare { iterations, usage } = share;
+        let texts = shares.iter().map(|(name, AgentShare { iterations, usage })| {
             let tokens = usage.tokens.total();
             let used = match usage.cost.0 {
                 _ if tokens == 0 => String::new(),
@@ -137,9 +140,8 @@ impl Loop {
                 _ => format!(", {} · {} tokens", usage.cost, tokens_text(tokens)),
             };
             format!("{name} {}{used}", count(*iterations, "iteration"))
-        };
-        let texts: Vec<String> = shares.iter().map(share).collect();
-        (texts.len() > 1).then(|| texts.join("; "))
+        });
+        if shares.len() > 1 { Some(texts.collect::<Vec<_>>().join("; ")) } else { None }
     }
 }
 
@@ -166,8 +168,8 @@ pub struct CheckMemory {
 impl CheckMemory {
     /// The memory of a result, which replaces `before`.
     pub fn from_result(result: &CheckResult, after: u32, before: Option<&Self>) -> Self {
-        let passed = || result.test_run.as_ref().map_or(0, |run| run.passed);
-        let failed_with = is_failure(result).then(passed);
+        let passed = result.test_run.as_ref().map_or(0, |run| run.passed);
+        let failed_with = is_failure(result).then_some(passed);
         let known = before.and_then(|before| before.failed_with);
         Self {
             last: result.verdict,
@@ -227,14 +229,15 @@ impl Pending {
     /// an iteration.
     pub fn after_boundary(subject: &Loop, counted: bool) -> Self {
         let before = subject.state.git.pending;
-        let run = subject.contract.run.as_ref();
-        let Some(run) = run.filter(|_| subject.driver() == Driver::Process) else { return before };
+        let (Some(run), Driver::Process) = (&subject.contract.run, subject.driver()) else {
+            return before;
+        };
         let is_here = counted && subject.place.repository.is_some();
         Self {
             commit: before.commit || (is_here && run.git.commit),
             push: before.push || (is_here && run.git.push),
             reaction: !subject.is_live()
-                && run.reactions.iter().any(|it| it.on == LoopMoment::Finish),
+                && run.reactions.iter().any(|reaction| reaction.on == LoopMoment::Finish),
         }
     }
 
@@ -299,21 +302,21 @@ impl GitMemory {
 
     /// "not committed yet · not pushed, 2 tries failed: …"; `None` if nothing is left to do.
     pub fn describe_undone(&self) -> Option<String> {
-        let one = |is_pending: bool, failures: &Failures, what: &str| {
-            let tries = if failures.count == 1 { "try" } else { "tries" };
-            match failures.count {
-                0 => is_pending.then(|| format!("{what} yet")),
-                count => Some(format!("{what}, {count} {tries} failed: {}", failures.why)),
-            }
-        };
         let Pending { commit, push, reaction } = self.pending;
-        let undone = [
-            one(commit, &self.commits, "not committed"),
-            one(push, &self.pushes, "not pushed"),
-            reaction.then(|| "its reaction to the end did not run yet".to_owned()),
-        ];
-        let undone: Vec<String> = undone.into_iter().flatten().collect();
-        (!undone.is_empty()).then(|| undone.join(" · "))
+        let steps = [(commit, &self.commits, "not committed"), (push, &self.pushes, "not pushed")];
+        let mut undone = Vec::new();
+        for (is_pending, Failures { count, why }, what) in steps {
+            match count {
+                0 if is_pending => undone.push(format!("{what} yet")),
+                0 => {}
+                1 => undone.push(format!("{what}, 1 try failed: {why}")),
+                count => undone.push(format!("{what}, {count} tries failed: {why}")),
+            }
+        }
+        if reaction {
+            undone.push("its reaction to the end did not run yet".to_owned());
+        }
+        if undone.is_empty() { None } else { Some(undone.join(" · ")) }
     }
 }
 

@@ -27,15 +27,15 @@ fn the_first_agent_works_unless_a_fallback_of_the_loop_stands_in() {
     assert_eq!(name(&subject), "claude");
     codex_works(&mut subject);
     assert_eq!(name(&subject), "codex");
-    let told = subject.stand_in_at(at(0).wall.fixed_offset());
+    let told = subject.fallback_until(at(0).wall.fixed_offset());
     assert_eq!(told.unwrap(), "codex for claude, limited until 12:06");
     // While all are limited, none of them works.
     subject.state.status = Status::Waiting;
     assert_eq!(
-        (subject.stand_in_at(at(0).wall.fixed_offset()), subject.stand_in_at_work()),
+        (subject.fallback_until(at(0).wall.fixed_offset()), subject.running_fallback()),
         (None, None)
     );
-    assert!(subject.stand_in().is_some());
+    assert!(subject.working_fallback().is_some());
     subject.state.status = Status::Running;
     // A resume took it off the list.
     subject.contract.run.as_mut().unwrap().fallback.clear();

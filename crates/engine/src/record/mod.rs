@@ -135,7 +135,7 @@ pub struct State {
     pub baseline: Option<Baseline>,
     /// How many claims in a row were refused for a change of tests.
     pub test_refusals: u32,
-    /// Why the tree as the loop found it is not known, and the hint; `None` if it was recorded.
+    /// Why the tree as the loop found it is not known, with a hint; `None` if it was recorded.
     pub unrecorded: Option<String>,
     /// Why the last requested end was refused, if no agent can change the reason.
     pub incurable: Option<IncurableRefusal>,
@@ -207,10 +207,12 @@ impl Loop {
     /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into
     /// its timeout, for test changes, and for what a commit leaves out.
     pub fn watches_the_tree(&self) -> bool {
-        let bounded = || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
-        let commits = || self.contract.run.as_ref().is_some_and(|run| run.git.commit);
-        let has_paths = !self.contract.checks.is_empty() || !self.contract.protect.is_empty();
-        self.contract.limits.stall > 0 || has_paths || bounded() || commits()
+        let contract = &self.contract;
+        contract.limits.stall > 0
+            || !contract.checks.is_empty()
+            || !contract.protect.is_empty()
+            || (self.driver() == Driver::Process && contract.bounds_an_iteration())
+            || contract.run.as_ref().is_some_and(|run| run.git.commit)
     }
 
     /// The driver that runs the loop.

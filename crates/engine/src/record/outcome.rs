@@ -61,7 +61,7 @@ pub enum Proof {
     Checked,
     /// The checks pass, and no earlier failure shows that the work made them pass.
     Passing,
-    /// Nothing was checked; it rests on the agent's word.
+    /// Nothing was checked; only the agent's word supports it.
     Claimed,
 }
 
@@ -97,7 +97,7 @@ impl Proof {
     }
 }
 
-/// Who gives an order.
+/// Who makes a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Actor {

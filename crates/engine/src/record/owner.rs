@@ -224,7 +224,7 @@ impl QuestionMode {
     }
 }
 
-/// A question that the agent was told to decide by itself.
+/// A question that the agent had to decide by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// The iteration in which it was asked, 1-based.
@@ -239,16 +239,18 @@ pub struct Question {
 impl Question {
     /// A question, cut to what is kept of it.
     pub fn new(iteration: u32, text: &str, options: &[String]) -> Self {
-        let options = options.iter().take(OPTIONS_MAX).map(|it| one_line(it, OPTION_CHARS));
+        let options = options.iter().take(OPTIONS_MAX).map(|text| one_line(text, OPTION_CHARS));
         let text = one_line(text, QUESTION_CHARS);
         Self { iteration, text, options: options.collect() }
     }
 
     /// An answer to type, for example: the first option, if it can stand in double quotes.
     pub fn example_answer(&self) -> &str {
-        let first = self.options.first().map(|it| it.trim_end_matches(" (Recommended)"));
-        let is_plain = |it: &&str| !it.is_empty() && !it.contains(['"', '$', '`', '\\', '!']);
-        first.filter(is_plain).unwrap_or("your answer")
+        match self.options.first().map(|first| first.trim_end_matches(" (Recommended)")) {
+            None | Some("") => "your answer",
+            Some(first) if first.contains(['"', '$', '`', '\\', '!']) => "your answer",
+            Some(first) => first,
+        }
     }
 }
 

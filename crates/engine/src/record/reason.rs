@@ -89,7 +89,7 @@ pub enum CompletionBasis {
     /// Its proof, and nothing more is known.
     Proof(Proof),
     /// A run without the work, which says what failed there.
-    Trial(String),
+    WithoutWork(String),
     /// The checks pass; the remark or the notes say why that proves no more.
     ChecksPass,
     /// Only its limit could end it: "ran its 5 iterations".
@@ -227,7 +227,7 @@ impl fmt::Display for CompletionBasis {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Proof(proof) => out.write_str(proof.meaning()),
-            Self::Trial(shown) => out.write_str(shown),
+            Self::WithoutWork(shown) => out.write_str(shown),
             Self::ChecksPass => out.write_str("the checks pass"),
             Self::Limit { ran, is_checked: true } => write!(out, "{ran}, and every check passes"),
             Self::Limit { ran, is_checked: false } => write!(out, "{ran}; {NOTHING_CHECKED}"),

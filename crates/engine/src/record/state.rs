@@ -119,8 +119,8 @@ impl State {
         self.end_wait();
         self.git.pending.reaction = false;
         self.transient_errors = 0;
-        // What was told in an iteration that never reached its boundary is told again; a session is
-        // told at once.
+        // Messages of an iteration that never reached its boundary are sent again; a session gets
+        // them at once.
         self.told = match driver {
             Driver::Session => self.messages.len(),
             Driver::Process => 0,

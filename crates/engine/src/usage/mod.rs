@@ -343,11 +343,11 @@ impl Earlier {
 
     /// The spread of at least two durations; `None` for fewer.
     pub fn spread(&self) -> Option<Spread> {
-        (self.count >= 2).then(|| Spread {
-            min: self.min_ms,
-            mean: self.sum_ms.saturating_add(self.count / 2) / self.count,
-            max: self.max_ms,
-        })
+        if self.count < 2 {
+            return None;
+        }
+        let mean = self.sum_ms.saturating_add(self.count / 2) / self.count;
+        Some(Spread { min: self.min_ms, mean, max: self.max_ms })
     }
 }
 
@@ -357,7 +357,7 @@ pub fn spread_times(earlier: &Earlier, newest: &[u64]) -> Option<Spread> {
     for ms in newest {
         all.add_time(*ms);
     }
-    all.spread().filter(|_| !newest.is_empty())
+    if newest.is_empty() { None } else { all.spread() }
 }
 
 #[cfg(test)]

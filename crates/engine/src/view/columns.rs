@@ -52,7 +52,7 @@ impl Serialize for LoopView<'_> {
         map.serialize_entry("driver", &record.driver())?;
         map.serialize_entry("agent", &run.map(|run| &run.agent.name))?;
         map.serialize_entry("fallback", &fallback)?;
-        map.serialize_entry("stand_in", &record.stand_in_at_work())?;
+        map.serialize_entry("stand_in", &record.running_fallback())?;
         map.serialize_entry("shares", &state.agents.shares)?;
         map.serialize_entry("model", &run.and_then(|run| run.model.as_ref()))?;
         map.serialize_entry("agent_words", &run.map(|run| &run.words))?;

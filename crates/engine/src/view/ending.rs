@@ -131,7 +131,7 @@ pub fn ending_facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
         red => find_regressions(story).first().map(Regression::regression_words),
         does => doing.map(|it| format!("{}, since {}", it.doing_words(), clock_time(it.since, view.now))),
         waits_at => view.dialog.map(|it| at_dialog(it, view.now)),
-        stand_in_until => record.stand_in_at(view.now),
+        stand_in_until => record.fallback_until(view.now),
         asks_permissions => record.contract.run.as_ref().is_some_and(asks),
         named_limits => limits::describe_limits(&record.contract.limits),
         ..proof_values(inputs),

@@ -171,7 +171,7 @@ fn list_messages(story: &Story) -> Vec<Message<'_>> {
     let (mut driver, mut iteration) = (first.map(|who| who.driver), 1);
     for chapter in story.chapters.iter() {
         match &chapter.what {
-            StoryEvent::Told { words } => messages.push(Message { words, prompt: None }),
+            StoryEvent::Message { words } => messages.push(Message { words, prompt: None }),
             StoryEvent::Changed { about, by, .. } => {
                 driver = by.as_ref().map(|by| by.driver).or(driver);
                 if let NoteKind::Delivered | NoteKind::ResumedInSession | NoteKind::Woken(_) = about
