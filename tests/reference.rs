@@ -55,7 +55,7 @@ const ADDED: [[&str; 5]; 8] = [
         "",
     ],
     [
-        "crates/engine/src/words/reaction.rs",
+        "crates/engine/src/words/programs.rs",
         "        (\"CREW_ON\",",
         "        (\"CREW_MOOD\", String::new()),\n        (\"CREW_ON\",",
         "reactions.md",

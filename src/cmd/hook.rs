@@ -25,7 +25,7 @@ use crate::report::{help, page, setup};
 use engine::boundary::limits;
 use engine::record::{Loop, LoopId, Status};
 use engine::view::Page;
-use engine::words::prompt::{self, DECIDE_YOURSELF};
+use engine::words::{self, DECIDE_YOURSELF};
 use readers::clients::{Hook, HookEvent, Output, Reply, in_its_session, spell_command};
 use readers::parse::arguments;
 use readers::parse::requests::SessionRequest;
@@ -147,7 +147,7 @@ fn notice_of(answer: &EventResult) -> Option<String> {
 fn full_prompt(home: &Home, record: &Loop, handoff: Option<&Path>) -> String {
     let journal = home.loop_file(&record.id, "journal.jsonl");
     let last = journal::last_accounts(&journal).unwrap_or_default();
-    prompt::full_prompt(record, handoff, &last, &crew_program())
+    words::full_prompt(record, handoff, &last, &crew_program())
 }
 
 /// The program that the agent runs as crew.
@@ -177,7 +177,7 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Started(started) => {
             let record = &started.record;
-            let prompt = prompt::start_prompt(record, &crew_program());
+            let prompt = words::start_prompt(record, &crew_program());
             go_on(record, prompt, start_lines(&started, hook.caution))
         }
         EventResult::Resumed(resumed) => {
@@ -233,7 +233,7 @@ fn reply_to_stop(stop: StopResult) -> Reply {
         StopResult::Continue(boundary) => {
             let after = &boundary.after;
             let line = line_with_note(LoopLine::Boundary, after, boundary.note);
-            go_on(after, prompt::next_prompt(after), line)
+            go_on(after, words::next_prompt(after), line)
         }
         StopResult::Woken(boundary) => {
             Reply::Say(line_with_note(LoopLine::Boundary, &boundary.after, boundary.note))

@@ -20,12 +20,12 @@ use engine::boundary::decide::{
 };
 use engine::boundary::facts::{ControlRequest, Facts};
 use engine::boundary::judge::{Judged, judge_boundary};
-use engine::evidence::test_memory::TestMemories;
+use engine::evidence::test_run::TestMemories;
 use engine::journal::{Choice, Event};
 use engine::record::{
     Actor, Driver, EndReason, Ending, Loop, LoopId, Outcome, Pending, SessionMemory, Status,
 };
-use engine::words::view::ViewState;
+use engine::words::programs::ViewState;
 use world::files::disk::{self, Durability, Lock};
 use world::store::{self, Held, Home, LOCK_WAIT, StoreError, hash, view};
 use world::{clock, recorded_environment};

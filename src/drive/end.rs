@@ -22,7 +22,7 @@ use engine::record::{
 };
 use engine::usage::Usage;
 use engine::view::Page;
-use engine::words::view::ViewState;
+use engine::words::programs::ViewState;
 use world::files::disk::{self, Durability};
 use world::git::steps::put_back_in;
 use world::process::{descendants, groups};

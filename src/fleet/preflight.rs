@@ -11,17 +11,15 @@ use super::record::FleetSetup;
 use super::step::DescribedTask;
 use super::store;
 use engine::failure::Failure;
-use engine::fleet::task::LOCAL;
-use engine::fleet::{LandingMode, Remote, TaskId};
+use engine::fleet::{LOCAL, LandingMode, Remote, TaskId};
 use engine::git::{GitFault, GitTrouble};
 use engine::text::{count, join_first_names};
 use world::client::on_path;
 use world::files::disk;
-use world::git;
 use world::git::readiness::{self, AbsentSubmodule, in_the_way};
 use world::git::remotes::Refs;
-use world::slots;
 use world::store::Home;
+use world::{git, slots};
 
 /// What has to be free on the disk beside the clones, in bytes.
 const SPARE_BYTES: u64 = 100 << 20;

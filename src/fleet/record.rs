@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::record::ending::{Landed, TaskEndKind, TaskEnding, TaskReason, Unsettled};
 use engine::failure::Failure;
-pub use engine::fleet::task::LOCAL;
+pub use engine::fleet::LOCAL;
 use engine::fleet::{Carried, LandingMode, Refusal, Remote, TaskId};
 use engine::git::GitBaseline;
 use engine::record::{Actor, Check, CheckMemory, LoopId, Outcome};

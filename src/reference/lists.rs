@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use engine::fixture::a_loop;
 use engine::record::{LoopMoment, Outcome, Proof};
 use engine::text::words_of;
-use engine::words::reaction;
+use engine::words::programs;
 use readers::agents;
 use readers::parse::settings::options::{KEYS, Key, Widens};
 use readers::parse::settings::{AGENT, CHECK, EXECUTOR, REACTION, TABLES};
@@ -150,7 +150,7 @@ pub fn variables() -> Vec<Block> {
 
 /// The moments of a run, and what a reaction gets.
 pub fn reactions() -> Vec<Block> {
-    let variables = reaction::reaction_variables(&a_loop(), LoopMoment::Finish);
+    let variables = programs::reaction_variables(&a_loop(), LoopMoment::Finish);
     vec![
         named("moments", LoopMoment::ALL.map(|moment| moment.label().to_owned())),
         named("variables", variables.into_iter().map(|(name, _)| name.to_owned())),

@@ -9,8 +9,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub use self::draw::draw_board;
 use crate::report::line;
-use engine::doing::{Doing, LoopStep};
-use engine::evidence::words::describe_evidence;
+use engine::evidence::describe_evidence;
+use engine::record::{Doing, LoopStep};
 use engine::record::{EndReason, Ending, Loop, LoopId, MESSAGE_CHARS, Outcome, Status};
 use engine::text::{
     clean_text, clock_time, format_age, format_briefly, one_line, quote_words, with_reason,

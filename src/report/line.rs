@@ -6,7 +6,7 @@ use super::words::{self, list_commands};
 use chrono::{DateTime, FixedOffset};
 use engine::boundary::limits;
 use engine::events::RunEvent;
-use engine::evidence::words::describe_evidence;
+use engine::evidence::describe_evidence;
 use engine::record::{Check, Driver, Loop, Outcome, Question, Status};
 use engine::text::{clean_text, clip_line, clock_time, count, one_line, quote_words};
 use engine::view::{self, LoopView, number_iteration, verdict_text};

@@ -8,13 +8,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::*;
 use crate::report::colour::paint_marks;
-use engine::evidence::changes::Changes;
-use engine::evidence::changes::Commits;
-use engine::fixture::{SetState, a_run, at};
-use engine::fleet::fixture::a_task;
+use engine::evidence::changes::{Changes, Commits};
+use engine::fixture::{SetState, a_run, a_task, at};
 use engine::journal::story::Story;
-use engine::record::Failures;
-use engine::record::{CompletionBasis, EndReason, Ending, Outcome, Proof, Status};
+use engine::record::{CompletionBasis, EndReason, Ending, Failures, Outcome, Proof, Status};
 use engine::usage::{Money, Usage};
 use engine::view::{ChangesFrom, LoopView, PageInputs};
 

@@ -8,9 +8,9 @@ use engine::boundary::decide::{Decision, apply_decision, decide_next};
 use engine::boundary::facts::{ApiError, Facts, ProcessEnd};
 use engine::boundary::judge::judge_boundary;
 use engine::claim::Claim;
-use engine::doing::LoopStep;
 use engine::fixture::{SetState, a_loop, a_loop_with, a_page, a_run, at, facts, result};
 use engine::journal::story::Story;
+use engine::record::LoopStep;
 use engine::record::{
     Actor, CompletionBasis, EndReason, EndSignal, Ending, LoopMoment, Outcome, Proof, Role, Status,
 };

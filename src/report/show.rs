@@ -14,11 +14,11 @@ use super::layout::{Reading, wrap_text};
 use super::page::{self, push_row, push_value};
 use super::{line, words};
 use engine::boundary::limits;
-use engine::evidence::Evidence;
-use engine::evidence::words::list_findings;
+use engine::evidence::{Evidence, list_findings};
 use engine::journal::Choice;
-use engine::journal::story::{Iteration, Story, StoryDriver, StoryEvent};
-use engine::journal::story::{Regression, find_regressions};
+use engine::journal::story::{
+    Iteration, Regression, Story, StoryDriver, StoryEvent, find_regressions,
+};
 use engine::record::{Driver, Loop};
 use engine::text::{clip_line, count};
 use engine::view::columns::task_text;

@@ -4,10 +4,9 @@
 
 use chrono::{DateTime, Utc};
 
-use super::doing::LoopStep;
-use super::evidence::CheckResult;
-use super::record::{Loop, LoopMoment, Outcome};
-use super::view::Page;
+use crate::evidence::CheckResult;
+use crate::record::{Loop, LoopMoment, LoopStep, Outcome};
+use crate::view::Page;
 
 /// A moment of a run.
 #[derive(Debug, Clone, Copy)]

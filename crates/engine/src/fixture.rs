@@ -10,17 +10,18 @@ use super::boundary::facts::{AgentFacts, AgentOutcome, Facts};
 use super::claim::Claim;
 use super::claim::promise::Promise;
 use super::evidence::changes::Commits;
-use super::evidence::test_memory::TestMemories;
 use super::evidence::{CheckResult, Verdict};
+use super::fleet::TaskId;
 use super::journal::story::Story;
 use super::record::{
     Agent, Check, Contract, Driver, EndReason, IterationTimes, Limits, Loop, LoopId, Moment, Owner,
-    Permissions, Place, ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
+    Permissions, Place, ProcessIdentity, QuestionMode, Role, Run, State, TaskOfFleet, VERSION,
 };
 use super::test_changes::TestChanges;
-use super::test_changes::trial::{ProofTerms, Prove};
 use super::usage::Earlier;
 use super::view::{ChangesFrom, LoopView, Page, PageInputs};
+use crate::evidence::test_run::TestMemories;
+use crate::test_changes::{ProofTerms, Prove};
 
 /// A reason of which only the words matter.
 impl From<&str> for EndReason {
@@ -36,6 +37,16 @@ pub fn at(seconds: u32) -> Moment {
         wall: start + TimeDelta::seconds(i64::from(seconds)),
         awake_ms: 1_000_000 + u64::from(seconds) * 1000,
     }
+}
+
+/// The id of a task.
+pub fn id(name: &str) -> TaskId {
+    name.parse().unwrap()
+}
+
+/// A task of the fleet `billing-cleanup`.
+pub fn a_task(name: &str) -> TaskOfFleet {
+    TaskOfFleet { name: "billing-cleanup".to_owned(), task: id(name) }
 }
 
 /// The limits of a loop without settings.

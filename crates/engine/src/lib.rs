@@ -6,7 +6,6 @@
 pub mod boundary;
 pub mod claim;
 pub mod doctor;
-pub mod doing;
 pub mod events;
 pub mod evidence;
 pub mod failure;

@@ -22,9 +22,7 @@ use engine::record::{Loop, Phase};
 use engine::templates::render_template;
 use engine::text::{one_line, quote_words};
 use engine::view::TOLD_CHARS;
-use engine::words::PromptReader;
-use engine::words::news::describe_results;
-use engine::words::prompt::rule_values;
+use engine::words::{PromptReader, describe_results, rule_values};
 
 /// The most UTF-16 units of what crew saw: enough for the tails of all checks shown.
 const SEEN_UNITS_MAX: usize = 200_000;

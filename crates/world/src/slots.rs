@@ -14,10 +14,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::clock;
 use super::files::disk::{self, Lock};
 use crate::home::Home;
-use engine::fleet::SlotCount;
 #[cfg(test)]
-use engine::fleet::slots::SLOTS_MAX;
-use engine::fleet::slots::{SlotTicket, default_slots};
+use engine::fleet::SLOTS_MAX;
+use engine::fleet::{SlotCount, SlotTicket, default_slots};
 
 /// The most names of the queue that are read. Tickets beyond them are passed over, not forgotten.
 const QUEUE_MAX: usize = 4096;

@@ -25,10 +25,10 @@ use super::files::disk::{self, Durability, Lock};
 use super::{clock, fault};
 pub use crate::home::{Home, hash, hash_stream, read_pointer, write_pointer};
 use engine::boundary::facts::ControlRequest;
-use engine::evidence::test_memory::TestMemories;
+use engine::evidence::test_run::TestMemories;
 use engine::journal::{Event, JournalEntry, JournalNote, SCHEMA, replay_journal};
 use engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
-use engine::words::handoff::file_time;
+use engine::words::file_time;
 use readers::parse::git::BRANCHES;
 use readers::parse::requests::{self, RequestLine};
 

@@ -16,7 +16,7 @@ use engine::boundary::wants::{
     wants_run_without_work, wants_test_changes,
 };
 use engine::events::RunEvent;
-use engine::evidence::test_memory::{TestMemories, is_no_worse};
+use engine::evidence::test_run::{TestMemories, is_no_worse};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Driver, Loop, Proof};
 use engine::usage::Usage;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::drive::checks::check::{Within, run_check};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Loop, Role};
-use engine::test_changes::trial::{TriedCheck, check_passed, failing_tests};
+use engine::test_changes::{TriedCheck, check_passed, failing_tests};
 use engine::text::format_period;
 use readers::parse::test_changes::path_out;
 use world::clock::{self, Deadline, Stopwatch};

@@ -5,13 +5,12 @@
 use super::test_changes;
 use crate::drive::checks::scratch::{ScratchFolder, ScratchTerms};
 use crate::drive::checks::test_changes::Changes;
-use engine::evidence::test_memory::TestMemories;
-use engine::evidence::test_run::{TestMemory, TestRun};
+use engine::evidence::test_run::{TestMemories, TestMemory, TestRun};
 use engine::evidence::{CheckResult, Verdict};
 use engine::record::{Check, Loop, Role};
-use engine::test_changes::Baseline;
-use engine::test_changes::trial::{
-    BaselineResult, TriedCheck, WithoutWork, cannot_be_told_apart, check_passed, judge_without_work,
+use engine::test_changes::{
+    Baseline, BaselineResult, TriedCheck, WithoutWork, cannot_be_told_apart, check_passed,
+    judge_without_work,
 };
 use readers::parse::test_changes::files::inline_tests;
 use world::git::snapshots::Snapshots;

@@ -12,7 +12,7 @@ use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{Actor, Loop, Outcome, Status};
 use engine::view::Page;
-use engine::words::handoff::{authors_words, file_name, is_whole, render_handoff};
+use engine::words::{authors_words, file_name, is_whole, render_handoff};
 use readers::clients::of_loop;
 use readers::parse::requests::{KINDS, is_kind};
 use world::clock;

@@ -14,7 +14,7 @@ use crate::drive::tree::place;
 use engine::boundary::belief::{ProofRuns, end_after_runs};
 use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome, Proof, Status};
-use engine::test_changes::trial::{BaselineResult, WithoutWork};
+use engine::test_changes::{BaselineResult, WithoutWork};
 use world::clock::{self, Deadline};
 use world::git::snapshots::Snapshots;
 use world::process::{Call, Stop};

@@ -23,7 +23,7 @@ use engine::doctor::{
 };
 use engine::record::Loop;
 use engine::templates;
-use engine::test_changes::trial::check_passed;
+use engine::test_changes::check_passed;
 use engine::text::join_first_names;
 use readers::agents;
 use readers::clients::claude::plugin::{

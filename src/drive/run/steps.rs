@@ -12,18 +12,18 @@ use crate::drive::find::own_process;
 use crate::drive::start::establish::make_way;
 use crate::drive::tree::place::{lost_repository, on_another_branch};
 use crate::drive::{end, tree};
-use engine::doing::LoopStep;
 use engine::events::{EventSink, RunEvent};
 use engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use engine::journal::NoteKind;
+use engine::record::LoopStep;
 use engine::record::{
     EndReason, Ending, Failures, GitMemory, Loop, LoopMoment, Outcome, Pending, Sent,
 };
-use engine::words::news::commit_message;
+use engine::words::commit_message;
 use world::git::commit::{CommitResult, Drafts, commit_changes, name_paths};
-use world::git::steps::{Steps, put_back_in, trusted_following};
+use world::git::find_refusal;
+use world::git::steps::{self, Steps, put_back_in, trusted_following};
 use world::git::sync::{push_branch, rebase_branch, seen_at_remote};
-use world::git::{find_refusal, steps};
 use world::process::Stop;
 use world::process::signals::Signals;
 use world::store::{self, Home, LOCK_WAIT};

@@ -11,18 +11,16 @@ use chrono::TimeDelta;
 
 use super::stop::{gather_facts, hand_over, is_ours, open_ours, wake_ticket};
 use super::{EventResult, owned_or_last, session_loop};
-use crate::drive::boundary;
-use crate::drive::boundary::{DriverNotes, Recorded};
-use crate::drive::control;
+use crate::drive::boundary::{self, DriverNotes, Recorded};
 use crate::drive::end::{self, wind_up};
 use crate::drive::transcript::is_at_work;
-use crate::drive::usage;
 use crate::drive::windows::{self, LoopTurn};
+use crate::drive::{control, usage};
 use engine::boundary::decide::{Decision, wait_or_end};
 use engine::boundary::facts::{AgentFacts, AgentOutcome};
 use engine::journal::{Event, NoteKind};
 use engine::record::{EndReason, Ending, Loop, LoopId, Outcome, Status};
-use engine::words::prompt;
+use engine::words;
 use readers::clients::Hook;
 use readers::parse::service;
 use world::clock::{self, Deadline};
@@ -155,7 +153,7 @@ fn redeem_ticket(
     let woken = NoteKind::Woken(ticket.iteration);
     if record.state.due.is_none() {
         held.note(&record, clock::now(), woken)?;
-        return Ok(Some(EventResult::Wake(prompt::next_prompt(&record))));
+        return Ok(Some(EventResult::Wake(words::next_prompt(&record))));
     }
     // A hold is also due, while its loop runs.
     let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
@@ -168,11 +166,8 @@ fn redeem_ticket(
     boundary::mark_undelivered(home, &record)?;
     let record = held.record(record, |next| Event::from_change(woken, &before, next))?;
     let _ = view::write_view(&record);
-    let words = if is_refused {
-        prompt::woken_prompt(&record, waited)
-    } else {
-        prompt::next_prompt(&record)
-    };
+    let words =
+        if is_refused { words::woken_prompt(&record, waited) } else { words::next_prompt(&record) };
     Ok(Some(EventResult::Wake(words)))
 }
 

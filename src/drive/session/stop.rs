@@ -27,7 +27,7 @@ use engine::evidence::said::extract_summary;
 use engine::record::{EndReason, Ending, Loop, Outcome, SessionMemory, Status, StopMark};
 use engine::text::text_start;
 use engine::usage::Usage;
-use engine::words::prompt;
+use engine::words;
 use readers::clients::{Hook, Stopped, Task};
 use world::clock::{self, Deadline};
 use world::files::disk;
@@ -394,7 +394,7 @@ fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool
     let memory = &before.state.session;
     let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
     let Some((file, reader)) = hook.readable_transcript() else { return (row, false) };
-    let marker = prompt::session_marker(before);
+    let marker = words::session_marker(before);
     let words = stopped.last_message.as_deref();
     let matters = is_near(hook, row) || !stopped.background.is_empty();
     let within = if matters && disk::exists(file) { TRANSCRIPT_WAIT } else { Duration::ZERO };

@@ -12,7 +12,7 @@ use engine::claim::promise::Promise;
 use engine::failure::{Failure, FailureKind};
 use engine::protect::parse_glob;
 use engine::record::{Contract, Fragment, Recipe, Run};
-use engine::test_changes::trial::ProofTerms;
+use engine::test_changes::ProofTerms;
 use engine::text::EscapedLine;
 use readers::agents;
 use readers::clients::ALL;

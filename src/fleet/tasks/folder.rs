@@ -13,8 +13,7 @@ use super::front_matter::{FLEET_FILE, Faults, read_toml, split_front_matter};
 use super::options::{
     FRONT_MATTER, FleetFile, LAND, TASK, TOP, TaskOptions, laid_over, option_words, read_options,
 };
-use engine::fleet::task::USUAL_PRIORITY;
-use engine::fleet::{FleetTask, TaskId};
+use engine::fleet::{FleetTask, TaskId, USUAL_PRIORITY};
 use readers::parse::spelling::find_nearest;
 use world::store::hash;
 

@@ -11,8 +11,7 @@ use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 
 use super::front_matter::{Faults, KeyValue};
-use engine::fleet::TaskId;
-use engine::fleet::task::MAX_PRIORITY;
+use engine::fleet::{MAX_PRIORITY, TaskId};
 use engine::protect;
 use engine::text::{is_word_of, words_of};
 use readers::parse::amounts::{Amount, Unit, deserialize_texts};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::front_matter::split_front_matter;
 use super::options::{FRONT_MATTER, LAND, TASK, TOP, TaskOptions, check_value, option_keys};
 use super::tests::read_files;
-use engine::fleet::task::USUAL_PRIORITY;
+use engine::fleet::USUAL_PRIORITY;
 use engine::text::words_of;
 use readers::parse::amounts::Unit;
 use readers::parse::schema_fixture::{

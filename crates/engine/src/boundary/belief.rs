@@ -2,13 +2,11 @@
 //! from it. Nothing here ever adds belief to what the checks showed.
 
 use super::facts::Facts;
-use crate::evidence::check::{NoProofCause, passes_more};
 use crate::evidence::test_run::{TestReport, TestRun, TestStatus};
-use crate::evidence::{CheckResult, Verdict};
+use crate::evidence::{CheckResult, NoProofCause, Verdict, passes_more};
 use crate::protect::protected_complaint;
 use crate::record::{CheckMemory, CompletionBasis, EndReason, Ending, Loop, Outcome, Proof, Role};
-use crate::test_changes::finding::TestChangesFinding;
-use crate::test_changes::trial::{BaselineResult, WithoutWork};
+use crate::test_changes::{BaselineResult, TestChangesFinding, WithoutWork};
 
 /// What the checks prove if all of them passed; `None` if one did not pass or did not run.
 pub fn find_proof(subject: &Loop, facts: &Facts) -> Option<Proof> {

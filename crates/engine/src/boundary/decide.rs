@@ -15,7 +15,7 @@ use crate::claim::Claim;
 use crate::record::{
     CompletionBasis, EndReason, Ending, Loop, Moment, Outcome, Proof, TaskOfFleet,
 };
-use crate::test_changes::trial::WithoutWork;
+use crate::test_changes::WithoutWork;
 
 /// What happens next.
 #[must_use]

@@ -5,12 +5,10 @@ use chrono::{DateTime, Utc};
 
 use crate::claim::Claim;
 use crate::evidence::changes::Changes;
-use crate::evidence::test_memory::{TestMemories, newly_failing, update_memories};
-use crate::evidence::test_run::ran_nothing;
+use crate::evidence::test_run::{TestMemories, newly_failing, ran_nothing, update_memories};
 use crate::evidence::{CheckResult, Verdict};
 use crate::record::{Actor, Contract, EndSignal, Loop, Moment, Role, TreeSeen};
-use crate::test_changes::finding::TestChangesFinding;
-use crate::test_changes::trial::{BaselineResult, WithoutWork};
+use crate::test_changes::{BaselineResult, TestChangesFinding, WithoutWork};
 use crate::text::join_first_names;
 use crate::usage::Usage;
 

@@ -6,17 +6,16 @@ use super::belief::{find_cause, find_proof, find_tampering, list_doubts, remark_
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use crate::claim::Claim;
 use crate::evidence::changes::Changes;
-use crate::evidence::check::NoProofCause;
 use crate::evidence::test_run::{TestReport, TestRun};
 use crate::evidence::{
-    CheckResult, ClaimResult, Evidence, IterationStatus, Progress, TAIL_CHARS, Verdict,
+    CheckResult, ClaimResult, Evidence, IterationStatus, NoProofCause, Progress, TAIL_CHARS,
+    Verdict,
 };
 use crate::record::{
     CheckMemory, Driver, EndReason, IncurableRefusal, IterationEnd, Loop, Proof, Role, Row,
     WeakProof,
 };
-use crate::test_changes::finding::TestChangesFinding;
-use crate::test_changes::trial::WithoutWork;
+use crate::test_changes::{TestChangesFinding, WithoutWork};
 use crate::text::{count, format_period, tail_of, with_reason};
 
 /// A judged boundary.

@@ -6,7 +6,7 @@ use super::decide::{Decision, decide_next};
 use super::facts::{AgentFacts, Facts};
 use super::judge::judge_boundary;
 use crate::claim::Claim;
-use crate::evidence::check::NoProofCause;
+use crate::evidence::NoProofCause;
 use crate::record::{Check, Contract, Driver, Loop, Outcome, Proof, Role};
 
 /// The longest that all checks of a session's end may have taken for it to wait for more runs of
@@ -118,8 +118,7 @@ mod tests {
     use crate::boundary::facts::{ApiError, ControlRequest};
     use crate::evidence::Verdict;
     use crate::fixture::{SetState, a_loop_with, facts, result};
-    use crate::test_changes::Baseline;
-    use crate::test_changes::trial::BaselineResult;
+    use crate::test_changes::{Baseline, BaselineResult};
 
     const ALL: [(&str, Role); 3] =
         [("test", Role::Verify), ("lint", Role::Gate), ("deploy", Role::Until)];

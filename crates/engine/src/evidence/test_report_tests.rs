@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 
 use super::*;
 use crate::evidence::Verdict;
-use crate::evidence::test_memory::{TestMemories, is_no_worse};
+use crate::evidence::test_run::{TestMemories, is_no_worse};
 use crate::fixture::result;
 
 /// A run of these tests: `+` passed, `-` failed, `?` skipped.

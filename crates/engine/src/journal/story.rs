@@ -4,8 +4,9 @@
 
 use super::{Choice, Event, JournalEntry, NoteKind, Settled};
 use crate::evidence::test_run::TestReport;
-use crate::evidence::words::{has_results, list_findings};
-use crate::evidence::{CheckResult, ClaimResult, Evidence, Progress, Verdict};
+use crate::evidence::{
+    CheckResult, ClaimResult, Evidence, Progress, Verdict, has_results, list_findings,
+};
 use crate::record::{Driver, Limits, Owner, Status};
 use crate::text::{join_first_names, one_line};
 use chrono::{DateTime, Utc};

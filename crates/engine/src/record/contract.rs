@@ -1,24 +1,26 @@
 //! What the user asked for, fixed at the start: task, promise, checks and limits. Only a person can
 //! change its limits, with `crew set`; no file of the checkout is read again for a running loop.
 
-use super::memory::Moment;
-use super::outcome::Proof;
-use super::owner::{Owner, QuestionMode};
-use super::{Loop, LoopId, State, VERSION};
-use crate::claim::promise::Promise;
-use crate::evidence::check::Role;
-use crate::failure::Failure;
-use crate::id::TaskId;
-use crate::test_changes::TestChanges;
-use crate::test_changes::finding::ACCEPT;
-use crate::test_changes::trial::{ProofTerms, Prove};
-use crate::text::variant_name;
-use crate::usage::Earlier;
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::claim::promise::Promise;
+use crate::evidence::{Role, Verdict};
+use crate::id::TaskId;
+use crate::record::outcome::Proof;
+
+use crate::record::{CheckMemory, Loop};
+use crate::test_changes::{ACCEPT, Baseline, ProofTerms, Prove, TestChanges};
+use crate::text::{one_line, variant_name};
+use crate::usage::{Earlier, Usage};
+
+/// Whoever typed this recently in a session is taken to be there.
+const PRESENT: Duration = Duration::from_secs(600);
 
 /// The fixed part of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -333,15 +335,6 @@ pub struct Run {
     pub may_sleep: bool,
 }
 
-impl Loop {
-    /// How full the last iteration's context was, if that passed the run's redline.
-    pub fn past_redline(&self) -> Option<u8> {
-        let redline = self.contract.run.as_ref()?.redline;
-        let percent = self.state.evidence.as_ref()?.context_percent?;
-        (redline > 0 && percent >= redline).then_some(percent)
-    }
-}
-
 /// A phase of one iteration, in the order of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -453,31 +446,30 @@ impl LoopMoment {
     }
 }
 
-// The record of a loop that begins, as every start writes it.
+/// Who answers a question that the agent asks in a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QuestionMode {
+    /// The user, if there; otherwise the agent itself.
+    #[default]
+    Auto,
+    /// The user, however long that takes.
+    Ask,
+    /// The agent itself.
+    Defer,
+}
 
-impl Loop {
-    /// A loop that begins now.
-    pub fn begin_at(
-        id: LoopId,
-        contract: Contract,
-        place: Place,
-        owner: Owner,
-        now: Moment,
-    ) -> Self {
-        Self {
-            version: VERSION,
-            id,
-            made_by: env!("CARGO_PKG_VERSION").to_owned(),
-            started_at: now.wall,
-            contract,
-            place,
-            elapsed_ms: Vec::new(),
-            earlier: Earlier::default(),
-            trusted: None,
-            environment: None,
-            protected: None,
-            fleet: None,
-            state: State::begin_first(owner, now),
+impl QuestionMode {
+    /// All of them, the default first.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Ask, Self::Defer];
+
+    /// Whether the agent must decide by itself. `typed` is how long ago the user typed something;
+    /// `None` if that was never seen.
+    pub fn defers(self, typed: Option<Duration>) -> bool {
+        match self {
+            Self::Auto => typed.is_none_or(|ago| ago > PRESENT),
+            Self::Ask => false,
+            Self::Defer => true,
         }
     }
 }
@@ -526,28 +518,70 @@ impl fmt::Display for TaskOfFleet {
     }
 }
 
-impl Loop {
-    /// The command that resumes it within its fleet; `None` if it belongs to none.
-    pub fn fleet_resume(&self) -> Option<String> {
-        self.fleet.as_ref().map(TaskOfFleet::resume_command)
+/// The most characters of what was last seen.
+const LAST_CHARS: usize = 120;
+
+/// What the loops of a task have used so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Carried {
+    pub completed: u32,
+    pub consecutive_failures: u32,
+    pub iterations_without_progress: u32,
+    pub awake_ms: u64,
+    pub usage: Usage,
+    pub times: Earlier,
+    /// What each check has shown, so that a proof counts all attempts.
+    pub checks: BTreeMap<String, CheckMemory>,
+    /// The tests and check configuration as its loop found them, on the machine that has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+    /// What was last seen of it, in one line.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last: String,
+}
+
+impl Carried {
+    /// What a loop has used, with what it was given at its start.
+    pub fn from_record(record: &Loop) -> Self {
+        let state = &record.state;
+        let mut times = record.earlier;
+        record.elapsed_ms.iter().for_each(|ms| times.add_time(*ms));
+        Self {
+            completed: state.completed,
+            consecutive_failures: state.consecutive_failures,
+            iterations_without_progress: state.iterations_without_progress,
+            awake_ms: state.awake_ms,
+            usage: record.use_so_far(),
+            times,
+            checks: state.checks.clone(),
+            baseline: state.baseline.clone(),
+            last: describe_last(record),
+        }
     }
 
-    /// Why nobody resumes it alone; `None` if it belongs to no fleet.
-    pub fn refusal_of_its_fleet(&self) -> Option<Failure> {
-        let task = self.fleet.as_ref()?;
-        let (resume, tell) = (task.resume_command(), task.tell_command());
-        Some(Failure::new(
-            format!("loop {} is that of {task}", self.id),
-            format!("{resume} resumes it; {tell} \"...\" answers it"),
-        ))
+    /// Gives it to a loop that begins: the limits are the task's.
+    pub fn give_to(&self, record: &mut Loop) {
+        let state = &mut record.state;
+        state.completed = self.completed;
+        state.consecutive_failures = self.consecutive_failures;
+        state.iterations_without_progress = self.iterations_without_progress;
+        state.awake_ms = self.awake_ms;
+        state.usage = self.usage.clone();
+        state.checks = self.checks.clone();
+        state.baseline.clone_from(&self.baseline);
+        record.earlier = self.times;
     }
+}
 
-    /// The command by which a person accepts its tests and check settings as they are now.
-    pub fn accept_test_changes(&self) -> String {
-        self.fleet
-            .as_ref()
-            .map_or_else(|| format!("crew resume {ACCEPT}"), TaskOfFleet::accept_test_changes)
-    }
+/// What the last iteration showed, in one line: a check that failed, or whether anything changed.
+fn describe_last(record: &Loop) -> String {
+    let Some(evidence) = &record.state.evidence else { return String::new() };
+    let failed = evidence.checks.iter().find(|check| check.verdict != Verdict::Passed);
+    failed.map_or_else(
+        || evidence.progress_words(["files changed", "nothing changed", ""]),
+        |check| one_line(&format!("{} {}", check.run, check.what_happened()), LAST_CHARS),
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Tests of the contract.
 
-use crate::fixture::a_run;
-use crate::fleet::fixture::a_task;
+use crate::fixture::{a_run, a_task};
 use crate::record::{Ending, Loop, Outcome};
 
 #[test]

@@ -3,8 +3,7 @@
 //! git.
 
 use super::{Agent, Driver, Loop, LoopMoment, Run, State, Status};
-use crate::evidence::check::is_failure;
-use crate::evidence::{CheckResult, Verdict};
+use crate::evidence::{CheckResult, Verdict, is_failure};
 use crate::text::{clock_time, count};
 use crate::usage::{Usage, tokens_text};
 use chrono::{DateTime, FixedOffset, TimeDelta, Utc};

@@ -1,13 +1,111 @@
 //! The transitions of a loop's state: what a boundary, a driver or a person changes in it. Each of
 //! them keeps the rules of `Loop::check`; a change that is none of them may break those.
 
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
 use super::{
-    ASKED_MAX, AccountId, CheckMemory, Driver, Ending, FallbackAgent, GitMemory, IncurableRefusal,
-    Loop, Moment, Outcome, Owner, ProcessIdentity, Question, SessionMemory, State, Status,
+    ASKED_MAX, AccountId, AgentMemory, CheckMemory, Driver, Ending, FallbackAgent, GitMemory,
+    IncurableRefusal, Moment, Outcome, Owner, ProcessIdentity, Question, SessionMemory, Tally,
+    TreeMemory,
 };
 use crate::evidence::Evidence;
 use crate::test_changes::Baseline;
-use chrono::{DateTime, Utc};
+use crate::usage::Usage;
+
+/// The status of a loop. A finished one also has an ending.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    #[default]
+    Running,
+    /// Waits until `due`. If the model's service did not answer, the same iteration is tried again;
+    /// after a crash of the agent the next one begins.
+    Waiting,
+    Paused,
+    Finished,
+}
+
+/// The part of the record that every boundary replaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// Rises by one with every write.
+    pub generation: u64,
+    /// Boundaries recorded, counted iterations or not.
+    pub boundaries: u64,
+    pub status: Status,
+    pub ending: Option<Ending>,
+    pub owner: Owner,
+    /// Iterations judged and counted.
+    pub completed: u32,
+    pub consecutive_failures: u32,
+    /// Iterations in a row without progress.
+    #[serde(rename = "still")]
+    pub iterations_without_progress: u32,
+    /// Transient API errors in a row.
+    pub transient_errors: u32,
+    /// Crashes of the agent in a row.
+    pub crashes: u32,
+    pub tally: Tally,
+    /// When a waiting loop tries again.
+    pub due: Option<DateTime<Utc>>,
+    /// Why the loop waits; meaningless while it does not wait.
+    #[serde(rename = "awaited")]
+    pub wait_reason: Option<String>,
+    /// Who of several agents works, and what each has done.
+    pub agents: AgentMemory,
+    /// The account whose rate window it waits for; meaningless while it does not wait.
+    pub window: Option<AccountId>,
+    /// Awake milliseconds over all iterations.
+    pub awake_ms: u64,
+    /// When the running iteration began.
+    pub began: Moment,
+    pub last_iteration_at: Option<DateTime<Utc>>,
+    /// When the end was recorded; `None` of a live loop.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// When its proof was last looked for after its end; `None` if it never was.
+    pub proved_at: Option<DateTime<Utc>>,
+    /// The process that looks for it in the background.
+    pub prover: Option<ProcessIdentity>,
+    /// The identity of the working tree at the last boundary.
+    pub tree: Option<String>,
+    pub trees: TreeMemory,
+    /// The memory of each check, by command.
+    pub checks: BTreeMap<String, CheckMemory>,
+    /// Whether the tree as the loop found it has nothing more to show: the checks, as they are held
+    /// now, have run there.
+    pub checked_as_found: bool,
+    /// Whether those before the first iteration ran on the work of an attempt that was cut off.
+    pub checked_after_work: bool,
+    /// The tests and check configuration as the loop found them; `None` if there are no checks, or
+    /// no snapshots.
+    pub baseline: Option<Baseline>,
+    /// How many claims in a row were refused for a change of tests.
+    pub test_refusals: u32,
+    /// Why the tree as the loop found it is not known, with a hint; `None` if it was recorded.
+    pub unrecorded: Option<String>,
+    /// Why the last requested end was refused, if no agent can change the reason.
+    pub incurable: Option<IncurableRefusal>,
+    pub evidence: Option<Evidence>,
+    /// Since the start, as far as it could be counted.
+    pub usage: Usage,
+    /// The agent whose use was counted although no boundary judged it; see `drive/usage.rs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_late: Option<u64>,
+    /// The user's messages to the agent for the next prompt.
+    #[serde(rename = "words")]
+    pub messages: Vec<String>,
+    /// How many of them, oldest first, were in the prompt of the running iteration. They count as
+    /// delivered unless that iteration runs again.
+    pub told: usize,
+    /// The questions that the agent had to decide itself, the newest [`ASKED_MAX`].
+    pub asked: Vec<Question>,
+    /// The results of git steps so far.
+    pub git: GitMemory,
+    pub session: SessionMemory,
+}
 
 /// What an event does to the count of equal events in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,26 +140,22 @@ pub struct IterationEnd {
     pub crashes: Row,
 }
 
-impl Loop {
-    /// Counts an iteration.
-    pub fn end_iteration(&mut self, end: IterationEnd) {
-        let state = &mut self.state;
-        state.completed += 1;
-        end.failures.apply_to(&mut state.consecutive_failures);
-        end.without_progress.apply_to(&mut state.iterations_without_progress);
-        end.crashes.apply_to(&mut state.crashes);
-        state.last_iteration_at = Some(end.at);
-        state.tally.count_iteration(&end.evidence);
-        state.evidence = Some(end.evidence);
-        self.add_time(end.spent_ms);
-    }
-}
-
 // Whether it works, waits, is paused or over.
 impl State {
     /// The state of a loop whose first iteration begins now.
     pub fn begin_first(owner: Owner, now: Moment) -> Self {
         Self { owner, began: now, ..Self::default() }
+    }
+
+    /// Counts an iteration.
+    pub(super) fn end_iteration(&mut self, end: IterationEnd) {
+        self.completed += 1;
+        end.failures.apply_to(&mut self.consecutive_failures);
+        end.without_progress.apply_to(&mut self.iterations_without_progress);
+        end.crashes.apply_to(&mut self.crashes);
+        self.last_iteration_at = Some(end.at);
+        self.tally.count_iteration(&end.evidence);
+        self.evidence = Some(end.evidence);
     }
 
     /// Begins an iteration. The time since the last one counts as the loop's.

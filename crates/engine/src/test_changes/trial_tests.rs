@@ -1,3 +1,5 @@
+//! The runs of the checks without the work, and on the tests as the loop found them.
+
 use super::*;
 use crate::fixture::result;
 

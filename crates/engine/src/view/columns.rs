@@ -11,7 +11,7 @@ use serde_json::json;
 use unicode_truncate::Alignment;
 
 use super::{LoopView, usage_value};
-use crate::doing::Doing;
+use crate::record::Doing;
 use crate::record::{Ending, Loop, Status};
 use crate::text::{format_age, format_briefly, format_size, one_line};
 

@@ -1,3 +1,5 @@
+//! The page for the next worker.
+
 use insta::assert_snapshot;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The prompts of a session: what each says, and that none is a claim.
+
 use insta::assert_snapshot;
 use proptest::prelude::*;
 

@@ -16,12 +16,12 @@ use super::{read_json, write_json};
 use crate::clock;
 use crate::files::disk::{self, Durability};
 use crate::home::Home;
-use engine::doing::Doing;
 use engine::events::RunEvent;
+use engine::record::Doing;
 use engine::record::Loop;
 use engine::text::clean_text;
-use engine::words::handoff::{file_time, is_of};
-use engine::words::view::{VERSION, ViewState, compare_view_file, current_step, merge_view};
+use engine::words::programs::{VERSION, ViewState, compare_view_file, current_step, merge_view};
+use engine::words::{file_time, is_of};
 
 /// The largest view that is read.
 const VIEW_BYTES: u64 = 4 << 20;

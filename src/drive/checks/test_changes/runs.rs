@@ -6,17 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::changes::{Changes, Originals};
 use super::{doubt_text, is_gone};
 use crate::drive::checks::scratch::{ScratchFolder, ScratchTerms};
-use engine::evidence::check::is_failure;
-use engine::evidence::test_memory::{TestMemories, is_no_worse};
-use engine::evidence::test_run::{TestRun, TestStatus};
-use engine::evidence::{CheckResult, Verdict};
+use engine::evidence::test_run::{TestMemories, TestRun, TestStatus, is_no_worse};
+use engine::evidence::{CheckResult, Verdict, is_failure};
 use engine::record::{Check, CheckMemory, Loop};
-use engine::test_changes::finding::{
-    TestChangesFinding, WithOriginalTests, fails_in_no_other_test, judge_failing_tests, may_hold,
-};
 use engine::test_changes::kind::is_test;
-use engine::test_changes::trial::check_passed;
-use engine::test_changes::{Baseline, TestChanges};
+use engine::test_changes::{
+    Baseline, TestChanges, TestChangesFinding, WithOriginalTests, check_passed,
+    fails_in_no_other_test, judge_failing_tests, may_hold,
+};
 use world::git::head::changed_by_others;
 
 /// What the runs of one end share.

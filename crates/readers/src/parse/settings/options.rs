@@ -9,15 +9,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::parse::amounts::parse_text;
 use crate::parse::amounts::{
-    Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, deserialize_texts,
+    Bytes, Count, Limit, OrOff, Percent, Seconds, TokenCount, Unit, deserialize_texts, parse_text,
 };
 use engine::boundary::limits::{LimitChange, LimitChanges, LimitName};
 use engine::claim::promise::Promise;
 use engine::record::{Permissions, Proof, QuestionMode};
-use engine::test_changes::TestChanges;
-use engine::test_changes::trial::Prove;
+use engine::test_changes::{Prove, TestChanges};
 use engine::text::variant_name;
 
 /// The headings of the options in a page of help.

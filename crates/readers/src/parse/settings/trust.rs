@@ -12,7 +12,7 @@ use super::merge::{Layer, Sourced, ValueOrigin, built_in};
 use super::options::{Key, Widens};
 use engine::fleet::INCLUDE;
 use engine::record::{Check, Permissions, Reaction};
-use engine::test_changes::trial::Prove;
+use engine::test_changes::Prove;
 use engine::text::{EscapedLine, variant_name};
 
 /// What a request is about, for a list of what is new.

@@ -6,8 +6,7 @@ use crate::claim::Claim;
 use crate::evidence::changes::{ChangeKind, ChangedFile};
 use crate::evidence::test_run::{TestMemory, TestRun, TestStatus};
 use crate::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
-use crate::fixture::{SetState, a_loop, a_loop_with, a_run, at, facts, result};
-use crate::fleet::fixture::a_task;
+use crate::fixture::{SetState, a_loop, a_loop_with, a_run, a_task, at, facts, result};
 use crate::journal::{Choice, Event, JournalEntry, SCHEMA};
 use crate::record::{
     Actor, Check, CheckMemory, CompletionBasis, Driver, EndReason, Ending, IncurableRefusal, Role,

@@ -2,8 +2,6 @@
 //! whole. A decision reads only this and the boundary's facts. `check` is called before every write
 //! and after every read; a record that breaks its own rules is refused.
 
-mod account;
-mod carried;
 mod contract;
 mod environment;
 mod memory;
@@ -12,13 +10,9 @@ mod owner;
 mod reason;
 mod state;
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-pub use self::account::*;
-pub use self::carried::*;
 pub use self::contract::*;
 pub use self::environment::*;
 pub use self::memory::*;
@@ -26,14 +20,15 @@ pub use self::outcome::*;
 pub use self::owner::*;
 pub use self::reason::*;
 pub use self::state::*;
-use super::evidence::Evidence;
-use super::git::GitBaseline;
-use super::test_changes::Baseline;
-use super::text::variant_name;
-use super::usage::{self, Earlier, Spread, Usage};
-pub use crate::evidence::check::Role;
+use crate::evidence::Evidence;
+pub use crate::evidence::Role;
+use crate::failure::Failure;
+use crate::git::GitBaseline;
 pub use crate::id::LoopId;
 use crate::protect::Protected;
+use crate::test_changes::ACCEPT;
+use crate::text::variant_name;
+use crate::usage::{self, Earlier, Spread, Usage};
 
 /// The format of a record. That of a newer crew is neither understood nor written.
 pub const VERSION: u32 = 2;
@@ -66,99 +61,32 @@ pub struct Loop {
     pub state: State,
 }
 
-/// The status of a loop. A finished one also has an ending.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    #[default]
-    Running,
-    /// Waits until `due`. If the model's service did not answer, the same iteration is tried again;
-    /// after a crash of the agent the next one begins.
-    Waiting,
-    Paused,
-    Finished,
-}
-
-/// The part of the record that every boundary replaces.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
-    /// Rises by one with every write.
-    pub generation: u64,
-    /// Boundaries recorded, counted iterations or not.
-    pub boundaries: u64,
-    pub status: Status,
-    pub ending: Option<Ending>,
-    pub owner: Owner,
-    /// Iterations judged and counted.
-    pub completed: u32,
-    pub consecutive_failures: u32,
-    /// Iterations in a row without progress.
-    #[serde(rename = "still")]
-    pub iterations_without_progress: u32,
-    /// Transient API errors in a row.
-    pub transient_errors: u32,
-    /// Crashes of the agent in a row.
-    pub crashes: u32,
-    pub tally: Tally,
-    /// When a waiting loop tries again.
-    pub due: Option<DateTime<Utc>>,
-    /// Why the loop waits; meaningless while it does not wait.
-    #[serde(rename = "awaited")]
-    pub wait_reason: Option<String>,
-    /// Who of several agents works, and what each has done.
-    pub agents: AgentMemory,
-    /// The account whose rate window it waits for; meaningless while it does not wait.
-    pub window: Option<AccountId>,
-    /// Awake milliseconds over all iterations.
-    pub awake_ms: u64,
-    /// When the running iteration began.
-    pub began: Moment,
-    pub last_iteration_at: Option<DateTime<Utc>>,
-    /// When the end was recorded; `None` of a live loop.
-    pub ended_at: Option<DateTime<Utc>>,
-    /// When its proof was last looked for after its end; `None` if it never was.
-    pub proved_at: Option<DateTime<Utc>>,
-    /// The process that looks for it in the background.
-    pub prover: Option<ProcessIdentity>,
-    /// The identity of the working tree at the last boundary.
-    pub tree: Option<String>,
-    pub trees: TreeMemory,
-    /// The memory of each check, by command.
-    pub checks: BTreeMap<String, CheckMemory>,
-    /// Whether the tree as the loop found it has nothing more to show: the checks, as they are held
-    /// now, have run there.
-    pub checked_as_found: bool,
-    /// Whether those before the first iteration ran on the work of an attempt that was cut off.
-    pub checked_after_work: bool,
-    /// The tests and check configuration as the loop found them; `None` if there are no checks, or
-    /// no snapshots.
-    pub baseline: Option<Baseline>,
-    /// How many claims in a row were refused for a change of tests.
-    pub test_refusals: u32,
-    /// Why the tree as the loop found it is not known, with a hint; `None` if it was recorded.
-    pub unrecorded: Option<String>,
-    /// Why the last requested end was refused, if no agent can change the reason.
-    pub incurable: Option<IncurableRefusal>,
-    pub evidence: Option<Evidence>,
-    /// Since the start, as far as it could be counted.
-    pub usage: Usage,
-    /// The agent whose use was counted although no boundary judged it; see `drive/usage.rs`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub counted_late: Option<u64>,
-    /// The user's messages to the agent for the next prompt.
-    #[serde(rename = "words")]
-    pub messages: Vec<String>,
-    /// How many of them, oldest first, were in the prompt of the running iteration. They count as
-    /// delivered unless that iteration runs again.
-    pub told: usize,
-    /// The questions that the agent had to decide itself, the newest [`owner::ASKED_MAX`].
-    pub asked: Vec<Question>,
-    /// The results of git steps so far.
-    pub git: GitMemory,
-    pub session: SessionMemory,
-}
-
 impl Loop {
+    /// A loop that begins now.
+    pub fn begin_at(
+        id: LoopId,
+        contract: Contract,
+        place: Place,
+        owner: Owner,
+        now: Moment,
+    ) -> Self {
+        Self {
+            version: VERSION,
+            id,
+            made_by: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: now.wall,
+            contract,
+            place,
+            elapsed_ms: Vec::new(),
+            earlier: Earlier::default(),
+            trusted: None,
+            environment: None,
+            protected: None,
+            fleet: None,
+            state: State::begin_first(owner, now),
+        }
+    }
+
     /// The result of a check at the last boundary, or else of its last run, which is then named;
     /// `None` if it never ran to its end.
     pub fn last_of(&self, run: &str) -> Option<String> {
@@ -252,6 +180,41 @@ impl Loop {
         let mut usage = self.state.usage.clone();
         usage.lost |= self.state.evidence.as_ref().is_some_and(Evidence::hides_its_use);
         usage
+    }
+
+    /// How full the last iteration's context was, if that passed the run's redline.
+    pub fn past_redline(&self) -> Option<u8> {
+        let redline = self.contract.run.as_ref()?.redline;
+        let percent = self.state.evidence.as_ref()?.context_percent?;
+        (redline > 0 && percent >= redline).then_some(percent)
+    }
+
+    /// The command that resumes it within its fleet; `None` if it belongs to none.
+    pub fn fleet_resume(&self) -> Option<String> {
+        self.fleet.as_ref().map(TaskOfFleet::resume_command)
+    }
+
+    /// Why nobody resumes it alone; `None` if it belongs to no fleet.
+    pub fn refusal_of_its_fleet(&self) -> Option<Failure> {
+        let task = self.fleet.as_ref()?;
+        let (resume, tell) = (task.resume_command(), task.tell_command());
+        Some(Failure::new(
+            format!("loop {} is that of {task}", self.id),
+            format!("{resume} resumes it; {tell} \"...\" answers it"),
+        ))
+    }
+
+    /// The command by which a person accepts its tests and check settings as they are now.
+    pub fn accept_test_changes(&self) -> String {
+        self.fleet
+            .as_ref()
+            .map_or_else(|| format!("crew resume {ACCEPT}"), TaskOfFleet::accept_test_changes)
+    }
+
+    /// Counts an iteration.
+    pub fn end_iteration(&mut self, end: IterationEnd) {
+        self.add_time(end.spent_ms);
+        self.state.end_iteration(end);
     }
 
     /// Checks this record's own rules. The error says which one is broken.

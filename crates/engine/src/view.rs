@@ -5,8 +5,6 @@
 
 pub mod columns;
 mod ending;
-mod iterations;
-mod next;
 mod results;
 
 use std::path::PathBuf;
@@ -15,21 +13,19 @@ use chrono::{DateTime, FixedOffset, Utc};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use self::ending::at_dialog;
-pub use self::ending::{asked_for_help, state_of_the_checks, verdict_text};
-pub use self::iterations::{IterationLine, LINES_MAX, LastWords, newest_lines};
-pub use self::next::NextStep;
+pub use self::ending::{asked_for_help, at_dialog, state_of_the_checks, verdict_text};
 pub use self::results::TOLD_CHARS;
 use super::boundary::limits;
-use super::doing::Doing;
-use super::evidence::changes::Changes;
-use super::evidence::changes::Commits;
-use super::evidence::test_memory::TestMemories;
+use super::evidence::changes::{Changes, Commits};
 use super::journal::story::Story;
 use super::record::{Check, Dialog, Loop, LoopId, Outcome, Proof, Role, Status, TaskOfFleet};
 use super::text::clock_time;
 use super::usage::Usage;
+use crate::evidence::test_run::TestMemories;
+use crate::record::Doing;
 pub use crate::templates::Fact;
+pub use crate::view::ending::NextStep;
+pub use crate::view::results::{IterationLine, LINES_MAX, LastWords, newest_lines};
 
 /// How a loop stands: its record, and what this machine knows of it. Lists, boards, pages, the line
 /// for a prompt and what programs read are made from it.
@@ -258,7 +254,7 @@ impl Page {
         let record = inputs.view.record;
         let iterations = newest_lines(record, inputs.story, LINES_MAX);
         let earlier = iterations.first().map_or(0, |line| u64::from(line.number.saturating_sub(1)));
-        let (next, then) = next::next_steps(inputs);
+        let (next, then) = ending::next_steps(inputs);
         let task = record.contract.task.trim();
         let checks = page_checks(record);
         Self {
@@ -288,10 +284,10 @@ impl Page {
             changes: inputs.changes.cloned(),
             handoff: None,
             has_unread_handoff: inputs.story.has_unread_handoff(),
-            stop: next::stop_command(inputs),
+            stop: ending::stop_command(inputs),
             next,
             then,
-            resume: next::can_resume(inputs).then(|| inputs.resume.to_owned()),
+            resume: ending::can_resume(inputs).then(|| inputs.resume.to_owned()),
         }
     }
 }
@@ -315,5 +311,4 @@ fn cost_text(record: &Loop) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "view_tests.rs"]
 mod tests;
