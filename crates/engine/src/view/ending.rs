@@ -260,8 +260,8 @@ pub fn can_resume(inputs: &PageInputs<'_>) -> bool {
     }
 }
 
-/// Whether the proof falls short because no check has ever failed, which nobody can remedy. A person
-/// can remedy the rest: a changed check, or what a run in the scratch folder needs.
+/// Whether the proof falls short because no check has ever failed, which nobody can remedy. A
+/// person can remedy the rest: a changed check, or what a run in the scratch folder needs.
 fn never_failed(inputs: &PageInputs<'_>) -> bool {
     let record = inputs.view.record;
     let reason = record.state.ending.as_ref().map(|ending| &ending.reason);
