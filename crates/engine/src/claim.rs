@@ -458,7 +458,7 @@ mod echo_tests {
     }
 
     #[test]
-    fn the_end_of_a_long_echo_is_one_though_its_beginning_is_lost() {
+    fn the_end_of_a_long_echo_is_recognized_without_its_beginning() {
         let context: String = (0..300)
             .flat_map(|line| ["A line of context, ".to_owned(), format!("{line}.\n")])
             .collect();
@@ -496,7 +496,7 @@ mod echo_tests {
         }
 
         #[test]
-        fn a_claim_after_a_prompt_of_crews_counts(before in any_text(), task in any_text()) {
+        fn a_claim_after_one_of_crews_prompts_counts(before in any_text(), task in any_text()) {
             // An open fence covers the claim, too.
             prop_assume!(!format!("{before}{task}").contains(['`', '~']));
             let prompt = format!("Iteration 1 of 2.\n{task}\n\nIt must be true, says crew.");

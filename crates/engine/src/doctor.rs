@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_to_type_survives_blanks_and_quotes() {
+    fn a_command_to_type_survives_spaces_and_quotes() {
         assert_eq!(shell_word("/home/me/.local"), "/home/me/.local");
         assert_eq!(shell_word("/a home/it's"), r"'/a home/it'\''s'");
     }

@@ -430,7 +430,7 @@ mod cause_tests {
     }
 
     #[test]
-    fn a_failure_is_a_cause_where_a_test_is_fixed_or_more_pass() {
+    fn a_baseline_failure_counts_if_its_test_now_passes_or_more_tests_pass() {
         let table = [
             // As found, and now.
             ("1 a b!", "2 a b", true),
@@ -454,7 +454,7 @@ mod cause_tests {
     }
 
     #[test]
-    fn a_program_that_was_missing_is_no_failure() {
+    fn a_missing_program_is_not_a_failed_check() {
         let found = CheckResult { program_missing: true, ..result("t", Verdict::Failed) };
         let now = result("t", Verdict::Passed);
         assert_eq!(of_both(&found, &now), Err(NoProofCause::ProgramMissing));

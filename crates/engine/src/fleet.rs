@@ -400,7 +400,7 @@ mod landing_tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_the_fleet_itself_is_its_folder_and_the_list_of_files() {
+    fn the_fleets_own_files_are_its_folder_and_the_list_of_files() {
         let changed = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
         let table: [(&str, &[&str], Option<&str>); 12] = [
             ("tasks", &["src/a.rs", "tasks/b.md"], Some("tasks/b.md")),
@@ -427,7 +427,7 @@ mod landing_tests {
     }
 
     #[test]
-    fn the_loop_of_a_conflict_is_told_its_files_and_gets_a_check_for_their_markers() {
+    fn the_loop_of_a_conflict_learns_its_files_and_gets_a_check_for_their_markers() {
         let files = vec!["it's.rs".to_owned(), "b.rs".to_owned()];
         let check = without_markers(&files).unwrap();
         assert_eq!(check.run, r"! grep -nEs '^(<{7,}|>{7,}) ' -- 'it'\''s.rs' 'b.rs'");
@@ -441,7 +441,7 @@ mod landing_tests {
     }
 
     #[test]
-    fn a_refusal_says_its_kind_first_and_only_a_conflict_and_a_red_go_back() {
+    fn a_refusal_names_its_kind_first_and_only_a_conflict_or_a_failed_check_is_sent_back() {
         let red = Refusal::Red { run: "cargo test".to_owned(), output: "1 failed".to_owned() };
         let files = ["a", "b", "c", "d", "e", "f"].map(str::to_owned).to_vec();
         let refusals = [
@@ -477,7 +477,7 @@ mod pace_tests {
     use super::*;
 
     #[test]
-    fn the_pause_doubles_up_to_its_most_and_a_change_brings_the_least_back() {
+    fn the_pause_doubles_up_to_a_maximum_and_a_change_resets_it() {
         let mut pace = Pace::from_bounds(Duration::from_secs(1), Duration::from_secs(15));
         let changes = [true, true, false, false, false, false, false, true, false];
         let pauses = changes.map(|has_changed| pace.next_pause(has_changed).as_secs());

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_tells_what_became_of_a_push_without_a_clear_answer() {
+    fn the_outcome_of_an_unanswered_push_is_read_from_the_remote() {
         let id = |id: &str| Some(id.to_owned()).filter(|id| !id.is_empty());
         let update =
             |name: &str, old, new| RefUpdate { name: name.to_owned(), old: id(old), new: id(new) };

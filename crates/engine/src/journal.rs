@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_never_reached_the_state_is_replaced_by_its_second_try() {
+    fn a_journal_line_that_never_reached_the_state_is_replaced_by_its_second_try() {
         let started = a_loop();
         let (first, line) = boundary(&started);
         let start = entry(0, Event::Started { record: Box::new(started) });
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_keeps_its_word_and_a_word_of_another_version_is_kept() {
+    fn decisions_have_stable_names_and_unknown_names_are_kept() {
         let words = [Choice::Continue, Choice::Wait, Choice::Hold, Choice::Finish]
             .map(|choice| serde_json::to_string(&choice).unwrap());
         assert_eq!(words, ["\"continue\"", "\"wait\"", "\"hold\"", "\"finish\""]);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stands_in_for_a_folder_only_where_a_glob_names_the_way() {
+    fn a_link_counts_as_a_folder_only_where_a_glob_names_each_folder_above_it() {
         let cover = GlobCover::from_globs(&["lib/tests/**/*.py", "**/*.snap"]);
         let paths = ["lib", "lib/tests", "lib/tests/unit", "lib/other", "src", "lib/test"];
         let led: Vec<&str> = paths.into_iter().filter(|path| cover.leads_plainly(path)).collect();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_glob_or_leaves_the_checkout_is_refused() {
+    fn an_invalid_glob_or_one_that_leaves_the_checkout_is_refused() {
         for text in ["/etc/passwd", "../other", "a/./b"] {
             assert_eq!(parse_glob(text).unwrap_err(), "paths from the root of the checkout");
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_names_five_and_counts_the_rest() {
+    fn a_complaint_names_five_paths_and_counts_the_rest() {
         let paths = ["a", "b", "c", "d", "e", "f", "g"].map(str::to_owned);
         assert_eq!(protected_complaint(&[], None), None);
         assert_eq!(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_named() {
+    fn ignored_paths_that_are_not_protected_are_named() {
         assert_eq!(left_out(&[]), None);
         let paths = ["tests/__pycache__/", "tests/a.log"].map(str::to_owned);
         assert_eq!(

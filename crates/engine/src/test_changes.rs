@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_original_tests_show_leaves_an_end_as_it_is_or_lowers_its_proof() {
+    fn the_original_tests_leave_an_ending_as_it_is_or_lower_its_proof() {
         use WithOriginalTests::{OnlyWith, Passes, Rewritten, ScriptStillRed, StillRed, Unknown};
         let table = [
             (None, true),

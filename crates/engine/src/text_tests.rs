@@ -27,12 +27,12 @@ fn a_long_line_is_cut_between_two_words() {
 }
 
 #[test]
-fn things_are_counted_as_people_say_them() {
+fn counts_are_written_as_people_say_them() {
     assert_eq!([1, 0u64].map(|it| count(it, "commit")), ["1 commit", "0 commits"]);
 }
 
 #[test]
-fn codes_are_removed_and_text_is_kept() {
+fn control_codes_are_removed_and_text_is_kept() {
     let table = [
         ("plain é 漢", "plain é 漢"),
         ("\x1b[1;32mgreen\x1b[0m", "green"),
@@ -70,7 +70,7 @@ fn what_is_invisible_or_turns_the_direction_is_removed_and_what_joins_letters_is
 }
 
 #[test]
-fn a_task_stays_as_it_was_typed_and_what_stands_around_it_does_not() {
+fn a_task_stays_as_it_was_typed_and_the_text_around_it_is_cleaned() {
     let task = "build \u{202e}it\r\n";
     let prompt = format!("\u{1b}[1mThe task:\n{task}\nfailed: \u{202e}it");
     assert_eq!(clean_around(task, &prompt), format!("The task:\n{task}\nfailed: it"));
@@ -78,7 +78,7 @@ fn a_task_stays_as_it_was_typed_and_what_stands_around_it_does_not() {
 }
 
 #[test]
-fn json_says_the_same_and_holds_nothing_unseen() {
+fn safe_json_is_equivalent_and_contains_no_invisible_characters() {
     let value = serde_json::json!({"\u{202e}": ["\u{9b}2J\u{7f}", "line\n", "\u{e0041}é 💻"]});
     let written = safe_json(&value);
     insta::assert_snapshot!(written, @r#"{"\u202e":["\u009b2J\u007f","line\n","\udb40\udc41é 💻"]}"#);
@@ -96,7 +96,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_clean_afterwards_and_stays_as_it_is(text in any_text()) {
+    fn any_text_is_clean_after_one_pass_and_a_second_changes_nothing(text in any_text()) {
         let once = clean_text(&text);
         let forbidden = |it: char| (it.is_control() && it != '\n' && it != '\t')
             || matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn what_crew_says_behind_a_text_is_not_lost(text in any_text()) {
+    fn what_crew_adds_after_a_text_is_not_lost(text in any_text()) {
         let line = format!("{text}·behind");
         prop_assert!(clean_text(&line).ends_with("·behind"), "{:?}", clean_text(&line));
     }

@@ -368,7 +368,7 @@ mod times_tests {
     use super::*;
 
     #[test]
-    fn the_spread_of_iterations_is_their_least_their_mean_and_their_most() {
+    fn the_spread_of_iterations_is_their_minimum_mean_and_maximum() {
         let table: [(&[u64], Option<[u64; 3]>); 6] = [
             (&[], None),
             (&[45_200], None),
@@ -385,7 +385,7 @@ mod times_tests {
     }
 
     #[test]
-    fn times_that_are_only_summed_up_spread_as_they_did_one_by_one() {
+    fn summed_times_give_the_same_spread_as_single_ones() {
         let times: Vec<u64> = (0..1000).map(|number| 40_000 + number * 7919 % 9_000).collect();
         let all = spread_times(&Earlier::default(), &times);
         for cut in [1, 500, 999] {

@@ -82,7 +82,7 @@ fn loops_that_overslept_their_turns_return_one_by_one_too() {
 }
 
 #[test]
-fn a_start_that_comes_a_little_late_costs_the_next_loop_nothing_and_a_later_one_its_turn() {
+fn a_slightly_late_start_delays_no_other_loop_and_a_later_one_loses_its_turn() {
     let table = [(1001, None), (1002, Some(1063))];
     for (start, second) in table {
         let mut window = closed();
@@ -94,7 +94,7 @@ fn a_start_that_comes_a_little_late_costs_the_next_loop_nothing_and_a_later_one_
 }
 
 #[test]
-fn the_turn_of_a_loop_that_is_over_goes_to_the_next_and_theirs_to_those_behind() {
+fn when_a_loop_ends_each_loop_behind_it_moves_up_a_turn() {
     let mut window = closed();
     for by in 2..=5 {
         window.take_turn(&id(by), at(200).wall);
@@ -122,7 +122,7 @@ fn the_turn_of_a_loop_that_is_over_goes_to_the_next_and_theirs_to_those_behind()
 proptest! {
     /// Twenty loops wait for the limit's end, others come, and any of them end at any time.
     #[test]
-    fn however_loops_come_and_end_two_returns_are_20_seconds_apart_and_nobody_waits_for_the_dead(
+    fn returns_are_20_seconds_apart_and_no_loop_waits_for_an_ended_one(
         ends in collection::vec((1..=25_u64, 200..1600_u32), 0..30),
         comes in collection::vec(900..1600_u32, 5),
     ) {
@@ -161,7 +161,7 @@ proptest! {
 }
 
 #[test]
-fn which_of_two_limits_stands() {
+fn each_pair_of_limits_has_one_that_counts() {
     let after = |second: MetLimit, now: u32| {
         let window =
             RateWindow::after_limit(Some(closed()), account("claude", None), second, at(now).wall);
@@ -187,7 +187,7 @@ fn which_of_two_limits_stands() {
 }
 
 #[test]
-fn a_try_that_meets_the_limit_again_takes_the_next_turn_and_the_others_look_again() {
+fn a_try_that_meets_the_limit_again_takes_the_next_turn_and_the_others_check_again() {
     let mut window = closed();
     assert_eq!(window.take_turn(&id(2), at(200).wall), Some(at(1021).wall));
     assert!(!window.has_moved(&id(2), at(1021).wall));
@@ -230,7 +230,7 @@ fn a_flood_of_loops_forgets_the_oldest_turns() {
 }
 
 #[test]
-fn a_window_is_written_and_read_again() {
+fn a_window_is_read_as_it_was_written() {
     let window = closed();
     let text = serde_json::to_string(&window).unwrap();
     assert_eq!(serde_json::from_str::<RateWindow>(&text).unwrap(), window);

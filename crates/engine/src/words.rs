@@ -417,7 +417,7 @@ mod news_tests {
     }
 
     #[test]
-    fn a_loop_without_evidence_has_a_message_too() {
+    fn a_loop_without_evidence_has_a_commit_message_too() {
         assert_snapshot!(commit_message(&a_loop()), @"
         crew: iteration 0 of loop haaaaaaa
 

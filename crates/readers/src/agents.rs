@@ -379,7 +379,7 @@ mod catalogue_tests {
     }
 
     #[test]
-    fn a_command_is_split_as_by_a_shell_without_expansion() {
+    fn a_command_is_split_like_in_a_shell_but_not_expanded() {
         let table: [(&str, &[&str]); 11] = [
             ("agent", &["agent"]),
             ("  agent\t--fast \n x ", &["agent", "--fast", "x"]),

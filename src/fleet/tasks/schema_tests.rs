@@ -151,7 +151,7 @@ pub fn front_verdicts(schema: &Value, text: &str) -> [Result<(), String>; 2] {
 }
 
 #[test]
-fn the_reader_and_the_schema_take_the_same_values() {
+fn the_reader_and_the_schema_accept_the_same_values() {
     let schema = schema();
     let line = |key: &str, value: &str| format!("{key} = {value}\n");
     let mut top = keys(&schema);

@@ -329,13 +329,13 @@ mod recovery_tests {
     }
 
     #[test]
-    fn a_disk_that_stood_still_takes_the_memory() {
+    fn an_unchanged_record_on_disk_is_replaced_by_the_one_in_memory() {
         let (known, memory) = apart();
         assert_eq!(reconcile_records(&known, &memory, &known), memory);
     }
 
     #[test]
-    fn what_a_person_asked_for_on_disk_is_kept_and_what_memory_counted_too() {
+    fn requests_on_disk_and_counts_in_memory_are_both_kept() {
         let (known, memory) = apart();
         let mut found = known.clone();
         found.state.set("generation", 7);
@@ -349,7 +349,7 @@ mod recovery_tests {
     }
 
     #[test]
-    fn a_loop_that_was_ended_or_paused_on_disk_stays_so() {
+    fn a_loop_that_was_ended_or_paused_on_disk_stays_ended_or_paused() {
         let (known, memory) = apart();
         for status in [Status::Paused, Status::Finished] {
             let mut found = known.clone();

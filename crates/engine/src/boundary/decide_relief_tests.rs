@@ -41,7 +41,7 @@ fn decided(subject: &Loop, facts: &Facts) -> String {
 }
 
 #[test]
-fn a_limit_ends_no_loop_while_another_agent_may_work_first() {
+fn a_limit_does_not_end_a_loop_that_another_agent_can_continue() {
     // The facts are of second 60.
     let table = [
         (limit(660, None), 0, "wait 660"),
@@ -65,7 +65,7 @@ fn a_limit_ends_no_loop_while_another_agent_may_work_first() {
 }
 
 #[test]
-fn what_fails_for_a_stand_in_is_waited_for_at_most_until_the_other_is_back() {
+fn a_failing_fallback_is_retried_until_the_first_agent_is_back() {
     let outage = || {
         let mut facts = limit(30, None);
         let message = "503".to_owned();
@@ -96,7 +96,7 @@ fn what_fails_for_a_stand_in_is_waited_for_at_most_until_the_other_is_back() {
 }
 
 #[test]
-fn what_only_a_person_can_fix_for_a_stand_in_ends_no_loop_and_counts_nothing() {
+fn a_fallback_that_only_a_person_can_fix_neither_ends_the_loop_nor_counts_an_iteration() {
     let mut fatal = facts(Claim::None);
     let error = ApiError::Fatal { cause: "no token".to_owned(), hint: "log in".to_owned() };
     fatal.seen.agent.error = Some(error);

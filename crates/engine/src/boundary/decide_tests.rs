@@ -41,7 +41,7 @@ fn transient(reset: Option<DateTime<Utc>>) -> Facts {
 }
 
 #[test]
-fn rule_1_a_cancel_beats_a_true_claim_and_a_pause_holds() {
+fn rule_1_a_cancel_beats_a_true_claim_and_so_does_a_pause() {
     let mut facts = facts(Claim::Success);
     facts.seen.request =
         Some(ControlRequest::Cancel { by: Actor::User, reason: Some("wrong branch".to_owned()) });
@@ -51,7 +51,7 @@ fn rule_1_a_cancel_beats_a_true_claim_and_a_pause_holds() {
 }
 
 #[test]
-fn rule_3_what_only_a_person_can_mend_is_blocked_with_cause_and_cure() {
+fn rule_3_what_only_a_person_can_fix_is_blocked_with_its_cause_and_a_hint() {
     let mut facts = facts(Claim::None);
     facts.seen.agent.error = Some(ApiError::Fatal {
         cause: "the API key was refused".to_owned(),
@@ -136,7 +136,7 @@ fn rule_8_a_third_failure_on_the_last_iteration_is_aborted_not_exhausted() {
 }
 
 #[test]
-fn rule_9_a_limit_ends_it_and_a_refused_claim_is_no_way_round() {
+fn rule_9_a_limit_ends_the_loop_even_after_a_refused_claim() {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
     subject.state.set("completed", 9);
     let mut refused = facts(Claim::Success);
@@ -145,7 +145,7 @@ fn rule_9_a_limit_ends_it_and_a_refused_claim_is_no_way_round() {
 }
 
 #[test]
-fn rule_9_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it_has_passes() {
+fn rule_9_a_loop_that_only_a_limit_ends_is_completed_there_if_every_check_passes() {
     use Verdict::{Failed, Passed, Unknown};
     let checks = [("test", Role::Verify), ("lint", Role::Gate)];
     let at_the_limit = |checks: &[(&str, Role)], test, lint| {
@@ -246,7 +246,7 @@ fn rule_11_no_progress_for_stall_iterations_is_stalled_and_zero_is_never() {
 }
 
 #[test]
-fn rule_12_background_work_holds_unless_a_claim_was_made() {
+fn rule_12_background_work_is_waited_for_unless_a_claim_was_made() {
     let mut held = facts(Claim::None);
     held.seen.agent.background = Some("a subagent".to_owned());
     let expected = Decision::Hold(Hold::Background("a subagent".to_owned()));
@@ -289,7 +289,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn whatever_happens_the_record_stays_sound_and_no_limit_is_passed(
+    fn whatever_happens_the_record_stays_valid_and_no_limit_is_exceeded(
         story in prop::collection::vec(any_facts(), 1..60),
         max in 1..8_u32,
     ) {
@@ -320,7 +320,7 @@ proptest! {
 }
 
 #[test]
-fn money_that_is_spent_exhausts_a_loop_and_a_proof_still_completes_it() {
+fn a_loop_that_spent_its_money_is_exhausted_unless_its_work_is_proved() {
     let spend = |claim, limited: bool| {
         let mut subject = a_loop();
         subject.contract.limits.max_cost_micros = if limited { 1_000_000 } else { 0 };
@@ -338,7 +338,7 @@ fn money_that_is_spent_exhausts_a_loop_and_a_proof_still_completes_it() {
 }
 
 #[test]
-fn a_limit_that_nothing_can_be_counted_for_blocks_a_loop_and_is_never_passed_unseen() {
+fn a_limit_on_usage_that_is_not_reported_blocks_the_loop() {
     let mut subject = a_loop();
     assert_eq!(way_out(&subject, &facts(Claim::None)), Decision::Continue);
     subject.contract.limits.max_tokens = 1_000;
@@ -351,7 +351,7 @@ fn a_limit_that_nothing_can_be_counted_for_blocks_a_loop_and_is_never_passed_uns
 }
 
 #[test]
-fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() {
+fn a_pause_takes_effect_after_an_ended_process_is_judged() {
     let paused = |claim, end: Option<ProcessEnd>| {
         let mut facts = facts(claim);
         facts.seen.request = Some(ControlRequest::Pause);
@@ -373,7 +373,7 @@ fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() 
 }
 
 #[test]
-fn an_iteration_that_a_lifted_pause_broke_off_is_repeated() {
+fn an_iteration_that_a_pause_cut_short_is_repeated_once_the_pause_is_lifted() {
     let mut facts = facts(Claim::Success);
     facts.seen.agent.process = Some(ProcessEnd::BrokenOff(None));
     let judged = judge_boundary(&a_loop(), &facts);
@@ -382,7 +382,7 @@ fn an_iteration_that_a_lifted_pause_broke_off_is_repeated() {
 }
 
 #[test]
-fn an_iteration_that_a_person_broke_off_counts_and_ends_the_loop_interrupted_whatever_it_was() {
+fn an_iteration_that_a_person_cut_short_counts_and_ends_the_loop_interrupted() {
     let broken_off = |change: fn(&mut Loop, &mut Facts)| {
         let mut subject = a_loop();
         subject.state.set("completed", 2);

@@ -4,7 +4,7 @@ use super::*;
 use crate::fixture::{SetState, a_run};
 
 #[test]
-fn an_end_by_nobodys_wish_or_a_timeout_is_waited_after_and_a_plain_status_or_an_order_is_not() {
+fn crew_waits_after_a_crash_or_a_timeout_but_not_after_an_exit_status_or_a_request() {
     let signal = Some("the agent was ended by signal 9");
     let table = [
         (ProcessEnd::Signal(9), false, signal),
@@ -53,7 +53,7 @@ fn a_failure_within_two_seconds_of_the_start_is_a_crash_and_a_later_one_is_not()
 }
 
 #[test]
-fn the_wait_grows_with_the_row_is_longer_once_the_agent_worked_and_never_shorter_than_the_delay() {
+fn the_wait_grows_with_each_crash_and_is_never_shorter_than_the_delay() {
     let mut skipped = a_run(None);
     for (what, count) in [("completed", 3), ("tally.iterations_skipped", 2), ("crashes", 1)] {
         skipped.state.set(what, count);

@@ -42,7 +42,7 @@ fn failed_before() -> Loop {
 }
 
 #[test]
-fn what_a_check_says_about_its_tests_can_only_take_belief_away() {
+fn what_a_check_says_about_its_tests_can_only_lower_the_proof() {
     let ends: Vec<String> = [
         (tests(3, 0, 0, 0), true),
         (tests(0, 0, 0, 57), true),
@@ -69,7 +69,7 @@ fn what_a_check_says_about_its_tests_can_only_take_belief_away() {
 }
 
 #[test]
-fn a_check_that_falls_silent_or_repeats_a_result_proves_passing_at_most() {
+fn a_check_that_reports_no_tests_or_a_cached_result_proves_passing_at_most() {
     let silent = claimed(&failed_before(), None, true).1;
     let replayed = Some("cache hit, replaying logs".to_owned());
     let replayed = claimed(&failed_before(), TestRun { replayed, ..tests(3, 0, 0, 0) }, true).1;
@@ -80,7 +80,7 @@ fn a_check_that_falls_silent_or_repeats_a_result_proves_passing_at_most() {
 }
 
 #[test]
-fn of_several_checks_the_one_that_reports_failures_is_named_then_a_cached_then_a_silent_one() {
+fn a_check_with_failing_tests_is_named_before_a_cached_one_and_that_before_a_silent_one() {
     let (silent, failing) = (None, Some(tests(3, 1, 0, 0)));
     let replayed = Some("cached".to_owned());
     let cached = Some(TestRun { replayed, ..tests(3, 0, 0, 0) });
@@ -136,7 +136,7 @@ fn an_until_that_ran_nothing_does_not_end_the_loop() {
 }
 
 #[test]
-fn the_evidence_keeps_what_became_of_the_tests() {
+fn the_evidence_keeps_the_results_of_the_tests() {
     let subject = a_loop_with(&[("test", Role::Gate)]);
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("test", Verdict::Failed)];

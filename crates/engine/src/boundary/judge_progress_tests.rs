@@ -102,7 +102,7 @@ fn outcome(history: &[Step]) -> Option<Outcome> {
 }
 
 #[test]
-fn idle_histories_end_by_the_stall_rule_and_no_honest_one_does() {
+fn the_stall_rule_ends_idle_histories_and_no_honest_one() {
     use Verdict::{Failed, Passed};
     let same = || Changes::default();
     let blank = || Changes { white_space: true, ..changed(1, 0) };
@@ -150,7 +150,7 @@ fn idle_histories_end_by_the_stall_rule_and_no_honest_one_does() {
 }
 
 #[test]
-fn a_record_of_an_older_crew_is_no_stall() {
+fn a_record_of_an_older_crew_does_not_count_as_a_stall() {
     let mut subject = a_loop();
     subject.state.set("tree", Some("hashed by an older crew".to_owned()));
     let mut facts = facts(Claim::None);

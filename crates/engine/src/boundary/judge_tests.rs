@@ -7,7 +7,7 @@ use crate::record::{Actor, EndSignal};
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 
 #[test]
-fn a_claim_with_nothing_checked_is_proved_by_the_agents_word_alone() {
+fn a_claim_without_checks_is_accepted_on_the_agents_word_alone() {
     let judged = judge_boundary(&a_loop(), &facts(Claim::Success));
     assert_eq!(judged.proved, Some(Proof::Claimed));
     assert_eq!(judged.after.state.evidence.unwrap().claim, ClaimResult::Accepted);
@@ -34,7 +34,7 @@ fn a_check_that_failed_before_and_passes_now_is_the_proof() {
 }
 
 #[test]
-fn a_proof_below_the_required_one_proves_nothing_and_no_agent_can_cure_that() {
+fn a_proof_below_the_required_one_refuses_the_claim_and_no_agent_can_change_that() {
     let mut subject = a_loop_with(&TEST);
     subject.contract.require = Some(Proof::Checked);
     let short = "the proof would be `passing` and this loop requires `checked`: the checks pass; nothing shows \
@@ -59,7 +59,7 @@ fn a_proof_below_the_required_one_proves_nothing_and_no_agent_can_cure_that() {
 }
 
 #[test]
-fn a_refused_claim_is_no_failure_and_names_what_stood_against_it() {
+fn a_refused_claim_is_not_a_failure_and_names_the_check_that_refused_it() {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("cargo test", Verdict::Failed)];
     let judged = judge_boundary(&a_loop_with(&TEST), &facts);
@@ -79,7 +79,7 @@ fn a_claim_with_green_verify_and_red_gate_is_not_proved() {
 }
 
 #[test]
-fn until_proves_without_a_claim_only_with_verify_and_gate_and_no_claim_proves_without_it() {
+fn until_needs_no_claim_but_verify_and_gate_and_no_claim_is_proved_without_until() {
     let checks = [("deployed", Role::Until), ("cargo test", Role::Verify)];
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("deployed", Verdict::Passed)];
@@ -95,7 +95,7 @@ fn until_proves_without_a_claim_only_with_verify_and_gate_and_no_claim_proves_wi
 }
 
 #[test]
-fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
+fn failures_in_a_row_are_counted_and_any_other_iteration_resets_them() {
     let subject = a_loop_with(&[("lint", Role::Gate)]);
     let with_gate = |claim: Claim, verdict: Verdict| {
         let mut facts = facts(claim);
@@ -153,7 +153,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
 }
 
 #[test]
-fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_has_its_say() {
+fn an_overdue_agent_that_changed_nothing_or_an_error_in_the_closing_event_is_a_failure() {
     let ended = |end: ProcessEnd, tree: Option<&str>, claim: Claim, closing: AgentClosing| {
         let mut facts = facts(claim);
         facts.seen.agent.process = Some(end);
@@ -190,7 +190,7 @@ fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_h
 }
 
 #[test]
-fn a_row_of_crashes_is_counted_and_ends_with_any_other_iteration() {
+fn consecutive_crashes_are_counted_until_another_iteration() {
     let row_in = |tree: &str, end: ProcessEnd, crashes: u32| {
         let mut subject = a_loop();
         subject.state.set("crashes", crashes);
@@ -209,7 +209,7 @@ fn a_row_of_crashes_is_counted_and_ends_with_any_other_iteration() {
 }
 
 #[test]
-fn a_check_that_died_by_a_foreign_signal_is_forgotten_not_failed() {
+fn a_check_that_a_foreign_signal_killed_is_forgotten_and_has_not_failed() {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("cargo test", Verdict::Unknown)];
     let judged = judge_boundary(&a_loop_with(&TEST), &facts);
@@ -218,7 +218,7 @@ fn a_check_that_died_by_a_foreign_signal_is_forgotten_not_failed() {
 }
 
 #[test]
-fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure() {
+fn service_errors_holds_and_requests_count_as_neither_iterations_nor_failures() {
     let mut transient = facts(Claim::None);
     transient.seen.agent.error = Some(ApiError::Transient {
         message: "overloaded".to_owned(),
@@ -254,7 +254,7 @@ fn a_claim_is_judged_even_while_background_work_runs() {
 }
 
 #[test]
-fn no_progress_is_counted_and_unknown_never_stalls() {
+fn iterations_without_progress_are_counted_and_unknown_progress_never_stalls() {
     let mut subject = a_loop();
     subject.state.set("still", 3);
     let mut idle = facts(Claim::None);
@@ -282,7 +282,7 @@ fn awake_time_is_summed_and_a_clock_that_fell_back_adds_nothing() {
 }
 
 #[test]
-fn what_the_checks_themselves_change_is_no_progress() {
+fn what_the_checks_themselves_change_does_not_count_as_progress() {
     let mut subject = a_loop();
     let mut facts = facts(Claim::None);
     facts.tree = Some("tree at the start".into());
@@ -295,7 +295,7 @@ fn what_the_checks_themselves_change_is_no_progress() {
 }
 
 #[test]
-fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failure() {
+fn an_answer_cut_by_the_token_limit_is_an_iteration_but_neither_a_claim_nor_a_failure() {
     let mut subject = a_loop_with(&[("lint", Role::Gate)]);
     subject.state.set("consecutive_failures", 2);
     let refused = || Some(ApiError::Request { message: "output cut".to_owned() });
@@ -345,7 +345,7 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
 }
 
 #[test]
-fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_something_before() {
+fn a_claim_is_refused_if_protected_paths_can_no_longer_be_compared() {
     for (began, refused) in [(Some(Protected::default()), true), (None, false)] {
         let mut subject = a_loop();
         subject.contract.protect = vec!["tests".to_owned()];
@@ -370,7 +370,7 @@ fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_
 }
 
 #[test]
-fn words_that_an_agent_was_told_are_not_told_again() {
+fn messages_that_reached_an_agent_are_not_delivered_again() {
     let table = [
         (1, ProcessEnd::Exit(0), &["since"][..]),
         (1, ProcessEnd::Exit(1), &["since"]),

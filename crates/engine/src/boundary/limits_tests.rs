@@ -5,7 +5,7 @@ use crate::record::{Driver, Ending, Outcome};
 use crate::usage::{Tokens, Usage};
 
 #[test]
-fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
+fn a_limit_is_named_when_it_is_reached_and_zero_means_no_limit() {
     let table = [
         (10, 43_200, 9, 0, None),
         (10, 43_200, 10, 0, Some("the limit of 10 iterations is reached")),
@@ -24,7 +24,7 @@ fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
 }
 
 #[test]
-fn a_loop_without_checks_is_promised_an_end_only_where_a_limit_ends_every_loop() {
+fn a_loop_without_checks_announces_its_end_only_if_a_limit_ends_it() {
     let mut contract = a_loop().contract;
     let told = "nothing is checked: a claim is the agent's word, and without one it runs";
     for (max_iterations, max_duration_s, end) in [
@@ -38,7 +38,7 @@ fn a_loop_without_checks_is_promised_an_end_only_where_a_limit_ends_every_loop()
 }
 
 #[test]
-fn the_time_that_is_left_counts_the_running_iteration_and_never_falls_below_nothing() {
+fn the_time_left_includes_the_running_iteration_and_never_falls_below_zero() {
     let table =
         [(0, 5000, None), (10, 1000, Some(7000)), (10, 8000, Some(0)), (10, 60_000, Some(0))];
     for (max, now, expected) in table {
@@ -51,7 +51,7 @@ fn the_time_that_is_left_counts_the_running_iteration_and_never_falls_below_noth
 }
 
 #[test]
-fn what_is_spent_is_raised_and_nothing_else() {
+fn only_limits_that_are_used_up_are_raised() {
     let mut subject = a_loop();
     assert_eq!(raise_options(&subject), "");
     subject.state.set("awake_ms", u64::MAX);
@@ -61,7 +61,7 @@ fn what_is_spent_is_raised_and_nothing_else() {
 }
 
 #[test]
-fn a_limit_on_cost_or_tokens_is_reached_by_what_was_counted_or_may_have_cost_as_much() {
+fn a_limit_on_cost_or_tokens_counts_what_was_measured_and_what_may_have_been_used() {
     const COST: &str = " --max-cost +5";
     let table = [
         (0, 0, 9_000_000, 900, 0, None),
@@ -112,7 +112,7 @@ fn a_limit_on_cost_or_tokens_is_reached_by_what_was_counted_or_may_have_cost_as_
 }
 
 #[test]
-fn a_small_limit_is_raised_by_as_much_as_it_was_or_by_what_it_was_exceeded_by() {
+fn a_small_limit_is_raised_by_its_own_size_or_by_the_amount_it_was_exceeded_by() {
     let table = [
         (70_000, 0, 80_000, 9, " --max-cost +0.07"),
         (70_000, 0, 900_000, 9, " --max-cost +0.90"),
@@ -130,7 +130,7 @@ fn a_small_limit_is_raised_by_as_much_as_it_was_or_by_what_it_was_exceeded_by() 
 }
 
 #[test]
-fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
+fn the_command_to_continue_lifts_a_limit_that_could_not_be_enforced() {
     let table = [
         (5, 0, true, " --max-cost 0"),
         (0, 9, true, " --max-tokens 0"),
@@ -158,7 +158,7 @@ fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
 }
 
 #[test]
-fn every_limit_of_the_settings_is_kept_and_counted_and_can_be_reached() {
+fn every_limit_of_the_settings_is_stored_counted_and_reachable() {
     let numbered = Limits::from_settings(|key| key as u64 + 1);
     let by_key = numbered.by_key();
     assert_eq!(Limits::from_settings(|key| by_key[&key]), numbered);
@@ -184,13 +184,13 @@ fn every_limit_of_the_settings_is_kept_and_counted_and_can_be_reached() {
 }
 
 #[test]
-fn back_off_doubles_from_a_minute_to_half_an_hour() {
+fn the_backoff_doubles_from_a_minute_to_half_an_hour() {
     let waits: Vec<u64> = (1..=8).map(back_off_s).collect();
     assert_eq!(waits, [60, 120, 240, 480, 960, 1800, 1800, 1800]);
 }
 
 #[test]
-fn a_stated_reset_is_waited_for_and_one_in_the_past_is_none() {
+fn a_stated_reset_is_waited_for_unless_it_is_in_the_past() {
     let reset = Some(at(600).wall);
     assert_eq!(wait_until(at(0).wall, reset, 1, 0), at(600).wall);
     assert_eq!(wait_until(at(600).wall, reset, 1, 0), at(600).wall);
@@ -201,7 +201,7 @@ fn a_stated_reset_is_waited_for_and_one_in_the_past_is_none() {
 }
 
 #[test]
-fn a_wait_is_measured_against_the_longest_wait_and_the_time_left() {
+fn a_wait_is_compared_with_the_longest_wait_allowed_and_the_time_left() {
     let mut subject = a_loop();
     assert_eq!(outlasted_by(&subject, at(0), at(3600).wall), None);
     let too_long = outlasted_by(&subject, at(0), at(13 * 3600).wall);
@@ -213,7 +213,7 @@ fn a_wait_is_measured_against_the_longest_wait_and_the_time_left() {
 
 /// One turn after the other: what was waited for the first counts for the next.
 #[test]
-fn waits_that_follow_each_other_are_measured_together_without_the_machines_sleep() {
+fn consecutive_waits_are_measured_together_without_the_machines_sleep() {
     let mut subject = a_loop();
     subject.contract.limits.max_duration_s = 3600;
     subject.contract.limits.max_wait_s = 0;
@@ -230,7 +230,7 @@ fn waits_that_follow_each_other_are_measured_together_without_the_machines_sleep
 }
 
 #[test]
-fn more_of_what_has_no_limit_counts_from_what_is_done() {
+fn raising_an_absent_limit_starts_from_what_is_already_used() {
     let mut subject = a_loop();
     subject.contract.limits = Limits {
         max_iterations: 0,
@@ -260,7 +260,7 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
 }
 
 #[test]
-fn what_is_left_of_the_time_is_held_against_iterations_and_not_against_waits() {
+fn the_time_left_is_compared_with_the_length_of_iterations_and_not_of_waits() {
     let table = [
         (3_560_000, 60_000, Some("About 40 s of the loop's time")),
         (3_300_000, 750_000, Some("About 5 min of the loop's time")),
@@ -280,7 +280,7 @@ fn what_is_left_of_the_time_is_held_against_iterations_and_not_against_waits() {
 }
 
 #[test]
-fn tokens_without_a_price_are_told_once_beside_their_limit() {
+fn tokens_without_a_price_are_shown_once_with_their_limit() {
     let mut subject = a_loop();
     subject.state.set(
         "usage",

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_run_always_verify_on_a_claim_until_in_any_case() {
+    fn gates_always_run_verify_runs_on_a_claim_and_until_runs_either_way() {
         use Verdict::{Failed, Passed};
         assert_eq!(wanted(&ALL, Claim::None, &[]), ["lint"]);
         assert_eq!(wanted(&ALL, Claim::None, &[("lint", Passed)]), ["deploy"]);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn verify_has_the_last_word_where_a_limit_or_a_stall_ends_the_loop_and_nowhere_else() {
+    fn verify_runs_without_a_claim_only_when_a_limit_or_a_stall_ends_the_loop() {
         use Verdict::{Failed, Passed};
         let mut last = a_loop_with(&ALL);
         last.state.set("completed", 9);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_as_found_is_tried_once_where_only_a_check_that_failed_is_missing() {
+    fn the_baseline_is_checked_once_where_only_a_failed_check_is_missing() {
         let table = [
             (Some(Proof::Checked), Claim::Success, Verdict::Passed, true),
             (Some(Proof::Checked), Claim::Success, Verdict::Failed, false),
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn the_same_command_runs_once_a_boundary() {
+    fn the_same_command_runs_once_per_boundary() {
         let twice = [("test", Role::Gate), ("test", Role::Verify), ("test", Role::Gate)];
         assert_eq!(wanted(&twice, Claim::Success, &[]), ["test"]);
         assert_eq!(wanted(&twice, Claim::Success, &[("test", Verdict::Failed)]), [""; 0]);
     }
 
     #[test]
-    fn nothing_is_looked_at_when_the_loop_is_cancelled_or_the_service_failed() {
+    fn no_check_runs_when_the_loop_is_cancelled_or_the_service_failed() {
         let subject = a_loop_with(&ALL);
         let mut cancelled = facts(Claim::Success);
         cancelled.seen.request = Some(ControlRequest::Pause);

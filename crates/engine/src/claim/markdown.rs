@@ -282,7 +282,7 @@ mod html_tests {
     use super::*;
 
     #[test]
-    fn an_element_that_shows_text_as_it_is_covers_its_lines_until_it_is_closed() {
+    fn a_preformatted_element_covers_its_lines_until_it_is_closed() {
         for (text, expected) in [
             ("<pre>\na\n</pre>\nb", "hhht"),
             ("<PRE class=\"x\">\nnever closed", "hh"),
@@ -323,7 +323,7 @@ mod quote_tests {
     }
 
     #[test]
-    fn a_quoted_paragraph_goes_on_without_a_mark_and_nothing_else_does() {
+    fn only_a_quoted_paragraph_continues_without_a_quote_mark() {
         for (text, expected) in [
             ("> you said\nthat\nand that", "qll"),
             ("> you said\n\nmine", "qtt"),

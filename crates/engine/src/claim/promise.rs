@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stored_promise_is_looked_at_again_when_it_is_read() {
+    fn a_stored_promise_is_validated_when_it_is_read() {
         let promise = Promise::new("say \"DONE\"").unwrap();
         let json = serde_json::to_string(&promise).unwrap();
         assert_eq!(json, r#""say \"DONE\"""#);

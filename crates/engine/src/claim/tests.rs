@@ -91,7 +91,7 @@ fn only_a_tag_alone_on_the_last_line_outside_code_and_quotes_completes() {
 }
 
 #[test]
-fn html_that_is_open_covers_a_claim_and_an_ended_list_item_or_any_line_end_does_not() {
+fn an_open_html_element_hides_a_claim_and_a_finished_list_item_does_not() {
     for message in [
         "Done.\r<promise>DONE</promise>",
         "Done.\u{2028}<promise>DONE</promise>\u{2029}",
@@ -206,13 +206,13 @@ fn fault_19_an_echo_of_the_task_ends_no_loop_and_no_promise_matches_everything()
 }
 
 #[test]
-fn a_reason_holds_nothing_that_steers_a_terminal() {
+fn a_reason_contains_no_terminal_control_codes() {
     let message = "<promise>BLOCKED: \x1b[2J\x1b]0;t\x07no key</promise>";
     assert_eq!(read(message, None), Claim::Blocked { reason: Some("no key".to_owned()) });
 }
 
 #[test]
-fn no_explanation_is_itself_a_claim() {
+fn an_explanation_of_the_claim_is_not_itself_a_claim() {
     use NearMiss::*;
     let said = WrongText { said: "<x>".to_owned() };
     for miss in [
@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn success_always_rests_on_a_last_line_that_is_the_tag(message in scraps()) {
+    fn success_always_requires_the_tag_on_the_last_line(message in scraps()) {
         if done(&message) == Claim::Success {
             let last = message.trim_end().lines().next_back().unwrap().trim();
             let said = last.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE));
@@ -312,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn a_valid_promise_on_the_last_line_completes_whatever_stands_before_it(
+    fn a_valid_promise_on_the_last_line_completes_whatever_comes_before_it(
         before in "([^`~>\\r]|\n){0,120}",
         code in "[^`\\r]{0,40}",
         indent in " {0,3}",

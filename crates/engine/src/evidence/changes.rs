@@ -237,7 +237,7 @@ mod changes_tests {
     }
 
     #[test]
-    fn changes_are_summed_up_in_one_line() {
+    fn changes_are_summarized_in_one_line() {
         use ChangeKind::{Created, Deleted, Modified};
         let renamed = ChangeKind::Renamed { from: "b".to_owned() };
         let head = |commits, gone, to: Option<&str>| {

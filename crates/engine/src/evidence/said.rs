@@ -79,7 +79,7 @@ mod said_tests {
     use super::*;
 
     #[test]
-    fn the_summary_is_what_is_marked_else_the_last_paragraph_before_the_claim() {
+    fn the_summary_is_the_marked_text_or_else_the_last_paragraph_before_the_claim() {
         let long = "word ".repeat(60);
         for (message, expected) in [
             ("", None),
@@ -115,7 +115,7 @@ mod size_tests {
     use super::*;
 
     #[test]
-    fn four_characters_are_a_token_and_over_budget_is_more_than_it() {
+    fn four_characters_count_as_a_token_and_a_budget_may_be_used_up_exactly() {
         let table = [
             ("", 1, 0, false),
             ("日本語", 1, 1, false),

@@ -42,7 +42,7 @@ fn told(runs: &[TestRun]) -> String {
 }
 
 #[test]
-fn a_run_is_told_beside_the_one_before_and_beside_the_first() {
+fn a_test_run_is_compared_with_the_previous_one_and_with_the_first() {
     let lines = [
         told(&[run("+a +b")]),
         told(&[run("+a -b -c"), run("+a +b -c")]),
@@ -74,7 +74,7 @@ fn a_run_is_told_beside_the_one_before_and_beside_the_first() {
 }
 
 #[test]
-fn a_run_that_could_not_be_loaded_or_was_filtered_takes_no_test_away() {
+fn a_run_that_failed_to_load_or_was_filtered_removes_no_test() {
     let first = run("+a +b");
     for now in [TestRun { errors: 1, ..run("+a") }, TestRun { filtered: 1, ..run("+a") }] {
         assert_eq!(told(&[first.clone(), now]), "");
@@ -82,7 +82,7 @@ fn a_run_that_could_not_be_loaded_or_was_filtered_takes_no_test_away() {
 }
 
 #[test]
-fn a_check_that_ran_no_test_ran_nothing_unless_there_never_was_one() {
+fn a_check_that_ran_no_tests_ran_nothing_unless_it_never_had_any() {
     let filtered = TestRun { filtered: 57, ..TestRun::default() };
     let failed_to_load = TestRun { errors: 1, ..TestRun::default() };
     let uncounted = TestRun { uncounted: 1, ..TestRun::default() };
@@ -103,7 +103,7 @@ fn a_check_that_ran_no_test_ran_nothing_unless_there_never_was_one() {
 }
 
 #[test]
-fn no_worse_is_what_fails_in_nothing_that_passed_as_found() {
+fn no_worse_means_that_no_test_of_the_baseline_has_begun_to_fail() {
     let found = run("+a -b -c");
     for (now, expected) in [
         (run("+a -b -c"), true),

@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_lacks_nothing_where_some_tests_pass_and_none_fails_that_passes_here() {
+    fn a_folder_lacks_nothing_if_some_tests_pass_and_none_fails_that_passes_here() {
         let failing = |a, b| run(&[("a", a), ("b", b)], 0);
         let table = [
             // What ran there, and here.

@@ -38,7 +38,7 @@ fn the_queue_is_ordered_by_priority_then_by_arrival_then_by_process() {
 }
 
 #[test]
-fn ten_minutes_of_waiting_are_worth_one_priority_and_no_wait_is_worth_more_than_the_most_urgent() {
+fn ten_minutes_of_waiting_raise_the_priority_by_one_up_to_the_most_urgent() {
     let (patient, urgent) = (ticket(5, 0, 1), |minute| ticket(8, minute, 2));
     for (minute, expected) in [(29, [2, 1]), (30, [1, 2])] {
         assert_eq!(order(&[patient.clone(), urgent(minute)], minute), expected, "at {minute}");
@@ -56,7 +56,7 @@ fn ten_minutes_of_waiting_are_worth_one_priority_and_no_wait_is_worth_more_than_
 }
 
 #[test]
-fn a_slot_that_one_before_it_may_use_is_not_taken_and_one_that_none_may_use_is() {
+fn a_ticket_may_take_only_slots_that_no_earlier_ticket_may_use() {
     let of = |slots| SlotTicket::new(5, slots, at(0), 1, 0);
     let cases: [(u32, &[u32], &[u32]); 6] = [
         (4, &[], &[0, 1, 2, 3]),
@@ -75,7 +75,7 @@ fn a_slot_that_one_before_it_may_use_is_not_taken_and_one_that_none_may_use_is()
 }
 
 #[test]
-fn a_ticket_is_its_name_and_every_other_name_is_none() {
+fn a_ticket_is_parsed_from_its_name_and_any_other_name_is_rejected() {
     let ticket = SlotTicket::new(12, 4, at(0), 4242, 7);
     assert_eq!(ticket.to_string(), "9-1795000000000000-4242-7-4");
     assert_eq!(SlotTicket::of_name("9-1795000000000000-4242-7-4"), Some(ticket));
@@ -105,7 +105,7 @@ fn a_ticket_is_its_name_and_every_other_name_is_none() {
 }
 
 #[test]
-fn a_machine_gets_as_many_slots_as_its_scarcest_part_allows_and_is_told_which_one_that_is() {
+fn a_machine_gets_as_many_slots_as_its_scarcest_resource_allows_which_is_named() {
     let gigabyte = 1_000_000_000;
     let cases = [
         (1, None, 1, "1 slot: the least, with 1 core"),
@@ -134,7 +134,7 @@ fn any_ticket() -> impl Strategy<Value = SlotTicket> {
 
 proptest! {
     #[test]
-    fn any_name_is_read_and_what_is_read_is_written_alike(
+    fn any_name_can_be_parsed_and_is_written_as_it_was_read(
         name in "\\PC{0,40}|[0-9.+-]{0,40}|[0-9]{1,2}(-[0-9]{1,12}){4}"
     ) {
         if let Some(ticket) = SlotTicket::of_name(&name) {
@@ -153,7 +153,7 @@ proptest! {
 
     /// Of two different tickets exactly one is before the other, and a queue has one order.
     #[test]
-    fn the_order_is_total(queue in collection::vec(any_ticket(), 0..12), minute in 0..300u32) {
+    fn the_order_of_tickets_is_total(queue in collection::vec(any_ticket(), 0..12), minute in 0..300u32) {
         let mut distinct = queue;
         distinct.sort();
         distinct.dedup();
@@ -177,7 +177,7 @@ proptest! {
     /// Nobody who comes later is before a ticket that has waited for 90 minutes. So its wait is
     /// bounded by those who were there before.
     #[test]
-    fn every_ticket_comes_to_the_head_of_the_queue(
+    fn every_ticket_eventually_reaches_the_head_of_the_queue(
         mine in any_ticket(), others in collection::vec(any_ticket(), 0..12), more in 90..200u32
     ) {
         let arrived = DateTime::from_timestamp_micros(mine.arrived_us.cast_signed()).unwrap();

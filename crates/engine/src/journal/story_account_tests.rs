@@ -31,7 +31,7 @@ fn that_nothing_changed_is_reported_whatever_a_check_is_called() {
 }
 
 #[test]
-fn a_journal_tells_the_last_iterations_each_in_one_line() {
+fn a_journal_reports_each_of_the_last_iterations_in_one_line() {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify), ("lint", Role::Gate)]);
     let mut journal = Vec::new();
     let mut step = |claim: Claim, test: Verdict, lint: Verdict, moved: bool, cut: bool| {
@@ -80,7 +80,7 @@ fn a_journal_tells_the_last_iterations_each_in_one_line() {
 
 proptest! {
     #[test]
-    fn whatever_was_said_an_account_is_one_short_line(because in "(\\PC|\n|\u{2028}){0,900}") {
+    fn the_account_of_an_iteration_is_one_short_line_whatever_was_said(because in "(\\PC|\n|\u{2028}){0,900}") {
         let claim = ClaimResult::Blocked(because);
         let account = IterationSummary::from_evidence(&Evidence { claim, ..Evidence::default() });
         prop_assert!(account.words.chars().count() <= ACCOUNT_CHARS);

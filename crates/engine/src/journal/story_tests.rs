@@ -93,7 +93,7 @@ fn a_handoff_is_unread_until_another_worker_has_been_through_an_iteration_with_i
 }
 
 #[test]
-fn a_story_tells_every_iteration_and_both_drivers() {
+fn a_story_covers_every_iteration_and_both_drivers() {
     let (record, start) = started();
     let (record, first) = iterate(&record);
     let (record, change) = moved(record);
@@ -112,7 +112,7 @@ fn a_story_tells_every_iteration_and_both_drivers() {
 }
 
 #[test]
-fn a_line_that_never_reached_the_record_is_told_once() {
+fn a_journal_line_that_never_reached_the_record_is_shown_once() {
     let (record, start) = started();
     let (record, first) = iterate(&record);
     let (_, change) = moved(record);

@@ -83,7 +83,7 @@ fn each_variable_is_passed_dropped_put_back_or_refused() {
 }
 
 #[test]
-fn people_are_told_names_and_never_values() {
+fn pages_show_names_of_variables_and_never_their_values() {
     let start = [("A", "1"), ("B", "1"), ("GONE", "1"), ("PATH", "/bin")];
     let kept = begun(&start, &[]);
     let now = [("A", "2"), ("B", "2"), ("PATH", "2"), ("MAKE\u{1b}FLAGS", "2"), ("Z", "2")];
@@ -107,7 +107,7 @@ fn people_are_told_names_and_never_values() {
 }
 
 #[test]
-fn a_record_holds_no_value_but_the_path_and_what_a_file_held() {
+fn a_record_stores_no_value_but_the_path_and_those_that_came_from_a_file() {
     let start = [("KEY", "secret"), ("PATH", "/bin"), ("STRICT", "yes")];
     let held = [("STRICT".to_owned(), "yes".to_owned()), ("KEY".to_owned(), "${KEY}".to_owned())];
     let digest: Digest = |bytes| format!("{:064x}", bytes.len());
@@ -153,7 +153,7 @@ fn some_variables() -> impl Strategy<Value = Variables> {
 
 proptest! {
     #[test]
-    fn what_is_passed_is_always_a_part_of_what_the_start_had(
+    fn only_variables_that_existed_at_the_start_are_passed(
         start in some_variables(),
         now in some_variables(),
         held in prop::collection::vec(("[AB_]{1,2}", "a?"), 0..4),

@@ -446,7 +446,7 @@ mod git_memory_tests {
     use super::*;
 
     #[test]
-    fn what_is_left_undone_is_one_line_and_what_worked_since_is_forgotten() {
+    fn unfinished_git_steps_are_described_in_one_line_until_they_succeed() {
         let mut memory = GitMemory::default();
         assert_eq!(memory.describe_undone(), None);
         memory.pushes.add_failure("no remote; git remote add origin ADDRESS".to_owned());
@@ -478,7 +478,7 @@ mod tree_memory_tests {
     use super::*;
 
     #[test]
-    fn the_newest_states_are_remembered_once_an_iteration() {
+    fn the_newest_trees_are_remembered_one_per_iteration() {
         let mut state = State::default();
         for iteration in 0..40 {
             state.completed = iteration;
@@ -501,7 +501,7 @@ mod moment_tests {
     use crate::fixture::at;
 
     #[test]
-    fn sleep_is_what_the_wall_clock_gained_on_the_time_awake() {
+    fn sleep_is_the_difference_between_the_wall_clock_and_the_time_awake() {
         let mut woken = at(60);
         assert_eq!(woken.asleep_since(at(0)), TimeDelta::zero());
         woken.wall += TimeDelta::hours(7);

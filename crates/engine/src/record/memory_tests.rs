@@ -21,7 +21,7 @@ fn codex_works(subject: &mut Loop) {
 }
 
 #[test]
-fn the_first_agent_works_unless_a_fallback_of_the_loop_stands_in() {
+fn the_first_agent_works_unless_a_fallback_replaces_it() {
     let mut subject = with_codex();
     let name = |subject: &Loop| subject.worker().map(|agent| agent.name.clone()).unwrap();
     assert_eq!(name(&subject), "claude");
@@ -45,7 +45,7 @@ fn the_first_agent_works_unless_a_fallback_of_the_loop_stands_in() {
 }
 
 #[test]
-fn the_model_and_the_words_are_the_first_agents() {
+fn the_model_and_the_extra_words_are_for_the_first_agent() {
     let run = with_codex().contract.run.unwrap();
     assert_eq!(run.as_done_by(&run.agent), run);
     let other = run.as_done_by(&run.fallback[0]);
@@ -95,7 +95,7 @@ fn each_agent_has_its_share_and_the_shares_add_up() {
 }
 
 #[test]
-fn what_came_before_the_first_fallback_is_named_for_whoever_did_it_alone() {
+fn work_from_before_the_first_fallback_is_credited_to_the_agent_that_did_it() {
     let count = |subject: &mut Loop, driver: Driver, agent: &str| {
         subject.state.owner.driver = driver;
         agent.clone_into(&mut subject.contract.run.as_mut().unwrap().agent.name);

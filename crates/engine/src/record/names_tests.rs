@@ -308,7 +308,7 @@ fn the_words_in_a_record_are_these() {
 }
 
 #[test]
-fn an_agent_has_a_command_and_else_what_is_usual() {
+fn an_agent_needs_a_command_and_has_defaults_for_the_rest() {
     let read = |text| serde_json::from_str::<Agent>(text).map_err(|error| error.to_string());
     let agent = read(r#"{"command":["m"]}"#).unwrap();
     assert_eq!(agent, Agent { command: vec!["m".to_owned()], ..Agent::default() });

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_are_added_up_with_their_ends_their_times_and_their_failures_in_a_row() {
+    fn loops_are_summed_up_by_their_outcomes_times_and_consecutive_failures() {
         use Outcome::{Completed, Exhausted, Stalled};
         let loops = vec![
             ended(Exhausted, &[10, 30]),

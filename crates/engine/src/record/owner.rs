@@ -403,7 +403,7 @@ mod question_tests {
     use std::time::Duration;
 
     #[test]
-    fn only_somebody_who_typed_in_the_last_ten_minutes_is_asked() {
+    fn only_a_user_who_typed_in_the_last_ten_minutes_is_asked() {
         let minutes = |number: u64| Some(Duration::from_secs(60 * number));
         let table = [
             (minutes(2), [false, false, true]),
@@ -433,7 +433,7 @@ mod question_tests {
     }
 
     #[test]
-    fn the_answer_proposed_can_be_typed_as_it_stands() {
+    fn the_proposed_answer_can_be_typed_as_it_is_shown() {
         let table = [
             (vec!["SMTP (Recommended)", "SES"], "SMTP"),
             (vec!["the \"old\" one"], "your answer"),
@@ -472,7 +472,7 @@ mod account_tests {
     }
 
     #[test]
-    fn the_name_of_an_accounts_file_is_safe_and_no_other_accounts() {
+    fn the_file_name_of_an_account_is_safe_and_unique() {
         let table = [
             (account("claude", None), "claude"),
             (account("claude", Some("opus")), "claude+opus"),

@@ -28,7 +28,7 @@ fn path(path: &str) -> ChangedPath {
 }
 
 #[test]
-fn a_path_is_of_one_kind_and_work_where_it_is_in_doubt() {
+fn each_path_has_one_kind_and_counts_as_work_in_case_of_doubt() {
     for (name, expected) in [
         ("tests/tax.py", Test),
         ("tests/conftest.py", Configuration),
@@ -75,7 +75,7 @@ fn a_path_is_of_one_kind_and_work_where_it_is_in_doubt() {
 }
 
 #[test]
-fn programs_and_new_modules_are_configuration_where_they_come_before_a_runner() {
+fn programs_and_new_modules_that_shadow_a_runner_are_configuration() {
     let program = |name, is_new| ChangedPath { is_executable: true, is_new, ..path(name) };
     for (changed, expected) in [
         (program("bin/rspec", true), Configuration),

@@ -75,7 +75,7 @@ fn a_job_is_proven_when_a_test_that_passes_fails_without_it() {
 }
 
 #[test]
-fn a_check_failed_as_found_if_it_fails_twice_and_passes_between_in_the_same_folder() {
+fn a_check_failed_at_the_baseline_if_it_fails_twice_there_and_passes_in_between() {
     let table = [
         ("silent pass", "silent fail", "silent fail"),
         ("silent pass", "silent fail", "silent pass"),
@@ -143,7 +143,7 @@ fn a_pass_without_the_work_shows_nothing_where_folders_are_linked_in() {
 }
 
 #[test]
-fn of_several_checks_one_is_enough() {
+fn one_of_several_checks_is_enough_to_prove_the_work() {
     let tried = |control, without| TriedCheck {
         control: run(control),
         without: Some(run(without)),

@@ -18,7 +18,7 @@ fn counted(messages: &[Message]) -> (Usage, Vec<CountedMessage>) {
 const HAIKU: &str = "haiku";
 
 #[test]
-fn a_message_told_in_many_lines_is_counted_once_and_by_its_fullest_line() {
+fn a_message_reported_in_many_lines_is_counted_once_by_its_fullest_line() {
     let lines = [(100, 1), (100, 40), (100, 40), (100, 7)];
     let lines = lines.map(|(input, output)| message("msg_1", HAIKU, input, output));
     let (usage, recent) = counted(&lines);
@@ -28,7 +28,7 @@ fn a_message_told_in_many_lines_is_counted_once_and_by_its_fullest_line() {
 }
 
 #[test]
-fn a_message_whose_lines_straddle_two_looks_is_counted_once() {
+fn a_message_whose_lines_are_split_between_two_reads_is_counted_once() {
     let (mut usage, mut recent) = counted(&[message("msg_1", HAIKU, 100, 2)]);
     let mut next = Usage::default();
     next.count_message(&message("msg_1", HAIKU, 100, 50), &mut recent, 3);
@@ -49,7 +49,7 @@ fn only_the_last_few_messages_are_remembered() {
 }
 
 #[test]
-fn a_model_without_a_price_is_named_and_held_against_a_limit_at_the_dearest() {
+fn a_model_without_a_price_is_named_and_counts_at_the_highest_price() {
     let (usage, _) =
         counted(&[message("1", HAIKU, 1_000_000, 0), message("2", "strange-1", 1_000_000, 0)]);
     assert_eq!(usage.cost, Money::from_micros(1_000_000));
@@ -64,7 +64,7 @@ fn a_model_without_a_price_is_named_and_held_against_a_limit_at_the_dearest() {
 }
 
 #[test]
-fn tokens_that_all_lack_a_price_are_told_without_a_sum_of_money() {
+fn tokens_without_any_price_are_shown_without_a_sum_of_money() {
     let (mut usage, _) = counted(&[message("1", "strange-1", 2_000, 0)]);
     let highest = "$0.06 (no known price for strange-1: counted at the highest) · 2k tokens";
     assert_eq!(usage.usage_text(true).as_deref(), Some(highest));
@@ -75,7 +75,7 @@ fn tokens_that_all_lack_a_price_are_told_without_a_sum_of_money() {
 }
 
 #[test]
-fn sums_stay_at_the_top_and_what_was_not_read_is_said() {
+fn sums_saturate_and_unread_usage_is_reported() {
     let (mut usage, _) = counted(&[message("1", HAIKU, u64::MAX, u64::MAX)]);
     usage.add_usage(&usage.clone());
     assert_eq!((usage.tokens.total(), usage.cost), (u64::MAX, Money(u64::MAX)));
@@ -91,7 +91,7 @@ fn sums_stay_at_the_top_and_what_was_not_read_is_said() {
 }
 
 #[test]
-fn sums_are_spoken_as_people_say_them() {
+fn sums_are_written_as_people_say_them() {
     let tokens = [0, 950, 1_000, 123_456, 2_000_000, 2_150_000].map(tokens_text);
     assert_eq!(tokens, ["0", "950", "1k", "123k", "2M", "2.1M"]);
     let money = [0, 1_200, 10_000, 1_839_999, 1_000_000_000].map(Money::from_micros);
@@ -100,7 +100,7 @@ fn sums_are_spoken_as_people_say_them() {
 }
 
 #[test]
-fn the_cost_of_an_agent_that_reports_no_tokens_is_told_alone() {
+fn the_cost_of_an_agent_that_reports_no_tokens_is_shown_alone() {
     let usage = Usage { cost: Money::from_micros(2_500_000), ..Usage::default() };
     let told = [usage.cost_text(true), usage.usage_text(true), usage.usage_text(false)];
     assert_eq!(told, ["$2.50"; 3].map(|cost| Some(cost.to_owned())));

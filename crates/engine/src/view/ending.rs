@@ -303,7 +303,7 @@ mod tests {
     use crate::record::Role;
 
     #[test]
-    fn that_the_checks_pass_is_no_good_news_where_the_last_claim_was_refused() {
+    fn passing_checks_are_not_good_news_after_a_refused_claim() {
         let mut record = a_run(None);
         record.contract.checks = a_loop_with(&[("npm test", Role::Verify)]).contract.checks;
         let evidence = Evidence {
@@ -325,7 +325,7 @@ mod live_tests {
     use crate::fixture::at;
 
     #[test]
-    fn a_dialog_is_told_with_its_time_and_its_tool() {
+    fn a_dialog_is_shown_with_its_time_and_its_tool() {
         let told = |tool: Option<&str>, is_question| {
             let tool = tool.map(str::to_owned);
             let it = Dialog {

@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_names_the_iteration_whose_prompt_it_was_in() {
+    fn a_message_names_the_iteration_whose_prompt_included_it() {
         const WAITS: &str = "\"a\" (waits for the next prompt)";
         const NEVER: &str = "\"a\" (it reached no prompt before the end)";
         const IN_1: &str = "\"a\" (in the prompt of iteration 1)";

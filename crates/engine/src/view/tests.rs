@@ -276,7 +276,7 @@ fn a_loop_aborted_by_its_gate_is_resumed_once_the_gate_can_pass() {
 }
 
 #[test]
-fn a_proof_that_a_person_can_cure_is_resumed_and_one_that_nobody_can_is_not() {
+fn a_loop_is_resumed_if_a_person_can_still_make_its_proof_possible() {
     use Verdict::{Failed, Passed};
     let none = (Story::with_pick(None), Changes::default(), TestMemories::new());
     for (required, found, is_known, is_resumed) in [
@@ -320,7 +320,7 @@ fn only_a_refusal_for_changed_tests_offers_to_accept_them_whatever_an_agent_says
 }
 
 #[test]
-fn a_question_that_was_answered_is_not_asked_again_by_another_end() {
+fn an_answered_question_is_not_asked_again_at_a_later_end() {
     let mut record = a_run(None);
     let claim = ClaimResult::Blocked("which port?".to_owned());
     record.state.evidence = Some(Evidence { claim, ..Evidence::default() });
@@ -331,7 +331,7 @@ fn a_question_that_was_answered_is_not_asked_again_by_another_end() {
 }
 
 #[test]
-fn a_loop_that_lives_says_how_to_stop_it_and_where_its_work_is_seen() {
+fn a_live_loop_shows_how_to_stop_it_and_where_to_see_its_work() {
     let none = (Changes::default(), TestMemories::new());
     let mut text = String::new();
     for (status, driver) in [
@@ -378,7 +378,7 @@ fn of_many_iterations_the_newest_are_shown() {
 }
 
 #[test]
-fn what_became_of_the_tests_is_told_from_the_first_run_to_the_last() {
+fn the_results_of_the_tests_are_shown_from_the_first_run_to_the_last() {
     let run = |names: &str| {
         let mut run = TestRun::default();
         for name in names.split_whitespace() {
@@ -411,7 +411,7 @@ fn what_became_of_the_tests_is_told_from_the_first_run_to_the_last() {
 }
 
 #[test]
-fn the_failing_check_is_told_with_its_tests_and_the_end_of_its_output() {
+fn the_failing_check_is_shown_with_its_tests_and_the_end_of_its_output() {
     let record = a_loop_with(&[("npm test", Role::Verify), ("lint", Role::Gate)]);
     let mut facts = facts(Claim::Success);
     let failing = CheckResult {
@@ -436,7 +436,7 @@ fn the_failing_check_is_told_with_its_tests_and_the_end_of_its_output() {
 }
 
 #[test]
-fn a_wait_is_told_on_the_readers_clock_and_with_its_date_where_it_is_far_off() {
+fn a_wait_is_shown_in_local_time_and_with_its_date_if_it_is_far_off() {
     let mut record = a_loop();
     record.state.set("status", Status::Waiting);
     for (hours, expected) in [
@@ -450,7 +450,7 @@ fn a_wait_is_told_on_the_readers_clock_and_with_its_date_where_it_is_far_off() {
 }
 
 #[test]
-fn commits_name_their_branch_what_is_left_and_what_was_lost() {
+fn commits_are_shown_with_their_branch_and_with_uncommitted_and_lost_work() {
     let lines = |made: &[&str]| made.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
     let of = |made: &[&str], switched_to: Option<&str>, lost: &[&str], uncommitted| Commits {
         made: Some(lines(made)),

@@ -23,7 +23,7 @@ fn refused_at_its_limit() -> Loop {
 }
 
 #[test]
-fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
+fn a_handoff_contains_every_fact_crew_has_and_no_empty_section() {
     let ended = refused_at_its_limit();
     let file = |path: &str, kind, yours| ChangedFile {
         path: path.to_owned(),
@@ -110,7 +110,7 @@ fn a_loop_that_no_resume_can_help_names_no_command_for_it() {
 }
 
 #[test]
-fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
+fn a_branch_is_quoted_in_the_front_matter_as_yaml_requires() {
     let mut subject = a_loop_with(&[]);
     let table = [
         ("@", r#""@""#),
@@ -135,7 +135,7 @@ fn a_page_names_its_loop_and_is_found_by_it() {
 }
 
 #[test]
-fn an_authors_own_headings_are_kept_and_pass_for_none_of_crews() {
+fn an_authors_headings_are_kept_and_cannot_be_mistaken_for_crews() {
     let subject = refused_at_its_limit();
     let page = a_page(&subject, &Story::with_pick(None));
     let told =
@@ -160,7 +160,7 @@ fn an_authors_own_headings_are_kept_and_pass_for_none_of_crews() {
 }
 
 #[test]
-fn a_procedure_without_a_task_names_no_file_of_one() {
+fn a_procedure_without_a_task_names_no_task_file() {
     for (task, is_named) in [("Build it", true), ("", false)] {
         let mut subject = refused_at_its_limit();
         subject.contract.task = task.to_owned();

@@ -240,7 +240,7 @@ mod reaction_tests {
     }
 
     #[test]
-    fn a_reaction_to_the_end_is_told_how_it_came_to_that() {
+    fn a_reaction_to_the_end_learns_how_the_loop_ended() {
         assert_snapshot!(told(&finished(), LoopMoment::Finish), @"
         CREW_ON=finish
         CREW_LOOP=haaaaaaa
@@ -259,7 +259,7 @@ mod reaction_tests {
     }
 
     #[test]
-    fn what_no_variable_can_hold_is_left_out() {
+    fn what_a_variable_cannot_contain_is_left_out() {
         let mut subject = finished();
         subject.state.set("ending.reason", EndReason::from("no\0thing"));
         let variables = reaction_variables(&subject, LoopMoment::Finish);
@@ -267,7 +267,7 @@ mod reaction_tests {
     }
 
     #[test]
-    fn a_reaction_to_a_wait_is_told_until_when_and_for_what() {
+    fn a_reaction_to_a_wait_learns_when_it_ends_and_why() {
         let mut subject = a_loop();
         subject.state.set("status", Status::Waiting);
         subject.state.set("due", Some(at(3600).wall));
@@ -290,7 +290,7 @@ mod reaction_tests {
     }
 
     #[test]
-    fn the_document_is_the_loop_as_the_status_has_it_with_the_moment_and_its_iteration() {
+    fn the_document_is_the_status_of_the_loop_with_the_moment_and_its_iteration() {
         let (subject, now) = (finished(), at(0).wall.fixed_offset());
         let mut expected = json!(LoopView::from_record(&subject, now));
         assert_eq!(
@@ -304,7 +304,7 @@ mod reaction_tests {
     }
 
     #[test]
-    fn the_iteration_is_the_one_the_moment_belongs_to() {
+    fn a_reaction_gets_the_iteration_that_its_moment_belongs_to() {
         let mut subject = a_loop();
         subject.state.set("completed", 4);
         for (on, expected) in [
@@ -319,7 +319,7 @@ mod reaction_tests {
     }
 
     #[test]
-    fn the_end_of_a_reaction_is_one_line() {
+    fn the_end_of_a_reaction_is_described_in_one_line() {
         let end = |verdict, exit, tail: &str| ReactionEnd {
             on: LoopMoment::IterationStart,
             run: "./ready".to_owned(),
@@ -405,7 +405,7 @@ mod view_tests {
     }
 
     #[test]
-    fn the_iteration_in_which_a_loop_is_cancelled_stays_in_its_view() {
+    fn the_view_keeps_the_iteration_in_which_its_loop_was_cancelled() {
         let mut subject = a_loop();
         let running = merge_view(&subject, None, None);
         subject.state.set("status", Status::Finished);
@@ -417,7 +417,7 @@ mod view_tests {
     }
 
     #[test]
-    fn only_a_session_is_at_its_agent_while_no_step_was_noted() {
+    fn without_a_noted_step_only_a_session_is_shown_at_its_agent() {
         let (session, run) = (a_loop(), a_run(None));
         let agent = |it: Option<Doing>| it.map(|doing| doing.step);
         assert_eq!(agent(current_step(&session, None)), Some(LoopStep::Agent));

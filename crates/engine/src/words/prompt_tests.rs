@@ -28,7 +28,7 @@ fn crew() -> &'static Path {
 }
 
 #[test]
-fn the_start_names_the_task_file_the_rule_of_the_claim_and_the_way_to_be_honest() {
+fn the_first_prompt_names_the_task_file_how_to_claim_and_how_to_say_it_is_blocked() {
     let subject = a_loop_with(&[("cargo test", Role::Verify)]);
     assert_snapshot!(start_prompt(&subject, crew()), @r#"
     crew loop haaaaaaa: iteration 1 of 10.
@@ -71,7 +71,7 @@ fn a_refused_claim_comes_back_with_the_failing_command_and_its_tail() {
 }
 
 #[test]
-fn a_failure_that_names_a_failing_check_is_told_all_the_same() {
+fn a_failure_is_reported_even_if_it_names_a_check_that_fails_too() {
     let subject = a_loop_with(&[("tests/run.sh", Role::Gate)]);
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("tests/run.sh", Verdict::Failed)];
@@ -86,7 +86,7 @@ fn a_failure_that_names_a_failing_check_is_told_all_the_same() {
 }
 
 #[test]
-fn what_waited_at_a_resume_is_in_its_prompt_also_before_the_first_boundary() {
+fn messages_that_waited_for_a_resume_are_in_its_prompt_even_before_the_first_boundary() {
     let mut subject = a_loop();
     subject.state.set("words", vec!["use tabs".to_owned(), "later".to_owned()]);
     subject.state.set("told", 1);
@@ -95,7 +95,7 @@ fn what_waited_at_a_resume_is_in_its_prompt_also_before_the_first_boundary() {
 }
 
 #[test]
-fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged() {
+fn the_prompt_after_an_iteration_says_what_changed_and_nudges_an_idle_agent() {
     let mut subject = a_loop();
     subject.state.set("still", 2);
     let mut idle = facts(Claim::None);
@@ -117,7 +117,7 @@ fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged()
 }
 
 #[test]
-fn a_long_task_is_given_by_its_beginning_and_its_file() {
+fn a_long_task_is_shown_by_its_beginning_and_its_file() {
     let mut subject = a_loop();
     subject.contract.task = "Refactor. ".repeat(10_000);
     let prompt = next_prompt(&subject);
@@ -147,7 +147,7 @@ fn without_a_promise_no_claim_is_asked_for() {
 type Case = (&'static str, fn(&mut Loop), &'static str);
 
 #[test]
-fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
+fn the_prompt_announces_every_limit_that_is_near_and_failures_in_a_row() {
     let mut subject = a_loop();
     subject.state.set("completed", 4);
     let table: [Case; 7] = [
@@ -213,7 +213,7 @@ fn assert_ahead(subject: &Loop, what: &str, expected: &str) {
 }
 
 #[test]
-fn a_wake_after_a_wait_says_why_it_comes() {
+fn a_wake_after_a_wait_says_why() {
     assert_snapshot!(woken_prompt(&a_loop(), Duration::from_secs(7_470)), @"
     crew loop haaaaaaa: iteration 1 of 10. Once more.
 

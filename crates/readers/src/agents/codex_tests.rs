@@ -65,7 +65,7 @@ fn a_tool_is_open_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn words_before_more_work_are_not_the_final_message() {
+fn text_before_more_work_is_not_the_final_message() {
     let lines = r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"<promise>COMPLETE</promise>"}}
 {"type":"item.started","item":{"id":"2","type":"command_execution","command":"ls","status":"in_progress"}}"#;
     let (report, _) = read(lines);
@@ -75,7 +75,7 @@ fn words_before_more_work_are_not_the_final_message() {
 }
 
 #[test]
-fn a_failed_turn_is_sorted_by_what_its_sentence_names() {
+fn a_failed_turn_is_classified_by_its_message() {
     let sort = |message: &str| {
         let line = serde_json::json!({"type": "turn.failed", "error": {"message": message}});
         match read(&line.to_string()).0.agent.error.unwrap() {
@@ -117,7 +117,7 @@ fn a_retry_that_succeeded_is_not_an_error() {
 }
 
 #[test]
-fn a_turn_that_did_not_end_may_have_used_more_than_is_known() {
+fn an_unfinished_turn_may_have_used_more_than_is_known() {
     let (report, _) = read(r#"{"type":"turn.started"}"#);
     assert_eq!(report.usage.map(|usage| (usage.lost, usage.tokens.total())), Some((true, 0)));
     let lost = Usage { lost: true, ..Usage::default() };
@@ -133,7 +133,7 @@ fn a_declined_command_is_a_denial() {
 }
 
 #[test]
-fn no_event_is_lost_for_one_of_its_fields() {
+fn no_event_is_dropped_because_of_one_bad_field() {
     let failed = r#"{"type":"turn.failed","error":"words","item":[],"usage":7}"#;
     assert!(read(failed).0.agent.error.is_some());
 }
@@ -155,7 +155,7 @@ fn junk_is_skipped() {
 }
 
 #[test]
-fn a_thought_or_a_list_shows_that_the_service_answered_and_a_warning_does_not() {
+fn a_thought_or_a_todo_list_shows_that_the_service_answered_and_a_warning_does_not() {
     let item = |kind: &str| {
         let retry = r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 429: slow down)"}"#;
         format!(
@@ -176,7 +176,7 @@ fn a_thought_or_a_list_shows_that_the_service_answered_and_a_warning_does_not() 
 }
 
 #[test]
-fn only_failures_that_time_cannot_end_make_an_agent_hopeless() {
+fn only_failures_that_waiting_cannot_end_make_an_agent_hopeless() {
     let retry = |number: u32, why: &str| {
         format!(r#"{{"type":"error","message":"Reconnecting... {number}/5 ({why})"}}"#)
     };

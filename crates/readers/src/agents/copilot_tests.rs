@@ -70,7 +70,7 @@ fn the_events_of_a_turn_are_understood() {
 }
 
 #[test]
-fn words_and_turns_of_a_subagent_are_not_the_agents() {
+fn messages_and_turns_of_a_subagent_do_not_count_as_the_agents() {
     let said = r#"{"type":"assistant.message","data":{"content":"<promise>COMPLETE</promise>"}}"#;
     let [begins, finishes] =
         ["start", "end"].map(|what| format!(r#"{{"type":"assistant.turn_{what}","data":{{}}}}"#));

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_output_is_the_final_message_without_its_colours() {
+    fn the_final_message_is_the_end_of_the_output_without_its_colours() {
         let report = read(&["one", "\x1b[32m<promise>COMPLETE</promise>\x1b[0m\r", "", " "]);
         assert_eq!(report.final_message.as_deref(), Some("one\n<promise>COMPLETE</promise>"));
         assert_eq!(report.claim("Go.", "Go.", Some(&Promise::default())), Claim::Success);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_of_the_agent_before_its_answer_does_not_make_the_answer_a_quote() {
+    fn a_bullet_before_the_agents_answer_does_not_make_the_answer_a_quote() {
         let table: [(&[&str], Claim); 4] = [
             (&["\x1b[38;5;141m> \x1b[0m<promise>COMPLETE</promise>"], Claim::Success),
             (&["> Done.", "<promise>COMPLETE</promise>"], Claim::Success),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_is_kept_whatever_is_printed() {
+    fn only_the_end_of_the_output_is_kept_whatever_is_printed() {
         let (mut reader, mut turn) = (Text::default(), AgentTurn::new("mine"));
         let long = "é".repeat(3 * KEPT_BYTES);
         for _ in 0..100 {

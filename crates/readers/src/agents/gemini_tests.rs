@@ -114,7 +114,7 @@ fn a_wait_is_read_from_standard_error_and_ends_with_the_next_event() {
 }
 
 #[test]
-fn the_words_of_a_retry_end_with_the_next_event() {
+fn the_message_of_a_retry_is_cleared_by_the_next_event() {
     let (failed, retrying) = ("Attempt 1 failed: No.", "Retrying after 5681ms...");
     let event = r#"{"type":"init"}"#;
     let streams = [

@@ -165,7 +165,7 @@ fn is_invented(agent: &str, lines: &[Line]) -> bool {
 }
 
 #[test]
-fn a_hundred_thousand_mutated_lines_make_no_reader_panic_and_invent_no_completion() {
+fn no_reader_panics_or_invents_a_completion_in_a_hundred_thousand_mutated_lines() {
     let now = DateTime::parse_from_rfc3339("2026-11-25T01:00:00Z").unwrap();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     let (mut mutated, mut completed) = (0, 0);

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_or_a_key_is_known_by_its_words_whatever_the_status() {
+    fn a_quota_or_key_failure_is_recognized_by_its_words_whatever_the_status() {
         let timed = "billing, or try again at Nov 25th, 2026 7:03 AM.";
         let key = r#"[API Error: {"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]"#;
         let rows = [
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_sorted_by_its_words_its_status_and_then_its_vague_words() {
+    fn a_failure_is_classified_by_its_words_then_its_status_and_then_its_vague_words() {
         let quota = "You exceeded your current quota, please check your plan and billing details.";
         let quota_in_json = format!(r#"{{"message":"{quota}","code":"insufficient_quota"}}"#);
         let rows: Vec<(Option<u16>, &str)> = vec![
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reported_pause_is_a_reset_unless_it_is_one_between_two_tries() {
+    fn a_reported_pause_is_a_reset_unless_it_lies_between_two_tries() {
         let failure = ServiceFailure::from_status(Some(429), "slow down");
         for (seconds, expected) in [
             (5, "limit: slow down"),

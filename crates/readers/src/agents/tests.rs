@@ -144,7 +144,7 @@ fn each_agent_is_asked_in_its_own_words() {
 }
 
 #[test]
-fn what_an_agent_cannot_be_asked_is_refused_with_a_hint() {
+fn an_option_that_an_agent_does_not_support_is_refused_with_a_hint() {
     use Permissions::{AcceptEdits, Auto, Bypass, Default};
     let own = parse_agent_command("mine --fast").unwrap();
     let empty = Agent { command: Vec::new(), ..own.clone() };
@@ -182,7 +182,7 @@ fn what_an_agent_cannot_be_asked_is_refused_with_a_hint() {
 }
 
 #[test]
-fn the_model_and_a_persons_words_follow_the_agents_own_arguments() {
+fn the_model_and_the_users_arguments_follow_the_agents_own() {
     let run = |words: &[&str]| Run {
         permissions: Permissions::Default,
         model: Some("big".to_owned()),
@@ -335,7 +335,7 @@ fn any_line() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_output_makes_a_reader_panic_or_show_what_steers_a_terminal(
+    fn no_output_makes_a_reader_panic_or_show_control_codes(
         lines in prop::collection::vec(any_line(), 0..20),
     ) {
         let now = DateTime::parse_from_rfc3339("2026-11-22T01:40:00Z").unwrap();

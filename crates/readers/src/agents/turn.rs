@@ -532,7 +532,7 @@ mod report_tests {
     }
 
     #[test]
-    fn an_exit_because_the_turns_were_used_up_is_not_a_failure() {
+    fn an_exit_at_the_limit_on_turns_is_not_a_failure() {
         let report = |agent| Report { agent, ..Report::default() };
         let cut = report(AgentOutcome { cut: true, ..AgentOutcome::default() });
         let out_of_turns = report(AgentOutcome { out_of_turns: true, ..AgentOutcome::default() });
@@ -552,7 +552,7 @@ mod report_tests {
     }
 
     #[test]
-    fn an_agent_that_ends_well_without_reporting_its_use_never_reports_it() {
+    fn an_agent_that_succeeds_without_reporting_usage_is_known_never_to_report_it() {
         let of = |lost, input| {
             let tokens = Tokens { input, ..Tokens::default() };
             Some(Usage { tokens, lost, ..Usage::default() })

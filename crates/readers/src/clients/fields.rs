@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_crew_needs_is_taken_and_a_field_of_another_shape_is_absent() {
+    fn only_needed_fields_are_read_and_one_of_another_type_is_absent() {
         let stop = parse(
             br#"{"hook_event_name":"Stop","session_id":"a-1","cwd":"/repo","stop_hook_active":true,
                  "prompt_id":7,"last_assistant_message":"done","background_tasks":"new shape"}"#,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn junk_is_one_line_that_says_what_is_wrong() {
+    fn junk_gives_one_line_that_says_what_is_wrong() {
         for (junk, expected) in [
             (&b"{"[..], "not a JSON object"),
             (b"[1]", "not a JSON object"),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_is_replaced_and_a_whole_one_kept() {
+    fn half_a_surrogate_pair_is_replaced_and_a_whole_one_kept() {
         let table = [
             (r"cut \ud83d", "cut \u{fffd}"),
             (r"\uDE00 cut", "\u{fffd} cut"),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_keeps_the_event_and_only_an_object_is_read() {
+    fn an_event_with_half_a_surrogate_pair_is_read_if_it_is_an_object() {
         assert_eq!(object(r#"{"text":"a \ud800","flag":true}"#).flag("/flag"), Some(true));
         for text in ["", "[]", "[{\"n\":1}]", "7", "{\"n\":1", "{} {}"] {
             assert!(parse_object(text.as_bytes()).is_err(), "{text}");

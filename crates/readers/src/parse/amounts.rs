@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dollars_are_kept_to_the_millionth_and_never_become_no_limit() {
+    fn dollars_are_kept_to_the_millionth_and_a_small_amount_never_becomes_no_limit() {
         let table = [
             ("5", Some(5_000_000)),
             ("$2.50", Some(2_500_000)),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_has_its_unit() {
+    fn sizes_are_written_with_their_units() {
         let table = [
             ("2GiB", Some(2 << 30)),
             ("500 MiB", Some(500 << 20)),

@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_repository_itself_sets_and_what_may_run_a_program_counts() {
+    fn only_settings_of_the_repository_that_may_run_a_program_count() {
         let text = "system\0core.editor\nvi\0global\0filter.lfs.clean\ngit-lfs clean\0\
                     local\0core.bare\nfalse\0local\0filter.a.b.clean\nsh -c x\0\
                     local\0remote.origin.url\nfile:///r\0worktree\0core.sshcommand\nssh -v\0\
@@ -460,7 +460,7 @@ mod git_changes_tests {
     use super::*;
 
     #[test]
-    fn each_path_is_read_in_its_bytes_with_how_it_differs() {
+    fn each_path_is_read_as_bytes_with_its_kind_of_change() {
         let text = b"# branch.head main\0\
             1 .M N... 100644 100644 100644 aa bb a file\0\
             1 AD N... 000000 100644 000000 00 bb staged, then removed\0\
@@ -491,7 +491,7 @@ mod git_changes_tests {
     }
 
     #[test]
-    fn a_patch_changes_white_space_alone_where_its_lines_are_equal_without_it() {
+    fn a_patch_whose_lines_are_equal_without_white_space_changes_white_space_only() {
         let head = "diff --git a/f b/f\nindex 1..2 100644\n--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n";
         let mode = "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n";
         for (patch, expected) in [

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_linux_row_is_read_past_any_program_name() {
+    fn a_linux_row_is_parsed_whatever_the_name_of_the_program() {
         let text = "4242 (a) b (c)) S 17 4242 9 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2";
         let started = "987654".to_owned();
         let row =
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_ps_is_read() {
+    fn a_row_of_ps_is_parsed() {
         let started = "Sat Nov 21 22:15:00 2026".to_owned();
         let expected =
             ProcessRow { parent: 17, session: 9, has_ended: false, has_terminal: false, started };

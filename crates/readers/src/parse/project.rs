@@ -223,7 +223,7 @@ mod tests {
     type Row<'a> = (&'a [(&'static str, &'a str)], &'a [&'a str]);
 
     #[test]
-    fn the_files_of_a_folder_name_its_test_command() {
+    fn the_files_of_a_folder_determine_its_test_command() {
         let vitest = r#"{"scripts":{"test":"vitest run"}}"#;
         let pnpm = r#"{"scripts":{"test":"a"},"packageManager":"pnpm@9.1.0"}"#;
         let default = r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#;
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_without_a_recipe_is_tested_as_is_usual_in_its_language() {
+    fn a_project_without_a_recipe_is_tested_with_the_usual_command_of_its_language() {
         let case = "class Case(unittest.TestCase):\n";
         let mocked = "from unittest import mock\ndef test_add(): pass\n";
         let both = format!("import pytest\n{case}");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn each_file_of_a_command_is_looked_for() {
+    fn each_file_that_implies_a_test_command_is_looked_for() {
         let rows = TOOLS.lines().filter_map(|row| row.split_once(" = "));
         let marks = rows.flat_map(|(marks, _)| marks.split([' ', '|']));
         for name in marks.map(|mark| mark.split(':').next().unwrap_or_default()) {

@@ -145,7 +145,7 @@ mod push {
     }
 
     #[test]
-    fn a_push_says_whether_anything_was_new() {
+    fn a_push_reports_whether_anything_was_new() {
         let table = [
             ("To r\n*\trefs/heads/a:refs/heads/a\t[new branch]\nDone\n", Some(false)),
             ("To r\n \trefs/heads/a:refs/heads/a\te5eb5da..8192e1a\nDone\n", Some(false)),
@@ -158,7 +158,7 @@ mod push {
     }
 
     #[test]
-    fn no_address_in_a_cause_contains_a_password() {
+    fn no_address_in_an_error_contains_a_password() {
         let table = [
             ("to https://u:p@h/x and https://t@g/y", "to https://h/x and https://g/y"),
             ("ssh://git@h:22/x@y", "ssh://h:22/x@y"),
@@ -217,7 +217,7 @@ mod git_refs {
     }
 
     #[test]
-    fn each_object_gives_the_message_of_its_commit_or_none() {
+    fn each_object_has_the_message_of_its_commit_or_none() {
         let commit = "tree 1\nauthor a\n\nwords\n\nand \u{e9}\n";
         let size = commit.len();
         let text = format!(

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_message_that_is_nothing_but_a_request_is_obeyed() {
+    fn only_a_message_that_is_nothing_but_a_request_is_carried_out() {
         let table = [
             ("crew pause", Some(["pause", "", "", ""])),
             (" crew  status ", Some(["status", "", "", ""])),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_reads_back_and_junk_is_still_a_request() {
+    fn a_request_is_read_as_it_was_written_and_junk_still_counts_as_one() {
         let at = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
         let line = write_request(at, Actor::Agent, Some("wrong\nbranch "));
         assert_eq!(line, "2026-11-18T11:06:40Z agent wrong branch\n");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_word_of_a_shell_is_the_type_where_it_is_one_and_more_follow() {
+    fn the_first_word_typed_in_a_shell_is_the_type_if_it_is_known_and_more_words_follow() {
         let table: [(Option<&str>, &[&str], _, _); 7] = [
             (None, &["review", "look at it"], "review", "look at it"),
             (None, &["blocked", "on", "the", "schema"], "blocked", "on the schema"),

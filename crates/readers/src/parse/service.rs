@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_sorted_by_what_can_be_done() {
+    fn errors_are_classified_by_what_can_be_done() {
         let sort = |kind: &str| match classify(kind, "API Error: text") {
             ApiError::Transient { .. } => "transient",
             ApiError::Fatal { .. } => "fatal",
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_bounded_and_an_empty_one_is_the_kind() {
+    fn a_message_is_cut_to_length_and_an_empty_one_is_replaced_by_its_kind() {
         let ApiError::Transient { message, .. } = classify("rate_limit", " ") else { panic!() };
         assert_eq!(message, "rate_limit");
         let ApiError::Transient { message, .. } = classify("unknown", "\x1b[2J\x1b]0;t\x07no")
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_words_about_the_service_at_the_end_are_a_limit() {
+    fn only_words_about_the_service_at_the_end_of_the_output_are_a_limit() {
         let now = DateTime::parse_from_rfc3339("2026-11-21T22:15:00Z").unwrap();
         let long = format!("Error: rate limit exceeded\n{}", "at line\n".repeat(LINES));
         let table = [

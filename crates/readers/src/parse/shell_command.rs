@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_that_finds_no_program_says_so_in_one_of_these_ways() {
+    fn each_message_of_a_runner_that_finds_no_program_is_recognized() {
         for (exit, output, expected) in [
             // dash, bash, make, pnpm, just, poetry, python, npx, uv, cargo, node.
             (127, "", true),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn each_shell_names_what_it_did_not_find() {
+    fn each_shell_names_the_program_it_did_not_find() {
         for (output, expected) in [
             ("sh: 1: nosuchcmd: not found\n", Some("nosuchcmd")),
             ("building\nsh: line 1: nosuchcmd: command not found", Some("nosuchcmd")),
@@ -261,7 +261,7 @@ mod placeholders_tests {
     use super::*;
 
     #[test]
-    fn a_command_has_its_placeholders_outside_of_quotes_and_no_others() {
+    fn a_command_has_only_known_placeholders_and_none_inside_quotes() {
         let known = ["job", "name"];
         for (command, fault) in [
             ("qstat {job}", ""),
@@ -288,7 +288,7 @@ mod placeholders_tests {
     }
 
     #[test]
-    fn what_is_filled_in_is_not_filled_in_again() {
+    fn placeholders_inside_a_filled_in_value_are_not_expanded() {
         let filled = fill_placeholders(
             "a {job} '{job}' {name}{job} {other}",
             &[("job", "{name} $x"), ("name", "it's")],
@@ -298,7 +298,7 @@ mod placeholders_tests {
 
     proptest! {
         #[test]
-        fn the_shell_gets_the_very_word(value in "[^\\x00]{0,20}") {
+        fn the_shell_receives_a_filled_in_value_as_one_unchanged_word(value in "[^\\x00]{0,20}") {
             let command = fill_placeholders("qstat {job} end", &[("job", &value)]);
             let split = shell_words::split(&command).unwrap();
             prop_assert_eq!(split, ["qstat", &value, "end"]);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_close_in_letters_or_has_the_other_in_it() {
+    fn the_nearest_name_differs_in_few_letters_or_contains_the_other() {
         let names = ["max_iterations", "max_duration", "stall", "verify", "max_stall"];
         for (written, expected) in [
             ("max-iteration", Some("max_iterations")),

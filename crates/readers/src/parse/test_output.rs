@@ -230,7 +230,7 @@ mod prefix_tests {
     use super::*;
 
     #[test]
-    fn a_prefix_of_a_known_form_is_taken_off_and_nothing_else() {
+    fn only_a_prefix_of_a_known_form_is_removed() {
         let table = [
             ("shop:test: Tests: 1 passed, 1 total", "Tests: 1 passed, 1 total"),
             ("@acme/web:test:unit: 1 passed", "1 passed"),

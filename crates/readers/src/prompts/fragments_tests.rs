@@ -19,7 +19,7 @@ fn error_of(files: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_variable_that_no_template_names_is_not_wanted() {
+fn a_variable_that_no_template_names_is_not_computed() {
     let text = "{% if iteration > 1 %}{{ git_log }}{% endif %}{% for one in words %}\
                 {{ loop.index }} {{ one }} {{ branch }} {{ task }}{% endfor %}\
                 {% include \"sub/a.j2\" %}{% include 'b.md' %}";

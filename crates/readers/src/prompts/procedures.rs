@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_nearly_a_procedure_is_recognised() {
+    fn a_misspelled_procedure_is_recognized() {
         let table =
             [("biuld", Some("build")), ("audits", Some("audit")), ("releas", Some("release"))];
         let settings = settings("release", "", RELEASE);

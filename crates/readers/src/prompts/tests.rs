@@ -60,7 +60,7 @@ fn made(subject: &Loop, known: &PromptInputs<'_>, files: &str) -> String {
 }
 
 #[test]
-fn a_first_prompt_says_who_you_are_the_phases_and_how_to_finish() {
+fn a_first_prompt_says_who_the_agent_is_the_phases_and_how_to_finish() {
     let subject = of("build");
     let known = PromptInputs {
         git_status: Some(" M src/lib.rs\n?? notes.txt\n"),
@@ -94,7 +94,7 @@ fn a_fourth_prompt_says_what_crew_saw_and_what_came_before() {
 }
 
 #[test]
-fn after_an_answer_that_was_cut_the_next_carries_on_from_there() {
+fn the_prompt_after_a_truncated_answer_says_to_continue_from_there() {
     let mut subject = of_task("Build it", Recipe::default());
     let mut cut = facts(Claim::Success);
     cut.seen.agent.cut = true;
@@ -104,7 +104,7 @@ fn after_an_answer_that_was_cut_the_next_carries_on_from_there() {
 }
 
 #[test]
-fn a_task_alone_needs_no_phases_and_is_followed_by_its_act() {
+fn a_task_without_phases_is_followed_by_how_to_finish() {
     let plain = made(&of_task("Build it", Recipe::default()), &PromptInputs::default(), "");
     assert!(plain.starts_with("# Loop Iteration\n\nThis is iteration 1 of 10."));
     assert!(plain.contains("\n\n## TASK\n\nBuild it\n\n## HOW TO FINISH\n\n"));
@@ -139,7 +139,7 @@ fn a_value_is_inserted_unchanged_and_never_expanded() {
 }
 
 #[test]
-fn the_blocks_of_a_template_do_what_jinja_says() {
+fn the_blocks_of_a_template_work_as_in_jinja() {
     let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.j2".into())])].into());
     let mut subject = of_task("T", recipe);
     subject.state.set("words", vec!["one {{ task }}".to_owned(), "two".to_owned()]);
@@ -201,7 +201,7 @@ fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
 }
 
 #[test]
-fn a_baseline_is_the_evidence_of_the_first_prompt() {
+fn the_first_prompt_contains_the_baseline_as_its_evidence() {
     let mut subject = of("fix");
     let mut memory = CheckMemory::from_result(&result("cargo test", Verdict::Failed), 0, None);
     memory.tail = "test b ... FAILED\n\n1 failed".to_owned();
@@ -215,7 +215,7 @@ fn a_baseline_is_the_evidence_of_the_first_prompt() {
 }
 
 #[test]
-fn no_line_of_crews_own_is_a_claim() {
+fn no_line_of_crews_prompts_is_a_claim() {
     for name in procedures::NAMES {
         let subject = of(name);
         let known = PromptInputs {
@@ -241,7 +241,7 @@ fn no_line_of_crews_own_is_a_claim() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_a_person_writes_comes_through_byte_for_byte_and_is_not_a_claim(
+    fn whatever_a_person_writes_is_kept_byte_for_byte_and_is_not_a_claim(
         task in "(\\PC|\n|\\{\\{|\\}\\}|\\{%|<b>&\"|\\$\\{\\{ secrets\\.X \\}\\}|<promise>COMPLETE</promise>\n?){1,60}",
         context in "(\\PC|\n|\r|\\{\\{ task \\}\\}|&amp;|\\\\){1,60}",
         words in "(\\PC|\n|\\{\\{|`|<promise>BLOCKED</promise>){1,60}",

@@ -11,7 +11,7 @@ const CLAIM: &str = r#"{"type":"assistant","message":{"id":"m","content":[{"type
 const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":""}"#;
 
 #[test]
-fn a_closing_event_that_says_error_or_is_missing_is_a_failure_and_leaves_no_claim() {
+fn a_closing_event_that_is_missing_or_reports_an_error_is_a_failure_without_a_claim() {
     let error = |subtype: &str, is_error: bool| {
         format!(
             r#"{{"type":"result","subtype":"{subtype}","is_error":{is_error},"result":"Oh no."}}"#
@@ -75,7 +75,7 @@ fn a_client_is_closed_once_no_work_is_left_to_return_for() {
 }
 
 #[test]
-fn an_unreadable_cost_is_never_taken_for_zero() {
+fn an_unreadable_cost_never_counts_as_zero() {
     const SAID: &str = r#"{"type":"assistant","message":{"id":"m","model":"claude-opus-5-5","usage":{"input_tokens":7,"output_tokens":1}}}"#;
     let of = |cost: &str| {
         format!(
@@ -114,7 +114,7 @@ fn a_price_that_the_client_guessed_does_not_count() {
 }
 
 #[test]
-fn the_fullest_message_of_the_agent_is_measured_by_its_models_window() {
+fn the_fullest_message_of_the_agent_is_measured_against_the_window_of_its_model() {
     let says = |model: &str, parent: &str, cached: u64| {
         format!(
             r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"id":"m{cached}","model":"{model}","content":[],"usage":{{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":{cached},"output_tokens":70}}}}}}"#

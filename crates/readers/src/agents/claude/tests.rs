@@ -102,7 +102,7 @@ fn usage_is_lost_where_a_client_ends_early_and_absent_where_it_never_reports() {
 }
 
 #[test]
-fn subagents_use_tokens_and_never_say_anything() {
+fn the_tokens_of_subagents_count_and_their_words_do_not() {
     let expected = [(31_037, 123, "Heard of it, 3."), (31_032, 122, "Heard of it, 2.")];
     for (stream, (input, output, message)) in both!("subagent").into_iter().zip(expected) {
         let (report, seen) = read(stream);
@@ -143,7 +143,7 @@ fn denied_tools_are_named_once() {
 }
 
 #[test]
-fn errors_are_sorted_by_the_clients_own_kind() {
+fn errors_are_classified_by_the_clients_own_kind() {
     let table = [
         ("limit", both!("limit"), "transient"),
         ("overloaded", both!("overloaded"), "transient"),
@@ -172,7 +172,7 @@ fn errors_are_sorted_by_the_clients_own_kind() {
 }
 
 #[test]
-fn a_limits_reset_is_the_one_the_client_reports_as_a_number() {
+fn the_reset_of_a_limit_is_the_number_that_the_client_reports() {
     for stream in both!("limit-unified") {
         let Some(ApiError::Transient { message, reset, is_limit: true }) =
             read(stream).0.agent.error
@@ -202,7 +202,7 @@ fn an_answer_ends_a_failure_of_the_service() {
 }
 
 #[test]
-fn a_client_that_ends_during_a_retry_was_failed_by_the_service() {
+fn a_client_that_ends_during_a_retry_counts_as_a_failure_of_the_service() {
     for stream in both!("overloaded") {
         let lines: Vec<&str> = stream.lines().filter(|line| !line.contains("synthetic")).collect();
         let tried: Vec<&str> =
@@ -291,7 +291,7 @@ fn a_mention_of_an_error_is_not_an_error() {
 }
 
 #[test]
-fn words_before_a_tool_are_not_the_final_message_where_the_stream_ends() {
+fn text_before_a_tool_call_is_not_the_final_message_when_the_stream_ends() {
     let text = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#;
     let tool = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls"}}]}}"#;
     let result =
@@ -317,7 +317,7 @@ fn words_before_a_tool_are_not_the_final_message_where_the_stream_ends() {
 }
 
 #[test]
-fn words_or_work_after_the_result_withdraw_its_claim() {
+fn text_or_work_after_the_result_withdraws_the_claim() {
     let done = r#"{"type":"result","is_error":false,"result":"<promise>COMPLETE</promise>"}"#;
     let text = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#;
     let back = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I take that back."},{"type":"tool_use","id":"t","name":"Bash"}]}}"#;
@@ -356,7 +356,7 @@ fn junk_is_skipped_and_the_rest_counts() {
 }
 
 #[test]
-fn no_event_is_lost_for_one_of_its_fields() {
+fn no_event_is_dropped_because_of_one_bad_field() {
     let result = |field: &str| format!(r#"{{"type":"result","result":"Done.",{field}}}"#);
     for field in [r#""is_error":"no""#, r#""modelUsage":[]"#, r#""modelUsage":{"m":7}"#] {
         let report = read(&result(field)).0;
@@ -394,7 +394,7 @@ fn the_memory_of_the_reader_is_bounded() {
 }
 
 #[test]
-fn a_failure_without_a_kind_is_sorted_by_its_status() {
+fn a_failure_without_a_kind_is_classified_by_its_status() {
     let result = |rest: &str| {
         format!(r#"{{"type":"result","is_error":true,"result":"API Error: x",{rest}}}"#)
     };

@@ -279,7 +279,7 @@ mod prompt_tests {
     use super::*;
 
     #[test]
-    fn a_command_pasted_whole_is_found_and_anything_around_it_is_not_one() {
+    fn a_pasted_command_is_found_only_if_nothing_surrounds_it() {
         let table = [
             (
                 "\n\n<pasted_content id=\"5\">\n/crew:loop fix\nall\n</pasted_content>",
@@ -308,7 +308,7 @@ mod prompt_tests {
     }
 
     #[test]
-    fn obeyed_requests_glued_to_the_front_of_a_message_are_removed() {
+    fn requests_at_the_front_of_a_message_are_removed_once_carried_out() {
         let table = [
             ("crew cancel/crew:cancel-loop", "/crew:cancel-loop"),
             ("crew pausecrew status", "crew status"),
@@ -329,7 +329,7 @@ mod prompt_tests {
     }
 
     #[test]
-    fn a_wakes_own_text_is_not_the_user() {
+    fn the_text_of_a_wake_does_not_count_as_the_users() {
         assert!(is_the_clients("<task-notification>\n<summary>Stop hook feedback</summary>"));
         assert!(!is_the_clients("what is a <task-notification>?"));
     }
@@ -368,7 +368,7 @@ mod queue_tests {
     }
 
     #[test]
-    fn the_queue_keeps_what_was_neither_taken_back_nor_delivered() {
+    fn the_queue_keeps_commands_that_were_neither_withdrawn_nor_delivered() {
         let put = |text: &str| op("enqueue", Some(text));
         let (pause, status) = ("/crew:pause", "/crew:status");
         let table = [
@@ -392,7 +392,7 @@ mod queue_tests {
     }
 
     #[test]
-    fn only_a_line_of_its_own_of_this_session_is_an_operation() {
+    fn an_operation_is_a_separate_line_of_this_session() {
         let inner = op("enqueue", Some("/crew:pause"));
         let table = [
             json!({ "type": "user", "message": { "content": inner } }).to_string(),
@@ -409,7 +409,7 @@ mod queue_tests {
     }
 
     #[test]
-    fn a_queued_command_is_one_of_four_with_the_text_behind_it() {
+    fn a_queued_command_is_one_of_four_followed_by_its_text() {
         let table = [
             ("/crew:pause", Some(("pause", ""))),
             (" /crew:pause now ", Some(("pause", "now"))),

@@ -208,7 +208,7 @@ mod plugin_tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_and_other_words_are_not() {
+    fn versions_are_parsed_and_other_words_are_not() {
         assert_eq!(client_version("2.1.330 (Claude Code)\n"), Some(Version(2, 1, 330)));
         assert_eq!(client_version("2.1.330-beta.1"), Some(Version(2, 1, 330)));
         assert_eq!([client_version("hello"), client_version(""), client_version("2.1")], [None; 3]);
@@ -235,7 +235,7 @@ mod plugin_tests {
     }
 
     #[test]
-    fn a_marketplace_is_a_folder_or_somewhere_else() {
+    fn a_marketplace_is_a_local_folder_or_an_address() {
         let folder = r#"[{"name":"crew","source":"directory","path":"/data/crew/plugin"}]"#;
         assert_eq!(marketplace_folder(folder), Ok(Some("/data/crew/plugin".into())));
         let fetched = r#"[{"name":"zed"},{"name":"crew","source":"github","repo":"a/crew"}]"#;
@@ -247,7 +247,7 @@ mod plugin_tests {
     }
 
     #[test]
-    fn settings_say_what_they_switch_off() {
+    fn settings_show_what_they_switch_off() {
         let text = r#"{"disableAllHooks":true,"allowManagedHooksOnly":true,
             "enabledPlugins":{"crew@crew":false},
             "env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"30"}}"#;
@@ -277,7 +277,7 @@ mod status_line_tests {
     const COMMAND: &str = "'/a home/bin/crew' status --line";
 
     #[test]
-    fn the_entry_is_written_beside_what_is_there_and_taken_back_to_the_byte() {
+    fn the_entry_is_added_to_the_settings_and_its_removal_restores_every_byte() {
         for text in [
             "{\n  \"model\": \"opus\",\n    \"env\": {\"A\": \"é\"}\n}\n",
             "{\"a\":1}",
@@ -319,7 +319,7 @@ mod status_line_tests {
     }
 
     #[test]
-    fn what_is_not_crews_is_left() {
+    fn entries_of_others_are_left_alone() {
         let theirs = r#"{"statusLine":{"type":"command","command":"mine.sh"}}"#;
         assert_eq!(with_line(theirs, COMMAND), Err(NoRoom::Taken("mine.sh".to_owned())));
         assert_eq!(without_line(theirs, COMMAND), None);

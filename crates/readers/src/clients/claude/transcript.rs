@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_clients_own_mark_is_an_interruption() {
+    fn only_the_clients_own_marker_is_an_interruption() {
         let mark = r#"{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
         let in_tool =
             r#"{"type":"user","message":{"content":"[Request interrupted by user for tool use]"}}"#;
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_call_that_waits_is_the_newest_without_a_result() {
+    fn the_waiting_call_is_the_newest_one_without_a_result() {
         let call = |id: &str, name: &str| {
             format!(
                 r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"{name}"}}]}}}}"#
@@ -445,7 +445,7 @@ mod usage_tests {
     }
 
     #[test]
-    fn what_is_written_for_an_hour_is_a_part_of_what_is_written() {
+    fn tokens_cached_for_an_hour_are_part_of_all_tokens_cached() {
         let table = [
             (json!({"cache_creation_input_tokens": 10}), (10, 0)),
             (json!({"cache_creation_input_tokens": 10, "cache_creation": null}), (10, 0)),
@@ -473,7 +473,7 @@ mod prices_tests {
     }
 
     #[test]
-    fn no_rate_is_higher_than_that_of_a_model_without_a_price() {
+    fn an_unknown_model_is_priced_at_the_highest_rate() {
         let rows: Vec<&str> = PRICES.lines().filter(|row| !row.starts_with('#')).collect();
         assert_eq!(rows.len(), 24);
         for model in rows.into_iter().map(|row| row.split(' ').next().unwrap()) {
@@ -489,7 +489,7 @@ mod prices_tests {
     }
 
     #[test]
-    fn a_model_is_known_by_all_its_names() {
+    fn a_model_is_recognized_by_all_its_names() {
         for name in [
             "claude-haiku-4-5",
             "claude-haiku-4-5-20251001",
@@ -507,7 +507,7 @@ mod prices_tests {
     }
 
     #[test]
-    fn every_kind_of_token_has_its_price_and_speed_length_and_place_theirs() {
+    fn prices_depend_on_the_kind_of_token_and_on_speed_context_length_and_region() {
         let message =
             |model: &str, tokens| Message { model: model.to_owned(), tokens, ..Message::default() };
         let tokens = Tokens {

@@ -425,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_is_slurm_here_or_on_a_host_and_no_host_is_an_option() {
+    fn a_cluster_is_slurm_here_or_on_a_host_whose_name_is_not_an_option() {
         for (text, is_known) in [
             ("slurm", true),
             ("slurm:login.example", true),

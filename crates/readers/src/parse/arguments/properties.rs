@@ -60,7 +60,7 @@ fn words() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused_in_a_line_or_two(raw in anything()) {
+    fn any_text_is_accepted_or_refused_in_a_line_or_two(raw in anything()) {
         if let Err(error) = parse(&raw) {
             let text = error.with_hint();
             prop_assert!((1..=2).contains(&text.lines().count()), "{}", text);
@@ -69,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_is_read_or_refused(
+    fn any_value_is_accepted_or_refused(
         option in prop::sample::select(vec!["max-duration", "max-cost", "max-tokens", "stall"]),
         value in prop_oneof!["[0-9]{1,22}(m|s|ms|h|y|k|M)?( [0-9]{1,5}ms)?", "[0-9a-zµ. $]{1,30}"],
     ) {
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn any_task_without_double_quotes_comes_through_in_them(task in anything()) {
+    fn any_task_without_double_quotes_is_kept_inside_them(task in anything()) {
         let task = task.replace('"', "");
         prop_assume!(!task.trim().is_empty());
         let after = parse(&format!("\"{task}\" --max-iterations 15")).unwrap();
@@ -90,21 +90,21 @@ proptest! {
     }
 
     #[test]
-    fn any_task_comes_through_with_its_quotes_escaped(task in "[^\\\\]{1,80}") {
+    fn any_task_is_kept_if_its_quotes_are_escaped(task in "[^\\\\]{1,80}") {
         prop_assume!(!task.trim().is_empty());
         let raw = format!("\"{}\" -n 15", task.replace('"', "\\\""));
         prop_assert_eq!(parse(&raw).unwrap().task(), Some(task));
     }
 
     #[test]
-    fn plain_words_come_through(words in words()) {
+    fn plain_words_are_kept(words in words()) {
         prop_assert_eq!(parse(&words).unwrap().task(), Some(words.clone()));
         let raw = format!("{words} --replace");
         prop_assert_eq!(parse(&raw).unwrap().task(), Some(words));
     }
 
     #[test]
-    fn an_option_outside_quotes_is_read_or_refused(
+    fn an_option_outside_quotes_is_accepted_or_refused(
         before in words(), after in prop_oneof![Just(String::new()), words()],
         hyphens in "--?", name in "[a-zA-Z][a-zA-Z0-9-]{0,12}",
     ) {

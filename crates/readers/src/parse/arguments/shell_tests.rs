@@ -36,7 +36,7 @@ fn refused(given: &[&str]) -> String {
 }
 
 #[test]
-fn options_stand_before_or_after_the_task_which_comes_through_byte_for_byte() {
+fn options_come_before_or_after_the_task_which_is_kept_byte_for_byte() {
     let task = "fix `this` & $HOME <b>\n  {{#if}} ${{ secrets.X }} 'now'";
     for given in [
         vec![task, "-n", "3", "--agent", "codex"],
@@ -62,7 +62,7 @@ fn options_stand_before_or_after_the_task_which_comes_through_byte_for_byte() {
 }
 
 #[test]
-fn words_after_two_hyphens_are_the_agents() {
+fn words_after_two_hyphens_are_passed_to_the_agent() {
     let typed = read(&["fix it", "-n3", "--", "--effort", "high", "--", "-n", "x y"]);
     let start = typed.start;
     assert_eq!((start.task().as_deref(), iterations(&start)), (Some("fix it"), Some(3)));
@@ -185,7 +185,7 @@ fn resume_takes_a_name_limits_and_the_options_of_a_run() {
 }
 
 #[test]
-fn what_only_a_start_can_do_is_refused_after_resume() {
+fn options_of_a_start_are_refused_after_resume() {
     let only =
         ["--list", "--worktree", "-c", "--context", "--observe", "--orient", "--decide", "--act"];
     for option in only {
@@ -253,7 +253,7 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_a_hint() {
 }
 
 #[test]
-fn narrowing_differs_from_raising_and_zero_is_the_widest() {
+fn narrowing_differs_from_raising_and_zero_is_the_widest_limit() {
     let limits = USUAL_LIMITS;
     let priced = Limits { max_cost_micros: 5_000_000, max_tokens: 9, ..USUAL_LIMITS };
     for (before, typed, expected) in [

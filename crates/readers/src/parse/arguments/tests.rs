@@ -51,7 +51,7 @@ fn refuses(raw: &str, expected: &str) {
 }
 
 #[test]
-fn no_task_is_help() {
+fn a_missing_task_shows_the_help() {
     for raw in ["", "  \r\n\t", "\"\"", "\"  \""] {
         reads(raw, none());
     }
@@ -118,7 +118,7 @@ fn every_option_has_its_field() {
 }
 
 #[test]
-fn a_quoted_task_comes_through_byte_for_byte() {
+fn a_quoted_task_is_kept_byte_for_byte() {
     for (raw, text) in [
         ("\"  kept  \"", "  kept  "),
         ("\"don't\"", "don't"),
@@ -141,7 +141,7 @@ fn a_quoted_task_comes_through_byte_for_byte() {
 }
 
 #[test]
-fn plain_words_come_through_byte_for_byte() {
+fn plain_words_are_kept_byte_for_byte() {
     for text in [
         "fix the login",
         "don't  break the\n\tusers' code",
@@ -163,7 +163,7 @@ fn plain_words_come_through_byte_for_byte() {
 }
 
 #[test]
-fn words_after_two_hyphens_are_refused_for_here_the_session_is_the_agent() {
+fn words_after_two_hyphens_are_refused_in_a_session() {
     let refusal = "words after `--` are the agent's own options, in crew run; this session has its own\n\
                    hint: if it belongs to the task, put the whole task in double quotes";
     for raw in ["--", "-- --model opus", "-n3 -- fix it", "\"fix\" -n 3 -- x", "fix it -n 3 --"] {
@@ -243,7 +243,7 @@ fn a_value_is_never_missing_empty_or_another_option() {
 }
 
 #[test]
-fn an_option_that_is_not_a_check_is_given_once() {
+fn an_option_that_is_not_a_check_may_be_given_only_once() {
     refuses(
         "x -n 3 --max-iterations 3",
         "`--max-iterations <N>` is given twice\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes",
@@ -259,7 +259,7 @@ fn an_option_that_is_not_a_check_is_given_once() {
 }
 
 #[test]
-fn what_excludes_each_other_is_refused() {
+fn options_that_exclude_each_other_are_refused() {
     refuses(
         "x --no-promise --completion-promise Y",
         "`--no-promise` cannot be used with `--completion-promise <TEXT>`\n\
@@ -272,7 +272,7 @@ fn what_excludes_each_other_is_refused() {
 }
 
 #[test]
-fn the_task_is_in_one_place() {
+fn the_task_may_be_given_in_only_one_place() {
     let hint = "put the whole task in double quotes, and values of several words too";
     for (raw, text) in [
         ("fix -n 3 the login", "the login"),

@@ -302,7 +302,7 @@ fn an_unknown_key_of_a_run_is_a_warning_with_a_guess() {
 }
 
 #[test]
-fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
+fn a_projects_file_may_name_only_files_of_its_checkout_and_not_the_logs() {
     assert_snapshot!(render_results_of(
         &[
             "[procedures.nightly]\nact = \"../../act.md\"",
@@ -337,7 +337,7 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
 }
 
 #[test]
-fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_prompt_none() {
+fn settings_that_run_a_program_or_exceed_the_users_own_need_trust_and_prompts_do_not() {
     let project = WHOLE.replace("gate", "permissions = \"bypass\"\ndelay = \"1s\"\ngate");
     let render = |user: &str| {
         let user = parsed(user, "config.toml", SettingsOwner::Users).unwrap().layer;
@@ -380,7 +380,7 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
 }
 
 #[test]
-fn an_executor_has_three_commands_and_each_takes_its_placeholders() {
+fn an_executor_has_three_commands_each_with_its_own_placeholders() {
     let of = |name: &str, submit: &str, status: &str| {
         format!(
             "[executor.{name}]\nsubmit = \"{submit}\"\nstatus = \"{status}\"\n\
@@ -422,7 +422,7 @@ fn an_executor_has_three_commands_and_each_takes_its_placeholders() {
 }
 
 #[test]
-fn every_executor_of_its_page_is_one_that_crew_reads() {
+fn crew_reads_every_executor_of_the_page() {
     let page = include_str!("../../../../../docs/reference/executors.md");
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
     let names: Vec<String> = blocks

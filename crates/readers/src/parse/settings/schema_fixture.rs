@@ -362,7 +362,7 @@ pub fn differences(
 }
 
 #[test]
-fn the_reader_and_the_schema_take_the_same_values() {
+fn the_reader_and_the_schema_accept_the_same_values() {
     let schema = schema(&OUTPUTS);
     let own = |part: &'static str| keys(&schema["properties"][part]["additionalProperties"]);
     let of = |part: &str| keys(&schema["properties"][part]);

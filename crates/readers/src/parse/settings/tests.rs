@@ -35,7 +35,7 @@ pub(super) fn render_results_of(texts: &[&str], path: &str, whose: SettingsOwner
 }
 
 #[test]
-fn a_whole_file_becomes_a_layer_and_every_value_knows_its_line() {
+fn a_whole_file_becomes_a_layer_in_which_every_value_has_its_line() {
     let text = r#"# ours
 [loop]
 max_iterations = 1_5
@@ -372,14 +372,14 @@ fn each_option_that_settings_may_hold_has_its_key() {
 }
 
 #[test]
-fn what_is_built_in_is_usable_and_what_a_loop_without_settings_has() {
+fn the_built_in_values_are_valid_and_apply_to_a_loop_without_settings() {
     let settings = merge_layers(&Layers::default(), None).unwrap();
     assert_eq!(settings.limits(), engine::fixture::USUAL_LIMITS);
     assert_eq!(merge::amount_or_zero(settings.options.process.timeout), 3600);
 }
 
 #[test]
-fn what_is_typed_is_the_highest_tier_and_a_limit_that_adds_is_refused_at_a_start() {
+fn typed_options_are_the_highest_tier_and_a_relative_limit_is_refused_at_a_start() {
     let typed = |words: &[&str]| {
         let command = <options::LimitOptions as clap::Args>::augment_args(clap::Command::new("x"));
         let matches = command.no_binary_name(true).try_get_matches_from(words).unwrap();
@@ -408,7 +408,7 @@ fn checks(checks: &[(&str, Role)]) -> Layer {
 }
 
 #[test]
-fn a_higher_tier_wins_and_a_variable_is_a_ceiling() {
+fn a_higher_tier_wins_and_the_environment_variable_sets_a_ceiling() {
     // User, project, environment, typed; the value in force, and whether a note is expected.
     let table: [([Option<u64>; 4], u64, bool); 10] = [
         ([None, None, None, None], 0, false),
@@ -484,7 +484,7 @@ fn agent(lines: &str) -> String {
 }
 
 #[test]
-fn what_an_agent_needs_to_tell_what_it_does_is_part_of_what_a_person_trusts() {
+fn the_options_that_make_an_agent_report_events_are_part_of_what_is_trusted() {
     let lines = "command = [\"m\"]\nallow = \"--allow=Bash({check})\"\n\
                  usage_file = \"--used\"\nenvironment = { LEVEL = \"low\" }";
     assert_snapshot!(agent(lines), @r#"{ allow = "--allow=Bash({check})", command = ["m"], environment = { LEVEL = "low" }, usage-file = "--used" }"#);

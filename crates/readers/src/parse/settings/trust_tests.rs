@@ -153,7 +153,7 @@ fn limits_need_trust_only_where_they_widen() {
 }
 
 #[test]
-fn a_promise_needs_trust_where_it_is_switched_off_or_put_in_the_users_place() {
+fn switching_the_promise_off_or_replacing_the_users_needs_trust() {
     let layer = |promise: Option<&str>| {
         let text = promise.map(|text| match text {
             "false" => "[loop]\ncompletion-promise = false".to_owned(),
@@ -194,7 +194,7 @@ fn a_promise_needs_trust_where_it_is_switched_off_or_put_in_the_users_place() {
 }
 
 #[test]
-fn every_term_of_a_check_is_part_of_what_is_trusted() {
+fn every_property_of_a_check_is_part_of_what_is_trusted() {
     let text = |change: fn(&mut Check)| {
         let mut check = Check::new("make test", Role::Verify);
         change(&mut check);

@@ -89,7 +89,7 @@ fn a_command_names_what_it_runs_at_any_position() {
 }
 
 #[test]
-fn the_product_is_not_what_a_command_runs_and_options_name_what_it_obeys() {
+fn a_command_runs_what_its_options_name_and_not_the_product_it_works_on() {
     for (run, expected) in [
         ("python3 -m py_compile tax.py && python3 -m unittest", ""),
         ("python3 -m json.tool notes.txt", ""),

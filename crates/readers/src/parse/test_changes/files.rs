@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_change_of_those_parts_counts() {
+    fn only_a_change_to_the_parts_that_run_checks_counts() {
         for (path, one, other, expected) in [
             ("package.json", r#"{"version": "1"}"#, r#"{"version": "2"}"#, true),
             ("package.json", r#"{"scripts": {}}"#, r#"{"scripts": {"test": "x"}}"#, false),
@@ -370,7 +370,7 @@ mod inline_tests {
     }
 
     #[test]
-    fn no_spelling_keeps_an_old_rust_test_out() {
+    fn the_old_rust_tests_are_restored_however_they_are_spelled() {
         let old = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn two() {\n        \
                    assert!(a(\"{\\\"\"));\n    }\n}\n";
         let now = old.replace("assert!", "drop");

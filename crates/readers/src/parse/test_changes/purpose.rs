@@ -152,7 +152,7 @@ mod way_out_tests {
     use super::*;
 
     #[test]
-    fn a_path_out_of_the_tree_of_a_command_is_found() {
+    fn a_path_of_a_command_that_leaves_the_tree_is_found() {
         let value = |name: &str| match name {
             "HOME" => Some("/w".to_owned()),
             "PWD" | "HERE" => Some("/w/repo".to_owned()),

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_runners_words_for_nothing_are_read() {
+    fn each_runners_words_for_an_empty_run_are_recognized() {
         for text in [
             "Test project /shop/build\nNo tests were found!!!",
             "No test matches the given testcase filter `Name~X` in /shop/bin/Shop.dll",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_ran_a_build_and_a_linter_are_not_nothing() {
+    fn a_test_run_a_build_and_a_linter_do_not_count_as_empty_runs() {
         for text in [
             "No tests were found!!!\n3 examples, 0 failures",
             "100% tests passed, 0 tests failed out of 5",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cached_result_is_a_replay_and_not_nothing() {
+    fn a_cached_result_is_a_replay_and_not_an_empty_run() {
         for text in [
             "shop:test: cache hit, replaying logs 0123456789abcdef\nshop:test: 0 passing",
             "shop:test: cache hit, suppressing logs 0123456789abcdef",
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_began_and_never_ended_are_unfinished() {
+    fn tests_that_started_and_never_finished_are_unfinished() {
         for text in [
             "running 3 tests\ntest a ... ok\n",
             "collecting ... collected 3 items\n\ntest_a.py::test_a PASSED [ 33%]\n",

@@ -428,7 +428,7 @@ mod number_tests {
     use super::*;
 
     #[test]
-    fn a_form_may_name_the_numbers_of_a_run() {
+    fn a_pattern_may_name_the_counts_of_a_test_run() {
         let table = [
             (
                 "{passed} success{_} / {failed} failure{_} / {errors} error{_} / {skipped} pending : {_}",

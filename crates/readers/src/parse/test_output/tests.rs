@@ -25,14 +25,14 @@ fn several_runners_in_one_output_are_added_up() {
 }
 
 #[test]
-fn a_report_in_xml_beside_a_runners_words_is_the_same_tests_and_counts_once() {
+fn tests_reported_both_in_xml_and_in_the_runners_output_count_once() {
     let xml = "<testsuites><testsuite><testcase name=\"a\"/></testsuite></testsuites>\n";
     assert_eq!(counted(&read(xml).unwrap()), [1, 0, 0, 0, 0]);
     assert_eq!(counted(&read(&format!("{xml}1 passed in 0.01s\n")).unwrap()), [1, 0, 0, 0, 0]);
 }
 
 #[test]
-fn words_of_no_runner_are_not_tests() {
+fn words_that_belong_to_no_runner_are_not_tests() {
     for text in
         ["", "all tests passed\n", "5 passed\n", "ok\n", "Tests: none\n", "FAILED to connect\n"]
     {
@@ -41,7 +41,7 @@ fn words_of_no_runner_are_not_tests() {
 }
 
 #[test]
-fn lines_that_look_like_results_of_a_runner_are_read_as_what_they_are() {
+fn lines_that_only_look_like_test_results_are_not_miscounted() {
     // tape's aligned totals, pytest's live log, a warning of jest's, a retry of nextest's, the
     // end of unittest's output, and a program of Go's that ends its output without a line break.
     for (text, expected) in [
@@ -87,7 +87,7 @@ fn of_very_many_tests_the_totals_are_right_and_a_bounded_number_is_named() {
 
 proptest! {
     #[test]
-    fn no_text_is_too_strange(text in "(test |ok |not ok |FAILED |1\\.\\.|Tests: |# |\\{\"Action\":|<testcase|\\PC|\n|\t| ){0,60}") {
+    fn any_output_is_parsed_without_a_panic(text in "(test |ok |not ok |FAILED |1\\.\\.|Tests: |# |\\{\"Action\":|<testcase|\\PC|\n|\t| ){0,60}") {
         let run = read(&text).unwrap_or_default();
         let lines = u32::try_from(text.lines().count()).unwrap();
         prop_assert!(u32::try_from(run.tests.len()).unwrap() <= lines);
@@ -125,7 +125,7 @@ fn the_name_of_a_documentation_test_has_no_line_and_no_mode() {
 }
 
 #[test]
-fn totals_past_all_reason_neither_overflow_nor_take_long() {
+fn absurd_totals_neither_overflow_nor_take_long() {
     let most = format!("{} passed in 1s\n", u32::MAX);
     assert_eq!(counted(&read(&format!("{most}{most}")).unwrap()), [u32::MAX, 0, 0, 0, 0]);
     let ranges = "1-9999, ".repeat(8000);
@@ -137,13 +137,13 @@ fn totals_past_all_reason_neither_overflow_nor_take_long() {
 
 proptest::proptest! {
     #[test]
-    fn a_line_is_cut_where_the_last_dots_stand(text in "[ .a]{0,12}") {
+    fn a_line_is_split_at_its_last_dots(text in "[ .a]{0,12}") {
         proptest::prop_assert_eq!(table::split_last(&text, " ... "), text.rsplit_once(" ... "));
     }
 }
 
 #[test]
-fn every_field_of_the_table_is_one_that_is_taken_or_any_text() {
+fn every_field_of_the_table_is_a_known_one_or_free_text() {
     let known = [&table::NUMBERS[..], &["_", "name", "word", "time", "counts", "suite"]].concat();
     for row in &TABLE.rows {
         let unknown = row.fields.iter().find(|(field, _)| !known.contains(field));
@@ -165,7 +165,7 @@ fn an_indented_total_is_ignored_for_a_runner_that_does_not_indent() {
 }
 
 #[test]
-fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
+fn the_example_of_each_row_of_the_table_is_matched_by_no_earlier_row() {
     let mut rows = TABLE.rows.iter();
     let mut row = rows.next().unwrap();
     let mut is_new = false;
@@ -199,7 +199,7 @@ fn every_row_of_the_table_fits_its_example_and_no_row_before_it_does() {
 }
 
 #[test]
-fn how_long_a_test_took_and_why_it_failed_is_kept_where_the_runner_prints_it() {
+fn the_duration_and_the_failure_of_a_test_are_kept_where_the_runner_prints_them() {
     let xml = "<testsuite><testcase classname=\"a\" name=\"b\" time=\"0.25\"><failure \
         message=\"1 is not 2\"/></testcase></testsuite>";
     let skips = "<testsuite><testcase classname=\"a\" name=\"b\"><error message=\"1 is not 2\"/>\
