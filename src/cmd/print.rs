@@ -151,7 +151,7 @@ pub fn json(value: &Value) {
     write_out(&format!("{}\n", text::safe_json(value)));
 }
 
-/// Writes the codes of a notice to standard error, which the caller knows to be a terminal.
+/// Writes codes of a terminal to standard error, which the caller knows to be a terminal.
 /// `report/line.rs` makes them of cleaned text.
 pub fn write_codes(codes: &str) {
     let _ = stderr().lock().write_all(codes.as_bytes());

@@ -10,16 +10,21 @@ use crate::report::{colour, page};
 use engine::events::{EventSink, RunEvent};
 use engine::record::{Loop, Proof};
 use engine::text::clean_text;
-use indicatif::{ProgressBar, ProgressStyle};
 use readers::parse::arguments::OutputArgs;
 use std::collections::VecDeque;
 use std::io::{IsTerminal, stderr, stdout};
-use world::{clock, env, terminal};
+use unicode_width::UnicodeWidthStr;
+use world::clock::{self, Stopwatch};
+use world::{env, terminal};
 
 /// The most lines of the block above the live line.
 const BLOCK_LINES: usize = 5;
 /// The rows of the terminal that the block leaves free.
 const ROWS_LEFT: usize = 4;
+/// The marks before the live line, which follow each other while crew works.
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// The time that each of them is shown, in milliseconds.
+const SPINNER_MS: u64 = 100;
 
 /// Prints a run's events.
 #[derive(Debug)]
@@ -37,13 +42,13 @@ impl Reporter {
         let is_live = !output.json && !output.quiet && has_a_screen();
         Self {
             output,
-            events: output.json.then(Events::default),
-            screen: is_live.then(Screen::new),
+            events: if output.json { Some(Events::default()) } else { None },
+            screen: if is_live { Some(Screen::new()) } else { None },
             wants_notices: false,
         }
     }
 
-    fn print_line(&self, line: &ProgressLine) {
+    fn print_line(&mut self, line: &ProgressLine) {
         let OutputArgs { json, quiet, .. } = self.output;
         if quiet && line.tone == Tone::Plain {
             return;
@@ -55,16 +60,16 @@ impl Reporter {
         }
     }
 
-    fn print_err(&self, text: &str) {
+    fn print_err(&mut self, text: &str) {
         self.print_above(print::err, text);
     }
 
     /// Prints above the live line.
-    fn print_above(&self, print: fn(&str), text: &str) {
-        match &self.screen {
-            Some(screen) => screen.bar.suspend(|| print(text)),
-            None => print(text),
-        }
+    fn print_above(&mut self, print: fn(&str), text: &str) {
+        let Some(screen) = &mut self.screen else { return print(text) };
+        print::write_codes(&screen.take_drawn());
+        print(text);
+        screen.draw();
     }
 
     fn print_end(&mut self, record: &Loop, page: &str) {
@@ -127,7 +132,7 @@ impl EventSink for Reporter {
 
     fn on_tick(&mut self) {
         if let Some(screen) = &mut self.screen {
-            screen.tick();
+            screen.draw();
         }
     }
 }
@@ -140,57 +145,74 @@ pub fn has_a_screen() -> bool {
 }
 
 /// The live line on a terminal, below a block with what the agent did last. Everything else is
-/// printed above both.
+/// printed above both. No colour: nothing needs it, and `NO_COLOR` is obeyed.
 #[derive(Debug)]
 struct Screen {
     live: Live,
     /// What the agent did last in this iteration.
     block: VecDeque<String>,
-    bar: ProgressBar,
+    /// The time since the current activity began.
+    activity: Stopwatch,
+    /// The lines that are drawn now.
+    drawn: Vec<String>,
 }
 
 impl Screen {
-    /// An empty line on standard error. No colour: nothing needs it, and `NO_COLOR` is obeyed.
     fn new() -> Self {
-        let bar = ProgressBar::new_spinner();
-        let style = ProgressStyle::with_template("{msg}{spinner} {elapsed_precise} {prefix}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        Self { live: Live::default(), block: VecDeque::new(), bar }
+        let (live, activity) = (Live::default(), Stopwatch::start());
+        Self { live, block: VecDeque::new(), activity, drawn: Vec::new() }
     }
 
-    /// Applies an event to the line.
+    /// Applies an event. What the agent says is drawn at the next tick: it may say much at once.
     fn on_event(&mut self, event: &RunEvent<'_>) {
         match event {
             RunEvent::Said(text) => {
                 let lines = text.lines().filter(|line| !line.trim().is_empty());
                 self.block.extend(lines.map(|line| format!("  {line}")));
                 self.block.drain(..self.block.len().saturating_sub(BLOCK_LINES));
+                return;
             }
             RunEvent::IterationStarted(_) | RunEvent::IterationEnded { .. } => self.block.clear(),
             _ => {}
         }
         if self.live.on_event(event) {
-            self.bar.reset_elapsed();
+            self.activity = Stopwatch::start();
         }
-        self.tick();
+        self.draw();
     }
 
-    fn tick(&mut self) {
+    /// Draws the block and the line again if they have changed.
+    fn draw(&mut self) {
         let rows = usize::from(terminal::count_rows().unwrap_or(24));
         let skipped = self.block.len().saturating_sub(rows.saturating_sub(ROWS_LEFT));
         let columns = terminal::count_columns().map_or(usize::MAX, usize::from);
-        let block =
-            self.block.iter().skip(skipped).map(|line| fit_line(&clean_text(line), columns) + "\n");
-        self.bar.set_message(block.collect::<String>());
+        let elapsed_ms = self.activity.elapsed_ms();
+        let spinner = SPINNER[(elapsed_ms / SPINNER_MS) as usize % SPINNER.len()];
+        let (minutes, seconds) = (elapsed_ms / 60_000, elapsed_ms / 1000 % 60);
         let line = self.live.line(clock::now().wall);
-        self.bar.set_prefix(fit_line(&clean_text(&line), columns.saturating_sub(11)));
-        self.bar.tick();
+        let line = format!("{spinner} {:02}:{:02}:{seconds:02} {line}", minutes / 60, minutes % 60);
+        let lines = self.block.iter().skip(skipped).chain([&line]);
+        let lines: Vec<String> = lines.map(|line| fit_line(&clean_text(line), columns)).collect();
+        if lines != self.drawn {
+            print::write_codes(&(self.take_drawn() + &lines.join("\r\n")));
+            self.drawn = lines;
+        }
+    }
+
+    /// The codes that remove what is drawn, in as many rows as a narrower terminal wraps it into.
+    fn take_drawn(&mut self) -> String {
+        let columns = terminal::count_columns().map_or(usize::MAX, usize::from);
+        let rows = self.drawn.drain(..).map(|line| line.width().div_ceil(columns).max(1));
+        match rows.sum::<usize>() {
+            0 => String::new(),
+            rows => format!("\r\x1b[2K{}", "\x1b[A\x1b[2K".repeat(rows - 1)),
+        }
     }
 }
 
 /// Removes the line.
 impl Drop for Screen {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        print::write_codes(&self.take_drawn());
     }
 }
