@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use super::{between, found, read, source, tree};
+use super::{LONG, between, found, product_source, read, source, tree};
 
 /// The commands of a recipe, one a line.
 fn recipe(name: &str) -> Vec<String> {
@@ -72,7 +72,15 @@ fn a_test_that_cargo_test_leaves_out_is_in_one_long_suite() {
     let mut list = Command::new(std::env::current_exe().unwrap());
     let list = list.args(["--ignored", "--list", "--format", "terse"]).output().unwrap();
     let list = String::from_utf8(list.stdout).unwrap();
-    let long: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    let mut long: Vec<String> =
+        list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect();
+    let of_crates = product_source().into_iter().filter(|file| file.text.contains(LONG));
+    long.extend(of_crates.flat_map(|file| {
+        let (_, path) = file.path.rsplit_once("src/").unwrap();
+        let module = path.trim_end_matches(".rs").replace('/', "::");
+        let marked = file.text.split(LONG).skip(1).map(|rest| between(rest, "fn ", "("));
+        marked.map(|name| format!("{module}::{name}")).collect::<Vec<_>>()
+    }));
     let script = read(".ci/long");
     let suites: Vec<Vec<&str>> = found(r"(?m)^suite [a-z]+ (.+)$", &script)
         .into_iter()

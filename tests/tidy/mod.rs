@@ -15,6 +15,7 @@ mod commands;
 mod errors;
 mod habits;
 mod language;
+mod layout;
 mod names;
 mod pages;
 mod product;
