@@ -11,6 +11,7 @@ use engine::boundary::limits::{LimitChanges, change_limits, describe_limits};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
+use engine::refuse;
 use readers::clients::next_step;
 use world::clock;
 use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
@@ -139,17 +140,14 @@ pub fn set_limits(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -
     let spent_ms = if is_running { spent_ms(&record) } else { 0 };
     let limits = change_limits(changes, &record, spent_ms);
     if by == Actor::Agent && !limits.are_within(&record.contract.limits) {
-        bail!(Failure::new(
-            format!("an agent cannot raise a limit of loop {id}"),
+        refuse!(
+            "an agent cannot raise a limit of loop {id}",
             "a person can, in their own terminal"
-        ));
+        );
     }
     if limits.max_iterations > 0 && limits.max_iterations < record.iteration() {
         let at = record.iteration();
-        bail!(Failure::new(
-            format!("loop {id} is in iteration {at} already"),
-            format!("crew cancel {id} ends it now")
-        ));
+        refuse!("loop {id} is in iteration {at} already", "crew cancel {id} ends it now");
     }
     let what = format!("limits set by the {}: {}", by.label(), describe_limits(&limits));
     let record = held.change(&record, what, |record| record.contract.limits = limits)?;
@@ -165,10 +163,10 @@ pub fn check_message(words: &str) -> Result<String> {
         bail!(Failure::usage("the message is empty", "crew tell \"use the existing parser\""));
     }
     if words.chars().count() > MESSAGE_CHARS {
-        bail!(Failure::new(
-            format!("the message is longer than {MESSAGE_CHARS} characters"),
+        refuse!(
+            "the message is longer than {MESSAGE_CHARS} characters",
             "write it to a file and send the file's name"
-        ));
+        );
     }
     Ok(words)
 }
@@ -178,10 +176,10 @@ pub fn add_message(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let words = check_message(words)?;
     let (held, record) = hold_live(home, id)?;
     if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
-        bail!(Failure::new(
-            format!("{WORDS_MAX} messages are already waiting"),
+        refuse!(
+            "{WORDS_MAX} messages are already waiting",
             "the agent gets them with its next prompt"
-        ));
+        );
     }
     Ok(held.change(&record, NoteKind::Told, |record| record.state.add_messages([words]))?)
 }
@@ -191,7 +189,7 @@ fn hold_live(home: &Home, id: &LoopId) -> Result<(Held, Loop)> {
     let held = store::hold_loop(home, id, LOCK_WAIT)?;
     let record = held.load()?;
     if !record.is_live() {
-        bail!(Failure::new(format!("loop {id} is {}", record.status_word()), next_step(&record)));
+        refuse!(format!("loop {id} is {}", record.status_word()), next_step(&record));
     }
     Ok((held, record))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::usage;
 use engine::failure::Failure;
@@ -11,6 +11,7 @@ use engine::record::{
     Driver, EndReason, Environment, Life, Loop, LoopId, Outcome, Owner, Place, ProcessIdentity,
     SessionMemory, Status,
 };
+use engine::refuse;
 use readers::clients::{self, Hook};
 use world::files::disk;
 use world::process::identity;
@@ -84,12 +85,10 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Vec<Loop>> {
         return Err(error.into());
     }
     if loops.is_empty() {
-        bail!(Failure::new(
-            format!(
-                "no loop has an id that begins with {name:?}, and none runs a procedure of that name"
-            ),
+        refuse!(
+            "no loop has an id that begins with {name:?}, and none runs a procedure of that name",
             "crew status --all"
-        ));
+        );
     }
     Ok(loops)
 }

@@ -6,10 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::{Error, Result, bail};
 
-use super::boundary;
-use super::end;
 use super::find::{NewOwner, environment_of, gone_reason, on_another_host, owner_is_gone};
-use super::tree;
+use super::{boundary, end, tree};
 use crate::drive::checks::test_changes;
 use crate::drive::control::check_message;
 use crate::drive::end::handoff;
@@ -20,15 +18,14 @@ use crate::drive::start::run::{
     model_in_force, of_the_agent, renew_run, run_terms, the_agent, try_launch,
 };
 use crate::drive::start::{agent, terms};
-use crate::drive::tree::place;
 use crate::drive::tree::place::{
-    drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted_fault,
+    self, drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted_fault,
 };
 use engine::boundary::limits::{LimitChanges, change_limits, raise_options, reached_limit};
 use engine::events::{EventSink, RunEvent};
-use engine::failure::Failure;
 use engine::journal::{Event, NoteKind};
 use engine::record::{Driver, Loop, LoopId, Outcome, Owner, Run, Status};
+use engine::refuse;
 use readers::agents::Launch;
 use readers::clients::{self, resume_command_at};
 use readers::parse::arguments::{RecipeArgs, ResumeArgs};
@@ -169,14 +166,14 @@ fn journal_message(held: &Held, mut record: Loop, is_run: bool) -> Loop {
 pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
     refuse_the_completed(record)?;
     match reached_limit(record) {
-        Some(limit) => bail!(Failure::new(
+        Some(limit) => refuse!(
             limit,
             format!(
                 "raise it in the same command: {command} {}{}",
                 record.id,
                 raise_options(record)
             )
-        )),
+        ),
         None => Ok(()),
     }
 }
@@ -192,7 +189,7 @@ pub fn refuse_a_task(home: &Home, record: &Loop) -> Result<()> {
 
 fn refuse_the_completed(record: &Loop) -> Result<()> {
     if record.outcome() == Some(Outcome::Completed) {
-        bail!(Failure::new(format!("loop {} is completed", record.id), clients::next_step(record)));
+        refuse!(format!("loop {} is completed", record.id), clients::next_step(record));
     }
     Ok(())
 }
@@ -202,10 +199,10 @@ fn refuse_the_completed(record: &Loop) -> Result<()> {
 fn look_around(home: &Home, found: &Loop, owner: &Owner) -> Result<()> {
     let id = &found.id;
     if end::obey_view(home, found)?.is_some() {
-        bail!(Failure::new(
+        refuse!(
             format!("loop {id} is cancelled now: {}", end::SWITCHED_OFF),
             format!("{} still resumes it", resume_command_at(owner, found))
-        ));
+        );
     }
     if let Some(gone) = place::missing_place(&found.place) {
         return Err(Error::new(gone).context(format!("loop {id} cannot be resumed")));
@@ -267,10 +264,10 @@ fn refuse_resume(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
         Some(session) => format!("in session {session}"),
         None => "in crew run".to_owned(),
     };
-    bail!(Failure::new(
+    refuse!(
         format!("loop {id} is {} {whose}, process {}", record.status_word(), owner.process.pid),
-        format!("crew pause {id} or crew cancel {id} first")
-    ))
+        "crew pause {id} or crew cancel {id} first"
+    )
 }
 
 // A loop that resumes in fresh processes keeps what it had, except what was typed now.
@@ -443,10 +440,7 @@ pub fn accept_test_changes_of(
     snapshot: Option<String>,
 ) -> Result<Vec<String>> {
     if snapshot.is_none() {
-        bail!(Failure::new(
-            "the checks cannot be accepted: no snapshot can be taken here",
-            "crew doctor"
-        ));
+        refuse!("the checks cannot be accepted: no snapshot can be taken here", "crew doctor");
     }
     // What failed so far were other tests.
     record.state.forget_failures();

@@ -9,27 +9,24 @@ pub mod stop;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result};
 
 use self::companion::{handle_failure, idle_fallback};
 use self::queued::{LoopIs, obey_request};
 use self::stop::{StopResult, handle_stop, is_ours};
-use super::boundary;
-use super::control;
-use super::end;
-use super::find;
-use super::find::{NewOwner, end_mark, gone_reason, owner_is_gone};
+use super::find::{self, NewOwner, end_mark, gone_reason, owner_is_gone};
 use super::transcript::{self, is_at_work};
+use super::{boundary, control, end};
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::{EndAttempt, handoff};
 use crate::drive::failure::failure_of;
 use crate::drive::resume::{Resumed, accept_test_changes, refuse_a_task, resume_loop};
 use crate::drive::start::establish::{Started, start_session_loop};
-use engine::failure::Failure;
 use engine::record::{Actor, EndReason, ExecutedCommand, Loop, LoopId, Outcome, Status};
+use engine::refuse;
 use readers::clients::{Hook, HookEvent};
-use readers::parse::requests::SessionRequest;
-use readers::parse::{arguments, requests};
+use readers::parse::arguments;
+use readers::parse::requests::{self, SessionRequest};
 use world::clock;
 use world::files::disk::{self, Durability};
 use world::store::{self, Home, LOCK_WAIT, read_pointer};
@@ -232,12 +229,9 @@ fn resume_session_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventR
         (name, _) => {
             let mut found = find::find_loops(home, name.as_deref(), folder)?;
             match found.len() {
-                0 => bail!(Failure::new(
-                    "there is no loop to resume",
-                    "crew status --all lists them"
-                )),
+                0 => refuse!("there is no loop to resume", "crew status --all lists them"),
                 1 => found.remove(0),
-                _ => bail!(Failure::new("more than one loop matches", "crew status --all")),
+                _ => refuse!("more than one loop matches", "crew status --all"),
             }
         }
     };
@@ -260,10 +254,10 @@ fn adapt_record(
 ) -> Result<Vec<String>> {
     if record.contract.task.is_empty() {
         let id = &record.id;
-        bail!(Failure::new(
-            format!("loop {id} runs a procedure, which a session cannot do"),
-            format!("crew resume {id} in a terminal")
-        ));
+        refuse!(
+            "loop {id} runs a procedure, which a session cannot do",
+            "crew resume {id} in a terminal"
+        );
     }
     record.state.add_messages(answer.tell.as_deref().map(control::check_message).transpose()?);
     if answer.accept_test_changes { accept_test_changes(home, record) } else { Ok(Vec::new()) }

@@ -6,13 +6,12 @@ pub mod place;
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use engine::boundary::decide::{Decision, Hold};
 use engine::evidence::changes::Changes;
-use engine::failure::Failure;
-use engine::protect as protect_rules;
 use engine::record::{Loop, Status, TreeSeen};
+use engine::{protect as protect_rules, refuse};
 use world::git::head::{checked_out, find_move, list_tips, new_elsewhere};
 use world::git::snapshots::{CHECKED, ENDED, Snapshot, Snapshots, fill_git_dir, protect};
 use world::git::{self, inside};
@@ -91,7 +90,7 @@ pub fn begin_protection(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         Err(why) => {
             let (why, hint) = git::find_refusal(&record.place.checkout)
                 .unwrap_or_else(|| (why, "correct that, or leave `protect` out".to_owned()));
-            bail!(Failure::new(format!("what `protect` names cannot be recorded: {why}"), hint));
+            refuse!("what `protect` names cannot be recorded: {why}", hint);
         }
     }
 }

@@ -64,6 +64,16 @@ impl Failure {
     }
 }
 
+/// Returns a [`Failure`] as an error: a text and a hint, each a format string or a value.
+#[macro_export]
+macro_rules! refuse {
+    ($text:literal, $($hint:tt)+) => { $crate::refuse!(format!($text), $($hint)+) };
+    ($text:expr, $hint:literal $(,)?) => { $crate::refuse!($text, format!($hint)) };
+    ($text:expr, $hint:expr $(,)?) => {
+        return Err($crate::failure::Failure::new($text, $hint).into())
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;

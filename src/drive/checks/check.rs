@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use engine::boundary::limits::{overtime_ms, time_left_ms};
 use engine::evidence::{CheckResult, Verdict};
-use engine::failure::Failure;
 use engine::record::{Check, Loop, Place};
+use engine::refuse;
 use engine::text::{format_period, plain_text};
 use readers::clients::of_loop;
 use readers::parse::shell_command::{ProgramNames, finds_no_program, not_found, parse_program};
@@ -147,14 +147,14 @@ pub fn missing_at_the_start(place: &Place, checks: &[Check]) -> Result<Option<St
         let Some(ProgramNames { program, file }) = parse_program(&check.run) else { continue };
         if let Some(name) = program.filter(|name| client::on_path(name).is_empty()) {
             if !may_come_to_be(place) {
-                bail!(Failure::new(
+                refuse!(
                     format!(
                         "{name} is not on PATH: `{}` ({}) cannot run",
                         check.run,
                         check.role.label()
                     ),
                     "install it, or name another command"
-                ));
+                );
             }
             absent.push(name);
         }

@@ -5,13 +5,13 @@
 mod changes;
 mod runs;
 
+pub use self::changes::Changes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
 
-pub use self::changes::Changes;
 use crate::drive::checks::scratch::ScratchTerms;
 use engine::evidence::CheckResult;
 use engine::evidence::test_run::{TestMemories, TestReport, TestRun, TestStatus};
@@ -23,10 +23,9 @@ use readers::parse::test_changes::files::{names_files, words_of_settings};
 use readers::parse::test_changes::{named_paths, path_below};
 use world::files::{disk, tree};
 use world::git::commit::DRAFTS;
-use world::git::snapshots::FOUND;
 use world::git::snapshots::checkout::is_output;
 use world::git::snapshots::protect::PROTECTED;
-use world::git::snapshots::{FILE_BYTES, Snapshots};
+use world::git::snapshots::{FILE_BYTES, FOUND, Snapshots};
 use world::store::{Home, hash};
 
 /// The name among the snapshots of a loop of the tree with the tests as it found them.

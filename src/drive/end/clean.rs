@@ -6,16 +6,15 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result};
 
 use super::between_starts_in;
 use crate::drive::find::owner_life;
-use engine::failure::Failure;
 use engine::record::{Driver, Life, Loop, LoopId, Outcome};
+use engine::refuse;
 use world::clock;
 use world::git::snapshots::{Snapshots, count_bytes, forget_unnamed};
-use world::store::removal;
-use world::store::{self, Home};
+use world::store::{self, Home, removal};
 
 /// The loops that ended longer ago than this, and how many others did that an open client could
 /// still resume.
@@ -92,15 +91,12 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
     let boundary = store::boundary_lock(home, id, store::LOCK_WAIT)?;
     let record = held.load()?;
     if record.is_live() {
-        bail!(Failure::new(
-            format!("loop {id} was resumed in between"),
-            format!("crew cancel {id} ends it")
-        ));
+        refuse!("loop {id} was resumed in between", "crew cancel {id} ends it");
     }
     let works =
         record.driver() == Driver::Process && owner_life(&record.state.owner) == Life::Alive;
     if works || !is_kept_from_starts || boundary.is_none() {
-        bail!(Failure::new(format!("loop {id} is busy"), "try again in a moment"));
+        refuse!("loop {id} is busy", "try again in a moment");
     }
     let bytes = removal::loop_bytes(home, id);
     let taken = removal::take_out(home, id);

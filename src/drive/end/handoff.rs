@@ -4,13 +4,13 @@
 use std::io;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use chrono::{DateTime, Utc};
 
 use crate::drive::{page, tree};
-use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{Actor, Loop, Outcome, Status};
+use engine::refuse;
 use engine::view::Page;
 use engine::words::{authors_words, file_name, is_whole, render_handoff};
 use readers::clients::of_loop;
@@ -28,24 +28,21 @@ pub fn write_handoff(
     by: Actor,
 ) -> Result<PathBuf> {
     if !is_kind(kind) {
-        bail!(Failure::new(
-            format!("{kind:?} is not a type of handoff"),
-            "use one plain word, such as task or review"
-        ));
+        refuse!("{kind:?} is not a type of handoff", "use one plain word, such as task or review");
     }
     let words = words.trim();
     let command = of_loop(record, "handoff");
     if words.is_empty() {
-        bail!(Failure::new(
+        refuse!(
             "a handoff needs a description",
-            format!("{command} \"the parser is done, its tests are next\"")
-        ));
+            "{command} \"the parser is done, its tests are next\""
+        );
     }
     if KINDS.contains(&words) {
-        bail!(Failure::new(
-            format!("`{words}` is a type of handoff, and its description is missing"),
-            format!("{command} {words} \"the parser is done, its tests are next\"")
-        ));
+        refuse!(
+            "`{words}` is a type of handoff, and its description is missing",
+            "{command} {words} \"the parser is done, its tests are next\""
+        );
     }
     let (page, _) =
         put_page(record, &page::read_page(home, record), words, kind, clock::now().wall)?;

@@ -12,8 +12,8 @@ use crate::drive::end;
 use crate::drive::find::{own_process, owner_is};
 use crate::drive::tree::place;
 use engine::boundary::belief::{ProofRuns, end_after_runs};
-use engine::failure::Failure;
 use engine::record::{Loop, LoopId, Outcome, Proof, Status};
+use engine::refuse;
 use engine::test_changes::{BaselineResult, WithoutWork};
 use world::clock::{self, Deadline};
 use world::git::snapshots::Snapshots;
@@ -31,10 +31,7 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(WithoutWor
     let record = &Loop { environment: None, ..record.clone() };
     let id = &record.id;
     if matches!(record.state.status, Status::Running | Status::Waiting) {
-        bail!(Failure::new(
-            format!("loop {id} is {}", record.status_word()),
-            format!("crew pause {id} first")
-        ));
+        refuse!(format!("loop {id} is {}", record.status_word()), "crew pause {id} first");
     }
     if let Some(gone) = place::missing_place(&record.place) {
         return Err(Error::new(gone).context(format!("loop {id} cannot be tried")));
@@ -44,10 +41,10 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(WithoutWor
     }
     let evidence = record.state.evidence.as_ref();
     if let Some(check) = evidence.and_then(|evidence| evidence.failing().next()) {
-        bail!(Failure::new(
+        refuse!(
             format!("`{}` fails with the work, so there is nothing to prove", check.run),
-            format!("crew show {id}")
-        ));
+            "crew show {id}"
+        );
     }
     let last = last_snapshot(home, record);
     let mut left = test_changes::find_baseline(home, record, last.as_deref());

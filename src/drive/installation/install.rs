@@ -7,13 +7,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::plugin_files;
 use crate::drive::installation::plugin_files::{MANIFEST, PROGRAMS};
 use engine::doctor::{NAME, PLUGIN, shell_word};
 use engine::failure::Failure;
+use engine::refuse;
 use engine::text::variant_name;
 use readers::clients::claude::plugin::{
     self, NoRoom, PRODUCT, config_folder, manifest_version, status_line_entry, with_line,
@@ -81,7 +82,7 @@ pub fn share_plugin(address: Option<&str>, named: Option<&Path>) -> Result<Strin
     ];
     let client = Client::find_client(named, "nothing was written", &commands)?;
     if let Some(own) = client.marketplace_folder()? {
-        bail!(Failure::new(
+        refuse!(
             format!(
                 "this machine has crew's marketplace from {}, and the client keeps one source for a name",
                 own.display()
@@ -93,7 +94,7 @@ pub fn share_plugin(address: Option<&str>, named: Option<&Path>) -> Result<Strin
                     "enabledPlugins": { PLUGIN: true },
                 })
             )
-        ));
+        );
     }
     client.change_all(&commands)?;
     Ok(address)
@@ -103,10 +104,10 @@ pub fn share_plugin(address: Option<&str>, named: Option<&Path>) -> Result<Strin
 fn public_address(address: &str) -> Result<String> {
     let is_url = ["https://", "ssh://", "git@"].iter().any(|start| address.starts_with(start));
     if !is_url {
-        bail!(Failure::new(
-            format!("{address:?} is not an address that others can use"),
+        refuse!(
+            "{address:?} is not an address that others can use",
             "give one such as https://HOST/OWNER/crew.git"
-        ));
+        );
     }
     // Without `.git` at its end the client takes an address for a single file to fetch.
     let whole = address.trim_end_matches('/');
@@ -174,10 +175,10 @@ pub fn unshare_plugin(named: Option<&Path>) -> Result<()> {
         text.is_ok_and(|text| text.is_some_and(|text| text.contains(PLUGIN)))
     });
     if !is_named {
-        bail!(Failure::new(
+        refuse!(
             "no .claude/settings.json here asks for crew's plugin",
             "your own installation goes with crew uninstall"
-        ));
+        );
     }
     client.change_all(&commands)
 }
@@ -270,10 +271,10 @@ fn plugin_program(folder: &Path) -> Result<PathBuf> {
     let this = env::program_path().and_then(|this| disk::real_path(&this));
     let this = this.context("cannot find out where this crew is installed")?;
     if this.starts_with(folder) {
-        bail!(Failure::new(
+        refuse!(
             format!("this crew is the plugin's own copy, {}", this.display()),
             "run the crew that was installed first"
-        ));
+        );
     }
     let mut names = client::on_path(NAME).into_iter().filter(|name| !name.starts_with(folder));
     let same = names.find(|name| disk::real_path(name).is_ok_and(|real| real == this));
@@ -293,14 +294,14 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
     let is_crews = strange.is_none() && (version.is_some() || files.is_empty());
     if !is_crews || !tree::is_folder(folder) {
         let holds = strange.map(|file| format!(": it holds {}", file.display()));
-        bail!(Failure::new(
+        refuse!(
             format!(
                 "{} is not a folder that crew made{}",
                 folder.display(),
                 holds.unwrap_or_default()
             ),
             "move it away, or set XDG_DATA_HOME to another folder"
-        ));
+        );
     }
     Ok(version)
 }
@@ -348,10 +349,10 @@ pub fn add_line(try_only: bool) -> Result<LineEntry> {
     let written = match with_line(&text, &command) {
         Ok(written) => written,
         Err(NoRoom::Broken(why)) => {
-            bail!(Failure::new(
-                format!("{name} is not a settings file that crew can read: {why}"),
+            refuse!(
+                "{name} is not a settings file that crew can read: {why}",
                 "fix it, then try again"
-            ))
+            )
         }
         Err(NoRoom::Taken(theirs)) => {
             return Ok(LineEntry::Left(Failure::new(

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Error, Result, bail};
+use anyhow::{Context as _, Error, Result};
 use minijinja::context;
 use serde_json::json;
 
@@ -17,6 +17,7 @@ use engine::doctor::{Examination, NodeReport};
 use engine::failure::Failure;
 use engine::git::GitFault;
 use engine::record::Agent;
+use engine::refuse;
 use engine::text::text_start;
 use readers::agents::service::{Service, resolve_route};
 use readers::agents::service_of;
@@ -304,7 +305,7 @@ pub fn on_a_node<T>(
         } else {
             hint_after(ended.cause, host)
         };
-        bail!(Failure::new(cause, hint));
+        refuse!(cause, hint);
     }
     let hint = format!("look at srun -n1 {crew} --version");
     found.ok_or_else(|| Failure::new("its output has no report", hint).into())

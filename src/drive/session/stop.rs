@@ -11,12 +11,10 @@ use chrono::TimeDelta;
 
 use super::{EventResult, owned_id, queued};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open_boundary};
-use crate::drive::end::prove;
-use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
+use crate::drive::end::{self, EndAttempt, EndedLoop, prove, wind_up};
 use crate::drive::find::owner_is;
 use crate::drive::transcript::still_waits;
-use crate::drive::usage;
-use crate::drive::usage::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
+use crate::drive::usage::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
 use crate::drive::windows::{self, LoopTurn};
 use crate::drive::{control, tree};
 use engine::boundary::decide::{Decision, Hold};

@@ -9,9 +9,9 @@ use anyhow::{Error, Result, bail};
 
 use engine::failure::{Failure, FailureKind};
 use engine::record::{AccountId, Agent, Dialect, Limits, Run};
+use engine::refuse;
 use engine::text::{one_line, plain_text};
-use readers::agents;
-use readers::agents::{describe_unknown, find_agent, parse_agent_command};
+use readers::agents::{self, describe_unknown, find_agent, parse_agent_command};
 use readers::parse::settings::merge::{AgentEntry, Settings, Sourced, ValueOrigin};
 use world::client;
 use world::files::disk;
@@ -33,10 +33,10 @@ pub fn resolve_agent(settings: &Settings, typed_command: Option<&str>) -> Result
 /// Refuses an agent whose program does not exist, as seen from `folder`.
 pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
     if let Some(missing) = missing_program(agent, folder) {
-        bail!(Failure::new(
+        refuse!(
             format!("agent {}: {missing}", agent.name),
             "install it, or name another: --agent NAME, or --agent-cmd \"COMMAND\""
-        ));
+        );
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
         Err(error) => (error.to_string(), String::new()),
     };
     let said = if said.is_empty() { said } else { format!(": {said}") };
-    bail!(Failure::new(
+    refuse!(
         format!(
             "fallback {name}: `{program} {}` failed ({why}){said}",
             agent.login.join(" "),
@@ -221,7 +221,7 @@ fn try_login(agent: &Agent, folder: &Path, stop: Stop<'_>) -> Result<()> {
          [agents.{name}] in your settings, [] for nothing",
             name = agent.name
         )
-    ));
+    );
 }
 
 #[cfg(test)]

@@ -13,9 +13,8 @@ use crate::drive::checks::check::missing_at_the_start;
 use crate::drive::end;
 use crate::drive::find::{NewOwner, own_process};
 use crate::drive::prompt::{self, Prompt};
-use crate::drive::tree::place;
 use crate::drive::tree::place::{
-    NO_BRANCH, drafts_of, git_needed, refuse_impossible, unlisted_fault, without_git,
+    self, NO_BRANCH, drafts_of, git_needed, refuse_impossible, unlisted_fault, without_git,
 };
 use engine::boundary::limits;
 use engine::events::{EventSink, RunEvent};
@@ -24,9 +23,9 @@ use engine::record::{
     Agent, Contract, EndReason, Ending, Fragment, GitSteps, IterationTimes, Loop, LoopId, Outcome,
     Phase, Place, Recipe, Run, TaskOfFleet,
 };
+use engine::refuse;
 use engine::text::clip_line;
-use readers::agents::is_tried;
-use readers::agents::{self, Launch};
+use readers::agents::{self, Launch, is_tried};
 use readers::parse::amounts::OrOff;
 use readers::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions};
 use readers::parse::fragment::parse_fragment as read_fragment;
@@ -38,10 +37,9 @@ use readers::parse::spelling::shorten_text;
 use readers::prompts::procedures::nearest_to;
 use world::files::disk;
 use world::git::commit::hand_drafts_on;
-use world::logs;
 use world::process::signals::Signals;
 use world::store::{self, Home, read_pointer};
-use world::{clock, env, git};
+use world::{clock, env, git, logs};
 
 /// The most characters of a command that a message names.
 const COMMAND_CHARS: usize = 80;
@@ -95,10 +93,10 @@ pub fn prepare_at(
 fn make_worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<String>)> {
     let Some(name) = &arguments.worktree else { return Ok((folder.to_owned(), None)) };
     if arguments.dry_run {
-        bail!(Failure::new(
+        refuse!(
             "--dry-run writes nothing, but --worktree would create a working tree",
             "leave one of them out"
-        ));
+        );
     }
     let top = git::find_top(folder).ok_or_else(|| git_needed("--worktree", folder))?;
     let made = git::worktree::open_worktree(&top, name, "HEAD")?;
@@ -254,7 +252,7 @@ fn read_typed_fragment(text: &str, folder: &Path) -> Result<Fragment> {
         Ok(Fragment::File(path)) => Ok(Fragment::File(disk::real_path(&path)?)),
         Ok(other) => Ok(other),
         Err(wanted) => {
-            bail!(Failure::new(format!("`{text}` names no file"), format!("write {wanted}")))
+            refuse!("`{text}` names no file", "write {wanted}")
         }
     }
 }
@@ -263,10 +261,10 @@ fn read_typed_fragment(text: &str, folder: &Path) -> Result<Fragment> {
 fn some_phase(run: &Run) -> Result<()> {
     let is_empty = Phase::ALL[1..].iter().all(|phase| run.recipe.fragments_of(*phase).is_empty());
     if let (Some(name), true) = (&run.procedure, is_empty) {
-        bail!(Failure::new(
-            format!("procedure `{name}` has no phase: nothing would be asked of the agent"),
+        refuse!(
+            "procedure `{name}` has no phase: nothing would be asked of the agent",
             "give it observe, orient, decide or act in the settings, or type --act \"…\""
-        ));
+        );
     }
     Ok(())
 }

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Error, Result};
 
 use engine::claim::promise::Promise;
 use engine::failure::{Failure, FailureKind};
 use engine::protect::parse_glob;
 use engine::record::{Contract, Fragment, Recipe, Run};
+use engine::refuse;
 use engine::test_changes::ProofTerms;
 use engine::text::EscapedLine;
 use readers::agents;
@@ -133,10 +134,10 @@ fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
         let Fragment::File(file) = fragment else { continue };
         disk::real_path(file).context("a piece of the prompt")?;
         if let Some(real) = tree::leads_out(checkout, file, file) {
-            bail!(Failure::new(
+            refuse!(
                 format!("{} leads out of the checkout, to {}", file.display(), real.display()),
                 "put the text there, or name the file in your own settings"
-            ));
+            );
         }
     }
     Ok(())
@@ -171,7 +172,7 @@ pub fn refuse_untrusted(
         None => "crew trust".to_owned(),
     };
     let hint = format!("read them, then run `{command}` in a terminal here{without}");
-    bail!(Failure::new(lines.join("\n"), hint))
+    refuse!(lines.join("\n"), hint)
 }
 
 // The contract that the words ask for, with those settings in force.
@@ -185,10 +186,10 @@ const AUTO: &str = "auto";
 pub fn typed_layer(mut options: LoopOptions, folder: &Path) -> Result<Layer> {
     for text in &options.terms.may_change {
         if let Err(expected) = parse_glob(text) {
-            bail!(Failure::new(
-                format!("--may-change takes {expected}, not {text:?}"),
+            refuse!(
+                "--may-change takes {expected}, not {text:?}",
                 "--may-change 'tests/golden/**'"
-            ));
+            );
         }
     }
     options.terms.verify = typed_checks(&options.terms.verify, folder)?;
@@ -204,10 +205,10 @@ fn typed_checks(typed: &[String], folder: &Path) -> Result<Vec<String>> {
         }
         let found = detect_project(folder).checks;
         if found.is_empty() {
-            bail!(Failure::new(
+            refuse!(
                 format!("--verify auto found no test command in {}", folder.display()),
                 "name the command: --verify \"your test command\""
-            ));
+            );
         }
         commands.extend(found.into_iter().map(|detected| detected.run));
     }
@@ -236,10 +237,10 @@ pub fn build_contract(
             Some(grade) => ("--require", format!(" {}", grade.label())),
             None => ("--prove", String::new()),
         };
-        bail!(Failure::new(
-            format!("{option}{grade} needs a check: without one nothing can fail and then pass"),
-            format!("give --verify \"your test command\", or leave {option} out")
-        ));
+        refuse!(
+            "{option}{grade} needs a check: without one nothing can fail and then pass",
+            "give --verify \"your test command\", or leave {option} out"
+        );
     }
     let contract = Contract {
         task,
@@ -261,10 +262,10 @@ pub fn build_contract(
         run,
     };
     if !contract.limits.end_some_loops() && !contract.can_complete() {
-        bail!(Failure::new(
+        refuse!(
             "nothing would ever end this loop: it has no promise, no --until and no limit",
             "give --max-iterations, --max-duration, --stall or --until"
-        ));
+        );
     }
     Ok(contract)
 }
@@ -301,20 +302,17 @@ fn read_task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
                 .with_context(|| format!("--prompt-file {} is not UTF-8 text", path.display()))?
         }
         (None, None) => {
-            bail!(Failure::new(
-                "a loop needs a task",
-                format!("{start} \"task\" --verify \"command\"")
-            ))
+            refuse!("a loop needs a task", "{start} \"task\" --verify \"command\"")
         }
     };
     if task.trim().is_empty() {
-        bail!(Failure::new("the task is empty", format!("{start} \"task\" --verify \"command\"")));
+        refuse!("the task is empty", "{start} \"task\" --verify \"command\"");
     }
     if task.len() as u64 > TASK_BYTES {
-        bail!(Failure::new(
+        refuse!(
             "the task is longer than 1 MiB",
             "put the details in a file and name it in the task"
-        ));
+        );
     }
     Ok(task)
 }

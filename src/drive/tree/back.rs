@@ -1,14 +1,14 @@
 //! Reads a loop's snapshots for a person, and brings one back into the working tree. Never while a
 //! loop works there: a person and an agent would undo each other's work.
 
-use anyhow::{Context, Error, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow};
 
-use super::is_at_rest;
-use super::place;
+use super::{is_at_rest, place};
 use crate::drive::find::{agent_works, named_by};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
 use engine::record::{Loop, Status};
+use engine::refuse;
 use readers::parse::requests::Iterations;
 use world::git::snapshots::{Restored, Snapshots};
 use world::store::{self, Home, LOCK_WAIT};
@@ -25,10 +25,10 @@ pub fn diff_of_iteration(
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
     let sides = match of {
         Some(Iterations::One(0)) => {
-            bail!(Failure::new(
+            refuse!(
                 "iteration 0 is the state before the first",
                 format!("crew diff {} 1", record.id)
-            ))
+            )
         }
         Some(Iterations::One(iteration)) => {
             require_ended(record, iteration)?;
@@ -69,10 +69,7 @@ pub fn restore_iteration(home: &Home, record: &Loop, target: &str) -> Result<Res
     for other in std::iter::once(record).chain(&here) {
         if other.is_live() && other.state.status != Status::Paused {
             let id = &other.id;
-            bail!(Failure::new(
-                format!("loop {id} is {} here", other.status_word()),
-                format!("crew pause {id} first")
-            ));
+            refuse!(format!("loop {id} is {} here", other.status_word()), "crew pause {id} first");
         }
     }
     if let Some(gone) = place::missing_place(&record.place) {
@@ -107,10 +104,7 @@ pub fn restore_iteration(home: &Home, record: &Loop, target: &str) -> Result<Res
 fn require_ended(record: &Loop, iteration: u32) -> Result<()> {
     let (id, ended) = (&record.id, record.state.completed);
     if iteration > ended {
-        bail!(Failure::new(
-            format!("loop {id} has no iteration {iteration}: {ended} ended"),
-            format!("crew show {id}")
-        ));
+        refuse!("loop {id} has no iteration {iteration}: {ended} ended", "crew show {id}");
     }
     Ok(())
 }

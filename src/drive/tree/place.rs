@@ -4,19 +4,20 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Error, Result};
 
 use engine::doctor::shell_word;
 use engine::failure::Failure;
 use engine::git::{GitFault, GitStep, GitTrouble, name_files};
 use engine::record::{GitSteps, Loop, Place};
+use engine::refuse;
 use engine::text::text_start;
 use readers::parse::git::BRANCHES;
 use readers::parse::settings::options::ProcessOptions;
 use world::files::disk;
 use world::git::commit::{ListedDrafts, drafts_are_listed, list_drafts};
-use world::git::steps::Steps;
-use world::git::{self, steps};
+use world::git::steps::{self, Steps};
+use world::git::{self};
 use world::process::Stop;
 use world::store::{Home, hash, view};
 
@@ -134,16 +135,13 @@ pub fn refuse_impossible(steps: &GitSteps, folder: &Path, are_known: bool) -> Re
     }
     let Some(checkout) = git::find_top(folder) else { return Ok(()) };
     if let Some(onto) = rebase.as_ref().filter(|onto| !git::is_a_commit(folder, onto)) {
-        bail!(Failure::new(
-            format!("--rebase {onto}: there is no branch {onto} here"),
-            "git branch --all lists them"
-        ));
+        refuse!("--rebase {onto}: there is no branch {onto} here", "git branch --all lists them");
     }
     if !are_known && steps::read_trusted(&checkout).is_none() {
-        bail!(Failure::new(
+        refuse!(
             "git's settings cannot be listed here, and without them crew does not commit, push or rebase",
             "update git to 2.26 or newer, or leave out --commit, --push and --rebase"
-        ));
+        );
     }
     Ok(())
 }
@@ -158,7 +156,7 @@ pub fn lost_repository(place: &Place) -> Option<GitFault> {
 /// Refuses such a checkout.
 pub fn same_repository(place: &Place) -> Result<()> {
     match lost_repository(place) {
-        Some(fault) => bail!(Failure::new(fault.cause, fault.hint)),
+        Some(fault) => refuse!(fault.cause, fault.hint),
         None => Ok(()),
     }
 }

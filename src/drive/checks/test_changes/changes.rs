@@ -7,8 +7,9 @@ use engine::protect::GlobCover;
 use engine::record::{Check, Loop};
 use engine::test_changes::Baseline;
 use engine::test_changes::kind::{ChangedPath, KindRules, NamedPaths, PathKind};
-use readers::parse::test_changes::files::{acts_otherwise_in_tests, with_old_test_module};
-use readers::parse::test_changes::files::{put_running_parts_back, same_running_parts};
+use readers::parse::test_changes::files::{
+    acts_otherwise_in_tests, put_running_parts_back, same_running_parts, with_old_test_module,
+};
 use readers::parse::test_changes::is_static;
 use world::git::snapshots::Snapshots;
 
