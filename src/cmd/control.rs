@@ -5,7 +5,7 @@ use super::{
     terminal_home, terminal_reading,
 };
 use crate::drive::control;
-use crate::drive::control::{PauseResult, Paused};
+use crate::drive::control::PauseResult;
 use crate::drive::end::{self, EndAttempt, handoff};
 use crate::drive::find::owner_is_gone;
 use crate::exit::Exit;
@@ -51,7 +51,10 @@ pub fn pause_loop(name: Option<&str>, now: bool) -> Result<Exit> {
     }
     apply_request(
         name,
-        |home, id| Ok(clean_text(&describe_pause(&control::pause_loop(home, id, actor(), now)?))),
+        |home, id| {
+            let (record, how) = control::pause_loop(home, id, actor(), now)?;
+            Ok(clean_text(&describe_pause(&record, how)))
+        },
         ("asked to pause", |home, id| store::request_pause(home, id, actor(), now)),
     )
 }
@@ -168,7 +171,7 @@ pub fn describe_cancel(attempt: &EndAttempt, reading: Reading) -> String {
 }
 
 /// The result of a pause, in the same words for a terminal and a client.
-pub fn describe_pause(Paused { record, how }: &Paused) -> String {
+pub fn describe_pause(record: &Loop, how: PauseResult) -> String {
     let (id, iteration, resume) = (&record.id, record.iteration(), resume_command(record));
     let what = match how {
         PauseResult::Now => line::status_line(record, clock::local_time()),

@@ -210,8 +210,8 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::CancelledElsewhere(record) => {
             Reply::Say(current_line(LoopLine::CancelledElsewhere, &record))
         }
-        EventResult::Paused(paused) => {
-            Reply::Instead(in_its_session(&control::describe_pause(&paused), &paused.record))
+        EventResult::Paused(record, how) => {
+            Reply::Instead(in_its_session(&control::describe_pause(&record, how), &record))
         }
         EventResult::HandedOff(file) => Reply::Instead(control::describe_handoff(&file)),
         EventResult::Already(obeyed, record) => {

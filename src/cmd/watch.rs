@@ -374,7 +374,8 @@ fn pause_loop(home: &Home, id: &LoopId) -> Result<String> {
         let request = TaskRequest::Pause { now: false };
         return named.send_request(home, &FleetRequest::Task(request), actor());
     }
-    control::pause_loop(home, id, actor(), false).map(|paused| replies::describe_pause(&paused))
+    let (record, how) = control::pause_loop(home, id, actor(), false)?;
+    Ok(replies::describe_pause(&record, how))
 }
 
 fn cancel_loop(home: &Home, id: &LoopId) -> Result<String> {

@@ -13,8 +13,8 @@ use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
 use super::find::end_mark;
-use super::{end, tree, windows};
-use crate::drive::windows::LoopTurn;
+use super::windows::{self, LoopTurn};
+use super::{end, tree};
 use engine::boundary::decide::{
     Decision, Hold, apply_decision, decide_next, reconcile_records, wait_or_end,
 };
@@ -299,9 +299,10 @@ fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) -> Con
     let mut next = apply_decision(judged.clone(), &decision);
     next.state.git_mut().pending = Pending::after_boundary(&next, judged.counted);
     *next.state.session_mut() = closing.memory;
-    let is_its_wait =
-        |turn: &LoopTurn| matches!(&decision, Decision::Wait { until, .. } if *until == turn.at);
-    next.state.name_window(closing.turn.filter(is_its_wait).map(|turn| turn.account));
+    next.state.name_window(match (&decision, closing.turn) {
+        (Decision::Wait { until, .. }, Some(turn)) if *until == turn.at => Some(turn.account),
+        _ => None,
+    });
     if let Decision::Hold(Hold::Background(_)) = decision {
         next.state.hold(closing.hold_until);
     }

@@ -5,8 +5,8 @@
 use anyhow::{Result, bail};
 
 use super::find::{owner_is_gone, owner_life, spent_ms};
+use super::transcript::is_marked;
 use super::{end, tree, usage};
-use crate::drive::transcript::is_marked;
 use engine::boundary::limits::{LimitChanges, change_limits, describe_limits};
 use engine::failure::Failure;
 use engine::journal::NoteKind;
@@ -19,14 +19,7 @@ use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 /// The most messages to the agent that may be queued.
 const WORDS_MAX: usize = 5;
 
-/// A loop that was to be paused, and what became of that.
-#[derive(Debug)]
-pub struct Paused {
-    pub record: Box<Loop>,
-    pub how: PauseResult,
-}
-
-/// What became of a pause.
+/// What became of a request to pause a loop.
 #[derive(Debug, Clone, Copy)]
 pub enum PauseResult {
     /// At once: nothing was running, or the running iteration is interrupted.
@@ -41,15 +34,20 @@ pub enum PauseResult {
     Over,
 }
 
-/// Pauses a loop; `at_once` interrupts the iteration of a run. The request is written first. The
-/// record follows where nobody is at work, or where nothing of the iteration is kept.
-pub fn pause_loop(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Paused> {
+/// Pauses a loop; `at_once` interrupts the iteration of a run. Returns the loop as it is then. The
+/// request is written first. The record follows where nobody is at work, or where nothing of the
+/// iteration is kept.
+pub fn pause_loop(
+    home: &Home,
+    id: &LoopId,
+    by: Actor,
+    at_once: bool,
+) -> Result<(Loop, PauseResult)> {
     let _lock = end::between_starts(home, id)?;
     let record = store::load(home, id)?;
-    let paused = |record, how| Ok(Paused { record: Box::new(record), how });
     match record.state.status {
-        Status::Finished => return paused(record, PauseResult::Over),
-        Status::Paused => return paused(record, PauseResult::Already),
+        Status::Finished => return Ok((record, PauseResult::Over)),
+        Status::Paused => return Ok((record, PauseResult::Already)),
         Status::Running | Status::Waiting => {}
     }
     let left = store::request_pause(home, id, by, at_once);
@@ -61,15 +59,15 @@ pub fn pause_loop(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<
         Driver::Session => is_marked(&record, record.state.session.transcript.as_deref()),
     };
     if record.state.due.is_none() && !breaks_off {
-        return paused(record, PauseResult::AfterIteration);
+        return Ok((record, PauseResult::AfterIteration));
     }
     match pause_now(home, id, &format!("paused by the {}", by.label())) {
-        Ok(rested) => paused(rested, PauseResult::Now),
+        Ok(rested) => Ok((rested, PauseResult::Now)),
         Err(error) => match store::load(home, id) {
-            Ok(found) if !found.is_live() => paused(found, PauseResult::Over),
+            Ok(found) if !found.is_live() => Ok((found, PauseResult::Over)),
             // Its crew has the request, and obeys it even if the record is not changed.
             Ok(found) if is_run && !owner_is_gone(home, &found) => {
-                paused(found, PauseResult::BreakingOff)
+                Ok((found, PauseResult::BreakingOff))
             }
             _ => Err(error),
         },
@@ -106,7 +104,7 @@ pub fn start_iteration(record: &mut Loop) {
 }
 
 /// Cuts short the wait in which a run's owner sleeps, after it has changed the limits and sent the
-/// agent a message; `None`, and nothing is done, where there is no such wait.
+/// agent a message. Does nothing and returns `None` where its owner does not sleep.
 pub fn wake_loop(
     home: &Home,
     id: &LoopId,
@@ -125,12 +123,6 @@ pub fn wake_loop(
         add_message(home, id, words)?;
     }
     move_on(home, id, "the wait was cut short by the user", start_iteration).map(Some)
-}
-
-/// A turn has begun in a session whose loop was due to be woken later. The loop continues from the
-/// end of that turn; a wake in the middle of it would be one too many.
-pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
-    move_on(home, id, what, |record| record.state.end_wait())
 }
 
 /// Changes the limits of a live loop.

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::find::{owner_is_gone, owner_life, spent_ms};
+use super::transcript::waiting_dialog;
 use super::tree::{self, is_at_rest};
-use crate::drive::transcript::waiting_dialog;
 use engine::evidence::changes::{Changes, Commits};
 use engine::journal::NoteKind;
 use engine::journal::story::{Story, StoryEvent};

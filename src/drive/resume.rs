@@ -6,33 +6,38 @@ use std::path::PathBuf;
 
 use anyhow::{Error, Result, bail};
 
+use super::boundary;
+use super::checks::test_changes;
+use super::control::check_message;
+use super::end::{self, handoff};
 use super::find::{NewOwner, environment_of, gone_reason, on_another_host, owner_is_gone};
-use super::{boundary, end, tree};
-use crate::drive::checks::test_changes;
-use crate::drive::control::check_message;
-use crate::drive::end::handoff;
-use crate::drive::prompt::Prompt;
-use crate::drive::start::baseline::run_baseline;
-use crate::drive::start::establish::{HeldPointers, make_way};
-use crate::drive::start::run::{
+use super::prompt::Prompt;
+use super::start::baseline::run_baseline;
+use super::start::establish::{HeldPointers, make_way};
+use super::start::run::{
     model_in_force, of_the_agent, renew_run, run_terms, the_agent, try_launch,
 };
-use crate::drive::start::{agent, terms};
-use crate::drive::tree::place::{
+use super::start::{agent, terms};
+use super::tree::place::{
     self, drafts_of, on_another_branch, refuse_impossible, same_repository, unlisted_fault,
 };
-use engine::boundary::limits::{LimitChanges, change_limits, raise_options, reached_limit};
+use super::tree::{self};
+use engine::boundary::limits::{
+    LimitChange, LimitChanges, LimitName, change_limits, raise_options, reached_limit,
+};
 use engine::events::{EventSink, RunEvent};
 use engine::journal::{Event, NoteKind};
 use engine::record::{Driver, Loop, LoopId, Outcome, Owner, Run, Status};
 use engine::refuse;
+use engine::usage::Money;
 use readers::agents::Launch;
 use readers::clients::{self, resume_command_at};
 use readers::parse::arguments::{RecipeArgs, ResumeArgs};
-use readers::parse::settings::merge::{Layer, Settings};
+use readers::parse::settings::merge::{Layer, Layers, Settings, merge_layers};
 use readers::parse::settings::options::LoopOptions;
 use world::process::Stop;
 use world::process::signals::Signals;
+use world::store::settings::read_environment;
 use world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 use world::{clock, git, recorded_environment};
 
@@ -92,12 +97,12 @@ pub fn resume_loop(
     let before = held.load()?;
     let mut record = before.clone();
     refuse_resume(home, &record, &new_owner.owner)?;
-    record.contract.limits = change_limits(changes, &record, 0);
+    let lowered = set_limits(&mut record, changes)?;
     let is_run = new_owner.owner.driver == Driver::Process;
     refuse_the_spent(&record, &spell_resume(&new_owner.owner))?;
     let messages = record.state.messages.len();
     let adapted = adapt(&mut record)?;
-    let is_told = record.state.messages.len() > messages;
+    let has_message = record.state.messages.len() > messages;
     end::end_leftovers(home, &record);
     // Nobody has seen what its agent did last. A session may resume its own loop, which it drives.
     let is_open = record.state.status == Status::Running;
@@ -126,7 +131,7 @@ pub fn resume_loop(
     let mut record = held.record(record, |next| Event::from_change(resumed, &before, next))?;
     // Only now: another try at a resume that fails before needs to know what was cut off.
     tree::reopen_tree(home, &record);
-    if is_told {
+    if has_message {
         record = journal_message(&held, record, is_run);
     }
     if let Some(late) = late {
@@ -138,8 +143,24 @@ pub fn resume_loop(
     release_former(home, former, &record);
     let _ = view::write_view(&record);
     let handoff = made.or_else(|| Some(view::newest_handoff(&record)?.0));
-    let notes = unreadable.into_iter().chain(accepted).chain(unproved).chain(adapted).collect();
-    Ok(Resumed { record, handoff, notes })
+    let notes = unreadable.into_iter().chain(lowered).chain(accepted).chain(unproved);
+    Ok(Resumed { record, handoff, notes: notes.chain(adapted).collect() })
+}
+
+/// Changes the limits of a loop that resumes, up to what `CREW_MAX_COST` allows here. Returns a note
+/// where that lowers the limit on cost.
+fn set_limits(record: &mut Loop, changes: &LimitChanges) -> Result<Option<String>> {
+    record.contract.limits = change_limits(changes, record, 0);
+    let environment = read_environment().map_err(Error::msg)?;
+    let settings = merge_layers(&Layers { environment, ..Layers::default() }, None);
+    let most = settings.map_err(Error::msg)?.limits().max_cost_micros;
+    let cost = record.contract.limits.max_cost_micros;
+    if most == 0 || (1..=most).contains(&cost) {
+        return Ok(None);
+    }
+    let lowered = LimitChanges::from([(LimitName::MaxCost, LimitChange::To(most))]);
+    record.contract.limits = change_limits(&lowered, record, 0);
+    Ok(Some(format!("CREW_MAX_COST lowers --max-cost to {}", Money::from_micros(most))))
 }
 
 /// The command that resumes a loop for this owner.
@@ -306,7 +327,7 @@ pub fn preview_resume(
 ) -> Result<(Loop, Prompt, Vec<Launch>)> {
     refuse_resume(home, &record, &NewOwner::from_process()?.owner)?;
     same_repository(&record.place)?;
-    record.contract.limits = change_limits(changes, &record, 0);
+    set_limits(&mut record, changes)?;
     refuse_the_spent(&record, "crew resume")?;
     record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
     if let Some(words) = &arguments.answer.tell {
@@ -380,17 +401,11 @@ fn run_here(
 ) -> Result<Run> {
     let options = &arguments.options;
     let folder = record.place.folder.clone();
-    let mut settings = |procedure: Option<&str>| -> Result<Settings> {
-        let known = terms::load_settings(home, &record.place.checkout, !arguments.no_project)?;
-        let process = options.process.clone();
-        let typed = LoopOptions { process, ..LoopOptions::default() };
-        let typed = Layer::from_options(&typed)?;
-        let (settings, found) = terms::in_force(home, known, typed, procedure)?;
-        *notes = found;
-        Ok(settings)
-    };
     let mut run = match record.contract.run.clone() {
-        None => run_terms(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
+        None => {
+            let settings = read_settings(home, record, arguments, None, notes)?;
+            run_terms(options, &RecipeArgs::default(), &settings, None, &folder)?
+        }
         Some(had) if options.agent_cmd.is_none() && options.process.agent.is_none() => {
             agent::has_program(&had.agent, &folder)?;
             let words = options.agent_words().unwrap_or(had.words.clone());
@@ -398,7 +413,7 @@ fn run_here(
         }
         // Arguments that one agent understands are errors to another.
         Some(had) => {
-            let settings = settings(had.procedure.as_deref())?;
+            let settings = read_settings(home, record, arguments, had.procedure.as_deref(), notes)?;
             Run {
                 agent: the_agent(options, &settings, &folder)?,
                 model: model_in_force(options, &settings),
@@ -409,12 +424,28 @@ fn run_here(
         }
     };
     if !options.process.fallback.is_empty() {
-        let settings = settings(run.procedure.as_deref())?;
+        let settings = read_settings(home, record, arguments, run.procedure.as_deref(), notes)?;
         run.fallback = agent::resolve_fallbacks(&settings, &run.agent)?;
     }
     let own = &run.agent.name;
     run.fallback.retain(|agent| agent.name != *own);
     Ok(run)
+}
+
+/// The settings in force for a loop that resumes here; `notes` become the notes about them.
+fn read_settings(
+    home: &Home,
+    record: &Loop,
+    arguments: &ResumeArgs,
+    procedure: Option<&str>,
+    notes: &mut Vec<String>,
+) -> Result<Settings> {
+    let known = terms::load_settings(home, &record.place.checkout, !arguments.no_project)?;
+    let process = arguments.options.process.clone();
+    let typed = Layer::from_options(&LoopOptions { process, ..LoopOptions::default() })?;
+    let (settings, found) = terms::in_force(home, known, typed, procedure)?;
+    *notes = found;
+    Ok(settings)
 }
 
 /// Takes the tests as they are now for the original ones. Returns what the user should know.

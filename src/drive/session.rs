@@ -14,14 +14,14 @@ use anyhow::{Context, Error, Result};
 use self::companion::{handle_failure, idle_fallback};
 use self::queued::{LoopIs, obey_request};
 use self::stop::{StopResult, handle_stop, is_ours};
+use super::boundary;
+use super::control::{self, PauseResult};
+use super::end::{self, EndAttempt, handoff};
+use super::failure::failure_of;
 use super::find::{self, NewOwner, end_mark, gone_reason, owner_is_gone};
+use super::resume::{Resumed, accept_test_changes, refuse_a_task, resume_loop};
+use super::start::establish::{Started, start_session_loop};
 use super::transcript::{self, is_at_work};
-use super::{boundary, control, end};
-use crate::drive::control::{PauseResult, Paused};
-use crate::drive::end::{EndAttempt, handoff};
-use crate::drive::failure::failure_of;
-use crate::drive::resume::{Resumed, accept_test_changes, refuse_a_task, resume_loop};
-use crate::drive::start::establish::{Started, start_session_loop};
 use engine::record::{Actor, EndReason, ExecutedCommand, Loop, LoopId, Outcome, Status};
 use engine::refuse;
 use readers::clients::{Hook, HookEvent};
@@ -47,7 +47,7 @@ pub enum EventResult {
     /// The loop of this session or working tree.
     Status(Option<Box<Loop>>),
     Cancelled(EndAttempt),
-    Paused(Paused),
+    Paused(Box<Loop>, PauseResult),
     Resumed(Box<Resumed>),
     HandedOff(PathBuf),
     /// The client delivers a queued command that a boundary has already obeyed.
@@ -184,7 +184,10 @@ fn command_loop(
             let reason = queued::cancel_reason(raw);
             EventResult::Cancelled(end::cancel_loop(home, &record.id, Actor::User, reason)?)
         }
-        "pause" => EventResult::Paused(pause_session(home, hook, record)?),
+        "pause" => {
+            let (record, how) = pause_session(home, hook, record)?;
+            EventResult::Paused(Box::new(record), how)
+        }
         "handoff" => {
             let (kind, words) = requests::split_handoff(raw);
             EventResult::HandedOff(handoff::write_handoff(home, record, kind, words, Actor::User)?)
@@ -212,11 +215,11 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
 }
 
 /// Pauses a loop: at once where the user broke off its agent's turn, whose end will not come.
-fn pause_session(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<Paused> {
+fn pause_session(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<(Loop, PauseResult)> {
     let is_running = record.state.status == Status::Running;
     if is_running && is_ours(record, hook) && transcript::broke_off(record, hook) {
-        let record = Box::new(control::pause_now(home, &record.id, "paused by the user")?);
-        return Ok(Paused { record, how: PauseResult::Now });
+        let record = control::pause_now(home, &record.id, "paused by the user")?;
+        return Ok((record, PauseResult::Now));
     }
     control::pause_loop(home, &record.id, Actor::User, false)
 }
@@ -275,11 +278,13 @@ fn handle_prompt(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         return Ok(EventResult::BrokenOff(Box::new(paused)));
     }
     if record.state.due.is_some() {
-        // A wake has used up its ticket, so what the client notifies of is the end of a task, and
-        // the hold ends with it.
+        // The loop continues from the end of this turn: a wake in the middle of it would be one too
+        // many. A wake has used up its ticket, so what the client notifies of is the end of a task,
+        // and the hold ends with it.
         let by =
             if is_the_users { "the user's own prompt" } else { "the end of a background task" };
-        control::take_up(home, &record.id, &format!("continued by {by}"))?;
+        let what = format!("continued by {by}");
+        control::move_on(home, &record.id, &what, |record| record.state.end_wait())?;
     }
     Ok(EventResult::Silent)
 }

@@ -77,13 +77,14 @@ pub fn learn_window(
         }
         return None;
     }
+    if !was_answered(&seen.agent) {
+        return None;
+    }
     let began = before.state.began.wall;
-    let disproved =
-        |known: &RateWindow| was_answered(&seen.agent) && known.is_disproved_by(began, now);
     // Nearly always there is nothing to clear, and no lock to take.
-    windows::read_window(home, &account).filter(disproved)?;
+    windows::read_window(home, &account).filter(|known| known.is_disproved_by(began, now))?;
     let cleared = windows::change_window(home, &account, |known| {
-        let window = known.clone().filter(disproved)?;
+        let window = known.clone().filter(|known| known.is_disproved_by(began, now))?;
         *known = Some(window.clone().when_opened(&before.id, now));
         Some(window)
     });

@@ -15,6 +15,16 @@ fn more_iterations_of_a_run_without_a_limit_count_from_those_that_are_done() {
 }
 
 #[test]
+fn a_resume_stays_below_the_ceiling_of_the_cost() {
+    let mut world = World::new(&[WORK]);
+    world.crew(&["run", "Build the app", "-n", "1"]);
+    world.sandbox = world.sandbox.env("CREW_MAX_COST", "2.50");
+    let ran = world.crew(&["resume", "-n", "+1", "--max-cost", "0"]);
+    assert_eq!(world.record()["contract"]["limits"]["max_cost_micros"], 2_500_000);
+    assert!(ran.stdout.contains("CREW_MAX_COST lowers --max-cost to $2.50"), "{ran:?}");
+}
+
+#[test]
 fn more_of_a_limit_is_set_on_a_run_without_one() {
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "Build the app", "-n", "0", "--max-duration", "0"]);

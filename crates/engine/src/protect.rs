@@ -115,7 +115,7 @@ pub fn protected_complaint(changed: &[String], head: Option<&str>) -> Option<Str
         let quoted: Vec<String> = changed.iter().map(|path| format!("`{path}`")).collect();
         let named = join_first_names(&quoted, NAMED_MAX);
         let at = head.and_then(|head| head.get(..12));
-        let at = at.map(|head| format!(" (at {head})")).unwrap_or_default();
+        let at = at.map(|head| format!(" (commit {head})")).unwrap_or_default();
         format!("protected paths were changed: {named}; put them back as the loop found them{at}")
     })
 }

@@ -63,20 +63,12 @@ pub fn run_check(
     within: &Within,
     stop: Stop<'_>,
 ) -> Option<CheckResult> {
-    let unknown = |why: String, elapsed_ms, tail: &str| CheckResult {
-        run: check.run.clone(),
-        verdict: Verdict::Unknown,
-        elapsed_ms,
-        tail: format!("{why}\n{tail}").trim_end().to_owned(),
-        incurable: Some(why),
-        ..CheckResult::default()
-    };
     if within.deadline.passed() {
-        return Some(unknown(format!("was not run: {}", within.why), 0, ""));
+        return Some(unknown_result(check, format!("was not run: {}", within.why), 0, ""));
     }
     let plan = recorded_environment::plan_environment(subject);
     if let Some(why) = plan.refusal_text(&of_loop(subject, "resume")) {
-        return Some(unknown(why, 0, ""));
+        return Some(unknown_result(check, why, 0, ""));
     }
     let mut variables = plan.changed_variables();
     variables.push(("CREW_LOOP", subject.id.to_string()));
@@ -93,7 +85,9 @@ pub fn run_check(
         .each_line(&mut take_line);
     let ended = match descendants::leaving_none(|| call.run(stop)) {
         Ok(ended) => ended,
-        Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
+        Err(error) => {
+            return Some(unknown_result(check, format!("could not be started: {error}"), 0, ""));
+        }
     };
     let elapsed_ms = ended.elapsed_ms;
     let tail = plain_text(&ended.text());
@@ -101,10 +95,15 @@ pub fn run_check(
         ExitCause::Stopped => return None,
         ExitCause::Signal(_) => {
             let why = "was ended by a signal that crew did not send".to_owned();
-            return Some(unknown(why, elapsed_ms, &tail));
+            return Some(unknown_result(check, why, elapsed_ms, &tail));
         }
         ExitCause::TimedOut if left < own => {
-            return Some(unknown(format!("was cut: {}", within.why), elapsed_ms, &tail));
+            return Some(unknown_result(
+                check,
+                format!("was cut: {}", within.why),
+                elapsed_ms,
+                &tail,
+            ));
         }
         ExitCause::Exit(code) if code == check.success_exit_code => (Verdict::Passed, Some(code)),
         ExitCause::Exit(code) => (Verdict::Failed, Some(code)),
@@ -118,6 +117,18 @@ pub fn run_check(
     let run = check.run.clone();
     let found = CheckResult { run, verdict, exit, elapsed_ms, tail, ..CheckResult::default() };
     Some(CheckResult { incurable, program_missing, test_run, ..found })
+}
+
+/// The result of a check that says nothing of the work.
+fn unknown_result(check: &Check, why: String, elapsed_ms: u64, tail: &str) -> CheckResult {
+    CheckResult {
+        run: check.run.clone(),
+        verdict: Verdict::Unknown,
+        elapsed_ms,
+        tail: format!("{why}\n{tail}").trim_end().to_owned(),
+        incurable: Some(why),
+        ..CheckResult::default()
+    }
 }
 
 /// The `PATH` of a check, if it is not that of this process. In the scratch folder the folders of

@@ -82,15 +82,16 @@ impl<'a> ScratchTerms<'a> {
 
     /// The snapshots of the tree as the loop found it, and of what the agent left.
     pub fn both_trees(&self) -> Result<(String, &'a str), String> {
-        let now = self.now.ok_or("there are no snapshots here")?;
+        let now = self.now.ok_or("no snapshots are kept here")?;
         let found = Snapshots::of(self.home, self.subject).as_found(&self.subject.id);
         Ok((found.ok_or("the tree as the loop found it is not known")?, now))
     }
 
     fn check_limit(&self) -> Within {
         let left = self.latest.map(Deadline::left);
-        let is_first = |own: &SharedLimit| left.is_none_or(|left| own.deadline.left() <= left);
-        if let Some(SharedLimit { deadline, seconds }) = self.shared.filter(is_first) {
+        if let Some(SharedLimit { deadline, seconds }) = self.shared
+            && left.is_none_or(|left| deadline.left() <= left)
+        {
             let why = format!("all runs in the scratch folder took {}", format_period(seconds));
             return Within::at_most(deadline.left(), &why);
         }
@@ -243,8 +244,10 @@ impl ScratchFolder<'_> {
         let [checkout, scratch] =
             [&place.checkout, &self.folder].map(|folder| folder.display().to_string());
         let here = Check { run: check.run.replace(&checkout, &scratch), ..check.clone() };
-        let real = |path: &str| disk::real_path(Path::new(path)).unwrap_or_else(|_| path.into());
-        if let Some(path) = path_out(&place.checkout, &here.run, &env::text, &real) {
+        let out = path_out(&place.checkout, &here.run, &env::text, &|path| {
+            disk::real_path(Path::new(path)).unwrap_or_else(|_| path.into())
+        });
+        if let Some(path) = out {
             return Err(format!("`{}` may leave the scratch folder by {path}", check.run));
         }
         let result = run_check(home, subject, &here, &folder, &self.within, stop);

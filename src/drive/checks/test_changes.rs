@@ -106,14 +106,15 @@ struct TreeChange {
 impl TreeChange {
     /// Moves a named snapshot to one that follows this change, if that can be made.
     fn move_named(&self, id: &LoopId, name: &str, snapshot: &mut String) {
-        if let Ok(moved) = self.moved(snapshot)
+        if let Ok(moved) = self.apply_to(snapshot)
             && self.snapshots.name(id, name, &moved).is_ok()
         {
             *snapshot = moved;
         }
     }
 
-    fn moved(&self, found: &str) -> Result<String, String> {
+    /// The snapshot with this change, but for what the agent had changed before.
+    fn apply_to(&self, found: &str) -> Result<String, String> {
         let Self { snapshots, was, now, is_by_person } = self;
         let mut agents = snapshots.paths(found, was)?;
         if *is_by_person {
@@ -419,24 +420,34 @@ fn linked_files(
 /// The ignored files that Python obeys before any test, or in place of a source: modules that it
 /// loads at its start, and compiled files that it does not compare with their source.
 fn obeyed_by_python(checkout: &Path, ignored: &[String]) -> Vec<String> {
-    let names = |folder: String| {
-        let names = disk::names(&checkout.join(&folder), FOLDER_NAMES_MAX).into_iter();
-        names.map(move |name| format!("{folder}{name}"))
-    };
     let folders = ignored.iter().filter(|path| path.ends_with('/')).cloned();
     let libs = folders.clone().map(|folder| folder + "lib/");
-    let versions = libs.clone().flat_map(names).map(|version| version + "/");
+    let versions = libs.clone().flat_map(|folder| list_below(checkout, &folder));
+    let versions = versions.map(|version| version + "/");
     let packages = versions.clone().map(|version| version + "site-packages/");
-    let inside = folders.chain(libs).chain(versions).chain(packages).flat_map(names);
-    let mut header = [0; 8];
-    let mut is_unchecked = |path: &str| {
-        let file = disk::open_file(&checkout.join(path)).ok().flatten();
-        file.is_some_and(|mut file| file.read_exact(&mut header).is_ok())
-            && header[4..] == [1, 0, 0, 0]
-    };
-    let is_obeyed = |path: &String| match path.rsplit('/').next() {
+    let folders = folders.chain(libs).chain(versions).chain(packages);
+    let mut obeyed: Vec<String> =
+        folders.flat_map(|folder| list_below(checkout, &folder)).collect();
+    obeyed.extend_from_slice(ignored);
+    obeyed.retain(|path| match path.rsplit('/').next() {
         Some("sitecustomize.py" | "usercustomize.py") => true,
-        _ => path.ends_with("pyc") && !path.contains("/site-packages/") && is_unchecked(path),
-    };
-    inside.chain(ignored.iter().cloned()).filter(is_obeyed).collect()
+        _ => {
+            let is_compiled = path.ends_with("pyc") && !path.contains("/site-packages/");
+            is_compiled && is_unchecked(&checkout.join(path))
+        }
+    });
+    obeyed
+}
+
+/// The paths of what is in a folder, whose path ends with `/`.
+fn list_below(checkout: &Path, folder: &str) -> Vec<String> {
+    let names = disk::names(&checkout.join(folder), FOLDER_NAMES_MAX).into_iter();
+    names.map(|name| format!("{folder}{name}")).collect()
+}
+
+/// Whether Python takes a compiled file without a look at its source.
+fn is_unchecked(file: &Path) -> bool {
+    let mut header = [0; 8];
+    let file = disk::open_file(file).ok().flatten();
+    file.is_some_and(|mut file| file.read_exact(&mut header).is_ok()) && header[4..] == [1, 0, 0, 0]
 }

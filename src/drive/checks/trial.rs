@@ -84,23 +84,29 @@ pub fn remember_as_found(
     if memories.get(&check.run).is_some_and(|memory| memory.as_found) {
         return;
     }
-    let run = || {
-        let (mut scratch, found, now) = scratch_trees(terms)?;
-        scratch.lay_out(&now)?;
-        let mut control = tests_of(scratch.run_check(check)?);
-        if control.as_ref().is_none_or(|run| run.passed == 0) && scratch.set_up_again()? {
-            control = tests_of(scratch.run_check(check)?);
-        }
-        if !control.is_some_and(|control| control.is_as_good_as(here)) {
-            return Ok(None);
-        }
-        scratch.lay_out(&found)?;
-        Ok::<_, String>(tests_of(scratch.run_check(check)?))
-    };
-    let Ok(Some(found)) = run() else { return };
+    let Ok(Some(found)) = run_as_found(terms, check, here) else { return };
     let known = memories.entry(check.run.clone());
     let known = known.or_insert_with(|| TestMemory::after_run(None, &found));
     (known.first, known.as_found) = (found, true);
+}
+
+/// The tests of a check on the tree as the loop found it.
+fn run_as_found(
+    terms: ScratchTerms<'_>,
+    check: &Check,
+    here: &TestRun,
+) -> Result<Option<TestRun>, String> {
+    let (mut scratch, found, now) = scratch_trees(terms)?;
+    scratch.lay_out(&now)?;
+    let mut control = tests_of(scratch.run_check(check)?);
+    if control.as_ref().is_none_or(|run| run.passed == 0) && scratch.set_up_again()? {
+        control = tests_of(scratch.run_check(check)?);
+    }
+    if !control.is_some_and(|control| control.is_as_good_as(here)) {
+        return Ok(None);
+    }
+    scratch.lay_out(&found)?;
+    Ok(tests_of(scratch.run_check(check)?))
 }
 
 /// The tests of a run that came to its end.

@@ -1,5 +1,5 @@
 //! Questions of the agent and dialogs of the client, in a session with a loop. If the user is not
-//! there, a question must not stop the loop for the night: the agent is told to decide, and the
+//! there, a question must not stop the loop for the night: the agent has to decide, and the
 //! question is kept. A dialog cannot be answered by crew: it is recorded, so that people see it.
 
 use std::cmp::Reverse;
@@ -61,14 +61,14 @@ pub fn handle_question(
         .map(|asked| Question::new(iteration, &asked.question, &asked.options))
         .collect();
     let what = match questions.as_slice() {
-        [] => "asked the user; told to decide".to_owned(),
+        [] => "asked the user; has to decide itself".to_owned(),
         [first, rest @ ..] => {
             let others = match rest.len() {
                 0 => String::new(),
                 others => format!(" and {} more", count(others as u64, "question")),
             };
             let first = &first.text;
-            format!("asked \"{first}\"{others} in iteration {iteration}; told to decide")
+            format!("asked \"{first}\"{others} in iteration {iteration}; has to decide itself")
         }
     };
     record.state.add_questions(questions.clone());

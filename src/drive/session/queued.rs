@@ -96,8 +96,8 @@ pub fn cancel_reason(raw: &str) -> Option<&str> {
     Some(quoted.unwrap_or(raw).trim()).filter(|reason| !reason.is_empty())
 }
 
-/// Whether a command that the client delivers now was obeyed before, and not revoked since; then it
-/// is no longer expected.
+/// The command that the client delivers now, if it was obeyed before and not revoked since; then it
+/// is not expected again.
 pub fn was_obeyed(
     home: &Home,
     record: &Loop,
@@ -105,20 +105,22 @@ pub fn was_obeyed(
     name: &str,
     raw: &str,
 ) -> Result<Option<ExecutedCommand>> {
-    let is_it = |obeyed: &ExecutedCommand| {
-        split_command(hook.client, &obeyed.command) == Some((name, raw.trim()))
-    };
+    let command = Some((name, raw.trim()));
     let mut queue = record.state.session.queue.clone();
     if !queue.obeyed.is_empty() {
         read_on(record, hook, &mut queue);
     }
-    if !queue.obeyed.iter().any(is_it) {
+    let is_it =
+        queue.obeyed.iter().any(|obeyed| split_command(hook.client, &obeyed.command) == command);
+    if !is_it {
         return Ok(None);
     }
     let mut found = None;
     end::amend_record(home, &record.id, "a queued command came that was obeyed", |record| {
         let obeyed = &mut record.state.session_mut().queue.obeyed;
-        found = obeyed.iter().position(is_it).map(|at| obeyed.remove(at));
+        let at =
+            obeyed.iter().position(|obeyed| split_command(hook.client, &obeyed.command) == command);
+        found = at.map(|at| obeyed.remove(at));
     })?;
     Ok(found)
 }

@@ -255,11 +255,12 @@ fn read_stop(
             (reader.final_text)(&tail)
         })
     });
-    let read =
-        |words: String| claim::read_message(&words, &contract.task, contract.promise.as_ref());
+    let claim = words.as_deref().map_or(Claim::None, |words| {
+        claim::read_message(words, &contract.task, contract.promise.as_ref())
+    });
     let said = words.as_deref().and_then(extract_summary);
     let agent = AgentOutcome { background, context_tokens, said, ..AgentOutcome::default() };
-    AgentFacts { claim: words.map_or(Claim::None, read), agent, ..AgentFacts::default() }
+    AgentFacts { claim, agent, ..AgentFacts::default() }
 }
 
 /// The ticket for the loop as it was just recorded.

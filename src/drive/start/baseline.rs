@@ -146,9 +146,10 @@ fn doubt_of_pass(result: &CheckResult) -> Option<String> {
 }
 
 fn remember_results(record: &mut Loop, results: &[CheckResult]) {
-    let counts =
-        |result: &&CheckResult| result.verdict != Verdict::Unknown && !result.ran_no_test();
-    for result in results.iter().filter(counts) {
+    for result in results {
+        if result.verdict == Verdict::Unknown || result.ran_no_test() {
+            continue;
+        }
         let mut memory = CheckMemory::from_result(result, 0, None);
         if result.verdict != Verdict::Passed {
             memory.tail = tail_of(&result.tail, TAIL_CHARS);

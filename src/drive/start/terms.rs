@@ -20,10 +20,10 @@ use readers::clients::ALL;
 use readers::clients::variables::inside_an_agent;
 use readers::parse::arguments::LoopArgs;
 use readers::parse::project::{Detection, FOLDERS, detect_commands, fixed_names, is_read};
-use readers::parse::settings::SettingsOwner;
 use readers::parse::settings::merge::{Layer, Layers, Settings, amount_or_zero, merge_layers};
 use readers::parse::settings::options::LoopOptions;
 use readers::parse::settings::trust::{TrustRequest, list_trust_requests};
+use readers::parse::settings::{ParsedSettings, SettingsOwner};
 use readers::prompts::procedures::NAMES;
 use world::env;
 use world::files::{disk, tree};
@@ -78,15 +78,10 @@ impl LoadedSettings {
 /// Reads every tier. Without `with_project` the project's file is not opened at all.
 pub fn load_settings(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
     let (user_file, project_file) = (settings::user_file(), settings::project_file(checkout));
-    let read = |file: Option<&Path>, whose| match file {
-        Some(file) => settings::read_settings_file(file, whose, &agents::output_formats()),
-        None => Ok(None),
-    };
-    let user =
-        read(user_file.as_deref(), SettingsOwner::Users).map_err(Error::msg)?.unwrap_or_default();
-    let project = read(with_project.then_some(&project_file), SettingsOwner::Projects);
-    let project = project.map_err(|faults| Failure::new(faults, WITHOUT_PROJECT))?;
-    let project = project.unwrap_or_default();
+    let user = read_file(user_file.as_deref(), SettingsOwner::Users).map_err(Error::msg)?;
+    let project = if with_project { Some(&*project_file) } else { None };
+    let project = read_file(project, SettingsOwner::Projects)
+        .map_err(|faults| Failure::new(faults, WITHOUT_PROJECT))?;
     let environment = settings::read_environment().map_err(Error::msg)?;
     let needs = list_trust_requests(&project.layer, &user.layer);
     let untrusted = settings::find_untrusted(home, checkout, needs.clone())?;
@@ -103,6 +98,13 @@ pub fn load_settings(home: &Home, checkout: &Path, with_project: bool) -> Result
     };
     let is_an_agents = inside_an_agent(&env::raw);
     Ok(if is_an_agents { known.in_a_session(ALL[0].title) } else { known })
+}
+
+/// The settings of a file; none where it does not exist.
+fn read_file(file: Option<&Path>, owner: SettingsOwner) -> Result<ParsedSettings, String> {
+    let Some(file) = file else { return Ok(ParsedSettings::default()) };
+    let read = settings::read_settings_file(file, owner, &agents::output_formats())?;
+    Ok(read.unwrap_or_default())
 }
 
 /// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and

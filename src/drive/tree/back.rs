@@ -22,7 +22,6 @@ pub fn diff_of_iteration(
     stat: Option<u16>,
 ) -> Result<String> {
     let snapshots = Snapshots::of(home, record);
-    let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
     let sides = match of {
         Some(Iterations::One(0)) => {
             refuse!(
@@ -36,7 +35,7 @@ pub fn diff_of_iteration(
         }
         Some(Iterations::Between(from, to)) => {
             require_ended(record, from.max(to))?;
-            end(from).zip(end(to))
+            end_of(&snapshots, record, from).zip(end_of(&snapshots, record, to))
         }
         // What a rebase brought is not the loop's.
         None => {
@@ -82,8 +81,8 @@ pub fn restore_iteration(home: &Home, record: &Loop, target: &str) -> Result<Res
     let snapshots = Snapshots::of(home, record);
     let (commit, to) = if let Ok(iteration) = target.parse() {
         require_ended(record, iteration)?;
-        let end = snapshots.at_the_end_of(&record.id, iteration);
-        let (_, commit) = end.with_context(|| no_snapshots_text(record))?;
+        let end = end_of(&snapshots, record, iteration);
+        let commit = end.with_context(|| no_snapshots_text(record))?;
         (commit, format!("the end of iteration {iteration}"))
     } else {
         let kept = snapshots.named(&record.id, target).with_context(|| {
@@ -107,6 +106,10 @@ fn require_ended(record: &Loop, iteration: u32) -> Result<()> {
         refuse!("loop {id} has no iteration {iteration}: {ended} ended", "crew show {id}");
     }
     Ok(())
+}
+
+fn end_of(snapshots: &Snapshots, record: &Loop, iteration: u32) -> Option<String> {
+    snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit)
 }
 
 fn no_snapshots_text(record: &Loop) -> String {

@@ -2,7 +2,7 @@
 //! branch; and what a run's git steps require of the repository, at its start and later. Refuses
 //! what git cannot do there.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Error, Result};
 
@@ -31,8 +31,9 @@ pub fn find_place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> 
     let project = project.and_then(|folder| disk::real_path(folder).ok());
     let top = git::find_top(&cwd);
     let (branch, head) = top.as_deref().map_or((None, None), git::read_head);
-    let is_in_it = |folder: &PathBuf| top.is_none() || git::find_top(folder) == top;
-    let folder = project.filter(is_in_it).unwrap_or(cwd);
+    let is_beside =
+        project.as_ref().is_some_and(|project| top.is_some() && git::find_top(project) != top);
+    let folder = if is_beside { cwd } else { project.unwrap_or(cwd) };
     let checkout = top.unwrap_or_else(|| folder.clone());
     let branch_dir = match (&branch, &head) {
         (Some(branch), _) => branch_dir(&checkout, branch),
@@ -173,10 +174,10 @@ pub fn unlisted_fault(fault: GitFault) -> GitFault {
 
 /// Lists the user's own files, if nobody has yet; returns what to report about them.
 pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<String>, GitFault> {
-    let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts_are_listed(home, &record.id))
-    else {
+    let Some(trusted) = &record.trusted else { return Ok(Vec::new()) };
+    if drafts_are_listed(home, &record.id) {
         return Ok(Vec::new());
-    };
+    }
     let steps = Steps::new(&record.place, trusted, stop);
     let ListedDrafts { drafts, nested } = list_drafts(home, record, &steps)?;
     let left_out = [

@@ -8,13 +8,11 @@ use super::belief::proof_notes;
 use super::facts::{ApiError, ControlRequest, Facts, ProcessEnd};
 use super::judge::{Judged, crash_reason, denied_end, unfit_fallback, wait_s};
 use super::limits::{
-    TRANSIENT_ERRORS_MAX, limit_as_aim, outlasted_by, reached_limit, time_left_ms, wait_until,
-    waited_ms,
+    TRANSIENT_ERRORS_MAX, lift_usage_limits, limit_as_aim, outlasted_by, reached_limit,
+    time_left_ms, wait_until, waited_ms,
 };
 use crate::claim::Claim;
-use crate::record::{
-    CompletionBasis, EndReason, Ending, Loop, Moment, Outcome, Proof, TaskOfFleet,
-};
+use crate::record::{CompletionBasis, EndReason, Ending, Loop, Moment, Outcome, Proof};
 use crate::test_changes::WithoutWork;
 
 /// What happens next.
@@ -239,10 +237,13 @@ fn check_usage_reports(judged: &Judged, facts: &Facts) -> Option<Decision> {
     if !limited || !judged.counted || facts.usage.is_some() {
         return None;
     }
-    let way_out = judged.after.fleet.as_ref().map_or_else(
-        || "--max-cost 0 --max-tokens 0 continues without it".to_owned(),
-        TaskOfFleet::without_usage_limits,
-    );
+    let way_out = match &judged.after.fleet {
+        Some(task) => task.without_usage_limits(),
+        None => format!(
+            "{} continues without it",
+            lift_usage_limits(&judged.after.contract.limits).trim_start()
+        ),
+    };
     let driver = judged.after.driver();
     Some(finish_unproved(Outcome::Blocked, EndReason::Unmeasured { driver, way_out }))
 }

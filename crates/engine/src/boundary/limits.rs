@@ -336,22 +336,27 @@ fn more_tokens(subject: &Loop) -> String {
 /// The options that raise what is used up and lift what cannot be kept, each with a blank before
 /// it, for the command that resumes the loop.
 pub fn raise_options(subject: &Loop) -> String {
-    let limits = &subject.contract.limits;
-    let is_unmeasured = is_unmeasured(subject);
     let [iterations, time, cost, tokens] = LimitName::BOUNDS.map(|limit| is_spent(subject, limit));
     let iterations = if iterations { " -n +10" } else { "" };
     let time = if time { " --max-duration +2h" } else { "" };
-    let cost = match () {
-        () if is_unmeasured && limits.max_cost_micros > 0 => " --max-cost 0".to_owned(),
-        () if cost => format!(" --max-cost {}", more_cost(subject)),
-        () => String::new(),
-    };
-    let tokens = match () {
-        () if is_unmeasured && limits.max_tokens > 0 => " --max-tokens 0".to_owned(),
-        () if tokens => format!(" --max-tokens {}", more_tokens(subject)),
-        () => String::new(),
-    };
-    format!("{iterations}{time}{cost}{tokens}")
+    let mut options = [iterations, time].concat();
+    if is_unmeasured(subject) {
+        return options + &lift_usage_limits(&subject.contract.limits);
+    }
+    if cost {
+        options += &format!(" --max-cost {}", more_cost(subject));
+    }
+    if tokens {
+        options += &format!(" --max-tokens {}", more_tokens(subject));
+    }
+    options
+}
+
+/// The options that lift the limits on usage, each with a blank before it.
+pub fn lift_usage_limits(limits: &Limits) -> String {
+    let cost = if limits.max_cost_micros > 0 { " --max-cost 0" } else { "" };
+    let tokens = if limits.max_tokens > 0 { " --max-tokens 0" } else { "" };
+    [cost, tokens].concat()
 }
 
 /// Seconds to wait before try `attempt` (1-based) if the service names no reset: 60 s doubling to

@@ -117,9 +117,10 @@ impl Changes {
             if acts_otherwise_in_tests(now, then) {
                 self.doubts.push(format!("{path} has other `cfg(test)` code"));
             }
-            let text = with_old_test_module(now, then).filter(|_| !now.is_empty());
-            if text.is_some() {
-                self.tests.insert(path, text);
+            if !now.is_empty()
+                && let Some(text) = with_old_test_module(now, then)
+            {
+                self.tests.insert(path, Some(text));
                 self.are_first_tests = false;
             }
         }

@@ -79,8 +79,9 @@ impl OriginalRuns<'_> {
     /// Whether a check passes; one that may fail as before the loop also passes where it fails in
     /// no other test than on the final tree.
     fn check_passes(&self, check: &Check, result: &CheckResult) -> bool {
-        let is_as_now = |now: &CheckResult| fails_in_no_other_test(result, now);
-        check_passed(result) || check.no_worse && self.control.as_ref().is_some_and(is_as_now)
+        let control = self.control.as_ref();
+        let is_as_now = control.is_some_and(|control| fails_in_no_other_test(result, control));
+        check_passed(result) || check.no_worse && is_as_now
     }
 
     fn passes_on_the_final_tree(&self, check: &Check, result: &CheckResult) -> bool {
@@ -208,8 +209,8 @@ impl OriginalRuns<'_> {
         let whole = changes.tests.iter().filter(|(_, text)| text.is_none());
         let paths: Vec<&str> = whole.map(|(path, _)| path.as_str()).collect();
         let texts = self.scratch.snapshots.texts(self.found, &paths);
-        let holds_red = |text: &String| red.iter().any(|test| may_hold(text, test));
-        let held = paths.iter().zip(&texts).filter(|(_, text)| holds_red(text));
+        let held = paths.iter().zip(&texts);
+        let held = held.filter(|(_, text)| red.iter().any(|test| may_hold(text, test)));
         let held: Vec<&str> = held.map(|(path, _)| *path).collect();
         if !held.is_empty() && held.len() < changes.tests.len() {
             let tree = self.scratch.snapshots.mixed(self.left, self.found, &held)?;
