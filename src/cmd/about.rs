@@ -7,7 +7,7 @@ use crate::demo::{self, DemoArgs};
 use crate::drive::find::needs_hooks;
 use crate::drive::installation::doctor::examine_machine;
 use crate::drive::installation::install;
-use crate::drive::installation::install::{InstallScope, Laid, LineEntry};
+use crate::drive::installation::install::{InstallScope, LineEntry, WrittenPlugin};
 use crate::drive::installation::shell_files;
 use crate::drive::installation::slurm;
 use crate::drive::installation::slurm::STEP_WITHIN;
@@ -119,7 +119,7 @@ pub fn install_plugin(arguments: &InstallArgs) -> Result<Exit> {
         ));
     }
     let laid = install::install_plugin(scope, client);
-    if let Ok(Laid { folder, program, replaced }) = &laid {
+    if let Ok(WrittenPlugin { folder, program, replaced }) = &laid {
         print::out(&words::installed_page(folder, program, replaced.as_deref(), scope.label()));
         if arguments.status_line {
             match install::add_line(false)? {

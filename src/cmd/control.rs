@@ -150,7 +150,7 @@ const TURN_CONTINUES: &str = "its agent finishes the turn it is in; Esc in the c
 /// The result of a cancel from outside the session, which cannot stop its client.
 pub fn describe_cancel_from_outside(attempt: &EndAttempt, reading: Reading) -> String {
     match attempt {
-        EndAttempt::Ended(ended) if ended.turn_goes_on => {
+        EndAttempt::Ended(ended) if ended.turn_continues => {
             let mut page = ended.page.clone();
             page.ending.push(Fact::new("now", TURN_CONTINUES));
             page::render_page(&page, reading)

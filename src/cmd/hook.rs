@@ -104,7 +104,7 @@ fn answer_hook(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Outp
 /// The reply to an event, in a neutral form that each client translates into its own.
 fn reply_to(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     // Commands that a boundary or the help quotes can be typed in the client itself.
-    let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Ordered(..));
+    let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Requested(..));
     let is_help = matches!(answer, EventResult::Help);
     let mut said = word_reply(home, hook, answer);
     if !is_typed_here
@@ -217,7 +217,7 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Already(obeyed, record) => {
             Reply::Instead(control::describe_repeat(&obeyed, &record))
         }
-        EventResult::Ordered(request, result) => Reply::Obeyed(answer_command(request, &result)),
+        EventResult::Requested(request, result) => Reply::Obeyed(answer_command(request, &result)),
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
         EventResult::BrokenOff(record) => Reply::Say(current_line(LoopLine::BrokenOff, &record)),
         EventResult::Interrupted(record) => {

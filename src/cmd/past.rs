@@ -169,7 +169,7 @@ pub fn prove_loop(name: Option<&str>) -> Result<Exit> {
     leave_to_a_person("have its own work proven")?;
     let (home, record) = find_requested(name)?;
     let signals = Signals::listen()?;
-    let (trial, proof) = drive::end::prove::by_hand(&home, &record, &|| signals.times() > 0)?;
+    let (trial, proof) = drive::end::prove::prove_by_hand(&home, &record, &|| signals.times() > 0)?;
     let had = record.state.ending.as_ref().and_then(|ending| ending.proof);
     let (text, exit) = match trial {
         WithoutWork::Proven(how) => (format!("proven: {how}"), Exit::SUCCESS),

@@ -236,8 +236,8 @@ pub fn drive_loop(arguments: &DriveArgs) -> Result<Exit> {
     let home = terminal_home()?;
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
-    if let Some(record) = prove::handed_to_me(&home, &id)? {
-        prove::in_background(&home, &record, &|| signals.times() > 0)?;
+    if let Some(record) = prove::find_own_proof(&home, &id)? {
+        prove::prove_in_background(&home, &record, &|| signals.times() > 0)?;
         return Ok(Exit::SUCCESS);
     }
     let record = take_record(&home, &id)?;

@@ -1,6 +1,6 @@
 //! A boundary in every driver: look → wants → gather → judge → decide → record.
-//! It never runs backwards. A driver may foresee the decision; the one that counts is made
-//! on the record as it is by then. The loop's lock is held to read and to record, never while a
+//! It never runs backwards. A driver may foresee the decision, but the one that counts is made
+//! on the record as it is then. The loop's lock is held to read and to record, never while a
 //! check runs. The boundary's own lock is held throughout, so one stop is counted once.
 
 pub mod gather;
@@ -49,7 +49,7 @@ pub struct DriverNotes {
     pub memory: SessionMemory,
     /// Ends a loop that would continue or wait.
     pub veto: Option<Ending>,
-    /// Ends a loop whatever was decided, except a pause and an end that is not better.
+    /// Ends a loop whatever was decided, except a pause or an end that needs a person as much.
     pub lost: Option<Ending>,
     /// What a loop that would continue must wait for.
     pub turn: Option<LoopTurn>,
@@ -133,7 +133,7 @@ pub fn reopen_boundary(home: &Home, known: &Loop, memory: &Loop) -> Result<Optio
 }
 
 /// Records everything that only memory has, merged with what others did to the record on disk
-/// meanwhile. A newer crew's record is never written.
+/// since. A newer crew's record is never written.
 pub fn recover_record(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
     let held = store::hold_loop(home, &memory.id, LOCK_WAIT)?;
     let next = match held.load() {
@@ -170,7 +170,7 @@ impl Open {
     }
 
     /// Judges, decides and records on the record as it is now. `None` when the iteration that was
-    /// looked at does not run any more: this boundary counts nothing.
+    /// looked at no longer runs: then this boundary counts nothing.
     pub fn record_boundary(
         mut self,
         mut facts: Facts,
@@ -312,16 +312,16 @@ fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) -> Con
     Concluded { judged, decision, next }
 }
 
-/// Names what the iteration left. One that a request broke off, even as it was judged, is not
-/// counted and has no end: it runs again.
+/// Names what the iteration left. An iteration that a request broke off, even while it was judged,
+/// is not counted and has no end: it runs again.
 fn name_the_end(home: &Home, record: &Loop, judged: &Judged, facts: &Facts) {
     if let (true, Some(agents)) = (judged.counted, &facts.tree) {
         tree::name_the_end(home, record, agents, facts.tree_checked.as_ref());
     }
 }
 
-/// Keeps what the checks said about their tests. Without it the next run is compared with an older
-/// one, and that does not stop the loop.
+/// Remembers what the checks reported about their tests. If that fails, the next run is compared
+/// with an older one, which does not stop the loop.
 pub fn remember_tests(home: &Home, id: &LoopId, memories: Option<TestMemories>) {
     if let Some(memories) = memories {
         let _ = store::write_tests(home, id, &memories);
@@ -373,7 +373,7 @@ pub fn mark_undelivered(home: &Home, next: &Loop) -> io::Result<()> {
     disk::write(&undelivered_file(home, &next.id), boundaries.as_bytes(), Durability::Process)
 }
 
-/// Returns to a record the messages that its last prompt did not deliver.
+/// Puts the messages that the last prompt did not deliver back into a record.
 pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     if record.driver() != Driver::Session {
         return Ok(());

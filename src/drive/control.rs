@@ -147,7 +147,7 @@ pub fn set_limits(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -
     Ok(record)
 }
 
-/// A message to an agent, on one line.
+/// Checks a message to an agent, and puts it on one line.
 pub fn check_message(words: &str) -> Result<String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");

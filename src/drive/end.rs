@@ -49,14 +49,14 @@ pub struct EndedLoop {
     pub record: Loop,
     pub page: Page,
     /// Whether the agent of a live session was in an iteration: its client continues the turn.
-    pub turn_goes_on: bool,
+    pub turn_continues: bool,
 }
 
 /// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let lock = disk::take_lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
     if matches!(lock, Ok(None)) || page::read_result(home, &record).is_some() {
-        return EndedLoop { page: page::read_page(home, &record), record, turn_goes_on: false };
+        return EndedLoop { page: page::read_page(home, &record), record, turn_continues: false };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let now = clock::now().wall;
@@ -83,7 +83,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     if let Some(session_id) = &record.state.owner.session_id {
         release_session(home, session_id, &record.id);
     }
-    EndedLoop { record, page, turn_goes_on: false }
+    EndedLoop { record, page, turn_continues: false }
 }
 
 /// Whether another crew exists that ends what it started: TERM, 5 s, KILL. Nothing on another
@@ -102,7 +102,7 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
     amend_record(home, id, "counted what was used", |record| {
         record.count_use(0, Some(usage));
-        usage::count_late_usage(home, record);
+        usage::mark_usage_counted(home, record);
     })
 }
 
@@ -295,7 +295,7 @@ pub fn end_loop(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Res
     let what = ending.reason.to_string();
     let breaks_off = record.state.status == Status::Running;
     let was_at_work = agent_works(home, &record);
-    let turn_goes_on = was_at_work && needs_hooks(home, &record);
+    let turn_continues = was_at_work && needs_hooks(home, &record);
     let mut late = None;
     let record = held.change(&record, what, |record| {
         record_ending(home, record, ending);
@@ -311,12 +311,11 @@ pub fn end_loop(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Res
         // It only informs; the loop is over in any case.
         let _ = disk::write(&home.loop_file(id, UNREPORTED), b"", Durability::Process);
     }
-    Ok(EndAttempt::Ended(Box::new(EndedLoop { turn_goes_on, ..wind_up(home, record) })))
+    Ok(EndAttempt::Ended(Box::new(EndedLoop { turn_continues, ..wind_up(home, record) })))
 }
 
-/// Takes into account that nobody drove a loop any more: counts what its iteration had used until
-/// then, as far as the agent had reported it; of a session, its transcript does. Returns the note
-/// about it.
+/// Counts what the iteration of a loop that lost its owner had used, as far as its agent reported
+/// it; the transcript of a session is counted elsewhere. Returns the note about it.
 pub fn left_uncounted(home: &Home, record: &mut Loop) -> NoteKind {
     if record.driver() == Driver::Process {
         usage::add_late_usage(home, record);

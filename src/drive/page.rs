@@ -45,7 +45,7 @@ pub fn read_page(home: &Home, record: &Loop) -> Page {
 }
 
 /// The same for a caller that has read the story. `is_moved`: a new owner finds the tree changed
-/// since the loop left it, and reads of the tree as it is.
+/// since the loop left it, and reads about the tree as it is.
 pub fn page_of_story(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
     let mut record = record.clone();
     // Its own crew is about to react.

@@ -15,7 +15,7 @@ use super::prompt::Prompt;
 use super::start::baseline::run_baseline;
 use super::start::establish::{HeldPointers, make_way};
 use super::start::run::{
-    model_in_force, of_the_agent, renew_run, run_terms, the_agent, try_launch,
+    agent_notes, find_agent, model_in_force, renew_run, run_terms, try_launch,
 };
 use super::start::{agent, terms};
 use super::tree::place::{
@@ -129,7 +129,7 @@ pub fn resume_loop(
     boundary::mark_undelivered(home, &record)?;
     let resumed = if is_run { NoteKind::ResumedInRun } else { NoteKind::ResumedInSession };
     let mut record = held.record(record, |next| Event::from_change(resumed, &before, next))?;
-    // Only now: another try at a resume that fails before needs to know what was cut off.
+    // Only now, because another try after a resume that failed needs to know what was cut off.
     tree::reopen_tree(home, &record);
     if has_message {
         record = journal_message(&held, record, is_run);
@@ -372,7 +372,7 @@ fn adapt_record(
         .is_none_or(|had| !had.agents().eq(run.agents()) || had.permissions != run.permissions);
     record.contract.run = Some(run);
     if is_another_agent {
-        notes.extend(of_the_agent(&record.contract));
+        notes.extend(agent_notes(&record.contract));
     }
     if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
         notes.push(on_another_branch(record.branch(), now.as_deref()));
@@ -407,7 +407,7 @@ fn run_here(
             run_terms(options, &RecipeArgs::default(), &settings, None, &folder)?
         }
         Some(had) if options.agent_cmd.is_none() && options.process.agent.is_none() => {
-            agent::has_program(&had.agent, &folder)?;
+            agent::require_program(&had.agent, &folder)?;
             let words = options.agent_words().unwrap_or(had.words.clone());
             Run { words, ..renew_run(had, &options.process) }
         }
@@ -415,7 +415,7 @@ fn run_here(
         Some(had) => {
             let settings = read_settings(home, record, arguments, had.procedure.as_deref(), notes)?;
             Run {
-                agent: the_agent(options, &settings, &folder)?,
+                agent: find_agent(options, &settings, &folder)?,
                 model: model_in_force(options, &settings),
                 account: settings.options.file_process.account.clone(),
                 words: options.agent_words().unwrap_or_default(),

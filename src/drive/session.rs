@@ -54,7 +54,7 @@ pub enum EventResult {
     Already(ExecutedCommand, Box<Loop>),
     /// A request typed as a message, which is not passed on; or the loop for which it could not be
     /// done at once.
-    Ordered(SessionRequest, Result<(Box<Loop>, LoopIs), LoopId>),
+    Requested(SessionRequest, Result<(Box<Loop>, LoopIs), LoopId>),
     /// The user interrupted the agent and typed something else: the loop is paused.
     BrokenOff(Box<Loop>),
     /// The context was compacted: the agent gets the task, the rules and the evidence again.
@@ -208,7 +208,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     // The client has put the command back into its input line, to be corrected.
     let ours = session_loop(home, hook)?;
-    let taken_back = ours.filter(|record| transcript::came_to_nothing(record, hook));
+    let taken_back = ours.filter(|record| transcript::is_withdrawn(record, hook));
     let started =
         start_session_loop(home, hook, &arguments, cwd, taken_back.map(|record| record.id))?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))

@@ -71,9 +71,9 @@ fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
         && turns.is_some_and(|(began, now)| began != now)
 }
 
-/// Whether a loop's first prompt was taken back before the agent answered a word of it. Nothing is
-/// lost with such a loop. Without a transcript nobody knows.
-pub fn came_to_nothing(record: &Loop, hook: &Hook<'_>) -> bool {
+/// Whether the user took a loop's first prompt back before the agent answered a word of it. Nothing
+/// is lost with such a loop. Without a transcript nobody knows.
+pub fn is_withdrawn(record: &Loop, hook: &Hook<'_>) -> bool {
     let is_its_first = record.state.status == Status::Running && record.state.boundaries == 0;
     is_its_first && is_taken_back(record, hook) && has_no_answer(record, hook) == Some(true)
 }

@@ -228,8 +228,7 @@ pub fn is_at_rest(subject: &Loop) -> bool {
     !matches!(subject.state.status, Status::Running | Status::Waiting)
 }
 
-/// [Closes](close) the tree if nobody may be at work after a boundary, which may have cut an
-/// iteration off.
+/// Closes the tree if nobody may be at work after a boundary, which may have cut an iteration off.
 pub fn close_after(home: &Home, subject: &Loop, decision: &Decision) {
     if !matches!(decision, Decision::Continue | Decision::Hold(Hold::Background(_))) {
         close_tree(home, subject);

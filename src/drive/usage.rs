@@ -270,7 +270,7 @@ pub fn remember_agent(home: &Home, record: &Loop, agent: &str) {
 }
 
 /// Notes that what the agent used is counted already.
-pub fn count_late_usage(home: &Home, record: &mut Loop) {
+pub fn mark_usage_counted(home: &Home, record: &mut Loop) {
     if let Some(started) = StartedAgent::for_record(home, record) {
         record.state.count_late(started.id);
     }
@@ -401,7 +401,7 @@ mod tests {
         subject.record.state.set("boundaries", subject.record.state.boundaries + 1);
         assert_eq!(subject.counted_tokens(), 0);
         subject.start_agent(&format!("{MILLION}\n"));
-        count_late_usage(&subject.home, &mut subject.record);
+        mark_usage_counted(&subject.home, &mut subject.record);
         assert_eq!(subject.counted_tokens(), 0);
     }
 

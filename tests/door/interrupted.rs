@@ -72,7 +72,7 @@ fn words_after_a_failure_of_the_service_continue_the_loop() {
 }
 
 #[test]
-fn a_command_corrected_after_it_was_taken_back_replaces_a_loop_that_came_to_nothing() {
+fn a_command_corrected_after_it_was_taken_back_replaces_a_loop_without_an_answer() {
     let door = Door::new();
     append(
         &door.transcript(),

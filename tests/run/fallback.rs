@@ -230,7 +230,7 @@ fn a_fallback_that_does_not_report_what_it_used_has_no_part_where_that_is_limite
     let ran = world.crew(&["run", "Do it", "--fallback", "mute", "--max-tokens", "1M"]);
     assert_eq!((ran.code(), world.calls(), world.loops().len()), (1, 0, 0), "{ran:#?}");
     insta::assert_snapshot!(ran.stderr, @"
-    crew: fallback mute: its output is plain text, which does not tell what it used, so no limit on cost or tokens can be kept
+    crew: fallback mute: its output is plain text, which does not report what it used, so no limit on cost or tokens can be kept
     hint: name other fallbacks, or none: --fallback none; or --max-cost 0 and --max-tokens 0
     ");
     assert_eq!(world.crew(&["run", "Do it", "--fallback", "mute"]).code(), 0);
@@ -269,7 +269,7 @@ fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_one() {
             "fallback gone: there is no program `no-such-program` on PATH\n\
              hint: install it, or name other fallbacks, or none: --fallback none",
         ),
-        ("fake", 2, "agent fake cannot stand in for itself"),
+        ("fake", 2, "agent fake cannot be its own fallback"),
         ("secnd", 2, "there is no agent secnd\nhint: did you mean second?"),
         (
             "second",

@@ -1,4 +1,4 @@
-//! Gathers the facts of a boundary that are slow to get: runs its checks batch by batch and reads
+//! Gathers the facts of a boundary that take time: runs its checks batch by batch and reads
 //! the working tree. It holds no lock except the boundary's own, and judges nothing.
 
 use std::time::Duration;
@@ -57,9 +57,8 @@ impl Open {
         }
     }
 
-    /// Gathers what else is wanted than was looked at, and reports each check. `stop` ends a
-    /// running check early. Returns `None` when it ended one: then nothing else is known about this
-    /// boundary.
+    /// Gathers the facts that are still missing, and reports each check. `stop` ends a running check
+    /// early. Returns `None` when it ended one: then nothing else is known about this boundary.
     pub fn gather_checked(
         &self,
         mut facts: Facts,

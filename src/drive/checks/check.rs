@@ -1,5 +1,5 @@
-//! Runs one check of a loop: its environment, its deadlines, what is kept of its output. It judges
-//! nothing.
+//! Runs one check of a loop, with its environment and its deadlines, and keeps some of its output.
+//! It judges nothing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -148,8 +148,8 @@ fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
     Some(moved.collect::<Vec<_>>().join(":"))
 }
 
-// Checks whose program is missing: what the start says about them, and what a check's own failure
-// says. It looks at files and runs nothing.
+// Checks whose program is missing: what the start reports about them, and what the check's own
+// failure shows. Only files are looked at; nothing runs.
 
 /// Refuses a check that names a program not on `PATH`; reports files that do not exist yet.
 pub fn missing_at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {

@@ -28,7 +28,7 @@ const APART: Duration = Duration::from_millis(1100);
 /// In place of a limit that is switched off. Each check still has its own.
 const UNLIMITED: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What runs in the folder are for.
+/// The terms of the runs in the folder.
 #[derive(Clone, Copy)]
 pub struct ScratchTerms<'a> {
     pub home: &'a Home,
@@ -37,7 +37,7 @@ pub struct ScratchTerms<'a> {
     pub now: Option<&'a str>,
     /// When a session's boundary has to be over.
     pub latest: Option<Deadline>,
-    /// What all runs of one end have together, if they have begun.
+    /// The limit that all runs at one end share, once they have begun.
     pub shared: Option<SharedLimit>,
     /// Ends a check early.
     pub stop: Stop<'a>,
@@ -107,7 +107,7 @@ pub struct ScratchFolder<'a> {
     folder: PathBuf,
     within: Within,
     laid_out: Option<Stopwatch>,
-    /// The snapshot that it holds.
+    /// The snapshot that it has now.
     holds: Option<String>,
     /// Whether `setup` ran since it was opened.
     was_set_up: bool,
@@ -115,7 +115,7 @@ pub struct ScratchFolder<'a> {
 }
 
 impl ScratchFolder<'_> {
-    /// Makes it hold a snapshot, ready for checks.
+    /// Lays a snapshot out, ready for checks.
     pub fn lay_out(&mut self, commit: &str) -> Result<(), String> {
         if let Some(laid_out) = &self.laid_out {
             let since = Duration::from_millis(laid_out.elapsed_ms());
@@ -150,7 +150,7 @@ impl ScratchFolder<'_> {
         Ok(true)
     }
 
-    /// Makes it hold a snapshot, unless it does, and runs a check there.
+    /// Lays a snapshot out and runs a check on it.
     pub fn run_on(&mut self, commit: &str, check: &Check) -> Result<CheckResult, String> {
         // What a check left there may make the next run another one.
         self.lay_out(commit)?;
@@ -176,8 +176,8 @@ impl ScratchFolder<'_> {
         left_out(&self.snapshots, &self.folder)
     }
 
-    /// Runs every check on the final tree, those that pass on the tree without the work, and the
-    /// first that fails there in a test on the final tree again.
+    /// Runs every check on the final tree. Those that pass run on the tree without the work until one
+    /// fails in a test there, and that one runs on the final tree again.
     pub fn try_each(
         &mut self,
         checks: &[&Check],
@@ -210,8 +210,7 @@ impl ScratchFolder<'_> {
         Ok(runs)
     }
 
-    /// Runs checks on a tree, and all of them again in a folder that has what it may lack if none
-    /// passes.
+    /// Runs checks on a tree. If none passes, the folder gets what it may lack, and all run again.
     pub fn run_controls(
         &mut self,
         checks: &[&Check],
@@ -231,7 +230,7 @@ impl ScratchFolder<'_> {
         self.terms.subject.contract.trial.setup.clone().unwrap_or_default()
     }
 
-    /// Runs a check in it; an error if it was interrupted.
+    /// Runs a check in the folder; an error if it was interrupted.
     pub fn run_check(&self, check: &Check) -> Result<CheckResult, String> {
         let ScratchTerms { home, subject, stop, .. } = self.terms;
         let place = &subject.place;

@@ -1,5 +1,5 @@
-//! Test changes: notes at a loop's start what its tests and check configuration are, and where the
-//! loop would end `completed` runs its checks on the final tree with those put back. What that
+//! Test changes: notes at a loop's start what its tests and check configuration are. Where the loop
+//! would end `completed`, its checks run on the final tree with those put back. What the result
 //! means is judged in `engine/test_changes`.
 
 mod changes;
@@ -37,7 +37,7 @@ const HASHED_BYTES: u64 = 64 << 20;
 /// The most names of a folder that are looked at, and the most bytes of settings.
 const FOLDER_NAMES_MAX: usize = 10_000;
 const SETTINGS_BYTES: u64 = 256 << 10;
-/// The most doubts about tests that are gone or skipped.
+/// The most names in a doubt.
 const NAMES_MAX: usize = 5;
 
 /// Takes a snapshot as the tree whose tests and check configuration count. Returns what the user
@@ -202,8 +202,8 @@ fn changed_by_checks(
     paths.filter(|path| !is_report(snapshots, &found.commit, path)).collect()
 }
 
-/// Whether a path is what tools write anew each time: a lock file, or else output or a report of
-/// tests, which none of the tests as `found` is.
+/// Whether tools write a path anew each time: a lock file, output, or a report of tests that is not
+/// itself one of the tests as `found`.
 fn is_report(snapshots: &Snapshots, found: &str, path: &str) -> bool {
     const REPORTS: &str = "xml log html lcov info tap trs csv out txt";
     let name = path.rsplit('/').next().unwrap_or(path).to_lowercase();
@@ -236,14 +236,14 @@ fn is_gone(test: &str, run: &TestRun) -> bool {
     run.tests.get(test).map_or_else(|| run.names_all(), |status| *status == TestStatus::Skipped)
 }
 
-/// Everything that counts of a tree of which `commit` is the snapshot, with ignored files.
+/// Everything that counts in the tree of the snapshot `commit`, with ignored files.
 fn look_at(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Baseline, String> {
     let checkout = &subject.place.checkout;
     let entries = snapshots.entries(commit)?;
     let mut named = named_by(subject);
     let mut outside = linked_files(checkout, &entries, &mut named.tests);
     outside.retain(|path| was_there(subject, path));
-    // With the compiled files of Python.
+    // The compiled files of Python count as well.
     let places = ignored_patterns().chain([":(glob)**/*.pyc".to_owned()]);
     let mut ignored = snapshots.ignored(&places.collect::<Vec<_>>())?;
     outside.extend(obeyed_by_python(checkout, &ignored));

@@ -15,7 +15,7 @@ use engine::test_changes::{
 use readers::parse::test_changes::files::inline_tests;
 use world::git::snapshots::Snapshots;
 
-/// Tries the work of a loop. What ends a check early leaves it unproven.
+/// Runs the checks without the work of a loop. If one is ended early, the work stays unproven.
 pub fn run_trial(terms: ScratchTerms<'_>) -> WithoutWork {
     try_work(terms).unwrap_or_else(WithoutWork::Impossible)
 }
@@ -36,7 +36,7 @@ fn try_work(terms: ScratchTerms<'_>) -> Result<WithoutWork, String> {
     }
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let without = snapshots.mixed(now, &found, &files)?;
-    // Those that a claim needs, else all.
+    // The checks that a claim needs, else all.
     let mut checks: Vec<&Check> = subject.contract.of_role(Role::Verify).collect();
     if checks.is_empty() {
         checks = subject.contract.checks.iter().collect();
@@ -46,9 +46,8 @@ fn try_work(terms: ScratchTerms<'_>) -> Result<WithoutWork, String> {
     Ok(judge_without_work(&runs, &mixed, scratch.is_linked()))
 }
 
-/// What a loop changed that is neither a test nor check configuration, and outside what was
-/// ignored when it began: what can be taken away, and what holds tests that changed, too, and so
-/// stays.
+/// The files of work that a loop changed, without those that were ignored when it began: first
+/// those that can be taken away, then those that stay because tests in them changed as well.
 fn try_checks(
     snapshots: &Snapshots,
     subject: &Loop,
@@ -115,8 +114,8 @@ fn tests_of(result: CheckResult) -> Option<TestRun> {
     result.test_run.filter(|run| is_whole && run.ran_any())
 }
 
-/// Whether a check fails there twice and passes on what the agent left, in the same folder. Where
-/// all of them pass at once, nothing else runs.
+/// Whether a check fails twice on the tree as the loop found it, and passes on what the agent left
+/// in the same folder. If all pass at the first run, nothing else runs.
 pub fn look_as_found(terms: ScratchTerms<'_>) -> BaselineResult {
     run_tried(terms)
         .map_or_else(BaselineResult::Unknown, |tried| BaselineResult::judge_checks(&tried))
@@ -149,8 +148,8 @@ fn run_tried(terms: ScratchTerms<'_>) -> Result<Vec<TriedCheck>, String> {
     Ok(red.into_iter().map(|(_, tried)| tried).collect())
 }
 
-/// The scratch folder, and to be compared in it the tree as the loop found it and what the agent
-/// left. What was ignored when the loop began is in neither.
+/// The scratch folder, and the two trees that are compared in it: as the loop found it, and as the
+/// agent left it. What was ignored when the loop began is in neither.
 fn scratch_trees(terms: ScratchTerms<'_>) -> Result<(ScratchFolder<'_>, String, String), String> {
     let (found, now) = terms.both_trees()?;
     let subject = terms.subject;

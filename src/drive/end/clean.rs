@@ -104,7 +104,7 @@ fn take_out(home: &Home, id: &LoopId, is_kept_from_starts: bool) -> Result<u64> 
     Ok(bytes)
 }
 
-/// Removes what a removal that was cut off has left behind. Returns what is still there.
+/// Finishes removals that were cut off. Returns why something is still there.
 pub fn finish_removals(home: &Home) -> Vec<Error> {
     removal::remove_taken(home).into_iter().map(|(id, error)| not_gone(&id, error)).collect()
 }

@@ -1,5 +1,5 @@
 //! Looks for a better proof of a loop that nothing drives: by hand, or after the end of a session
-//! whose checks take long. What comes of it is in the record; it never changes how the loop ended.
+//! whose checks take long. The result goes into the record; it never changes how the loop ended.
 
 use std::time::Duration;
 
@@ -27,7 +27,11 @@ const NAMED_WITHIN: Duration = Duration::from_secs(10);
 /// environment of this process, which is a person's: what a session recorded guards against its
 /// agent, and differs from any other terminal's. Returns the trial and the proof of the loop, if it
 /// is completed.
-pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<(WithoutWork, Option<Proof>)> {
+pub fn prove_by_hand(
+    home: &Home,
+    record: &Loop,
+    stop: Stop<'_>,
+) -> Result<(WithoutWork, Option<Proof>)> {
     let record = &Loop { environment: None, ..record.clone() };
     let id = &record.id;
     if matches!(record.state.status, Status::Running | Status::Waiting) {
@@ -98,7 +102,7 @@ fn start_prover(home: &Home, record: &Loop) -> Result<()> {
 }
 
 /// The loop that this process was started for, once the record says so.
-pub fn handed_to_me(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
+pub fn find_own_proof(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
     let record = store::load(home, id)?;
     if record.is_live() {
         return Ok(None);
@@ -113,7 +117,7 @@ pub fn handed_to_me(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
 }
 
 /// Looks for the proof of an ended session, and updates the record.
-pub fn in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
+pub fn prove_in_background(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<()> {
     let last = last_snapshot(home, record);
     let terms = proof_terms(home, record, last.as_deref(), stop);
     let trial = if record.contract.runs_without_work() { Some(run_trial(terms)) } else { None };

@@ -205,12 +205,13 @@ fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<Strin
             let program = agent.command.first().map_or("", String::as_str);
             let is_built_in = (&*agent.name, program) == (agents::DEFAULT, agents::DEFAULT);
             let mut others = agent::resolve_fallbacks(&in_force, &agent).unwrap_or_default();
-            let is_there = agent::has_program(&agent, here).is_ok();
+            let is_there = agent::require_program(&agent, here).is_ok();
             let name = agent.name.clone();
             if !is_built_in {
                 others.insert(0, agent);
             }
-            for error in others.iter().filter_map(|agent| agent::has_program(agent, here).err()) {
+            for error in others.iter().filter_map(|agent| agent::require_program(agent, here).err())
+            {
                 found.add("agent-missing", &context! { error => short_error(&error) });
             }
             (is_there && !is_built_in).then_some(name)
@@ -338,24 +339,24 @@ pub(super) fn examine_client(
     was_given: bool,
     found: &mut Findings,
 ) -> SeenClient {
-    let answered = the_client(here, named, other, found);
+    let answered = check_client(here, named, other, found);
     let program = answered.as_ref().ok().map(|(program, _)| program);
     let ask = |words: &[&str]| client::read_output(program?, words, here).ok();
     let all = ask(&["plugin", "list", "--json"]).and_then(|text| parse_plugins(&text).ok());
     let source = ask(&["plugin", "marketplace", "list", "--json"]);
     let folder = source.and_then(|text| marketplace_folder(&text).ok().flatten());
-    let files = the_settings(here);
+    let files = read_client_settings(here);
     let mut lacks_crew = false;
     if let Some(all) = &all {
         lacks_crew = !all.iter().any(is_crew) && !was_given;
-        the_plugin(all, &files, was_given, found);
+        check_plugin(all, &files, was_given, found);
     }
     // A folder of this machine, or the client's own copy.
     let ours = all.iter().flatten().filter(|plugin| plugin.id == PLUGIN);
     let copy = ours.max_by_key(|plugin| plugin.enabled).and_then(|plugin| plugin.copy.clone());
     let folder = folder.or(copy);
     if let Some(folder) = &folder {
-        the_folder(folder, here, found);
+        check_plugin_folder(folder, here, found);
     }
     for ClientSettings { path, disables_hooks, managed_hooks_only, .. } in &files {
         if *disables_hooks {
@@ -374,7 +375,7 @@ pub(super) fn examine_client(
 }
 
 /// The client's program and its version, if it answers; else a word for that.
-fn the_client(
+fn check_client(
     here: &Path,
     named: Option<&Path>,
     other: Option<&str>,
@@ -411,7 +412,7 @@ fn is_crew(plugin: &PluginCheck) -> bool {
     plugin.id.split('@').next() == Some(NAME)
 }
 
-fn the_plugin(
+fn check_plugin(
     all: &[PluginCheck],
     files: &[ClientSettings],
     was_given: bool,
@@ -440,7 +441,7 @@ fn the_plugin(
 }
 
 /// The folder of the plugin, and if it holds one of whatever version the program in it.
-fn the_folder(folder: &Path, here: &Path, found: &mut Findings) {
+fn check_plugin_folder(folder: &Path, here: &Path, found: &mut Findings) {
     let text = |name: &str| disk::read_text(&folder.join(name), TEXT_BYTES).ok().flatten();
     let hooks = text(HOOKS)
         .and_then(|text| serde_json::from_slice::<serde_json::Value>(text.as_bytes()).ok());
@@ -453,11 +454,11 @@ fn the_folder(folder: &Path, here: &Path, found: &mut Findings) {
     if version != VERSION {
         found.add("version-skew", &context! { path => folder, version });
     }
-    the_program(folder, here, found);
+    check_program(folder, here, found);
 }
 
 /// The program that the plugin's hooks run, under each of its names, or the launcher of a checkout.
-fn the_program(folder: &Path, here: &Path, found: &mut Findings) {
+fn check_program(folder: &Path, here: &Path, found: &mut Findings) {
     let launcher = folder.join("bin/launch");
     let programs = PROGRAMS.map(|name| folder.join(name));
     let is_checkout = disk::exists(&launcher) && !disk::exists(&programs[0]);
@@ -480,7 +481,7 @@ fn the_program(folder: &Path, here: &Path, found: &mut Findings) {
 }
 
 /// The client's settings files that can be read and apply here.
-fn the_settings(here: &Path) -> Vec<ClientSettings> {
+fn read_client_settings(here: &Path) -> Vec<ClientSettings> {
     let mut folders = vec![here.to_owned()];
     folders.extend(git::find_top(here).filter(|top| top != here));
     let mut found = Vec::new();

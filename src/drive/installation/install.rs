@@ -57,8 +57,8 @@ impl InstallScope {
 }
 
 /// Writes the plugin's folder and registers it for this person.
-pub fn install_plugin(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
-    let laid = lay_down()?;
+pub fn install_plugin(scope: InstallScope, named: Option<&Path>) -> Result<WrittenPlugin> {
+    let laid = write_plugin()?;
     let from = laid.folder.display().to_string();
     let commands = [
         vec!["plugin", "marketplace", "add", &from],
@@ -227,9 +227,9 @@ fn plugin_folder() -> Result<PathBuf> {
     Ok(data.join("crew/plugin"))
 }
 
-/// The result of writing the plugin's folder.
+/// A plugin's folder that was written.
 #[derive(Debug)]
-pub struct Laid {
+pub struct WrittenPlugin {
     pub folder: PathBuf,
     /// The program its links point to.
     pub program: PathBuf,
@@ -238,7 +238,7 @@ pub struct Laid {
 }
 
 /// Writes the plugin's folder, and replaces an older one.
-fn lay_down() -> Result<Laid> {
+fn write_plugin() -> Result<WrittenPlugin> {
     let folder = plugin_folder()?;
     let replaced = version_there(&folder)?;
     let program = plugin_program(&folder)?;
@@ -251,7 +251,7 @@ fn lay_down() -> Result<Laid> {
     let removed = tree::remove_folder(&new);
     laid?;
     removed.with_context(|| format!("cannot remove {}", new.display()))?;
-    Ok(Laid { folder, program, replaced })
+    Ok(WrittenPlugin { folder, program, replaced })
 }
 
 fn write_folder(folder: &Path, program: &Path) -> io::Result<()> {
@@ -323,7 +323,7 @@ fn remove_folder() -> Result<bool> {
 
 /// The person's settings file, its text (a missing one is empty), and the command that crew's entry
 /// names: the plugin's own link, so that it is known again. A link to the file is followed.
-fn read_project_settings() -> Result<(PathBuf, String, String)> {
+fn read_user_settings() -> Result<(PathBuf, String, String)> {
     let folder = config_folder(env::path).ok_or_else(no_home)?;
     let file = folder.join("settings.json");
     let file = disk::real_path(&file).unwrap_or(file);
@@ -344,7 +344,7 @@ pub enum LineEntry {
 /// Writes the entry of the status line, or with `try_only` only checks whether the settings can be
 /// read.
 pub fn add_line(try_only: bool) -> Result<LineEntry> {
-    let (file, text, command) = read_project_settings()?;
+    let (file, text, command) = read_user_settings()?;
     let name = file.display();
     let written = match with_line(&text, &command) {
         Ok(written) => written,
@@ -372,7 +372,7 @@ pub fn add_line(try_only: bool) -> Result<LineEntry> {
 
 /// Removes the entry of the status line. Returns the file it was in, if it was.
 pub fn remove_line() -> Result<Option<PathBuf>> {
-    let (file, text, command) = read_project_settings()?;
+    let (file, text, command) = read_user_settings()?;
     let Some(text) = without_line(&text, &command) else { return Ok(None) };
     replace_file(&file, &text)?;
     Ok(Some(file))

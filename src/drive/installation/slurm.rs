@@ -127,7 +127,7 @@ pub fn report_node(
         .unwrap_or_else(|| "the node".to_owned());
     let mut found = Findings::default();
     let agent = find_agent(home, here, named);
-    let is_there = agent.as_ref().map(|agent| agent::has_program(agent, here));
+    let is_there = agent.as_ref().map(|agent| agent::require_program(agent, here));
     if let Err(error) | Ok(Err(error)) = is_there.as_ref().map_err(|error| *error) {
         found.add("node-agent-missing", &context! { node, error => short_error(error) });
     }

@@ -156,7 +156,7 @@ pub fn obey_request(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Resul
     match try_request(home, hook, id, typed, named.is_some()) {
         Err(error) if own.as_ref() == Some(id) => Err(error),
         // The message must not become the agent's.
-        done => Ok(EventResult::Ordered(typed.request, done.map_err(|_| id.clone()))),
+        done => Ok(EventResult::Requested(typed.request, done.map_err(|_| id.clone()))),
     }
 }
 

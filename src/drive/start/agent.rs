@@ -31,7 +31,7 @@ pub fn resolve_agent(settings: &Settings, typed_command: Option<&str>) -> Result
 }
 
 /// Refuses an agent whose program does not exist, as seen from `folder`.
-pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
+pub fn require_program(agent: &Agent, folder: &Path) -> Result<()> {
     if let Some(missing) = missing_program(agent, folder) {
         refuse!(
             format!("agent {}: {missing}", agent.name),
@@ -146,7 +146,7 @@ pub fn resolve_fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>>
         match origin {
             ValueOrigin::Typed if is_known => {
                 bail!(Failure::usage(
-                    format!("agent {name} cannot stand in for itself"),
+                    format!("agent {name} cannot be its own fallback"),
                     "name another as --fallback",
                 ));
             }
@@ -174,7 +174,7 @@ pub fn refuse_useless(run: &Run, limits: &Limits, folder: &Path) -> Result<()> {
             )
         } else if limits.bound_usage() && agent.dialect == Dialect::TEXT {
             Failure::new(
-                "its output is plain text, which does not tell what it used, so no limit on cost \
+                "its output is plain text, which does not report what it used, so no limit on cost \
                  or tokens can be kept",
                 format!("{LEAVE_OUT}; or --max-cost 0 and --max-tokens 0"),
             )

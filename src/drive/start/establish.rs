@@ -197,7 +197,8 @@ fn begin_record(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     Ok(recorded?)
 }
 
-/// The loop that a pointer names, unless it cannot hinder another; a note if it cannot be read.
+/// The loop that a pointer names, unless it cannot be in the way of another; a note if it cannot be
+/// read.
 fn in_the_way(home: &Home, pointer: &Path, notes: &mut Vec<String>) -> Result<Option<Loop>> {
     let Some(id) = read_pointer(pointer)? else { return Ok(None) };
     match store::load(home, &id) {

@@ -68,14 +68,14 @@ pub fn prepare_at(
     let procedure = load_procedure(start, &known)?;
     let (settings, mut notes) = terms::in_force(home, known, typed, procedure.as_deref())?;
     let run = run_terms(options, recipe, &settings, procedure, folder)?;
-    some_phase(&run)?;
+    require_phase(&run)?;
     let without_git = without_git(&options.process, &run.git, folder)?;
     refuse_impossible(&run.git, folder, false)?;
     let contract = terms::build_contract(start, &settings, folder, Some(run))?;
     if let Some(run) = &contract.run {
         agent::refuse_useless(run, &contract.limits, folder)?;
     }
-    notes.extend(of_the_agent(&contract));
+    notes.extend(agent_notes(&contract));
     if let Some(file) = &start.prompt_file
         && Path::new(file).extension().is_some_and(|ending| ending == "j2")
     {
@@ -131,6 +131,7 @@ fn load_procedure(
     ))
 }
 
+/// The terms of a run, from what was typed and the settings in force.
 pub fn run_terms(
     options: &RunOptions,
     typed: &RecipeArgs,
@@ -138,7 +139,7 @@ pub fn run_terms(
     procedure: Option<String>,
     folder: &Path,
 ) -> Result<Run> {
-    let agent = the_agent(options, settings, folder)?;
+    let agent = find_agent(options, settings, folder)?;
     let file = &settings.options.file_process;
     Ok(Run {
         procedure,
@@ -189,7 +190,7 @@ pub fn model_in_force(options: &RunOptions, settings: &Settings) -> Option<Strin
 }
 
 /// Notes about the contract's agents.
-pub fn of_the_agent(contract: &Contract) -> Vec<String> {
+pub fn agent_notes(contract: &Contract) -> Vec<String> {
     let Some(run) = &contract.run else { return Vec::new() };
     let notes = run.agents().flat_map(|agent| {
         untried_note(agent).into_iter().chain(not_allowed(&run.as_done_by(agent), contract))
@@ -225,9 +226,9 @@ fn untried_note(agent: &Agent) -> Option<String> {
 }
 
 /// The agent in force, whose program must exist.
-pub fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
+pub fn find_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
     let agent = agent::resolve_agent(settings, options.agent_cmd.as_deref())?;
-    agent::has_program(&agent, folder)?;
+    agent::require_program(&agent, folder)?;
     Ok(agent)
 }
 
@@ -258,7 +259,7 @@ fn read_typed_fragment(text: &str, folder: &Path) -> Result<Fragment> {
 }
 
 /// Refuses a procedure that would ask its agent for nothing.
-fn some_phase(run: &Run) -> Result<()> {
+fn require_phase(run: &Run) -> Result<()> {
     let is_empty = Phase::ALL[1..].iter().all(|phase| run.recipe.fragments_of(*phase).is_empty());
     if let (Some(name), true) = (&run.procedure, is_empty) {
         refuse!(

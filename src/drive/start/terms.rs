@@ -1,6 +1,6 @@
 //! From the words of a command and the settings of a working tree to the terms of a loop: the
 //! contract, or one clear reason for a refusal. Reports what of the project's file is not trusted,
-//! and refuses a start that would rest on it. Settings are read at the start (a resume reads what
+//! and refuses a start that would depend on it. Settings are read at the start (a resume reads what
 //! the contract lacks); the contract holds a copy.
 
 use std::collections::BTreeMap;
@@ -125,13 +125,13 @@ pub fn in_force(
     let settings =
         merge_layers(&Layers { typed, ..known.layers }, procedure).map_err(Error::msg)?;
     notes.extend(settings.notes.iter().cloned());
-    look_at_files(&known.checkout, &settings.recipe)?;
+    check_recipe_files(&known.checkout, &settings.recipe)?;
     Ok((settings, notes))
 }
 
 /// Every file of a recipe must exist, and one that is named in the checkout must be in it: a link
 /// would send the model files that are not the project's.
-fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
+fn check_recipe_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     for fragment in recipe.0.values().flatten() {
         let Fragment::File(file) = fragment else { continue };
         disk::real_path(file).context("a piece of the prompt")?;
@@ -181,7 +181,7 @@ pub fn refuse_untrusted(
 
 /// The largest task, in bytes.
 const TASK_BYTES: u64 = 1 << 20;
-/// In place of a command of `--verify`: use what [`detected`] finds.
+/// In place of a command of `--verify`: use what [`detect_project`] finds.
 const AUTO: &str = "auto";
 
 /// What the user typed, as the highest tier of settings. `--verify auto` is resolved in `folder`.

@@ -1,5 +1,5 @@
-//! The runs of a loop's checks with the original tests, in the scratch folder: as few as tell, a
-//! failure twice, and none that counts where the final tree fails there too.
+//! The runs of a loop's checks with the original tests, in the scratch folder: no more than needed,
+//! and each failure twice. None counts where the final tree fails there, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use engine::test_changes::{
 };
 use world::git::head::changed_by_others;
 
-/// What the runs of one end share.
+/// What the runs at one end share.
 struct OriginalRuns<'a> {
     scratch: ScratchFolder<'a>,
     subject: &'a Loop,
     memories: &'a TestMemories,
     found: &'a str,
     left: &'a str,
-    /// The present check on the final tree, once it ran there.
+    /// The result of the current check on the final tree, once it ran there.
     control: Option<CheckResult>,
-    /// The tests that the present check named where it passed.
+    /// The tests that the current check named where it passed.
     named: BTreeSet<String>,
 }
 
@@ -175,8 +175,8 @@ impl OriginalRuns<'_> {
         Ok(None)
     }
 
-    /// The `originals` make the check pass, and no test is named: as scripts that it names by path,
-    /// or otherwise.
+    /// Judges a failure with the `originals` that names no test: either scripts that the check names
+    /// by path are still red, or it passes only with the change.
     fn judge_scripts(
         &mut self,
         check: &Check,
@@ -223,7 +223,7 @@ impl OriginalRuns<'_> {
         self.judge_scripts(check, changes, &changes.tests)
     }
 
-    /// What a check says of its tests on the tree as the loop found it.
+    /// What a check reports of its tests on the tree as the loop found it.
     fn run_as_found(&mut self, check: &Check) -> Result<Option<TestRun>, String> {
         match self.memories.get(&check.run).filter(|memory| memory.as_found) {
             Some(memory) => Ok(Some(memory.first.clone())),
