@@ -146,7 +146,7 @@ fn notice_of(answer: &EventResult) -> Option<String> {
 /// task and the latest evidence.
 fn full_prompt(home: &Home, record: &Loop, handoff: Option<&Path>) -> String {
     let journal = home.loop_file(&record.id, "journal.jsonl");
-    let last = journal::last_accounts(&journal).unwrap_or_default();
+    let last = journal::last_summaries(&journal).unwrap_or_default();
     words::full_prompt(record, handoff, &last, &crew_program())
 }
 

@@ -40,7 +40,7 @@ pub fn assemble_prompt(
     let log = if wanted.contains("git_log") { git::log_text(checkout) } else { None };
     let journal = home.loop_file(&subject.id, "journal.jsonl");
     // Without its story a prompt still has its task and the latest evidence.
-    let accounts = journal::last_accounts(&journal).unwrap_or_default();
+    let accounts = journal::last_summaries(&journal).unwrap_or_default();
     let crew = env::program_path().ok().map(|program| shell_word(&program.display().to_string()));
     let known = PromptInputs {
         accounts: &accounts,

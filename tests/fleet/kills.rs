@@ -376,7 +376,7 @@ fn soak(seed: u64) -> usize {
     }
     let mut ran = coordinator.wait(SOAK);
     let has_begun = ran.stdout.lines().any(|line| line.starts_with('['));
-    if ran.code() == 1 && !has_begun && ran.stderr.contains("git was ended before it was done") {
+    if ran.code() == 1 && !has_begun && ran.stderr.contains("git was ended before it finished") {
         // A git of its start was killed, before it had begun anything.
         ran = world.start(&["--land"]).wait(SOAK);
     }

@@ -139,7 +139,7 @@ fn where_an_agent_would_have_it_pushed_it_is_not() {
     world.sandbox.git(&["config", "--unset", "branch.main.merge"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert_snapshot!(world.warnings(&ran), @"[10:00:00] WARNING: Push failed (changed): the setting branch.main.pushremote changed during this run; look at git config --list --show-origin; a new run takes it as it then is");
+    assert_snapshot!(world.warnings(&ran), @"[10:00:00] WARNING: Push failed (changed): the setting branch.main.pushremote changed during this run; look at git config --list --show-origin; a new run accepts it");
     assert_eq!(world.there("main").lines().count(), 2);
     assert!(!world.note("planted").exists());
 }

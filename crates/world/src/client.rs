@@ -1,5 +1,5 @@
-//! Runs the client's own commands, each with a deadline: to ask it about plugins and to register
-//! crew. It never writes the client's files and never interprets what the client prints.
+//! Runs the client's own commands, each with a deadline: to query its plugins and to register crew.
+//! It never writes the client's files and never interprets what the client prints.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,14 +25,14 @@ pub fn find_program(named: Option<&Path>, program: &str) -> Option<PathBuf> {
     }
 }
 
-/// Every program with this name on `PATH`, sorted like its folders there.
+/// Every program with this name on `PATH`, in the sequence of its folders.
 pub fn on_path(name: &str) -> Vec<PathBuf> {
     let files = env::search_path().into_iter().map(|folder| folder.join(name));
     files.filter(|file| tree::is_program(file)).collect()
 }
 
-/// How to call this program from a terminal if `name` is not on `PATH`: its path, with the home as
-/// `~`.
+/// How to call this program from a terminal if `name` is not on `PATH`: its path, with the home
+/// folder as `~`.
 pub fn off_path(name: &str) -> Option<String> {
     if !on_path(name).is_empty() {
         return None;
@@ -51,7 +51,7 @@ pub fn read_output(program: &Path, arguments: &[&str], folder: &Path) -> Result<
     capture_output(program, arguments, folder, QUESTION, Capture::ForParsing)
 }
 
-/// Makes the client change something. The error holds what the client printed.
+/// Lets the client change something. The error contains what the client printed.
 pub fn run_change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
     capture_output(client, arguments, folder, CHANGE, Capture::ForReading).map(drop)
 }
@@ -63,7 +63,7 @@ fn capture_output(
     within: Duration,
     capture: Capture,
 ) -> Result<String> {
-    // A question must not trigger an update of the client.
+    // A query must not trigger an update of the client.
     let call = Call::of(program, folder).args(arguments).envs([("DISABLE_AUTOUPDATER", "1")]);
     let line = format!("`{} {}`", program.display(), arguments.join(" "));
     let ended = call.within(within).keep(capture).run(|| false).map_err(|error| {

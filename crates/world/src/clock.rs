@@ -10,13 +10,13 @@ use rustix::time::{ClockId, clock_gettime};
 use super::fault;
 use engine::record::Moment;
 
-/// Now, on both clocks. `Utc::now` would panic on a machine whose clock is before 1970.
+/// The current time on both clocks. `Utc::now` would panic on a machine whose clock is before 1970.
 pub fn now() -> Moment {
     let wall = DateTime::<Utc>::from(SystemTime::now()) + fault::clock_jump();
     Moment { wall, awake_ms: awake_ms() }
 }
 
-/// Now, in the user's local time zone.
+/// The current time in the user's time zone.
 pub fn local_time() -> DateTime<FixedOffset> {
     DateTime::<Local>::from(SystemTime::now()).fixed_offset() + fault::clock_jump()
 }
@@ -27,7 +27,7 @@ pub fn after_a_crash(due: DateTime<Utc>) -> DateTime<Utc> {
     most.map_or(due, |most| due.min(now().wall + most))
 }
 
-/// Milliseconds this machine was awake. A signal handler may call this.
+/// Milliseconds that this machine was awake. A signal handler may call this.
 pub fn awake_ms() -> u64 {
     read_milliseconds(ClockId::Monotonic)
 }
@@ -94,24 +94,24 @@ impl Deadline {
 /// How often a failed operation is tried again, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPolicy {
-    /// The time from the first try to the last; `None` tries until `stop`.
+    /// The time from the first attempt to the last; `None` means no limit.
     within: Option<Duration>,
     first_pause: Duration,
     longest_pause: Duration,
 }
 
 impl RetryPolicy {
-    /// A policy with the same pause after each try.
+    /// A policy with the same pause after each attempt.
     pub const fn every(pause: Duration, within: Duration) -> Self {
         Self::growing(pause, pause).within(within)
     }
 
-    /// A policy without an end, in which each pause is twice as long as the one before.
+    /// A policy without a time limit, in which each pause is twice as long as the one before.
     pub const fn growing(first_pause: Duration, longest_pause: Duration) -> Self {
         Self { within: None, first_pause, longest_pause }
     }
 
-    /// The same with an end.
+    /// The same policy with a time limit.
     pub const fn within(self, within: Duration) -> Self {
         Self { within: Some(within), ..self }
     }
@@ -120,9 +120,8 @@ impl RetryPolicy {
 /// The longest time between two calls of `stop` in [`retry`] while it pauses.
 const STOP_LOOK: Duration = Duration::from_millis(100);
 
-/// Calls `operation` until it succeeds. Returns its last error when the policy's time is over or
-/// `stop` returns true. An error that another try would not help is part of the success: return
-/// `Ok(Err(error))` for it.
+/// Calls `operation` until it succeeds. Returns its last error when the time limit has passed or
+/// `stop` returns true. For an error that a retry would not help, return `Ok(Err(error))`.
 pub fn retry<T, E>(
     policy: RetryPolicy,
     mut stop: impl FnMut() -> bool,
@@ -164,7 +163,7 @@ const LOOK_MOST: Duration = Duration::from_secs(1);
 
 /// Adds up the time between looks, which come many times a second. The machine's sleep is not
 /// counted. A longer gap, in which this process was stopped or kept waiting, counts as one second:
-/// time that crew did not watch must not count against anybody.
+/// unwatched time must not count against anybody.
 #[derive(Debug)]
 pub struct Watched {
     last: Instant,

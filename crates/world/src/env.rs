@@ -22,12 +22,12 @@ pub fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The folder that a variable names, else this one of the person's home.
+/// The folder that a variable names, else this one in the home folder.
 pub fn find_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
     path(variable).or_else(|| Some(path("HOME")?.join(in_home)))
 }
 
-/// Every variable. If two have the same name the last one counts, because a child gets that one.
+/// All variables. If two have the same name the last one counts, because a child gets that one.
 pub fn all_variables() -> BTreeMap<OsString, OsString> {
     std::env::vars_os().collect()
 }
@@ -66,12 +66,12 @@ pub fn program_call() -> (String, String, String) {
     (name, words.next().unwrap_or_default(), words.next().unwrap_or_default())
 }
 
-/// All words this program was called with, its name included.
+/// All arguments of this program, starting with its name.
 pub fn program_words() -> Vec<OsString> {
     std::env::args_os().collect()
 }
 
-/// A number that cannot be guessed from the last one. Good enough for names, not for secrets.
+/// A random number. Good enough for names, not for secrets.
 pub fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

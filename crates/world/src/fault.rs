@@ -1,11 +1,11 @@
-//! Deliberate faults for the tests that break the store at each of its write points and move the
+//! Deliberate faults for tests that interrupt the store at each of its write points, or move the
 //! wall clock. A release build ignores all of them.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// The points at which a write may be cut off: first those that a boundary passes, as it passes
-/// them, then those of a removal.
+/// The points at which a write may be interrupted: first those of a boundary, in sequence, then
+/// those of a removal.
 pub const POINTS: [&str; 14] = [
     "journal.open",
     "journal.write",
@@ -24,9 +24,9 @@ pub const POINTS: [&str; 14] = [
 ];
 
 /// Fails or kills the process here if the variable `CREW_FAULT` says so: `<point>=kill`, or
-/// `<point>=28` (an error number). `#n` after the point selects the n-th time it is passed.
+/// `<point>=28` (an error number). `#n` after the point selects its n-th call.
 pub fn point(name: &'static str) -> std::io::Result<()> {
-    // How often the point named by the test was passed.
+    // How often the test's point was passed.
     static PASSED: AtomicU32 = AtomicU32::new(0);
     if !cfg!(debug_assertions) {
         return Ok(());
@@ -65,7 +65,7 @@ pub fn read_number<T: std::str::FromStr>(name: &str) -> Option<T> {
     if cfg!(debug_assertions) { super::env::text(name)?.parse().ok() } else { None }
 }
 
-/// Panics here if a test says so: `CREW_PANIC=<place>`.
+/// Panics here if a test asks for it: `CREW_PANIC=<place>`.
 pub fn panic_at(place: &str) {
     let is_wanted =
         cfg!(debug_assertions) && super::env::text("CREW_PANIC").as_deref() == Some(place);

@@ -1,6 +1,6 @@
 //! Runs git and returns its output. An agent that can write to the checkout can also write its
-//! configuration, so programs that the configuration names are never run: no file-system monitor,
-//! no hooks, no filters. What changes a repository is in `steps`.
+//! configuration, so crew never runs the programs that the configuration names: no file-system
+//! monitor, no hooks, no filters. The steps that change a repository are in `steps`.
 
 pub mod clone;
 pub mod command;
@@ -49,13 +49,13 @@ pub fn find_top(folder: &Path) -> Option<PathBuf> {
     find_place(folder, &["rev-parse", "--show-toplevel"])
 }
 
-/// A path that git prints of the repository that holds `folder`, with every link resolved.
+/// A path that git prints for the repository that holds `folder`, with every link resolved.
 fn find_place(folder: &Path, arguments: &[&str]) -> Option<PathBuf> {
     let path = Git::climbing(folder).line(arguments)?;
     disk::real_path(Path::new(&path)).ok()
 }
 
-/// Why git refuses a repository that is there, in its own words, and the hint; `None` without a
+/// Why git refuses an existing repository, in git's own words, and a hint; `None` without a
 /// repository, or where git accepts it.
 pub fn find_refusal(folder: &Path) -> Option<(String, String)> {
     let top = folder.ancestors().find(|folder| has_repository(folder))?.display().to_string();
@@ -83,35 +83,37 @@ fn has_repository(folder: &Path) -> bool {
     disk::size(&git) > 0 && (disk::is_file(&git) || !disk::names(&git, 1).is_empty())
 }
 
-/// The folder in which git keeps the repository that holds `folder`, one for all its working trees.
+/// The folder in which git keeps the repository that holds `folder`; all its working trees share
+/// it.
 pub fn shared_folder(folder: &Path) -> Option<PathBuf> {
     find_place(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
 }
 
-/// The branch (`None` when detached) and the commit (`None` before the first one). It does not read
-/// the working tree, so a large or slow tree does not slow it down.
+/// The branch (`None` when detached) and the commit (`None` before the first one). The working tree
+/// is not read, so its size does not matter.
 pub fn read_head(top: &Path) -> (Option<String>, Option<String>) {
     Git::here(top).head()
 }
 
-/// The commit that a name denotes at the root of a working tree.
+/// The commit that a name denotes in a working tree.
 pub fn find_commit(top: &Path, name: &str) -> Option<String> {
     Git::here(top).commit(name)
 }
 
-/// Removes a ref that is still as it was seen. What it pointed to may be lost with it.
+/// Deletes a ref, if it still points to the commit it was seen with. That commit may be lost with
+/// it.
 pub fn delete_ref(top: &Path, seen: &RemoteRef) -> Result<(), GitFault> {
     let arguments = ["update-ref", "--no-deref", "-d", &seen.name, &seen.id];
     Git::here(top).well(GitStep::Refs, &arguments).map(drop)
 }
 
-/// Whether a name denotes a commit: a branch, a tag, an id.
+/// Whether a name denotes a commit: a branch, a tag or an id.
 pub fn is_a_commit(folder: &Path, name: &str) -> bool {
     Git::climbing(folder).commit(name).is_some()
 }
 
-/// What the commits of the second name changed since it left the first one; `stat`: the columns of
-/// a summary instead. `None` if one of them is not here.
+/// What the second name changed since it left the first one, as a diff; with `stat` as a summary of
+/// so many columns. `None` if one of the names is unknown here.
 pub fn difference_text(top: &Path, from: &str, to: &str, stat: Option<u16>) -> Option<String> {
     let range = format!("{from}...{to}");
     let columns = stat.map(|columns| format!("--stat={columns}"));
@@ -120,31 +122,31 @@ pub fn difference_text(top: &Path, from: &str, to: &str, stat: Option<u16>) -> O
     Git::here(top).run(&arguments)
 }
 
-/// How many commits of one name another lacks; `None` if one of them is not here.
+/// How many commits of one name another lacks; `None` if one of them is unknown here.
 pub fn count_lacking(top: &Path, of: &str, other: &str) -> Option<u64> {
     Git::here(top).count_commits(&[of, "--not", other, "--"])
 }
 
-/// The commits that a ref names, and has named as far as its reflog says.
+/// The commits that a ref names now, and has named as far back as its reflog goes.
 pub fn named_by(top: &Path, name: &str) -> Vec<String> {
     let logged = Git::here(top).run(&["rev-list", "--walk-reflogs", name, "--"]);
     let logged = logged.unwrap_or_default();
     find_commit(top, name).into_iter().chain(logged.lines().map(str::to_owned)).collect()
 }
 
-/// Whether a commit is one of others, which are here, or is held by them.
+/// Whether a commit is one of these, or an ancestor of one of them.
 pub fn is_held(top: &Path, id: &str, by: &[String]) -> bool {
     let by = by.iter().map(String::as_str).chain(["--"]);
     Git::here(top).count_commits(&[id, "--not"].into_iter().chain(by).collect::<Vec<_>>())
         == Some(0)
 }
 
-/// A branch below `below` that has some of the commits of `of` that `other` lacks.
+/// A branch below `below` that has some of the commits that `of` has and `other` lacks.
 pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<String> {
     let listed = run_git(top, &["for-each-ref", "--format=%(refname:lstrip=2)", below])?;
     for branch in listed.lines() {
         let common = Git::here(top).line(&["merge-base", of, branch]).unwrap_or_default();
-        // One that was merged by hand holds nothing else.
+        // A branch that was merged by hand holds nothing else.
         let is_merged = find_commit(top, branch).as_ref() == Some(&common);
         if !is_merged && count_lacking(top, &common, other).is_some_and(|some| some > 0) {
             return Some(branch.to_owned());
@@ -153,15 +155,15 @@ pub fn begun_beyond(top: &Path, of: &str, other: &str, below: &str) -> Option<St
     None
 }
 
-/// What differs from the commit, with every untracked file; `None` outside a repository, or when
-/// git took too long or printed too much.
+/// What differs from HEAD, untracked files included; `None` outside a repository, or when git took
+/// too long or printed too much.
 pub fn look_at_tree(top: &Path) -> Option<Vec<FileChange>> {
     Git::here(top).look()
 }
 
 /// The files with an unresolved conflict.
 fn unmerged_files(top: &Path) -> Vec<String> {
-    // It reads the index alone: no untracked file is looked at, and no filter runs.
+    // This reads only the index: no untracked file is looked at, and no filter runs.
     let listed = run_git(top, &["ls-files", "--unmerged", "-z"]).unwrap_or_default();
     let paths = listed.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\t')?.1));
     distinct_texts(paths.map(str::to_owned))
@@ -175,8 +177,8 @@ pub fn count_uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     let differing = Git::of(subject).look()?.into_iter().map(|change| change.path);
     let paths: BTreeSet<PathBuf> = differing.collect();
     let named = changes.files.iter().filter(|file| paths.contains(Path::new(&file.path))).count();
-    // Only the first files of many are known by name. The rest counts as uncommitted if all of
-    // these are.
+    // If many files changed, only the first are known by name. The rest count as uncommitted if all
+    // of the first do.
     let (known, all) = (changes.files.len(), changes.file_count());
     if named == known && (known as u64 == all || paths.len() as u64 >= all) {
         return Some(all);
@@ -184,8 +186,8 @@ pub fn count_uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     if known as u64 == all { Some(named as u64) } else { None }
 }
 
-/// How many files changed since a loop started that git ignores, by the name at the root that they
-/// have or are below. Empty also when git took too long or printed too much.
+/// How many ignored files changed since a loop started, by the top-level file or folder that holds
+/// them. Empty also when git took too long or printed too much.
 pub fn ignored_since(subject: &Loop) -> BTreeMap<String, u64> {
     let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
     let listed = Git::of(subject).run_on_theirs(&list).unwrap_or_default();
@@ -201,8 +203,8 @@ pub fn ignored_since(subject: &Loop) -> BTreeMap<String, u64> {
     found
 }
 
-/// What differs from the commit at which a loop started, for a loop without snapshots: changes from
-/// before the start and after the end are among them. `None` if it started without a commit.
+/// What differs from the commit at which a loop started, for a loop without snapshots. Changes from
+/// before the start and after the end are included. `None` if it started without a commit.
 pub fn changes_since(subject: &Loop) -> Option<Changes> {
     let start = subject.place.head.as_ref()?;
     let git = Git::of(subject);
@@ -219,7 +221,7 @@ pub fn changes_since(subject: &Loop) -> Option<Changes> {
     Some(tree_changes(tracked.as_bytes()).with_files(created))
 }
 
-/// The files of ignore rules for the whole tree: the user's, then the repository's.
+/// The files with ignore rules for the whole tree: the user's, then the repository's.
 pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
     let git = Git::of(subject);
     let users = match git.line(&["config", "--type=path", "--get", "core.excludesFile"]) {
@@ -248,7 +250,7 @@ pub fn log_text(top: &Path) -> Option<String> {
     run_git(top, &["log", "--no-color", "--no-show-signature", "--oneline", "-10"])
 }
 
-/// One start of git. At the root of a working tree it never accepts a repository above it.
+/// One call of git. At the root of a working tree it never accepts a repository in a parent folder.
 #[derive(Clone, Copy)]
 struct Git<'a> {
     folder: &'a Path,
@@ -256,39 +258,40 @@ struct Git<'a> {
     climbs: bool,
     /// The loop whose environment git gets; `None` for this process's environment.
     subject: Option<&'a Loop>,
-    /// They are passed in variables, because `-c` cannot pass a name that contains `=`.
+    /// Settings for this call. They are passed in variables, because `-c` cannot pass a name that
+    /// contains `=`.
     settings: &'a [Setting],
-    /// Variables of this process that git does not get.
+    /// The variables of this process that git does not get.
     without: &'a [OsString],
     variables: &'a [(&'a str, String)],
     /// The standard input.
     input: &'a [u8],
     /// Whether it may reach a remote.
     online: bool,
-    /// The longest it may take; `None` for the usual time of a look or a step.
+    /// The longest it may take; `None` for the usual limit of a query or a step.
     within: Option<Duration>,
     /// Ends it early.
     stop: Option<Stop<'a>>,
 }
 
 impl<'a> Git<'a> {
-    /// A git at a loop's checkout. Like the checks it gets the environment the loop started with:
-    /// an agent may have set that of a hook.
+    /// A git in a loop's checkout. Like the checks, it gets the environment the loop started with,
+    /// because an agent may have set the environment of a hook.
     fn of(subject: &'a Loop) -> Self {
         Self { subject: Some(subject), ..Self::here(&subject.place.checkout) }
     }
 
-    /// A git in a folder anywhere within a repository.
+    /// A git in any folder of a repository.
     fn climbing(folder: &'a Path) -> Self {
         Self { climbs: true, ..Self::here(folder) }
     }
 
-    /// A git for a step that may need the remote of a partial clone: it fetches missing files.
+    /// A git for a step in a partial clone, which may have to fetch missing files from the remote.
     fn lazily(folder: &'a Path) -> Self {
         Self { online: true, ..Self::here(folder) }
     }
 
-    /// How many commits these words name.
+    /// How many commits these arguments of `git rev-list` select.
     fn count_commits(self, commits: &[&str]) -> Option<u64> {
         self.line(&[&["rev-list", "--count"], commits].concat())?.parse().ok()
     }
@@ -307,7 +310,7 @@ impl<'a> Git<'a> {
         (branch, self.commit("HEAD"))
     }
 
-    /// The commit that a name denotes: that of a branch, also where a tag has the same name.
+    /// The commit that a name denotes; if a branch and a tag have the same name, the branch's.
     fn commit(self, name: &str) -> Option<String> {
         if name.starts_with('-') {
             return None;
@@ -327,8 +330,8 @@ impl<'a> Git<'a> {
         Some(parse_status(self.run_on_files(&STATUS)?.as_bytes()))
     }
 
-    /// Runs a command that reads the files of the working tree, with every content filter of the
-    /// configuration emptied.
+    /// Runs a command that reads files of the working tree, with every content filter of the
+    /// configuration disabled.
     fn run_on_files(self, arguments: &[&str]) -> Option<String> {
         let pattern = r"^filter\..*\.(clean|process|required)$";
         let names = self.run(&["config", "-z", "--name-only", "--get-regexp", pattern]);
@@ -340,7 +343,7 @@ impl<'a> Git<'a> {
         Git { settings: &emptied, ..self }.run(arguments)
     }
 
-    /// The same, on all files but those that crew itself writes.
+    /// Like [`Self::run_on_files`], without the files that crew itself writes.
     fn run_on_theirs(self, arguments: &[&str]) -> Option<String> {
         let ours = format!(":(exclude,top){BRANCHES}");
         self.run_on_files(&[arguments, &["--", ".", &ours]].concat())

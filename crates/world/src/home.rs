@@ -22,7 +22,7 @@ pub struct Home {
     pin: Option<PathBuf>,
 }
 
-/// The most bytes that a one-line file may hold.
+/// The largest one-line file, in bytes.
 const LINE_BYTES: u64 = 8192;
 /// How many bytes of a stream are read at once.
 const STREAMED: usize = 1 << 20;
@@ -71,9 +71,9 @@ impl Home {
         disk::write(file, format!("{}\n", self.root.display()).as_bytes(), Durability::Machine)
     }
 
-    /// Creates the folders that every loop needs, for this user only: logs contain secrets. A
-    /// `.gitignore`, which crew follows too, keeps a home inside a working tree out of the agent's
-    /// work.
+    /// Creates the folders that every loop needs, for this user only, because logs contain secrets.
+    /// A `.gitignore`, which crew follows too, keeps a home inside a working tree out of the
+    /// agent's work.
     pub fn make_folders(&self) -> io::Result<()> {
         for folder in ["loops", "sessions", "checkouts", "wakes"] {
             disk::make_private_folder(&self.root.join(folder))?;
@@ -95,7 +95,7 @@ impl Home {
         &self.root
     }
 
-    /// The home of one machine among several that share this folder.
+    /// The home of one of several machines that share this folder.
     pub fn of_node(&self, node: &str) -> Self {
         Self { root: self.root.join("nodes").join(node), ..self.clone() }
     }
@@ -120,7 +120,7 @@ impl Home {
         self.loop_file(id, "groups")
     }
 
-    /// The pointer of a session. Its id must already be checked to be a plain name.
+    /// The pointer of a session, whose id must already be checked to be a plain name.
     pub fn session_pointer(&self, session_id: &str) -> PathBuf {
         self.root.join("sessions").join(session_id)
     }
@@ -151,7 +151,7 @@ impl Home {
         self.of_checkout("trees", checkout)
     }
 
-    /// The folder where checks of a working tree run on another state of it.
+    /// The folder in which a working tree's checks run on another state of it.
     pub fn scratch_folder(&self, checkout: &Path) -> PathBuf {
         self.of_checkout("scratch", checkout)
     }
@@ -181,7 +181,7 @@ impl Home {
         self.fleets_folder().join(name)
     }
 
-    /// Whether this machine keeps the record of a fleet.
+    /// Whether this machine has the record of a fleet.
     pub fn keeps_fleet(&self, name: &str) -> bool {
         disk::is_file(&self.fleet_folder(name).join("fleet.json"))
     }
@@ -198,7 +198,7 @@ pub fn read_pointer(pointer: &Path) -> io::Result<Option<LoopId>> {
     Ok(line.and_then(|line| line.trim().parse().ok()))
 }
 
-/// Makes a pointer point to a loop.
+/// Points a pointer to a loop.
 pub fn write_pointer(pointer: &Path, id: &LoopId) -> io::Result<()> {
     disk::write(pointer, format!("{id}\n").as_bytes(), Durability::Machine)
 }

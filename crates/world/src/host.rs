@@ -1,5 +1,5 @@
-//! This machine: its identity and its last boot (without both, a process id means nothing), whether
-//! it reaches another, and keeping it awake.
+//! This machine: its identity and its last boot, without which a process id means nothing; whether
+//! it reaches another; and keeping it awake.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -30,7 +30,8 @@ pub fn this_host() -> Option<Host> {
     Some(Host { name: uname().nodename().to_string_lossy().into_owned(), machine, boot })
 }
 
-/// The ids of the machine and of its last boot. A container may lack the first; then it is empty.
+/// The ids of the machine and of its last boot. A container may lack the first, which is then
+/// empty.
 #[cfg(target_os = "linux")]
 fn read_ids() -> Option<(String, String)> {
     let machine = read_id("/etc/machine-id").unwrap_or_default();
@@ -78,9 +79,9 @@ fn open_connection(place: &(String, u16), within: Duration) -> io::Result<()> {
     Err(last)
 }
 
-// Keeps the machine from sleeping while a run works, with the system's own program for that. The
-// program runs as long as this process has one end of a pipe open, so it cannot outlive crew. crew
-// relies on it only once it has started the command it was given.
+// Keeps the machine from sleeping during a run, with the system's own program for that. The program
+// runs as long as this process holds one end of a pipe, so it cannot outlive crew. crew relies on
+// it only once it has started the command it was given.
 
 /// The programs, with the arguments each needs before the command that it runs.
 const PROGRAMS: [(&str, &[&str]); 2] = [
@@ -90,9 +91,9 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
     ),
     ("caffeinate", &["-i"]),
 ];
-/// Its parent exits at once, so that it does not descend from crew: all descendants are ended with
-/// an iteration. It uses descriptor 3, because a shell replaces the standard input of a background
-/// command.
+/// Starts the program so that it does not descend from crew, which ends all descendants with an
+/// iteration: its parent exits at once. It uses descriptor 3, because a shell replaces the standard
+/// input of a background command.
 const APART: &str = r#"exec 3<&0; "$@" sh -c 'echo; exec cat > /dev/null' <&3 3<&- &"#;
 /// The longest wait for the program to start its command.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -104,7 +105,7 @@ pub struct Awake {
     _held: PipeWriter,
 }
 
-/// Keeps the machine awake by a program, which is named; `None` where no program can.
+/// Keeps the machine awake, and names the program that does so; `None` if none can.
 pub fn keep_awake() -> Option<(&'static str, Awake)> {
     for (program, arguments) in PROGRAMS {
         if !client::on_path(program).is_empty()

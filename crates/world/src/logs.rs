@@ -1,5 +1,5 @@
-//! The output of an agent, by iteration: written within bounds, read from its end, followed as it
-//! grows, and deleted when there is too much. What the agent reported is in the record; crew reads
+//! The output of agents by iteration: written within bounds, read from its end, followed as it
+//! grows, and deleted when there is too much. What the agent reported is in the record. crew reads
 //! only its own lines in a log, which name the agent whose output follows.
 //!
 //! The output of an iteration is in up to two files: `0007.log`, and `0007.log.old` with the 10 MiB
@@ -37,7 +37,7 @@ pub fn prompt_file(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.prompt"))
 }
 
-/// Keeps the prompt of an iteration, at most as much of its beginning as of a log. An error is
+/// Keeps the prompt of an iteration, as much of its beginning as fits in a log. An error is
 /// ignored, because the loop can continue without it.
 pub fn keep_prompt(home: &Home, id: &LoopId, iteration: u32, prompt: &str) {
     let path = prompt_file(home, id, iteration);
@@ -52,7 +52,7 @@ pub fn read_prompt(home: &Home, id: &LoopId, iteration: u32) -> Option<String> {
     disk::read_text(&prompt_file(home, id, iteration), KEPT).ok().flatten()
 }
 
-/// The file in which the agent of an iteration leaves what it used; it is read once and deleted.
+/// The file in which an iteration's agent reports its usage; it is read once and deleted.
 pub fn usage_file(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.usage.json"))
 }
@@ -67,19 +67,19 @@ fn earlier_file(log: &Path) -> PathBuf {
 
 /// How many bytes are buffered before a write.
 const GATHERED: usize = 64 << 10;
-/// What a line of crew's own begins and ends with: it names the agent whose output follows.
+/// The beginning and end of crew's own line, which names the agent whose output follows.
 const BY: [&str; 2] = ["… this iteration by ", " …"];
 const AGAIN_BY: &str = "… this iteration again by ";
 
-/// Begins the output of an agent in a log. A further try of the iteration is separated from those
-/// before; the first one is named only where several agents may follow each other.
+/// Begins an agent's output in a log. A further attempt of the iteration is separated from those
+/// before. The first is named only if several agents may follow each other.
 pub fn begin_output(path: &Path, agent: &str, is_one_of_several: bool) {
     let before = disk::read_end(path, 0, 1).map(|(end, _)| end).unwrap_or_default();
     let by = match &*before {
         "" if !is_one_of_several => return,
         "" => BY[0].to_owned(),
         "\n" => AGAIN_BY.to_owned(),
-        // A killed crew left half a line.
+        // A killed crew left an incomplete line.
         _ => format!("\n{AGAIN_BY}"),
     };
     let mut log = Log::open(path);
@@ -137,7 +137,7 @@ impl Log {
     fn write_bytes(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while let (false, Ok(file)) = (bytes.is_empty(), &mut self.file) {
             if self.size >= KEPT {
-                // The current file becomes the earlier one and replaces that.
+                // The current file becomes the earlier one, and replaces that.
                 file.flush()?;
                 disk::rename(&self.path, &earlier_file(&self.path))?;
                 *file = open_buffered(&self.path)?;
@@ -206,8 +206,8 @@ fn is_kept(name: &str) -> bool {
     name.contains(".log") || name.ends_with(".prompt")
 }
 
-/// The last write of the oldest thing that is kept for so many days, in nanoseconds since 1970; 0
-/// days keep everything.
+/// The earliest last write of what is kept for so many days, in nanoseconds since 1970. 0 days keep
+/// everything.
 pub fn oldest_kept(days: u64) -> i128 {
     let seconds = DAY.as_secs().saturating_mul(days);
     match days {
@@ -216,8 +216,8 @@ pub fn oldest_kept(days: u64) -> i128 {
     }
 }
 
-// Reads the end of a log and what is appended later. A follower continues when the log starts a
-// new file; of very fast output it may miss a part.
+// Reads the end of a log and what is appended later. A follower continues when the log starts a new
+// file; it may miss part of very fast output.
 
 /// The most bytes returned at once.
 const PAGE: u64 = 64 << 10;
@@ -233,8 +233,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Starts `most` bytes before the end, at a whole line. A log that does not exist yet is waited
-    /// for.
+    /// Starts `most` bytes before the end, at a whole line. The log may not exist yet.
     pub fn open(log: &Path, most: u64) -> io::Result<Self> {
         let mut tail = Self { log: log.to_owned(), file: None, begins_within: false };
         let (old, now) = (disk::size(&earlier_file(log)), disk::size(log));

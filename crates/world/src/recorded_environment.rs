@@ -11,7 +11,7 @@ use readers::clients::variables;
 const SETTINGS_BYTES: u64 = 1 << 20;
 
 /// Records the environment that a session's loop starts with at `place`. `settings` are the project
-/// files from which the client takes variables, as `read` understands them.
+/// files from which the client reads variables, parsed by `read`.
 pub fn of_session(
     place: &Place,
     settings: &[&str],

@@ -1,8 +1,8 @@
-//! The slots of this machine, in which loops of fleets run one iteration each, and the queue of
-//! those that wait. There is no daemon: a slot is an exclusive lock on `$CREW_HOME/slots/<number>`,
-//! and a ticket in `$CREW_HOME/slots/queue` is a file that its owner keeps locked. The kernel
-//! releases both when a process dies. `$CREW_HOME` must be local to the machine: a network file
-//! system may grant one lock twice. It never waits; the caller decides how often to ask.
+//! The slots of this machine, in each of which a loop of a fleet runs one iteration, and the queue
+//! for them. It needs no daemon: a slot is an exclusive lock on `$CREW_HOME/slots/<number>`, and a
+//! ticket in `$CREW_HOME/slots/queue` is a file that its owner keeps locked. The kernel releases
+//! both when a process dies. `$CREW_HOME` must be local to the machine: a network file system may
+//! grant one lock twice. Nothing here waits; the caller decides how often to poll.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,15 +18,15 @@ use crate::home::Home;
 use engine::fleet::SLOTS_MAX;
 use engine::fleet::{SlotCount, SlotTicket, default_slots};
 
-/// The most names of the queue that are read. Tickets beyond them are passed over, not forgotten.
+/// The most names of the queue that are read. Further tickets wait until there are fewer.
 const QUEUE_MAX: usize = 4096;
 /// How long a ticket may take from its file's creation to its name.
 const DRAFT_AGE: TimeDelta = TimeDelta::minutes(1);
-/// A ticket whose owner has not asked for so long is passed over until it asks again: a process
-/// that is stopped would keep everybody from the free slots.
+/// A ticket whose owner has not polled for so long is passed over until it polls again: otherwise a
+/// stopped process would keep everybody from the free slots.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// What [`OWN`] holds while this process holds no slot.
+/// The value of [`OWN`] while this process has no slot.
 const NONE: u32 = u32::MAX;
 /// The slot that this process holds.
 static OWN: AtomicU32 = AtomicU32::new(NONE);
@@ -53,7 +53,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // Children keep getting the number of a slot that was taken before this one was dropped.
+        // A newer slot's number stays in force for children.
         let relaxed = Ordering::Relaxed;
         let _ = OWN.compare_exchange(self.number, NONE, relaxed, relaxed);
     }
@@ -71,8 +71,8 @@ pub struct SlotQueue {
 }
 
 impl SlotQueue {
-    /// Joins the queue for one of the first `slots` slots. `priority` is 0 to 9, the most urgent.
-    /// An error comes from the disk.
+    /// Joins the queue for one of the first `slots` slots. `priority` is 0 to 9, 9 being the most
+    /// urgent. Errors come from the disk.
     pub fn join(home: &Home, priority: u8, slots: u32) -> io::Result<Self> {
         static JOINED: AtomicU32 = AtomicU32::new(0);
         let counter = JOINED.fetch_add(1, Ordering::Relaxed);
@@ -88,8 +88,8 @@ impl SlotQueue {
         Ok(queue)
     }
 
-    /// Takes a slot if it is this ticket's turn and one is free; never waits. Ask at least every
-    /// half minute: after [`SILENCE`] the others pass. A queue gives only one slot.
+    /// Takes a slot if it is this ticket's turn and one is free; never waits. Poll at least every
+    /// half minute: after [`SILENCE`] others go first. A queue gives only one slot.
     pub fn poll(&mut self) -> io::Result<Option<Slot>> {
         if self.lock.is_none() {
             return Ok(None);
@@ -113,7 +113,7 @@ impl SlotQueue {
         Ok(None)
     }
 
-    /// How many were before it at the last poll. A dead owner counts until it is the first.
+    /// How many were ahead at the last poll. A dead owner counts until it is the first.
     pub fn count_ahead(&self) -> usize {
         self.ahead
     }
@@ -142,7 +142,7 @@ impl SlotQueue {
         is_dead
     }
 
-    /// Whether the owner of a ticket is dead or has not asked for too long.
+    /// Whether the owner of a ticket is dead or has not polled for too long.
     fn is_passed(&self, ticket: &SlotTicket, now: DateTime<Utc>) -> bool {
         let name = ticket.to_string();
         if self.remove_if_dead(&name) {
@@ -178,7 +178,7 @@ pub fn holders(home: &Home, slots: u32) -> u32 {
     files.map(|file| u32::from(disk::is_locked(&file))).sum()
 }
 
-/// The slots of this machine if nobody names a number. Its memory is known on Linux only.
+/// The default number of slots on this machine. Its memory is known on Linux only.
 pub fn default_count() -> SlotCount {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     default_slots(cores, memory_bytes())

@@ -1,6 +1,6 @@
 //! The record of each loop on disk. It is read and written under the loop's lock, the journal
-//! before the state. A record that this crew does not understand is never written; a broken one is
-//! copied aside and rebuilt from the journal.
+//! before the state. A record that this crew does not understand is never overwritten; a broken one
+//! is copied aside and rebuilt from the journal.
 
 pub mod journal;
 pub mod removal;
@@ -41,7 +41,7 @@ const RECORD_BYTES: u64 = 32 << 20;
 /// The largest file of a control request that is read.
 const REQUEST_BYTES: u64 = 64 << 10;
 
-/// The records this process rebuilt and has not reported yet.
+/// Messages about the records that this process rebuilt and has not reported yet.
 static REBUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The messages about records rebuilt from their journals since the last call.
@@ -75,29 +75,28 @@ fn explain_newer(made_by: &str, is_over: bool) -> String {
     format!("{what} by crew {made_by}, newer than this one; update crew to {to} it")
 }
 
-/// The value in a file of JSON that can be made again; `None` if the file is missing or cannot be
-/// read.
+/// The value in a JSON file that can be recreated; `None` if it is missing or cannot be read.
 pub fn read_json<T: DeserializeOwned>(file: &Path, most: u64) -> Option<T> {
     serde_json::from_slice(&disk::read(file, most).ok()??).ok()
 }
 
-/// Replaces a file of JSON.
+/// Replaces a JSON file.
 pub fn write_json(file: &Path, value: &impl Serialize, durability: Durability) -> io::Result<()> {
     disk::write(file, &serde_json::to_vec(value)?, durability)
 }
 
-/// The file of what a loop remembers of its checks' tests: the names of all tests would make the
-/// record, which every boundary writes anew, too large.
+/// The file of what a loop remembers about its checks' tests. The names of all tests would make the
+/// record, which every boundary rewrites, too large.
 const TESTS: &str = "tests.json";
 /// The largest such file, in bytes.
 const TESTS_BYTES: u64 = 64 << 20;
 
-/// Reads what a loop remembers of its checks' tests; empty if that cannot be read.
+/// Reads what a loop remembers about its checks' tests; empty if it cannot be read.
 pub fn read_tests(home: &Home, id: &LoopId) -> TestMemories {
     read_json(&home.loop_file(id, TESTS), TESTS_BYTES).unwrap_or_default()
 }
 
-/// Replaces what a loop remembers of its checks' tests.
+/// Replaces what a loop remembers about its checks' tests.
 pub fn write_tests(home: &Home, id: &LoopId, memories: &TestMemories) -> io::Result<()> {
     write_json(&home.loop_file(id, TESTS), memories, Durability::Process)
 }
@@ -110,8 +109,8 @@ struct Version {
     made_by: String,
 }
 
-/// Whether a loop has a record, even a broken one or one that cannot be checked. Without a record a
-/// pointer to the loop means nothing.
+/// Whether a loop has a record, even a broken or unreadable one. Without a record, a pointer to the
+/// loop means nothing.
 pub fn is_there(home: &Home, id: &LoopId) -> bool {
     !disk::is_missing(&home.loop_file(id, "loop.json"))
 }
@@ -170,7 +169,7 @@ pub fn load_all(home: &Home) -> Vec<Loop> {
     look_at_all(home).map(|(loops, _)| loops).unwrap_or_default()
 }
 
-/// Every loop whose record can be read as it is: none is locked or rebuilt.
+/// Every loop whose record can be read without locking or rebuilding it.
 pub fn readable_loops(home: &Home) -> Vec<Loop> {
     newest_first(list_ids(home).filter_map(|id| read_record(home, &id).ok()).collect())
 }
@@ -180,8 +179,8 @@ fn newest_first(mut loops: Vec<Loop>) -> Vec<Loop> {
     loops
 }
 
-/// Every loop, with the error for each record that could not be read. An error if the loops cannot
-/// be listed.
+/// Every loop, and the error for each record that could not be read. Fails if the loops cannot be
+/// listed.
 pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
     let (mut loops, mut others) = (Vec::new(), Vec::new());
     for id in disk::list_names(&home.loops_folder(), LOOPS_MAX)?
@@ -202,7 +201,7 @@ pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
 pub fn pending_request(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     let cancel = home.loop_file(id, "cancel");
     if disk::exists(&cancel) {
-        // The file's existence is the request; if it cannot be read only the reason is lost.
+        // The file's existence is the request. If it cannot be read, only the reason is lost.
         let RequestLine { by, reason } = requests::read_request(&request_text(&cancel));
         return Some(ControlRequest::Cancel { by, reason });
     }
@@ -231,18 +230,18 @@ pub fn is_pausing(home: &Home, record: &Loop) -> bool {
     !is_over && pending_request(home, &record.id) == Some(ControlRequest::Pause)
 }
 
-/// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
+/// Requests a cancel. It needs no lock and no model, and nothing can revoke it.
 pub fn request_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> io::Result<()> {
     leave_request(home, id, "cancel", &requests::write_request(clock::now().wall, by, reason), true)
 }
 
-/// Leaves a request to pause: after the running iteration, or at once.
+/// Requests a pause: after the running iteration, or at once.
 pub fn request_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
     let line = requests::write_pause(clock::now().wall, by, at_once);
     leave_request(home, id, "pause", &line, !at_once)
 }
 
-/// Leaves a request. On a full disk it uses the reserved space or, if `may_be_empty`, writes an
+/// Writes a request. On a full disk it uses the reserved space or, if `may_be_empty`, writes an
 /// empty file, because the file's existence is already a request.
 fn leave_request(
     home: &Home,
@@ -264,8 +263,8 @@ fn leave_request(
 // recorded as ended: overwriting a file in place needs no new block, and releasing the file frees
 // some. On a copy-on-write file system this may help but is not guaranteed.
 
-/// The file of the space, and its size: enough for a control request, a record of ten thousand
-/// iterations, its line in the journal, and a page.
+/// The file that reserves space, and its size: enough for a control request, a record of ten
+/// thousand iterations, its line in the journal, and a page.
 const ROOM: &str = "room";
 const ROOM_BYTES: usize = 256 << 10;
 
@@ -303,7 +302,7 @@ fn spend_room(home: &Home, id: &LoopId, to: &Path, text: &str) -> io::Result<()>
     disk::rename(&mine, to)
 }
 
-/// Removes every request and mark of an earlier owner, because the user wants the loop to continue.
+/// Removes every earlier request and mark, because the user wants the loop to continue.
 pub fn clear_requests(home: &Home, id: &LoopId) -> io::Result<()> {
     for name in ["cancel", "pause", "ended", "reported"] {
         disk::remove(&home.loop_file(id, name))?;
@@ -311,8 +310,8 @@ pub fn clear_requests(home: &Home, id: &LoopId) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the lock of the boundary, which is held for the whole boundary, waiting at most `wait`.
-/// `None` when another boundary holds it.
+/// Takes the lock for a whole boundary, waiting at most `wait`. `None` when another boundary holds
+/// it.
 pub fn boundary_lock(home: &Home, id: &LoopId, wait: Duration) -> io::Result<Option<Lock>> {
     disk::take_lock(&home.loop_file(id, "boundary.lock"), wait)
 }
@@ -327,7 +326,7 @@ pub fn hold_loop(home: &Home, id: &LoopId, wait: Duration) -> Result<Held, Store
     Ok(Held { home: home.clone(), id: id.clone(), _lock: lock })
 }
 
-/// Adds an entry to the journal of a loop that changes nothing.
+/// Adds an entry to a loop's journal that changes nothing.
 pub fn note_in_journal(
     home: &Home,
     id: &LoopId,
@@ -363,7 +362,8 @@ impl Held {
         let journal = self.home.loop_file(&self.id, "journal.jsonl");
         let extent = journal::read_entries(&journal, |entry| entries.push(entry))?;
         let replayed = if extent.cut { None } else { replay_journal(&entries).map(with_place) };
-        // Without it both files stay, and the error names their folder until a person looks there.
+        // If that fails both files stay, and the error names their folder for a person to look
+        // there.
         let Some(record) = replayed else {
             let folder = path.parent().unwrap_or(&path).display();
             let part = if extent.cut { ", whose journal is too long to be read whole" } else { "" };
@@ -394,7 +394,7 @@ impl Held {
         Ok(next)
     }
 
-    /// Records a change between boundaries of the record that was loaded; the note names it.
+    /// Records a change of the loaded record between boundaries; the note describes it.
     pub fn change(
         &self,
         record: &Loop,
@@ -416,8 +416,8 @@ impl Held {
         journal::append_entry(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
     }
 
-    /// Adds an entry only once in the loop's life, identified by `mark`. Returns whether this was
-    /// the first time.
+    /// Adds an entry once in the loop's life, identified by `mark`. Returns whether this was the
+    /// first time.
     pub fn note_once(&self, record: &Loop, mark: &str, what: &str) -> io::Result<bool> {
         let file = self.home.loop_file(&self.id, mark);
         if disk::exists(&file) {

@@ -1,5 +1,5 @@
-//! The user's terminal: its size, and an answer typed there. Also what the process that started
-//! this one hands over on standard input. Every wait is bounded.
+//! The user's terminal: its size, and answers typed there. Also the standard input that the parent
+//! process passes on. Every wait is bounded.
 
 use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
@@ -27,13 +27,13 @@ pub fn count_columns() -> Option<u16> {
     tcgetwinsize(stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
 }
 
-/// Whether a person can read the output and answer.
+/// Whether a person can read the output and type an answer.
 pub fn is_interactive() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
 
-/// Reads a typed line, and returns whether there was one. It reads only from a terminal whose
-/// foreground process this is: any other terminal would stop this process.
+/// Reads a typed line, and returns whether there was one. It reads only in the terminal's
+/// foreground process: elsewhere, reading would stop this process.
 pub fn enter_was_pressed() -> bool {
     is_ours()
         && input_comes(&stdin(), Duration::ZERO).unwrap_or(false)
@@ -46,15 +46,15 @@ pub(super) fn input_comes(input: &impl AsFd, within: Duration) -> io::Result<boo
     Ok(poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&within))? > 0)
 }
 
-/// Whether standard input is a terminal whose foreground process this is.
+/// Whether standard input is a terminal, and this is its foreground process.
 fn is_ours() -> bool {
     let stdin = stdin();
     stdin.is_terminal() && tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp())
 }
 
-/// Whether a key was pressed within that time, which is read, or a signal came; true where no key
+/// Whether a key was pressed within that time, or a signal came; the key is read. True if no key
 /// can be pressed. During the wait the terminal passes on single keys and does not show them. A
-/// signal that ends or stops this process leaves it like that: see `signals::end_requested`.
+/// signal that ends or stops this process leaves it in that state: see `signals::end_requested`.
 pub fn key_within(wait: Duration) -> bool {
     let stdin = stdin();
     let before = if is_ours() { tcgetattr(&stdin).ok() } else { None };
@@ -84,15 +84,15 @@ pub fn read_answer() -> io::Result<Option<String>> {
     }
 }
 
-// What the process that started this one passes on standard input: only what arrives soon, and
-// never what a person types.
+// The standard input that the parent process passes on: only what arrives soon, and never what a
+// person types.
 
 /// The longest wait for all of it.
 const WITHIN: Duration = Duration::from_millis(300);
 /// The most that is read, in bytes.
 const MOST: usize = 1 << 20;
 
-/// The input up to its end, as far as it came in time; empty if it is a terminal, or closed.
+/// The input up to its end, or what arrived in time; empty if it is a terminal, or closed.
 pub fn offered_input() -> Vec<u8> {
     let (stdin, mut bytes) = (stdin(), Vec::new());
     let deadline = Deadline::after(WITHIN);

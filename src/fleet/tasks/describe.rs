@@ -256,7 +256,7 @@ fn usual_name(top: &Path, folder: &Path) -> String {
 fn find_base(top: &Path, file: &FleetFile, usual: Option<&str>) -> Result<String> {
     let (branch, head) = git::read_head(top);
     if head.is_none() {
-        bail!(Failure::new("there is no commit here yet", "git commit the first one"));
+        bail!(Failure::new("there is no commit here yet", "make a first commit"));
     }
     let Some(base) = file.base.clone().or_else(|| usual.map(str::to_owned)).or(branch) else {
         bail!(Failure::new(

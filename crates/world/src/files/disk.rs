@@ -55,7 +55,8 @@ pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The end of a file, after `start` and at most `limit` bytes, and whether something was left out.
+/// The end of a file, from `start` on and at most `limit` bytes, and whether something was left
+/// out.
 pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
     read_last_bytes(path, start, limit).map_err(cannot("read", path))
 }
@@ -72,7 +73,7 @@ fn read_last_bytes(path: &Path, start: u64, limit: u64) -> io::Result<(String, b
     Ok((into_text(bytes), cut))
 }
 
-/// Bytes as text; reuses the buffer if it is valid UTF-8, which is nearly always the case.
+/// Converts bytes to text; reuses the buffer if it is valid UTF-8, which is nearly always the case.
 pub fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -113,8 +114,8 @@ fn cut_lines(
         let cut = !is_whole && length == LINE_BYTES;
         if cut {
             length += source.skip_until(b'\n')?;
-            // `skip_until` does not say whether it met a break or the end of the file. Data after
-            // the line shows that it was a break.
+            // `skip_until` does not report whether it met a line break or the end of the file. Data
+            // after the line shows that it was a break.
             is_whole = at + (length as u64) < size;
         }
         if !is_whole {
@@ -139,20 +140,20 @@ pub fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// How many bytes a user may still write to the file system of a path, if that is known.
+/// The bytes that a user may still write to the file system of a path, if known.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     fs2::available_space(path).ok()
 }
 
-/// Size in bytes and modification time in nanoseconds of the path itself; `None` when it does not
-/// exist.
+/// The size in bytes and modification time in nanoseconds of the path itself; `None` when it does
+/// not exist.
 pub fn stamp(path: &Path) -> Option<(u64, i128)> {
     use std::os::unix::fs::MetadataExt;
     let file = fs::symlink_metadata(path).ok()?;
     Some((file.len(), i128::from(file.mtime()) * 1_000_000_000 + i128::from(file.mtime_nsec())))
 }
 
-/// The identity of a file that is only ever replaced as a whole: its number, size and time.
+/// The identity of a file that is only replaced as a whole: its inode, size and time.
 pub fn file_version(path: &Path) -> Option<(u64, u64, i128)> {
     use std::os::unix::fs::MetadataExt;
     let number = fs::symlink_metadata(path).ok()?.ino();
@@ -320,7 +321,7 @@ pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()
 
 fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     durability.point("write.open")?;
-    // A crash may have left one. In a folder of the agent it may be a link planted there.
+    // A crash may have left one. In a folder of the agent it may be a planted link.
     unlink_file(temporary)?;
     let mut file = create_file(temporary)?;
     durability.point("write.data")?;
@@ -364,8 +365,8 @@ fn append_text(path: &Path, line: &str) -> io::Result<()> {
 pub struct Lock(File);
 
 impl Lock {
-    /// Replaces what the lock's file says about its holder. It is not atomic: a reader at the same
-    /// time may see a part.
+    /// Replaces the text in the lock's file about its holder. This is not atomic: a concurrent
+    /// reader may see part of it.
     pub fn write_holder(&self, text: &str) -> io::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;

@@ -20,9 +20,8 @@ use rustix::io::Errno;
 use super::disk::{self, SCRATCH, cannot};
 use crate::clock::{self, Deadline, RetryPolicy};
 
-/// The real place of `path`, if that is outside the checkout and the checkout led there, because
-/// the path, or the file that named it, belongs to the checkout. Such a text would be sent or kept
-/// only because the author of the project says so.
+/// The real path of `path`, if it is outside the checkout although the path, or the file that named
+/// it, is inside. Such a text would be sent or kept only because the author of the project says so.
 pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBuf> {
     let top = disk::real_path(checkout).ok()?;
     let real = disk::real_path(path).ok()?;
@@ -37,7 +36,7 @@ pub fn list_files(folder: &Path, limit: usize) -> Vec<PathBuf> {
     files_within(folder, limit, |_| true)
 }
 
-/// Like [`list_files`], without the folders below it that `enters` rejects.
+/// Like [`list_files`], without the folders that `enters` rejects.
 pub fn files_within(folder: &Path, limit: usize, enters: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
@@ -59,9 +58,9 @@ pub fn files_within(folder: &Path, limit: usize, enters: impl Fn(&Path) -> bool)
 }
 
 /// Fills a folder with links to the contents of another one. A relative link is copied, so that it
-/// leads to the same place beside the new folder. The folder of a scope, such as
-/// `node_modules/@shop`, and a folder that the new one already has are filled likewise. Existing
-/// files stay. False if nothing was added.
+/// leads to the same place beside the new folder. Scope folders such as `node_modules/@shop`, and
+/// folders that already exist in the new one, are filled likewise. Existing files stay. False if
+/// nothing was added.
 pub fn mirror_by_links(from: &Path, to: &Path) -> io::Result<bool> {
     const NAMES_MAX: usize = 100_000;
     disk::make_folder(to)?;
@@ -84,7 +83,7 @@ pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// What is at this path itself, in one word.
+/// The kind of what is at this path itself, in one word.
 pub fn kind(path: &Path) -> &'static str {
     let Ok(found) = fs::symlink_metadata(path) else { return "gone" };
     match (found.is_file(), found.permissions().mode() & 0o100) {
@@ -96,7 +95,7 @@ pub fn kind(path: &Path) -> &'static str {
     }
 }
 
-/// Whether a link to an absolute path is there, which leads to the same place from everywhere.
+/// Whether a path is a link to an absolute path, which leads to the same place from everywhere.
 pub fn is_absolute_link(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|link| link.is_absolute())
 }
@@ -116,7 +115,7 @@ pub fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Makes `link` lead to `program`; copies it where the disk does not support links.
+/// Links `link` to `program`, or copies the program where the disk does not support links.
 pub fn link_or_copy(program: &Path, link: &Path) -> io::Result<()> {
     symlink(program, link).or_else(|_| copy_program(program, link))
 }
@@ -126,11 +125,11 @@ fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
     set_mode(copy, 0o755)
 }
 
-/// The largest part of a file that is copied between two looks at the clock, in bytes.
+/// The most bytes that are copied between two looks at the clock.
 const COPIED_AT_ONCE: u64 = 16 << 20;
 
-/// Gives a file that never changes a second name, or copies it by the deadline where the disk has
-/// no hard links. An existing file stays.
+/// Creates a hard link to a file that never changes, or copies it before the deadline if the disk
+/// has no hard links. An existing file stays.
 pub fn share_file(file: &Path, to: &Path, deadline: Deadline) -> io::Result<()> {
     match fs::hard_link(file, to) {
         Ok(()) => {}
@@ -152,12 +151,12 @@ pub fn share_file(file: &Path, to: &Path, deadline: Deadline) -> io::Result<()> 
 pub fn copy_with_time(file: &Path, to: &Path) -> io::Result<()> {
     let written = fs::metadata(file)?.modified()?;
     fs::copy(file, to)?;
-    // Its owner may set the time of a file that nobody may write.
+    // Its owner may set the time even of a read-only file.
     File::open(to)?.set_modified(written)
 }
 
-/// An open folder: what is done in it stays in it, even if somebody replaces one of its parents
-/// with a link.
+/// An open folder. Operations in it stay in it, even if somebody replaces one of its parents with a
+/// link.
 #[derive(Debug)]
 pub struct RealFolder(OwnedFd);
 
@@ -224,7 +223,7 @@ impl RealFolder {
     }
 }
 
-/// The bytes that removing this file would free: none for a file with a second name.
+/// The bytes that removing this file would free: none if it has another hard link.
 pub fn own_bytes(file: &Path) -> u64 {
     fs::symlink_metadata(file).map_or(0, |found| if found.nlink() > 1 { 0 } else { found.len() })
 }
@@ -281,11 +280,11 @@ pub fn remove_stubborn(folder: &Path) -> io::Result<()> {
     remove_folder(folder)
 }
 
-/// How long processes that still write in a scratch folder are waited for.
+/// How long removal waits for processes that still write in a scratch folder.
 const SCRATCH_WAIT: Duration = Duration::from_secs(2);
 
 /// Removes a scratch folder and its contents, and refuses any other folder. Processes that still
-/// write there get a moment to end.
+/// write there get a moment to finish.
 pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     if !name.starts_with(SCRATCH) {

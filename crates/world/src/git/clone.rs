@@ -1,8 +1,8 @@
-//! Clones for the attempts and landings of fleets: each has its own refs, stash, configuration and
-//! hooks. One that is made of a person's repository takes over the settings that commits and the
-//! remote need. An attempt shares the objects by hard link, also those of submodules and of git
-//! LFS, so neither can take objects from the other. A landing borrows them for as long as it lasts:
-//! on another disk each would copy them all.
+//! Clones for the attempts and landings of fleets. Each has its own refs, stash, configuration and
+//! hooks, and takes over the settings of the person's repository that commits and the remote need.
+//! An attempt shares objects by hard link, also those of submodules and of git LFS, so neither side
+//! can take objects from the other. A landing borrows them while it lasts: on another disk, each
+//! would copy them all.
 
 mod bring;
 mod inside;
@@ -24,30 +24,30 @@ use engine::git::{GitBaseline, GitFault, GitStep, GitTrouble};
 use engine::text::words_of;
 use readers::parse::git::zero_ended_names;
 
-/// The longest that a clone may take.
+/// The longest a clone may take.
 const WITHIN: Duration = Duration::from_secs(30 * 60);
-/// The most names of a folder of objects.
+/// The most names in a folder of objects.
 const OBJECTS_MAX: usize = 4_000_000;
-/// How often the objects are listed again, because a repack has just replaced some.
+/// How often objects are listed, if a repack keeps replacing some.
 const OBJECTS_TRIES: u32 = 5;
-/// The kinds of files of a pack.
+/// The extensions of a pack's files.
 const PACKED: &str = "pack idx rev promisor mtimes";
 /// How many repositories may lend objects to each other.
 const LENDERS_MAX: usize = 20;
-/// The most bytes of a small file of git's.
+/// The largest of git's small files that is read, in bytes.
 const SMALL_BYTES: u64 = 16 << 20;
-/// What a person fetches from `origin`.
+/// What a fetch from `origin` brings in a clone.
 const ALL_HEADS: &str = "+refs/heads/*:refs/remotes/origin/*";
-/// The address of pushes, which git shows when one fails.
+/// The push address of a clone, which git shows when a push fails.
 const NO_PUSH: &str = "/push-is-disabled/crew-pushes-this-branch-itself";
 
-/// The branch of a clone.
+/// The branches of a clone, and what ends its making early.
 #[derive(Clone, Copy)]
 pub struct CloneTerms<'a> {
     pub base: &'a str,
     pub branch: &'a str,
-    /// The commit where the branch begins; `None`: the newest of the base, as the remote has it now
-    /// if there is one.
+    /// The commit where the branch begins; `None` means the newest of the base, from the remote if
+    /// there is one.
     pub start: Option<&'a str>,
     /// Ends it early.
     pub stop: Stop<'a>,
@@ -57,14 +57,14 @@ pub struct CloneTerms<'a> {
 #[derive(Clone, Copy)]
 pub struct CloneSource<'a> {
     pub checkout: &'a Path,
-    /// What becomes the address of `origin`.
+    /// The address of `origin` in the clone.
     pub url: Option<&'a str>,
-    /// The settings that a person agreed to. Without them none that names a program is taken over.
+    /// The settings that the person agreed to. Without them, none that names a program is copied.
     pub trusted: Option<&'a GitBaseline>,
 }
 
-/// Clones a person's repository into a folder that does not exist, with the branch checked out.
-/// Returns what the person should know.
+/// Clones a person's repository into a new folder, with the branch checked out. Returns notes for
+/// the person.
 pub fn clone_local(
     source: &CloneSource<'_>,
     terms: &CloneTerms<'_>,
@@ -80,8 +80,9 @@ pub fn clone_local(
     inside::fill_all(source.checkout, &common, twin, ends)
 }
 
-/// Makes git's folder of a clone anew, so that no setting, hook, ref, index or lock of an earlier
-/// use is in force. The files stay as they are. It borrows the objects of the person's repository.
+/// Replaces a clone's `.git`, so that no setting, hook, ref, index or lock of an earlier use
+/// remains. The working files stay as they are. The clone borrows the objects of the person's
+/// repository.
 pub fn renew_clone(
     source: &CloneSource<'_>,
     terms: &CloneTerms<'_>,
@@ -93,8 +94,8 @@ pub fn renew_clone(
     begin_clone(source, terms, &twin, ends).map(drop)
 }
 
-/// Fills the submodules of a clone that was [renewed](renew_clone), as its index records them.
-/// Returns which stay empty.
+/// Fills the submodules of a [renewed](renew_clone) clone, as its index records them. Returns notes
+/// about those that stay empty.
 pub fn fill_submodules(
     checkout: &Path,
     at: &Path,
@@ -105,8 +106,8 @@ pub fn fill_submodules(
     inside::fill_all(checkout, &common, Twin::at(at, true), ends)
 }
 
-/// Makes the clone's repository with its objects, settings and branches, and writes no file of the
-/// working tree. Returns the folder that all working trees of the person's repository share.
+/// Creates the clone's repository with its objects, settings and branches, but no working files.
+/// Returns the folder that all working trees of the person's repository share.
 fn begin_clone(
     source: &CloneSource<'_>,
     terms: &CloneTerms<'_>,
@@ -129,7 +130,7 @@ fn begin_clone(
     twin.add_settings(&settings::taken_over(source, &twin.top))?;
     twin.point_to(terms, &start, base.as_deref(), source.url.is_some())?;
     if source.url.is_some() && terms.start.is_none() {
-        // Here the base may have commits that nobody has pushed, or that the remote has dropped.
+        // The local base may have commits that nobody pushed, or that the remote has dropped.
         fetch_heads(&twin.top, terms.base, ends)?;
         twin.point_to_fetched(terms)?;
     }
@@ -140,7 +141,7 @@ fn is_lost(checkout: &Path) -> GitFault {
     clone_fault(format!("{} is not a repository", checkout.display()), "git status there")
 }
 
-/// Clones a remote into a folder that does not exist, with the branch checked out.
+/// Clones a remote into a new folder, with the branch checked out.
 pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(WITHIN), stop: terms.stop };
     to.parent().map_or(Ok(()), disk::make_folder).map_err(clone_refused)?;
@@ -154,7 +155,7 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
     let twin = Twin::at(to, false);
     twin.well(&["config", "--replace-all", "remote.origin.fetch", ALL_HEADS])?;
     twin.add_settings(&format_setting("remote.origin.pushurl", NO_PUSH))?;
-    // The work of other attempts is on their branches.
+    // Other attempts have their work on these branches.
     let fleet: Vec<&str> = terms.branch.split('/').take(2).collect();
     let fleet = fleet.join("/");
     fetch_heads(to, &format!("{fleet}/*"), ends)?;
@@ -168,7 +169,7 @@ pub fn clone_remote(url: &str, terms: &CloneTerms<'_>, to: &Path) -> Result<(), 
     Ok(())
 }
 
-/// Fetches the base from the remote of a clone, as `refs/remotes/origin/<base>`.
+/// Fetches the base from a clone's remote, as `refs/remotes/origin/<base>`.
 pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFault> {
     let ends = Ends { deadline: Deadline::after(remotes::WITHIN), stop };
     fetch_heads(clone, base, ends)
@@ -177,8 +178,8 @@ pub fn fetch_base(clone: &Path, base: &str, stop: Stop<'_>) -> Result<(), GitFau
 /// Fetches the branches of this name, which may end with a star, from the remote.
 fn fetch_heads(clone: &Path, name: &str, ends: Ends<'_>) -> Result<(), GitFault> {
     let refspec = format!("+refs/heads/{name}:refs/remotes/origin/{name}");
-    // What is missing in a clone cannot be brought from there, so a partial one gets new files,
-    // too.
+    // Objects that are missing in a clone cannot be fetched from it, so even a partial clone gets
+    // all new files.
     let form = ["--no-filter", "--refmap=", "--", "origin", &*refspec];
     let arguments: Vec<&str> = words_of(FETCH).chain(form).collect();
     let fetched = ends.git(clone).step(&arguments);
@@ -193,7 +194,7 @@ pub(super) struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    /// A git that may take as long as the clone, and fetches what a partial clone lacks.
+    /// A git that may take until the deadline, and fetches what a partial clone lacks.
     fn git(self, folder: &'a Path) -> Git<'a> {
         Git { within: Some(self.deadline.left()), stop: Some(self.stop), ..Git::lazily(folder) }
     }
@@ -206,11 +207,11 @@ impl<'a> Ends<'a> {
 
 /// A new repository.
 struct Twin {
-    /// git's folder of it.
+    /// Its git folder.
     folder: PathBuf,
     /// The root of its working tree.
     top: PathBuf,
-    /// Whether it uses the objects where they are, and gets none of its own.
+    /// Whether it borrows its objects instead of having its own.
     borrows: bool,
 }
 
@@ -219,7 +220,7 @@ impl Twin {
         Self { folder: top.join(".git"), top: top.to_owned(), borrows }
     }
 
-    /// Removes git's folder, and what is in the place of the working tree, if that is not a folder.
+    /// Removes the git folder, and anything but a folder in the place of the working tree.
     fn clear_place(&self) -> io::Result<()> {
         if !tree::is_folder(&self.top) {
             disk::remove(&self.top)?;
@@ -231,7 +232,7 @@ impl Twin {
         disk::remove(&self.folder)
     }
 
-    /// Makes the repository. Its refs are files, whatever the person's are.
+    /// Creates the repository. Its refs are files, whatever the person's settings say.
     fn init_repository(at: &Path, is_bare: bool, format: Option<String>) -> Result<(), GitFault> {
         let parent = at.parent().unwrap_or(at);
         disk::make_folder(parent).map_err(clone_refused)?;
@@ -249,7 +250,7 @@ impl Twin {
         git.well(GitStep::Worktree, &arguments).map(drop)
     }
 
-    /// Gives it the objects of a repository whose shared folder is `common`, and its ignore rules.
+    /// Adds the objects of a repository with the shared folder `common`, and its ignore rules.
     fn share(&self, common: &Path, ends: Ends<'_>) -> io::Result<()> {
         let (theirs, own) = (common.join("objects"), self.folder.join("objects"));
         if self.borrows {
@@ -265,7 +266,7 @@ impl Twin {
         Ok(())
     }
 
-    /// Copies a small file into git's folder, if it is there.
+    /// Copies a small file into the git folder, if it exists.
     fn copy_file(&self, name: &str, file: &Path) -> Result<(), GitFault> {
         let copied = disk::read(file, SMALL_BYTES).and_then(|text| {
             let Some(text) = text else { return Ok(()) };
@@ -276,7 +277,7 @@ impl Twin {
         copied.map_err(clone_refused)
     }
 
-    /// Adds to its configuration. Values may be secrets: they never become words of a command.
+    /// Adds to its configuration. Values may be secrets, so they are never passed as arguments.
     fn add_settings(&self, text: &str) -> Result<(), GitFault> {
         let file = self.folder.join("config");
         let before = disk::read_text(&file, SMALL_BYTES).map_err(clone_refused)?;
@@ -284,7 +285,7 @@ impl Twin {
         disk::write(&file, text.as_bytes(), Durability::Process).map_err(clone_refused)
     }
 
-    /// Makes the branch, and those of the base, which an agent may compare with.
+    /// Creates the clone's branch, and those of the base for an agent to compare with.
     fn point_to(
         &self,
         terms: &CloneTerms<'_>,
@@ -304,7 +305,7 @@ impl Twin {
         Ok(())
     }
 
-    /// The same with the base as it was fetched.
+    /// Creates the branches, with the base as it was fetched.
     fn point_to_fetched(&self, terms: &CloneTerms<'_>) -> Result<(), GitFault> {
         let base = find_commit(&self.top, &format!("refs/remotes/origin/{}", terms.base));
         let start = terms.start.or(base.as_deref()).ok_or_else(|| {
@@ -313,10 +314,10 @@ impl Twin {
         self.point_to(terms, start, base.as_deref(), true)
     }
 
-    /// Gives it a store of git LFS with those files that its commit refers to, so that none is
-    /// downloaded. They come from the repository whose folder is `theirs`.
+    /// Gives it the files of git LFS that its commit refers to, from the repository with the folder
+    /// `theirs`, so that none is downloaded.
     fn share_lfs(&self, theirs: &Path, ends: Ends<'_>) -> Result<(), GitFault> {
-        // A person's own files may name another place for every repository.
+        // The person's own settings may name one place for every repository.
         self.add_settings(&format_setting("lfs.storage", "lfs"))?;
         let store = referred::store_folder(theirs);
         if !disk::is_folder(&store) {
@@ -324,7 +325,7 @@ impl Twin {
         }
         self.well(&["read-tree", "HEAD"])?;
         let list = ["--attr-source=HEAD", "ls-files", "-s", "-z", "--", ":(attr:filter=lfs)"];
-        // A git before 2.43 cannot list them: then git LFS downloads what it lacks.
+        // A git before 2.43 cannot list them; git LFS then downloads what it lacks.
         let listed = ends.git(&self.top).printed(&list).unwrap_or_default();
         let entries = zero_ended_names(&listed);
         let ids: Vec<String> =
@@ -343,7 +344,7 @@ impl Twin {
         Ok(())
     }
 
-    /// Writes the files of its commit.
+    /// Writes its working files.
     fn check_out(&self, ends: Ends<'_>) -> Result<(), GitFault> {
         let reset = ["reset", "--quiet", "--hard", "HEAD"];
         ends.git(&self.top).well(GitStep::Worktree, &reset).map(drop)
@@ -354,7 +355,7 @@ impl Twin {
     }
 }
 
-/// A folder of objects, and those from which it borrows.
+/// A folder of objects, and those that it borrows from.
 fn find_lenders(objects: &Path) -> Vec<PathBuf> {
     let mut found = vec![objects.to_owned()];
     let mut next = 0;
@@ -371,8 +372,8 @@ fn find_lenders(objects: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Gives a folder all objects of another one, and those that it borrows, without any file that can
-/// change. Returns their bytes.
+/// Links all objects of one folder, and of those it borrows from, into another. No file that can
+/// change is linked. Returns their bytes.
 pub(super) fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<u64> {
     let mut bytes = 0;
     for lender in find_lenders(from) {
@@ -380,7 +381,7 @@ pub(super) fn share_objects(from: &Path, to: &Path, ends: Ends<'_>) -> io::Resul
         bytes += loop {
             tries_left -= 1;
             match share_objects_once(&lender, to, ends) {
-                // What is gone is in a pack by now.
+                // A file that is gone has moved to a pack.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && tries_left > 0 => {}
                 shared => break shared?,
             }
@@ -405,7 +406,7 @@ fn share_objects_once(from: &Path, to: &Path, ends: Ends<'_>) -> io::Result<u64>
         for name in names {
             ends.check()?;
             let file = theirs.join(&name);
-            // The second name of a link would lead elsewhere.
+            // A hard link to a symbolic link would lead elsewhere.
             let file = if tree::kind(&file) == "link" { disk::real_path(&file)? } else { file };
             tree::share_file(&file, &own.join(&name), ends.deadline)?;
             bytes += disk::size(&file);

@@ -1,5 +1,5 @@
-//! The only place where git is started: for a look, or for a step that changes a repository.
-//! Settings that would make it run a program of the repository, or wait for a person, are switched
+//! The only place where git is started: for a query, or for a step that changes a repository.
+//! Settings that would make git run a program of the repository, or wait for a person, are switched
 //! off.
 
 use std::ffi::OsString;
@@ -20,38 +20,39 @@ use readers::parse::git::{find_error, taken_lock, zero_list};
 /// A git setting for one command: name and value.
 pub type Setting = (String, String);
 
-/// A partial clone lacks what is outside its sparse checkout.
+/// How a tree is written. A partial clone lacks the objects outside its sparse checkout.
 pub const WRITE_TREE: &[&str] = &["write-tree", "--missing-ok"];
-/// The name of the bare repository beside an agent at work, from which crew talks to a remote.
+/// The name of the bare repository from which crew talks to a remote while an agent works.
 pub(super) const ASIDE: &str = "aside.git";
-/// The words of every push of crew.
+/// The arguments of every push.
 pub(super) const PUSH: &str = "push --porcelain --no-progress --no-verify --no-signed";
-/// How crew fetches: no more than the objects and refs that are named.
+/// The arguments of every fetch: it brings no more than the objects and refs that are named.
 pub(super) const FETCH: &str =
     "fetch --quiet --no-write-fetch-head --no-tags --no-recurse-submodules";
-/// The longest a look at the working tree may take.
+/// The longest a query may take.
 const LOOK: Duration = Duration::from_secs(20);
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
 const STEP: Duration = Duration::from_secs(300);
-/// What is the same for every command. Otherwise a ref below refs/replace could substitute one
+/// Variables of every command. Without the second, a ref below refs/replace could substitute one
 /// object for another.
 const FIXED: [(&str, &str); 3] =
     [("GIT_TERMINAL_PROMPT", "0"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("LC_ALL", "C")];
-/// Otherwise a missing object would be fetched by a program that the configuration names.
+/// Variables of every offline command. Without them, git would fetch a missing object by a program
+/// that the configuration names.
 const OFFLINE: [(&str, &str); 2] = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
-/// The commands by which crew only reads. One of them that something else ended, such as the system
-/// for want of memory, is run once more: without its answer a whole loop could end.
+/// The commands that only read. If one of them is killed from outside, for example for want of
+/// memory, it is run once more: without its answer a whole loop could end.
 const READS: &str = "cat-file config diff diff-index diff-tree for-each-ref log ls-files ls-remote \
                      ls-tree merge-base rev-list rev-parse show status";
-/// How long a known version of git is trusted.
+/// How long the detected version of git is trusted.
 const VERSION_HOLDS: Duration = Duration::from_secs(60);
 
-/// Settings of every step, one a line.
+/// The settings of every step, one per line.
 const SETTINGS: &str = include_str!("steps.conf");
 
 impl<'a> Git<'a> {
-    /// A look from this folder, in this process's environment.
+    /// A query in this folder, with this process's environment.
     pub(super) fn here(folder: &'a Path) -> Self {
         Self {
             folder,
@@ -90,7 +91,7 @@ impl<'a> Git<'a> {
         let plan = self.subject.map(recorded_environment::plan_environment).unwrap_or_default();
         let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
         let without: Vec<&OsString> = plan.dropped.iter().chain(self.without).collect();
-        // A look leaves the index as it is, unless its variables say otherwise.
+        // A query leaves the index as it is, unless its variables say otherwise.
         let mut variables = vec![("GIT_OPTIONAL_LOCKS", "0".to_owned())];
         variables.extend(plan.changed_variables());
         variables.extend(path.map(|path| ("PATH", path)));
@@ -122,25 +123,26 @@ impl<'a> Git<'a> {
             .keep(Capture::ForParsing)
     }
 
-    /// What a look prints, byte for byte.
+    /// The output of a query, byte for byte; `None` if it failed.
     pub(super) fn printed(self, arguments: &[&str]) -> Option<Vec<u8>> {
         whole_output(self.start(arguments).ok()?)
     }
 
-    /// The same as text.
+    /// The output of a query as text.
     pub(super) fn run(self, arguments: &[&str]) -> Option<String> {
         self.printed(arguments).map(disk::into_text)
     }
 
-    /// One line that git prints.
+    /// The output of a query without its last line break.
     pub(super) fn line(self, arguments: &[&str]) -> Option<String> {
         Some(self.run(arguments)?.trim_end_matches('\n').to_owned())
     }
 
-    /// Switches off the hooks that the configuration itself names, as it can since git 2.54.
+    /// The settings that disable the hooks named by the configuration itself, which is possible
+    /// since git 2.54.
     fn disabled_hooks(self) -> Vec<Setting> {
-        // crew's own configuration names none. One that global settings name is not switched off.
-        // A loop may have another git on its path.
+        // crew's own configuration names no hook. Hooks of the global settings are not disabled. A
+        // loop may have another git on its path.
         if is_aside(self.folder) || (self.subject.is_none() && !may_be_2_54()) {
             return Vec::new();
         }
@@ -165,13 +167,13 @@ impl<'a> Git<'a> {
                     return Err(Said { exit: Some(code), text: all_words(&ended) });
                 }
                 ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
-                _ => "git was ended before it was done".to_owned(),
+                _ => "git was ended before it finished".to_owned(),
             },
         };
         Err(Said { exit: None, text })
     }
 
-    /// Runs a step, and returns what git said whether it succeeded or not.
+    /// Runs a step. Returns what git printed, whether the step succeeded or not.
     pub(super) fn said(self, arguments: &[&str]) -> Said {
         match self.step(arguments) {
             Ok(ended) => Said { exit: Some(0), text: all_words(&ended) },
@@ -179,15 +181,15 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// What a step of that kind printed, if it succeeded.
+    /// Runs a step of that kind, and returns its output.
     pub(super) fn well(self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
         self.step(arguments).map(|ended| ended.text()).map_err(|said| said.fault(step))
     }
 }
 
-/// Whether the git that starts here may be of 2.54 or later: then its configuration can name hooks,
-/// and an address of refs. It is asked from time to time, because it may be updated while this
-/// process lives.
+/// Whether the git on this machine may be version 2.54 or later, whose configuration can name hooks
+/// and a place for refs. The version is read again from time to time, because git may be updated
+/// while this process lives.
 pub(super) fn may_be_2_54() -> bool {
     static KNOWN: Mutex<Option<(Deadline, bool)>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,7 +204,7 @@ pub(super) fn may_be_2_54() -> bool {
     }
 }
 
-/// Whether a version may be 2.54 or later; a build before the release of 2.54 calls itself 2.53.
+/// Whether this may be version 2.54 or later. A build before the release of 2.54 calls itself 2.53.
 fn is_2_54(version: &str) -> bool {
     let mut numbers = version.trim_start_matches("git version ").split('.').map(str::parse);
     match (numbers.next(), numbers.next()) {
@@ -211,7 +213,7 @@ fn is_2_54(version: &str) -> bool {
     }
 }
 
-/// How many settings the environment that git gets already contains.
+/// How many settings git already gets from its environment.
 fn settings_before(variables: &[(&str, String)], without: &[&OsString]) -> usize {
     const COUNT: &str = "GIT_CONFIG_COUNT";
     let given = variables.iter().rfind(|(name, _)| *name == COUNT);
@@ -224,8 +226,8 @@ fn settings_before(variables: &[(&str, String)], without: &[&OsString]) -> usize
     count.and_then(|count| count.parse::<u16>().ok()).unwrap_or(0).into()
 }
 
-/// Whether a folder is the bare repository that has to be named to git: where a person has set
-/// `safe.bareRepository`, git accepts no other bare one.
+/// Whether a folder is the bare repository that must be passed to git by name: with
+/// `safe.bareRepository` set, git discovers no bare repository by itself.
 fn is_aside(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == ASIDE)
         && disk::is_file(&folder.join("HEAD"))
@@ -242,7 +244,7 @@ pub(super) fn all_words(ended: &FinishedProcess) -> String {
     [&*String::from_utf8_lossy(&ended.errors), &ended.text()].concat()
 }
 
-/// What git said in a step, and how it ended.
+/// What git printed in a step, and how it ended.
 #[derive(Debug)]
 pub(super) struct Said {
     /// `None` where it did not exit by itself.
@@ -256,12 +258,12 @@ impl Said {
         self.exit == Some(0)
     }
 
-    /// Whether it succeeded, else what went wrong on this machine.
+    /// An error if the step failed.
     pub fn check(&self, step: GitStep) -> Result<(), GitFault> {
         if self.is_good() { Ok(()) } else { Err(self.fault(step)) }
     }
 
-    /// What went wrong on this machine.
+    /// Why the step failed, if the cause is on this machine.
     pub fn fault(&self, step: GitStep) -> GitFault {
         let text = &self.text;
         if text.contains("Please tell me who you are") || text.contains("empty ident") {
@@ -278,26 +280,26 @@ impl Said {
         if is_disk_full(text) {
             return GitFault::new(step, DiskFull, find_error(text), "free some space on its disk");
         }
-        let hint = "run the same with git by hand to see all of it";
+        let hint = "run the same git command by hand to see all of its output";
         GitFault::new(step, Other, find_error(text), hint)
     }
 }
 
-/// Whether git or the system says in this text that nothing more can be written.
+/// Whether git or the system reports that nothing more can be written.
 pub(super) fn is_disk_full(text: &str) -> bool {
     ["No space left", "quota exceeded", "Read-only file system"]
         .iter()
         .any(|words| text.contains(words))
 }
 
-/// The fault where a lock keeps git from a step.
+/// The fault when a lock blocks a step.
 pub(super) fn locked_fault(step: GitStep, lock: &str) -> GitFault {
     let hint = format!("let the other git finish; if there is none, remove {lock}");
     let cause = "another git is running here, or one crashed";
     GitFault::new(step, GitTrouble::Unfinished, cause, hint)
 }
 
-/// Paths for an index.
+/// Paths to update in an index.
 #[derive(Debug, Default)]
 pub struct IndexPaths {
     gone: Vec<PathBuf>,
@@ -305,12 +307,12 @@ pub struct IndexPaths {
 }
 
 impl IndexPaths {
-    /// Adds a path, with nothing there or with a file.
+    /// Adds a path that is gone from the working tree, or is there.
     pub fn add(&mut self, path: PathBuf, is_gone: bool) {
         if is_gone { self.gone.push(path) } else { self.there.push(path) }
     }
 
-    /// Whether the lists are empty.
+    /// Whether there are no paths.
     pub fn are_none(&self) -> bool {
         self.gone.is_empty() && self.there.is_empty()
     }
@@ -327,7 +329,7 @@ impl IndexPaths {
     }
 }
 
-/// A setting of a repository; `None` without one, or where it is empty.
+/// A setting of a repository; `None` if it is unset or empty.
 pub(super) fn read_setting(folder: &Path, name: &str) -> Option<String> {
     let value = Git::here(folder).line(&["config", "--get", name]);
     value.filter(|value| !value.is_empty())
@@ -342,8 +344,8 @@ fn ssh_command(folder: &Path) -> Option<String> {
     }
 }
 
-/// A setting as a configuration file has it. Its value may be a secret, so it never becomes a word
-/// of a command.
+/// A setting in the form of a configuration file. Its value may be a secret, so it is never passed
+/// as an argument.
 pub(super) fn format_setting(name: &str, value: &str) -> String {
     let (section, rest) = name.split_once('.').unwrap_or((name, ""));
     let (subsection, key) = match rest.rsplit_once('.') {
@@ -357,13 +359,13 @@ fn quote_value(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Whether a person wants colours. `outside` is a folder in no repository.
+/// Whether the person wants colours. `outside` is a folder outside any repository.
 pub fn has_colour(outside: &Path) -> bool {
     let asked = ["config", "--get-colorbool", "color.diff", "true"];
     Git::here(outside).line(&asked).as_deref() != Some("false")
 }
 
-/// The person's pager, "cat" for none. Without `-p` git names no pager to a program that it
+/// The person's pager; "cat" means none. Without `-p`, git reports no pager to a program that it
 /// started with paging off.
 pub fn find_pager(outside: &Path) -> String {
     Git::here(outside).line(&["-p", "var", "GIT_PAGER"]).unwrap_or_default()

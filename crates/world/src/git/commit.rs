@@ -1,6 +1,6 @@
-//! The commit of an iteration's work, path by path, without the user's *drafts*, that is what was
-//! not committed when the loop began and nobody has changed since: a snapshot has their bytes. It
-//! is made with a separate index; the user's index is touched only at the committed paths.
+//! Commits an iteration's work, path by path, without the user's *drafts*: what was uncommitted
+//! when the loop began and has not changed since. A snapshot has their content. The commit is made
+//! with a separate index; the user's index changes only at the committed paths.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -25,29 +25,28 @@ use readers::parse::git::{
 pub struct CommitResult {
     /// `None` where there was nothing to commit.
     pub commit: Option<String>,
-    /// The branch it is on; `None` on a detached head.
+    /// The branch of the commit; `None` on a detached head.
     pub branch: Option<String>,
     /// Files that the user had changed before the loop began and the agent has changed since. They
     /// are committed whole.
     pub taken: Vec<PathBuf>,
-    /// What was ignored when the loop began and no longer is. It is left out.
+    /// What was ignored when the loop began and no longer is. It is not committed.
     pub ignored: Vec<PathBuf>,
-    /// The user's drafts that have left the changes.
+    /// The user's drafts that no longer appear among the changes.
     pub left: LeftDrafts,
-    /// Nested repositories in the working tree, which are left out.
+    /// Nested repositories in the working tree. They are not committed.
     pub nested: Vec<PathBuf>,
-    /// Submodules that are as they were before a rebase or a merge moved what the head records of
-    /// them, which are left out.
+    /// Submodules still at the commit from before a rebase or a merge that recorded another one.
+    /// They are not committed.
     pub behind: Vec<PathBuf>,
 }
 
-/// The prefix of the separate index in git's folder; the id of the crew process follows.
+/// The prefix of the separate index in git's folder, followed by the id of crew's process.
 const INDEX: &str = "crew.index.";
-/// The most names in git's folder that are searched for files that a killed crew left.
+/// The most names in git's folder that are searched for what a killed crew left.
 const NAMES_MAX: usize = 10_000;
 
-/// Commits what differs, staged or not, except crew's own files and `drafts`, the user's, that
-/// are as they were.
+/// Commits all changes, staged or not, except crew's own files and unchanged `drafts` of the user.
 pub fn commit_changes(
     steps: &Steps<'_>,
     message: &str,
@@ -77,13 +76,13 @@ pub fn commit_changes(
     let underway = Underway::begin(steps, GitStep::Commit, before);
     let moved =
         steps.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before]);
-    // A git that was killed may have moved it all the same.
+    // A git that was killed may still have moved the branch.
     if let Err(fault) = moved
         && Git::here(steps.checkout()).commit("HEAD").as_deref() != Some(&*commit)
     {
         return Err(fault);
     }
-    // Then the index, and both or neither: a path that one of them lacks would look staged.
+    // Then the index. Both must change or neither: a path updated in only one would look staged.
     let updated = paths.update(|list, input| steps.printed(GitStep::Commit, list, input));
     if let Err(fault) = updated {
         underway.clear_locks();
@@ -99,7 +98,7 @@ pub fn commit_changes(
     Ok(kept)
 }
 
-/// The paths to commit. Notes in `kept` what is left out, and what is committed of the user's.
+/// Selects the paths to commit. Records in `kept` what is left out, and which drafts are committed.
 fn sort_changes(
     steps: &Steps<'_>,
     drafts: &Drafts,
@@ -131,7 +130,7 @@ fn sort_changes(
     Ok(paths)
 }
 
-/// Steps with crew's separate index.
+/// Steps that use crew's separate index.
 struct Beside<'a> {
     steps: &'a Steps<'a>,
     index: PathBuf,
@@ -152,7 +151,7 @@ impl<'a> Beside<'a> {
         clear_indexes(&self.steps.folder(), |pid| pid == me);
     }
 
-    /// The line that git prints of this input.
+    /// The line that git prints for this input.
     fn printed_line(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
         let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
         let git = Git { variables: &variables, input, ..self.steps.git() };
@@ -160,8 +159,8 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Removes separate indexes and their locks that a killed crew left. Those of a live crew are never
-/// touched: its commit would lose every file.
+/// Removes the separate indexes, and their locks, that a killed crew left. Those of a live crew are
+/// never touched: its commit would lose every file.
 fn clear_indexes(folder: &Path, is_left: impl Fn(i32) -> bool) {
     for name in disk::names(folder, NAMES_MAX) {
         let whose =
@@ -178,24 +177,24 @@ impl Drop for Beside<'_> {
     }
 }
 
-/// The list of their paths in the loop's folder, each followed by a zero byte.
+/// The list of the drafts' paths in the loop's folder, each followed by a zero byte.
 const DRAFTS_FILE: &str = "drafts";
-/// The most that is read of the list, in bytes.
+/// The largest list that is read, in bytes.
 const DRAFTS_BYTES: u64 = 256 << 20;
-/// The name of the snapshot that has them as the user left them.
+/// The name of the snapshot that holds the drafts as the user left them.
 pub const DRAFTS: &str = "drafts";
 
 /// The drafts of a loop.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Drafts {
     paths: BTreeSet<PathBuf>,
-    /// What was ignored when the loop began: files, and folders as a whole.
+    /// What was ignored when the loop began: files, and whole folders.
     ignored: BTreeSet<PathBuf>,
-    /// Every path that was changed since; `None` if no snapshot says so.
+    /// Every path changed since; `None` without a snapshot to compare with.
     changed: Option<BTreeSet<PathBuf>>,
 }
 
-/// Drafts that were just listed.
+/// The drafts when a loop begins.
 #[derive(Debug)]
 pub struct ListedDrafts {
     pub drafts: Vec<String>,
@@ -203,7 +202,7 @@ pub struct ListedDrafts {
     pub nested: Vec<String>,
 }
 
-/// Drafts that are gone from where the user left them, with nothing for crew to commit there.
+/// Drafts that no longer differ from the commit, so crew has nothing to commit there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LeftDrafts {
     /// Committed, but not by crew.
@@ -217,7 +216,7 @@ pub fn drafts_are_listed(home: &Home, id: &LoopId) -> bool {
     disk::exists(&home.loop_file(id, DRAFTS_FILE))
 }
 
-/// Lists what is not committed now.
+/// Records what is uncommitted now as the loop's drafts.
 pub fn list_drafts(
     home: &Home,
     subject: &Loop,
@@ -241,7 +240,8 @@ pub fn list_drafts(
     Ok(ListedDrafts { drafts, nested })
 }
 
-/// Gives a loop the drafts of an earlier one in the same working tree: what has come since is work.
+/// Gives a loop the drafts of an earlier one in the same working tree. What changed since then
+/// counts as work.
 pub fn hand_drafts_on(home: &Home, from: &LoopId, to: &Loop) -> io::Result<()> {
     let Some(drafts) = read_drafts(home, from)? else { return Ok(()) };
     let snapshots = Snapshots::of(home, to);
@@ -265,7 +265,7 @@ fn save_drafts(home: &Home, id: &LoopId, paths: &BTreeSet<PathBuf>) -> io::Resul
     disk::write(&home.loop_file(id, DRAFTS_FILE), &zero_list(paths), Durability::Machine)
 }
 
-/// The paths that differ now from how the user left the drafts; `None` if no snapshot says so.
+/// The paths changed since the drafts were recorded; `None` without a snapshot to compare with.
 fn changed_since(snapshots: &Snapshots, id: &LoopId) -> Option<BTreeSet<PathBuf>> {
     let before = snapshots.named(id, DRAFTS)?;
     let changed = snapshots.paths(&before, &snapshots.take().ok()?.commit).ok()?;
@@ -273,7 +273,8 @@ fn changed_since(snapshots: &Snapshots, id: &LoopId) -> Option<BTreeSet<PathBuf>
 }
 
 impl Drafts {
-    /// Reads a loop's list, and compares the tree as it is now; `None` without a list.
+    /// Reads a loop's drafts and compares them with the tree as it is now; `None` if none were
+    /// recorded.
     pub fn read(home: &Home, subject: &Loop) -> io::Result<Option<Self>> {
         let Some(paths) = read_drafts(home, &subject.id)? else { return Ok(None) };
         let snapshots = Snapshots::of(home, subject);
@@ -283,24 +284,24 @@ impl Drafts {
         Ok(Some(Self { paths, ignored, changed }))
     }
 
-    /// Whether a path is one of them.
+    /// Whether a path is a draft.
     pub fn hold(&self, path: &Path) -> bool {
         self.paths.contains(path)
     }
 
-    /// Whether a path was ignored when they were listed.
+    /// Whether a path was ignored when the drafts were recorded.
     pub fn were_ignored(&self, path: &Path) -> bool {
         path.ancestors().any(|path| self.ignored.contains(path))
     }
 
-    /// Whether a path is unchanged, as far as is known.
+    /// Whether a path is unchanged, as far as crew knows.
     pub fn are_untouched(&self, path: &Path) -> bool {
         let path = PathBuf::from(path.to_string_lossy().into_owned());
         self.changed.as_ref().is_none_or(|changed| !changed.contains(&path))
     }
 
-    /// Those that have left the changes. One that was committed since the loop began stops being a
-    /// draft; one that is gone may come back, for example from a stash.
+    /// The drafts that no longer appear among the changes. One that was committed since the loop
+    /// began stops being a draft. One that is gone may come back, for example from a stash.
     pub(super) fn find_left(
         &self,
         steps: &Steps<'_>,
@@ -322,19 +323,19 @@ impl Drafts {
         let since: BTreeSet<&Path> = zero_ended_paths(&since).collect();
         let (committed, mut gone): (Vec<PathBuf>, Vec<PathBuf>) =
             left.into_iter().partition(|path| since.contains(&**path));
-        // What is only ignored now is still there.
+        // A file that is now ignored still exists.
         gone.retain(|path| !self.are_untouched(path));
         Ok(LeftDrafts { committed, gone })
     }
 
-    /// Drops those that are committed now.
+    /// Removes drafts that are committed now.
     pub fn forget(&mut self, home: &Home, id: &LoopId, paths: &[PathBuf]) -> io::Result<()> {
         self.paths.retain(|path| !paths.contains(path));
         save_drafts(home, id, &self.paths)
     }
 }
 
-/// What differs from the commit in a working tree, except what crew itself writes there.
+/// What differs from HEAD, except what crew itself writes in the working tree.
 fn list_changes(steps: &Steps<'_>) -> Result<Vec<FileChange>, GitFault> {
     Ok(parse_status(&steps.printed(GitStep::Commit, &STATUS, &[])?))
 }

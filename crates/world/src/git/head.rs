@@ -1,6 +1,6 @@
-//! What is checked out in a working tree, read from git's own files: a look that starts no process
-//! and runs at every boundary. Only when it changed, git is asked what happened, and which commits
-//! the loop made or its branch has lost.
+//! What is checked out in a working tree, read from git's own files, without starting a process, at
+//! every boundary. Only after a change is git asked what happened, and which commits the loop made
+//! or its branch lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use engine::record::{CheckedOut, Loop};
 use engine::text::one_line;
 use readers::parse::git::{WorkingTree, is_id, parse_worktrees};
 
-/// The most bytes of a file with one reference.
+/// The largest file with one reference, in bytes.
 const LINE_BYTES: u64 = 4096;
-/// The most bytes of the file with all packed references.
+/// The largest file of packed references, in bytes.
 const PACKED_BYTES: u64 = 32 << 20;
-/// The most commits of branches that are compared, and bytes of the file that is read for them.
+/// The most branch tips that are compared, and the most bytes of packed references read for them.
 const TIPS_MAX: usize = 256;
 const TIPS_BYTES: u64 = 1 << 20;
-/// How many references may name each other.
+/// The longest chain of symbolic references that is followed.
 const DEPTH_MAX: usize = 5;
 
 /// Reads what is checked out; `None` if the folder is not the root of a working tree.
@@ -45,7 +45,7 @@ pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
 }
 
 /// The commits of all branches, and of what is checked out in any working tree of the repository;
-/// empty where they are more than crew compares.
+/// empty if there are too many to compare.
 pub fn list_tips(checkout: &Path) -> Vec<String> {
     let Some(own) = git_folder(checkout) else { return Vec::new() };
     let common = common_folder(&own);
@@ -70,7 +70,7 @@ pub fn list_tips(checkout: &Path) -> Vec<String> {
     if tips.len() > TIPS_MAX { Vec::new() } else { tips.into_iter().collect() }
 }
 
-/// How many commits that change a file are new on other branches and in other working trees.
+/// How many commits that change files are new on other branches and in other working trees.
 pub fn new_elsewhere(subject: &Loop, old: &[String], new: &[String]) -> u64 {
     let added: Vec<&str> =
         new.iter().filter(|tip| !old.contains(tip)).map(String::as_str).collect();
@@ -83,7 +83,7 @@ pub fn new_elsewhere(subject: &Loop, old: &[String], new: &[String]) -> u64 {
     Git::of(subject).count_commits(&arguments).unwrap_or_default()
 }
 
-/// What happened between two looks; `None` if nothing did.
+/// What happened between two looks; `None` if nothing changed.
 pub fn find_move(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadMove> {
     if old == new {
         return None;
@@ -114,13 +114,14 @@ fn have_other_trees(git: Git<'_>, one: &str, other: &str) -> bool {
     trees.split_once('\n').is_some_and(|(one, other)| one != other)
 }
 
-/// The folder that all working trees of a repository share, by git's folder of one of them.
+/// The folder that all working trees of a repository share, given git's folder of one of them.
 pub(super) fn common_folder(folder: &Path) -> PathBuf {
     read_line(&folder.join("commondir"))
         .map_or_else(|| folder.to_owned(), |shared| folder.join(shared))
 }
 
-/// git's folder of a working tree; a linked one and a submodule have a file that names it.
+/// git's folder of a working tree. In a linked working tree or a submodule, `.git` is a file that
+/// names it.
 pub(super) fn git_folder(checkout: &Path) -> Option<PathBuf> {
     let git = checkout.join(".git");
     if disk::is_folder(&git) {
@@ -129,14 +130,14 @@ pub(super) fn git_folder(checkout: &Path) -> Option<PathBuf> {
     Some(checkout.join(read_line(&git)?.strip_prefix("gitdir: ")?))
 }
 
-/// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
-/// without git.
+/// The working trees of the repository that holds `folder`, including those whose folder is gone;
+/// empty without git.
 pub fn list_roots(folder: &Path) -> Vec<PathBuf> {
     let paths = list_trees(folder).into_iter().map(|tree| tree.path);
     paths.map(|path| disk::real_path(&path).unwrap_or(path)).collect()
 }
 
-/// The same as git lists them.
+/// The working trees, as git lists them.
 pub(super) fn list_trees(folder: &Path) -> Vec<WorkingTree> {
     let list = ["worktree", "list", "--porcelain"];
     parse_worktrees(&Git::climbing(folder).run(&list).unwrap_or_default())
@@ -147,29 +148,29 @@ fn read_line(file: &Path) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// The packed references by name; `None` if their file is larger.
+/// The packed references by name; `None` if their file is larger than `most` bytes.
 fn read_packed(common: &Path, most: u64) -> Option<BTreeMap<String, String>> {
     let text = disk::read_text(&common.join("packed-refs"), most).ok()?.unwrap_or_default();
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
     Some(pairs.map(|(id, name)| (name.to_owned(), id.to_owned())).collect())
 }
 
-/// The longest line of a commit, in characters.
+/// The longest subject line that is kept, in characters.
 const SUBJECT_CHARS: usize = 200;
-/// How many of crew's own commits are searched on the branch that is checked out, the newest first.
+/// How many of crew's own commits are looked up on the current branch, newest first.
 const APART_MAX: usize = 30;
 
 /// A commit that crew made.
 #[derive(Debug)]
 pub struct OwnCommit {
     pub id: String,
-    /// Whether crew rebased later. It may then be on no branch without being lost.
+    /// Whether crew rebased later. The commit may then be on no branch without being lost.
     pub may_have_copy: bool,
 }
 
 /// The commits since a loop started, and those that its branch has lost; `None` if they are not
-/// known. `by_crew` are those that crew made. What is uncommitted is another look,
-/// [`count_uncommitted`](super::count_uncommitted).
+/// known. `by_crew` are those that crew made. [`count_uncommitted`](super::count_uncommitted)
+/// covers what is not committed.
 pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
     let git = Git::of(subject);
     let (branch, commit) = git.head();
@@ -195,7 +196,7 @@ pub fn commits_since(subject: &Loop, by_crew: &[OwnCommit]) -> Option<Commits> {
     Some(Commits { made: Some(made), switched_to, lost, apart, ..Commits::default() })
 }
 
-/// The newest of the commits that these words name, one a line.
+/// The newest of the commits that these arguments select, one per line.
 fn log_lines(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
     let most = format!("-{}", Commits::MOST);
     let form = ["log", "--no-show-signature", "--format=%h %s", &most];
@@ -203,15 +204,15 @@ fn log_lines(git: Git<'_>, commits: &[&str]) -> Option<Vec<String>> {
     Some(text.lines().map(|line| one_line(line, SUBJECT_CHARS)).collect())
 }
 
-/// The commits that a branch lacks of those that lead to another one. One that was only rebased is
-/// not among them, nor is a merge, which a rebase leaves out. One that was rebased with other lines
-/// cannot be distinguished from a lost one.
+/// The commits that lead to `commit` and that a branch lacks. Commits that were only rebased do not
+/// count, nor do merges, which a rebase drops. A commit that a rebase altered cannot be told from a
+/// lost one.
 fn log_missing(git: Git<'_>, branch: &str, commit: &str) -> Option<Vec<String>> {
     let apart = format!("{branch}...{commit}");
     log_lines(git, &["--cherry-pick", "--right-only", "--no-merges", &apart])
 }
 
-/// A commit that is not in what is checked out, and where it is; `None` if it is not lost.
+/// A commit that HEAD does not contain, and where it is; `None` if it is not lost.
 fn describe_apart(subject: &Loop, own: &OwnCommit) -> Option<String> {
     let line = log_missing(Git::of(subject), "HEAD", &own.id)?.into_iter().next()?;
     let there = match branch_with(subject, &own.id) {
@@ -222,8 +223,8 @@ fn describe_apart(subject: &Loop, own: &OwnCommit) -> Option<String> {
     if line.starts_with(own.id.get(..7)?) { Some(format!("{line} ({there})")) } else { None }
 }
 
-/// The files of commits since a loop started that came from a remote and that somebody with another
-/// address committed; empty where that is not known.
+/// The files changed since a loop started by commits that came from a remote and have another
+/// committer address; empty if that is not known.
 pub fn changed_by_others(subject: &Loop) -> Vec<String> {
     let Some(start) = &subject.place.head else { return Vec::new() };
     let changed = show_others(Git::of(subject), &format!("{start}..HEAD")).unwrap_or_default();
@@ -248,14 +249,14 @@ fn show_others(git: Git<'_>, since: &str) -> Option<String> {
     if show.len() == options { None } else { git.run(&show) }
 }
 
-/// Leaves out what a rebase has brought to the branch of a task. A run that a person typed may push
-/// its own commits to what it is rebased onto.
+/// Excludes what a rebase brought to the branch of a task. A run that a person started may push its
+/// own commits to the branch it is rebased onto.
 fn exclude_brought(subject: &Loop) -> Option<String> {
     let (Some(_), Some(run)) = (&subject.fleet, &subject.contract.run) else { return None };
     Some(format!("^{}", Git::of(subject).commit(run.git.rebase.as_ref()?)?))
 }
 
-/// Those of crew's newest commits that are not among the ones of what is checked out.
+/// The newest of crew's commits that HEAD does not contain.
 fn find_apart<'a>(subject: &Loop, by_crew: &'a [OwnCommit]) -> Vec<&'a OwnCommit> {
     let newest = &by_crew[by_crew.len().saturating_sub(APART_MAX)..];
     if newest.is_empty() {
@@ -269,7 +270,7 @@ fn find_apart<'a>(subject: &Loop, by_crew: &'a [OwnCommit]) -> Vec<&'a OwnCommit
     apart
 }
 
-/// A branch that has the commit.
+/// A branch that contains the commit.
 fn branch_with(subject: &Loop, id: &str) -> Option<String> {
     let list = ["branch", "--list", "--format=%(refname:short)", "--contains", id];
     let named = Git::of(subject).run(&list)?;

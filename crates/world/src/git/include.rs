@@ -1,7 +1,7 @@
 //! Copies the ignored files that a new working tree needs, as `.worktreeinclude` names them. It
-//! copies plain files of a bounded size, and no link: it could lead out of the working tree. What
-//! git does not ignore in both trees is not copied either: a commit there would take it in. Nothing
-//! is written through a link, which the branch of an agent can put in the place of a folder.
+//! copies plain files up to a fixed size, and no links: one could lead out of the working tree. A
+//! file that git does not ignore in both trees is not copied, because a commit would include it.
+//! Nothing is written through a link, which an agent's branch can put in the place of a folder.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -16,24 +16,24 @@ use crate::files::{disk, tree};
 use crate::process::ExitCause;
 use readers::parse::git::{BRANCHES, zero_ended};
 
-/// The most bytes of `.worktreeinclude`.
+/// The largest `.worktreeinclude`, in bytes.
 pub const INCLUDE_BYTES: u64 = 1 << 20;
 /// The most files that are copied.
 const FILES_MAX: usize = 10_000;
-/// The most bytes of a file that is copied.
+/// The largest file that is copied, in bytes.
 const FILE_BYTES: u64 = 50 << 20;
-/// The longest that git may take to list files: it looks into every ignored folder.
+/// The longest git may take to list files: it searches every ignored folder.
 const WITHIN: Duration = Duration::from_secs(300);
-/// The most lines of patterns, which become words of a command.
+/// The most lines of patterns; each becomes an argument of a command.
 const PATTERNS_MAX: usize = 2000;
-/// Begins a path that git would otherwise take for a pattern, such as `:(glob)a`.
+/// The prefix that keeps git from reading a path as a pattern, such as `:(glob)a`.
 const HERE: &[u8] = b"./";
-/// The name of a file that is not copied whole yet.
+/// The name of a file while it is being copied.
 const HALF: &str = "copied.tmp";
 
-/// Copies the files that `patterns` name to the same places in another working tree, as they are
-/// now, as far as git ignores them here and there; what is there already stays, unless this
-/// `replaces` it. Returns what was left out, each with its reason. The error is a sentence.
+/// Copies the files that `patterns` name to the same places in another working tree, as far as git
+/// ignores them in both. An existing file stays, unless `replaces` is set. Returns what was left
+/// out, each with its reason. The error is a sentence.
 pub fn copy_included(
     patterns: &str,
     from: &Path,
@@ -50,8 +50,8 @@ pub fn copy_included(
     let listed = Git { within: Some(WITHIN), ..Git::here(from) }.printed(&list);
     let listed = listed.ok_or_else(|| cannot_list(from))?;
     let here = ignored_in(from, zero_ended(&listed)).ok_or_else(|| cannot_list(from))?;
-    // The branch that is checked out there may have other rules. Of a path that leads through a
-    // link git says nothing; it is not copied.
+    // The branch checked out there may have other rules. Git reports nothing for a path that leads
+    // through a link, and such a path is not copied.
     let (asked, led_away): (BTreeSet<Vec<u8>>, BTreeSet<Vec<u8>>) =
         here.into_iter().partition(|path| leads_by_folders(to, path));
     let there = ignored_in(to, asked.iter().map(Vec::as_slice)).ok_or_else(|| cannot_list(to))?;
@@ -73,7 +73,7 @@ fn cannot_list(tree: &Path) -> String {
     format!("git cannot list the files of {}", tree.display())
 }
 
-/// Whether only folders, or nothing, are above a path.
+/// Whether every parent of a path is a folder or missing.
 fn leads_by_folders(top: &Path, path: &[u8]) -> bool {
     let mut parents = Path::new(OsStr::from_bytes(path)).ancestors().skip(1);
     parents.all(|parent| ["folder", "gone"].contains(&tree::kind(&top.join(parent))))
@@ -83,14 +83,13 @@ fn leads_by_folders(top: &Path, path: &[u8]) -> bool {
 fn ignored_in<'p>(tree: &Path, paths: impl Iterator<Item = &'p [u8]>) -> Option<BTreeSet<Vec<u8>>> {
     ignored_among(paths, |arguments, input| {
         let ended = Git { input, within: Some(WITHIN), ..Git::here(tree) }.start(arguments).ok()?;
-        // 1 means that no path is covered.
+        // 1 means that no path is ignored.
         let is_whole = matches!(ended.cause, ExitCause::Exit(0 | 1)) && !ended.cut;
         if is_whole { Some(ended.output) } else { None }
     })
 }
 
-/// Which of these paths the ignore rules that are in force cover, as this git says; `None` if
-/// it fails.
+/// Which of these paths the current ignore rules cover, according to this git; `None` if it fails.
 pub(super) fn ignored_among<'p>(
     paths: impl Iterator<Item = &'p [u8]>,
     git: impl Fn(&[&str], &[u8]) -> Option<Vec<u8>>,
@@ -110,7 +109,7 @@ pub(super) fn ignored_among<'p>(
     Some(covered)
 }
 
-/// Copies files by their paths. One that is replaced differs in size or time.
+/// Copies files by their paths. An existing one is replaced only if its size or time differs.
 pub fn copy_files<'a>(
     mut paths: impl Iterator<Item = &'a [u8]>,
     from: &Path,
@@ -145,10 +144,11 @@ pub fn copy_files<'a>(
     Ok(left_out)
 }
 
-/// A working tree that files are copied to.
+/// A working tree that receives files.
 struct Copies {
     top: RealFolder,
-    /// Where a file is until it is whole: no commit of crew's looks there, for it may be a secret.
+    /// Where a file is kept while it is being copied: crew commits nothing there, and the file may
+    /// be a secret.
     halves: RealFolder,
     path: PathBuf,
     replaces: bool,
@@ -160,12 +160,12 @@ impl Copies {
         let top = RealFolder::open(to)?;
         let path = to.join(BRANCHES);
         let halves = top.enter(Path::new(BRANCHES)).map_err(disk::cannot("write in", &path))?;
-        // A killed crew may have left a half there.
+        // A killed crew may have left a partial file there.
         halves.remove(HALF.as_ref())?;
         Ok(Self { top, halves, path, replaces })
     }
 
-    /// Copies one file whole or not at all: a half of it would stay as if the agent had made it.
+    /// Copies one file completely or not at all: a partial file would look like the agent's work.
     fn copy_whole(&self, source: &Path, path: &Path) -> io::Result<()> {
         let Some(name) = path.file_name() else { return Ok(()) };
         let folder = self.top.enter(path.parent().unwrap_or(Path::new("")))?;

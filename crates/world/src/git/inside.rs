@@ -1,7 +1,7 @@
-//! The repositories inside a working tree, submodules and others. Snapshots hold neither their
-//! commits nor their files, so each is looked at by itself. Submodules that a rebase or a merge
-//! left as they were, though it moved what the head records of them, are listed: no commit may take
-//! them. They are not updated here: git would obey a submodule's own configuration.
+//! The repositories inside a working tree: submodules and others. Snapshots hold neither their
+//! commits nor their files, so each is looked at by itself. If a rebase or a merge recorded another
+//! commit of a submodule without updating it, the submodule is listed, and no commit includes it.
+//! crew does not update it: git would obey the submodule's own configuration.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,14 +18,14 @@ use readers::parse::git::{
     FileChangeKind, parse_raw_diff, zero_ended_names, zero_ended_paths, zero_list,
 };
 
-/// The most of them that are looked at.
+/// The most repositories that are looked at.
 const REPOSITORIES_MAX: usize = 100;
-/// The most files of one of them that are compared by content, and the largest, in bytes.
+/// The most files of a repository that are compared by content, and the largest, in bytes.
 const FILES_READ: usize = 1000;
 const FILE_BYTES: u64 = 1 << 20;
 
 /// The state of each repository inside, by its path from the root: those at these paths, the
-/// submodules, and all inside them. Without any, no process starts.
+/// submodules, and all inside them. If there are none, no process is started.
 pub fn look_inside(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, RepositoryInside> {
     let top = &subject.place.checkout;
     let mut found = BTreeMap::new();
@@ -44,7 +44,7 @@ pub fn look_inside(subject: &Loop, at: &[PathBuf]) -> BTreeMap<String, Repositor
     found
 }
 
-/// The state of one, and the repositories inside it.
+/// The state of one repository, and the repositories inside it.
 fn read_state(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>) {
     let commit = checked_out(folder).and_then(|head| head.commit);
     let entries = Git { folder, ..Git::of(subject) }.look().unwrap_or_default();
@@ -65,18 +65,18 @@ fn read_state(subject: &Loop, folder: &Path) -> (RepositoryInside, Vec<PathBuf>)
     (RepositoryInside { commit, uncommitted }, inside)
 }
 
-/// The file that lists submodules left behind, in git's folder of a working tree: path and commit,
-/// each followed by a zero byte, for a path need not be UTF-8.
+/// The file in git's folder that lists outdated submodules: path and commit, each followed by a
+/// zero byte, because a path need not be UTF-8.
 const LIST: &str = "crew.submodules";
-/// The most that is read of it, in bytes.
+/// The largest such file that is read, in bytes.
 const LIST_BYTES: u64 = 1 << 20;
 
-/// Submodules left behind, each by its path with the commit that was checked out in it.
+/// The outdated submodules by path, each with the commit that was checked out in it.
 #[derive(Debug, Default)]
 pub(super) struct Behind(BTreeMap<PathBuf, String>);
 
 impl Behind {
-    /// Reads the list, and takes off it what somebody has moved since on purpose.
+    /// Reads the list, and drops submodules that somebody has moved since.
     pub fn read(checkout: &Path) -> Self {
         let listed =
             disk::read(&list_file(checkout), LIST_BYTES).ok().flatten().unwrap_or_default();
@@ -101,23 +101,23 @@ impl Behind {
         }
     }
 
-    /// Whether a submodule is one of them.
+    /// Whether a submodule is outdated.
     pub fn holds(&self, path: &Path) -> bool {
         self.0.contains_key(path)
     }
 }
 
-/// Lists the submodules that are as the commit `before` records them, and that the index, which has
-/// come from there by a rebase or a merge, records otherwise. Without a list a commit takes them.
+/// Lists the submodules that are still at the commit that `before` records, where the index records
+/// another one after a rebase or a merge. Otherwise a commit would include them.
 pub(super) fn note_submodules(checkout: &Path, before: &str) {
     let form = ["diff-index", "--cached", "-R", "--raw", "-z", "--no-renames", "--no-abbrev"];
-    // It reads no file of the working tree.
+    // This reads no file of the working tree.
     let arguments = [&form[..], &["--ignore-submodules=dirty", before]].concat();
     let Some(moved) = Git::here(checkout).printed(&arguments) else { return };
     let mut behind = Behind::read(checkout);
     for entry in parse_raw_diff(&moved).into_iter().filter(|entry| !entry.is_new()) {
         let path = PathBuf::from(OsString::from_vec(entry.path));
-        // What an earlier one left behind stays so: this one started from what it recorded.
+        // A submodule that was outdated before stays so: this step started from what it recorded.
         if let Some(commit) = entry.what.strip_prefix(b"160000 ")
             && !behind.holds(&path)
         {
@@ -128,8 +128,8 @@ pub(super) fn note_submodules(checkout: &Path, before: &str) {
     behind.save_list(checkout);
 }
 
-/// The submodules by name, with their paths, of the `.gitmodules` that these words of `git config`
-/// name.
+/// The submodules by name, with their paths, from the `.gitmodules` that these arguments of `git
+/// config` select.
 pub(super) fn list_submodules(git: Git<'_>, file: &[&str]) -> Vec<(String, PathBuf)> {
     let form = ["-z", "--get-regexp", r"^submodule\..*\.path$"];
     let listed = git.run(&[&["config"], file, &form].concat()).unwrap_or_default();

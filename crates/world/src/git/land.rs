@@ -1,7 +1,7 @@
-//! The git steps of a landing, in a working tree of its own on no branch: the work of a branch as
-//! one commit on the main branch as it will be. Merges into a task's branch, and the newest commit
-//! of that branch, where its agent may have checked out another one or none. They run no hook and
-//! ask nobody.
+//! The git steps of a landing, in a separate working tree on no branch: a branch's work becomes one
+//! commit on top of the main branch. Also merges into a task's branch, and finds that branch's
+//! newest commit even where its agent has checked out another one. No hook runs and nobody is
+//! asked.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,12 +18,12 @@ use engine::git::{GitFault, GitStep};
 use engine::text::distinct_texts;
 use readers::parse::git::zero_ended_names;
 
-/// The result of putting a branch's work onto another commit.
+/// The result of squashing a branch onto another commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Squashed {
-    /// As this commit.
+    /// The new commit.
     Commit(String),
-    /// All of it is there already.
+    /// Everything was there already.
     Nothing,
     /// These files could not be merged.
     Conflict(Vec<String>),
@@ -34,15 +34,15 @@ pub fn changed_paths(repository: &Path, from: &str, to: &str) -> Option<Vec<Stri
     differing_paths(repository, &[from, to])
 }
 
-/// The paths that `git diff` lists for these names; a renamed file counts as two.
+/// The paths that `git diff` lists for these arguments; a renamed file counts as two.
 fn differing_paths(folder: &Path, what: &[&str]) -> Option<Vec<String>> {
     let form = ["diff", "--name-only", "--no-renames", "-z"];
     let listed = run_git(folder, &[&form[..], what].concat())?;
     Some(listed.split_terminator('\0').map(str::to_owned).collect())
 }
 
-/// Merges a commit into the branch that is checked out. Returns the files in conflict; the merge is
-/// then under way.
+/// Merges a commit into the current branch. Returns the files in conflict; the merge is then still
+/// in progress.
 pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, GitFault> {
     let arguments = ["merge", "--no-edit", "--no-verify", "--no-gpg-sign", "--quiet", commit];
     let before = Git::here(folder).commit("HEAD").unwrap_or_default();
@@ -51,17 +51,17 @@ pub fn merge_to_conflicts(folder: &Path, commit: &str) -> Result<Vec<String>, Gi
     files
 }
 
-/// The files in conflict after this merge: git's exit status and its index say which.
+/// The files in conflict after this merge, according to git's exit status and index.
 fn find_conflicts(git: Git<'_>, merge: &[&str]) -> Result<Vec<String>, GitFault> {
     let merged = git.said(merge);
     let files = if merged.is_good() { Vec::new() } else { unmerged_files(git.folder) };
     if files.is_empty() { merged.check(GitStep::Merge).map(|()| files) } else { Ok(files) }
 }
 
-/// Commits the files in conflict with their markers: this branch alone gets them, and its agent
+/// Commits the files in conflict with their markers. Only this branch gets them, and its agent
 /// resolves them.
 pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
-    // Only these: the loop's own commits leave out what a person had not committed.
+    // No other files: the loop's own commits leave out what a person had not committed.
     let add: Vec<&str> =
         ["add", "--all", "--"].into_iter().chain(files.iter().map(String::as_str)).collect();
     let commit = ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-edit"];
@@ -69,8 +69,8 @@ pub fn commit_markers(folder: &Path, files: &[String]) -> Result<(), GitFault> {
     steps.iter().try_for_each(|step| Git::lazily(folder).well(GitStep::Merge, step).map(drop))
 }
 
-/// Merges a branch, or another name of a commit. Returns the files that could not be merged; the
-/// working tree is then as it was.
+/// Merges a branch, or any other name of a commit. Returns the files in conflict; the working tree
+/// is then as it was before.
 pub fn merge_branch(folder: &Path, branch: &str) -> Result<Vec<String>, GitFault> {
     let files = merge_to_conflicts(folder, branch)?;
     if !files.is_empty() {
@@ -79,17 +79,17 @@ pub fn merge_branch(folder: &Path, branch: &str) -> Result<Vec<String>, GitFault
     Ok(files)
 }
 
-/// What a working tree has of its own branch.
+/// How a working tree relates to its own branch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OwnTip {
     /// The newest commit of the branch; `None` before the first one.
     pub commit: Option<String>,
-    /// What is checked out instead, where that does not hold all of the branch's commits.
+    /// What is checked out instead, if that lacks commits of the branch.
     pub astray: Option<String>,
 }
 
-/// The newest commit of a working tree's own branch. What is checked out beside it, and continues
-/// it, becomes the branch, which is checked out again.
+/// Finds the newest commit of a working tree's own branch. If something else is checked out that
+/// continues the branch, the branch is moved there and checked out again.
 pub fn own_tip(checkout: &Path, own: &str) -> OwnTip {
     let (current, newest) = read_head(checkout);
     let name = format!("refs/heads/{own}");
@@ -101,8 +101,7 @@ pub fn own_tip(checkout: &Path, own: &str) -> OwnTip {
     OwnTip { commit: find_commit(checkout, &name), astray: Some(astray) }
 }
 
-/// False where what is checked out does not continue the branch, or git is in the middle of
-/// something.
+/// False if what is checked out does not continue the branch, or a git operation is in progress.
 fn come_back(checkout: &Path, own: &str, newest: Option<&str>) -> bool {
     let Some(newest) = newest else { return false };
     if is_unfinished(checkout) {
@@ -139,8 +138,8 @@ impl LandTree<'_> {
         self.git().well(GitStep::Merge, arguments)
     }
 
-    /// Makes the files those of this commit, on no branch, and removes all else except ignored
-    /// files that `keep`, patterns as in `.gitignore`, names. Every file is compared by content.
+    /// Checks out this commit on no branch, and removes everything else except ignored files that
+    /// `keep`, patterns as in `.gitignore`, names. Every file is compared by content.
     pub fn lay_out(&self, commit: &str, keep: &[String]) -> Result<(), GitFault> {
         self.well(&["update-ref", "--no-deref", "HEAD", commit])?;
         self.well(&["read-tree", commit])?;
@@ -151,7 +150,7 @@ impl LandTree<'_> {
                 let _ = tree::remove_folder(&self.folder.join(OsStr::from_bytes(path)));
             }
         }
-        // It fails where a file differs; the next step writes that.
+        // This fails if a file differs, and the next step then writes that file.
         self.git().said(&["update-index", "-q", "--really-refresh"]);
         self.put_back(commit)?;
         let keep = keep.iter().flat_map(|glob| ["-e", glob]);
@@ -159,13 +158,13 @@ impl LandTree<'_> {
         self.well(&arguments).map(drop)
     }
 
-    /// Makes the tracked files those of this commit again.
+    /// Restores the tracked files of this commit.
     pub fn put_back(&self, commit: &str) -> Result<(), GitFault> {
         let git = Git { within: Some(CHECKOUT_WITHIN), ..self.git() };
         git.well(GitStep::Merge, &["reset", "--quiet", "--hard", commit]).map(drop)
     }
 
-    /// Commits the work of a branch on top of what is checked out.
+    /// Commits a branch's work on top of what is checked out.
     pub fn squash(&self, tip: &str, message: &str) -> Result<Squashed, GitFault> {
         let files = find_conflicts(self.git(), &["merge", "--squash", "--quiet", tip])?;
         if !files.is_empty() {
@@ -181,15 +180,15 @@ impl LandTree<'_> {
         Ok(Squashed::Commit(self.git().commit("HEAD").unwrap_or_default()))
     }
 
-    /// Whether this commit is what is checked out, on no branch, in a repository that is still that
-    /// of this clone: a check runs what an agent wrote.
+    /// Whether this commit is still checked out, on no branch, in the clone's own repository: a
+    /// check runs code that an agent wrote.
     pub fn is_at(&self, commit: &str) -> bool {
         stays_inside(self.folder, GitStep::Merge).is_ok()
             && self.git().head() == (None, Some(commit.to_owned()))
     }
 
-    /// The tracked files whose content, mode or index entry differs from a commit; `None` where git
-    /// cannot say.
+    /// The tracked files whose content, mode or index entry differs from a commit; `None` if git
+    /// fails.
     pub fn altered_files(&self, commit: &str) -> Option<Vec<String>> {
         let staged =
             differing_paths(self.folder, &["--cached", "--ignore-submodules=dirty", commit])?;
@@ -208,17 +207,17 @@ impl LandTree<'_> {
         authors
     }
 
-    /// Those of the files in conflict that nobody has resolved: since the newest merge of main in
-    /// which it was in conflict no commit of the branch has changed it, or lines that git wrote
-    /// there as markers are still in it. A branch without such a merge shows nothing, except of a
-    /// file that is as main has it.
+    /// The files in conflict that nobody has resolved: no commit of the branch has changed them
+    /// since its newest merge of main in which they were in conflict, or conflict markers from git
+    /// are still in them. Without such a merge, every file that differs from main counts as
+    /// unresolved.
     pub fn unresolved_files(
         &self,
         main: &str,
         tip: &str,
         files: &[String],
     ) -> Result<Vec<String>, GitFault> {
-        // A person may have merged the branch, and settled them there.
+        // A person may have merged the branch and resolved them there.
         if files.is_empty() || count_lacking(self.folder, tip, main) == Some(0) {
             return Ok(Vec::new());
         }
@@ -227,7 +226,7 @@ impl LandTree<'_> {
         let listed = self.well(&list)?;
         let mut merges: Vec<Vec<&str>> =
             listed.lines().map(|line| line.split(' ').collect()).collect();
-        // Those that take main in.
+        // Keep the merges of main.
         merges.retain(|merge| {
             merge[1..].iter().any(|parent| count_lacking(self.folder, parent, main) == Some(0))
         });
@@ -241,7 +240,7 @@ impl LandTree<'_> {
                     self.git().count_commits(&since).is_some_and(|commits| commits > 0)
                         && !self.keeps_markers(merge, tip, file)
                 }
-                // One that was merged without a conflict, for main had moved.
+                // The file was merged without a conflict, because main had moved.
                 None => !merges.is_empty() || !own.contains(file),
             };
             if !is_settled {
@@ -251,8 +250,8 @@ impl LandTree<'_> {
         Ok(left)
     }
 
-    /// Whether a file is in conflict when this merge is done again. A git that cannot say (before
-    /// 2.38) has every file in conflict.
+    /// Whether a file is in conflict when this merge is repeated. Before version 2.38 git cannot
+    /// tell, and every file counts as in conflict.
     fn conflicts_in(&self, merge: &[&str], file: &str) -> bool {
         let &[_, ours, theirs] = merge else { return true };
         let form = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"];
@@ -266,8 +265,8 @@ impl LandTree<'_> {
         }
     }
 
-    /// Whether a file still holds a line with which git marked a conflict in it, whatever its
-    /// length: a line that neither side of the merge had.
+    /// Whether a file still contains a conflict marker from git, of any length: a line that neither
+    /// side of the merge had.
     fn keeps_markers(&self, merge: &[&str], tip: &str, file: &str) -> bool {
         let sides: BTreeSet<Vec<u8>> =
             merge[1..].iter().flat_map(|side| self.lines_of(side, file)).collect();

@@ -1,5 +1,5 @@
-//! What a fleet needs of a repository on this machine, looked at before anything runs there. It
-//! changes nothing and asks no remote.
+//! What a fleet needs from a repository on this machine, checked before anything runs. It changes
+//! nothing and asks no remote.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use engine::git::{GitFault, GitStep, RemoteRef};
 
 /// The most names in a folder of refs.
 const NAMES_MAX: usize = 20_000;
-/// The locks of a repository that keep crew from fetching and from deleting refs.
+/// The locks in a repository that keep crew from fetching and from deleting refs.
 const LOCKS: [&str; 2] = ["packed-refs.lock", "shallow.lock"];
 
-/// Whether git knows who commits in this repository, by the rules of a commit of crew.
+/// Checks that git knows who commits in this repository, by the same rules as for crew's commits.
 pub fn check_identity(top: &Path) -> Result<(), GitFault> {
     for who in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
         Git::here(top).well(GitStep::Commit, &["var", who])?;
@@ -21,7 +21,7 @@ pub fn check_identity(top: &Path) -> Result<(), GitFault> {
     Ok(())
 }
 
-/// The refs of this repository below these.
+/// The refs of this repository below these prefixes.
 pub fn refs_below(top: &Path, below: &[&str]) -> Vec<RemoteRef> {
     let form = "--format=%(objectname) %(refname)";
     let listed = run_git(top, &[&["for-each-ref", form], below].concat()).unwrap_or_default();
@@ -29,8 +29,8 @@ pub fn refs_below(top: &Path, below: &[&str]) -> Vec<RemoteRef> {
     parts.map(|(id, name)| RemoteRef { name: name.to_owned(), id: id.to_owned() }).collect()
 }
 
-/// Of some refs those that keep git from making one of the `wanted`: of two names where one is a
-/// folder of the other, git takes only one.
+/// The refs that block one of the `wanted`. If one name is a folder of the other, git accepts only
+/// one of the two.
 pub fn in_the_way<'a>(refs: &'a [String], wanted: &[String]) -> Vec<&'a str> {
     let mut blocking: Vec<&str> = refs.iter().map(String::as_str).collect();
     blocking.retain(|name| wanted.iter().any(|one| is_below(one, name) || is_below(name, one)));
@@ -41,8 +41,8 @@ fn is_below(one: &str, other: &str) -> bool {
     one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The locks that keep crew from fetching into refs below `below`, and that do not go away: a git
-/// that was killed has left them, or one hangs.
+/// The locks that keep crew from fetching into refs below `below` and that do not go away: left by
+/// a killed git, or held by one that hangs.
 pub fn left_locks(top: &Path, below: &str) -> Vec<PathBuf> {
     let Some(shared) = shared_folder(top) else { return Vec::new() };
     let folder = shared.join(below);
@@ -60,7 +60,7 @@ pub struct AbsentSubmodule {
     pub is_initialised: bool,
 }
 
-/// The submodules that a commit names, without those that have the commit that it records of them.
+/// The submodules that a commit names and whose recorded commit is not here.
 pub fn absent_submodules(top: &Path, commit: &str) -> Vec<AbsentSubmodule> {
     let mut absent = Vec::new();
     for (_, path) in list_submodules(Git::here(top), &["--blob", &format!("{commit}:.gitmodules")])
@@ -83,8 +83,8 @@ pub fn uses_lfs(top: &Path, commit: &str) -> bool {
     attributes.is_some_and(|text| text.contains("filter=lfs"))
 }
 
-/// How many bytes the files of a commit take; `None` where git cannot tell without its remote, or
-/// takes too long.
+/// The size of a commit's files in bytes; `None` if git cannot tell without its remote, or takes
+/// too long.
 pub fn checkout_bytes(top: &Path, commit: &str) -> Option<u64> {
     let listed = run_git(top, &["ls-tree", "-r", "-l", "-z", commit])?;
     let sizes = listed.split_terminator('\0').filter_map(|entry| entry.split_whitespace().nth(3));

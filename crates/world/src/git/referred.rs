@@ -1,7 +1,7 @@
-//! What commits refer to and git does not push with them: commits of submodules, and files of git
-//! LFS, to which a commit has pointers and each repository a store. Each is on its remote before a
-//! commit lands, or is named with how to push it. No git runs in a submodule of an agent: its
-//! configuration is the agent's.
+//! What commits refer to without git pushing it along: commits of submodules, and files of git LFS,
+//! of which a commit holds pointers and each repository a store. All of it must be on its remote
+//! before a commit lands; otherwise the error says how to push it. No git runs in a submodule of an
+//! agent: its configuration is the agent's.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -26,20 +26,20 @@ use readers::parse::remote::{LfsFile, lfs_pointers, without_secrets};
 /// Where the work of a landing came from, and where it goes.
 pub struct Referred<'a> {
     pub tree: LandTree<'a>,
-    /// The person's, whose settings hold.
+    /// The person's repository, whose settings apply.
     pub repository: &'a Path,
     /// The address of the remote.
     pub url: &'a str,
-    /// The clone in which the work was done, or another working tree that may have it.
+    /// The clone in which the work was done, or another working tree that may contain it.
     pub clone: &'a Path,
-    /// The name that a commit of a submodule gets at its remote, where crew may push it.
+    /// The branch to which crew may push a submodule's commit at its remote.
     pub branch: &'a str,
 }
 
 impl Referred<'_> {
-    /// Has the commits of submodules that `commit` records, and `main` does not, on their remotes.
-    /// The person's `push.recurseSubmodules` is obeyed: `no` looks at none of them, `on-demand` has
-    /// crew push them to a branch of the task's name.
+    /// Makes sure that the submodule commits which `commit` records, and `main` does not, are on
+    /// their remotes. The person's `push.recurseSubmodules` is obeyed: with `no` none is checked,
+    /// with `on-demand` crew pushes them to a branch with the task's name.
     ///
     /// # Errors
     /// [`GitTrouble::Incomplete`], with how to push what is missing.
@@ -72,12 +72,12 @@ impl Referred<'_> {
         let (git, url) = (git_in(&self.clone.join(first)), without_secrets(url));
         let paths: Vec<String> = lacking.iter().map(|(path, ..)| path.clone()).collect();
         let cause = format!("commits of submodules are on no remote: {}", name_files(&paths));
-        // The name of the remote in a clone leads to no place for pushes.
+        // In a clone, pushes to the remote's name are disabled.
         let hint = format!("push them first: {git} push {} {id}:refs/heads/BRANCH", quote(&url));
         Err(GitFault::new(GitStep::Push, GitTrouble::Incomplete, cause, hint))
     }
 
-    /// The address of the submodule at a path, as the person has set it up or else as the commit
+    /// The address of the submodule at a path, as the person configured it or else as the commit
     /// says; and whether it is the person's.
     fn find_address(&self, commit: &str, path: &str) -> Option<(String, bool)> {
         let file = format!("{commit}:.gitmodules");
@@ -88,13 +88,13 @@ impl Referred<'_> {
             return Some((own, true));
         }
         let url = self.tree.git().line(&["config", "--blob", &file, "--get", &key])?;
-        // git would take one that begins with a dash for an option.
+        // git would read an address that begins with a dash as an option.
         let url = if url.starts_with('.') { relative_address(self.url, &url) } else { url };
         if url.is_empty() || url.starts_with('-') { None } else { Some((url, false)) }
     }
 
-    /// Whether a remote has a commit. With a path, one that is missing is fetched from the
-    /// submodule there and pushed.
+    /// Whether a remote has a commit. With a path, a missing commit is fetched from the submodule
+    /// there and pushed.
     fn is_on_remote(&self, url: &str, id: &str, path: Option<&str>) -> Result<bool, GitFault> {
         in_a_new_repository(|folder| {
             let refs = Refs { folder, remote: url, stop: self.tree.stop, patience: None };
@@ -131,8 +131,8 @@ impl Referred<'_> {
     }
 }
 
-/// Sends the files of git LFS that a commit adds to what a remote of this name was seen to have,
-/// and to other commits that it has.
+/// Sends the files of git LFS that a commit adds to what this remote is known to have, and to the
+/// commits in `has`.
 pub fn send_lfs(
     repository: &Path,
     remote: &str,
@@ -151,13 +151,13 @@ pub fn send_lfs(
     };
     let has = has.iter().map(String::as_str).filter(|id| *id != commit);
     let seen = format!("--remotes={remote}");
-    // One that is not here excludes nothing.
+    // A commit that is unknown here excludes nothing.
     push.send(
         &[commit, "--ignore-missing", "--not", &seen].into_iter().chain(has).collect::<Vec<_>>(),
     )
 }
 
-/// The address that a relative one of `.gitmodules` means, beside the remote's own.
+/// The absolute form of a relative address in `.gitmodules`, based on the remote's own.
 fn relative_address(remote: &str, url: &str) -> String {
     let (mut base, mut rest) = (remote.trim_end_matches('/'), url);
     loop {
@@ -173,27 +173,27 @@ fn relative_address(remote: &str, url: &str) -> String {
     if rest.starts_with('/') { rest.to_owned() } else { format!("{base}/{rest}") }
 }
 
-/// The longest that git LFS may take to send its files.
+/// The longest git LFS may take to send files.
 pub(super) const LFS_WITHIN: Duration = Duration::from_secs(600);
-/// The most that is read of `.gitattributes`, in bytes.
+/// The most bytes of `.gitattributes` that are read.
 const ATTRIBUTES_BYTES: u64 = 1 << 20;
-/// Every object that is small enough for a pointer, which has at most 1,024 bytes.
+/// Selects every object that is small enough for a pointer, which has at most 1,024 bytes.
 const SMALL: &str = "--filter=combine:blob:limit=1025+object:type=blob";
-/// The most files that one git-lfs gets as arguments.
+/// The most files that are passed to one git-lfs.
 const AT_ONCE: usize = 500;
 
-/// A push of such files.
+/// A push of files of git LFS.
 pub(super) struct LfsPush<'a> {
     /// A git that may talk to the remote.
     pub git: Git<'a>,
-    /// The name of the remote there, and its address.
+    /// The name of the remote for git, and its address.
     pub remote: &'a str,
     pub address: &'a str,
-    /// The working tree of the repository that sends them.
+    /// The working tree of the repository that sends the files.
     pub repository: &'a Path,
-    /// Clones that may have the files, too. Agents write their settings.
+    /// Clones that may also have the files. Agents can write their settings.
     pub clones: &'a [&'a Path],
-    /// The branch whose files are sent. Without one they are sent by their ids.
+    /// The branch whose files are sent. Without one, files are sent by their ids.
     pub branch: Option<&'a str>,
 }
 
@@ -220,7 +220,7 @@ impl LfsPush<'_> {
         })?;
         let address = self.address.strip_prefix("file://").unwrap_or(self.address);
         let remote = self.git.folder.join(address);
-        // An empty list is complete on every remote.
+        // With no files this is true of every remote.
         if [".git/lfs", "lfs"].iter().any(|store| are_in(&remote.join(store), &files)) {
             return Ok(());
         }
@@ -248,16 +248,16 @@ impl LfsPush<'_> {
         }
     }
 
-    /// The stores that may have the files: that of the repository, and the usual one of each clone.
+    /// The stores that may have the files: the repository's, and the usual one of each clone.
     fn find_stores(&self) -> Vec<PathBuf> {
         let own = git_folder(self.repository).map(|folder| store_folder(&folder));
         let folders = self.clones.iter().filter_map(|clone| git_folder(clone));
         own.into_iter().chain(folders.map(|folder| common_folder(&folder).join("lfs"))).collect()
     }
 
-    /// Has git-lfs send them. The error is a sentence fragment.
+    /// Lets git-lfs send the files. The error is a sentence fragment.
     fn push_files(&self, files: &[LfsFile], stores: &[PathBuf]) -> Result<(), String> {
-        // git-lfs takes a path for the name of a remote.
+        // git-lfs reads a path as the name of a remote.
         let is_path = self.remote.starts_with('/');
         let remote = format!("{}{}", if is_path { "file://" } else { "" }, self.remote);
         if let Some(branch) = self.branch {
@@ -283,9 +283,9 @@ impl LfsPush<'_> {
     }
 }
 
-/// Takes over the files of git LFS that these commits of a clone point to, words of `git rev-list`:
-/// git brings none with a commit. An agent may have left anything there, so a file is taken only if
-/// its content is what its name says.
+/// Copies the files of git LFS that these commits of a clone point to, because git fetches only
+/// pointers. The commits are arguments of `git rev-list`. An agent may have left anything in the
+/// clone, so a file is copied only if its content matches its name.
 pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io::Result<()> {
     let theirs = clone.join(".git/lfs");
     let (true, Some(own)) = (disk::is_folder(&theirs), git_folder(repository)) else {
@@ -301,11 +301,11 @@ pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io
         let to = file_place(&own, &file.id);
         let part = to.with_extension("crew");
         part.parent().map_or(Ok(()), disk::make_folder)?;
-        // What a killed crew left there may be read-only.
+        // A part that a killed crew left may be read-only.
         disk::remove(&part)?;
         let mut copy = disk::create_private(&part)?;
         copy.set_permissions(from.metadata()?.permissions())?;
-        // It may grow while it is copied.
+        // The file may grow while it is copied.
         io::copy(&mut from.take(file.bytes), &mut copy)?;
         if disk::open_file(&part)?.map(hash_stream).transpose()?.as_ref() == Some(&file.id) {
             disk::rename(&part, &to)?;
@@ -316,27 +316,27 @@ pub(super) fn take_over(repository: &Path, clone: &Path, commits: &[&str]) -> io
     Ok(())
 }
 
-/// The files of git LFS to which what these commits add points; `None` where git cannot say.
+/// The files of git LFS that these commits add pointers to; `None` if git fails.
 fn added_files(git: Git<'_>, commits: &[&str]) -> Option<Vec<LfsFile>> {
     let form = ["rev-list", "--objects", "--no-object-names", SMALL];
     let objects = git.printed(&[&form[..], commits].concat())?;
     read_pointers(git, &objects)
 }
 
-/// How a command of git in a folder begins; the folder may be one of another machine.
+/// The beginning of a git command for a folder, which may be on another machine.
 pub(super) fn git_in(folder: &Path) -> String {
     let is_here = disk::exists(&folder.join(".git"));
     if is_here { format!("git -C {}", quote(&folder.display().to_string())) } else { "git".into() }
 }
 
-/// The files that these objects point to, one object a line; `None` where git cannot read them.
+/// The files that these objects point to, one object per line; `None` if git cannot read them.
 pub(super) fn read_pointers(git: Git<'_>, objects: &[u8]) -> Option<Vec<LfsFile>> {
     let batch = Git { input: objects, ..git };
     Some(lfs_pointers(&batch.printed(&["cat-file", "--batch"])?))
 }
 
-/// The store of a repository by git's folder of a working tree, where git-lfs has it, too. The
-/// setting of an agent's clone can lead anywhere: no file is taken from there.
+/// The store of a repository, given git's folder of a working tree. An agent can set it to any
+/// place in its clone, so no file is taken from there.
 pub(super) fn store_folder(folder: &Path) -> PathBuf {
     let own = format!("--git-dir={}", folder.display());
     let set = Git::climbing(folder).line(&[&own, "config", "--get", "lfs.storage"]);
@@ -348,18 +348,18 @@ fn are_in(store: &Path, files: &[LfsFile]) -> bool {
     files.iter().all(|file| find_file(store, file).is_some())
 }
 
-/// A file in a store. One of another size cannot be it.
+/// The path of a file in a store; `None` if it is missing or has another size.
 pub(super) fn find_file(store: &Path, file: &LfsFile) -> Option<PathBuf> {
     let path = file_place(store, &file.id);
     if disk::is_file(&path) && disk::size(&path) == file.bytes { Some(path) } else { None }
 }
 
-/// The place of a file in a store.
+/// The path of a file in a store.
 pub(super) fn file_place(store: &Path, id: &str) -> PathBuf {
     store.join("objects").join(&id[..2]).join(&id[2..4]).join(id)
 }
 
-/// Whether the attributes of a checkout give files to git LFS.
+/// Whether the attributes of a checkout assign files to git LFS.
 fn names_lfs(checkout: &Path) -> bool {
     let attributes = disk::read_text(&checkout.join(".gitattributes"), ATTRIBUTES_BYTES);
     attributes.ok().flatten().is_some_and(|text| text.contains("filter=lfs"))

@@ -1,8 +1,7 @@
-//! The remotes of a checkout, by their addresses; and refs of a remote as the memory that many
-//! machines share: a ref is moved only from the value that was read before, several of them
-//! together or not at all. The remote itself compares, so of many who try, one wins. It writes no
-//! ref and no `FETCH_HEAD` here, because several processes share the repository, and it never
-//! forces.
+//! The remotes of a checkout, and refs of a remote as memory shared by many machines: a ref is
+//! moved only from the value that was read before, and several move together or not at all. The
+//! remote itself compares, so only one of many writers wins. No ref and no `FETCH_HEAD` is written
+//! here, because several processes share the repository, and nothing is forced.
 //!
 //! The repository's configuration decides where a name leads and which programs the transport runs.
 //! In a checkout that an agent can write, `Steps` must have found it unchanged.
@@ -23,30 +22,30 @@ use engine::text::words_of;
 use readers::parse::git::is_id;
 use readers::parse::remote::{self, MESSAGE_BYTES, classify_failure, is_ref_name, without_secrets};
 
-/// The longest that one talk with the remote may take.
+/// The longest that one exchange with the remote may take.
 pub const WITHIN: Duration = Duration::from_secs(120);
-/// Between two tries to reach a remote.
+/// The pauses between attempts to reach a remote.
 const PAUSES: RetryPolicy = RetryPolicy::growing(Duration::from_secs(1), Duration::from_secs(30));
-/// The longest that a talk may take once a signal has come.
+/// The longest that an exchange may take after a signal.
 const WITHIN_AT_THE_END: Duration = Duration::from_secs(15);
-/// How often a swap is tried while the remote cannot lock a ref. It waits for a lock by itself.
+/// How often a swap is tried if the remote cannot lock a ref. The remote itself waits for a lock.
 const SWAPS_MAX: usize = 3;
 /// An id that no object has.
 const NO_OBJECT: &str = "0000000000000000000000000000000000000000";
-/// Author and committer.
+/// The author and committer of crew's own commits.
 const CREW: &str = "crew <crew@localhost>";
 
-/// How long a remote that cannot be reached is asked again. A signal ends that, and soon the git
-/// that runs when it comes.
+/// How long an unreachable remote is tried again. A signal ends the attempts, and soon after that
+/// the running git.
 #[derive(Debug, Clone)]
 pub struct Patience {
     pub signals: Signals,
     pub within: Duration,
-    /// The longest that one talk may take.
+    /// The longest that one exchange may take.
     pub talk: Duration,
 }
 
-/// A repository here, and the remote whose refs are shared.
+/// A local repository, and the remote whose refs are shared.
 pub struct Refs<'a> {
     /// A working tree's root or a bare repository, for the objects.
     pub folder: &'a Path,
@@ -54,13 +53,13 @@ pub struct Refs<'a> {
     pub remote: &'a str,
     /// Ends a running git early.
     pub stop: Stop<'a>,
-    /// `None` asks once.
+    /// `None` tries once.
     pub patience: Option<&'a Patience>,
 }
 
 impl Refs<'_> {
-    /// The refs that the remote has, of these names; `*` at the end of one matches any rest.
-    /// git transfers the list of all its refs, at most 32 MiB.
+    /// The remote's refs with these names; `*` at the end of a name matches any rest. git transfers
+    /// the list of all refs, at most 32 MiB.
     pub fn list_refs(&self, patterns: &[&str]) -> Result<Vec<RemoteRef>, GitFault> {
         if patterns.is_empty() {
             // git would list everything.
@@ -77,9 +76,9 @@ impl Refs<'_> {
         Ok(remote::parse_refs(&ended.text(), patterns))
     }
 
-    /// Brings the objects of these refs here, with all that they build on, but no ref. One that the
-    /// remote no longer has is left out, and so is what is here since an earlier fetch of the
-    /// objects `known`: no ref here points to them, so git would get the whole chain again.
+    /// Fetches the objects of these refs, with everything they build on, but creates no ref. Refs
+    /// that the remote no longer has are left out. `known` names objects from an earlier fetch: no
+    /// ref here points to them, so without them git would fetch the whole chain again.
     pub fn fetch_objects(&self, names: &[&str], known: &[&str]) -> Result<(), GitFault> {
         names.iter().try_for_each(|name| check_name(name))?;
         known.iter().try_for_each(|id| check_id(id))?;
@@ -105,8 +104,8 @@ impl Refs<'_> {
         self.talk_to_remote(&arguments, names.join("\n").as_bytes()).map(drop)
     }
 
-    /// Whether the remote has a commit that is not here: asked by its id and, where the remote does
-    /// not answer that, by all that its branches and tags hold.
+    /// Whether the remote has a commit that is not here. It is requested by its id; if the remote
+    /// does not allow that, all branches and tags are fetched.
     pub fn has_commit(&self, id: &str) -> Result<bool, GitFault> {
         check_id(id)?;
         if let Err(said) = self.fetch_only(&["--depth=1", "--", self.remote, id]) {
@@ -126,8 +125,8 @@ impl Refs<'_> {
         self.talk_to_remote(&arguments, &[]).map(drop)
     }
 
-    /// The message of a commit that is here, of at most 8 MiB, byte for byte. Bytes that are not
-    /// UTF-8 are replaced.
+    /// The message of a local commit, of at most 8 MiB, byte for byte. Bytes that are not UTF-8 are
+    /// replaced.
     pub fn read_message(&self, id: &str) -> Result<String, GitFault> {
         let read = self.read_messages(&[id.to_owned()])?.pop().flatten();
         read.ok_or_else(|| {
@@ -136,8 +135,8 @@ impl Refs<'_> {
         })
     }
 
-    /// The same for each of these in turn, read by one git up to 32 MiB; `None` where
-    /// [`Self::read_message`] fails.
+    /// The messages of these commits, in the same sequence; `None` where [`Self::read_message`]
+    /// would fail. One git reads up to 32 MiB of them.
     pub fn read_messages(&self, ids: &[String]) -> Result<Vec<Option<String>>, GitFault> {
         let mut messages = Vec::new();
         while let Some(rest) = ids.get(messages.len()..).filter(|rest| !rest.is_empty()) {
@@ -150,7 +149,7 @@ impl Refs<'_> {
             let read = git.step(&arguments).map_err(|said| said.fault(GitStep::Refs))?;
             let read = remote::parse_messages(&read.output);
             if read.is_empty() {
-                // The next one alone is longer than all that is read.
+                // The next message alone is longer than what is read.
                 messages.push(None);
             }
             messages.extend(read.into_iter().take(rest.len()));
@@ -158,9 +157,9 @@ impl Refs<'_> {
         Ok(messages)
     }
 
-    /// Makes a commit of the empty tree. The message is kept byte for byte: no line is stripped or
-    /// added. `parent` must be here, or no remote takes the commit. No two commits are the same
-    /// even with the same message, so of two who write the same into a ref, one is refused.
+    /// Creates a commit of the empty tree. The message is kept byte for byte: no line is stripped
+    /// or added. `parent` must exist here, or no remote accepts the commit. Every commit is unique,
+    /// even with the same message, so of two writers of one ref, one is refused.
     pub fn make_commit(&self, message: &str, parent: Option<&str>) -> Result<String, GitFault> {
         if message.contains('\0') || message.len() > MESSAGE_BYTES {
             let cause = "git cannot keep this message: it is longer than 8 MiB or has a zero byte";
@@ -174,7 +173,7 @@ impl Refs<'_> {
             "tree {tree}\n{parent}author {who}\ncommitter {who}\ncrew-unique {:016x}\n",
             env::random_number()
         );
-        // `git commit-tree` would replace characters that Unicode keeps for no use.
+        // `git commit-tree` would replace characters that Unicode leaves unassigned.
         self.store_object("commit", &format!("{header}\n{message}"))
     }
 
@@ -197,7 +196,7 @@ impl Refs<'_> {
             swaps_left -= 1;
             let Err(said) = self.push_updates(updates)? else { return Ok(SwapResult::Done) };
             let is_stale = remote::is_stale(&said.text);
-            // For git, a ref to delete that is already gone is stale, too.
+            // git also calls a ref stale that is to be deleted and is already gone.
             if is_stale && !deletes {
                 return Ok(SwapResult::Refused);
             }
@@ -214,8 +213,8 @@ impl Refs<'_> {
         }
     }
 
-    /// Whether the remote takes a ref of this name, found out with one of a similar name, which is
-    /// deleted again. Where nobody may delete, it stays.
+    /// Whether the remote accepts a ref of this name, tested with a similar name, which is deleted
+    /// again. If deleting is forbidden, the test ref stays.
     pub fn takes_ref(&self, name: &str) -> Result<bool, GitFault> {
         let name = format!("{name}-probe-{:016x}", env::random_number());
         let id = self.make_commit("Whether this remote takes a ref of this name\n", None)?;
@@ -237,7 +236,7 @@ impl Refs<'_> {
         Ok(self.talk_to_remote(&arguments, &[]).map(drop))
     }
 
-    /// Runs a git that talks to the remote, again while that is out of reach.
+    /// Runs a git that talks to the remote, and tries again while the remote is unreachable.
     fn talk_to_remote(&self, arguments: &[&str], input: &[u8]) -> Result<FinishedProcess, Said> {
         let most = if self.count_signals() > 0 { WITHIN_AT_THE_END } else { WITHIN };
         let within = self.patience.map_or(most, |patience| patience.talk.min(most));
@@ -251,13 +250,13 @@ impl Refs<'_> {
         )
     }
 
-    /// How many signals have come.
+    /// How many signals have arrived.
     fn count_signals(&self) -> u32 {
         self.patience.map_or(0, |patience| patience.signals.times())
     }
 
-    /// What ends a git that begins now: a first signal lets it end for some time, a second does
-    /// not.
+    /// Whether a git that starts now must end: some time after a first signal, at once after a
+    /// second.
     fn end_condition(&self) -> impl Fn() -> bool {
         let (before, since) = (self.count_signals(), OnceCell::<Deadline>::new());
         move || {
@@ -270,7 +269,7 @@ impl Refs<'_> {
         }
     }
 
-    /// Asks again while the remote is out of reach.
+    /// Repeats a request while the remote is unreachable.
     pub fn ask_patiently<T>(&self, ask: impl Fn() -> T, is_out_of_reach: impl Fn(&T) -> bool) -> T {
         let Some(Patience { signals, within, .. }) = self.patience else { return ask() };
         let policy = PAUSES.within(*within);
@@ -297,7 +296,7 @@ impl Refs<'_> {
     }
 }
 
-/// Why a talk with a remote failed.
+/// Why an exchange with a remote failed.
 pub(super) fn explain_failure(remote: &str, said: &Said) -> GitFault {
     let (trouble, cause) = match said.exit {
         Some(_) => classify_failure(&said.text),
@@ -321,13 +320,13 @@ pub(super) fn explain_failure(remote: &str, said: &Said) -> GitFault {
     GitFault::new(GitStep::Refs, trouble, cause, hint)
 }
 
-/// Whether an answer says that the remote was not reached, or took too long.
+/// Whether the remote was not reached, or took too long.
 fn is_out_of_reach(said: &Said) -> bool {
     said.exit.is_none() || classify_failure(&said.text).0 == GitTrouble::Network
 }
 
-/// The one push that moves these refs. A refspec begins without `+`, and nothing is forced: git
-/// would then ignore what is expected.
+/// The arguments of the push that moves these refs. No refspec begins with `+` and nothing is
+/// forced: git would then ignore the expected values.
 pub(super) fn push_arguments(remote: &str, updates: &[RefUpdate]) -> Result<Vec<String>, GitFault> {
     let together = ["--atomic", "--no-follow-tags", "--no-recurse-submodules"];
     let mut arguments: Vec<String> = words_of(PUSH).chain(together).map(str::to_owned).collect();
@@ -362,8 +361,7 @@ fn refs_fault(cause: impl Into<String>, hint: &str) -> GitFault {
     GitFault::new(GitStep::Refs, GitTrouble::Other, cause, hint)
 }
 
-/// Makes a ref of a working tree's repository name a commit that is there. One that is a name of
-/// another ref becomes a ref of its own.
+/// Points a ref to a local commit. A symbolic ref becomes an ordinary one.
 pub fn point_ref(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
     check_name(name)?;
     check_id(id)?;
@@ -371,8 +369,8 @@ pub fn point_ref(folder: &Path, name: &str, id: &str) -> Result<(), GitFault> {
     Git::here(folder).well(GitStep::Refs, &arguments).map(drop)
 }
 
-/// Makes a bare repository in a folder, from which crew talks to a remote beside an agent at work:
-/// nothing that the agent writes into its own configuration holds there. Returns its path.
+/// Creates a bare repository in a folder, from which crew talks to a remote while an agent works:
+/// nothing that the agent writes to its own configuration applies there. Returns its path.
 pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
     let repository = folder.join(ASIDE);
     if !disk::is_file(&repository.join("HEAD")) {
@@ -383,17 +381,17 @@ pub fn make_aside(folder: &Path) -> Result<PathBuf, GitFault> {
     Ok(repository)
 }
 
-/// Whether git knows who commits on this machine, by the same rules as for a commit of crew.
+/// Checks that git knows who commits on this machine, by the same rules as for crew's commits.
 pub fn check_identity() -> Result<(), GitFault> {
     in_a_new_repository(readiness::check_identity)
 }
 
-/// Whether the remote at this address takes a ref of this name; see [`Refs::takes_ref`].
+/// Whether the remote at this address accepts a ref of this name; see [`Refs::takes_ref`].
 pub fn remote_takes(url: &str, name: &str, stop: Stop<'_>) -> Result<bool, GitFault> {
     in_a_new_repository(|folder| Refs { folder, remote: url, stop, patience: None }.takes_ref(name))
 }
 
-/// Does something in an empty repository whose only remote, `origin`, has this address.
+/// Runs `work` in an empty repository whose only remote, `origin`, has this address.
 pub fn with_remote<T>(url: &str, work: impl Fn(&Path) -> T) -> Result<T, GitFault> {
     in_a_new_repository(|folder| {
         Git::here(folder).well(GitStep::Request, &["config", "remote.origin.url", url])?;
@@ -401,7 +399,7 @@ pub fn with_remote<T>(url: &str, work: impl Fn(&Path) -> T) -> Result<T, GitFaul
     })
 }
 
-/// Asks something in an empty repository that lives for a moment, so that no other one is read.
+/// Runs `ask` in a temporary empty repository, so that no other configuration is read.
 pub(super) fn in_a_new_repository<T>(
     ask: impl Fn(&Path) -> Result<T, GitFault>,
 ) -> Result<T, GitFault> {
@@ -412,12 +410,12 @@ pub(super) fn in_a_new_repository<T>(
     let init = ["init", "--quiet", "--bare", "."];
     let made = Git::climbing(&folder).well(GitStep::Refs, &init);
     let answer = made.and_then(|_| ask(&folder));
-    // What is left of it is one small folder below the temporary ones.
+    // If this fails, one small temporary folder remains.
     let _ = tree::remove_scratch_folder(&folder);
     answer
 }
 
-/// The name and the address of the remote that a working tree pushes to: that of its branch, else
+/// The name and address of the remote that a working tree pushes to: its branch's remote, else
 /// `origin`, else the only one. A path becomes absolute.
 pub fn remote_of(top: &Path) -> Option<(String, String)> {
     let names = remote_names(top);
@@ -433,7 +431,7 @@ pub fn remote_of(top: &Path) -> Option<(String, String)> {
     Some((name, address))
 }
 
-/// The name of the remote that pushes to an address, which was called `before`.
+/// The name of the remote that pushes to an address; `before` is the preferred name.
 pub fn remote_at(top: &Path, url: &str, before: &str) -> Option<String> {
     let mut names = remote_names(top);
     names.sort_by_key(|name| name != before);

@@ -1,11 +1,11 @@
 //! The states of a working tree over time, in a private git dir under `$CREW_HOME`. It has its own
-//! configuration, so nothing that an agent plants in the repository runs; it borrows no object, so
-//! it outlives whatever happens there; and it never writes to the repository of the user.
+//! configuration, so nothing that an agent plants in the repository runs. It borrows no objects, so
+//! it survives whatever happens to the repository, and it never writes to the user's repository.
 //!
 //! A snapshot is a tree, identified by its id: equal working trees are equal snapshots. A loop's
-//! snapshots also have names, each a file with an id that crew writes: `7` is the end of iteration
-//! 7, `7-agent` what its agent left before checks and crew changed the tree, `0` the tree as found,
-//! `0-checked` the same after the first checks, `back-1` what was there before a return.
+//! snapshots also have names, each a file with an id: `7` is the end of iteration 7, `7-agent` what
+//! the agent left before checks and crew changed the tree, `0` the tree as found, `0-checked` the
+//! tree after the first checks, `back-1` the tree before a return.
 
 pub mod checkout;
 mod fill;
@@ -39,14 +39,14 @@ use readers::parse::git::{
 
 /// The largest file that a snapshot holds, in bytes.
 pub const FILE_BYTES: u64 = 50 << 20;
-/// The longest that one snapshot waits for another process's.
+/// The longest wait for another process that is taking a snapshot.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// The most paths that one snapshot takes, except the first of a repository.
+/// The most changed paths in one snapshot, except the first of a repository.
 const CHANGES_MAX: usize = 100_000;
-/// The list of the repositories inside, in the git dir, and the most bytes that are read of it.
+/// The list of repositories inside, in the git dir, and the most bytes of it that are read.
 const LINKS: &str = "crew.repositories";
 const LINKS_BYTES: u64 = 1 << 20;
-/// The most bytes of a file that holds one id.
+/// The largest file with one id, in bytes.
 const ID_BYTES: u64 = 4096;
 
 /// The private git dir of one checkout.
@@ -54,38 +54,38 @@ const ID_BYTES: u64 = 4096;
 pub struct Snapshots {
     folder: PathBuf,
     checkout: PathBuf,
-    /// The environment of the loop, as its checks get it.
+    /// The environment of the loop, as its checks have it.
     variables: Vec<(String, String)>,
     without: Vec<OsString>,
-    /// When all commands together have to be done; `None` gives each the time of a look.
+    /// The deadline for all commands together; `None` gives each the usual limit of a query.
     deadline: Option<Deadline>,
 }
 
-/// Runs git on one index: arguments, input, what it printed.
+/// Runs git on one index, with these arguments and this input; returns its output.
 type OnIndex<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, String> + 'a;
 
 /// The state of a working tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The commit that holds it.
+    /// The id of its tree.
     pub commit: String,
-    /// What differs from the commit and is not in it.
+    /// What is not in the snapshot.
     pub left_out: Vec<LeftOut>,
-    /// The repositories inside that it knows of.
+    /// The known repositories inside.
     pub repositories: Vec<PathBuf>,
 }
 
-/// A file or a repository that a snapshot leaves out.
+/// A file or repository that a snapshot leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     pub path: PathBuf,
     pub is_repository: bool,
-    /// Changes when its content seems to.
+    /// A value that changes when its content seems to change.
     stamp: String,
 }
 
 impl Snapshot {
-    /// What is equal for equal trees.
+    /// An identity that is equal for equal working trees.
     pub fn identity(&self) -> String {
         let stamps: Vec<&str> = self.left_out.iter().map(|left| &*left.stamp).collect();
         match &stamps[..] {
@@ -96,7 +96,7 @@ impl Snapshot {
 }
 
 impl Snapshots {
-    /// The snapshots of the working tree of a loop. Nothing is read or made yet.
+    /// The snapshots of a loop's working tree. Nothing is read or created yet.
     pub fn of(home: &Home, subject: &Loop) -> Self {
         let plan = recorded_environment::plan_environment(subject);
         let mut variables = plan.replaced;
@@ -115,19 +115,19 @@ impl Snapshots {
         }
     }
 
-    /// Whether there is a private git dir.
+    /// Whether the private git dir exists.
     pub fn are_kept(&self) -> bool {
         self.last().is_some()
     }
 
-    /// The commit that was taken last.
+    /// The last snapshot.
     fn last(&self) -> Option<String> {
         let id = disk::read_text(&self.folder.join("HEAD"), ID_BYTES).ok()??;
         let id = id.trim_end();
         if is_id(id) { Some(id.to_owned()) } else { None }
     }
 
-    /// Holds the private git dir against other processes, and removes a lock that a killed git left
+    /// Locks the private git dir against other processes, and removes a lock that a killed git left
     /// in it.
     fn hold(&self) -> Result<Lock, String> {
         let lock = disk::take_lock(&self.folder.with_extension("lock"), LOCK_WAIT);
@@ -137,7 +137,8 @@ impl Snapshots {
         Ok(lock)
     }
 
-    /// The present state: one process if nothing changed since the last snapshot.
+    /// Takes a snapshot of the current state. If nothing changed since the last one, this starts
+    /// only one process.
     pub fn take(&self) -> Result<Snapshot, String> {
         let _lock = self.hold()?;
         self.taken()
@@ -168,7 +169,7 @@ impl Snapshots {
         zero_ended_paths(&listed.unwrap_or_default()).map(Path::to_owned).collect()
     }
 
-    /// What a snapshot takes, and what it leaves out.
+    /// Sorts changes into what a snapshot includes and what it leaves out.
     fn sort_changes(&self, changes: Vec<FileChange>) -> (IndexPaths, Vec<LeftOut>) {
         let (mut paths, mut left_out) = (IndexPaths::default(), Vec::new());
         for FileChange { path, kind, .. } in changes {
@@ -191,14 +192,14 @@ impl Snapshots {
         (paths, left_out)
     }
 
-    /// Makes a commit of the index, the last one.
+    /// Writes the index as a tree, which becomes the last snapshot.
     fn commit(&self) -> Result<String, String> {
         let tree = parse_id(self.printed(WRITE_TREE, &[])?)?;
         write_file(&self.folder.join("HEAD"), &tree)?;
         Ok(tree)
     }
 
-    /// Works on an index of its own that begins with a snapshot.
+    /// Works on a separate index that starts with a snapshot.
     fn on_own_index<T>(
         &self,
         commit: &str,
@@ -213,7 +214,7 @@ impl Snapshots {
         result
     }
 
-    /// A snapshot that differs from another one by a command on the index.
+    /// A new snapshot, made from another one by a command on the index.
     fn updated(&self, commit: &str, update: &[&str], input: &[u8]) -> Result<String, String> {
         self.on_own_index(commit, |run| {
             run(update, input)?;
@@ -221,17 +222,18 @@ impl Snapshots {
         })
     }
 
-    /// What git prints about the checkout.
+    /// The output of a git command on the checkout.
     fn printed(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
         self.printed_in(&self.checkout, arguments, input, None)
     }
 
-    /// What git prints about snapshots alone, also where the checkout is gone.
+    /// The output of a git command on snapshots alone; the checkout may be gone.
     fn stored(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
         self.printed_in(&self.folder, arguments, &[], None)
     }
 
-    /// The same with a folder as the working tree, and an index of its own.
+    /// The output of a git command with this folder as the working tree, and perhaps a separate
+    /// index.
     fn printed_in(
         &self,
         folder: &Path,
@@ -259,7 +261,7 @@ impl Snapshots {
     }
 }
 
-/// What is the same for every command. The identity is part of a snapshot's id.
+/// Variables of every command. The identity is part of a snapshot's id.
 const FIXED: [(&str, &str); 11] = [
     ("GIT_OPTIONAL_LOCKS", "1"),
     ("GIT_WORK_TREE", "."),
@@ -280,7 +282,7 @@ fn parse_id(printed: Vec<u8>) -> Result<String, String> {
     if is_id(&id) { Ok(id) } else { Err("git printed no id".to_owned()) }
 }
 
-/// Replaces a file of a private git dir, in a folder that is made if necessary.
+/// Replaces a file of a private git dir, and creates its folder if necessary.
 fn write_file(file: &Path, text: &str) -> Result<(), String> {
     make_folder(file.parent().unwrap_or(file))?;
     disk::write(file, format!("{text}\n").as_bytes(), Durability::Remade)
@@ -295,17 +297,17 @@ fn remove_folder(folder: &Path) -> Result<(), String> {
     tree::remove_folder(folder).map_err(|error| error.to_string())
 }
 
-/// The name of the state in which the checks before the first iteration left the tree.
+/// The name of the tree as the checks before the first iteration left it.
 pub const CHECKED: &str = "0-checked";
-/// The name of the state in which a loop ended or was paused in mid-iteration.
+/// The name of the tree when a loop ended or was paused during an iteration.
 pub const ENDED: &str = "ended";
-/// The name of the tree as found, after crew itself changed it.
+/// The name of the tree as found, with changes that crew itself made.
 pub const FOUND: &str = "found";
 /// The most snapshots of one loop.
 const NAMES_MAX: usize = 1_000_000;
 const YOURS: &str = LISTS[0];
 const IGNORED: &str = LISTS[1];
-/// The most bytes of such a list: a build may leave many thousand ignored files beside the sources.
+/// The largest such list, in bytes: a build may leave many thousand ignored files.
 const LIST_BYTES: u64 = 16 << 20;
 
 impl Snapshots {
@@ -313,18 +315,19 @@ impl Snapshots {
         self.folder.join("refs/crew").join(id.as_str())
     }
 
-    /// Gives a snapshot a name among those of a loop.
+    /// Gives a loop's snapshot a name.
     pub fn name(&self, id: &LoopId, name: &str, commit: &str) -> Result<(), String> {
         write_file(&self.names(id).join(name), commit)
     }
 
-    /// The snapshot of that name.
+    /// The loop's snapshot of that name.
     pub fn named(&self, id: &LoopId, name: &str) -> Option<String> {
         let text = disk::read_text(&self.names(id).join(name), ID_BYTES).ok()??;
         Some(text.trim_end().to_owned()).filter(|commit| is_id(commit))
     }
 
-    /// Names the end of an iteration. What it was before keeps the name of the agent's own state.
+    /// Names the end of an iteration. The snapshot that had this name before is kept as the agent's
+    /// own state.
     pub fn end(&self, id: &LoopId, iteration: u32, commit: &str) -> Result<(), String> {
         let agents = format!("{iteration}-agent");
         match self.named(id, &iteration.to_string()) {
@@ -335,8 +338,8 @@ impl Snapshots {
         self.name(id, &iteration.to_string(), commit)
     }
 
-    /// The state at the end of an iteration: the newest one up to it, with the iteration that it is
-    /// of. 0 is the state in which the loop found the tree.
+    /// The state at the end of an iteration or the nearest earlier one, with that iteration's
+    /// number. 0 is the tree as the loop found it.
     pub fn at_the_end_of(&self, id: &LoopId, iteration: u32) -> Option<(u32, String)> {
         let names = disk::names(&self.names(id), NAMES_MAX);
         let ends = names.iter().filter_map(|name| name.parse().ok());
@@ -344,8 +347,7 @@ impl Snapshots {
         Some((newest, self.named(id, &newest.to_string())?))
     }
 
-    /// Takes the name [`ENDED`] away. Best effort: without it the page shows the state of an
-    /// earlier end.
+    /// Removes the name [`ENDED`]. If this fails, the page shows the state of an earlier end.
     pub fn reopen(&self, id: &LoopId) {
         let _ = disk::remove(&self.names(id).join(ENDED));
     }
@@ -359,7 +361,7 @@ impl Snapshots {
         Some(self.at_the_end_of(id, u32::MAX)?.1)
     }
 
-    /// The state before and after what the agent of an iteration did; `None` if nothing is known.
+    /// The states before and after the agent's work in an iteration; `None` if they are not known.
     pub fn of_iteration(&self, id: &LoopId, iteration: u32) -> Option<(String, String)> {
         let (newest, end) = self.at_the_end_of(id, iteration.checked_sub(1)?)?;
         let checked = if newest == 0 { self.named(id, CHECKED) } else { None };
@@ -369,7 +371,8 @@ impl Snapshots {
         Some((from, to))
     }
 
-    /// The tree as the loop found it, with what crew or a person did to it since.
+    /// The tree as the loop found it, with later changes by crew or a person before the first
+    /// iteration.
     pub fn as_found(&self, id: &LoopId) -> Option<String> {
         [FOUND, CHECKED, "0"].into_iter().find_map(|name| self.named(id, name))
     }
@@ -380,8 +383,8 @@ impl Snapshots {
         Ok(tree_changes(&self.stored(&arguments)?))
     }
 
-    /// The same in one process with whether white space alone differs. Of what is too large to be
-    /// read as a patch it does not.
+    /// Like [`Self::compare`], and whether only white space differs. A patch that is too large to
+    /// read counts as other changes.
     pub fn compare_closely(&self, from: &str, to: &str) -> Result<Changes, String> {
         let plain = ["--no-ext-diff", "--no-textconv", "-p", "-U1000000"];
         let form = ["diff-tree", "-r", "-M", "--raw", "--numstat", "-z"];
@@ -395,7 +398,7 @@ impl Snapshots {
         Ok(changes)
     }
 
-    /// The difference for a person; with `stat` a summary of each file's changes in these columns.
+    /// The difference as a patch, or with `stat` as a summary of so many columns.
     pub fn text(&self, from: &str, to: &str, stat: Option<u16>) -> Result<String, String> {
         let shown = match stat {
             Some(columns) => format!("--stat={columns}"),
@@ -406,7 +409,7 @@ impl Snapshots {
         Ok(String::from_utf8_lossy(&self.stored(&arguments)?).into_owned())
     }
 
-    /// Keeps which paths were changed before the loop began, and which were ignored.
+    /// Records which paths were changed before the loop began, and which were ignored.
     pub fn keep_beginning(&self, id: &LoopId, yours: &[String]) -> Result<(), String> {
         self.keep_list(id, YOURS, yours)?;
         self.keep_list(id, IGNORED, &self.all_ignored()?)
@@ -421,7 +424,7 @@ impl Snapshots {
         self.list(id, YOURS).unwrap_or_default()
     }
 
-    /// What was ignored when the loop began: files, and folders as a whole, which end with a slash.
+    /// What was ignored when the loop began: files, and whole folders, which end with a slash.
     pub fn ignored_at_the_start(&self, id: &LoopId) -> BTreeSet<String> {
         self.list(id, IGNORED).unwrap_or_default().into_iter().collect()
     }
@@ -433,9 +436,9 @@ impl Snapshots {
         Some(paths.map(str::to_owned).collect())
     }
 
-    /// The files that `now` has and `found` has not, and that were ignored when the loop began:
-    /// whoever takes their rule away adds nothing that was not there. What is new in a folder that
-    /// was ignored as a whole counts, too.
+    /// The files that `now` has and `found` does not, and that were ignored when the loop began.
+    /// Removing their ignore rule adds nothing new. New files in a folder that was ignored as a
+    /// whole count too.
     pub fn revealed(
         &self,
         id: &LoopId,
@@ -457,17 +460,18 @@ impl Snapshots {
 const TEXT_BYTES: usize = 1 << 20;
 /// How many files are read by one process.
 const TEXTS_AT_ONCE: usize = 100;
-/// A pattern of git that no path matches. Where all patterns begin with an ignored folder, git 2.47
-/// dies of "directory entry not superset of prefix".
+/// A git pattern that matches no path. If all patterns begin with an ignored folder, git 2.47 dies
+/// of "directory entry not superset of prefix".
 const NO_PLACE: &str = ":(glob)[/]";
 
 impl Snapshots {
-    /// Every path that differs between two snapshots; a renamed file is two.
+    /// Every path that differs between two snapshots; a renamed file counts as two.
     pub fn paths(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
         Ok(self.changed(from, to)?.into_iter().map(|changed| changed.path).collect())
     }
 
-    /// The same with the kind of each path: whether it is new, a program or a link.
+    /// Every path that differs between two snapshots, with its kind: whether it is new, a program
+    /// or a link.
     pub fn changed(&self, from: &str, to: &str) -> Result<Vec<ChangedPath>, String> {
         let entries = self.differing(from, to)?;
         let changed = entries.iter().map(|entry| ChangedPath {
@@ -484,7 +488,7 @@ impl Snapshots {
         Ok(parse_raw_diff(&self.printed(&form, &[])?))
     }
 
-    /// Mode and path of everything in a snapshot.
+    /// The mode and path of everything in a snapshot.
     pub fn entries(&self, commit: &str) -> Result<Vec<(String, String)>, String> {
         let listed = self.printed(&["ls-tree", "-r", "-z", "--full-tree", commit], &[])?;
         let entries = zero_ended_names(&listed).filter_map(|entry| {
@@ -494,8 +498,8 @@ impl Snapshots {
         Ok(entries.collect())
     }
 
-    /// The files that ignore rules keep out of every snapshot, at these places: patterns of git. A
-    /// folder that is ignored as a whole ends with a slash, and what is in it is left out.
+    /// The files at these places, patterns of git, that ignore rules keep out of every snapshot. A
+    /// folder that is ignored as a whole ends with a slash and stands for its contents.
     pub fn ignored(&self, places: &[String]) -> Result<Vec<String>, String> {
         let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--"];
         let places = places.iter().map(String::as_str).chain([NO_PLACE]);
@@ -503,16 +507,16 @@ impl Snapshots {
         Ok(zero_ended_names(&listed).collect())
     }
 
-    /// Whether ignore rules keep a file out of every snapshot, also in a folder that is ignored as
-    /// a whole.
+    /// Whether ignore rules keep a file out of every snapshot, even inside a folder that is ignored
+    /// as a whole.
     pub fn ignores(&self, file: &str) -> Result<bool, String> {
         let literal = format!(":(top,literal){file}");
         let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--", &literal, NO_PLACE];
         Ok(zero_ended_names(&self.printed(&list, &[])?).any(|path| path == file))
     }
 
-    /// All files, and folders as a whole, that ignore rules keep out of every snapshot. A folder
-    /// that only holds ignored files does not count; `ls-files --directory` would list it.
+    /// All files and whole folders that ignore rules keep out of every snapshot. A folder that
+    /// merely contains ignored files does not count; `ls-files --directory` would list it.
     pub(super) fn all_ignored(&self) -> Result<Vec<String>, String> {
         // Another process may be taking a snapshot, so the index must not be written.
         let list = [&["--no-optional-locks"], &STATUS[..], &["--ignored=matching"]].concat();
@@ -521,7 +525,7 @@ impl Snapshots {
         Ok(paths.map(|path| path.to_string_lossy().into_owned()).collect())
     }
 
-    /// A snapshot with these files of the working tree as they are now, ignored or not.
+    /// A snapshot with the current content of these files, ignored or not.
     pub fn with_present(&self, commit: &str, files: &[String]) -> Result<String, String> {
         if files.is_empty() {
             return Ok(commit.to_owned());
@@ -535,13 +539,13 @@ impl Snapshots {
         self.updated(commit, &update, &zero_list(files))
     }
 
-    /// The texts of files in a snapshot, one for each path, by one process for many of them; empty
-    /// for what is not there, is large or is not text. Links are not followed.
+    /// The texts of files in a snapshot, one for each path, read many at a time. The text is empty
+    /// for a file that is missing, large or not text. Links are not followed.
     pub fn texts(&self, commit: &str, paths: &[&str]) -> Vec<String> {
         let mut texts = Vec::new();
         for paths in paths.chunks(TEXTS_AT_ONCE) {
             let read = self.read(commit, paths, &[]).unwrap_or_else(|_| {
-                // Together they were too much, or a name has a line break.
+                // Together they were too large, or a name contains a line break.
                 paths.iter().map(|path| self.one_text(commit, path)).collect()
             });
             texts.extend(read.into_iter().map(Option::unwrap_or_default));

@@ -1,8 +1,8 @@
 //! What the steps that change a repository (commit, push, rebase) share. They do what the user
-//! asked for with an option, with the user's own helpers and filters. They run no hook, ask nobody,
-//! and start no program that was planted in the repository's configuration since the run began.
-//! They refuse where git no longer finds the repository in which the loop started. A failed step
-//! leaves the working tree as it was, and what a step of a killed crew left is put back.
+//! asked for, with the user's own helpers and filters. They run no hook, ask nobody, and start no
+//! program that was planted in the repository's configuration since the run began. They refuse to
+//! work if git no longer finds the repository in which the loop started. A failed step leaves the
+//! working tree as it was, and the leftovers of a killed crew's step are cleaned up.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,8 +25,9 @@ use engine::text::variant_name;
 use readers::parse::git::{HeadState, find_error, is_id, parse_head, parse_repository_settings};
 use readers::parse::remote::without_secrets;
 
-/// The programs and places that the repository's configuration names now; `None` outside git and
-/// with a git older than 2.26. git-lfs and git-crypt depend on them, so steps must allow them.
+/// The programs and places that the repository's configuration currently names; `None` outside git
+/// and with a git older than 2.26. git-lfs and git-crypt depend on such settings, so steps must
+/// allow them.
 pub fn read_trusted(checkout: &Path) -> Option<GitBaseline> {
     let listed = run_git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = parse_repository_settings(&listed);
@@ -34,14 +35,15 @@ pub fn read_trusted(checkout: &Path) -> Option<GitBaseline> {
     Some(GitBaseline(found.into_iter().map(without_value).collect()))
 }
 
-/// A setting as it is kept: a hash in place of its value, and no password in its name.
+/// A setting as it is recorded: with a hash in place of its value, and no password in its name.
 pub(super) fn without_value(GitSetting { name, value }: GitSetting) -> GitSetting {
     let clean = without_secrets(&name);
     let kept = if clean == name { value } else { format!("{name}\n{value}") };
     GitSetting { name: clean, value: hash(kept.as_bytes()) }
 }
 
-/// The same after one of crew's pushes set the upstream of `branch` to its name at `remote`.
+/// The recorded settings, after one of crew's pushes set the upstream of `branch` to its name at
+/// `remote`.
 pub fn trusted_following(trusted: &GitBaseline, branch: &str, remote: &str) -> GitBaseline {
     let [whose, which] = ["remote", "merge"].map(|key| format!("branch.{branch}.{key}"));
     let mut settings = trusted.0.clone();
@@ -63,7 +65,7 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Steps at a loop's place, restricted to the repository and the settings it began with.
+    /// Steps at a loop's place, limited to the repository and the settings it began with.
     pub fn new(place: &'a Place, trusted: &'a GitBaseline, stop: Stop<'a>) -> Self {
         Self { place, trusted, stop }
     }
@@ -73,12 +75,12 @@ impl<'a> Steps<'a> {
         Self::new(self.place, self.trusted, &|| false)
     }
 
-    /// The working tree's root.
+    /// The root of the working tree.
     pub(super) fn checkout(&self) -> &'a Path {
         &self.place.checkout
     }
 
-    /// A git in the checkout, which a stop ends early.
+    /// A git in the checkout that a stop ends early.
     pub(super) fn git(&self) -> Git<'a> {
         Git { stop: Some(self.stop), ..Git::here(self.checkout()) }
     }
@@ -103,19 +105,20 @@ impl<'a> Steps<'a> {
         known.or_else(|| repository_folder(self.checkout())).unwrap_or_default()
     }
 
-    /// Fails if a setting changed since the run began. Where a push goes only matters to a push.
+    /// Fails if a setting changed since the run began. Settings for the target of a push matter
+    /// only to a push.
     pub(super) fn check_unchanged(&self, step: GitStep, state: &HeadState) -> Result<(), GitFault> {
         let branch = state.branch.as_deref().unwrap_or_default();
         let pushed = if step == GitStep::Push { Some(branch) } else { None };
         check_unplanted(self.checkout(), self.trusted, step, pushed)
     }
 
-    /// What git printed, if it succeeded.
+    /// Runs a step and returns its output.
     pub(super) fn well(&self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
         self.git().well(step, arguments)
     }
 
-    /// All that git printed of this input, byte for byte.
+    /// Runs a step with this input and returns its output, byte for byte.
     pub(super) fn printed(
         &self,
         step: GitStep,
@@ -125,7 +128,7 @@ impl<'a> Steps<'a> {
         let ended = Git { input, ..self.git() }.step(arguments).map_err(|said| said.fault(step))?;
         whole_output(ended).ok_or_else(|| {
             let cause = "more paths differ than crew lists";
-            GitFault::new(step, Other, cause, "have .gitignore leave out what is generated")
+            GitFault::new(step, Other, cause, "add generated files to .gitignore")
         })
     }
 
@@ -135,7 +138,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Fails if a setting in `folder` changed that names a program, or leads a push of this branch.
+/// Fails if a setting in `folder` changed that names a program or affects a push of this branch.
 pub fn check_unplanted(
     folder: &Path,
     before: &GitBaseline,
@@ -151,11 +154,11 @@ pub fn check_unplanted(
     });
     let Some(changed) = changed else { return Ok(()) };
     let cause = format!("the setting {} changed during this run", changed.name);
-    let hint = "look at git config --list --show-origin; a new run takes it as it then is";
+    let hint = "look at git config --list --show-origin; a new run accepts it";
     Err(GitFault::new(step, GitTrouble::Changed, cause, hint))
 }
 
-/// The files in git's folder that show an operation in progress, each with its verb.
+/// The files in git's folder that show an operation in progress, each with the operation's name.
 const UNFINISHED: [(&str, &str); 5] = [
     ("MERGE_HEAD", "merge"),
     ("rebase-merge", "rebase"),
@@ -164,18 +167,18 @@ const UNFINISHED: [(&str, &str); 5] = [
     ("REVERT_HEAD", "revert"),
 ];
 
-/// What git is in the middle of, if its folder of a working tree says so.
+/// The operation that is in progress, according to git's folder of a working tree.
 fn find_unfinished(folder: &Path) -> Option<&'static str> {
     let found = UNFINISHED.iter().find(|(file, _)| disk::exists(&folder.join(file)))?;
     Some(found.1)
 }
 
-/// Whether git is in the middle of something in a working tree.
+/// Whether an operation of git is in progress in a working tree.
 pub(super) fn is_unfinished(checkout: &Path) -> bool {
     find_unfinished(&repository_folder(checkout).unwrap_or_else(|| checkout.join(".git"))).is_some()
 }
 
-/// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
+/// The fault when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
 pub(super) fn another_branch(step: GitStep, branch: Option<&str>, own: Option<&str>) -> GitFault {
     let branch = match branch {
         Some(branch) => format!("{branch} is checked out"),
@@ -189,18 +192,18 @@ pub(super) fn another_branch(step: GitStep, branch: Option<&str>, own: Option<&s
     GitFault::new(step, GitTrouble::Branch, cause, hint)
 }
 
-/// An unresolved conflict that was already there.
+/// The fault when there already is an unresolved conflict.
 pub(super) fn conflict_fault(step: GitStep, path: &str) -> GitFault {
     let cause = format!("{path} has an unresolved conflict");
     GitFault::new(step, GitTrouble::Unfinished, cause, "resolve it, then git add the file")
 }
 
-/// git's own folder of a working tree, with the path that git prints.
+/// git's folder of a working tree, as git prints its path.
 pub fn repository_folder(top: &Path) -> Option<PathBuf> {
     Some(Git::here(top).line(&["rev-parse", "--absolute-git-dir"])?.into())
 }
 
-/// Whether the repository seems to be there, without starting git: for iterations in which crew
+/// Whether the repository seems to exist, without starting git: for iterations in which crew
 /// changes nothing.
 pub fn seems_there(place: &Place) -> bool {
     let Some(repository) = &place.repository else { return true };
@@ -209,12 +212,12 @@ pub fn seems_there(place: &Place) -> bool {
 
 /// The most names in git's folder of a clone that are looked at.
 const CLONE_NAMES: usize = 1_000_000;
-/// The folders in it in which no step of crew writes a file that is there already.
+/// The folders in it where no step of crew overwrites a file.
 const UNSEEN: [&str; 4] = ["hooks", "lfs", "modules", "objects"];
 
-/// Fails where git would work elsewhere than in the folder `.git` of a clone. An agent there may
-/// have put a file or a link in its place, or in it what leads to the files, the refs or the index
-/// of another repository: a step would change those.
+/// Fails if git would work outside the clone's own `.git`. An agent may have replaced it with a
+/// file or a link, or planted in it what leads to the files, the refs or the index of another
+/// repository, which a step would then change.
 pub fn stays_inside(clone: &Path, step: GitStep) -> Result<(), GitFault> {
     let clone = &disk::real_path(clone).unwrap_or_else(|_| clone.to_owned());
     let form = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-dir"];
@@ -231,8 +234,8 @@ fn refuse_outside(clone: &Path, is_own: bool, step: GitStep) -> Result<(), GitFa
     Err(GitFault::new(step, Repository, cause, hint))
 }
 
-/// How git would work elsewhere than in the folder `.git` of a clone; `None` if it would not.
-/// `is_own` says whether git itself named that folder.
+/// Why git would work outside the folder `.git` of a clone; `None` if it would not. `is_own` says
+/// whether git itself named that folder.
 fn leads_outside(clone: &Path, is_own: bool) -> Option<String> {
     let own = clone.join(".git");
     if !is_own || !tree::is_folder(&own) || keeps_refs_elsewhere(clone) {
@@ -249,7 +252,7 @@ fn leads_outside(clone: &Path, is_own: bool) -> Option<String> {
     Some(format!("{} leads elsewhere", own.join(link).display()))
 }
 
-/// Whether a setting names another place for the refs of a clone, which a git of 2.54 obeys.
+/// Whether a setting moves a clone's refs to another place, which git 2.54 obeys.
 fn keeps_refs_elsewhere(clone: &Path) -> bool {
     let storage = ["config", "--get", "extensions.refStorage"];
     may_be_2_54() && Git::here(clone).line(&storage).is_some_and(|storage| storage.contains(':'))
@@ -284,15 +287,15 @@ pub fn read_head_state(place: &Place, step: GitStep) -> Result<HeadState, GitFau
     })
 }
 
-/// What git printed after its folders, if they are those of the place. In a clone git works in the
-/// clone's own folder `.git`.
+/// The rest of git's output after its folders, if they are those of the place. In a clone, git must
+/// work in the clone's own `.git`.
 fn skip_places<'text>(place: &Place, text: &'text str) -> Option<&'text str> {
     let own = if place.is_clone { vec![place.checkout.join(".git"); 2] } else { Vec::new() };
     let mut places = [&place.checkout].into_iter().chain(&place.repository).chain(&own);
     places.try_fold(text, |rest, path| rest.strip_prefix(&format!("{}\n", path.display())))
 }
 
-/// What is checked out, of what git printed; the error is why the repository is another one.
+/// What is checked out, according to git's output; the error says why this is another repository.
 fn parse_head_state(place: &Place, text: &str, is_whole: bool) -> Result<HeadState, String> {
     let Some(rest) = skip_places(place, text) else { return Err(explain_missing(place, text)) };
     let mut lines = rest.lines();
@@ -315,8 +318,8 @@ fn parse_head_state(place: &Place, text: &str, is_whole: bool) -> Result<HeadSta
     }
 }
 
-/// What to do when a repository cannot be found. Of a working tree that shares one, git itself
-/// makes the lost link anew, from the shared one alone without a complaint.
+/// The hint when a repository cannot be found. For a working tree that shares one, git can restore
+/// the lost link, without a complaint only from the shared one.
 fn hint_at_repair(place: &Place) -> String {
     if let Some(own) = &place.repository
         && let Some(trees) = own.parent().filter(|trees| trees.ends_with("worktrees"))
@@ -334,7 +337,7 @@ fn repository_name(place: &Place) -> String {
     place.repository.as_ref().unwrap_or(&usual).display().to_string()
 }
 
-/// The reason why git does not find it.
+/// Why git does not find the repository.
 fn explain_missing(place: &Place, found: &str) -> String {
     let link = place.checkout.join(".git");
     if disk::is_missing(&link) {
@@ -351,31 +354,31 @@ fn explain_missing(place: &Place, found: &str) -> String {
     format!("{} cannot be read: {said}", repository_name(place))
 }
 
-/// The name of the mark of a step under way, and the most that is read of it, in bytes.
+/// The name of the file that marks a step in progress, and its largest size in bytes.
 const MARK: &str = "crew-step";
 const MARK_BYTES: u64 = 4096;
 /// The most names of a folder, or of all refs, that are searched for locks.
 const LOCKS_MAX: usize = 10_000;
-/// Longer than any program but git holds a lock; how long a lock may block a step; the longest
-/// wait for a git; and the time between two looks.
+/// How long any other program may hold a lock, how long a lock may block a step, the longest wait
+/// for a git to end, and the time between two looks.
 const LOCK_HELD: Duration = Duration::from_secs(1);
 const LOCK_GOES: Duration = Duration::from_secs(2);
 const GIT_ENDS: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The mark. When this is dropped it is removed, and so are the locks that a git of the step left
-/// because it was killed.
+/// The mark of a step in progress. Dropping it removes the mark and the locks that a killed git of
+/// the step left.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Underway<'a> {
     checkout: &'a Path,
     folder: PathBuf,
-    /// The locks that were there before: they are somebody else's.
+    /// The locks from before the step, which belong to others.
     before: Vec<PathBuf>,
 }
 
 impl<'a> Underway<'a> {
-    /// Marks that a step begins, with the commit that is checked out.
+    /// Marks the beginning of a step, with the commit that is checked out.
     pub fn begin(steps: &Steps<'a>, step: GitStep, head: &str) -> Self {
         let (checkout, folder) = (steps.checkout(), steps.folder());
         let before = list_locks(&folder);
@@ -384,7 +387,7 @@ impl<'a> Underway<'a> {
         Self { checkout, folder, before }
     }
 
-    /// Removes the locks that a git of the step left because it was killed.
+    /// Removes the locks that a killed git of the step left.
     pub fn clear_locks(&self) {
         remove_locks(self.checkout, &self.folder, |lock| !self.before.contains(lock));
     }
@@ -397,9 +400,9 @@ impl Drop for Underway<'_> {
     }
 }
 
-/// Puts back what a step of a killed crew left in a working tree: its locks, a rebase in progress,
-/// a commit that the index lacks. The caller sees to it that no crew works there now. Nothing is
-/// done without a mark.
+/// Cleans up after a step of a killed crew in a working tree: its locks, a rebase in progress, a
+/// commit that the index lacks. The caller makes sure that no crew works there now. Without a mark
+/// nothing is done.
 ///
 /// # Errors
 /// If a git works there that may have made a lock, or git cannot put it back; the mark then stays.
@@ -407,7 +410,8 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     let Some(folder) = repository_folder(checkout) else { return Ok(()) };
     let mark = folder.join(MARK);
     let Some(step) = disk::read_text(&mark, MARK_BYTES).ok().flatten() else { return Ok(()) };
-    // An older lock is somebody else's.
+    // A lock that is older than the mark belongs to another program. Times are all that is left to
+    // tell by; a clock that was set back leaves such a lock to the person.
     let begun = disk::stamp(&mark).map(|(_, written)| written);
     if !remove_locks(checkout, &folder, |lock| disk::stamp(lock).map(|(_, made)| made) >= begun) {
         let (cause, hint) = ("another git holds a lock here", "let it finish");
@@ -428,7 +432,7 @@ pub fn put_back(checkout: &Path) -> Result<(), GitFault> {
     Ok(())
 }
 
-/// The same where a loop works.
+/// Cleans up after a step of a killed crew where a loop works.
 pub fn put_back_in(place: &Place) -> Result<(), GitFault> {
     if place.is_clone {
         stays_inside(&place.checkout, GitStep::Commit)?;
@@ -436,14 +440,14 @@ pub fn put_back_in(place: &Place) -> Result<(), GitFault> {
     put_back(&place.checkout)
 }
 
-/// Removes every lock that a killed git left in a clone where nobody else works. False if a git
+/// Removes every lock that killed gits left in a clone where nobody else works. False if a git
 /// still works there.
 pub fn clear_locks(clone: &Path) -> bool {
     repository_folder(clone).is_none_or(|folder| remove_locks(clone, &folder, |_| true))
 }
 
-/// Removes the locks of the step, once no git works in the repository. False if one still does.
-/// Another program than git holds a lock for less than is waited here.
+/// Removes the step's locks, once no git works in the repository. False if one still does. Other
+/// programs hold a lock for less time than this waits.
 fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bool) -> bool {
     let mut left = list_locks(folder);
     left.retain(is_ours);
@@ -463,8 +467,8 @@ fn remove_locks(checkout: &Path, folder: &Path, is_ours: impl Fn(&PathBuf) -> bo
     true
 }
 
-/// A lock that keeps git from moving a branch, and that does not go away soon. Where there is one,
-/// a rebase that fails is undone only in part: the files may be left as the other branch has them.
+/// A lock that blocks a branch and does not go away soon. With such a lock, a failed rebase is
+/// undone only in part: the files may stay as the other branch has them.
 pub(super) fn held_lock(folder: &Path, branch: Option<&str>) -> Option<PathBuf> {
     let shared = head::common_folder(folder);
     let own = ["index.lock", "HEAD.lock"].map(|name| folder.join(name));
@@ -474,8 +478,7 @@ pub(super) fn held_lock(folder: &Path, branch: Option<&str>) -> Option<PathBuf> 
     held_locks(locks).pop()
 }
 
-/// Those of these locks that do not go away soon: a git that was killed has left them, or one
-/// hangs.
+/// The locks among these that do not go away soon: left by a killed git, or held by one that hangs.
 pub(super) fn held_locks(mut locks: Vec<PathBuf>) -> Vec<PathBuf> {
     Deadline::after(LOCK_GOES).poll(LOOK, || {
         locks.retain(|lock| disk::exists(lock));
@@ -484,13 +487,13 @@ pub(super) fn held_locks(mut locks: Vec<PathBuf>) -> Vec<PathBuf> {
     locks
 }
 
-/// The locks of git now: in the folder of a working tree, in that of the repository, and of refs.
+/// The current locks of git: in the folder of a working tree, in the repository's, and of refs.
 fn list_locks(folder: &Path) -> Vec<PathBuf> {
     let shared = head::common_folder(folder);
     let refs = tree::list_files(&shared.join("refs"), LOCKS_MAX);
     let mut found: Vec<PathBuf> = refs.iter().map(|name| shared.join("refs").join(name)).collect();
     for folder in [folder, &shared] {
-        // The index of each crew has its own lock.
+        // crew's separate indexes have locks of their own.
         let mut names = disk::names(folder, LOCKS_MAX);
         names.retain(|name| !name.starts_with("crew"));
         found.extend(names.iter().map(|name| folder.join(name)));
@@ -499,7 +502,7 @@ fn list_locks(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a git lives that works in one of these trees, whoever started it.
+/// Whether a git is running in one of these trees, whoever started it.
 #[cfg(target_os = "linux")]
 fn git_works(trees: &[PathBuf]) -> bool {
     identity::read_table().into_iter().any(|(pid, row)| {
@@ -519,25 +522,25 @@ fn git_works(_: &[PathBuf]) -> bool {
     process::output_of("pgrep", &["-x", "git"]).is_some()
 }
 
-/// Undoes a rebase that is under way, which began at `head`.
+/// Undoes a rebase in progress that began at `head`.
 pub(super) fn undo_rebase(git: Git<'_>, folder: &Path, head: &str) -> Result<(), GitFault> {
     let begun = ["rebase-merge", "rebase-apply"].map(|name| folder.join(name));
     let Some(begun) = begun.iter().find(|folder| disk::exists(folder)) else { return Ok(()) };
     if ["head-name", "onto", "orig-head"].iter().all(|name| disk::exists(&begun.join(name))) {
         let aborted = git.well(GitStep::Rebase, &["rebase", "--abort"]).map(drop);
-        // Where a lock keeps git from deleting a ref, it leaves the mark that a commit is being
-        // picked, and every later step would be refused because of it.
+        // If a lock keeps git from deleting a ref, git leaves the mark of a cherry-pick in
+        // progress, and every later step would be refused because of it.
         if find_unfinished(folder) == Some("cherry-pick") {
             let _ = disk::remove(&folder.join("CHERRY_PICK_HEAD"));
         }
         return aborted;
     }
-    // git had only set aside what is not committed, if that, and cannot undo it itself.
+    // git had at most set aside the uncommitted changes, and cannot undo this itself.
     let stash = disk::read_text(&begun.join("autostash"), MARK_BYTES).map_err(|error| {
         let cause = format!("what it had set aside cannot be read: {error}");
         GitFault::new(GitStep::Rebase, Other, cause, "see its file autostash in git's folder")
     })?;
-    // It names that before it takes anything from the files.
+    // git records the stash before it touches the files.
     if let Some(stash) = stash.as_deref().map(str::trim_end).filter(|stash| is_id(stash)) {
         git.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
         git.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", stash])?;

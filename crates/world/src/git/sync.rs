@@ -1,6 +1,6 @@
-//! A loop's branch and those it follows: the rebase onto another branch that moved, and the push. A
-//! conflict that needs a person is undone, so that the working tree is as it was. A push always
-//! names one local and one remote branch, whatever `push.default` says.
+//! Rebases a loop's branch onto another branch that moved, and pushes it. A conflict that needs a
+//! person is undone, so that the working tree is as it was. A push always names one local and one
+//! remote branch, whatever `push.default` says.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,15 +22,15 @@ use readers::parse::remote::{classify_failure, submodules_on_no_remote, was_up_t
 
 const REBASE: &str =
     "rebase --no-verify --no-gpg-sign --no-autosquash --no-update-refs --autostash";
-/// How long a rebase that failed is undone again and again, until git succeeds at it.
+/// How long crew keeps trying to undo a failed rebase.
 const UNDO_AGAIN: Duration = Duration::from_secs(5);
-/// What git prints, with exit status 0, when uncommitted changes do not apply again.
+/// What git prints, with exit status 0, when uncommitted changes no longer apply.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
 
-/// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this
-/// branch lacks, and if `branch` is what is checked out. Nothing is fetched. What is not
-/// committed is set aside until then. A conflict undoes it all.
-/// `earlier_base` is the commit of `onto` that the branch was on before, where that is known.
+/// Rebases onto `onto`, a branch or any other name of a commit, if that has commits that this
+/// branch lacks, and if `branch` is checked out. Nothing is fetched. Uncommitted changes are set
+/// aside and restored, and a conflict undoes everything. `earlier_base` is the commit of `onto`
+/// that the branch was based on before, if known.
 pub fn rebase_branch(
     steps: &Steps<'_>,
     branch: Option<&str>,
@@ -59,7 +59,7 @@ fn rebase_onto(
     };
     let lacking = count_lacking(steps.checkout(), &tip, "HEAD");
     let (Some(lacking), Some(head)) = (lacking, Git::here(steps.checkout()).commit("HEAD")) else {
-        let (cause, hint) = ("there is no commit here yet", "git commit the first one");
+        let (cause, hint) = ("there is no commit here yet", "make a first commit");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, hint));
     };
     if lacking == 0 {
@@ -82,8 +82,8 @@ fn rebase_onto(
     rebased.map(|()| Rebased::Onto(lacking))
 }
 
-/// Rebases onto the commit `tip` what has come since the commit `before`, or restores everything
-/// except the index.
+/// Rebases what came after the commit `before` onto the commit `tip`, or restores everything except
+/// the index.
 fn apply_rebase(
     steps: &Steps<'_>,
     underway: &Underway<'_>,
@@ -105,8 +105,8 @@ fn apply_rebase(
     Err(fault)
 }
 
-/// Where this branch left an earlier state of what it is rebased onto, if that was rewritten since:
-/// what it had then is nobody's work here.
+/// The commit where this branch left the other one, if that was rewritten since: what the other
+/// branch had then is not this branch's work.
 fn find_rewritten<'a>(
     checkout: &Path,
     earlier_base: Option<&'a str>,
@@ -118,7 +118,7 @@ fn find_rewritten<'a>(
     if is_rewritten { Some(before) } else { None }
 }
 
-/// Finds the cause in the working tree as git left it.
+/// Finds the cause of the failure in the working tree as git left it.
 fn explain_rebase(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     if said.exit.is_none() {
         return said.fault(GitStep::Rebase);
@@ -128,7 +128,7 @@ fn explain_rebase(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     let by_hand = format!("run git rebase {onto} yourself, resolve the conflict, then crew resume");
     let (cause, hint) = if said.text.contains(UNFIT) {
         let files = if files.is_empty() { "files".to_owned() } else { name_files(&files) };
-        let cause = format!("what is not committed in {files} conflicts with {onto}");
+        let cause = format!("uncommitted changes in {files} conflict with {onto}");
         (cause, format!("commit it, then {by_hand}"))
     } else if !files.is_empty() {
         (format!("this branch conflicts with {onto} in {}", name_files(&files)), by_hand)
@@ -152,7 +152,7 @@ fn undo_failed(
     // This must run to its end, because it restores the user's state.
     let steps = &steps.to_the_end();
     if !is_finished {
-        // Something may end this git, too.
+        // This git may be killed too.
         let again = Deadline::after(UNDO_AGAIN);
         let undone = loop {
             underway.clear_locks();
@@ -181,8 +181,8 @@ fn not_undone(head: &str, why: &str) -> GitFault {
     GitFault::new(GitStep::Rebase, GitTrouble::Unfinished, cause, hint)
 }
 
-/// git's stash of the uncommitted changes on top of `head`: its place in the list, and the commit.
-/// All working trees of a repository share the list, so stashes of others may be above it.
+/// git's stash of the uncommitted changes on top of `head`: its index in the list, and its commit.
+/// All working trees of a repository share the list, so others may be above it.
 fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
     let list = run_git(steps.checkout(), &["stash", "list", "--format=%H %P"])?;
     for (place, line) in list.lines().enumerate() {
@@ -195,8 +195,8 @@ fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
     None
 }
 
-/// Stages them again, except paths that differ between `before` and the commit that is checked out
-/// now: there it would revert the other branch's change.
+/// Stages these entries again, except paths that differ between `before` and HEAD, where they would
+/// revert the other branch's changes.
 fn stage_again(
     steps: &Steps<'_>,
     mut staged: Vec<IndexEntry>,
@@ -215,7 +215,7 @@ fn stage_again(
     steps.printed(GitStep::Rebase, &["update-index", "-z", "--index-info"], &input).map(drop)
 }
 
-/// The longest a push may take. What is missing is sent by the next push.
+/// The longest a push may take. The next push sends what is missing.
 const PUSH_WITHIN: Duration = Duration::from_secs(120);
 
 /// The target of a push.
@@ -226,10 +226,10 @@ struct PushTarget {
     has_upstream: bool,
 }
 
-/// Pushes the branch that is checked out, if it is the loop's `own`. Without an upstream it
-/// goes to the branch of its name at the only remote, or at `origin`, and follows that one from
-/// now on. What crew `sent` before and has rebased since is replaced there, unless somebody
-/// else has pushed. Where the loop `rebases`, the hint does not propose a rebase back.
+/// Pushes the current branch, if it is the loop's `own`. Without an upstream it goes to the branch
+/// of its name at the only remote, or at `origin`, which becomes its upstream. Commits that crew
+/// `sent` before and has rebased since are replaced there, unless somebody else has pushed. If the
+/// loop `rebases`, the hint does not propose a rebase back.
 pub fn push_branch(
     steps: &Steps<'_>,
     own: Option<&str>,
@@ -249,7 +249,7 @@ pub fn push_branch(
     send_lfs(steps, &to.remote, &to.branch)?;
     let refspec = format!("refs/heads/{}:refs/heads/{}", to.branch, to.target);
     let of_submodules = of_submodules(steps.checkout());
-    // With it a push would have to send every ref.
+    // A mirror would have to send every ref.
     let no_mirror = format!("remote.{}.mirror=false", to.remote);
     let mut arguments: Vec<&str> = ["-c", &no_mirror].into_iter().chain(words_of(PUSH)).collect();
     arguments.push(of_submodules);
@@ -274,8 +274,8 @@ pub fn push_branch(
     })
 }
 
-/// Sends the files of git LFS that a branch has and the remote may lack. Fails if they are not
-/// all there afterwards, or if that cannot be known.
+/// Sends the files of git LFS that a branch has and the remote may lack. Fails if they are not all
+/// there afterwards, or if that is unknown.
 pub fn send_lfs(steps: &Steps<'_>, remote: &str, branch: &str) -> Result<(), GitFault> {
     let mut urls = ["pushurl", "url"].iter();
     let url =
@@ -288,8 +288,7 @@ pub fn send_lfs(steps: &Steps<'_>, remote: &str, branch: &str) -> Result<(), Git
     push.send(&[&own, "--not", &seen])
 }
 
-/// What its remote was last seen to have of the branch that is checked out, if nothing of that
-/// is missing here.
+/// The last known state of the current branch at its remote, if nothing of that is missing here.
 pub fn seen_at_remote(steps: &Steps<'_>) -> Option<Sent> {
     let state = steps.head_state(GitStep::Push).ok()?;
     let PushTarget { remote, target: branch, .. } = find_target(steps, &state).ok()?;
@@ -300,7 +299,8 @@ pub fn seen_at_remote(steps: &Steps<'_>) -> Option<Sent> {
     Some(Sent { remote, branch, commit, rebased: None })
 }
 
-/// Allows a push to replace only commits that crew itself pushed and has rebased since.
+/// The option that lets a push replace commits, but only those that crew pushed and has rebased
+/// since.
 fn lease_option(
     steps: &Steps<'_>,
     to: &PushTarget,
@@ -317,8 +317,8 @@ fn lease_option(
     Some(format!("--force-with-lease=refs/heads/{}:{}", to.target, sent.commit))
 }
 
-/// What becomes of the commits of submodules that a push refers to: as the user's setting says, and
-/// without one it is refused where they are on no remote.
+/// The option for submodule commits that a push refers to: as the user's setting says; without one,
+/// the push is refused if they are on no remote.
 fn of_submodules(folder: &Path) -> &'static str {
     match read_setting(folder, "push.recurseSubmodules").as_deref() {
         Some("no" | "false" | "off" | "0") => "--recurse-submodules=no",
@@ -327,8 +327,8 @@ fn of_submodules(folder: &Path) -> &'static str {
     }
 }
 
-/// The branch of the same name at the remote. A branch made from `origin/main` has that as its
-/// upstream and must not be pushed there.
+/// The target of a push: the branch of the same name. A branch made from `origin/main` has that as
+/// its upstream and must not be pushed there.
 fn find_target(steps: &Steps<'_>, state: &HeadState) -> Result<PushTarget, GitFault> {
     let Some(branch) = state.branch.clone() else {
         let hint = "git switch BRANCH, or git switch -c NEW".to_owned();
@@ -354,7 +354,7 @@ fn find_target(steps: &Steps<'_>, state: &HeadState) -> Result<PushTarget, GitFa
     Ok(PushTarget { remote, branch, target, has_upstream })
 }
 
-/// The remote if no setting names one: the only remote, else `origin`.
+/// The remote when no setting names one: the only remote, else `origin`.
 fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
     let remotes = run_git(steps.checkout(), &["remote"]).unwrap_or_default();
     let remotes: Vec<&str> = remotes.lines().collect();

@@ -1,5 +1,5 @@
 //! A separate working tree for a loop: `<repository>.worktrees/NAME`, on the branch NAME. An
-//! existing one is used again, and nothing is ever removed.
+//! existing one is reused, and none is ever removed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::files::disk;
 use engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use readers::parse::git::WorkingTree;
 
-/// The working tree of that name of the repository that `checkout` belongs to. It is created if
-/// necessary, on the branch of that name, which begins at `start` unless it exists.
+/// Opens the working tree of that name in the repository of `checkout`. If necessary it is created,
+/// on the branch of that name; a new branch begins at `start`.
 pub fn open_worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktree, GitFault> {
     let checked = run_git(checkout, &["check-ref-format", "--branch", name]);
     if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
@@ -51,7 +51,7 @@ fn reuse_worktree(known: &WorkingTree, path: PathBuf, name: &str) -> Result<Work
     Err(worktree_fault(cause, &format!("git -C {there} switch {name}, or use another name")))
 }
 
-/// `registered`: git knows a working tree there whose folder is gone.
+/// Creates a working tree. `registered` means that git knows one there whose folder is gone.
 fn make_worktree(
     checkout: &Path,
     path: &Path,
@@ -74,7 +74,7 @@ fn make_worktree(
         arguments.extend(["--no-track", "-b", name, "--", &there, start]);
     } else {
         let (cause, hint) = match start {
-            "HEAD" => ("there is no commit here yet".to_owned(), "git commit the first one"),
+            "HEAD" => ("there is no commit here yet".to_owned(), "make a first commit"),
             _ => (format!("there is no branch {start} here"), "git branch --all lists them"),
         };
         return Err(worktree_fault(cause, hint));
@@ -88,7 +88,7 @@ fn path_beside(main: &Path, name: &str) -> PathBuf {
     Path::new(&folder).join(name)
 }
 
-/// git prints the real path; ours may contain a link.
+/// Whether two paths lead to the same place: git prints real paths, and crew's may contain a link.
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other
         || match (disk::real_path(one), disk::real_path(other)) {

@@ -1,6 +1,6 @@
-//! Starts every child of crew. A caller says what to run, where, with which environment, how much
-//! of its output to keep, and how long to wait. A child runs in a separate session and leaves none
-//! of its processes behind. For an agent it also passes on the lines and watches for silence. It
+//! Starts every child process of crew. The caller says what to run, where, with which environment,
+//! how much output to keep, and how long to wait. A child runs in a separate session and leaves
+//! none of its processes behind. For an agent, lines are passed on and silence is watched. It
 //! reports how the child ended and never judges that.
 
 mod runner;
@@ -25,9 +25,9 @@ use crate::{env, fault, slots};
 use engine::record::ProcessIdentity;
 use readers::clients::variables;
 
-/// Between two looks at a child.
+/// The time between two looks at a child.
 const LOOK: Duration = Duration::from_millis(20);
-/// From TERM to KILL when a person waits for it.
+/// From TERM to KILL when a person is waiting.
 const SHORT_GRACE: Duration = Duration::from_millis(1500);
 /// How long processes that a child left behind in another group may keep its output open.
 const LINGER: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ pub enum ExitCause {
     /// crew ended it because it printed nothing for too long.
     #[error("it printed nothing for too long")]
     Idle,
-    /// crew ended it because it had reported its end and was still there.
+    /// crew ended it because it had reported its end and did not exit.
     #[error("it did not exit")]
     Lingered,
     /// crew ended it because it was asked to.
@@ -78,7 +78,7 @@ pub enum ExitCause {
 pub struct FinishedProcess {
     pub cause: ExitCause,
     pub elapsed_ms: u64,
-    /// Its output, bounded.
+    /// The kept part of its output.
     pub output: Vec<u8>,
     /// The end of its standard error, where that is captured separately.
     pub errors: Vec<u8>,
@@ -112,8 +112,8 @@ pub struct FinishedAgent {
     pub left_behind: Vec<i32>,
 }
 
-/// A child that is about to be started. Unless a method says otherwise it has this process's
-/// environment, no input, no deadline, and its output is kept for reading.
+/// A child that is about to be started. By default it has this process's environment, no input and
+/// no deadline, and its output is kept for reading.
 #[must_use]
 pub struct Call<'a> {
     command: Command,
@@ -125,13 +125,13 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A program in a folder, without the variables of a client's session or of a git around crew.
+    /// A program in a folder, without the variables of a client's session or of a surrounding git.
     pub fn of(program: impl AsRef<OsStr>, folder: &Path) -> Self {
         let mut call = Self::with_all(program, folder);
         for name in variables::client_variables() {
             call.command.env_remove(name);
         }
-        // Without a slot of its own, this process passes on the one it was started with.
+        // Without its own slot, this process passes on the one it was started with.
         call.envs(slots::own_number().map(|number| ("CREW_SLOT", number.to_string())))
     }
 
@@ -192,19 +192,19 @@ impl<'a> Call<'a> {
         Self { within: most.into(), ..self }
     }
 
-    /// The folder where the leader of its group is noted, for a crew that comes after this one was
-    /// killed.
+    /// The folder where the leader of its group is recorded, for a crew that follows after this one
+    /// was killed.
     pub fn noted(self, folder: PathBuf) -> Self {
         Self { notes: Some(folder), ..self }
     }
 
-    /// What is kept of its output.
+    /// The part of its output to keep.
     pub fn keep(self, capture: Capture) -> Self {
         Self { capture, ..self }
     }
 
-    /// Passes on every line of its output, also those that are not kept: without the break, cut at
-    /// 64 KiB.
+    /// Passes on every line of its output, even those that are not kept: without the line break,
+    /// cut at 64 KiB.
     pub fn each_line(self, each: EachLine<'a>) -> Self {
         Self { each: Some(each), ..self }
     }
@@ -228,10 +228,10 @@ impl<'a> Call<'a> {
     }
 
     /// Runs an agent to its end. A line of its standard output is cut after 1 MiB, or after 8 MiB
-    /// if it begins with `{` and is UTF-8, of standard error after 64 KiB. `idle` is the longest
-    /// silence on both streams while no tool call is open. All its output is appended to `log`,
-    /// which is bounded (see `world/store/logs`). An error means that it could not be started or,
-    /// very rarely, could not be ended.
+    /// if it begins with `{` and is UTF-8; a line of standard error after 64 KiB. `idle` is the
+    /// longest silence on both streams while no tool call is open. All its output is appended to
+    /// `log`, which is bounded (see `logs`). An error means that it could not be started or, very
+    /// rarely, could not be ended.
     pub fn run_watched(
         self,
         idle: Option<Duration>,
@@ -270,9 +270,9 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Starts it in a session that no hangup of this process's terminal reaches, so that it
-    /// outlives this process. Its output is appended to the file `output`, readable by this user
-    /// only. Returns its identity. It is not reaped, so even a child that ended at once has one.
+    /// Starts it in a session that no hangup of this terminal reaches, so that it outlives this
+    /// process. Its output is appended to the file `output`, readable by this user only. Returns
+    /// its identity. The child is not reaped, so even one that ended at once has an identity.
     pub fn detach(mut self, output: &Path) -> io::Result<ProcessIdentity> {
         let output = disk::open_to_append(output)?;
         self.command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
@@ -282,27 +282,27 @@ impl<'a> Call<'a> {
         identity.ok_or_else(|| io::Error::other("it was started and is gone"))
     }
 
-    /// Starts it in a separate session, on these pipes. Nobody watches it.
+    /// Starts it in a separate session, on these pipes, unwatched.
     pub fn spawn(mut self, input: PipeReader, output: PipeWriter) -> io::Result<Child> {
         self.command.stdin(input).stdout(output).stderr(Stdio::null());
         groups::leave_the_terminal(&mut self.command);
         self.command.spawn()
     }
 
-    /// Shows a text in a pager on this process's terminal, with the options that git gives `less`;
-    /// `false` if the program is missing. It stays in crew's own group, or it could not read keys,
-    /// and a person ends it, not a deadline.
+    /// Shows a text in a pager on this process's terminal, with git's options for `less`; `false`
+    /// if the program is missing. The pager stays in crew's group, or it could not read keys. A
+    /// person ends it, not a deadline.
     pub fn show_in_pager(mut self, text: &[u8]) -> io::Result<bool> {
         self.command.env("LESS", env::text("LESS").unwrap_or_else(|| "FRX".to_owned()));
         let mut child = self.command.stdin(Stdio::piped()).spawn()?;
         if let Some(mut input) = child.stdin.take() {
-            // A pager that was quit early reads no more.
+            // A pager that was quit early stops reading.
             let _ = input.write_all(text);
         }
         Ok(!matches!(child.wait()?.code(), Some(126 | 127)))
     }
 
-    /// What a child gets when crew is killed: a git is asked to end, so that it removes its locks.
+    /// The signal for a child when crew is killed: a git gets TERM, so that it removes its locks.
     fn death_signal(&self) -> Signal {
         if self.command.get_program() == "git" { Signal::TERM } else { Signal::KILL }
     }

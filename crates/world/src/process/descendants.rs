@@ -1,7 +1,6 @@
 //! Ends what crew's child processes leave behind. On Linux crew adopts every orphan among its
-//! descendants, also those in other sessions, and can therefore end them. Other systems have no
-//! such feature: there only what stays in a child's group is ended with it, and these functions
-//! find nothing.
+//! descendants, even in other sessions, and can therefore end it. Other systems lack this: there
+//! only what stays in a child's group is ended with it, and these functions find nothing.
 
 use std::io;
 use std::path::Path;
@@ -22,21 +21,21 @@ use engine::record::{LoopId, ProcessIdentity};
 const GRACE: Duration = Duration::from_millis(500);
 /// From the first KILL until crew gives up.
 const KILLED: Duration = Duration::from_secs(2);
-/// Between two looks at the signalled processes.
+/// The time between two looks at the signalled processes.
 const STEP: Duration = Duration::from_millis(10);
 
 static ADOPTED: AtomicBool = AtomicBool::new(false);
-/// The children that somebody in this process waits for.
+/// The children that this process waits for.
 static AWAITED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-/// The children that were started to outlive this process, as far as they are not reaped.
+/// The children that were started to outlive this process and are not yet reaped.
 static DETACHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
-/// Held by a thread beside the main one while it starts children, and by the end of all.
+/// Locked by a second thread while it starts children, and by [`end_all`].
 static BESIDE: Mutex<()> = Mutex::new(());
 static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Makes every later orphan among the descendants a child of this process. It is for a process that
-/// starts its children one after the other, so that a process left between two of them belongs to
-/// neither. An error where the system lacks this; then only groups are ended.
+/// starts its children one at a time, so that a process left behind belongs to a known child. An
+/// error means that the system lacks this; then only groups are ended.
 pub fn adopt_orphans() -> io::Result<()> {
     be_subreaper(true)?;
     ADOPTED.store(true, Ordering::Relaxed);
@@ -48,14 +47,14 @@ pub fn are_adopted() -> bool {
     ADOPTED.load(Ordering::Relaxed)
 }
 
-/// A child that somebody in this process waits for, as long as this value lives.
+/// A child that this process waits for, as long as this value lives.
 #[derive(Debug)]
 pub struct Awaited(i32);
 
 impl Awaited {
     /// Starts a child that nobody else reaps.
     pub fn spawn_child(command: &mut Command) -> io::Result<(Child, Self)> {
-        // While it is locked nobody reaps the child, which may end before it is noted.
+        // The lock keeps the child from being reaped, even if it ends before it is recorded.
         let mut awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner);
         let child = command.spawn()?;
         let pid = child.id().cast_signed();
@@ -67,7 +66,7 @@ impl Awaited {
 /// Starts a child that outlives this process. Neither it nor its descendants count as left behind
 /// by another child.
 pub fn detach_child(command: &mut Command) -> io::Result<Child> {
-    // While it is locked nobody decides what was left behind, so the child is noted before that.
+    // The lock keeps others from deciding what was left behind before the child is recorded.
     let mut detached = DETACHED.lock().unwrap_or_else(PoisonError::into_inner);
     let child = command.spawn()?;
     detached.push(child.id().cast_signed());
@@ -80,8 +79,8 @@ impl Drop for Awaited {
     }
 }
 
-/// Does something that starts children, in a thread beside the main one. They do not count as left
-/// behind by an agent: [`end_all`] waits, and `work` ends early once [`are_ending`] is true.
+/// Runs `work`, which starts children, in a second thread. They do not count as left behind by an
+/// agent: [`end_all`] waits, and `work` ends early once [`are_ending`] is true.
 pub fn run_beside<T>(work: impl FnOnce() -> T) -> T {
     let _beside = BESIDE.lock().unwrap_or_else(PoisonError::into_inner);
     work()
@@ -92,7 +91,7 @@ pub fn are_ending() -> bool {
     ENDING.load(Ordering::Relaxed)
 }
 
-/// Reaps orphans that have ended. A child that is waited for is left to whoever does.
+/// Reaps orphans that have ended, but no child that is waited for.
 pub fn reap_orphans() {
     if are_adopted() && has_ended_child() {
         let me = identity::my_id();
@@ -105,9 +104,9 @@ pub fn reap_orphans() {
     }
 }
 
-/// Ends every descendant of this process, except those that were detached: TERM, half a second,
-/// KILL. Nothing that this thread started and still waits for may be running. Returns the ids of
-/// processes that did not end, which only a broken disk or device causes.
+/// Ends every descendant of this process, except detached ones: TERM, half a second, KILL. No child
+/// that this thread waits for may be running. Returns the ids of processes that did not end, which
+/// only a broken disk or device causes.
 pub fn end_all() -> Vec<i32> {
     if !are_adopted() {
         return Vec::new();
@@ -124,8 +123,8 @@ pub fn end_all() -> Vec<i32> {
     left
 }
 
-/// Starts children one after the other in `work`, and then ends all that they left running. After
-/// that, orphans are adopted only if they were before.
+/// Runs `work`, which starts children one at a time, and then ends everything that they left
+/// running. Afterwards orphans are adopted only if they were before.
 pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
     let were_adopted = are_adopted();
     let _ = adopt_orphans();
@@ -138,8 +137,8 @@ pub fn leaving_none<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Ends every process of this user that was started in this loop, found by the variable that crew
-/// sets for each of its children. It catches what outlived a killed crew in a separate session,
-/// outside every group that crew knows. This process and its ancestors are spared.
+/// sets for each child. It finds what outlived a killed crew in a separate session, outside every
+/// group that crew knows. This process and its ancestors are spared.
 pub fn end_marked(id: &LoopId) -> Vec<i32> {
     end_with(&format!("CREW_LOOP={id}"))
 }
@@ -150,7 +149,7 @@ pub fn end_with(mark: &str) -> Vec<i32> {
     end_processes(|table| find_marked(table, mark), || false)
 }
 
-/// The rows of the processes that were started with a variable, without this one and its ancestors.
+/// The rows of the processes with a variable, without this process and its ancestors.
 fn find_marked(table: &Table, mark: &str) -> Table {
     let above = list_ancestors(table, identity::my_id());
     let found = table.iter().filter(|(pid, row)| {
@@ -180,8 +179,8 @@ pub fn find_unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
 type Table = Vec<(i32, readers::parse::process_table::ProcessRow)>;
 
 /// Ends the processes that `find` returns, and returns those that did not end. It looks again after
-/// every step, because a signalled process may just have started another. `is_unseen` reports that
-/// one exists although none was found, because its parent ended between two rows of the table.
+/// every step, because a signalled process may just have started another. `is_unseen` reports a
+/// process that the table missed because its parent ended during the look.
 fn end_processes(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
     let grace = Deadline::after(GRACE);
     let last = Deadline::after(GRACE + KILLED);
@@ -210,7 +209,7 @@ fn end_processes(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -
     }
 }
 
-/// The rows of all descendants of this process, without those that were detached.
+/// The rows of all descendants of this process, without detached ones.
 fn left_by_children(table: &Table) -> Table {
     rows_below(table, identity::my_id(), &list_detached())
 }
@@ -362,7 +361,7 @@ mod tests {
     }
 }
 
-// Groups and orphans that have ended are reaped here.
+// Reaping of groups and orphans that have ended.
 
 /// Reaps what has ended in a group whose leader is already reaped.
 pub fn reap_group(leader: i32) {

@@ -1,6 +1,6 @@
 //! The process groups that the crew of a loop or of a fleet's task has started. Each child leads a
-//! session, and its group is noted on disk, so that the next crew can end one that outlived the
-//! last. It spares a group whose leader's id was reused.
+//! session, and its group is recorded on disk, so that the next crew can end a group that outlived
+//! the last one. A group whose leader's id was reused is spared.
 
 use std::fs::File;
 #[cfg(target_os = "linux")]
@@ -27,7 +27,7 @@ const GROUPS_MAX: usize = 256;
 /// The largest note that is read.
 const NOTE_BYTES: u64 = 4096;
 
-/// Creates the note of a group that is about to be started. The note exists until it is dropped.
+/// Creates the note of a group that is about to be started; it exists until it is dropped.
 pub fn create_note(folder: &Path) -> io::Result<Note> {
     disk::make_private_folder(folder)?;
     let path = folder.join(format!("{:x}", env::random_number()));
@@ -56,10 +56,10 @@ impl Drop for Note {
     }
 }
 
-/// Ends every group noted in a folder that outlived the crew that started it. The id of a leader is
-/// not reused while its group lives, so a leader with another start time means that the group is
-/// gone. If `is_of_this_start` is false, the ids are from another machine or from before its last
-/// boot: then the notes are only removed.
+/// Ends every group recorded in a folder that outlived its crew. A leader's id is not reused while
+/// its group exists, so a leader with another start time means that the group is gone. If
+/// `is_of_this_start` is false, the ids are from another machine or from before its last boot; then
+/// the notes are only removed.
 pub fn end_leftovers(folder: &Path, is_of_this_start: bool) {
     for name in disk::names(folder, GROUPS_MAX) {
         let file = folder.join(&name);
@@ -81,7 +81,7 @@ pub fn end_leftovers(folder: &Path, is_of_this_start: bool) {
 /// Makes a child the leader of a new session and group. It has no terminal, so nothing in it can
 /// stop for one, ask there for a password, or write into what a person reads. On Linux it also
 /// writes its identity into `note` before it runs anything, so that a crash cannot leave an unknown
-/// group, and it gets `signal` when the process that starts it dies.
+/// group, and it gets `signal` when the process that started it dies.
 pub fn lead_a_session(command: &mut Command, note: Option<File>, signal: Signal) {
     leave_the_terminal(command);
     #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
-//! Starts a child in a separate session, waits with a deadline, keeps a bounded part of its output,
-//! and leaves none of its processes behind. It reports how the child ended and never judges that.
+//! Starts child processes in separate sessions, waits with a deadline, keeps a bounded part of
+//! their output, and leaves none of their processes behind. It reports how a child ended and never
+//! judges that.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
 mod call;

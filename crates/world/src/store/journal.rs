@@ -10,9 +10,9 @@ use engine::journal::story::{ACCOUNTS_SHOWN, IterationSummaries, IterationSummar
 /// The largest part of a journal that is read back. A longer journal is still written.
 const JOURNAL_BYTES: u64 = 256 << 20;
 
-/// How many bytes of a journal's end are read for its last accounts: at first, and at most.
-const ACCOUNTS_BYTES: u64 = 64 << 10;
-const ACCOUNTS_BYTES_MAX: u64 = 4 << 20;
+/// The bytes at a journal's end that are read for its last summaries: at first, and at most.
+const SUMMARIES_BYTES: u64 = 64 << 10;
+const SUMMARIES_BYTES_MAX: u64 = 4 << 20;
 
 /// Appends an entry durably.
 pub fn append_entry(path: &Path, entry: &JournalEntry) -> io::Result<()> {
@@ -34,15 +34,15 @@ pub fn read_entries(path: &Path, each: impl FnMut(JournalEntry)) -> io::Result<E
     if disk::exists(path) { read_newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
 }
 
-/// The accounts of the last iterations. The journal is read from its end, and only as far as
+/// The summaries of the last iterations. The journal is read from its end, and only as far as
 /// needed: the cost of an iteration must not grow with the number of earlier ones.
-pub fn last_accounts(path: &Path) -> io::Result<Vec<IterationSummary>> {
-    let mut bytes = ACCOUNTS_BYTES;
+pub fn last_summaries(path: &Path) -> io::Result<Vec<IterationSummary>> {
+    let mut bytes = SUMMARIES_BYTES;
     while disk::exists(path) {
-        let mut accounts = IterationSummaries::default();
-        let extent = read_newest(path, bytes, |entry| accounts.add_entry(&entry))?;
-        let last = accounts.last_shown();
-        if last.len() >= ACCOUNTS_SHOWN || !extent.cut || bytes >= ACCOUNTS_BYTES_MAX {
+        let mut summaries = IterationSummaries::default();
+        let extent = read_newest(path, bytes, |entry| summaries.add_entry(&entry))?;
+        let last = summaries.last_shown();
+        if last.len() >= ACCOUNTS_SHOWN || !extent.cut || bytes >= SUMMARIES_BYTES_MAX {
             return Ok(last);
         }
         bytes *= 4;
@@ -73,10 +73,10 @@ mod tests {
     use engine::journal::{Choice, Event, SCHEMA};
 
     #[test]
-    fn the_last_accounts_are_read_from_the_end_of_a_journal_with_long_lines() {
+    fn the_last_summaries_are_read_from_the_end_of_a_journal_with_long_lines() {
         let folder = testkit::folder();
         let path = folder.path().join("journal.jsonl");
-        assert_eq!(last_accounts(&path).unwrap(), []);
+        assert_eq!(last_summaries(&path).unwrap(), []);
         let mut state = a_loop().state;
         // Together they exceed what is read at first.
         state.set("words", vec!["x".repeat(30_000)]);
@@ -93,7 +93,7 @@ mod tests {
             )
             .unwrap();
             let last: Vec<u32> =
-                last_accounts(&path).unwrap().iter().map(|account| account.iteration).collect();
+                last_summaries(&path).unwrap().iter().map(|summary| summary.iteration).collect();
             let first = iteration.saturating_sub(4).max(1);
             assert_eq!(last, (first..=iteration).collect::<Vec<_>>());
         }

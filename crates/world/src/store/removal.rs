@@ -1,5 +1,5 @@
-//! Removes the record of a loop for good. One rename takes all of it out of the store, so a crash
-//! leaves a whole record or none; the remains are found by their name and removed later. It asks
+//! Removes a loop's record for good. One rename takes all of it out of the store, so a crash leaves
+//! a whole record or none. The remains are recognised by their name and removed later. It asks
 //! nobody and decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use crate::files::{disk, tree};
 use crate::home::{Home, read_pointer};
 use engine::record::LoopId;
 
-/// What the name of a record begins with once it is out of the store. No id holds a dot.
+/// The prefix of a record's name once it is out of the store. No id contains a dot.
 const TAKEN: &str = ".removed-";
 /// More files than a record, a folder of pointers or a home has.
 const ENTRIES_MAX: usize = 1_000_000;
@@ -29,14 +29,14 @@ pub fn bytes_below(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Takes a record out of the store: from here on no command finds the loop.
+/// Takes a record out of the store: no command finds the loop any more.
 pub fn take_out(home: &Home, id: &LoopId) -> io::Result<()> {
     disk::rename(&home.loop_folder(id), &home.loops_folder().join(format!("{TAKEN}{id}")))?;
     fault::point("remove.taken")
 }
 
-/// Removes everything that was taken out, also the remains of an earlier removal. Returns the loops
-/// that could not be removed, with the error of each.
+/// Removes everything that was taken out, including the remains of an earlier removal. Returns the
+/// loops that could not be removed, each with its error.
 pub fn remove_taken(home: &Home) -> BTreeMap<LoopId, io::Error> {
     let names = disk::names(&home.loops_folder(), ENTRIES_MAX).into_iter();
     let taken: BTreeSet<LoopId> =
@@ -63,9 +63,9 @@ pub fn remove_taken(home: &Home) -> BTreeMap<LoopId, io::Error> {
     failed
 }
 
-/// Removes the pointers to a loop, its snapshots, and last its record, because that shows that
-/// there is something to remove. A loop that is over gets no new pointers, but a new loop may have
-/// taken one over.
+/// Removes the pointers to a loop, its snapshots, and last its record, which shows that something
+/// is left to remove. A loop that is over gets no new pointers, but a new loop may have taken one
+/// over.
 fn remove_loop(home: &Home, id: &LoopId, pointers: &[(LoopId, PathBuf)]) -> io::Result<()> {
     for (_, pointer) in pointers.iter().filter(|(named, _)| named == id) {
         if read_pointer(pointer).is_ok_and(|named| named.as_ref() == Some(id)) {
@@ -89,6 +89,6 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
     tree::remove_folder(folder).map_err(disk::cannot("remove", folder))
 }
 
-/// The folders of a private git dir with a list of paths for each loop: those that were changed
-/// before it began, and those that were ignored.
+/// The folders of a private git dir with a list of paths for each loop: those changed before it
+/// began, and those that were ignored.
 pub const LISTS: [&str; 2] = ["yours", "ignored"];

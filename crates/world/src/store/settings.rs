@@ -1,8 +1,8 @@
 //! The settings files of this machine, the user's and a project's, and what a person has trusted in
-//! each checkout: one file per real path under `$CREW_HOME/trust/`, with one line per text: its
-//! hash and, for people who look, its beginning. Texts that nothing needs any more stay trusted:
-//! crew does not ask again after a switch of branches. Which settings are in force is decided in
-//! `parse/settings/merge.rs`.
+//! each checkout. Trust is one file per real path under `$CREW_HOME/trust/`, with one line per
+//! text: its hash and, for human readers, its beginning. Texts that nothing needs any more stay
+//! trusted, so crew does not ask again after a switch of branches. `parse/settings/merge.rs`
+//! decides which settings apply.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,8 +30,8 @@ pub fn project_file(checkout: &Path) -> PathBuf {
     checkout.join(".claude").join("crew.toml")
 }
 
-/// Reads a settings file; `outputs` are the formats of an agent's output that can be read. `None`
-/// when it does not exist; an error lists every fault.
+/// Reads a settings file; `outputs` are the supported formats of an agent's output. `None` when it
+/// does not exist; an error lists every fault.
 pub fn read_settings_file(
     path: &Path,
     whose: SettingsOwner,
@@ -50,7 +50,8 @@ pub fn read_environment() -> Result<Layer, String> {
     parse_variables(&env::text)
 }
 
-/// The largest file that is read: it has a line for every text of a fleet's tasks ever trusted.
+/// The largest trust file that is read: it has a line for every trusted text, even of a fleet's
+/// tasks.
 const TRUST_BYTES: u64 = 64 << 20;
 /// The most characters of a text that are kept. Its hash decides.
 const TEXT_CHARS: usize = 200;

@@ -25,7 +25,7 @@ use engine::words::{file_time, is_of};
 
 /// The largest view that is read.
 const VIEW_BYTES: u64 = 4 << 20;
-/// The file of the step that a loop is in.
+/// The file with a loop's current step.
 const DOING: &str = "doing.json";
 /// The largest handoff page that is read, and the most that are searched.
 const HANDOFF_BYTES: u64 = 1 << 20;
@@ -41,9 +41,9 @@ pub fn compare_view(subject: &Loop) -> ViewState {
     }
 }
 
-/// Makes the exact task readable for the agent: in the branch folder or else in the loop's own,
-/// which the place names from then on. A full disk is an error, because no other folder has space
-/// either.
+/// Writes the exact task where the agent can read it: to the branch folder, or else to the loop's
+/// own, which the place names from then on. A full disk is an error, because no other folder has
+/// space either.
 pub fn place_task(home: &Home, subject: &mut Loop) -> io::Result<()> {
     if subject.place.apart.is_none() {
         match branch_folder(subject).and_then(|_| put_task(subject)) {
@@ -64,8 +64,7 @@ fn put_task(subject: &Loop) -> io::Result<()> {
     }
 }
 
-/// Records the step of a run or a boundary that begins with an event. For display only: an error
-/// is ignored.
+/// Records the step that an event begins. It is for display only, so an error is ignored.
 pub fn record_step(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
     let Some((step, run)) = event.begun_step() else { return };
     let doing = Doing { step, run: run.to_owned(), since: clock::now().wall };
@@ -73,7 +72,7 @@ pub fn record_step(home: &Home, subject: &Loop, event: &RunEvent<'_>) {
     let _ = write_doing(subject, Some(&doing));
 }
 
-/// The step that a running loop is in.
+/// The current step of a running loop.
 pub fn running_step(home: &Home, subject: &Loop) -> Option<Doing> {
     current_step(subject, read_json(&home.loop_file(&subject.id, DOING), VIEW_BYTES))
 }
@@ -124,7 +123,7 @@ pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathB
     Ok(file)
 }
 
-/// The newest handoff page of this loop: its file and its text.
+/// The newest handoff page of this loop: its path and its text.
 pub fn newest_handoff(subject: &Loop) -> Option<(PathBuf, String)> {
     let folder = subject.place.reading_folder().join("handoffs");
     let mut pages: Vec<PathBuf> =

@@ -1,7 +1,7 @@
 //! The companions of a session and their tickets. A companion is a process that the client runs
-//! beside each stop. It owns one file with the text `waiting`. The boundary turns the file of the
-//! companion it chooses into a ticket, and deletes the others. A ticket is a wake-up that exactly
-//! one companion may use.
+//! beside each stop, and it owns one file with the text `waiting`. The boundary turns the file of
+//! the companion it chooses into a ticket, and deletes the others. A ticket is a wake-up that
+//! exactly one companion may use.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use engine::record::ProcessIdentity;
 
 /// The content of a waiting companion's file.
 const WAITING: &str = "waiting";
-/// The most companions of a session; the rest of a flooded folder is not read.
+/// The most companions of a session that are read, even if a folder has more.
 const COMPANIONS_MAX: usize = 256;
 /// The largest companion file that is read.
 const TICKET_BYTES: u64 = 4096;

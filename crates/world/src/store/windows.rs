@@ -1,5 +1,5 @@
-//! The rate windows of this machine, one file for each account and model. A file that is broken
-//! or foreign, or closed for longer than any limit lasts, is ignored and replaced.
+//! The rate windows of this machine, one file for each account and model. A file that is broken or
+//! foreign, or closed for longer than any limit lasts, is ignored and replaced.
 
 use std::io;
 use std::path::PathBuf;
@@ -45,8 +45,7 @@ fn window_file(home: &Home, stem: &str, extension: &str) -> PathBuf {
     home.accounts_folder().join(format!("{stem}.{extension}"))
 }
 
-/// Changes the window of an account under its lock. An account that is left without one has no
-/// file.
+/// Changes the window of an account under its lock. Without a window, the account has no file.
 pub fn change_window<T>(
     home: &Home,
     account: &AccountId,
@@ -61,7 +60,7 @@ pub fn change_window<T>(
     let result = change(&mut next);
     let file = window_file(home, &stem, "json");
     match &next {
-        // Written again at the next limit, if the machine crashes before the file is on its disk.
+        // If the machine crashes before this is on the disk, it is written again at the next limit.
         Some(window) if next != known => write_json(&file, window, Durability::Process)?,
         None if known.is_some() => disk::remove(&file)?,
         _ => {}

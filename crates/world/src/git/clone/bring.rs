@@ -1,6 +1,6 @@
-//! What comes back from a clone in which an agent has worked: a branch, and commits that would be
-//! lost with it. git reads the clone's configuration and runs nothing of it; only commits are
-//! taken, under the full names that are asked for, and every object is checked.
+//! Brings back from a clone what an agent made: a branch, and commits that would be lost with the
+//! clone. git reads the clone's configuration but runs nothing of it. Only commits are fetched,
+//! under full names, and every object is checked.
 
 use std::collections::BTreeSet;
 use std::convert::identity;
@@ -19,34 +19,35 @@ use engine::text::{join_first_names, words_of};
 use readers::parse::git::{is_id, zero_ended};
 use readers::parse::remote::is_disturbed;
 
-/// The longest that a fetch may take.
+/// The longest a fetch may take.
 const WITHIN: Duration = Duration::from_secs(10 * 60);
-/// How long it is tried while another process of this machine is in the way, and between two tries.
+/// How long a fetch is tried again while another process is in the way, and the pause between
+/// attempts.
 const DISTURBED: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
-/// The program that reads the clone. Its replace refs and grafts would make git show other commits
-/// than there are.
+/// The program that reads the clone. Replace refs and grafts would make git show other commits than
+/// there are.
 const UPLOAD: &str = "GIT_GRAFT_FILE=/dev/null git --no-replace-objects \
     -c advice.graftFileDeprecated=false -c core.fsmonitor=false -c core.hooksPath=/dev/null \
     -c uploadpack.allowAnySHA1InWant=true upload-pack";
-/// How the objects of the packs that it reads the names of become one pack.
+/// The command that combines the packs named on its input.
 const COMBINE: &str = "pack-objects -q --stdin-packs --non-empty --delta-base-offset";
-/// What the fetch itself obeys, whatever the person's configuration says.
+/// The settings of the fetch itself, whatever the person's configuration says.
 const OWN: [&str; 3] =
     ["fetch.uriProtocols=", "fetch.writeCommitGraph=false", "protocol.version=2"];
-/// The most bytes of a reflog that are read, of its end.
+/// The most bytes that are read from the end of a reflog.
 const REFLOG_BYTES: u64 = 8 << 20;
-/// The most commits that are kept of one clone, and the most names of submodules in a reason.
+/// The most commits that are kept from one clone, and the most submodules that an error names.
 const KEPT_MAX: usize = 1000;
 const NAMED_MAX: usize = 5;
-/// How many small packs a repository may have, and the most bytes of one.
+/// How many small packs a repository may have, and the largest that counts as small, in bytes.
 const PACKS_MAX: usize = 16;
 const PACK_BYTES: u64 = 1 << 20;
-/// How many characters of a commit's id name it.
+/// The characters of a commit's id in the name of its ref.
 const ID_CHARS: usize = 16;
 
-/// Brings the newest commit of a clone's branch into a repository as the ref `to`, and returns it;
-/// `None` where the clone has no such branch. The ref may move to any commit.
+/// Fetches a clone's branch as the ref `to`, and returns its commit; `None` if the clone has no
+/// such branch. The ref may move to any commit.
 pub fn bring_branch(
     repository: &Path,
     clone: &Path,
@@ -68,10 +69,9 @@ pub fn bring_branch(
     }
 }
 
-/// Combines small packs once they are many. A fetch that checks objects keeps each of them as a
-/// pack, however small; every git would open all of these, and every new clone would link them.
-/// No object is dropped, whether a ref leads to it or not, and those outside of packs stay where
-/// the person has them. If it fails, the next one tries again.
+/// Combines small packs once there are many. A fetch that checks objects keeps each pack, however
+/// small; every git would open all of them, and every clone would link them. No object is dropped,
+/// reachable or not, and loose objects stay. If this fails, the next call tries again.
 fn combine_packs(repository: &Path) {
     let Some(folder) = head::git_folder(repository).map(|folder| head::common_folder(&folder))
     else {
@@ -80,7 +80,7 @@ fn combine_packs(repository: &Path) {
     let folder = folder.join("objects/pack");
     let names = disk::names(&folder, OBJECTS_MAX);
     if names.iter().any(|name| name.ends_with(".promisor")) {
-        // git sorts those of a partial clone by what it can fetch again, and not by size.
+        // git selects the packs of a partial clone by what it can fetch again, not by size.
         return;
     }
     let mut small: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(".pack")).collect();
@@ -102,13 +102,13 @@ fn combine_packs(repository: &Path) {
     }
     for stem in small.into_iter().filter(|stem| *stem != made) {
         for ending in ["idx", "rev", "pack"] {
-            // What is left behind is combined the next time.
+            // A pack that stays is combined the next time.
             let _ = disk::remove(&folder.join(format!("{stem}.{ending}")));
         }
     }
 }
 
-/// Gives a repository the objects of a commit of a clone, and no ref.
+/// Fetches the objects of a clone's commit, without creating a ref.
 pub fn give_commit(repository: &Path, clone: &Path, commit: &str) -> Result<(), GitFault> {
     let given = fetch_from_clone(repository, clone, &[commit.to_owned()]);
     given.map_err(|said| said.fault(GitStep::Merge))
@@ -122,7 +122,7 @@ fn fetch_from_clone(repository: &Path, clone: &Path, refspecs: &[String]) -> Res
         return Err(Said { exit: None, text });
     }
     let (upload, from) = (format!("--upload-pack={UPLOAD}"), from.display().to_string());
-    // The check asks for every object that a new one names, and a partial clone lacks some.
+    // The check wants every object that a new one refers to, and a partial clone lacks some.
     let promisors = ["config", "--get-regexp", r"^remote\..*\.promisor$"];
     let is_partial = Git::here(repository).run(&promisors).is_some();
     let checks = format!("fetch.fsckObjects={}", !is_partial);
@@ -146,9 +146,8 @@ fn fetch_from_clone(repository: &Path, clone: &Path, refspecs: &[String]) -> Res
     fetched.and_then(identity).map(drop)
 }
 
-/// Keeps the commits of a clone that a repository does not have, each as a ref below `below`: those
-/// of every ref, what is checked out, each stash, and what was checked out before. Returns the
-/// refs.
+/// Keeps the commits of a clone that a repository lacks, each as a ref below `below`: those of
+/// every ref, HEAD, each stash, and what was checked out before. Returns the refs.
 ///
 /// # Errors
 /// If git cannot read the clone or the clone leads elsewhere, or a submodule has commits that are
@@ -157,7 +156,7 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
     stays_inside(clone, GitStep::Refs)?;
     let mut commits = unknown_to(repository, clone, &list_tips(clone)?)?;
     if commits.len() > 1 {
-        // One that another one holds needs no ref.
+        // An ancestor of another commit needs no ref.
         let list = ["merge-base", "--independent"].into_iter();
         let list: Vec<&str> = list.chain(commits.iter().map(String::as_str)).collect();
         let independent = Git::here(clone).well(GitStep::Refs, &list)?;
@@ -192,14 +191,15 @@ pub fn keep_strays(repository: &Path, clone: &Path, below: &str) -> Result<Vec<S
     Ok(names)
 }
 
-/// The commits that names lead to in a working tree, or have led to lately.
+/// The commits that refs point to in a working tree, or pointed to lately.
 fn list_tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
     let form = "--format=%(objectname)%00%(*objectname)%00";
     let listed = Git::here(tree).well(GitStep::Refs, &["for-each-ref", form])?;
     let names = zero_ended(listed.as_bytes()).map(|id| String::from_utf8_lossy(id).into_owned());
     let mut found: BTreeSet<String> = names.map(|id| id.trim().to_owned()).collect();
     found.extend(find_commit(tree, "HEAD"));
-    // A line of HEAD's reflog leaves a commit, one of the stash's adds one.
+    // Each line of HEAD's reflog names the commit it leaves, each line of the stash's the one it
+    // adds.
     for (name, commit_of) in [
         ("HEAD", left_behind as fn(&str) -> Option<&str>),
         ("refs/stash", |line| line.split(' ').nth(1)),
@@ -216,7 +216,7 @@ fn list_tips(tree: &Path) -> Result<BTreeSet<String>, GitFault> {
     Ok(found)
 }
 
-/// The commit that a line of a reflog leaves, unless another one was made in its place.
+/// The commit that a line of a reflog leaves, unless it was amended or rebased.
 fn left_behind(line: &str) -> Option<&str> {
     let (ids, what) = line.split_once('\t')?;
     if what.starts_with("commit (amend)") || what.starts_with("rebase") {
@@ -225,7 +225,7 @@ fn left_behind(line: &str) -> Option<&str> {
     ids.split(' ').next()
 }
 
-/// Those of these ids, one a line, that are commits of a repository.
+/// The ids, of these one per line, that are commits of a repository.
 fn commits_among(folder: &Path, ids: &str) -> BTreeSet<String> {
     let git = Git { input: ids.as_bytes(), ..Git::here(folder) };
     let form = ["cat-file", "--batch-check=%(objecttype) %(objectname)"];
@@ -234,8 +234,7 @@ fn commits_among(folder: &Path, ids: &str) -> BTreeSet<String> {
     commits.map(str::to_owned).collect()
 }
 
-/// Those of these commits of a working tree that a repository does not have. One that has them has
-/// had them fetched, or is where they come from.
+/// The commits of a working tree, of these, that a repository does not have.
 fn unknown_to(
     repository: &Path,
     tree: &Path,

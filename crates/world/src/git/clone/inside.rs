@@ -1,6 +1,6 @@
-//! The submodules of a clone, from the person's own: no network where the commit is here. One that
-//! the person has not initialised is left so. Their names and paths come from the branch, so none
-//! may lead out of the clone, nor through a link.
+//! Fills the submodules of a clone from the person's own, without the network where the commit is
+//! available here. A submodule that the person has not initialised stays empty. Names and paths
+//! come from the branch, so none may lead out of the clone or through a link.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,16 +14,16 @@ use crate::git::inside::list_submodules;
 use engine::git::GitFault;
 use readers::parse::git::is_id;
 
-/// How deep submodules are filled inside each other.
+/// The deepest level of nested submodules that is filled.
 const DEPTH_MAX: usize = 8;
-/// The ref of the commit on which a submodule begins.
+/// The ref of the commit at which a submodule begins.
 const BEGAN: &str = "refs/remotes/origin/crew-began";
 /// The most submodules of one repository.
 const SUBMODULES_MAX: usize = 500;
 
-/// Fills the submodules of a clone, and those inside them. It is that of a repository of the person
-/// with this working tree, which need not be there, and the folder `shared` by all of its working
-/// trees. Returns which stay empty.
+/// Fills the submodules of a clone, and those inside them. `checkout` is the working tree of the
+/// person's repository, which need not exist, and `shared` the folder that all its working trees
+/// share. Returns notes about those that stay empty.
 pub(super) fn fill_all(
     checkout: &Path,
     shared: &Path,
@@ -61,7 +61,7 @@ pub(super) fn fill_all(
     Ok(notes)
 }
 
-/// Makes the repository of a submodule on this commit. False where no repository has the commit.
+/// Creates the repository of a submodule at this commit. False if no repository has the commit.
 fn begin_submodule(
     twin: &Twin,
     theirs: &Path,
@@ -91,12 +91,12 @@ fn begin_submodule(
         return Ok(false);
     }
     twin.well(&["update-ref", "--no-deref", "HEAD", commit])?;
-    // It was at the remote or in the person's: an agent did not make it.
+    // The commit was at the remote or in the person's repository: no agent made it.
     twin.well(&["update-ref", BEGAN, commit])?;
     Ok(true)
 }
 
-/// The submodules of a working tree by name, with their paths, as far as both stay in it.
+/// The submodules of a working tree by name, with their paths, unless one of these leads out.
 fn named_submodules(top: &Path) -> Vec<(String, PathBuf)> {
     if tree::kind(&top.join(".gitmodules")) == "gone" {
         return Vec::new();
@@ -115,7 +115,7 @@ fn is_inside(path: &Path) -> bool {
         })
 }
 
-/// The commit that the index records of a submodule whose folder is there and is not a link.
+/// The commit that the index records for a submodule, if its folder exists and is not a link.
 fn recorded_commit(top: &Path, path: &Path) -> Option<String> {
     let spec = format!(":(literal){}", path_text(path));
     let listed = Git::here(top).run(&["ls-files", "--stage", "-z", "--", &spec])?;
@@ -128,7 +128,7 @@ fn recorded_commit(top: &Path, path: &Path) -> Option<String> {
     Some(id.to_owned())
 }
 
-/// The path from one folder to another, so that both can be moved together.
+/// The relative path from one folder to another, so that both can be moved together.
 fn relative_path(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other);
     let shared = shared.count();

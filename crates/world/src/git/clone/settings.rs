@@ -1,6 +1,7 @@
-//! The settings of a person's repository that a clone of it takes over: who commits and signs, how
-//! files are written, what a filter or the remote needs. A setting that names a program comes along
-//! only as the person agreed to it, or from the person's own files: an agent may have planted it.
+//! The settings that a clone takes over from a person's repository: who commits and signs, how
+//! files are written, what a filter or the remote needs. A setting that names a program is taken
+//! only in the form the person agreed to, or from the person's own files: an agent may have planted
+//! it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,22 +15,22 @@ use crate::git::steps::without_value;
 use engine::git::{GitBaseline, GitSetting};
 use engine::text::words_of;
 
-/// Settings of the repository that change no more than how commits and files look; a dot ends the
-/// name of a section.
+/// Settings of the repository that only change how commits and files look; a dot ends the name of a
+/// section.
 const PLAIN: &str = "\
     user. author. committer. commit.gpgsign tag.gpgsign i18n.commitencoding merge. diff. \
     core.attributesfile core.autocrlf core.bigfilethreshold core.eol core.excludesfile \
     core.filemode core.ignorecase core.longpaths core.precomposeunicode core.safecrlf \
     core.sparsecheckout core.sparsecheckoutcone core.symlinks index.sparse";
-/// Settings of the repository that come along as the person agreed to them.
+/// Settings of the repository that are taken over in the form the person agreed to.
 const AGREED: &str =
     "core.sshcommand credential. filter. gpg. http. lfs. merge. protocol. ssh. url.";
-/// Endings of settings that run a program and that no baseline knows, or that lead out of a clone.
+/// Endings of settings that run a program no baseline knows, or that lead out of a clone.
 const NEVER: &str = ".command .textconv .external .tool .storage .hookspath";
-/// Endings of settings of which every value counts, and which an empty value begins anew.
+/// Endings of settings with many values, whose list an empty value resets.
 const LISTS: &str = ".helper .extraheader";
 
-/// One value, and where it was found.
+/// One value of a setting, and where it was found.
 struct Seen {
     is_persons: bool,
     is_local: bool,
@@ -37,13 +38,13 @@ struct Seen {
     value: String,
 }
 
-/// The text that a new clone's configuration gets, `origin` included.
+/// The text for a new clone's configuration, including `origin`.
 pub(super) fn taken_over(source: &CloneSource<'_>, clone: &Path) -> String {
     let seen = list_settings(source.checkout, source.checkout);
     let known = list_settings(clone, source.checkout);
     let (held, mut text) = (of_persons(&known), String::new());
-    // Those of the person's files that hold in the repository and not in the clone: the condition
-    // of an include can name a folder.
+    // Settings from the person's files that apply in the repository but not in the clone: the
+    // condition of an include can name a folder.
     for (name, values) in of_persons(&seen) {
         if held.get(name) != Some(&values) {
             text += &in_place_of_all(name, &values);
@@ -57,8 +58,8 @@ pub(super) fn taken_over(source: &CloneSource<'_>, clone: &Path) -> String {
     text + &origin_settings(source, &seen)
 }
 
-/// The settings for a submodule's clone from its own configuration file, which no person has agreed
-/// to.
+/// The settings that a submodule's clone takes from the original's configuration, which no person
+/// has agreed to.
 pub(super) fn of_submodule(folder: &Path, config: &Path) -> String {
     let file = config.display().to_string();
     let listed = Git::climbing(folder).run(&["config", "--file", &file, "--list", "-z"]);
@@ -75,7 +76,7 @@ pub(super) fn of_submodule(folder: &Path, config: &Path) -> String {
     text + &format_setting("remote.origin.pushurl", NO_PUSH)
 }
 
-/// Whether a clone gets a setting, where a person has agreed to those of `agreed`.
+/// Whether a clone takes over a setting, if a person has agreed to those of `agreed`.
 fn comes_along(setting: &Seen, agreed: Option<&GitBaseline>) -> bool {
     if words_of(NEVER).any(|end| setting.name.ends_with(end)) {
         return false;
@@ -88,13 +89,14 @@ fn comes_along(setting: &Seen, agreed: Option<&GitBaseline>) -> bool {
     is_agreed && is_of(AGREED, &setting.name)
 }
 
-/// Whether a list has a setting, by its name or by the name of its section.
+/// Whether a list contains a setting or its section.
 fn is_of(list: &str, name: &str) -> bool {
     words_of(list)
         .any(|word| if word.ends_with('.') { name.starts_with(word) } else { name == word })
 }
 
-/// The remote, from which nothing is pushed; of a partial clone it also has what is missing.
+/// The settings of the remote, to which nothing is pushed. In a partial clone it also provides
+/// missing objects.
 fn origin_settings(source: &CloneSource<'_>, seen: &[Seen]) -> String {
     let is_partial = of_a_remote(seen, ".promisor").is_some();
     let url = match source.url {
@@ -119,7 +121,7 @@ fn origin_settings(source: &CloneSource<'_>, seen: &[Seen]) -> String {
     settings.iter().map(|(name, value)| format_setting(name, value)).collect()
 }
 
-/// The value of a setting of any remote, by the end of its name.
+/// The value of any remote's setting with this ending.
 fn of_a_remote(seen: &[Seen], end: &str) -> Option<String> {
     let found = seen
         .iter()
@@ -127,7 +129,7 @@ fn of_a_remote(seen: &[Seen], end: &str) -> Option<String> {
     found.map(|setting| setting.value.clone())
 }
 
-/// All settings in a folder. No file of `checkout` is a person's own.
+/// All settings in a folder. Files inside `checkout` do not count as the person's own.
 fn list_settings(folder: &Path, checkout: &Path) -> Vec<Seen> {
     let form = ["config", "--list", "--includes", "--show-scope", "--show-origin", "-z"];
     let listed = Git::here(folder).run(&form).unwrap_or_default();
@@ -138,7 +140,7 @@ fn list_settings(folder: &Path, checkout: &Path) -> Vec<Seen> {
         let is_outside =
             disk::real_path(Path::new(file)).is_ok_and(|file| !file.starts_with(checkout));
         let (name, value) = part[2].split_once('\n').unwrap_or((part[2], "true"));
-        // Hooks, and what was included, are not taken over by themselves.
+        // Hooks and includes are not taken over as such.
         let is_left_out = ["include.", "includeif.", "hook.", "core.hookspath", "core.worktree"]
             .iter()
             .any(|start| name.starts_with(start));
@@ -161,7 +163,7 @@ fn of_persons(settings: &[Seen]) -> BTreeMap<&str, Vec<&str>> {
     found
 }
 
-/// A setting with these values, whatever values it has already.
+/// A setting with these values, which replace any earlier ones.
 fn in_place_of_all(name: &str, values: &[&str]) -> String {
     let is_list = words_of(LISTS).any(|end| name.ends_with(end));
     let reset = if is_list { format_setting(name, "") } else { String::new() };

@@ -1,7 +1,7 @@
-//! Writes a snapshot out: back into the working tree, where what is there now is kept as a snapshot
-//! first, or into a scratch folder with a git dir of its own, where the second time only changes
-//! what differs, so that what a build left there is still of use. The repository of the user is not
-//! touched: HEAD, index and branches stay.
+//! Writes out a snapshot: back into the working tree, whose state is first kept as a snapshot, or
+//! into a scratch folder with its own git dir. A second time there, only what differs is changed,
+//! so that build outputs stay useful. The user's repository is not touched: HEAD, index and
+//! branches stay.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,25 +19,25 @@ use readers::parse::git::{BRANCHES, IndexEntry, zero_ended, zero_list};
 
 /// The longest that writing a snapshot may take.
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
-/// Folders of builds and tests that are not called a cache.
+/// Folders of build and test outputs that are not called a cache.
 const OUTPUTS: [&str; 10] =
     ["target", "dist", "build", "out", "coverage", "htmlcov", "tmp", ".next", ".tox", ".nox"];
-/// The most files of a folder that are looked at.
+/// The most files of a folder that are searched.
 const FILES_MAX: usize = 200_000;
-/// The most bytes of the rules of what git ignores.
+/// The largest file of ignore rules, in bytes.
 const EXCLUDES_BYTES: u64 = 8 << 20;
-/// The file that says by which command a folder was set up, and its most bytes.
+/// The file that records the setup command of a folder, and its largest size in bytes.
 const SET_UP: &str = ".git/crew-set-up";
 const SETUP_BYTES: u64 = 4096;
-/// The file that says that folders of the working tree were linked in.
+/// The file that marks a scratch folder with linked folders.
 const LINKED: &str = ".git/crew-linked";
-/// Settings of the folder's own repository: a check may run git in it.
+/// The settings of a scratch folder's repository: a check may run git in it.
 const CONFIG: &str =
     "[core]\n\trepositoryFormatVersion = 0\n\tbare = false\n\tautocrlf = false\n[gc]\n\tauto = 0";
 
 impl Snapshots {
-    /// Makes a folder hold exactly a snapshot and what its ignore rules name; with `keeps_others`
-    /// other files stay, too. A folder that cannot be brought up to date is made anew.
+    /// Makes a folder hold exactly a snapshot and ignored files; with `keeps_others` other files
+    /// stay too. A folder that cannot be updated is created again.
     pub fn check_out(&self, commit: &str, folder: &Path, keeps_others: bool) -> Result<(), String> {
         let scratch = Self {
             folder: folder.join(".git"),
@@ -45,7 +45,7 @@ impl Snapshots {
             deadline: Some(Deadline::after(WITHIN)),
             ..self.clone()
         };
-        // What a check did to its own git dir must not hide what it left in the folder.
+        // A check must not hide leftovers by changing the folder's own index.
         let index = folder.with_extension("index");
         let _ = disk::remove(&folder.with_extension("index.lock"));
         if self.lay_down(&scratch).is_ok() && scratch.reset_to(commit, &index, keeps_others).is_ok()
@@ -58,7 +58,7 @@ impl Snapshots {
         scratch.reset_to(commit, &index, keeps_others)
     }
 
-    /// Writes the git dir of a scratch folder, except its objects.
+    /// Writes the git dir of a scratch folder, without objects.
     pub(super) fn lay_down(&self, scratch: &Self) -> Result<(), String> {
         make_folder(&scratch.folder.join("refs/heads"))?;
         let objects = self.folder.join("objects").display().to_string();
@@ -71,14 +71,14 @@ impl Snapshots {
         write_file(&scratch.folder.join("HEAD"), "ref: refs/heads/scratch")
     }
 
-    /// A snapshot with these files, and what is in folders of these names, as in another one.
+    /// A snapshot with these files and folders, by name, taken from another one.
     pub fn mixed(&self, commit: &str, other: &str, files: &[&str]) -> Result<String, String> {
         if files.is_empty() {
             return Ok(commit.to_owned());
         }
         let names: BTreeSet<&Path> = files.iter().map(Path::new).collect();
         let mut entries = self.differing(commit, other)?;
-        // A name that is not UTF-8 was read with other characters.
+        // A name that is not UTF-8 was read with replaced characters.
         entries.retain(|entry| {
             let path = String::from_utf8_lossy(&entry.path);
             Path::new(&*path).ancestors().any(|path| names.contains(path))
@@ -89,7 +89,7 @@ impl Snapshots {
         self.updated(commit, &["update-index", "--replace", "-z", "--index-info"], &entries)
     }
 
-    /// A snapshot with other texts in these files of it.
+    /// A snapshot with new texts for these files.
     pub fn with_contents(&self, commit: &str, files: &[(&str, &str)]) -> Result<String, String> {
         if files.is_empty() {
             return Ok(commit.to_owned());
@@ -102,9 +102,9 @@ impl Snapshots {
         self.updated(commit, &["update-index", "-z", "--index-info"], &entries)
     }
 
-    /// Copies the ignored files that .worktreeinclude names from the working tree into a folder, as
-    /// they are now, except those of the snapshot that was laid out there. What it names is read
-    /// from the snapshot `test_changes`, and from the working tree where it has no such file.
+    /// Copies the ignored files that `.worktreeinclude` names from the working tree into a folder,
+    /// except those in the snapshot `laid_out` there. `.worktreeinclude` is read from the snapshot
+    /// `test_changes`, or else from the working tree.
     pub fn include(&self, test_changes: &str, laid_out: &str, folder: &Path) -> Result<(), String> {
         let patterns = match self.file(test_changes, INCLUDE)? {
             Some(patterns) => Some(patterns),
@@ -137,10 +137,9 @@ impl Snapshots {
     }
 }
 
-/// Gives a scratch folder the folders that git ignores as a whole in a working tree, such as
-/// `node_modules`: each is a folder of links to what is in there, so that what a check adds to it
-/// stays in the scratch folder. A link into the working tree is made anew. False if nothing was
-/// added.
+/// Adds to a scratch folder the folders that git ignores as a whole in a working tree, such as
+/// `node_modules`. Each becomes a folder of links, so that what a check adds stays in the scratch
+/// folder. Relative links are copied. False if nothing was added.
 pub fn link_ignored(
     snapshots: &Snapshots,
     checkout: &Path,
@@ -159,20 +158,19 @@ pub fn link_ignored(
     Ok(is_new)
 }
 
-/// Whether a scratch folder has folders of the working tree, by links.
+/// Whether a scratch folder has linked folders of the working tree.
 pub fn is_linked(scratch: &Path) -> bool {
     disk::exists(&scratch.join(LINKED))
 }
 
-/// What git ignores in the working tree, except what builds and tests leave, and a scratch folder
-/// does not have.
+/// What git ignores in the working tree and a scratch folder lacks, except build and test outputs.
 pub fn left_out(snapshots: &Snapshots, scratch: &Path) -> Result<Vec<String>, String> {
     let mut ignored = ignored_inputs(snapshots)?;
     ignored.retain(|path| !disk::exists(&scratch.join(path)));
     Ok(ignored)
 }
 
-/// What git ignores in the working tree, except what builds, tests and crew leave.
+/// What git ignores in the working tree, except build and test outputs and crew's files.
 fn ignored_inputs(snapshots: &Snapshots) -> Result<Vec<String>, String> {
     let mut ignored = snapshots.all_ignored()?;
     ignored.retain(|path| {
@@ -182,14 +180,13 @@ fn ignored_inputs(snapshots: &Snapshots) -> Result<Vec<String>, String> {
     Ok(ignored)
 }
 
-/// Whether a folder of this name holds what a build or a test leaves, which the scratch folder
-/// makes for itself.
+/// Whether a folder of this name holds build or test outputs, which the scratch folder makes for
+/// itself.
 pub fn is_output(name: &str) -> bool {
     OUTPUTS.contains(&name) || name.ends_with("cache") || name.ends_with("cache__")
 }
 
-/// Whether a program finds the working tree through a folder: by a `.pth` file of Python's that
-/// names it.
+/// Whether a folder leads programs to the working tree: by a Python `.pth` file that names it.
 fn leads_back(folder: &Path, checkout: &Path) -> bool {
     let named = checkout.display().to_string();
     for file in tree::list_files(folder, FILES_MAX) {
@@ -204,32 +201,32 @@ fn leads_back(folder: &Path, checkout: &Path) -> bool {
     false
 }
 
-/// Whether a folder was set up by this command; an empty one does nothing.
+/// Whether a folder was set up by this command; an empty command needs no setup.
 pub fn is_set_up(folder: &Path, setup: &str) -> bool {
     let known = disk::read_text(&folder.join(SET_UP), SETUP_BYTES).ok().flatten();
     setup.is_empty() || known.is_some_and(|known| known.trim_end() == hash(setup.as_bytes()))
 }
 
-/// Notes that a folder was set up by this command.
+/// Records that a folder was set up by this command.
 pub fn mark_set_up(folder: &Path, setup: &str) -> Result<(), String> {
     write_file(&folder.join(SET_UP), &hash(setup.as_bytes()))
 }
 
 /// The files of ignore rules.
 const RULES: &str = ".gitignore";
-/// The most names a loop may have for returns.
+/// The most returns of one loop.
 const RETURNS_MAX: u32 = 100_000;
 
-/// What a return to a snapshot did.
+/// The result of a return to a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
     /// The paths of the files written.
     pub written: Vec<String>,
     /// The paths of the files removed.
     pub removed: Vec<String>,
-    /// The name of the snapshot of what was there before.
+    /// The name of the snapshot with the earlier state.
     pub kept_as: String,
-    /// What snapshots leave out, and stayed as it was, by path.
+    /// The paths that snapshots leave out, which stayed as they were.
     pub left: Vec<PathBuf>,
 }
 
@@ -237,8 +234,7 @@ fn is_of_rules(entry: &IndexEntry) -> bool {
     entry.path().file_name() == Some(RULES.as_ref())
 }
 
-/// Gives a file the mode of the one in whose place it is. Nobody may do more with it than before,
-/// except run it.
+/// Gives a file the mode of the one it replaced. Nobody gets more access to it, except to run it.
 fn give_back(file: &Path, mode: u32) -> Result<(), String> {
     let runs = match tree::kind(file) {
         "file" => 0,
@@ -250,7 +246,7 @@ fn give_back(file: &Path, mode: u32) -> Result<(), String> {
 }
 
 impl Snapshots {
-    /// Makes the working tree what it was in a snapshot.
+    /// Returns the working tree to a snapshot.
     pub fn restore(&self, id: &LoopId, target: &str) -> Result<Restored, String> {
         let _lock = self.hold()?;
         let present = self.taken()?;
@@ -264,7 +260,7 @@ impl Snapshots {
         changed.retain(|entry| {
             let path = entry.path();
             let file = self.checkout.join(path);
-            // A repository in the tree has its own history, and a large file is in no snapshot.
+            // A repository inside has its own history, and a large file is in no snapshot.
             !(entry.what.starts_with(b"160000")
                 || path.ancestors().any(|path| left.contains(path))
                 || disk::stamp(&file).is_some_and(|(size, _)| size > FILE_BYTES))
@@ -276,13 +272,12 @@ impl Snapshots {
         Ok(Restored { kept_as, ..restored })
     }
 
-    /// Makes the working tree what it was in a snapshot at these entries, but for what no snapshot
-    /// holds.
+    /// Returns these entries of the working tree to a snapshot, except what no snapshot holds.
     fn bring_back(&self, target: &str, changed: Vec<IndexEntry>) -> Result<Restored, String> {
         let (mut gone, mut there): (Vec<IndexEntry>, Vec<IndexEntry>) =
             changed.into_iter().partition(IndexEntry::is_gone);
-        // The rules come first. What the rules of then cover was in no snapshot of then: it stays,
-        // and is nobody's.
+        // Ignore rules come first. What the earlier rules cover was in no snapshot then, so it
+        // stays.
         gone.sort_by_key(|entry| !is_of_rules(entry));
         let rules = gone.partition_point(is_of_rules);
         self.remove_files(&gone[..rules])?;
@@ -317,12 +312,12 @@ impl Snapshots {
         &self,
         paths: impl Iterator<Item = &'p [u8]>,
     ) -> BTreeSet<Vec<u8>> {
-        // git fails where no path is covered.
+        // git fails if no path is ignored.
         ignored_among(paths, |arguments, input| self.printed(arguments, input).ok())
             .unwrap_or_default()
     }
 
-    /// The mode of a file that will be replaced: git would make every file readable for all.
+    /// The mode of a file that is about to be replaced: git would make every file readable for all.
     fn mode_of(&self, entry: &IndexEntry) -> Option<(PathBuf, u32)> {
         let file = self.checkout.join(entry.path());
         match tree::kind(&file) {
@@ -331,7 +326,7 @@ impl Snapshots {
         }
     }
 
-    /// Whether something that no snapshot holds is where a file would come: an ignored file, or a
+    /// Whether something that no snapshot holds is in the way of a file: an ignored file, or a
     /// folder that was not emptied.
     fn is_covered(&self, path: &Path) -> bool {
         if tree::kind(&self.checkout.join(path)) != "gone" {
@@ -341,8 +336,8 @@ impl Snapshots {
         above.any(|folder| !matches!(tree::kind(&self.checkout.join(folder)), "folder" | "gone"))
     }
 
-    /// Removes files of the tree, and the folders that they leave empty. A link in a path means
-    /// that the file is elsewhere and not the tree's.
+    /// Removes files, and the folders they leave empty. A file behind a link is not part of the
+    /// tree.
     fn remove_files(&self, entries: &[IndexEntry]) -> Result<(), String> {
         for path in entries.iter().map(IndexEntry::path) {
             let folders: Vec<PathBuf> =
@@ -357,7 +352,7 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Writes these files of a snapshot with the current time, by an index of its own.
+    /// Writes these files of a snapshot, with the current time, by a separate index.
     fn write_out<'e>(
         &self,
         commit: &str,

@@ -1,7 +1,7 @@
-//! Makes the private git dir once, aside, and moves it into place. Of the repository's settings it
-//! copies those that say how the disk behaves, and none that runs a program or alters content. The
-//! objects come as second names of its files, which never change; as copies where the disk cannot;
-//! and those that the repository borrows, too. What is too old or too much is removed again.
+//! Creates the private git dir, under another name at first, and removes what is too old or too
+//! much later. It copies the repository's settings about how the disk behaves, and none that runs a
+//! program or alters content. Objects are hard links to the repository's files, which never change,
+//! including those it borrows, or copies if the disk has no hard links.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -23,25 +23,25 @@ use crate::store::{self, Home, StoreError};
 use engine::record::{Driver, Loop};
 use readers::parse::git::{BRANCHES, zero_ended, zero_ended_paths, zero_list};
 
-/// The longest that filling may take, and the longest in a client's hook, which the client ends
+/// The longest that filling may take, in general and in a client's hook, which the client ends
 /// after 30 s.
 const FILL: Duration = Duration::from_secs(120);
 const FILL_IN_A_HOOK: Duration = Duration::from_secs(15);
-/// The most bytes of one file of ignore rules.
+/// The largest file of ignore rules, in bytes.
 const EXCLUDES_BYTES: u64 = 1 << 20;
-/// The most files of an old git dir that a new one takes over.
+/// The most files that a new git dir takes over from an old one.
 const FILES_MAX: usize = 1_000_000;
 /// What is taken over from the user's repository.
 struct Theirs {
     objects: PathBuf,
     index: PathBuf,
     is_sha256: bool,
-    /// The lines of the section `core` that say how the disk behaves.
+    /// The lines of the section `core` about how the disk behaves.
     core: String,
     converts_all: bool,
 }
 
-/// Makes the private git dir, unless there is one that works.
+/// Creates the private git dir, unless a working one exists.
 pub fn fill_git_dir(snapshots: &Snapshots, subject: &Loop) -> Result<Filled, String> {
     let parent = snapshots.folder.parent().unwrap_or(Path::new("/"));
     make_folder(parent)?;
@@ -84,7 +84,7 @@ pub fn fill_git_dir(snapshots: &Snapshots, subject: &Loop) -> Result<Filled, Str
     })
 }
 
-/// How many files a snapshot has, in a folder without a repository.
+/// The number of files in a snapshot, for a folder without a repository.
 fn count_watched(snapshots: &Snapshots, taken: &str) -> Option<usize> {
     if disk::exists(&snapshots.checkout.join(".git")) {
         return None;
@@ -92,7 +92,7 @@ fn count_watched(snapshots: &Snapshots, taken: &str) -> Option<usize> {
     Some(snapshots.entries(taken).ok()?.len())
 }
 
-/// Gives a new git dir the snapshots of the old one, as far as they can be read: one failed
+/// Copies the snapshots of the old git dir to a new one, as far as they can be read: one failed
 /// look must not lose them.
 fn carry_over(snapshots: &Snapshots, new: &Snapshots, deadline: Deadline) {
     for folder in ["objects", "refs/crew"].iter().chain(&LISTS) {
@@ -105,7 +105,7 @@ fn carry_over(snapshots: &Snapshots, new: &Snapshots, deadline: Deadline) {
     }
 }
 
-/// Makes it. Returns the bytes of the objects that it takes over.
+/// Creates the git dir. Returns the bytes of the objects that it takes over.
 fn make_git_dir(snapshots: &Snapshots, subject: &Loop, deadline: Deadline) -> Result<u64, String> {
     remove_folder(&snapshots.folder)?;
     for folder in ["objects/pack", "objects/info", "refs/heads"] {
@@ -148,7 +148,7 @@ fn set_up(snapshots: &Snapshots, subject: &Loop) -> Result<Option<Theirs>, Strin
     Ok(theirs)
 }
 
-/// What the user's git says of the repository; `None` if there is none.
+/// What the user's git reports about the repository; `None` if there is none.
 fn read_theirs(snapshots: &Snapshots, subject: &Loop) -> Result<Option<Theirs>, String> {
     if !disk::exists(&snapshots.checkout.join(".git")) {
         return Ok(None);
@@ -179,13 +179,13 @@ fn read_theirs(snapshots: &Snapshots, subject: &Loop) -> Result<Option<Theirs>, 
     Ok(Some(Theirs { objects, index, is_sha256: format == "sha256", core, converts_all }))
 }
 
-/// Begins with the user's index, so that unchanged files are not read. What it stores in
-/// another form than the file has, and what it would not look at, is taken anew. An index that
-/// is split into two files cannot be read alone.
+/// Starts with the user's index, so that unchanged files are not read. Files that it stores in
+/// another form or does not watch are added again. An index that is split into two files cannot be
+/// read alone.
 fn seed_index(snapshots: &Snapshots, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
     tree::copy_with_time(&theirs.index, &snapshots.folder.join("index"))
         .map_err(|error| error.to_string())?;
-    // What git may store in another form than the file has.
+    // The files that git may store in another form.
     let plain = ":(exclude,attr:!filter !text !eol !crlf !ident !working-tree-encoding)";
     let converted = if theirs.converts_all {
         Some(Vec::new())
@@ -204,7 +204,7 @@ fn seed_index(snapshots: &Snapshots, subject: &Loop, theirs: &Theirs) -> Result<
             links.push(path);
         }
         let is_converted = theirs.converts_all || converted.contains(path);
-        // Also unmerged: with such an entry no tree can be written.
+        // Unmerged entries too: with one, no tree can be written.
         let is_hidden = about[0] != b'H';
         let is_ours = path.starts_with(BRANCHES);
         if is_ours || ((is_hidden || is_converted) && !is_link) {
@@ -222,33 +222,33 @@ fn seed_index(snapshots: &Snapshots, subject: &Loop, theirs: &Theirs) -> Result<
     anew.update(|arguments, input| snapshots.printed(arguments, input))
 }
 
-/// The part of the configuration that is the same for all.
+/// The part of the configuration that never varies.
 const CONFIG: &str = include_str!("private.conf");
 /// Files are kept byte for byte.
 pub(super) const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";
 
-/// A filling that takes longer, in milliseconds, or takes over more bytes is reported.
+/// Filling is reported if it takes longer, in milliseconds, or takes over more bytes.
 const LONG_MS: u64 = 1000;
 const MUCH_BYTES: u64 = 100_000_000;
 
 /// The result of filling.
 #[derive(Debug)]
 pub struct Filled {
-    /// What the user should know, if it took long or much.
+    /// A note for the user, if it took long or much.
     pub note: Option<String>,
-    /// How many files there are, in a folder without a repository.
+    /// The number of files, for a folder without a repository.
     pub watched: Option<usize>,
 }
 
 // Removes snapshots that are too old or too much: the git dirs of working trees that no loop has
-// used for long, and the oldest names in the others. It never touches a working tree.
+// used for long, and the oldest names in the others. No working tree is touched.
 
 /// More working trees than a home has, and more files than a git dir has.
 const ENTRIES_MAX: usize = 1_000_000;
 
-/// Keeps the newest `most` bytes of snapshots and none older than `days`; 0 means no limit, for
-/// each. The snapshots `current`, in use, are thinned out and never removed, and those of a loop
-/// that has not ended stay. Bytes that are also the repository's do not count.
+/// Keeps the newest `most` bytes of snapshots and none older than `days`; 0 means no limit. The git
+/// dir of `current` is only thinned out, and those of loops that have not ended stay. Bytes shared
+/// with the repository do not count.
 pub fn prune_snapshots(home: &Home, current: &Snapshots, most: u64, days: u64) {
     let oldest = oldest_kept(days);
     let mut kept = bytes_below(&current.folder);
@@ -265,7 +265,7 @@ pub fn prune_snapshots(home: &Home, current: &Snapshots, most: u64, days: u64) {
         }
     }
     thin_out(current, home, oldest);
-    // The folders where checks ran on another state of a working tree, if that is long ago.
+    // Scratch folders that were last used long ago.
     for folder in other_folders(&home.scratch_folder(&current.checkout)) {
         if last_used(&folder.join(".git")) < oldest {
             remove_unless(&folder, || false);
@@ -273,14 +273,14 @@ pub fn prune_snapshots(home: &Home, current: &Snapshots, most: u64, days: u64) {
     }
 }
 
-/// The other folders of a folder's kind, which are beside it, with their locks.
+/// The other folders beside a folder.
 fn other_folders(own: &Path) -> impl Iterator<Item = PathBuf> {
     let parent = own.parent().unwrap_or(own);
     let names = disk::names(parent, ENTRIES_MAX).into_iter().filter(|name| !name.contains('.'));
     names.map(|name| parent.join(name)).filter(move |folder| folder != own)
 }
 
-/// Removes a folder that no process holds and that is not needed.
+/// Removes a folder that no process has locked and nothing needs.
 fn remove_unless(folder: &Path, is_needed: impl Fn() -> bool) {
     let lock = disk::take_lock(&folder.with_extension("lock"), Duration::ZERO);
     if matches!(lock, Ok(Some(_))) && !is_needed() {
@@ -293,7 +293,7 @@ fn is_needed(home: &Home, folder: &Path) -> bool {
     disk::names(&folder.join("refs/crew"), ENTRIES_MAX).iter().any(|name| is_live(home, name))
 }
 
-/// Whether a loop of that name may still continue; one that cannot be read may.
+/// Whether a loop of that name may still continue; one whose record cannot be read may.
 fn is_live(home: &Home, name: &str) -> bool {
     let Ok(id) = name.parse() else { return false };
     match store::load(home, &id) {
@@ -304,7 +304,7 @@ fn is_live(home: &Home, name: &str) -> bool {
     }
 }
 
-/// Removes the names that are older than `oldest`, and then what has lost its last name.
+/// Removes the names that are older than `oldest`, and then what no name refers to.
 fn thin_out(snapshots: &Snapshots, home: &Home, oldest: i128) {
     let loops = snapshots.folder.join("refs/crew");
     let mut gone = 0;
@@ -321,8 +321,8 @@ fn thin_out(snapshots: &Snapshots, home: &Home, oldest: i128) {
     }
 }
 
-/// Removes what no name holds, or all of it without any name. What is held by another process
-/// or cannot be removed is left for later.
+/// Removes what no name refers to, or the whole git dir if no name is left. What another process
+/// has locked, or cannot be removed, is left for later.
 pub fn forget_unnamed(snapshots: &Snapshots) {
     let lock = disk::take_lock(&snapshots.folder.with_extension("lock"), LOCK_WAIT);
     if !matches!(lock, Ok(Some(_))) || !snapshots.are_kept() {
@@ -335,12 +335,12 @@ pub fn forget_unnamed(snapshots: &Snapshots) {
     };
 }
 
-/// The bytes that only these snapshots take.
+/// The bytes that these snapshots alone occupy.
 pub fn count_bytes(snapshots: &Snapshots) -> u64 {
     bytes_below(&snapshots.folder)
 }
 
-/// When a git dir was last used: every snapshot writes its HEAD, and every look its index.
+/// When a git dir was last used: a snapshot writes its HEAD, and a look its index.
 fn last_used(folder: &Path) -> i128 {
     let stamps = ["HEAD", "index"].map(|name| disk::stamp(&folder.join(name)));
     stamps.into_iter().flatten().map(|(_, written)| written).max().unwrap_or(0)

@@ -1,6 +1,6 @@
-//! Which of a loop's protected paths differ from what it found. Snapshots say so of all that they
-//! hold, whatever git ignores later. Files that no snapshot holds are compared by hashes: in
-//! repositories inside, behind links, too large, or ignored by a rule that came later.
+//! Finds changed paths among those that a loop protects. Snapshots show it for all they hold,
+//! whatever git ignores later. Files that no snapshot holds are compared by hash: in repositories
+//! inside, behind links, too large, or ignored by a later rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,31 +15,32 @@ use readers::parse::git::BRANCHES;
 
 /// The name of the snapshot that the protected paths are compared with.
 pub const PROTECTED: &str = "protected";
-/// The most files that are looked at, and the most of an ignored folder.
+/// The most files that are looked at, in all and in one ignored folder.
 const FILES_MAX: usize = 500_000;
 const IGNORED_MAX: usize = 20_000;
-/// The most bytes of one file of ignore rules.
+/// The largest file of ignore rules, in bytes.
 const RULES_BYTES: u64 = 256 << 10;
 const RULES: &str = ".gitignore";
 
-/// Marks of the kind and content of files that no snapshot holds, by path.
+/// The kind and content hash of files that no snapshot holds, by path.
 type Marks = BTreeMap<String, String>;
-/// Links in the tree, each with the file in the tree that it leads to.
+/// Links in the tree, each with the file in the tree that it points to.
 type Links = Vec<(String, String)>;
 
 /// The protected paths of a loop.
 struct ProtectedPaths<'a> {
     top: &'a Path,
     cover: GlobCover,
-    /// The snapshots, and a git dir whose working tree has the ignore rules of the start alone.
+    /// The loop's snapshots, and a git dir whose working tree has only the ignore rules of the
+    /// start.
     snapshots: Snapshots,
     rules: Snapshots,
-    /// What was ignored when the loop began, as files and whole folders.
+    /// What was ignored when the loop began: files, and whole folders.
     ignored: BTreeSet<String>,
 }
 
-/// Takes the snapshot `now` as what the paths have to stay like. Returns also which existing paths
-/// are not protected, because git ignores them.
+/// Records the snapshot `now` as the state to protect. Also returns existing paths that are not
+/// protected because git ignores them.
 pub fn begin_protection(
     home: &Home,
     subject: &Loop,
@@ -53,7 +54,7 @@ pub fn begin_protection(
     Ok((Protected { snapshot: now.to_owned(), outside }, missed.cloned().collect()))
 }
 
-/// The protected paths that the snapshot `now`, and what it does not hold, have otherwise.
+/// The protected paths that differ now, in the snapshot `now` or outside of it.
 pub fn changed_paths(home: &Home, subject: &Loop, now: &str) -> Result<Vec<String>, String> {
     let Some(began) = &subject.protected else { return Ok(Vec::new()) };
     let paths = ProtectedPaths::of(home, subject);
@@ -74,7 +75,7 @@ pub fn changed_paths(home: &Home, subject: &Loop, now: &str) -> Result<Vec<Strin
     let left_out = paths.left_out(&new.map(|entry| entry.path.clone()).collect::<Vec<_>>());
     for ChangedPath { path, is_link, .. } in differing {
         let is_covered = paths.cover.covers(&path) || is_link && paths.cover.leads_plainly(&path);
-        // Of a repository inside the files count, not its commit.
+        // In a repository inside, the files count, not the commit.
         let is_repository = disk::exists(&paths.top.join(&path).join(".git"));
         if is_covered && !is_repository && !left_out.contains(&path) {
             changed.insert(path);
@@ -100,7 +101,7 @@ impl<'a> ProtectedPaths<'a> {
         }
     }
 
-    /// Whether an ignored file is protected, or an ignored folder has such a file.
+    /// Whether an ignored file, or a file in an ignored folder, is protected.
     fn covers_ignored(&self, path: &str) -> bool {
         if self.cover.covers(path.trim_end_matches('/')) {
             return true;
@@ -111,7 +112,7 @@ impl<'a> ProtectedPaths<'a> {
         files.iter().any(|file| self.cover.covers(&format!("{path}{}", file.display())))
     }
 
-    /// Keeps every file of ignore rules above the paths, as it is now.
+    /// Copies the current files of ignore rules above the protected paths.
     fn keep_rules(&self) -> Result<(), String> {
         remove_folder(&self.rules.checkout)?;
         self.snapshots.lay_down(&self.rules)?;
@@ -131,8 +132,8 @@ impl<'a> ProtectedPaths<'a> {
         Ok(())
     }
 
-    /// The files where a glob may find one, but for git's own and crew's, and for those in folders
-    /// that were ignored as a whole.
+    /// The files that a glob may match, except git's own, crew's, and those in folders ignored as a
+    /// whole.
     fn list_files(&self) -> Result<Vec<String>, String> {
         let roots = self.cover.roots();
         let roots = if roots.is_empty() { &[String::new()] } else { roots };
@@ -160,8 +161,8 @@ impl<'a> ProtectedPaths<'a> {
         Ok(files)
     }
 
-    /// What no snapshot holds of the paths, each with a mark of its kind and content; and the links
-    /// among them with the files in the tree that they lead to.
+    /// The protected files that no snapshot holds, with their marks; and the protected links with
+    /// the files in the tree that they point to.
     fn mark_outside(&self, now: &str) -> Result<(Marks, Links), String> {
         let entries = self.snapshots.entries(now)?;
         let held: BTreeSet<&String> = entries.iter().map(|(_, path)| path).collect();

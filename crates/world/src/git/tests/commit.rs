@@ -152,7 +152,7 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
     yard.write("repo/a.big", "content again\n");
     assert_snapshot!(commit("planted").unwrap_err().to_failure().with_hint(), @"
     commit failed: the setting filter.big.clean changed during this run
-    hint: look at git config --list --show-origin; a new run takes it as it then is
+    hint: look at git config --list --show-origin; a new run accepts it
     ");
     assert!(!yard.path("repo/planted").exists());
 
@@ -214,7 +214,7 @@ fn more_paths_than_crew_lists_are_reported_with_a_hint() {
     yard.sh("repo", &format!("mkdir -p {deep} && cd {deep} && seq 10500 | xargs touch"));
     assert_snapshot!(yard.commit("message").unwrap_err().to_failure().with_hint(), @"
     commit failed: more paths differ than crew lists
-    hint: have .gitignore leave out what is generated
+    hint: add generated files to .gitignore
     ");
 }
 

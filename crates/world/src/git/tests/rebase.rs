@@ -191,7 +191,7 @@ fn uncommitted_changes_that_no_longer_fit_are_a_conflict_too_and_are_kept() {
     yard.git("repo", &["add", "added"]);
     let before = yard.shape();
     assert_snapshot!(yard.rebase("main").unwrap_err().to_failure().with_hint(), @"
-    rebase failed: what is not committed in file conflicts with main
+    rebase failed: uncommitted changes in file conflict with main
     hint: commit it, then run git rebase main yourself, resolve the conflict, then crew resume
     ");
     assert_eq!(yard.shape(), before);
@@ -226,7 +226,7 @@ fn a_missing_branch_and_a_repository_without_commits_are_reported() {
     yard.git("repo", &["switch", "-q", "--orphan", "empty"]);
     assert_snapshot!(yard.rebase("main").unwrap_err().to_failure().with_hint(), @"
     rebase failed: there is no commit here yet
-    hint: git commit the first one
+    hint: make a first commit
     ");
 }
 
@@ -315,8 +315,8 @@ fn a_rebase_that_is_ended_early_is_undone() {
     let place = yard.place();
     let steps = super::Steps::new(&place, &trusted, &stop);
     assert_snapshot!(rebase_branch(&steps, Some("work"), "main", None).unwrap_err().to_failure().with_hint(), @"
-    rebase failed: git was ended before it was done
-    hint: run the same with git by hand to see all of it
+    rebase failed: git was ended before it finished
+    hint: run the same git command by hand to see all of its output
     ");
     assert_eq!(yard.shape(), before);
 }

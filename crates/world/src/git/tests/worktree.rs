@@ -83,6 +83,6 @@ fn without_a_commit_there_is_no_working_tree() {
     yard.git("repo", &["switch", "-q", "--orphan", "empty"]);
     assert_snapshot!(refused(&yard, "fix"), @"
     worktree failed: there is no commit here yet
-    hint: git commit the first one
+    hint: make a first commit
     ");
 }

@@ -25,7 +25,7 @@ use crate::process::groups::{self, Note};
 use crate::process::output::{Capture, Feed, Pipes};
 use crate::process::signals;
 
-/// The longest time between two looks at everything.
+/// The longest time between two looks at the child.
 const LOOK: Duration = Duration::from_millis(40);
 /// The first wait for a child whose pipes are closed, which usually exits at once.
 const BRIEFLY: Duration = Duration::from_micros(100);
@@ -39,7 +39,7 @@ const KILLED: Duration = Duration::from_secs(10);
 const GROUP_GRACE: Duration = Duration::from_millis(500);
 /// The most pages read from the pipes of a child that is gone: more than the system buffers in one.
 const LAST_PAGES: usize = 64;
-/// Between two looks for orphans that have ended.
+/// The time between two looks for orphans that have ended.
 const REAP: Duration = Duration::from_secs(5);
 
 /// How a child must end.
@@ -81,10 +81,10 @@ pub struct Running<'a, 's> {
 impl<'a, 's> Running<'a, 's> {
     /// Starts a child.
     pub fn start(mut call: Call<'a>, feed: Feed<'s>) -> io::Result<Self> {
-        // Before the child exists, because it may stop crew as soon as it starts.
+        // This starts before the child, which may stop crew at once.
         let time = Watched::start();
         let at_crews_death = call.death_signal();
-        // A child runs even if its note cannot be made.
+        // The child runs even if its note cannot be created.
         let note = call.notes.take().and_then(|folder| groups::create_note(&folder).ok());
         let signed = note.as_ref().map(|note| note.file().try_clone()).transpose()?;
         groups::lead_a_session(&mut call.command, signed, at_crews_death);
@@ -106,7 +106,8 @@ impl<'a, 's> Running<'a, 's> {
         }
         let pipes = Pipes::new(input, call.input.unwrap_or_default(), out, errors)?;
         let (child, awaited) = Awaited::spawn_child(&mut call.command)?;
-        // The command still holds the child's ends, and with it no pipe would ever seem closed.
+        // The command still holds the child's ends of the pipes; with it, no pipe would seem
+        // closed.
         drop(call.command);
         let group = child.id().cast_signed();
         if let Some(note) = &note {
@@ -175,7 +176,7 @@ impl<'a, 's> Running<'a, 's> {
         (cause, Deadline::after(grace))
     }
 
-    /// Passes on what arrives within `wait`.
+    /// Passes on the output that arrives within `wait`.
     fn pump_output(&mut self, wait: Duration) -> bool {
         let came = self.pipes.pump(wait, |stream, bytes| self.feed.take(stream, bytes));
         self.feed.flush();
@@ -185,7 +186,7 @@ impl<'a, 's> Running<'a, 's> {
         came
     }
 
-    /// Notes when standard output closed, and reaps orphans that have ended.
+    /// Records when standard output closed, and reaps orphans that have ended.
     fn look_around(&mut self, now: Duration, is_free: bool) {
         if is_free && self.out_closed.is_none() && !self.pipes.is_out_open() {
             self.out_closed = Some(now);
@@ -205,7 +206,7 @@ impl<'a, 's> Running<'a, 's> {
         self.feed.watch.stop()
     }
 
-    /// Whether the child must be ended because of time.
+    /// The time limit that the child has reached, if any.
     fn is_over(&mut self, idle: Option<Duration>, now: Duration) -> Option<ExitCause> {
         if self.within.is_some_and(|within| now >= within) {
             return Some(ExitCause::TimedOut);
@@ -239,7 +240,7 @@ impl<'a, 's> Running<'a, 's> {
         self.out_closed.is_some_and(|at| elapsed.saturating_sub(at) > WITH_THE_EXIT)
     }
 
-    /// After the exit: processes that the child left behind may print for another moment.
+    /// Passes on what processes left behind still print for a moment after the exit.
     pub fn drain_output(&mut self, most: Duration) {
         let deadline = Deadline::after(most);
         while !self.pipes.are_closed() && !deadline.passed() {
