@@ -201,7 +201,7 @@ mod tests {
     use engine::window::APART;
 
     #[test]
-    fn the_demo_names_the_time_between_two_returns() {
+    fn the_demo_states_the_time_between_two_returns() {
         let words = format!(" {} s after the first", APART.num_seconds());
         let script = include_str!("../demo/scripts/demo.toml");
         assert!(script.contains(&words), "{words}");

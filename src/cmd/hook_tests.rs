@@ -103,7 +103,7 @@ fn messages_pause_and_resume_a_loop_of_a_client_without_commands() {
 }
 
 #[test]
-fn nothing_waits_beside_a_client_that_cannot_be_woken() {
+fn no_companion_waits_beside_a_client_that_cannot_be_woken() {
     run_alone(|| {
         let codex = Session::new(CODEX);
         codex.send("UserPromptSubmit", "prompt", "crew loop \"Do it\"");

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_to_an_error_keeps_its_kind_and_its_hint() {
+    fn context_added_to_an_error_keeps_its_kind_and_its_hint() {
         let typed = Error::new(Failure::usage("there is no agent x", "did you mean y?"));
         let failure = failure_of(&typed.context("fallback x"));
         assert_eq!(failure.kind, FailureKind::Usage);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_on_one_line_is_without_its_hint() {
+    fn an_error_in_one_line_leaves_out_the_hint_of_its_cause() {
         let error = Error::new(Failure::new("it holds:\n  a", "remove a")).context("stays");
         assert_snapshot!(short_error(&error), @"stays: it holds: a");
     }

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_agent_had_reported_is_counted_once_for_each_try() {
+    fn usage_that_a_killed_agent_reported_is_counted_once_for_each_try() {
         let mut subject = KilledLoop::new();
         assert_eq!(subject.counted_tokens(), 0, "no agent was started");
         assert!(!subject.record.state.usage.lost);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_log_in_two_files_more_may_have_been_used() {
+    fn the_usage_in_a_log_of_two_files_is_a_lower_bound() {
         let mut subject = KilledLoop::new();
         let line = "x".repeat(1000) + "\n";
         subject.start_agent(&format!("{}{SUM}\n", line.repeat(11_000)));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_boundary_has_counted_is_not_counted_again() {
+    fn usage_that_a_boundary_has_counted_is_not_counted_again() {
         let mut subject = KilledLoop::new();
         subject.start_agent(&format!("{MILLION}\n"));
         subject.record.state.set("boundaries", subject.record.state.boundaries + 1);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_use_of_an_agent_that_reports_none_is_lost() {
+    fn the_usage_of_an_agent_that_reports_none_is_unknown() {
         let mut subject = KilledLoop::new();
         let agent = &mut subject.record.contract.run.as_mut().unwrap().agent;
         *agent = engine::record::Agent { name: "claude".to_owned(), ..Default::default() };

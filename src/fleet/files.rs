@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clone_is_found_by_its_name_and_what_is_beside_it_is_not_one() {
+    fn a_clone_is_found_by_its_name_and_other_folders_are_ignored() {
         let folder = testkit::folder();
         let files = FleetFiles::new(&Home::at(folder.path()), "shop");
         files.make().unwrap();

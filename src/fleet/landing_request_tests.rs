@@ -28,7 +28,7 @@ fn open_now(script: &str) -> Result<Landed, Refusal> {
 }
 
 #[test]
-fn a_request_is_opened_with_the_message_where_only_the_remote_of_the_fleet_is() {
+fn a_request_with_the_message_is_opened_at_the_remote_of_the_fleet() {
     let script = "test $1 = pr || exit 2\ncase $2 in list) ;; create)\n\
                   git config remote.origin.url\necho 'https://h/pull/7\\033[31m' ;; esac";
     let (found, words) = open_with(script, &|| false);
@@ -57,7 +57,7 @@ fn a_request_that_is_open_or_was_merged_with_all_of_the_work_is_found() {
 }
 
 #[test]
-fn a_host_that_refuses_is_quoted_without_codes_and_one_that_is_away_is_asked_again() {
+fn a_refusal_of_the_host_is_quoted_without_codes_and_an_unreachable_host_is_tried_again() {
     let refused = open_now("echo 'HTTP 401: Bad \\033[31mcredentials' >&2; exit 1");
     let why = "gh pr list fails: HTTP 401: Bad credentials".to_owned();
     assert_eq!(refused, Err(Refusal::Request(why)));
@@ -72,7 +72,7 @@ fn a_host_that_refuses_is_quoted_without_codes_and_one_that_is_away_is_asked_aga
 }
 
 #[test]
-fn a_command_line_that_is_missing_is_named_with_its_cure() {
+fn a_missing_command_line_tool_is_named_with_a_hint() {
     let setup = FleetSetup {
         remote: Some(Remote { name: "origin".to_owned(), url: "/nowhere".to_owned() }),
         ..FleetSetup::default()

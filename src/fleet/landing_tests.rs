@@ -214,7 +214,7 @@ fn a_branch_becomes_one_commit_with_its_modes_its_message_and_its_authors() {
 }
 
 #[test]
-fn what_git_shows_in_place_of_an_object_is_neither_checked_nor_pushed() {
+fn a_replaced_object_is_neither_checked_nor_pushed() {
     let check = "printf 'exit 1\\n' > check.sh";
     let yard = Yard::new(check, "echo work > work").checks(&["sh check.sh"]);
     let replace = "good=$(echo 'exit 0' | git hash-object -w --stdin)\n\
@@ -234,7 +234,7 @@ fn what_git_shows_in_place_of_an_object_is_neither_checked_nor_pushed() {
 }
 
 #[test]
-fn no_ignored_file_of_an_earlier_landing_helps_the_next_one_unless_it_is_kept() {
+fn ignored_files_of_an_earlier_landing_are_removed_unless_they_are_kept() {
     let first =
         "echo gen.txt > .gitignore; echo cache >> .gitignore; echo 'echo 1 > gen.txt' > gen.sh";
     let mut yard = Yard::new(first, "echo work > work");
@@ -249,7 +249,7 @@ fn no_ignored_file_of_an_earlier_landing_helps_the_next_one_unless_it_is_kept() 
 }
 
 #[test]
-fn a_tag_in_the_place_of_a_branch_leads_nowhere() {
+fn a_tag_with_the_name_of_a_branch_does_not_mislead_a_landing() {
     let mut yard = Yard::new(NOBODY, "echo work > work");
     yard.elsewhere("echo other > other");
     let evil = "git tag main $(git commit-tree -m evil HEAD^{tree}); git tag origin/main main";
@@ -265,7 +265,7 @@ fn a_tag_in_the_place_of_a_branch_leads_nowhere() {
 }
 
 #[test]
-fn every_kind_of_conflict_goes_back_until_a_commit_after_the_merge_has_settled_it() {
+fn every_kind_of_conflict_is_sent_back_until_a_commit_after_the_merge_resolves_it() {
     let table = [
         (
             "text",
@@ -307,7 +307,7 @@ fn every_kind_of_conflict_goes_back_until_a_commit_after_the_merge_has_settled_i
 }
 
 #[test]
-fn markers_of_any_size_are_those_that_git_wrote_and_other_lines_like_them_are_not() {
+fn conflict_markers_of_any_size_are_recognized_and_similar_lines_are_not() {
     let first = "printf '<<<<<<< mine\\na\\nb\\nc\\nd\\ne\\nf\\ng\\n' > f; \
                  echo 'f conflict-marker-size=10' > .gitattributes";
     let mut yard = Yard::new(first, "sed -i s/b/B/ f");
@@ -323,7 +323,7 @@ fn markers_of_any_size_are_those_that_git_wrote_and_other_lines_like_them_are_no
 }
 
 #[test]
-fn a_commit_that_was_taken_out_of_the_base_does_not_come_back() {
+fn a_commit_that_was_removed_from_the_base_does_not_return() {
     let mut yard = Yard::new(NOBODY, "echo work > work");
     yard.elsewhere("echo secret > secret");
     yard.agent("git fetch -q origin refs/heads/main; git rebase -q FETCH_HEAD");
@@ -346,7 +346,7 @@ fn a_commit_that_was_taken_out_of_the_base_does_not_come_back() {
 }
 
 #[test]
-fn what_belongs_to_the_fleet_or_to_crew_lands_by_a_person_alone() {
+fn only_a_person_lands_changes_to_files_of_the_fleet_or_of_crew() {
     for path in ["tasks/b.md", "TASKS/a.md", ".worktreeinclude", ".claude/branches/x/state.json"] {
         let make = format!("mkdir -p $(dirname {path}); echo x > {path}");
         let yard = Yard::new(NOBODY, &make);
@@ -357,7 +357,7 @@ fn what_belongs_to_the_fleet_or_to_crew_lands_by_a_person_alone() {
 }
 
 #[test]
-fn each_check_runs_on_the_commit_whatever_those_before_it_did() {
+fn each_check_runs_on_the_commit_whatever_earlier_checks_changed() {
     let script = "sed -i s/one/two/ file; git add file";
     let yard = Yard::new(NOBODY, "echo work > work").checks(&[script, "grep two file"]);
     assert_eq!(yard.red(), "grep two file:");
@@ -373,7 +373,7 @@ fn each_check_runs_on_the_commit_whatever_those_before_it_did() {
 }
 
 #[test]
-fn what_a_killed_git_or_an_earlier_landing_left_stops_no_landing() {
+fn remains_of_a_killed_git_or_an_earlier_landing_do_not_stop_a_landing() {
     let yard = Yard::new(NOBODY, "echo work > work");
     yard.commit();
     let locks = "for it in index HEAD ORIG_HEAD AUTO_MERGE config packed-refs shallow; do\n\
@@ -391,7 +391,7 @@ fn what_a_killed_git_or_an_earlier_landing_left_stops_no_landing() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_process_that_a_check_leaves_in_a_session_of_its_own_is_ended() {
+fn a_process_that_a_check_leaves_in_another_session_is_ended() {
     let left = "setsid sh -c 'echo $$ > ../left; exec sleep 300' > /dev/null 2>&1 < /dev/null &\n\
                 until test -s ../left; do sleep 0.05; done";
     let yard = Yard::new(NOBODY, "echo work > work").checks(&[left]);
@@ -429,7 +429,7 @@ fn a_landing_that_is_stopped_has_no_result() {
 }
 
 #[test]
-fn the_commit_of_a_submodule_is_on_its_remote_before_the_landing() {
+fn the_commit_of_a_submodule_must_be_at_its_remote_before_the_landing() {
     let first = "git init -q --bare -b main ../sub.git; git clone -q ../sub.git ../made 2>&1\n\
                  (cd ../made; git config user.name S; git config user.email s@e; echo 1 > s\n\
                  git add s; git commit -qm s; git push -q origin HEAD:main)\n\
@@ -461,7 +461,7 @@ fn the_commit_of_a_submodule_is_on_its_remote_before_the_landing() {
 }
 
 #[test]
-fn a_file_of_git_lfs_is_at_the_remote_before_the_landing() {
+fn a_file_of_git_lfs_is_uploaded_before_the_landing() {
     let id = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
     let pointer = format!(
         "printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:{id}\\nsize 5\\n' > a.bin"
@@ -478,7 +478,7 @@ fn a_file_of_git_lfs_is_at_the_remote_before_the_landing() {
 }
 
 #[test]
-fn a_program_that_was_planted_in_the_repository_lands_nothing() {
+fn nothing_lands_by_a_program_planted_in_the_repository() {
     let yard = Yard::new(NOBODY, "echo work > work");
     yard.sh("repo", "git config core.sshCommand evil");
     let error = yard.try_to_land(&|| false).unwrap_err();

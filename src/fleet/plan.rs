@@ -312,7 +312,7 @@ mod overlap_tests {
     }
 
     #[test]
-    fn globs_overlap_unless_a_name_on_the_way_keeps_them_apart() {
+    fn globs_overlap_unless_a_name_in_their_paths_differs() {
         for (one, other, expected) in [
             ("src/auth/**", "src/auth/**", true),
             ("src/auth/**", "src/auth/login.rs", true),
@@ -342,7 +342,7 @@ mod overlap_tests {
     }
 
     #[test]
-    fn the_first_pair_that_meets_is_named_and_no_globs_meet_nothing() {
+    fn the_first_overlapping_pair_is_named_and_an_empty_list_overlaps_nothing() {
         let found =
             find_overlap(&task_with(&["docs", "src/*.rs"]), &task_with(&["tests", "src/main.rs"]));
         assert_eq!(found, Some(("src/*.rs".to_owned(), "src/main.rs".to_owned())));

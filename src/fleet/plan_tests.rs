@@ -50,7 +50,7 @@ fn set_waiting(bench: &mut Bench, name: &str) {
 }
 
 #[test]
-fn as_many_tasks_start_as_there_are_slots_and_one_that_rests_gives_its_place_to_one_other() {
+fn as_many_tasks_start_as_there_are_slots_and_a_waiting_task_frees_its_slot() {
     let tasks = || vec![("a", a_task()), ("b", a_task()), ("c", a_task()), ("r", a_running_task())];
     let mut it = make_bench(tasks());
     it.known.slots = 3;
@@ -64,7 +64,7 @@ fn as_many_tasks_start_as_there_are_slots_and_one_that_rests_gives_its_place_to_
 }
 
 #[test]
-fn a_task_waits_for_what_comes_before_it_and_names_the_one_that_needs_a_person() {
+fn a_task_waits_for_earlier_tasks_and_names_one_that_needs_a_person() {
     let done = an_ended_task(Outcome::Completed);
     let unfetched = TaskRecord { tip: Some(a_commit(1)), ..done.clone() };
     let tasks = vec![
@@ -124,7 +124,7 @@ fn tasks_that_touch_the_same_files_do_not_run_at_once() {
 }
 
 #[test]
-fn a_request_trouble_a_signal_and_a_file_that_is_gone_are_named() {
+fn a_task_names_the_request_trouble_signal_or_missing_file_it_waits_for() {
     let pause = Some(TaskRequest::Pause { now: false });
     let mut it =
         make_bench(vec![("a", TaskRecord { request: pause, ..a_task() }), ("b", a_task())]);
@@ -145,7 +145,7 @@ fn a_request_trouble_a_signal_and_a_file_that_is_gone_are_named() {
 }
 
 #[test]
-fn a_backoff_doubles_up_to_160_seconds() {
+fn the_backoff_doubles_up_to_160_seconds() {
     let mut backoff = Backoff::default();
     let waits: Vec<i64> = (0..8)
         .map(|_| {
@@ -157,7 +157,7 @@ fn a_backoff_doubles_up_to_160_seconds() {
 }
 
 #[test]
-fn an_attempt_continues_where_its_clone_is_here_and_nothing_changed() {
+fn an_attempt_continues_if_its_clone_is_here_and_nothing_changed() {
     let again = || TaskRecord { attempt: 1, ..a_task() };
     let unfetched = || TaskRecord { tip: Some(a_commit(2)), commit: Some(a_commit(1)), ..again() };
     let is = |task: TaskRecord, has_clone: bool, executor: &str| {
@@ -184,7 +184,7 @@ fn an_attempt_continues_where_its_clone_is_here_and_nothing_changed() {
 }
 
 #[test]
-fn money_is_set_aside_for_what_runs_and_a_task_that_does_not_fit_waits() {
+fn money_is_reserved_for_running_tasks_and_a_task_that_does_not_fit_waits() {
     let runs =
         TaskRecord { reserved_micros: 4_000_000, carried: a_carried(1, 100), ..a_running_task() };
     let over = TaskRecord { carried: a_carried(2, 100), ..an_ended_task(Outcome::Completed) };
@@ -197,7 +197,7 @@ fn money_is_set_aside_for_what_runs_and_a_task_that_does_not_fit_waits() {
 }
 
 #[test]
-fn tasks_without_a_limit_of_their_own_share_what_is_left() {
+fn tasks_without_their_own_limit_share_what_is_left() {
     let again = TaskRecord { carried: a_carried(3, 100), ..a_task() };
     let it = with_costs(make_bench(vec![("a", a_task()), ("b", a_task()), ("c", again)]), 9, &[]);
     let expected = ["a starts with 2000000", "b starts with 2000000", "c starts with 5000000"];
@@ -241,7 +241,7 @@ proptest! {
     /// Whatever has been spent and set aside, a plan never promises more than is left, and names
     /// one thing for each task that waits.
     #[test]
-    fn no_plan_sets_more_aside_than_the_fleet_may_cost(
+    fn no_plan_reserves_more_than_the_fleet_may_cost(
         most in 1_u64..50, costs in prop::collection::vec((0_u64..20, 0_u32..8, 0_u64..3), 0..12)
     ) {
         let names: Vec<String> = (0..costs.len()).map(|at| format!("t{at}")).collect();

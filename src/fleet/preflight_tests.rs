@@ -15,7 +15,7 @@ fn refusal_of(yard: &Yard) -> String {
 }
 
 #[test]
-fn a_repository_that_lacks_nothing_is_left_as_it_was() {
+fn a_repository_in_order_is_left_unchanged() {
     let yard = Yard::new();
     let refs = || [yard.git("shop", &["for-each-ref"]), yard.git("origin.git", &["for-each-ref"])];
     let before = refs();
@@ -44,7 +44,7 @@ fn all_that_is_missing_is_reported_together_each_with_its_fix() {
 }
 
 #[test]
-fn a_branch_at_the_remote_that_is_in_the_way_is_named() {
+fn a_conflicting_branch_at_the_remote_is_named() {
     for branch in ["fleet", "fleet/shop", "fleet/shop/a", "fleet/shop/a/1/x"] {
         let yard = Yard::new();
         yard.git("shop", &["push", "-q", "origin", &format!("main:refs/heads/{branch}")]);
@@ -89,7 +89,7 @@ fn a_remote_that_refuses_the_refs_of_fleets_is_reported() {
 }
 
 #[test]
-fn a_submodule_whose_commit_is_not_here_is_reported_and_one_that_is_not_checked_out_a_note() {
+fn a_submodule_with_a_missing_commit_is_an_error_and_one_not_checked_out_a_note() {
     let yard = Yard::new();
     yard.git("shop", &["init", "-q", "sub"]);
     let absent = "1".repeat(40);
@@ -114,7 +114,7 @@ fn a_submodule_whose_commit_is_not_here_is_reported_and_one_that_is_not_checked_
 }
 
 #[test]
-fn the_disk_needs_room_only_for_clones_that_are_not_there() {
+fn the_disk_needs_space_only_for_clones_that_do_not_exist_yet() {
     let yard = Yard::new();
     let DescribedFleet { setup, tasks, .. } = yard.landing();
     let setup = FleetSetup { slots: 2, ..setup };

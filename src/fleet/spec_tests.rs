@@ -13,7 +13,7 @@ fn make_spec(bench: &Bench) -> AttemptSpec {
 }
 
 #[test]
-fn a_spec_holds_the_tasks_share_its_checks_and_the_work_before_it() {
+fn a_spec_contains_the_tasks_share_its_checks_and_the_earlier_work() {
     let done = TaskRecord { commit: Some(a_commit(7)), ..an_ended_task(Outcome::Completed) };
     let mut landed = done.clone();
     if let TaskState::Ended(ending) = &mut landed.state {

@@ -144,7 +144,7 @@ fn wrapped(words: &str, indent: &str) -> String {
 }
 
 #[test]
-fn a_page_keeps_its_words_and_loses_what_the_code_lost() {
+fn a_generated_list_keeps_its_texts_and_loses_the_entries_that_the_code_lost() {
     let blocks = |names: &[&str]| {
         let parts = names.iter().map(|name| entry(name, " (5)", "")).collect();
         [Block::new("limits", parts)]

@@ -68,7 +68,7 @@ fn is_task(text: &str) -> bool {
 }
 
 #[test]
-fn every_file_that_the_pages_and_the_examples_show_can_be_read_and_fits_its_schema() {
+fn every_file_shown_in_pages_and_examples_is_valid_and_fits_its_schema() {
     let [(.., settings_schema), (.., fleet_schema)] = schemas();
     let verdicts = |text: &str| {
         if is_task(text) {

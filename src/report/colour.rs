@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn crews_words_have_the_colour_of_what_they_say() {
+    fn crews_words_are_coloured_by_their_meaning() {
         let table = [
             ("completed, checked at 09:12", "<+completed>, <+checked> at 09:12"),
             ("completed, claimed", "<+completed>, <.claimed>"),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_colon_is_from_elsewhere_except_a_proof() {
+    fn text_after_a_colon_is_not_coloured_except_a_proof() {
         let table = [
             ("Claim refused: it failed", "Claim <-refused>: it failed"),
             ("done · proof: proven", "done · proof: <+proven>"),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_piece_of_a_folded_line_has_colour() {
+    fn only_the_first_part_of_a_folded_line_is_coloured() {
         let table = [
             (
                 "  gate  failed twice: it is failing",
@@ -253,13 +253,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_its_beginnings_in_colour() {
+    fn the_opening_words_of_a_message_are_coloured() {
         let text = mark_message("crew: it failed", Some("try: again\n  list"), BAD);
         assert_eq!(seen(&text), "<-crew:> it failed\n<*hint:> try: again\n  list");
     }
 
     #[test]
-    fn only_the_place_of_a_line_decides_its_colour_in_a_difference() {
+    fn the_colour_of_a_line_in_a_difference_depends_only_on_its_position() {
         let table = [
             (
                 "diff --git a/x b/x\n--- a/x\n+++ b/x",
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_become_codes_or_nothing_and_have_no_width() {
+    fn marks_become_codes_or_nothing_and_take_no_width() {
         let text = format!("{} {}", mark_text(GOOD, "日本"), mark_text(BAD, " "));
         assert_eq!(paint_marks(&text, true), "\u{1b}[32m日本\u{1b}[0m  ");
         assert_eq!(paint_marks(&format!("{text}\u{fdef}"), false), "日本  ");

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_file_stays_in_its_comment() {
+    fn the_name_of_a_file_cannot_leave_its_comment() {
         let name = "a\n[[check]]\nrun = \"touch x\"\n#.csproj";
         let text = project_settings(&[("dotnet test", name)], &[("make test", name)]);
         assert_eq!(text.lines().filter(|line| *line == "[[check]]").count(), 1, "{text}");

@@ -346,7 +346,7 @@ mod notice_tests {
     use engine::record::{Ending, Status};
 
     #[test]
-    fn each_terminal_gets_the_code_it_takes_and_none_that_the_text_brings() {
+    fn each_terminal_gets_its_notification_code_and_none_from_the_text() {
         let nine = Some("\u{1b}]9;crew: a; b\u{7}");
         let vte = Some("\u{1b}]777;notify;crew;crew: a, b\u{7}");
         let table = [

@@ -289,7 +289,7 @@ mod windows_tests {
     use engine::record::AccountId;
 
     #[test]
-    fn a_window_shows_its_end_the_loop_that_met_it_and_the_loops_that_wait() {
+    fn a_rate_limit_is_shown_with_its_end_the_loop_that_met_it_and_those_that_wait() {
         let account = AccountId { name: "claude".to_owned(), model: None };
         let window = RateWindow {
             account: account.clone(),

@@ -20,7 +20,7 @@ fn an_operation_is_tried_until_it_succeeds() {
 }
 
 #[test]
-fn the_last_error_comes_back_at_the_deadline_and_at_a_stop() {
+fn the_last_error_is_returned_at_the_deadline_and_at_a_stop() {
     let (result, tries) = tried(RetryPolicy::every(SHORT, SHORT * 20), u32::MAX, || false);
     assert!(result == Err(tries) && tries > 1, "{result:?} after {tries}");
     let once = RetryPolicy::every(SHORT, Duration::ZERO);

@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_somebody_listens_on_accepts_a_connection() {
+    fn a_port_with_a_listener_accepts_a_connection() {
         let (_listener, port) = listen();
         connect_within("127.0.0.1", port, Duration::from_secs(30)).unwrap();
     }
 
     #[test]
-    fn a_port_that_nobody_listens_on_refuses() {
+    fn a_port_without_a_listener_refuses_a_connection() {
         // A child that another test starts holds a copy of the listener until it runs its program,
         // and another test may get the port that was let go: one of a few ports must refuse.
         let refused = (0..20).any(|_| {

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_private_and_names_the_agent_of_every_further_try() {
+    fn a_log_is_private_and_names_the_agent_of_every_later_try() {
         let folder = testkit::folder();
         let path = folder.path().join("iterations/0001.log");
         let tries = |path: &Path, is_one_of_several: bool| {
@@ -426,7 +426,7 @@ mod tail_tests {
     }
 
     #[test]
-    fn a_tail_begins_at_a_whole_line() {
+    fn a_tail_begins_at_the_start_of_a_line() {
         let folder = testkit::folder();
         let path = folder.path().join("0001.log");
         let mut log = Log::open(&path);
@@ -448,7 +448,7 @@ mod tail_tests {
     }
 
     #[test]
-    fn a_follower_continues_in_new_files_to_the_end() {
+    fn a_follower_reads_each_new_file_to_the_end() {
         let folder = testkit::folder();
         let path = folder.path().join("0001.log");
         let mut tail = Tail::open(&path, 100).unwrap();
@@ -471,7 +471,7 @@ mod tail_tests {
     }
 
     #[test]
-    fn a_tail_reaches_into_the_file_before() {
+    fn a_tail_continues_into_the_previous_file() {
         let folder = testkit::folder();
         let path = folder.path().join("0001.log");
         disk::write(&earlier_file(&path), b"one\ntwo\n", Durability::Process).unwrap();

@@ -62,7 +62,7 @@ fn the_first_ticket_gets_the_slot_unless_a_more_urgent_one_joins() {
 }
 
 #[test]
-fn a_loop_with_fewer_slots_uses_the_first_ones_and_blocks_nobody_else() {
+fn a_loop_limited_to_fewer_slots_uses_the_first_ones_and_blocks_no_other() {
     run_alone(|| {
         let (_folder, home) = a_home();
         let join = |slots| SlotQueue::join(&home, 5, slots).unwrap();
@@ -96,7 +96,7 @@ fn tickets_of_dead_owners_are_removed_and_other_files_are_left_alone() {
 }
 
 #[test]
-fn a_silent_ticket_is_passed_over_until_its_owner_asks_again() {
+fn a_ticket_is_skipped_until_its_silent_owner_asks_again() {
     run_alone(|| {
         let (_folder, home) = a_home();
         let mut stopped = SlotQueue::join(&home, 9, 1).unwrap();

@@ -32,7 +32,7 @@ fn read_recordings() -> Vec<(String, [u32; 5], String)> {
 }
 
 #[test]
-fn each_runners_own_counts_are_read_also_with_colours_and_windows_line_ends() {
+fn each_runners_counts_are_read_even_with_colours_and_windows_line_endings() {
     let recordings = read_recordings();
     assert!(recordings.len() > 100, "{} recordings", recordings.len());
     for (name, expected, text) in recordings {
@@ -45,7 +45,7 @@ fn each_runners_own_counts_are_read_also_with_colours_and_windows_line_ends() {
 }
 
 #[test]
-fn what_failed_is_named_wherever_the_runner_names_it() {
+fn failed_tests_are_named_wherever_the_runner_names_them() {
     for (name, [_, failed, ..], text) in read_recordings() {
         let run = read_test_run(&text).unwrap_or_default();
         let named = run.names_with(TestStatus::Failed).count();

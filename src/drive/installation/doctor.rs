@@ -499,7 +499,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_finding_that_is_added_has_words_and_every_one_with_words_is_added() {
+    fn every_finding_has_a_text_and_every_text_a_finding() {
         let sources = [include_str!("doctor.rs"), include_str!("slurm.rs")];
         let sources =
             sources.map(|text| text.split("#[cfg(test)]").next().unwrap_or_default()).concat();

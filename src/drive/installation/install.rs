@@ -414,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_address_that_others_can_use_is_written() {
+    fn only_an_address_that_others_can_use_is_recorded() {
         for (given, written) in [
             ("https://github.com/someone/crew", "https://github.com/someone/crew.git"),
             ("https://example.invalid/crew.git/", "https://example.invalid/crew.git"),

@@ -69,7 +69,7 @@ mod contents_tests {
     }
 
     #[test]
-    fn only_the_way_to_start_the_binary_differs_from_the_repositorys_hooks() {
+    fn the_installed_hooks_differ_from_the_repositorys_only_in_how_the_binary_is_started() {
         let generated = hooks_file(REPOSITORY_HOOKS);
         for (ours, theirs) in read_handlers(&generated).iter().zip(read_handlers(REPOSITORY_HOOKS))
         {
@@ -104,7 +104,7 @@ mod contents_tests {
     }
 
     #[test]
-    fn what_no_crew_lays_down_is_not_ours() {
+    fn files_that_no_version_of_crew_installs_are_not_ours() {
         for path in
             ["bin/crew", "commands/of-a-later-crew.md", "hooks/hooks.json", "hooks/.DS_Store"]
         {

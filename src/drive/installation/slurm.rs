@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_with_a_password_becomes_no_word_of_a_command() {
+    fn an_address_with_a_password_never_appears_in_a_command() {
         for (url, expected) in [
             ("https://example.org/a.git", false),
             ("ssh://git@example.org/a.git", false),
@@ -356,13 +356,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_makes_it_panic(line in r#"[{}\[\]":,a-z0-9 ]{0,60}"#) {
+        fn no_line_makes_the_report_reader_panic(line in r#"[{}\[\]":,a-z0-9 ]{0,60}"#) {
             read_report(&line);
         }
     }
 
     #[test]
-    fn a_step_has_the_terms_of_a_batch_job_and_every_word_quoted() {
+    fn a_job_step_has_the_terms_of_a_batch_job_and_every_word_quoted() {
         insta::assert_snapshot!(job_step(Path::new("/opt/crew"), &["doctor", "--agent=it's"]), @r#"for term in ACCOUNT CONSTRAINT PARTITION QOS RESERVATION; do eval "[ -z \"\$SBATCH_$term\" ] || export SLURM_$term=\"\$SBATCH_$term\""; done; exec srun -n1 -c1 --quiet --job-name=crew/doctor /opt/crew doctor '--agent=it'\''s'"#);
     }
 

@@ -81,7 +81,7 @@ fn list_verdicts(ends: &[ReactionEnd]) -> Vec<(Verdict, Option<i32>)> {
 }
 
 #[test]
-fn the_reactions_of_a_moment_run_in_order_and_a_failure_stops_none() {
+fn the_reactions_of_a_moment_run_in_order_even_after_a_failure() {
     let scene = Scene::new(&[
         (LoopMoment::Finish, "echo one >> log"),
         (LoopMoment::Wait, "echo another moment >> log"),
@@ -108,7 +108,7 @@ fn the_reactions_of_a_moment_run_in_order_and_a_failure_stops_none() {
 }
 
 #[test]
-fn a_reaction_finds_the_loop_in_its_variables_and_on_its_input() {
+fn a_reaction_gets_the_loop_in_its_variables_and_on_standard_input() {
     let scene = Scene::new(&[(
         LoopMoment::IterationStart,
         "cat > told.json; echo \"$CREW_ON $CREW_LOOP $CREW_ITERATION/$CREW_MAX_ITERATIONS \
@@ -126,7 +126,7 @@ fn a_reaction_finds_the_loop_in_its_variables_and_on_its_input() {
 }
 
 #[test]
-fn a_reaction_that_reads_nothing_of_a_long_task_ends_all_the_same() {
+fn a_reaction_that_does_not_read_its_long_input_ends_anyway() {
     let mut scene =
         Scene::new(&[(LoopMoment::Finish, "exit 0"), (LoopMoment::Finish, "wc -c > size")]);
     scene.subject.contract.task = "x".repeat(1 << 20);
@@ -151,7 +151,7 @@ fn a_reaction_that_takes_too_long_is_ended_with_all_it_started() {
 }
 
 #[test]
-fn one_that_dies_by_a_foreign_signal_or_is_ended_with_the_run_has_not_failed() {
+fn a_reaction_that_a_foreign_signal_or_the_end_of_the_run_kills_has_not_failed() {
     let killed =
         Scene::new(&[(LoopMoment::Finish, "kill -KILL $$")]).run_reactions(LoopMoment::Finish);
     assert_eq!(list_verdicts(&killed), [(Verdict::Unknown, None)]);

@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_waited_for_longer_each_time_and_an_agent_for_an_hour() {
+    fn each_wait_for_a_command_is_longer_than_the_last_and_an_agent_gets_an_hour() {
         let mut memory = SessionMemory::default();
         let server = [task("1", "shell")];
         let held: Vec<_> = (0..5).map(|_| held_minutes(&server, false, &mut memory)).collect();
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn of_turns_that_work_and_leave_a_job_behind_every_fourth_is_an_iteration() {
+    fn every_fourth_turn_that_leaves_a_job_behind_counts_as_an_iteration() {
         let mut memory = SessionMemory::default();
         let mut held = |id: u32, used_a_tool: bool| {
             let awaited =
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_the_agent_worked_beside_is_never_waited_for_again() {
+    fn a_background_task_is_not_waited_for_again_once_the_agent_has_worked_beside_it() {
         let mut memory = SessionMemory::default();
         let server = [task("1", "shell")];
         assert_eq!(held_minutes(&server, true, &mut memory), Some(5));

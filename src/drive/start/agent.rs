@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_known_or_written_or_like_another() {
+    fn an_agent_is_built_in_or_written_in_the_settings_or_based_on_another() {
         let claude = find_agent("claude").unwrap();
         let begins = |file: &str, start: &str| {
             let found = resolve_text(file);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_resolved_names_its_line_and_a_way_out() {
+    fn an_agent_that_cannot_be_resolved_is_reported_with_its_line_and_a_hint() {
         let table = [
             (
                 "[loop]\nagent = \"claud\"",
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
+    fn a_typed_command_takes_precedence_over_agent_names_and_their_arguments() {
         let user = "[loop]\nagent = \"nobody\"\nargs = [\"--x\"]";
         let user = parse_settings(
             user,

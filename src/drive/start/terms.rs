@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_characters_that_nobody_sees_names_no_check() {
+    fn a_file_name_with_invisible_characters_suggests_no_check() {
         let folder = testkit::folder();
         create_file(folder.path(), "a\n[[check]]\nrole = \"gate\"\nrun = \"touch x\"\n#.csproj");
         assert!(detected_runs(folder.path()).is_empty());
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_names_no_check() {
+    fn a_file_that_cannot_be_read_suggests_no_check() {
         let folder = testkit::folder();
         symlink("nowhere", folder.path().join("Cargo.toml")).unwrap();
         let file = disk::create_private(&folder.path().join("test_a.py")).unwrap();

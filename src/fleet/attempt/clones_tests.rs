@@ -79,7 +79,7 @@ fn id(name: &str) -> TaskId {
 }
 
 #[test]
-fn a_clone_is_made_once_with_the_work_of_the_tasks_before_it() {
+fn a_clone_is_made_once_with_the_work_of_earlier_tasks() {
     let yard = Yard::new(
         "git checkout -qb a; echo a > a; git add a; git commit -qm a
         git checkout -q main; printf '*.env\\n' > .git/info/exclude; echo secret > x.env",
@@ -108,7 +108,7 @@ fn a_clone_is_made_once_with_the_work_of_the_tasks_before_it() {
 }
 
 #[test]
-fn a_conflict_with_a_task_before_it_leaves_no_clone() {
+fn a_conflict_with_an_earlier_task_leaves_no_clone() {
     let yard = Yard::new(
         "git checkout -qb a; echo a > file; git commit -qam a
         git checkout -q main; echo main > file; git commit -qam main",
@@ -149,7 +149,7 @@ fn the_base_is_merged_into_a_branch_that_was_sent_back() {
 }
 
 #[test]
-fn work_begins_at_the_base_of_the_remote_and_not_at_what_a_person_has_of_it() {
+fn work_begins_at_the_base_of_the_remote_and_not_at_the_users_local_branch() {
     let private = "echo private > private; git add .; git commit -qm private";
     let acts = [
         // Nothing was ever fetched, and a commit is on this machine alone.

@@ -173,7 +173,7 @@ fn a_record(outcome: Option<Outcome>, completed: u32) -> Loop {
 }
 
 #[test]
-fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
+fn a_start_reports_an_end_closes_an_ended_loop_and_resumes_any_other() {
     use Outcome::{Blocked, Completed, Interrupted};
     let report = |end: Option<AttemptEnd>, completed| AttemptReport {
         end,
@@ -220,7 +220,7 @@ fn a_start_answers_an_end_closes_a_loop_that_is_over_and_resumes_any_other() {
 }
 
 #[test]
-fn a_spec_whose_names_lead_elsewhere_is_refused() {
+fn a_spec_with_names_that_lead_out_of_its_folder_is_refused() {
     let refused = |change: fn(&mut AttemptSpec)| {
         let mut spec = a_spec(local_source());
         change(&mut spec);
@@ -236,7 +236,7 @@ fn a_spec_whose_names_lead_elsewhere_is_refused() {
 }
 
 #[test]
-fn one_process_has_an_attempt_and_its_lock_says_which() {
+fn only_one_process_runs_an_attempt_and_its_lock_names_that_process() {
     let yard = Yard::new();
     let (files, spec) = (&yard.files, a_spec(local_source()));
     assert!(!is_alive(files, &vat_id(), 1));
@@ -260,7 +260,7 @@ fn one_process_has_an_attempt_and_its_lock_says_which() {
 }
 
 #[test]
-fn a_report_is_read_as_it_was_written_and_written_only_when_it_changes() {
+fn a_report_is_read_back_as_it_was_written_and_written_only_when_it_changes() {
     let yard = Yard::new();
     let file = yard.files.report(&vat_id(), 1);
     let reports = Reports::new(file.clone(), a_report());
@@ -277,7 +277,7 @@ fn a_report_is_read_as_it_was_written_and_written_only_when_it_changes() {
 }
 
 #[test]
-fn a_branch_and_its_result_go_up_together_and_a_second_process_shuts_the_first_out() {
+fn a_branch_and_its_result_are_pushed_together_and_a_second_process_locks_out_the_first() {
     let yard = Yard::new();
     let clone = yard.make_clone();
     let signals = Signals::default();
@@ -321,7 +321,7 @@ fn a_branch_that_somebody_else_moved_ends_the_attempt() {
 }
 
 #[test]
-fn a_remote_that_is_away_is_asked_again_before_the_next_iteration() {
+fn an_unreachable_remote_is_tried_again_before_the_next_iteration() {
     let yard = Yard::new();
     let clone = yard.make_clone();
     let link = yard.link(&Signals::default());
@@ -379,7 +379,7 @@ fn requests_reach_the_loop_of_their_attempt_once() {
 }
 
 #[test]
-fn the_last_result_holds_the_record_and_as_much_of_the_journal_as_fits() {
+fn the_last_result_contains_the_record_and_as_much_of_the_journal_as_fits() {
     let yard = Yard::new();
     let link = yard.link(&Signals::default());
     link.fetch_report().unwrap();
@@ -397,7 +397,7 @@ fn the_last_result_holds_the_record_and_as_much_of_the_journal_as_fits() {
 }
 
 #[test]
-fn only_the_newest_attempt_of_a_task_is_heard_and_junk_is_not() {
+fn only_reports_of_the_newest_attempt_count_and_junk_is_ignored() {
     let yard = Yard::new();
     let push = |number: u32, report: u32| {
         let text = serde_json::json!({ "report": AttemptReport { number: report, ..a_report() },
@@ -424,7 +424,7 @@ fn only_the_newest_attempt_of_a_task_is_heard_and_junk_is_not() {
 }
 
 #[test]
-fn no_iteration_begins_where_a_person_has_asked_for_something() {
+fn no_iteration_begins_while_a_request_of_a_person_is_open() {
     let yard = Yard::new();
     yard.make_clone();
     let (spec, signals) = (a_spec(local_source()), Signals::default());
@@ -459,7 +459,7 @@ fn an_iteration_waits_for_a_slot_and_frees_it_when_it_is_over() {
 }
 
 #[test]
-fn an_iteration_begins_with_the_newest_base_and_never_across_one_that_was_rewritten() {
+fn an_iteration_begins_with_the_newest_base_but_never_with_a_rewritten_one() {
     let yard = Yard::new();
     let clone = yard.make_clone();
     let source = Source::Local { repository: yard.path("person"), url: Some(yard.url()) };
@@ -517,7 +517,7 @@ fn a_base_that_is_rewritten_before_the_first_iteration_is_not_followed() {
 }
 
 #[test]
-fn a_clone_whose_repository_is_the_persons_now_begins_no_iteration_and_is_not_touched() {
+fn no_iteration_begins_in_a_clone_redirected_to_the_users_repository() {
     let yard = Yard::new();
     let clone = yard.make_clone();
     let mut record = yard.record();
@@ -570,7 +570,7 @@ fn a_later_attempt_removes_what_an_earlier_one_left_on_its_node_and_keeps_its_co
 }
 
 #[test]
-fn completed_work_whose_commit_cannot_be_read_is_not_completed() {
+fn work_whose_commit_cannot_be_read_does_not_count_as_completed() {
     let end = |outcome| AttemptEnd::Ended(TaskEnding::new(outcome, "w"));
     let tip = |commit: Option<&str>| OwnTip { commit: commit.map(str::to_owned), astray: None };
     let kept = |outcome, tip: Option<OwnTip>| end_with(end(outcome), tip.as_ref()) == end(outcome);

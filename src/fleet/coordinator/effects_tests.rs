@@ -63,7 +63,7 @@ impl Yard {
 }
 
 #[test]
-fn a_branch_is_pushed_over_what_came_from_the_task_and_over_nothing_else() {
+fn a_pushed_branch_replaces_only_commits_of_its_own_task() {
     let yard = Yard::new();
     let work = ["one", "two", "three"].map(|words| yard.commit(words));
     for commit in &work {
@@ -89,7 +89,7 @@ fn a_branch_is_pushed_over_what_came_from_the_task_and_over_nothing_else() {
 }
 
 #[test]
-fn the_branches_of_a_task_are_deleted_where_they_are_what_came_from_it() {
+fn the_branches_of_a_task_are_deleted_only_if_nobody_else_has_changed_them() {
     let yard = Yard::new();
     let [earlier, own, theirs] = ["earlier", "own", "theirs"].map(|words| yard.commit(words));
     yard.bring(&earlier);

@@ -112,7 +112,7 @@ mod tests {
     use crate::fleet::tasks::fixture::{A_TASK, Yard};
 
     #[test]
-    fn what_changed_before_the_first_look_is_seen_and_what_cannot_be_read_is_looked_at_again() {
+    fn changes_before_the_first_look_are_seen_and_unreadable_files_are_read_again() {
         let yard = Yard::new();
         let folder = yard.path("shop/tasks");
         let arguments = FleetRunArgs { folder, ..Yard::arguments() };

@@ -226,7 +226,7 @@ fn instant_tasks_each_run_once_with_fewer_writes_than_tasks() {
 }
 
 #[test]
-fn the_record_is_written_at_once_only_where_something_waits_for_it() {
+fn the_record_is_written_at_once_only_if_something_waits_for_it() {
     let stage = Stage::new(true);
     let saves = Rc::clone(&stage.store.saves);
     let (store, executor) = (Box::new(stage.store.clone()), Executor::new(stage.executor.clone()));
@@ -297,7 +297,7 @@ fn a_job(id: &str, task: &TaskId) -> SeenJob {
 }
 
 #[test]
-fn nothing_starts_before_the_record_can_be_written() {
+fn no_task_starts_before_the_record_can_be_written() {
     let stage = Stage::new(true);
     let fails = Rc::clone(&stage.store.fails);
     let record = stage.record(1);
@@ -335,7 +335,7 @@ fn a_coordinator_that_lost_its_record_ends_what_it_started_and_says_so() {
 }
 
 #[test]
-fn an_attempt_that_runs_is_adopted_and_one_that_is_gone_is_tried_again() {
+fn a_running_attempt_is_adopted_and_a_lost_one_is_tried_again() {
     let stage = Stage::new(true);
     let mut record = stage.record(2);
     let now = clock::now().wall;
@@ -367,7 +367,7 @@ fn an_attempt_that_runs_is_adopted_and_one_that_is_gone_is_tried_again() {
 }
 
 #[test]
-fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
+fn a_cancelled_landing_is_neither_pushed_nor_begun_again() {
     let commit = || "0".repeat(40);
     let ready = || PreparedLanding::Ready { main: commit(), commit: commit() };
     let id: TaskId = "a".parse().unwrap();
@@ -394,7 +394,7 @@ fn a_landing_that_was_cancelled_is_neither_pushed_nor_begun_again() {
 }
 
 #[test]
-fn jobs_elsewhere_are_handed_over_one_by_one_and_none_after_a_signal() {
+fn jobs_for_other_machines_are_submitted_one_by_one_and_none_after_a_signal() {
     let stage = Stage::new(false);
     let (mut record, now) = (stage.record(4), clock::now().wall);
     record.terms.executor = "scripted".to_owned();
@@ -433,7 +433,7 @@ fn jobs_elsewhere_are_handed_over_one_by_one_and_none_after_a_signal() {
 }
 
 #[test]
-fn a_message_that_does_not_reach_its_loop_is_kept_for_the_next_one() {
+fn a_message_that_does_not_reach_its_loop_is_kept_for_the_next_loop() {
     let stage = Stage::new(true);
     let (mut record, now) = (stage.record(1), clock::now().wall);
     let mut task = TaskRecord::new("0123456789ab", 0, now);

@@ -94,7 +94,7 @@ fn list_states(executor: &mut Executor<'_>) -> String {
 }
 
 #[test]
-fn a_job_is_submitted_followed_and_over_and_its_script_is_for_its_user_only() {
+fn a_job_is_submitted_and_followed_to_its_end_and_its_script_is_private() {
     let system = System::new();
     let mut executor = system.executor();
     assert_eq!(System::submit(&mut executor).unwrap(), "1.host");
@@ -118,7 +118,7 @@ fn a_job_is_submitted_followed_and_over_and_its_script_is_for_its_user_only() {
 }
 
 #[test]
-fn a_job_of_a_lost_node_is_over_and_one_of_a_node_that_only_seems_lost_is_not() {
+fn a_job_of_a_lost_node_has_ended_and_one_of_a_node_that_only_seems_lost_has_not() {
     let system = System::new();
     let mut executor = system.executor();
     system.adopt(&mut executor, 2);
@@ -138,7 +138,7 @@ fn a_job_of_a_lost_node_is_over_and_one_of_a_node_that_only_seems_lost_is_not() 
 }
 
 #[test]
-fn nothing_follows_from_a_controller_that_is_away_after_a_cancel() {
+fn an_unreachable_controller_after_a_cancel_does_not_mean_that_the_job_ended() {
     let system = System::new();
     let mut executor = system.executor();
     System::submit(&mut executor).unwrap();
@@ -173,7 +173,7 @@ fn a_second_interrupt_ends_a_wait_and_not_the_cancel_that_it_asks_for() {
 }
 
 #[test]
-fn a_job_that_the_system_has_forgotten_is_over_after_a_minute_of_answers() {
+fn a_job_that_the_system_no_longer_lists_counts_as_ended_after_a_minute() {
     let system = System::new();
     let mut commands = system.commands();
     let mut executor = system.executor();
@@ -196,7 +196,7 @@ fn a_job_that_the_system_has_forgotten_is_over_after_a_minute_of_answers() {
 }
 
 #[test]
-fn a_submission_that_hangs_is_ended_and_its_job_gets_a_number_that_is_not_used_again() {
+fn a_submission_that_hangs_is_ended_and_its_attempt_number_is_not_used_again() {
     let system = System::new();
     let submit_within = Duration::from_millis(300);
     let mut executor = Executor::new(CommandSystem { submit_within, ..system.commands() });
@@ -214,7 +214,7 @@ fn a_submission_that_hangs_is_ended_and_its_job_gets_a_number_that_is_not_used_a
 }
 
 #[test]
-fn a_status_that_hangs_keeps_no_other_job_from_being_seen() {
+fn a_status_command_that_hangs_does_not_hide_other_jobs() {
     let system = System::new();
     let status_within = Duration::from_secs(1);
     let commands = || CommandSystem { status_within, ..system.commands() };
@@ -236,7 +236,7 @@ fn a_status_that_hangs_keeps_no_other_job_from_being_seen() {
 }
 
 #[test]
-fn a_submission_that_prints_something_else_is_refused() {
+fn a_submission_that_does_not_print_an_id_is_refused() {
     let system = System::new();
     let mut executor = system.executor();
     for (junk, why) in [
@@ -273,7 +273,7 @@ fn a_submission_that_prints_something_else_is_refused() {
 }
 
 #[test]
-fn a_coordinator_that_is_started_again_follows_the_jobs_of_the_one_before() {
+fn a_restarted_coordinator_follows_the_jobs_of_the_previous_one() {
     let system = System::new();
     let submitted = System::submit(&mut system.executor()).unwrap();
     let mut executor = system.executor();
@@ -288,7 +288,7 @@ fn a_coordinator_that_is_started_again_follows_the_jobs_of_the_one_before() {
 }
 
 #[test]
-fn the_name_of_a_job_is_a_label_of_dns_and_never_the_same_twice() {
+fn the_name_of_a_job_is_a_dns_label_and_unique() {
     let of = |fleet: &str, task: &str, number, random| {
         let mut spec = a_spec("x");
         (spec.task.name, spec.task.task, spec.number) = (fleet.to_owned(), task_id(task), number);
@@ -302,7 +302,7 @@ fn the_name_of_a_job_is_a_label_of_dns_and_never_the_same_twice() {
 }
 
 #[test]
-fn the_words_of_common_systems_say_where_a_job_is() {
+fn the_status_words_of_common_systems_are_recognized() {
     let table = [
         ("PBS", "Q R E F", "open open open ended"),
         ("Torque", "H C", "open ended"),
@@ -333,7 +333,7 @@ fn the_words_of_common_systems_say_where_a_job_is() {
 
 proptest! {
     #[test]
-    fn no_output_panics_and_an_id_survives_the_shell(line in "\\PC{0,20}|[!-~]{1,12}") {
+    fn no_output_causes_a_panic_and_an_id_survives_the_shell(line in "\\PC{0,20}|[!-~]{1,12}") {
         let _ = place_of(&line);
         if let Ok(id) = id_of(&line) {
             let words = shell_words::split(&fill_placeholders("qstat {job}", &[("job", id)])).unwrap();

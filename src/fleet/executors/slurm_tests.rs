@@ -53,7 +53,7 @@ fn an_executor() -> Executor<'static> {
 }
 
 #[test]
-fn the_submission_quotes_every_word_and_keeps_the_log_for_its_user() {
+fn the_submission_quotes_every_word_and_keeps_the_log_private() {
     let command = submission_script(Path::new("/scratch/100% of it"), "crew/night/it's/2");
     insta::assert_snapshot!(command, @r#"mask=$(umask) && umask 077 && mkdir -p -- '/scratch/100% of it' && chmod 700 -- '/scratch/100% of it' && { printf '#!/bin/sh\numask %s\n' "$mask"; cat; } | sbatch --parsable '--job-name=crew/night/it'\''s/2' --requeue --open-mode=append --signal=B:TERM@60 -o '/scratch/100%% of it/%j.log'"#);
 }
@@ -100,7 +100,7 @@ fn logs_are_0600_in_0700_and_the_job_keeps_the_mask_of_the_account() {
 }
 
 #[test]
-fn a_new_jobs_id_is_found_among_what_a_login_shell_says() {
+fn the_id_of_a_new_job_is_found_in_the_output_of_a_login_shell() {
     let table = [
         ("13", Some(13)),
         ("13;cluster", Some(13)),
@@ -115,7 +115,7 @@ fn a_new_jobs_id_is_found_among_what_a_login_shell_says() {
 }
 
 #[test]
-fn the_queue_has_the_fleets_jobs_that_are_not_over() {
+fn the_queue_lists_the_fleets_unfinished_jobs() {
     let lines = [
         "7    |RUNNING     |crew/night/auth/1",
         "8    |PENDING     |crew/night/late/3   ",
@@ -139,7 +139,7 @@ fn the_queue_has_the_fleets_jobs_that_are_not_over() {
 }
 
 #[test]
-fn a_line_of_scontrol_says_how_a_job_ended() {
+fn the_end_of_a_job_is_read_from_a_line_of_scontrol() {
     let table = [
         ("JobState=COMPLETED Reason=None", "0:0", "n1", Some("COMPLETED")),
         // The account's own signal, after which crew has ended in order.
@@ -178,7 +178,7 @@ fn a_line_of_scontrol_says_how_a_job_ended() {
 }
 
 #[test]
-fn a_job_ends_with_what_slurm_says_of_it() {
+fn a_job_ends_as_slurm_reports() {
     let mut executor = an_executor();
     let running = "7|RUNNING|crew/night/auth/1";
     let jobs = parse_queue(&[running, "9|PENDING|crew/night/late/3"]);
@@ -196,7 +196,7 @@ fn a_job_ends_with_what_slurm_says_of_it() {
 }
 
 #[test]
-fn an_id_that_slurm_has_given_to_somebody_elses_job_is_a_missing_job() {
+fn a_job_is_missing_if_slurm_has_reused_its_id_for_another_user() {
     let jobs = parse_queue(&["7|RUNNING|my job"]);
     let asked = left_by(&open_jobs(8)[7..], &jobs);
     let FoundJobs { known, missing } = found_jobs(jobs, asked);
@@ -204,7 +204,7 @@ fn an_id_that_slurm_has_given_to_somebody_elses_job_is_a_missing_job() {
 }
 
 #[test]
-fn a_controller_that_was_away_has_a_minute_to_show_a_job_again() {
+fn a_controller_that_was_down_has_a_minute_to_list_a_job_again() {
     let mut executor = an_executor();
     for (second, expected) in [
         (10, Some("open")),
@@ -237,7 +237,7 @@ fn a_job_that_there_was_no_time_to_look_up_is_not_missing() {
 }
 
 #[test]
-fn jobs_are_named_by_fleet_and_remote_and_a_word_is_not_a_job() {
+fn the_name_of_a_job_contains_its_fleet_and_remote_and_other_names_are_ignored() {
     let of = |url: &str, host: Option<&str>| {
         let mut setup = a_setup("slurm");
         setup.remote.as_mut().unwrap().url = url.to_owned();
@@ -257,7 +257,7 @@ fn jobs_are_named_by_fleet_and_remote_and_a_word_is_not_a_job() {
 
 proptest::proptest! {
     #[test]
-    fn a_state_with_an_unknown_name_is_no_end_and_no_junk_panics(
+    fn an_unknown_state_does_not_end_a_job_and_no_junk_causes_a_panic(
         word in "[A-Z_]{0,16}",
         junk in "(JobId=|[0-9]{1,3}[|;])?\\PC{0,80}",
     ) {

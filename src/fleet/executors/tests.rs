@@ -74,7 +74,7 @@ pub(super) fn a_setup(executor: &str) -> FleetSetup {
 }
 
 #[test]
-fn an_executor_is_a_known_one_or_one_of_the_users_settings() {
+fn an_executor_is_a_built_in_one_or_one_of_the_users_settings() {
     let home = Home::at(Path::new("/nowhere"));
     let entry = Sourced { value: ExecutorEntry::default(), origin: ValueOrigin::Typed };
     let entries = ExecutorEntries::from([("k8s".to_owned(), entry)]);
@@ -92,7 +92,7 @@ fn an_executor_is_a_known_one_or_one_of_the_users_settings() {
 }
 
 #[test]
-fn the_script_holds_the_spec_behind_a_mark_that_is_not_in_it() {
+fn the_script_contains_the_spec_after_a_marker_that_does_not_occur_in_it() {
     let spec = a_spec("it's SPEC_OF_CREW");
     let script = job_script("/opt/my crew", &spec).unwrap();
     let json = serde_json::to_string(&spec).unwrap();
@@ -143,7 +143,7 @@ fn a_signal_to_the_script_reaches_crew_which_chooses_the_exit_code() {
 }
 
 #[test]
-fn crew_reads_the_very_spec_however_its_task_is_written() {
+fn crew_reads_exactly_the_spec_that_was_written_whatever_its_task_contains() {
     for task in
         ["it's $HOME; `id` \\ \"", "a\nSPEC_OF_CREW\nb\u{1f}\u{2028}é", &"x".repeat(300_000)]
     {
@@ -171,7 +171,7 @@ proptest! {
 }
 
 #[test]
-fn the_id_of_a_process_is_one_word_and_is_read_back() {
+fn the_id_of_a_process_is_one_word_and_can_be_read_back() {
     for started in ["987654", "Sun Nov 29 21:34:37 2026"] {
         let process = ProcessIdentity { pid: 42, started: started.to_owned() };
         let id = job_id(&process);
@@ -181,7 +181,7 @@ fn the_id_of_a_process_is_one_word_and_is_read_back() {
 }
 
 #[test]
-fn a_process_of_this_machine_is_known_by_its_id_and_its_start() {
+fn a_process_of_this_machine_is_identified_by_its_id_and_its_start_time() {
     let folder = testkit::folder();
     let home = Home::at(folder.path());
     let shell = Call::shell("while :; do sleep 0.05; done", folder.path());

@@ -37,7 +37,7 @@ fn read_error(bytes: &[u8]) -> Result<FleetRecord, String> {
 }
 
 #[test]
-fn a_record_is_read_as_it_was_written() {
+fn a_record_is_read_back_as_it_was_written() {
     let record = a_full_record();
     assert_eq!(read_error(&serde_json::to_vec(&record).unwrap()), Ok(record));
 }
@@ -114,7 +114,7 @@ fn hostile_records_are_refused() {
 
 /// These say nothing wrong: text that is cleaned where it is shown, and moments to come.
 #[test]
-fn odd_texts_and_times_are_data() {
+fn odd_texts_and_times_are_accepted_as_data() {
     for (path, value) in [
         ("/tasks/d/messages", json!(["\u{1b}]0;x\u{7}"])),
         ("/tasks/d/state/why", json!("\u{1b}[2J; rm -rf /")),
@@ -135,7 +135,7 @@ fn odd_texts_and_times_are_data() {
 }
 
 #[test]
-fn a_later_start_lifts_pauses_and_keeps_cancels_that_were_not_obeyed() {
+fn a_later_start_lifts_pauses_and_keeps_cancels_that_were_not_carried_out() {
     let mut record = a_full_record();
     record.request = Some(TaskRequest::Cancel { now: false, by_agent: false, reason: None });
     record.tasks.get_mut(&id("b")).unwrap().request = Some(TaskRequest::Pause { now: true });
@@ -146,7 +146,7 @@ fn a_later_start_lifts_pauses_and_keeps_cancels_that_were_not_obeyed() {
 }
 
 #[test]
-fn the_command_that_continues_a_fleet_has_its_options() {
+fn the_command_to_continue_a_fleet_includes_its_options() {
     let command = |landing, has_remote, executor: &str| {
         let remote = Remote { name: "origin".to_owned(), url: "/hub".to_owned() };
         let (folder, executor) = ("my tasks".to_owned(), executor.to_owned());
@@ -179,7 +179,7 @@ fn the_command_that_continues_a_fleet_has_its_options() {
 }
 
 #[test]
-fn the_name_of_a_branch_is_one_that_git_takes_for_nothing_else() {
+fn git_takes_the_name_of_a_branch_for_nothing_else() {
     for (name, expected) in [
         ("main", true),
         ("release/1.x", true),
@@ -204,7 +204,7 @@ fn the_name_of_a_branch_is_one_that_git_takes_for_nothing_else() {
 }
 
 #[test]
-fn a_report_never_takes_back_what_was_used() {
+fn a_report_never_lowers_what_was_used() {
     use crate::fleet::fixture::{a_carried, a_report};
     let mut task = TaskRecord { carried: a_carried(3, 10), gone: 2, ..a_running_task() };
     assert!(!task.take_report(&a_report(1, 2, None)));

@@ -197,7 +197,7 @@ fn every_task_has_the_same_keys_and_the_remote_no_password() {
 }
 
 #[test]
-fn work_that_was_reported_and_is_not_fetched_or_pushed_yet_is_named() {
+fn reported_work_that_is_not_fetched_or_pushed_yet_is_named() {
     let mut record = a_record();
     add_task(&mut record, "runs", 5, running_since(20));
     add_task(&mut record, "lands", 2, TaskState::Landing(an_ending(Outcome::Completed)));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_says_where_the_work_went_or_what_it_needs() {
+    fn an_end_says_where_the_work_is_or_what_it_needs() {
         let ending = |outcome, reason: TaskReason, landed| TaskEnding {
             outcome,
             proof: (outcome == Outcome::Completed).then_some(Proof::Checked),

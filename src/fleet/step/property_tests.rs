@@ -282,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn the_money_of_a_fleet_is_kept_whatever_happens(dollars in 1_u64..3, all in any_happenings()) {
+    fn a_fleet_stays_within_its_cost_limit_whatever_happens(dollars in 1_u64..3, all in any_happenings()) {
         let mut world = World::new(LandingMode::Main, "local", dollars);
         for it in all {
             world.happens(it);

@@ -6,7 +6,7 @@ use super::*;
 use crate::fleet::fixture::{Bench, a_report, a_running_task, a_task, an_ended_task, id};
 
 #[test]
-fn messages_and_requests_reach_a_loop_once_it_is_there() {
+fn messages_and_requests_reach_a_loop_as_soon_as_it_exists() {
     let told = TaskRecord { messages: vec!["old".to_owned()], ..a_task() };
     let mut bench = Bench::new(LandingMode::No, vec![("a", told)]);
     bench.step(FleetEvent::Tick);
@@ -33,7 +33,7 @@ fn messages_and_requests_reach_a_loop_once_it_is_there() {
 }
 
 #[test]
-fn the_end_of_a_job_is_asked_for_again_until_it_is_taken_or_lifted_or_the_job_is_gone() {
+fn a_request_to_end_a_job_is_repeated_until_it_is_accepted_lifted_or_the_job_is_gone() {
     let pause = || FleetRequest::Task(TaskRequest::Pause { now: true });
     let ended = |effects: Vec<Effect>| effects.contains(&Effect::End { task: id("a") });
     let asked =
@@ -107,7 +107,7 @@ fn a_pause_that_was_lifted_before_it_is_reported_is_lifted() {
 }
 
 #[test]
-fn one_task_is_resumed_of_a_fleet_that_stays_paused() {
+fn one_task_is_resumed_while_its_fleet_stays_paused() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
     let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
     bench.step(FleetEvent::Requested(None, pause));

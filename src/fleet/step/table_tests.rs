@@ -177,7 +177,7 @@ fn all_events() -> Vec<(String, FleetEvent)> {
 
 /// What each event does to a task in each state: `events: effects → state`.
 #[test]
-fn every_event_in_every_state() {
+fn every_event_has_an_effect_in_every_state() {
     let mut rows = Vec::new();
     for (name, task) in all_states() {
         let mut groups: Vec<(String, Vec<String>)> = vec![("nothing".to_owned(), Vec::new())];
@@ -209,5 +209,5 @@ fn every_event_in_every_state() {
             groups.iter().map(|(result, names)| format!("{}: {result}", names.join(" · "))),
         );
     }
-    insta::assert_snapshot!("every_event_in_every_state", rows.join("\n"));
+    insta::assert_snapshot!("every_event_has_an_effect_in_every_state", rows.join("\n"));
 }

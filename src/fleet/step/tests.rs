@@ -34,7 +34,7 @@ fn a_start(number: u32) -> FleetEvent {
 }
 
 #[test]
-fn a_task_whose_process_is_gone_three_times_in_a_row_ends_also_through_restarts() {
+fn a_task_whose_process_is_gone_three_times_in_a_row_ends_even_across_restarts() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
     bench.step(a_loss(1));
     bench.step(a_start(1));
@@ -89,7 +89,7 @@ fn work_that_lands_after_a_refusal_does_not_keep_the_refusal_as_its_reason() {
 }
 
 #[test]
-fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
+fn a_landing_sends_a_task_back_once_and_only_if_an_iteration_is_left() {
     let landing = all_states().remove(4).1;
     let mut bench = Bench::new(LandingMode::Main, vec![("a", landing.clone())]);
     let red = || Refusal::Red { run: "make".to_owned(), output: "1 failed".to_owned() };
@@ -127,7 +127,7 @@ fn a_landing_sends_a_task_back_once_and_only_with_an_iteration_left() {
 }
 
 #[test]
-fn a_limit_that_is_used_up_keeps_a_task_exhausted_until_it_is_raised() {
+fn a_task_stays_exhausted_until_its_limit_is_raised() {
     let exhausted = all_states().remove(11).1;
     let mut bench = Bench::new(LandingMode::No, vec![("a", exhausted)]);
     let told = notes_of(&bench.step(ask_resume("a")));
@@ -142,7 +142,7 @@ fn a_limit_that_is_used_up_keeps_a_task_exhausted_until_it_is_raised() {
 
 /// Its loop would say at once that the limit is used up, and the refusal would be forgotten.
 #[test]
-fn a_refusal_stays_the_reason_where_no_iteration_is_left_to_settle_it() {
+fn a_refusal_stays_the_reason_if_no_iteration_is_left_to_resolve_it() {
     let sent_back = TaskRecord { sent_back: Some(a_conflict()), ..a_running_task() };
     let mut bench = Bench::new(LandingMode::Main, vec![("a", sent_back)]);
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Exhausted)));
@@ -175,7 +175,7 @@ fn completed_work_lands_on_a_later_start_that_lands() {
 }
 
 #[test]
-fn completed_work_whose_file_is_hidden_lands_once_that_is_back() {
+fn completed_work_whose_task_file_is_hidden_lands_once_the_file_is_back() {
     let mut bench = Bench::new(LandingMode::Main, vec![("a", all_states().remove(4).1)]);
     let described = std::mem::take(&mut bench.known.described);
     for has_begun in [false, true] {
@@ -197,7 +197,7 @@ fn start_again(bench: &mut Bench, setup: FleetSetup) -> Vec<Effect> {
 }
 
 #[test]
-fn a_start_lands_what_is_completed_and_not_where_it_shall_be() {
+fn a_start_lands_completed_work_that_has_not_yet_landed_where_it_should() {
     let on_main = Landed::Main(Some(a_commit(1)));
     let in_request = Landed::Request("https://h/1".to_owned());
     for (landed, landing, lands) in [
@@ -225,7 +225,7 @@ fn a_start_lands_what_is_completed_and_not_where_it_shall_be() {
 }
 
 #[test]
-fn a_start_with_another_remote_pushes_what_was_fetched_before() {
+fn a_start_with_another_remote_pushes_work_that_was_fetched_earlier() {
     let remote = |url: &str| {
         let remote = Remote { name: "origin".to_owned(), url: url.to_owned() };
         FleetSetup { remote: Some(remote), ..a_setup(LandingMode::No) }
@@ -272,7 +272,7 @@ fn a_start_with_another_remote_pushes_what_was_fetched_before() {
 }
 
 #[test]
-fn what_a_running_task_commits_beyond_its_report_is_fetched_and_what_comes_after_its_end_is_not() {
+fn commits_of_a_running_task_are_fetched_and_those_after_its_end_are_not() {
     let tip = || Some(a_commit(1));
     let mut bench =
         Bench::new(LandingMode::Main, vec![("a", TaskRecord { tip: tip(), ..a_running_task() })]);
@@ -293,7 +293,7 @@ fn what_a_running_task_commits_beyond_its_report_is_fetched_and_what_comes_after
 }
 
 #[test]
-fn a_remote_that_is_away_is_asked_by_one_task_and_then_by_all() {
+fn an_unreachable_remote_is_tried_by_one_task_and_then_by_all() {
     let task = || TaskRecord { tip: Some(a_commit(1)), ..a_running_task() };
     let mut bench = Bench::new(LandingMode::No, vec![("a", task()), ("b", task())]);
     let asked = |effects: Vec<Effect>| effects.iter().filter(|one| effect(one) == "fetch").count();
@@ -327,7 +327,7 @@ fn a_start_removes_the_clone_that_a_landing_could_not_remove() {
 }
 
 #[test]
-fn a_start_adopts_what_runs_and_gives_up_what_has_no_file() {
+fn a_start_adopts_running_tasks_and_gives_up_those_without_a_file() {
     let tasks = vec![
         ("a", a_running_task()),
         ("b", a_task()),
@@ -347,7 +347,7 @@ fn a_start_adopts_what_runs_and_gives_up_what_has_no_file() {
 }
 
 #[test]
-fn a_folder_that_is_hidden_while_the_fleet_runs_gives_nothing_up() {
+fn no_task_is_given_up_while_the_folder_is_hidden_during_a_run() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_task()), ("r", a_running_task())]);
     bench.known.slots = 1;
     let effects = bench.step(FleetEvent::Described(Vec::new()));
@@ -361,7 +361,7 @@ fn a_folder_that_is_hidden_while_the_fleet_runs_gives_nothing_up() {
 }
 
 #[test]
-fn what_has_changed_for_many_tasks_is_said_in_a_line() {
+fn changes_to_many_tasks_are_reported_in_one_line() {
     let names = ["a", "b", "c", "d", "e", "f", "g"];
     let tasks = names.map(|name| (name, an_ended_task(Outcome::Completed))).into();
     let mut bench = Bench::new(LandingMode::No, tasks);
@@ -374,7 +374,7 @@ fn what_has_changed_for_many_tasks_is_said_in_a_line() {
 }
 
 #[test]
-fn an_executor_that_takes_nothing_is_asked_ever_less_often_and_then_given_up() {
+fn an_executor_that_accepts_nothing_is_tried_less_and_less_often_and_then_given_up() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_task()), ("b", a_task())]);
     bench.known.slots = 1;
     bench.step(FleetEvent::Tick);
@@ -404,7 +404,7 @@ fn an_executor_that_takes_nothing_is_asked_ever_less_often_and_then_given_up() {
 }
 
 #[test]
-fn remote_jobs_run_on_after_one_signal_and_are_not_waited_for_after_a_hangup() {
+fn remote_jobs_continue_after_one_signal_and_are_not_waited_for_after_a_hangup() {
     let signal = |times, is_hangup| FleetEvent::Signal { times, is_hangup };
     let remote = || {
         let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
@@ -421,7 +421,7 @@ fn remote_jobs_run_on_after_one_signal_and_are_not_waited_for_after_a_hangup() {
 }
 
 #[test]
-fn a_task_that_waited_resumes_also_where_nobody_saw_its_short_iteration_begin() {
+fn a_waiting_task_is_reported_as_resumed_even_if_its_short_iteration_was_not_seen() {
     let lines = |end, completed| {
         let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
         let mut waiting = a_report(1, 0, None);
@@ -444,7 +444,7 @@ fn a_task_that_waited_resumes_also_where_nobody_saw_its_short_iteration_begin() 
 }
 
 #[test]
-fn a_fleet_that_gets_a_limit_gives_what_runs_its_share_after_its_iteration() {
+fn a_fleet_that_gets_a_limit_assigns_shares_to_running_tasks_after_their_iterations() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
     bench.record.terms.max_cost_micros = 5_000_000;
     bench.known.has_begun = false;
@@ -509,7 +509,7 @@ fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
 }
 
 #[test]
-fn a_fetch_that_nothing_waits_for_any_more_is_no_trouble() {
+fn a_failed_fetch_that_nothing_waits_for_any_more_causes_no_trouble() {
     let task = TaskRecord { tip: Some(a_commit(2)), ..all_states().remove(4).1 };
     let mut bench = Bench::new(LandingMode::Main, vec![("a", task), ("b", a_task())]);
     bench.known.slots = 1;
@@ -553,7 +553,7 @@ fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
 
 /// Such as a file that is too large for the host.
 #[test]
-fn a_branch_that_the_remote_refuses_holds_its_own_task_alone_until_that_is_cancelled() {
+fn a_branch_that_the_remote_refuses_blocks_only_its_own_task_until_it_is_cancelled() {
     let work = || TaskRecord { tip: Some(a_commit(2)), ..all_states().remove(4).1 };
     let mut bench = Bench::new(LandingMode::Main, vec![("a", work()), ("b", a_task())]);
     let refused = || {
@@ -587,7 +587,7 @@ fn a_branch_that_the_remote_refuses_holds_its_own_task_alone_until_that_is_cance
 }
 
 #[test]
-fn what_happens_at_once_is_planned_for_once() {
+fn simultaneous_events_are_planned_for_once() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task()), ("b", a_task())]);
     bench.known.slots = 1;
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Completed)));

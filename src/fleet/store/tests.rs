@@ -130,7 +130,7 @@ fn error_of<T>(taken: Result<T>) -> String {
 }
 
 #[test]
-fn a_second_coordinator_of_a_home_learns_who_has_the_fleet_and_the_next_one_reads_the_record() {
+fn a_second_coordinator_of_a_home_is_refused_and_a_later_one_reads_the_record() {
     let yard = Yard::new();
     let home = yard.home("home");
     assert!(!is_coordinated(&home, "shop") && list_names(&home).unwrap().is_empty());
@@ -150,7 +150,7 @@ fn a_second_coordinator_of_a_home_learns_who_has_the_fleet_and_the_next_one_read
 }
 
 #[test]
-fn of_two_homes_one_has_the_fleet_until_it_is_released_or_its_record_does_not_change() {
+fn only_one_home_runs_a_fleet_until_it_releases_it_or_stops_updating_its_record() {
     let yard = Yard::new();
     let (one, other) = (yard.home("one"), yard.home("other"));
     let (mut first, record) = yard.begin(&one, true);
@@ -182,7 +182,7 @@ fn of_two_homes_one_has_the_fleet_until_it_is_released_or_its_record_does_not_ch
 }
 
 #[test]
-fn a_landing_moves_the_base_and_the_record_together_or_neither() {
+fn a_landing_moves_both_the_base_and_the_record_or_neither() {
     let yard = Yard::new();
     let (mut store, record) = yard.begin(&yard.home("home"), true);
     let (main, commit) = (yard.main(), yard.commit("work"));
@@ -207,7 +207,7 @@ fn a_landing_moves_the_base_and_the_record_together_or_neither() {
 }
 
 #[test]
-fn a_landing_that_was_pushed_by_a_coordinator_that_was_killed_then_is_known_at_the_next_start() {
+fn the_next_start_recognizes_a_landing_that_a_killed_coordinator_had_pushed() {
     let yard = Yard::new();
     let (mut store, mut record) = yard.begin(&yard.home("home"), true);
     let (main, commit) = (yard.main(), yard.commit("work"));
@@ -244,7 +244,7 @@ fn a_landing_that_was_pushed_by_a_coordinator_that_was_killed_then_is_known_at_t
 }
 
 #[test]
-fn a_push_whose_answer_was_lost_is_known_again_and_a_removed_record_is_lost() {
+fn a_push_whose_answer_was_lost_is_recognized_and_a_removed_record_is_an_error() {
     let yard = Yard::new();
     let (mut store, record) = yard.begin(&yard.home("home"), true);
     {
@@ -260,7 +260,7 @@ fn a_push_whose_answer_was_lost_is_known_again_and_a_removed_record_is_lost() {
 }
 
 #[test]
-fn a_remote_that_is_away_is_no_loss_and_a_planted_setting_stops_every_push() {
+fn an_unreachable_remote_loses_nothing_and_a_planted_setting_stops_every_push() {
     let yard = Yard::new();
     let (mut store, record) = yard.begin(&yard.home("home"), true);
     let [here, away] = ["origin.git", "away.git"].map(|name| yard.root.path().join(name));
@@ -291,7 +291,7 @@ fn a_record_that_nobody_could_read_again_is_not_written() {
 }
 
 #[test]
-fn what_is_at_the_remote_has_nothing_that_only_this_machine_knows() {
+fn the_record_at_the_remote_contains_nothing_local_to_this_machine() {
     let record = FleetRecord { terms: Yard::new().setup(true), ..FleetRecord::default() };
     assert!(record.terms.trusted.is_some());
     let message = record_text(&record).unwrap();
@@ -302,7 +302,7 @@ fn what_is_at_the_remote_has_nothing_that_only_this_machine_knows() {
 }
 
 #[test]
-fn requests_are_read_in_their_order_and_what_cannot_be_read_is_set_aside() {
+fn requests_are_read_in_order_and_unreadable_ones_are_set_aside() {
     let yard = Yard::new();
     let home = yard.home("home");
     let pause = FleetRequest::Task(TaskRequest::Pause { now: true });
@@ -332,7 +332,7 @@ fn requests_are_read_in_their_order_and_what_cannot_be_read_is_set_aside() {
 }
 
 #[test]
-fn the_processes_of_another_home_are_not_taken_for_own_ones() {
+fn processes_of_another_home_are_not_mistaken_for_local_ones() {
     let yard = Yard::new();
     let (one, other) = (yard.home("one"), yard.home("other"));
     let (mut first, mut record) = yard.begin(&one, true);
@@ -356,7 +356,7 @@ fn write_request(files: &FleetFiles, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn a_home_is_known_by_a_text_that_is_written_once() {
+fn a_home_is_identified_by_a_text_that_is_written_once() {
     let yard = Yard::new();
     let (one, other) = (yard.home("one"), yard.home("other"));
     let id = |home: &Home| home_id(home).unwrap();

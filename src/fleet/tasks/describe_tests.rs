@@ -29,7 +29,7 @@ fn reason_of(described: anyhow::Result<DescribedFleet>, kind: FailureKind) -> St
 }
 
 #[test]
-fn a_folder_becomes_a_fleet_with_what_its_file_says_and_the_command_line_goes_before_it() {
+fn a_folder_becomes_a_fleet_and_the_command_line_overrides_its_file() {
     let yard = Yard::new();
     let file = "slots = 3\nmax-cost = 5\nsetup = 'true'\nsetup-timeout = '2m'\nkeep-branches = true\n\
                 [land]\nkeep = 'target'\ncheck = 'true'\n";
@@ -91,7 +91,7 @@ fn a_fleet_of_this_name_of_another_folder_or_repository_is_refused() {
 }
 
 #[test]
-fn every_fault_of_a_folder_is_reported_in_a_line_of_its_own() {
+fn every_fault_of_a_folder_is_reported_on_a_separate_line() {
     let yard = Yard::new();
     yard.write("shop/tasks/a\nb.md", A_TASK);
     yard.write("shop/tasks/c.md", "---\nagent: nobody\n---\nDo it.\n");
@@ -104,7 +104,7 @@ fn every_fault_of_a_folder_is_reported_in_a_line_of_its_own() {
 }
 
 #[test]
-fn a_prompt_whose_json_no_spec_can_hold_is_a_fault_of_its_file() {
+fn a_prompt_too_long_for_a_spec_is_reported_as_a_fault_of_its_file() {
     let yard = Yard::new();
     let front = "---\nagent-cmd: sh -c true\n---\n";
     yard.write("shop/tasks/quotes.md", &format!("{front}x{}", "\"\\".repeat(100 << 10)));
@@ -115,7 +115,7 @@ fn a_prompt_whose_json_no_spec_can_hold_is_a_fault_of_its_file() {
 }
 
 #[test]
-fn a_template_that_another_machine_does_not_have_is_a_fault_of_its_file() {
+fn a_template_that_other_machines_lack_is_reported_as_a_fault_of_its_file() {
     let yard = Yard::new();
     yard.write("shop/tasks/_log.j2", "{{ git_log }}");
     let front = "---\nagent-cmd: sh -c true\ncontext: tasks/_log.j2\n---\nDo it.\n";
@@ -127,7 +127,7 @@ fn a_template_that_another_machine_does_not_have_is_a_fault_of_its_file() {
 }
 
 #[test]
-fn what_cannot_be_a_fleet_says_why() {
+fn a_folder_that_cannot_be_a_fleet_is_refused_with_the_reason() {
     let yard = Yard::new();
     let outside = testkit::folder();
     let why = refused_as_wrong(describe_fleet(&yard.home, &Yard::arguments(), outside.path()));
@@ -153,7 +153,7 @@ fn what_cannot_be_a_fleet_says_why() {
 }
 
 #[test]
-fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
+fn everything_that_needs_trust_is_asked_about_once_and_again_after_a_change() {
     let yard = Yard::new();
     yard.write("shop/tasks/fleet.toml", "setup = 'true'\n[land]\ncheck = 'make'\n");
     yard.write("shop/.worktreeinclude", ".env\n");
@@ -187,7 +187,7 @@ fn all_that_widens_or_runs_is_asked_about_once_and_again_when_it_changes() {
 }
 
 #[test]
-fn settings_of_the_project_that_nobody_has_trusted_are_named_and_no_task_is_blamed() {
+fn untrusted_settings_of_the_project_are_named_and_no_task_is_blamed() {
     let yard = Yard::new();
     yard.write("shop/.claude/crew.toml", "[loop]\nmax-iterations = 99\nverify = \"make\"\n");
     let why = refused_as_wrong(yard.describe(&Yard::arguments()));
@@ -205,7 +205,7 @@ fn settings_of_the_project_that_nobody_has_trusted_are_named_and_no_task_is_blam
 }
 
 #[test]
-fn an_executor_that_nobody_knows_is_refused_also_by_a_start_that_only_shows() {
+fn an_unknown_executor_is_refused_even_in_a_dry_run() {
     let yard = Yard::new();
     let on = Some("nowhere".to_owned());
     let arguments = FleetRunArgs { on, dry_run: true, ..Yard::arguments() };
@@ -214,7 +214,7 @@ fn an_executor_that_nobody_knows_is_refused_also_by_a_start_that_only_shows() {
 }
 
 #[test]
-fn more_tasks_than_a_record_holds_are_refused_at_the_start() {
+fn more_tasks_than_fit_a_record_are_refused_at_the_start() {
     let yard = Yard::new();
     for number in 0..2000 {
         yard.write(&format!("shop/tasks/t{number}.md"), A_TASK);
@@ -224,7 +224,7 @@ fn more_tasks_than_a_record_holds_are_refused_at_the_start() {
 }
 
 #[test]
-fn files_that_make_no_fleet_are_wrong_input() {
+fn files_that_do_not_form_a_fleet_are_a_usage_error() {
     let table = [
         ("shop/tasks/c.md", "x".repeat((1 << 20) + 1), "c.md: it is larger than 1048576 bytes"),
         ("shop/tasks/fleet.toml", "#".repeat((1 << 20) + 1), "fleet.toml: it is larger than"),

@@ -10,7 +10,7 @@ fn read_fleet_file(text: &str) -> Result<FleetFile, String> {
 }
 
 #[test]
-fn what_holds_for_all_is_read() {
+fn values_for_all_tasks_are_read() {
     let more = "setup-timeout = '5m'\nkeep_branches = true\n";
     let file = read_fleet_file(&(more.to_owned() + FLEET)).unwrap();
     let check = ["cargo test", "cargo fmt --check"].map(str::to_owned).to_vec();
@@ -31,7 +31,7 @@ fn what_holds_for_all_is_read() {
 }
 
 #[test]
-fn what_is_wrong_in_fleet_toml_is_reported_together() {
+fn all_faults_in_fleet_toml_are_reported_together() {
     let text = r#"
 name = "a b"
 base = "-x"

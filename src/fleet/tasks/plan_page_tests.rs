@@ -131,7 +131,7 @@ fn a_small_fleet_takes_a_few_rows() {
 }
 
 #[test]
-fn what_ended_stays_ended_and_what_runs_is_said() {
+fn the_page_shows_which_tasks_have_ended_and_which_are_running() {
     let fleet = five_tasks();
     let mut record = FleetRecord::default();
     let ending = |outcome| {
@@ -158,7 +158,7 @@ fn what_ended_stays_ended_and_what_runs_is_said() {
 }
 
 #[test]
-fn a_task_is_behind_those_that_it_waits_for_whatever_its_name() {
+fn a_task_is_listed_after_those_that_it_waits_for_whatever_its_name() {
     let mut tasks: Vec<DescribedTask> = ["b", "a", "c", "d"].map(|name| a_task(name, &[])).into();
     tasks[0].task.after = vec![id("c"), id("d")];
     tasks[2].task.after = vec![id("d")];

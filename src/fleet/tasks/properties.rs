@@ -102,7 +102,7 @@ fn words_of(task: String, fleet_toml: &str) -> Result<Vec<String>, Vec<String>> 
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused_in_lines_that_name_the_file(
+    fn any_text_is_accepted_or_refused_in_lines_that_name_the_file(
         front in any_text(), body in any_text(), fence in prop::sample::select(vec!["---", "+++"]),
     ) {
         for text in [format!("{fence}\n{front}\n{fence}\n{body}"), front.clone()] {
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn yaml_and_toml_say_the_same(choice in any_options()) {
+    fn yaml_and_toml_give_the_same_result(choice in any_options()) {
         let yaml = words_of(format!("---\n{}---\ndo it", write_options(&choice, ": ")), "");
         let toml = words_of(format!("+++\n{}+++\ndo it", write_options(&choice, " = ")), "");
         prop_assert_eq!(yaml.is_ok(), is_allowed(&choice), "{:?}", yaml);
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_fleet_and_a_task_set_can_be_set_together(fleet in any_options(), own in any_options()) {
+    fn settings_of_a_fleet_and_of_a_task_can_be_combined(fleet in any_options(), own in any_options()) {
         prop_assume!(is_allowed(&fleet) && is_allowed(&own));
         let shared = format!("[task]\n{}", write_options(&fleet, " = "));
         let all = words_of(format!("---\n{}---\ndo it", write_options(&own, ": ")), &shared);

@@ -41,7 +41,7 @@ fn refused_of(name: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_task_is_a_page_that_is_no_readme_and_not_hidden() {
+fn a_task_is_a_page_that_is_neither_hidden_nor_a_readme() {
     let table = [
         ("auth.md", true),
         ("v1.2.md", true),
@@ -60,7 +60,7 @@ fn a_task_is_a_page_that_is_no_readme_and_not_hidden() {
 }
 
 #[test]
-fn front_matter_stands_between_two_fences_and_the_first_is_the_first_line() {
+fn front_matter_is_between_two_fences_of_which_the_first_is_the_first_line() {
     let table = [
         ("do it", 0, "do it"),
         ("---\nn: 3\n---\ndo it", 1, "do it"),
@@ -85,7 +85,7 @@ fn front_matter_stands_between_two_fences_and_the_first_is_the_first_line() {
 }
 
 #[test]
-fn a_fence_that_is_broken_starts_nothing() {
+fn a_task_with_a_broken_fence_is_refused() {
     let texts = [
         "---\nverify: cargo test\n\nFix the login.\n",
         "+++\nverify = \"cargo test\"\n---\nFix the login.\n",
@@ -123,7 +123,7 @@ fn a_fence_that_is_broken_starts_nothing() {
 }
 
 #[test]
-fn a_key_is_an_option_and_its_value_what_a_person_would_type() {
+fn a_key_is_an_option_and_its_value_is_what_a_person_would_type() {
     let table: [(&str, &[&str]); 21] = [
         ("max-iterations: 15", &["max-iterations = \"15\""]),
         ("max_iterations: 15", &["max-iterations = \"15\""]),
@@ -156,7 +156,7 @@ fn a_key_is_an_option_and_its_value_what_a_person_would_type() {
 }
 
 #[test]
-fn toml_says_the_same_with_its_own_marks() {
+fn toml_front_matter_gives_the_same_result_with_its_own_fences() {
     let toml = r#"+++
 verify   = ["cargo test auth", 'a "b"']  # two
 max-cost = 2.50
@@ -185,14 +185,14 @@ Add password reset.
 }
 
 #[test]
-fn a_task_that_says_nothing_about_itself_is_usual() {
+fn a_task_without_front_matter_has_the_defaults() {
     let read = read_task("Fix the login.");
     assert_eq!((read.id.as_str(), read.priority), ("auth", 5));
     assert_eq!((read.after, read.touches, read.words), (vec![], vec![], vec![]));
 }
 
 #[test]
-fn every_key_that_cannot_be_obeyed_is_reported_with_its_line() {
+fn every_key_without_an_effect_is_reported_with_its_line() {
     let keys = "\
 verfy: cargo test
 frobnicate: 3
@@ -266,7 +266,7 @@ fn a_prompt_that_is_too_long_is_refused_with_its_size_and_the_limit() {
 }
 
 #[test]
-fn a_key_that_holds_for_all_tasks_is_sent_to_fleet_toml_and_a_list_of_names_to_brackets() {
+fn the_hint_for_a_fleet_key_names_fleet_toml_and_that_for_a_list_brackets() {
     let keys = "setup: npm ci\nslots: 2\nbase: main\nname: x\nland: {check: a}\ntask: 3\ncheck: true\nafter: a, b";
     insta::assert_snapshot!(refusal_of(&format!("---\n{keys}\n---\nFix the login.\n")), @"
     auth.md:2: `setup` belongs above the first table of fleet.toml
@@ -281,7 +281,7 @@ fn a_key_that_holds_for_all_tasks_is_sent_to_fleet_toml_and_a_list_of_names_to_b
 }
 
 #[test]
-fn options_that_only_go_together_or_alone_are_held_to_it() {
+fn keys_that_exclude_each_other_are_refused() {
     let texts = [
         "---\nagent: codex\nagent-cmd: mine\n---\nFix the login.\n",
         "---\nno-promise: true\ncompletion-promise: DONE\n---\nFix the login.\n",
@@ -293,7 +293,7 @@ fn options_that_only_go_together_or_alone_are_held_to_it() {
 }
 
 #[test]
-fn what_the_fleet_decides_is_refused_with_the_reason() {
+fn keys_that_the_fleet_decides_are_refused_with_the_reason() {
     let keys = [
         "detach",
         "json",
@@ -374,7 +374,7 @@ keep = "target"
 "#;
 
 #[test]
-fn tasks_come_by_priority_and_then_by_name() {
+fn tasks_are_sorted_by_priority_and_then_by_name() {
     let files = [
         ("c.md", "do c"),
         ("b.md", "---\npriority: 9\n---\ndo b"),
@@ -389,7 +389,7 @@ fn tasks_come_by_priority_and_then_by_name() {
 }
 
 #[test]
-fn a_revision_changes_with_all_that_runs_and_with_nothing_else() {
+fn a_revision_changes_only_with_what_runs() {
     let revision = |text: &str, fleet: &str| {
         read_files(&[("auth.md", text)], Some(fleet)).unwrap().1[0].0.revision.clone()
     };
@@ -407,7 +407,7 @@ fn a_revision_changes_with_all_that_runs_and_with_nothing_else() {
 }
 
 #[test]
-fn what_is_wrong_between_the_files_of_a_folder_is_reported_together() {
+fn faults_that_span_several_files_are_reported_together() {
     let files = [
         ("Auth.md", "do it"),
         ("auth.md", "do it"),
@@ -454,7 +454,7 @@ fn what_is_not_utf_8_is_refused_by_name_together_with_every_other_fault() {
 }
 
 #[test]
-fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_as_it_is() {
+fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_unchanged() {
     for prompt in
         ["build", "--verify x", "-- x", "a \"quote --verify", "  two\nlines", "é\u{a0}—push"]
     {
@@ -478,7 +478,7 @@ fn a_task_becomes_the_arguments_of_a_run_with_its_prompt_as_it_is() {
 
 /// A key that the type does not know would be passed over without a word.
 #[test]
-fn every_key_that_a_file_may_have_is_read() {
+fn every_key_that_a_file_may_have_is_accepted() {
     let unfit = || toml::Value::Table(toml::Table::new());
     let alone = |key: &str| toml::Table::from_iter([(key.to_owned(), unfit())]);
     for key in option_keys().chain(words_of(FRONT_MATTER)) {
@@ -491,7 +491,7 @@ fn every_key_that_a_file_may_have_is_read() {
 
 /// What `crew run` takes and no list here names would be refused without a reason.
 #[test]
-fn an_option_of_crew_run_is_read_or_refused_with_its_line_and_the_way_out() {
+fn an_option_of_crew_run_is_accepted_or_refused_with_its_line_and_a_hint() {
     let refused_by_name = |text: &str, file: &str, line: usize, key: &str| {
         let start = format!("{file}:{line}: `{key}` is not for a task to set: ");
         text.strip_prefix(&start).is_some_and(|why| !why.is_empty())

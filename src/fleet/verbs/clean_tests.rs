@@ -51,7 +51,7 @@ impl Yard {
 }
 
 #[test]
-fn commits_that_an_earlier_removal_kept_are_named_and_go_once_the_base_has_them() {
+fn commits_kept_by_an_earlier_removal_are_named_until_the_base_has_them() {
     let yard = Yard::new();
     let kept = "refs/crew/kept/shop/gone/1/0123456789abcdef";
     let make =
@@ -91,7 +91,7 @@ fn a_clone_with_work_that_is_not_committed_is_listed_as_such() {
 }
 
 #[test]
-fn what_changed_since_it_was_listed_stays() {
+fn a_clone_that_changed_since_it_was_listed_is_not_removed() {
     let yard = Yard::new();
     let (home, kept) = (yard.home(), "refs/crew/kept/shop/gone/1/0123456789abcdef");
     yard.sh(&format!("cd repo; git update-ref {kept} HEAD; git commit -q --allow-empty -m next"));

@@ -23,7 +23,7 @@ fn a_record_of_each_state() -> FleetRecord {
 }
 
 #[test]
-fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_way_out() {
+fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_a_hint() {
     let mut named = Named { record: a_record_of_each_state(), task: None };
     let pause = |now| FleetRequest::Task(TaskRequest::Pause { now });
     let cancel = TaskRequest::Cancel { now: true, by_agent: false, reason: None };
@@ -89,7 +89,7 @@ fn each_request_to_a_task_or_a_fleet_is_answered_in_a_line_or_refused_with_the_w
 }
 
 #[test]
-fn what_the_next_coordinator_will_be_asked_is_seen_before() {
+fn requests_for_the_next_coordinator_are_shown_in_advance() {
     let resume = || FleetRequest::Resume { accepts_test_changes: false };
     let cancel =
         || FleetRequest::Task(TaskRequest::Cancel { now: true, by_agent: false, reason: None });

@@ -281,7 +281,7 @@ fn each_key_asks_for_what_its_name_says() {
 }
 
 #[test]
-fn a_message_to_the_loop_of_a_task_goes_to_its_fleet_however_that_loop_ended() {
+fn a_message_to_the_loop_of_a_task_goes_to_its_fleet_however_the_loop_ended() {
     for outcome in [Outcome::Blocked, Outcome::Exhausted, Outcome::Completed] {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
         record.fleet = Some(a_task("vat"));
@@ -304,7 +304,7 @@ fn a_screen_of_any_size_is_drawn() {
 }
 
 #[test]
-fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
+fn rows_do_not_move_during_a_choice_and_the_choice_stays_with_its_loop() {
     let mut board = a_board();
     board.press_key(KeyCode::Down.into(), 24);
     board.press_key(KeyCode::Down.into(), 24);
@@ -338,7 +338,7 @@ fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
 }
 
 #[test]
-fn a_log_stays_at_its_end_until_it_is_scrolled() {
+fn a_log_follows_its_end_until_it_is_scrolled() {
     let mut board = a_board();
     let log = |lines: u32| (1..=lines).map(|number| format!("line {number}.")).collect::<Vec<_>>();
     board.show_text(TextKind::Log, id("caaaaaaa"), log(100));
@@ -357,7 +357,7 @@ fn a_log_stays_at_its_end_until_it_is_scrolled() {
 }
 
 #[test]
-fn ids_are_shown_as_far_as_they_differ() {
+fn ids_are_shortened_as_far_as_they_stay_different() {
     let apart = |ids: &[&str]| id_chars_needed(&ids.iter().copied().map(id).collect::<Vec<_>>());
     assert_eq!(apart(&[]), 4);
     assert_eq!(apart(&["aaaaaaaa", "baaaaaaa"]), 4);
@@ -365,7 +365,7 @@ fn ids_are_shown_as_far_as_they_differ() {
 }
 
 #[test]
-fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_week() {
+fn a_loop_leaves_the_board_a_day_after_its_end_or_a_week_if_it_needs_a_person() {
     let aged = |outcome, hours, is_replaced| {
         let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
         record.state.set("last_iteration_at", Some(now().to_utc() - TimeDelta::hours(hours)));
@@ -388,7 +388,7 @@ fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_wee
 }
 
 #[test]
-fn a_row_names_the_step_that_runs_unless_the_agent_works() {
+fn a_row_names_the_current_step_unless_it_is_the_agent() {
     let record = a_loop("caaaaaaa", "api");
     let news = |step| {
         let doing = Some(Doing { step, run: "npm test".to_owned(), since: at(0).wall });

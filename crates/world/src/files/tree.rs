@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkout_leads_out_by_a_link_or_by_a_path_in_its_own_file() {
+    fn a_path_that_leaves_the_checkout_by_a_link_or_by_its_text_is_detected() {
         let folder = testkit::folder();
         let [checkout, outside, door] =
             ["repo", "outside", "door"].map(|name| folder.path().join(name));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_leaves_the_old_folder_where_the_new_one_was() {
+    fn an_exchange_puts_the_old_folder_where_the_new_one_was() {
         let folder = testkit::folder();
         let [new, current] = ["new", "current"].map(|name| folder.path().join(name));
         for (place, name) in [(&new, "b"), (&current, "a")] {

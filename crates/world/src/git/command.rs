@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_git_that_is_known_to_be_older_counts_as_older() {
+    fn a_git_of_unknown_version_does_not_count_as_too_old() {
         let table = [
             ("git version 2.47.3\n", false),
             ("git version 2.39.3 (Apple Git-146)\n", false),

@@ -291,7 +291,7 @@ mod branch_tests {
     use crate::git::run_git;
 
     #[test]
-    fn a_branch_takes_in_what_continues_it_and_keeps_what_anything_else_lacks() {
+    fn a_branch_is_fast_forwarded_and_never_loses_a_commit() {
         let folder = testkit::folder();
         let top = folder.path();
         let run = |arguments: &[&str]| run_git(top, arguments).unwrap();
@@ -325,7 +325,7 @@ mod branch_tests {
     }
 
     #[test]
-    fn a_rebase_that_is_under_way_moves_no_branch() {
+    fn a_branch_is_not_moved_during_a_rebase() {
         let folder = testkit::folder();
         let top = folder.path();
         let run = |arguments: &[&str]| run_git(top, arguments).unwrap();

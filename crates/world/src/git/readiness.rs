@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ref_is_in_the_way_of_those_below_it_and_of_its_own_folder() {
+    fn a_ref_conflicts_with_refs_below_it_and_with_its_parent_folders() {
         let wanted = ["refs/heads/fleet/shop/vat/1", "refs/crew/shop/record"].map(str::to_owned);
         for (name, is_blocking) in [
             ("refs/heads/fleet", true),

@@ -118,7 +118,7 @@ fn an_agent_that_closes_its_output_runs_until_its_exit() {
 }
 
 #[test]
-fn an_agent_that_does_not_read_its_prompt_blocks_nobody() {
+fn an_agent_that_does_not_read_its_prompt_does_not_block_crew() {
     run_alone(|| {
         let terms = Terms { input: 10 << 20, ..Terms::default() };
         let (ended, seen, _) = child("never_reads.sh", terms);
@@ -149,7 +149,7 @@ fn a_prompt_of_ten_megabytes_arrives_whole() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_gigabyte_of_output_costs_no_memory() {
+fn a_gigabyte_of_output_does_not_fill_memory() {
     run_alone(|| {
         let (ended, seen, log) = child("prints_a_gigabyte.sh", Terms::default());
         assert_eq!(ended.cause, ExitCause::Exit(0));
@@ -161,7 +161,7 @@ fn a_gigabyte_of_output_costs_no_memory() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_gigabyte_without_a_line_costs_no_memory() {
+fn a_gigabyte_without_line_breaks_does_not_fill_memory() {
     run_alone(|| {
         let (ended, seen, _) = child("prints_no_lines.sh", Terms::default());
         assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 1));
@@ -242,7 +242,7 @@ fn a_signal_that_crew_did_not_send_is_reported() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_costs_the_log_and_nothing_else() {
+fn a_full_disk_loses_only_the_log() {
     run_alone(|| {
         let folder = testkit::folder();
         let call = Call::shell("echo one; sleep 0.1; echo two", folder.path());

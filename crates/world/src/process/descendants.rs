@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_of_another_thread_is_neither_reaped_nor_killed_here() {
+    fn a_child_of_another_thread_is_neither_reaped_nor_killed() {
         run_alone(|| {
             let is_over = AtomicBool::new(false);
             std::thread::scope(|scope| {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detached_child_and_its_own_are_spared_while_others_are_ended() {
+    fn a_detached_child_and_its_children_are_spared_while_others_are_ended() {
         run_alone(|| {
             let folder = testkit::folder();
             let script = "sh -c 'echo > ready; while :; do sleep 0.01; done'; exit 1";
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_a_known_group_is_found_by_its_loop() {
+    fn a_process_whose_group_is_unknown_is_found_by_the_id_of_its_loop() {
         run_alone(|| {
             let id = "k3v9aaaa".parse().unwrap();
             let folder = testkit::folder();

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_request_counts_and_an_echo_of_the_first_does_not() {
+    fn a_second_signal_counts_and_an_echo_of_the_first_does_not() {
         let signals = Signals::default();
         assert_eq!((signals.times(), signals.exit_code()), (0, None));
         signals.0.count_request(SIGHUP);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_is_counted_and_ends_nothing() {
+    fn an_interrupt_is_counted_and_does_not_end_the_process() {
         crate::process::fixture::run_alone(|| {
             let signals = Signals::listen().unwrap();
             signal_hook::low_level::raise(SIGINT).unwrap();

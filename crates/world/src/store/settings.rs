@@ -107,7 +107,7 @@ mod tests {
     use readers::parse::settings::trust::TrustSubject;
 
     #[test]
-    fn a_long_text_is_known_by_its_hash_and_kept_by_its_beginning() {
+    fn a_long_text_is_stored_as_its_hash_and_its_beginning() {
         let folder = testkit::folder();
         let (home, checkout) = (Home::at(folder.path()), folder.path());
         let need = |end: &str| TrustRequest {

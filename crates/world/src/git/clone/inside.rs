@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_between_two_folders_goes_up_and_down() {
+    fn the_relative_path_between_two_folders_goes_up_and_then_down() {
         let table = [
             ("/c/.git/modules/a/b", "/c/lib/x", "../../../../lib/x"),
             ("/c/lib/x", "/c/.git/modules/a/b", "../../.git/modules/a/b"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_or_path_of_a_submodule_leads_out() {
+    fn no_name_or_path_of_a_submodule_leaves_the_clone() {
         let table = [
             ("lib/x", true),
             ("", false),

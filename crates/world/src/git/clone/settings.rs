@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_means_the_same_whatever_is_there_already() {
+    fn a_written_setting_has_the_same_effect_whatever_the_file_contains() {
         let folder = testkit::folder();
         let file = folder.path().join("config");
         let read = |name: &str, kind: &str| {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_commits_and_files_comes_along_without_an_agreement() {
+    fn only_settings_that_change_commits_and_files_are_copied_without_consent() {
         let table = [
             ("user.email", true, true),
             ("core.eol", true, true),

@@ -46,7 +46,7 @@ fn state(yard: &Yard, name: &str) -> String {
 }
 
 #[test]
-fn a_clone_has_the_branch_and_the_base_alone_and_shares_the_objects() {
+fn a_clone_has_only_the_branch_and_the_base_and_shares_the_objects() {
     let yard = Yard::with_origin();
     let address = yard.git("repo", &["remote", "get-url", "origin"]);
     yard.sh("repo", "git tag v1; git branch other; echo x > file; git stash -q; git gc -q");
@@ -115,7 +115,7 @@ fn repositories_of_every_kind_are_cloned_whole() {
 }
 
 #[test]
-fn a_partial_and_sparse_repository_gives_its_patterns_and_its_remote() {
+fn a_clone_of_a_partial_and_sparse_repository_gets_its_patterns_and_its_remote() {
     let yard = Yard::with_origin();
     yard.git("origin.git", &["config", "uploadpack.allowFilter", "true"]);
     yard.commit_file("repo", "in/a", "in\n");
@@ -140,7 +140,7 @@ fn a_partial_and_sparse_repository_gives_its_patterns_and_its_remote() {
 }
 
 #[test]
-fn submodules_come_from_the_persons_own_also_nested_ones() {
+fn submodules_are_cloned_from_the_users_own_even_nested_ones() {
     let yard = Yard::new();
     let allow = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
     for (outer, inner) in [("mid", "deep"), ("repo", "mid")] {
@@ -193,7 +193,7 @@ fn submodules_come_from_the_persons_own_also_nested_ones() {
 }
 
 #[test]
-fn a_commit_of_a_submodule_that_is_nowhere_leaves_it_empty_with_a_note() {
+fn a_submodule_whose_commit_cannot_be_found_is_left_empty_with_a_note() {
     let yard = Yard::new();
     yard.git(".", &["init", "-q", "-b", "main", "inner"]);
     yard.identify("inner");
@@ -238,7 +238,7 @@ fn stores(yard: &Yard) -> [(String, &'static str); 3] {
 }
 
 #[test]
-fn files_of_git_lfs_that_an_agent_made_come_with_its_branch_if_they_are_what_they_say() {
+fn files_of_git_lfs_that_an_agent_made_are_fetched_with_its_branch_if_their_hashes_match() {
     let yard = Yard::with_origin();
     cloned_of(&yard, "repo", None, "c/vat.1");
     yard.identify("c/vat.1");
@@ -269,7 +269,7 @@ fn files_of_git_lfs_that_an_agent_made_come_with_its_branch_if_they_are_what_the
 }
 
 #[test]
-fn settings_that_commits_and_files_need_come_along_and_planted_programs_do_not() {
+fn settings_that_commits_and_files_need_are_copied_and_planted_programs_are_not() {
     let yard = Yard::new();
     for (name, value) in [
         ("user.email", "local@example.com"),
@@ -376,7 +376,7 @@ fn nothing_that_an_agent_leaves_in_its_clone_takes_effect_elsewhere() {
 }
 
 #[test]
-fn many_brings_leave_few_packs_and_drop_no_object() {
+fn many_fetches_leave_few_packs_and_drop_no_object() {
     let yard = Yard::new();
     cloned_of(&yard, "repo", None, "c/vat.1");
     yard.identify("c/vat.1");
@@ -396,7 +396,7 @@ fn many_brings_leave_few_packs_and_drop_no_object() {
 }
 
 #[test]
-fn what_git_would_show_otherwise_is_brought_as_it_is() {
+fn replaced_grafted_and_shallow_commits_are_fetched_as_they_really_are() {
     // A replaced commit, a graft, and a history that was cut off after the clone was made.
     let plants = [
         "git replace HEAD $(git commit-tree -m other HEAD~1^{tree} -p HEAD~1)",
@@ -417,7 +417,7 @@ fn what_git_would_show_otherwise_is_brought_as_it_is() {
 }
 
 #[test]
-fn a_clone_whose_repository_is_another_one_now_or_that_lacks_the_branch_gives_nothing() {
+fn nothing_is_fetched_from_a_clone_that_lacks_the_branch_or_belongs_to_another_repository() {
     let yard = with_an_agent("mv .git ../elsewhere; echo gitdir: ../elsewhere > .git");
     let (repo, clone) = (yard.path("repo"), yard.path("c/vat.1"));
     let fault = bring_branch(&repo, &clone, BRANCH, "refs/crew/x").unwrap_err();

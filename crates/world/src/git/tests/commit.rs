@@ -10,7 +10,7 @@ use crate::git::land::{LandTree, Squashed, merge_branch};
 use engine::git::GitTrouble;
 
 #[test]
-fn a_commit_takes_all_that_differs_and_gives_its_short_id() {
+fn a_commit_includes_every_change_and_returns_its_short_id() {
     let yard = Yard::new();
     yard.write("repo/file", "two\n");
     yard.write("repo/folder/new file", "new\n");
@@ -55,7 +55,7 @@ fn crews_own_files_are_never_committed_staged_or_not() {
 }
 
 #[test]
-fn crews_files_that_somebody_tracks_stay_as_they_were_committed() {
+fn tracked_files_of_crew_stay_as_they_were_committed() {
     let yard = Yard::new();
     yard.commit_file("repo", ".claude/branches/main/state.json", "{}");
     yard.write("repo/.claude/branches/main/state.json", "{\"version\":1}");
@@ -230,7 +230,7 @@ fn the_index_of_another_crew_is_left_alone_while_that_one_lives() {
 }
 
 #[test]
-fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
+fn a_commit_in_a_linked_working_tree_leaves_the_other_trees_alone() {
     let yard = Yard::new();
     yard.git("repo", &["worktree", "add", "-q", "-b", "other", "../tree"]);
     yard.write("tree/file", "two\n");

@@ -23,7 +23,7 @@ fn subjects(lines: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn one_git_says_what_is_checked_out_unless_there_is_no_commit_or_the_name_is_taken() {
+fn one_git_process_reads_what_is_checked_out_except_in_rare_cases() {
     let yard = Yard::new();
     yard.script(
         "bin/git",
@@ -108,7 +108,7 @@ fn a_merge_that_a_rebase_left_out_is_not_lost() {
 }
 
 #[test]
-fn of_many_files_crew_says_only_whether_all_are_uncommitted() {
+fn of_many_files_crew_reports_only_whether_all_are_uncommitted() {
     let yard = Yard::new();
     let record = Loop { place: yard.place(), ..a_loop() };
     let names: Vec<String> = (0..130).map(|number| format!("file{number:03}")).collect();

@@ -10,7 +10,7 @@ fn tree(yard: &Yard, rules: &str) {
 }
 
 #[test]
-fn what_is_there_already_stays_unless_it_is_to_be_replaced() {
+fn existing_files_stay_unless_they_are_to_be_replaced() {
     let yard = Yard::new();
     yard.write("repo/.git/info/exclude", "*.db\n");
     yard.write("repo/a/dev.db", "one\n");
@@ -29,7 +29,7 @@ fn what_is_there_already_stays_unless_it_is_to_be_replaced() {
 }
 
 #[test]
-fn what_is_left_out_is_named_with_its_reason() {
+fn files_that_are_not_copied_are_named_with_the_reason() {
     let yard = Yard::new();
     yard.write("repo/.git/info/exclude", "data\n");
     yard.sh("repo", "mkdir data; truncate -s 51M data/big; ln -s big data/link; : > data/small");

@@ -31,7 +31,7 @@ fn a_push_brings_the_branch_to_its_upstream_and_says_when_nothing_was_new() {
 }
 
 #[test]
-fn without_an_upstream_the_only_remote_gets_the_branch_and_is_followed_from_then_on() {
+fn a_branch_without_an_upstream_is_pushed_to_the_only_remote_which_becomes_its_upstream() {
     let yard = Yard::new();
     let address = yard.remote("hub.git");
     yard.git("repo", &["remote", "add", "hub", &address]);
@@ -41,7 +41,7 @@ fn without_an_upstream_the_only_remote_gets_the_branch_and_is_followed_from_then
 }
 
 #[test]
-fn of_several_remotes_origin_is_taken_or_the_user_is_asked_to_say_which() {
+fn origin_is_preferred_among_several_remotes_or_else_the_user_has_to_choose() {
     let yard = Yard::new();
     let address = yard.remote("one.git");
     yard.git("repo", &["remote", "add", "one", &address]);
@@ -59,7 +59,7 @@ fn of_several_remotes_origin_is_taken_or_the_user_is_asked_to_say_which() {
 }
 
 #[test]
-fn a_branch_made_from_another_ones_upstream_is_not_pushed_into_that() {
+fn a_branch_made_from_the_upstream_of_another_is_not_pushed_to_that_upstream() {
     let yard = Yard::with_origin();
     yard.git("repo", &["switch", "-qc", "feature", "--track", "origin/main"]);
     yard.commit_file("repo", "file", "two\n");
@@ -70,7 +70,7 @@ fn a_branch_made_from_another_ones_upstream_is_not_pushed_into_that() {
 }
 
 #[test]
-fn only_the_branch_is_pushed_whatever_the_configuration_says() {
+fn only_the_branch_is_pushed_whatever_the_configuration_of_git() {
     let yard = Yard::with_origin();
     yard.git("repo", &["branch", "other"]);
     yard.git("repo", &["push", "-q", "origin", "other"]);
@@ -108,7 +108,7 @@ fn commits_that_the_branch_lacks_are_reported() {
 }
 
 #[test]
-fn a_hook_that_refuses_the_person_differs_from_one_that_refuses_the_push() {
+fn a_hook_that_refuses_the_user_differs_from_one_that_refuses_the_push() {
     let yard = Yard::with_origin();
     let hook = "origin.git/hooks/pre-receive";
     yard.commit_file("repo", "file", "two\n");
@@ -280,7 +280,7 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
 }
 
 #[test]
-fn nothing_is_pushed_but_the_branch_whatever_the_settings_add() {
+fn settings_never_add_other_refs_to_a_push() {
     let yard = Yard::with_origin();
     yard.commit_file("repo", "file", "two\n");
     yard.git("repo", &["tag", "-a", "v9", "-m", "a release"]);
@@ -349,7 +349,7 @@ fn a_file_of_git_lfs_that_the_remote_lacks_is_named_before_the_push() {
 }
 
 #[test]
-fn files_of_git_lfs_are_sent_from_the_store_that_a_person_has_set_and_no_agent() {
+fn files_of_git_lfs_are_sent_only_from_a_store_that_the_user_has_set() {
     let yard = Yard::with_origin();
     let id = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize 7\n");

@@ -18,7 +18,7 @@ fn parted(file: &str) -> Yard {
 }
 
 #[test]
-fn nothing_is_done_unless_the_other_branch_moved() {
+fn nothing_is_rebased_unless_the_other_branch_moved() {
     let yard = Yard::new();
     yard.git("repo", &["switch", "-qc", "work"]);
     yard.commit_file("repo", "file", "work's\n");
@@ -29,7 +29,7 @@ fn nothing_is_done_unless_the_other_branch_moved() {
 }
 
 #[test]
-fn a_branch_that_moved_is_taken_under_the_work_committed_or_not() {
+fn work_is_rebased_onto_a_branch_that_moved_whether_committed_or_not() {
     let yard = parted("other");
     yard.commit_file("repo", "file", "work's\n");
     yard.write("repo/file", "work's, and more\n");
@@ -42,7 +42,7 @@ fn a_branch_that_moved_is_taken_under_the_work_committed_or_not() {
 }
 
 #[test]
-fn what_the_other_branch_has_dropped_is_left_out_only_from_a_branch_known_to_begin_there() {
+fn dropped_commits_are_left_out_only_of_a_branch_known_to_contain_them() {
     for is_known in [true, false] {
         let yard = Yard::new();
         yard.commit_file("repo", "secret", "key\n");
@@ -65,7 +65,7 @@ fn what_the_other_branch_has_dropped_is_left_out_only_from_a_branch_known_to_beg
 }
 
 #[test]
-fn what_was_staged_stays_staged_and_nothing_that_came_is_taken_back() {
+fn staged_changes_stay_staged_and_no_rebased_change_is_reverted() {
     for conflicts in [false, true] {
         let yard = parted(if conflicts { "file" } else { "other" });
         yard.commit_file("repo", "file", "work's\n");
@@ -125,7 +125,7 @@ fn bump(yard: &Yard, commit: &str) {
 }
 
 #[test]
-fn a_submodule_that_the_other_branch_moved_is_not_moved_back_but_by_somebody_who_moves_it() {
+fn a_submodule_that_the_other_branch_moved_is_moved_back_only_on_purpose() {
     let (yard, [_, second, third]) = with_a_submodule();
     let recorded = || yard.git("repo", &["rev-parse", "HEAD:lib"]).trim_end().to_owned();
     for moved in [&second, &third] {
@@ -144,7 +144,7 @@ fn a_submodule_that_the_other_branch_moved_is_not_moved_back_but_by_somebody_who
 }
 
 #[test]
-fn a_submodule_that_a_merge_moved_is_not_moved_back_whether_other_files_conflict_or_not() {
+fn a_submodule_that_a_merge_moved_is_not_moved_back_even_after_a_conflict() {
     for text in ["work's\n", "one\n"] {
         let (yard, [_, second, _]) = with_a_submodule();
         yard.write("repo/file", text);
@@ -244,7 +244,7 @@ fn no_rebase_begins_in_the_middle_of_another() {
 }
 
 #[test]
-fn hooks_and_editors_are_left_out_of_a_rebase() {
+fn a_rebase_runs_neither_hooks_nor_editors() {
     let yard = parted("other");
     yard.commit_file("repo", "file", "work's\n");
     for hook in ["pre-rebase", "post-checkout", "post-rewrite", "post-commit"] {
@@ -271,7 +271,7 @@ fn no_rebase_begins_where_a_lock_keeps_git_from_undoing_it() {
 }
 
 #[test]
-fn a_lock_that_comes_during_a_rebase_leaves_no_mark_of_a_commit_being_picked() {
+fn a_lock_that_appears_during_a_rebase_leaves_no_trace_of_a_cherry_pick() {
     let yard = parted("file");
     yard.commit_file("repo", "file", "work's\n");
     yard.write("repo/.git/info/attributes", "file filter=locks\n");
@@ -284,7 +284,7 @@ fn a_lock_that_comes_during_a_rebase_leaves_no_mark_of_a_commit_being_picked() {
 }
 
 #[test]
-fn a_rebase_is_undone_also_where_the_git_that_undoes_it_is_killed_too() {
+fn a_rebase_is_undone_even_if_the_git_that_undoes_it_is_killed_too() {
     let yard = parted("file");
     yard.write("repo/.git/info/attributes", "file filter=killing\n");
     yard.commit_file("repo", "file", "work's\n");
@@ -322,7 +322,7 @@ fn a_rebase_that_is_ended_early_is_undone() {
 }
 
 #[test]
-fn a_name_denotes_the_branch_also_where_a_tag_has_it() {
+fn a_name_means_the_branch_even_if_a_tag_has_the_same_name() {
     let yard = Yard::new();
     yard.git("repo", &["switch", "-qc", "feature"]);
     yard.git("repo", &["tag", "main"]);

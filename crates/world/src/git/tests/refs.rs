@@ -70,7 +70,7 @@ fn update(name: &str, old: Option<&str>, new: Option<&str>) -> RefUpdate {
 }
 
 #[test]
-fn a_missing_remote_differs_from_one_that_refuses_the_person() {
+fn a_missing_remote_differs_from_one_that_refuses_the_user() {
     let machines = Machines::new(1);
     let taken = machines.write(0, None, "first").unwrap();
     let folder = machines.yard.path("m0");
@@ -108,7 +108,7 @@ fn a_missing_remote_differs_from_one_that_refuses_the_person() {
 }
 
 #[test]
-fn an_answer_is_not_waited_for_longer_than_the_asker_has_time() {
+fn a_remote_is_given_no_more_time_than_the_caller_has() {
     let machines = Machines::new(1);
     machines.hook("pre-receive", "sleep 100; exit 1");
     let signals = Signals::listen().unwrap();
@@ -124,7 +124,7 @@ fn an_answer_is_not_waited_for_longer_than_the_asker_has_time() {
 }
 
 #[test]
-fn a_host_that_refuses_the_name_is_found_out_without_a_trace() {
+fn a_host_that_refuses_a_name_is_detected_without_leaving_a_trace() {
     let machines = Machines::new(1);
     let takes = |name: &str| machines.on(0, |refs| refs.takes_ref(name));
     assert_eq!(takes(SHARED), Ok(true));
@@ -157,7 +157,7 @@ fn a_name_or_an_id_that_git_would_read_as_something_else_is_refused() {
 }
 
 #[test]
-fn a_name_is_a_ref_where_git_says_so() {
+fn a_name_is_a_valid_ref_if_git_accepts_it() {
     let yard = Yard::new();
     let names = [
         "crew/f/t",

@@ -40,7 +40,7 @@ fn is_put_back(yard: &Yard, head: &str) {
 }
 
 #[test]
-fn a_rebase_is_undone_only_by_the_mark_of_the_step_that_made_it() {
+fn a_rebase_is_undone_only_if_the_mark_of_its_step_exists() {
     let yard = yard();
     let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
     yard.sh("repo", "! git rebase -q --autostash main");
@@ -54,7 +54,7 @@ fn a_rebase_is_undone_only_by_the_mark_of_the_step_that_made_it() {
 }
 
 #[test]
-fn a_rebase_that_had_only_set_aside_what_is_not_committed_gives_it_back() {
+fn a_rebase_that_had_only_stashed_uncommitted_changes_restores_them() {
     let yard = yard();
     let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
     let stash = yard.git("repo", &["stash", "create"]);
@@ -65,7 +65,7 @@ fn a_rebase_that_had_only_set_aside_what_is_not_committed_gives_it_back() {
 }
 
 #[test]
-fn a_rebase_that_had_not_noted_all_of_its_state_is_removed() {
+fn a_rebase_with_an_incomplete_state_folder_is_removed() {
     let states: [&[&str]; 4] = [&[], &["interactive"], &["head-name"], &["head-name", "onto"]];
     for state in states {
         let yard = yard();
@@ -81,7 +81,7 @@ fn a_rebase_that_had_not_noted_all_of_its_state_is_removed() {
 }
 
 #[test]
-fn the_index_has_what_a_commit_took_in_and_an_undone_step_changes_nothing() {
+fn after_a_killed_commit_the_index_matches_the_branch() {
     let yard = yard();
     let before = yard.git("repo", &["rev-parse", "HEAD^"]).trim().to_owned();
     let head = yard.git("repo", &["rev-parse", "HEAD"]).trim().to_owned();
@@ -121,7 +121,7 @@ fn a_lock_from_before_the_step_stays() {
 }
 
 #[test]
-fn without_a_mark_the_locks_of_a_step_are_known_by_those_from_before() {
+fn without_a_mark_locks_that_are_newer_than_the_step_are_removed() {
     let yard = yard();
     yard.write("repo/.git/crew-step/in-the-way", "");
     yard.write("repo/.git/HEAD.lock", "");

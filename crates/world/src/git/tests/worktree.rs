@@ -58,7 +58,7 @@ fn an_invalid_branch_name_is_refused() {
 }
 
 #[test]
-fn a_branch_or_a_folder_that_is_in_use_is_named() {
+fn an_error_names_a_branch_or_folder_that_is_in_use() {
     let yard = Yard::new();
     assert_snapshot!(refused(&yard, "main"), @"
     worktree failed: the branch main is checked out in …/repo
@@ -78,7 +78,7 @@ fn a_branch_or_a_folder_that_is_in_use_is_named() {
 }
 
 #[test]
-fn without_a_commit_there_is_no_working_tree() {
+fn no_working_tree_is_made_in_a_repository_without_commits() {
     let yard = Yard::new();
     yard.git("repo", &["switch", "-q", "--orphan", "empty"]);
     assert_snapshot!(refused(&yard, "fix"), @"

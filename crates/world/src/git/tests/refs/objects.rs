@@ -9,7 +9,7 @@ use crate::git::remotes::Refs;
 use engine::git::{GitTrouble, SwapResult};
 
 #[test]
-fn a_fetch_brings_the_objects_and_leaves_no_ref_and_no_note_of_it() {
+fn a_fetch_transfers_objects_and_leaves_neither_a_ref_nor_a_fetch_head() {
     let machines = Machines::new(1);
     let yard = &machines.yard;
     let taken = machines.write(0, None, "first").unwrap();
@@ -32,7 +32,7 @@ fn a_fetch_brings_the_objects_and_leaves_no_ref_and_no_note_of_it() {
 }
 
 #[test]
-fn a_fetch_brings_only_what_is_new_since_what_is_known() {
+fn a_fetch_transfers_only_what_is_new() {
     let machines = Machines::new(2);
     let count = || {
         let counted = machines.yard.git("m1", &["count-objects", "-v"]);
@@ -117,7 +117,7 @@ fn a_message_too_long_or_with_a_zero_byte_is_neither_written_nor_read() {
 }
 
 #[test]
-fn any_text_is_read_as_it_was_written() {
+fn any_text_is_read_back_as_it_was_written() {
     let machines = Machines::new(1);
     let given = [
         String::new(),

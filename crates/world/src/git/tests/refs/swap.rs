@@ -16,7 +16,7 @@ const ROUNDS: usize = 50;
 const CONTENDERS: usize = 20;
 
 #[test]
-fn of_twenty_that_want_a_ref_at_once_one_gets_it() {
+fn one_of_twenty_processes_that_claim_a_ref_at_once_gets_it() {
     let machines = Machines::new(CONTENDERS);
     let begin = Barrier::new(CONTENDERS);
     for round in 0..ROUNDS {
@@ -42,7 +42,7 @@ fn of_twenty_that_want_a_ref_at_once_one_gets_it() {
 }
 
 #[test]
-fn who_lost_a_ref_without_knowing_it_is_refused() {
+fn a_machine_that_lost_a_ref_unknowingly_is_refused() {
     let machines = Machines::new(2);
     let taken = machines.write(0, None, "first\n").unwrap();
     let seized = machines.on(1, |refs| {
@@ -93,7 +93,7 @@ fn a_branch_and_its_record_move_together_or_not_at_all() {
 }
 
 #[test]
-fn a_plus_before_a_refspec_would_void_the_lease_so_no_push_has_one() {
+fn no_refspec_has_a_plus_because_it_would_void_the_lease() {
     let machines = Machines::new(2);
     let taken = machines.write(0, None, "mine").unwrap();
     let other = machines.on(1, |refs| refs.make_commit("also mine", None)).unwrap();
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn a_ref_that_somebody_deletes_stops_its_holder_and_nobody_else() {
+fn a_deleted_ref_stops_only_the_process_that_holds_it() {
     let machines = Machines::new(1);
     let taken = machines.write(0, None, "taken").unwrap();
     let there = machines.on(0, |refs| {

@@ -16,7 +16,7 @@ fn gits_own(kept: &Kept) -> String {
 }
 
 #[test]
-fn nothing_that_is_planted_runs() {
+fn no_planted_program_runs() {
     let kept = Kept::after("");
     let planted = kept.yard.path("planted").display().to_string();
     kept.sh(&format!(
@@ -46,7 +46,7 @@ fn nothing_that_is_planted_runs() {
 }
 
 #[test]
-fn nothing_of_the_users_changes() {
+fn a_snapshot_changes_nothing_in_the_users_repository() {
     let kept = Kept::after(
         "echo two >> file; git stash -q; git worktree add -q ../beside -b beside; echo a > staged
          git add staged; echo three >> file; git tag first; git gc -q; echo '*.o' > .gitignore",
@@ -170,7 +170,7 @@ fn ends_of_iterations_are_found_by_the_newest_name_and_an_agents_own_state_is_ke
 }
 
 #[test]
-fn what_is_old_or_too_much_is_removed_and_the_rest_is_kept() {
+fn old_and_excess_snapshots_are_removed_and_the_rest_is_kept() {
     let kept = Kept::after("");
     let home = Home::at(&kept.yard.path("home"));
     let (snapshots, id) = (&kept.snapshots, &kept.subject.id);
@@ -246,7 +246,7 @@ fn a_scratch_folder_holds_a_snapshot_and_keeps_only_what_is_ignored() {
 }
 
 #[test]
-fn a_return_leaves_what_no_snapshot_holds() {
+fn a_return_leaves_files_that_no_snapshot_contains() {
     let kept = Kept::after("echo a > dist; echo b > cfg; mkdir d; echo c > d/c");
     let first = kept.commit();
     kept.sh("rm dist cfg; rm -r d");
@@ -304,7 +304,7 @@ fn ignored_files_at_named_places_can_be_added_and_ignored_folders_stay_out() {
 }
 
 #[test]
-fn a_mixed_snapshot_has_some_files_as_they_were_and_some_gone() {
+fn a_mixed_snapshot_has_some_files_restored_and_some_removed() {
     let kept = Kept::after("echo old > a; echo old > b; echo old > \"$(printf '\\351')\"");
     let first = kept.commit();
     kept.sh(
@@ -332,7 +332,7 @@ fn a_file_is_read_through_links_that_stay_in_the_tree() {
 }
 
 #[test]
-fn many_files_are_read_at_once_in_sequence() {
+fn many_files_are_read_in_one_call_in_the_order_asked_for() {
     let kept = Kept::after(
         "echo a > a; printf 'b\\377' > b; mkdir d; printf d > 'd/x y'; printf '' > empty; \
          printf n > \"$(printf 'line\\nbreak')\"",
@@ -357,7 +357,7 @@ fn an_unresolved_conflict_at_the_start_is_recorded_as_it_is() {
 }
 
 #[test]
-fn a_return_leaves_a_file_that_the_rules_of_then_cover() {
+fn a_return_leaves_a_file_that_the_rules_of_that_snapshot_ignore() {
     let kept = Kept::after("");
     let first = kept.commit();
     kept.sh("echo '*.txt' > .gitignore; echo notes > n.txt; echo two > new");
