@@ -3,7 +3,7 @@
 use super::print;
 use crate::cli::ShowArgs;
 use crate::drive::find::{gone_reason, owner_is_gone};
-use crate::drive::run::waits::who_worked;
+use crate::drive::run::who_worked;
 use anyhow::{Result, bail};
 use engine::failure::Failure;
 use engine::record::{Agent, Driver, Loop};

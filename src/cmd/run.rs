@@ -10,7 +10,7 @@ use crate::drive::end::prove;
 use crate::drive::find::{self, find_resumable, owner_is_gone};
 use crate::drive::prompt::Prompt;
 use crate::drive::resume::{preview_resume, refuse_a_task, resume_here};
-use crate::drive::run::steps::settle_steps;
+use crate::drive::run::settle_steps;
 use crate::drive::run::{self, hand_over, take_record};
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::{begin_run, first_prompt, prepare_run};

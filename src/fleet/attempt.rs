@@ -28,7 +28,7 @@ use crate::drive::failure::{git_trouble, short_error};
 use crate::drive::find::NewOwner;
 use crate::drive::resume::{accept_test_changes_of, resume_loop};
 use crate::drive::run::drive_loop;
-use crate::drive::run::steps::settle_steps;
+use crate::drive::run::settle_steps;
 use crate::drive::start::establish::Prepared;
 use crate::drive::start::run::begin_run;
 use crate::drive::tree;

@@ -99,8 +99,9 @@ fn the_reactions_of_a_moment_run_in_order_even_after_a_failure() {
     );
     assert_eq!(scene.run_reactions(LoopMoment::Stall), []);
     let begun = Cell::new(0);
-    let begins = |run: &str| {
-        assert!(run.starts_with("echo"), "{run}");
+    let begins = |event: &RunEvent<'_>| {
+        let begun_step = event.begun_step().map(|(_, run)| run);
+        assert!(begun_step.is_some_and(|run| run.starts_with("echo")), "{event:?}");
         begun.set(begun.get() + 1);
     };
     run_reactions(&scene.open_home(), &scene.subject, LoopMoment::Finish, &begins, &|| false);

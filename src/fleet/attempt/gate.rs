@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use super::Attempt;
 use super::remote::RemoteTrouble;
-use crate::drive::run::round::{Admission, IterationGate};
+use crate::drive::run::{Admission, IterationGate};
 use crate::drive::tree::place::lost_repository;
 use crate::fleet::spec::{AttemptPhase, Source};
 use engine::git::{GitFault, GitStep};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::drive::run::round::{Admission, IterationGate as _};
+use crate::drive::run::{Admission, IterationGate as _};
 use crate::fleet::attempt::gate::AttemptGate;
 use crate::fleet::attempt::remote::{AttemptRequest, fetch_result, list_reports, send_request};
 use crate::fleet::record::TaskRequest;

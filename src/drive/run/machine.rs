@@ -1,0 +1,193 @@
+//! The ports of a run on this machine.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use chrono::{DateTime, FixedOffset, Utc};
+
+use super::attempt;
+use super::changes::RecordChange;
+use super::ports::{
+    AgentRunner, Checks, Clock, IterationRun, JudgedBoundary, Ledger, LoopStore, Ports, Tell,
+};
+use super::reactions;
+use crate::drive::boundary::{self, DriverNotes, Open};
+use crate::drive::end::{self, handoff};
+use crate::drive::find::is_ours;
+use crate::drive::page;
+use crate::drive::prompt::Prompt;
+use crate::drive::windows::{self, LoopTurn};
+use engine::boundary::facts::{AgentFacts, ControlRequest, Facts};
+use engine::events::RunEvent;
+use engine::record::{AccountId, Loop, LoopId, LoopMoment, Moment, Run};
+use engine::usage::Usage;
+use engine::view::Page;
+use engine::window::RateWindow;
+use engine::words::programs::ReactionEnd;
+use readers::agents::Launch;
+use world::process::Stop;
+use world::store::{self, Home, LOCK_WAIT, StoreError, view};
+use world::{clock, terminal};
+
+/// This machine, with crew's files in a home.
+#[derive(Clone, Copy)]
+pub struct Machine<'a>(pub &'a Home);
+
+impl<'a> Machine<'a> {
+    /// All its ports.
+    pub fn ports(&'a self) -> Ports<'a> {
+        Ports { clock: self, store: self, checks: self, agents: self }
+    }
+}
+
+impl Clock for Machine<'_> {
+    fn now(&self) -> Moment {
+        clock::now()
+    }
+
+    fn local_time(&self) -> DateTime<FixedOffset> {
+        clock::local_time()
+    }
+
+    fn sleep(&self, step: Duration) {
+        clock::sleep(step);
+    }
+
+    fn after_a_crash(&self, due: DateTime<Utc>) -> DateTime<Utc> {
+        clock::after_a_crash(due)
+    }
+
+    fn enter_was_pressed(&self) -> bool {
+        terminal::enter_was_pressed()
+    }
+}
+
+impl LoopStore for Machine<'_> {
+    fn load(&self, id: &LoopId) -> Result<Loop, StoreError> {
+        store::load(self.0, id)
+    }
+
+    fn write(&self, id: &LoopId, change: &RecordChange<'_>) -> Result<()> {
+        if let RecordChange::End(ending) = change {
+            return end::end_loop(self.0, id, ending.clone(), LOCK_WAIT).map(drop);
+        }
+        let held = store::hold_loop(self.0, id, LOCK_WAIT)?;
+        let found = held.load()?;
+        if is_ours(&found) && change.suits(&found) {
+            let next =
+                held.change(&found, change.note(), |next| change.apply(clock::now(), next))?;
+            let _ = view::write_view(&next);
+        }
+        Ok(())
+    }
+
+    fn recover(&self, known: &Loop, memory: &Loop) -> Result<Loop> {
+        let recovered = boundary::recover_record(self.0, known, memory);
+        // The space that is given up may be enough for the last record.
+        if recovered.is_err() && store::give_up_room(self.0, &memory.id) {
+            return self.recover(known, memory);
+        }
+        let record = recovered?;
+        end::complete_end(self.0, &record);
+        Ok(record)
+    }
+
+    fn read_request(&self, id: &LoopId) -> Option<ControlRequest> {
+        store::pending_request(self.0, id)
+    }
+
+    fn breaks_off(&self, id: &LoopId) -> bool {
+        store::breaks_off(self.0, id)
+    }
+
+    fn open_boundary(&self, behind: Option<&Loop>, record: &Loop) -> Result<Option<Open>> {
+        match behind {
+            None => boundary::open_counting(self.0, &record.id),
+            Some(known) => boundary::reopen_boundary(self.0, known, record),
+        }
+    }
+
+    fn open_in_memory(&self, record: &Loop) -> Open {
+        Open::for_record(self.0, record.clone(), None)
+    }
+
+    fn judge(&self, open: Open, facts: Facts, notes: DriverNotes) -> Option<JudgedBoundary> {
+        open.record_or_remember(facts, notes)
+    }
+
+    fn read_window(&self, account: &AccountId) -> Option<RateWindow> {
+        store::windows::read_window(self.0, account)
+    }
+
+    fn take_turn(&self, account: &AccountId, by: &LoopId) -> Option<LoopTurn> {
+        windows::turn_after_window(self.0, account, by)
+    }
+
+    fn window_has_moved(&self, record: &Loop) -> bool {
+        windows::has_moved(self.0, record)
+    }
+
+    fn show_step(&self, record: &Loop, event: &RunEvent<'_>) {
+        view::record_step(self.0, record, event);
+    }
+
+    fn show_record(&self, record: &Loop) {
+        let _ = view::write_view(record);
+    }
+
+    fn add_note(&self, id: &LoopId, what: &str) {
+        let _ = store::note_in_journal(self.0, id, what);
+    }
+
+    fn hand_on(&self, record: &Loop, kind: &str) -> Option<PathBuf> {
+        handoff::hand_on(self.0, record, kind)
+    }
+
+    fn read_page(&self, record: &Loop) -> Page {
+        page::read_page(self.0, record)
+    }
+
+    fn wind_up(&self, record: &Loop) {
+        end::wind_up(self.0, record.clone());
+    }
+
+    fn count_late(&self, id: &LoopId, usage: &Usage) -> Result<()> {
+        end::count_late(self.0, id, usage)
+    }
+
+    fn end_reaction(&self, id: &LoopId) {
+        let _ = end::amend_record(self.0, id, "reacted to the end", |record| {
+            record.state.git_mut().pending.reaction = false;
+        });
+    }
+}
+
+impl Checks for Machine<'_> {
+    fn look(&self, open: &Open, seen: AgentFacts, usage: Option<Usage>) -> Facts {
+        open.gather_facts(seen, usage)
+    }
+
+    fn run(&self, open: &Open, facts: Facts, stop: Stop<'_>, tell: Tell<'_>) -> Option<Facts> {
+        open.gather_checked(facts, stop, tell)
+    }
+
+    fn react(&self, of: &Loop, on: LoopMoment, tell: Tell<'_>, stop: Stop<'_>) -> Vec<ReactionEnd> {
+        reactions::run_reactions(self.0, of, on, tell, stop)
+    }
+}
+
+impl AgentRunner for Machine<'_> {
+    fn prepare(
+        &self,
+        record: &Loop,
+        run: &Run,
+        handoff: Option<&Path>,
+    ) -> Result<(Prompt, Launch), String> {
+        attempt::prepare_launch(self.0, record, run, handoff)
+    }
+
+    fn run(&self, ledger: &dyn Ledger, run: &Run, asked: (&str, &Launch)) -> IterationRun {
+        attempt::run_agent(self.0, ledger, run, asked)
+    }
+}

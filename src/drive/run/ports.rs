@@ -1,0 +1,202 @@
+//! The ports of a run: what it needs of the world, as traits. A test drives it with twins of them
+//! in memory.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Error, Result};
+use chrono::{DateTime, FixedOffset, Utc};
+
+use super::changes::RecordChange;
+use crate::drive::boundary::{Boundary, DriverNotes, Open};
+use crate::drive::prompt::Prompt;
+use crate::drive::windows::LoopTurn;
+use engine::boundary::facts::{AgentFacts, AgentOutcome, ControlRequest, Facts, ProcessEnd};
+use engine::claim::Claim;
+use engine::events::RunEvent;
+use engine::record::{AccountId, Ending, Loop, LoopId, LoopMoment, Moment, Place, Run};
+use engine::usage::Usage;
+use engine::view::Page;
+use engine::window::{RateWindow, was_answered};
+use engine::words::programs::ReactionEnd;
+use readers::agents::Launch;
+use world::process::Stop;
+use world::process::signals::Signals;
+use world::store::StoreError;
+
+/// The world as a run sees it.
+#[derive(Clone, Copy)]
+pub struct Ports<'a> {
+    pub clock: &'a dyn Clock,
+    pub store: &'a dyn LoopStore,
+    pub checks: &'a dyn Checks,
+    pub agents: &'a dyn AgentRunner,
+}
+
+/// The time, and a sleep that a key can cut short.
+pub trait Clock {
+    fn now(&self) -> Moment;
+    fn local_time(&self) -> DateTime<FixedOffset>;
+    fn sleep(&self, step: Duration);
+    /// When a wait after a crash ends that is due then.
+    fn after_a_crash(&self, due: DateTime<Utc>) -> DateTime<Utc>;
+    /// Whether Enter was pressed since the last call.
+    fn enter_was_pressed(&self) -> bool;
+}
+
+/// The loop's record and its boundaries, requests to it, the windows of its accounts, and what
+/// others read of it.
+pub trait LoopStore {
+    fn load(&self, id: &LoopId) -> Result<Loop, StoreError>;
+    /// Changes the record as it is now, unless another owner has taken it.
+    fn write(&self, id: &LoopId, change: &RecordChange<'_>) -> Result<()>;
+    /// Records what only `memory` has since the record was `known`, and what follows from an end.
+    fn recover(&self, known: &Loop, memory: &Loop) -> Result<Loop>;
+    fn read_request(&self, id: &LoopId) -> Option<ControlRequest>;
+    /// Whether a request breaks the iteration off.
+    fn breaks_off(&self, id: &LoopId) -> bool;
+    /// Opens the boundary of an iteration; `behind` is the record as last known on disk, where
+    /// memory is ahead of it. `None` when somebody has ended the loop.
+    fn open_boundary(&self, behind: Option<&Loop>, record: &Loop) -> Result<Option<Open>>;
+    /// A boundary that is kept in memory only.
+    fn open_in_memory(&self, record: &Loop) -> Open;
+    /// Judges, decides and records. `None` when the iteration does not run any more.
+    fn judge(&self, open: Open, facts: Facts, notes: DriverNotes) -> Option<JudgedBoundary>;
+    fn read_window(&self, account: &AccountId) -> Option<RateWindow>;
+    /// The turn for which the loop must wait after a limit of the account.
+    fn take_turn(&self, account: &AccountId, by: &LoopId) -> Option<LoopTurn>;
+    /// Whether a window that the loop waits for was cleared, or closed anew.
+    fn window_has_moved(&self, record: &Loop) -> bool;
+    fn show_step(&self, record: &Loop, event: &RunEvent<'_>);
+    fn show_record(&self, record: &Loop);
+    fn add_note(&self, id: &LoopId, what: &str);
+    /// Writes the page for the next process.
+    fn hand_on(&self, record: &Loop, kind: &str) -> Option<PathBuf>;
+    fn read_page(&self, record: &Loop) -> Page;
+    /// Does what is done once after an end.
+    fn wind_up(&self, record: &Loop);
+    /// Counts what an iteration used during which somebody else ended the loop.
+    fn count_late(&self, id: &LoopId, usage: &Usage) -> Result<()>;
+    /// Crosses out the reaction to the end.
+    fn end_reaction(&self, id: &LoopId);
+}
+
+/// A boundary, and why its record is kept in memory only.
+pub type JudgedBoundary = (Boundary, Option<Error>);
+/// Receives what happens.
+pub type Tell<'a> = &'a dyn Fn(&RunEvent<'_>);
+
+/// The checks of a boundary, and the user's commands around iterations.
+pub trait Checks {
+    /// Looks for a request and at the working tree, before any check runs.
+    fn look(&self, open: &Open, seen: AgentFacts, usage: Option<Usage>) -> Facts;
+    /// Runs what else is wanted; `None` when `stop` ended it.
+    fn run(&self, open: &Open, facts: Facts, stop: Stop<'_>, tell: Tell<'_>) -> Option<Facts>;
+    /// Runs the user's commands for a moment.
+    fn react(&self, of: &Loop, on: LoopMoment, tell: Tell<'_>, stop: Stop<'_>) -> Vec<ReactionEnd>;
+}
+
+/// The loop's working tree and its repository.
+pub trait Workspace {
+    /// Why its folder is missing.
+    fn missing_reason(&self, place: &Place) -> Option<String>;
+    /// How a loop ends whose repository is lost. It is known before the end is recorded, so that no
+    /// page of a finished loop omits it.
+    fn lost_ending(&self, record: &Loop) -> Option<Ending>;
+    /// Takes what a person changed while no agent was at work as the loop found it.
+    fn follow_person(&self, ledger: &mut dyn Ledger);
+    /// Names the state of a tree in which nobody works.
+    fn close(&self, record: &Loop);
+    fn is_closed(&self, record: &Loop) -> bool;
+    /// Commits and pushes, and crosses that out. Ends a loop whose repository is lost.
+    fn keep_work(&mut self, ledger: &mut dyn Ledger, commits: bool, pushes: bool);
+    /// Rebases the branch onto another that moved. False when that needs a person and has ended the
+    /// loop. A gate knows where the branch was before, and what becomes of a conflict.
+    fn rebase(&self, ledger: &mut dyn Ledger, onto: &str, gate: Option<&dyn IterationGate>)
+    -> bool;
+}
+
+/// Starts agents.
+pub trait AgentRunner {
+    /// The prompt of this iteration, and the command line that carries it.
+    fn prepare(
+        &self,
+        record: &Loop,
+        run: &Run,
+        handoff: Option<&Path>,
+    ) -> Result<(Prompt, Launch), String>;
+    /// Starts the agent and watches it to its end.
+    fn run(&self, ledger: &dyn Ledger, run: &Run, asked: (&str, &Launch)) -> IterationRun;
+}
+
+/// The record of a run, and those who hear of it.
+pub trait Ledger {
+    /// As it was last recorded, or the current one while nothing can be recorded.
+    fn record(&self) -> &Loop;
+    /// Changes the record on disk, or in memory after the first change that fails there.
+    fn write(&mut self, change: &RecordChange<'_>);
+    /// Whether the record on disk is behind the one in memory.
+    fn is_behind(&self) -> bool;
+    /// Reports what happens.
+    fn emit(&self, event: &RunEvent<'_>);
+    /// One tick of time. Whether a person asked for the end.
+    fn must_stop(&self) -> bool;
+    /// Whether a request breaks the iteration off.
+    fn is_broken_off(&self) -> bool;
+    fn signals(&self) -> &Signals;
+
+    /// Reports what a person should know, and what changes nothing.
+    fn emit_note(&self, what: &str) {
+        self.emit(&RunEvent::Noted(what));
+    }
+}
+
+/// The result of an attempt.
+#[derive(Debug)]
+pub struct IterationRun {
+    pub seen: AgentFacts,
+    /// `None` where nothing reports it.
+    pub usage: Option<Usage>,
+}
+
+impl IterationRun {
+    /// Whether the agent itself gave no reason to call the iteration a failure.
+    pub fn ended_well(&self) -> bool {
+        let AgentFacts { agent, claim, .. } = &self.seen;
+        was_answered(agent) && agent.process.is_some() && !matches!(claim, Claim::Failure { .. })
+    }
+
+    /// An iteration in which no agent was at work.
+    pub fn from_end(process: ProcessEnd) -> Self {
+        let agent = AgentOutcome { process: Some(process), ..AgentOutcome::default() };
+        Self { seen: AgentFacts { agent, ..AgentFacts::default() }, usage: Some(Usage::default()) }
+    }
+}
+
+/// What the gate answers before an iteration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    Granted,
+    /// Not yet; what the run waits for.
+    Later(String),
+    /// The loop pauses.
+    Paused,
+    /// The loop ends here.
+    Ends(Ending),
+}
+
+/// The gate that admits each iteration of a run.
+pub trait IterationGate {
+    /// Whether an iteration may begin; is called again until the answer is another than `Later`.
+    fn admit(&mut self, record: &Loop) -> Admission;
+    /// The commit of the main branch that the loop's branch was on, before it is rebased again.
+    fn stood_on(&self) -> Option<String>;
+    /// The loop waits until what is due, and needs no slot until then.
+    fn wait_began(&mut self, record: &Loop);
+    /// An iteration is over and its work is kept. Returns the end of a loop that may not continue.
+    fn iteration_ended(&mut self, record: &Loop) -> Option<Ending>;
+    /// What a person should know since this was asked last.
+    fn take_notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
