@@ -267,13 +267,14 @@ impl Open {
 }
 
 /// The result of a boundary on one record.
-struct Concluded {
-    judged: Judged,
-    decision: Decision,
-    next: Loop,
+pub struct Concluded {
+    pub judged: Judged,
+    pub decision: Decision,
+    pub next: Loop,
 }
 
-fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
+/// Judges an iteration and decides, without writing anything.
+pub fn conclude_iteration(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     let judged = judge_boundary(record, facts);
     let decision = match (decide_next(&judged, facts), closing.veto) {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),

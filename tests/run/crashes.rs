@@ -41,41 +41,6 @@ fn after_a_crash_the_next_iteration_waits_and_the_wait_is_no_iterations_time() {
 
 #[test]
 #[ignore = "long"]
-fn a_failure_within_two_seconds_of_the_start_is_waited_after_and_a_later_one_is_not() {
-    let world = patient(&["exit 3", "sleep 2.5; exit 3", CLAIM]);
-    let ran = world.crew(&["run", "Build the app"]);
-    assert_eq!((ran.code(), world.calls()), (0, 3), "{ran:?}");
-    let lines = world.lines(&ran);
-    let waits: Vec<&str> = lines.lines().filter(|line| line.contains("Waiting")).collect();
-    let wait = "[10:00:00] Waiting until 10:00:05 \
-                (the agent exited with status 3 within 2 s of its start), then iteration 2";
-    assert_eq!(waits, [wait]);
-}
-
-#[test]
-#[ignore = "long"]
-fn an_iteration_that_timed_out_is_waited_after_whether_or_not_it_changed_something() {
-    let world = World::new(&[HANG, "echo x > work.txt; sleep 600", CLAIM]);
-    let ran = world.crew(&["run", "Build the app", "--timeout", "1s"]);
-    assert_eq!((ran.code(), world.calls()), (0, 3), "{ran:?}");
-    let lines = world.lines(&ran);
-    let waits: Vec<&str> = lines.lines().filter(|line| line.contains("Waiting")).collect();
-    let wait = "[10:00:00] Waiting until 10:00:05 (the iteration ran into its timeout of 1.0s), then iteration";
-    assert_eq!(waits, [format!("{wait} 2"), format!("{wait} 3")]);
-    assert_eq!(world.record()["state"]["consecutive_failures"], 0);
-}
-
-#[test]
-#[ignore = "long"]
-fn a_wait_after_a_crash_ends_with_the_loops_time() {
-    let world = patient(&[CRASH]);
-    let ran = world.crew(&["run", "Build the app", "--delay", "10m", "--max-duration", "3s"]);
-    assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
-    assert_eq!(world.the_loop()["why"], "the time limit of 3s is reached");
-}
-
-#[test]
-#[ignore = "long"]
 fn a_person_cuts_a_wait_short_from_another_terminal() {
     let world = patient(&[WORK, CRASH, CLAIM]);
     let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "5s"]);

@@ -6,8 +6,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::World;
-use super::claude::{answer, failed, limited};
-use crate::child::{Ran, Running};
+use super::claude::{answer, limited};
+use crate::child::Ran;
 use crate::door::reported;
 use crate::sandbox::{DEADLINE, poll_until};
 
@@ -23,12 +23,6 @@ fn second_answer(text: &str) -> String {
     );
     let ended = r#"{"type":"turn.completed","usage":{"input_tokens":1000,"cached_input_tokens":0,"output_tokens":10}}"#;
     format!("printf '%s\\n' '{said}' '{ended}'")
-}
-
-/// The model's service refuses the second agent with these words.
-fn second_fails(words: &str) -> String {
-    let ended = format!(r#"{{"type":"turn.failed","error":{{"message":"{words}"}}}}"#);
-    format!("printf '%s\\n' '{ended}'; exit 1")
 }
 
 /// A world with both agents: `first` by its calls, `second` at each of its.
@@ -123,105 +117,6 @@ fn a_limit_at_iteration_3_of_8_is_no_wait_and_the_fallback_completes_the_loop() 
 }
 
 #[test]
-fn the_first_agent_is_back_after_its_limit() {
-    let done = format!("{LINE}; {}", answer("<promise>COMPLETE</promise>"));
-    let second = format!("sleep 1; {LINE}; {}", second_answer("Wrote a line."));
-    let world = world(&[&limited(3), &done], &second);
-    let ran = world.crew(&["run", "Do it", "-n", "0", "--stall", "0", "--fallback", "second"]);
-    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:#?}");
-    let told: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("fake")).collect();
-    assert_eq!(told.len(), 2, "{ran:#?}");
-    assert!(told[0].contains("second takes over") && told[1].contains("fake is back"), "{told:?}");
-    assert!(world.prompt(2).contains("handoffs/takeover-"), "{}", world.prompt(2));
-    assert_eq!(world.the_loop()["consecutive_failures"], 0);
-}
-
-#[test]
-fn when_all_are_limited_the_loop_waits_for_the_first_that_is_not() {
-    let second = second_fails("Usage limit reached. Try again in 2 hours.");
-    let world = world(&[&limited(3), &answer("<promise>COMPLETE</promise>")], &second);
-    let ran = world.crew(&["run", "Do it", "--fallback", "second", "--max-duration", "1h"]);
-    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 2, 1), "{ran:#?}");
-    assert_eq!(ran.stdout.matches("Waiting until").count(), 1, "{ran:#?}");
-    let told = world.the_loop();
-    assert_eq!(
-        (&told["completed_iterations"], &told["consecutive_failures"]),
-        (&json!(1), &json!(0))
-    );
-}
-
-#[test]
-fn when_the_limit_of_another_agent_is_over_first_that_one_works_at_once() {
-    let world =
-        world(&[&limited(3600)], &second_fails("Usage limit reached. Try again in 2 hours."));
-    let running = world.sandbox.start_crew(&["run", "Do it", "--fallback", "second"]);
-    poll_until("the wait", || running.stdout().contains("Waiting until"));
-    std::fs::write(world.note("second.step"), second_answer("<promise>COMPLETE</promise>"))
-        .unwrap();
-    let elsewhere = world.sandbox.root().join("elsewhere");
-    std::fs::create_dir(&elsewhere).unwrap();
-    let mut command = world.sandbox.command(world.sandbox.build().path());
-    command.args(["run", "Do this", "--agent", "second"]).current_dir(elsewhere);
-    assert_eq!(Running::start(command, None).wait(DEADLINE).code(), 0);
-    let ran = running.wait(DEADLINE);
-    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 1, 3), "{ran:#?}");
-}
-
-#[test]
-fn an_outage_of_a_fallback_is_waited_for_until_the_first_agent_is_back() {
-    let second = second_fails("unexpected status 503 Service Unavailable");
-    let world = world(&[&limited(3), &answer("<promise>COMPLETE</promise>")], &second);
-    let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
-    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 2, 1), "{ran:#?}");
-    let told = world.the_loop();
-    let counted = (&told["completed_iterations"], &told["consecutive_failures"]);
-    assert_eq!(counted, (&json!(1), &json!(0)), "{told:#}");
-}
-
-#[test]
-fn a_fallback_takes_over_also_where_the_limit_cannot_be_shared() {
-    let done = second_answer("<promise>COMPLETE</promise>");
-    for (second, code) in
-        [(done, 0), (second_fails("Usage limit reached. Try again in 2 hours."), 130)]
-    {
-        let world = world(&[&limited(3600)], &second);
-        for agent in ["agent", "second"] {
-            let lock = world.sandbox.crew_home().join(format!("accounts/{agent}.lock"));
-            std::fs::create_dir_all(lock).unwrap();
-        }
-        let words = ["run", "Do it", "--fallback", "second", "--max-duration", "30m"];
-        let ran = world.crew(&words);
-        let calls = (world.calls(), count(&world, "second.calls"));
-        assert_eq!((ran.code(), calls), (code, (1, 1)), "{ran:#?}");
-    }
-}
-
-#[test]
-fn a_fallback_that_only_a_person_can_help_is_out_and_the_loop_waits_for_the_first() {
-    let second = second_fails("unexpected status 401 Unauthorized: no token");
-    let world = world(&[&limited(3), &limited(3), &answer("<promise>COMPLETE</promise>")], &second);
-    let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
-    assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 3, 1), "{ran:#?}");
-    assert_eq!(ran.stderr.matches("second is out of this loop: ").count(), 1, "{ran:#?}");
-    assert_eq!(world.the_loop()["completed_iterations"], 1);
-    // A resume tries it again.
-    assert_eq!(world.record()["state"]["agents"]["out"], json!(["second"]));
-}
-
-#[test]
-fn a_fallback_that_cannot_be_started_any_more_is_out_and_counts_as_nothing() {
-    let world = world(&[&limited(3), &answer("<promise>COMPLETE</promise>")], "exit 3");
-    let gone =
-        format!("rm '{}'; {}", world.sandbox.root().join("bin/second").display(), limited(3));
-    std::fs::write(world.note("step.1"), gone).unwrap();
-    let ran = world.crew(&["run", "Do it", "--fallback", "second", "--failure-threshold", "1"]);
-    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:#?}");
-    let out = "second is out of this loop: it could not be started: ";
-    assert_eq!(ran.stderr.matches(out).count(), 1, "{ran:#?}");
-    assert_eq!(world.the_loop()["completed_iterations"], 1);
-}
-
-#[test]
 fn a_fallback_that_does_not_report_what_it_used_has_no_part_where_that_is_limited() {
     let world = world(&[&answer("<promise>COMPLETE</promise>")], "exit 3");
     world.settings(&format!(
@@ -245,13 +140,6 @@ fn a_fallback_that_does_not_report_what_it_used_has_no_part_where_that_is_limite
     assert_eq!((ran.code(), world.calls(), count(&world, "second.calls")), (0, 3, 1), "{ran:#?}");
     let out = "mute is out of this loop: it does not report what it used";
     assert_eq!(ran.stderr.matches(out).count(), 1, "{ran:#?}");
-}
-
-#[test]
-fn an_error_of_the_first_agent_that_only_a_person_can_fix_still_ends_the_loop() {
-    let world = world(&[&failed("authentication_failed", 401)], "exit 3");
-    let ran = world.crew(&["run", "Do it", "--fallback", "second"]);
-    assert_eq!((ran.code(), count(&world, "second.calls")), (13, 0), "{ran:#?}");
 }
 
 #[test]

@@ -35,36 +35,6 @@ fn more_of_a_limit_is_set_on_a_run_without_one() {
 }
 
 #[test]
-fn the_loops_time_ends_a_delay_and_no_iteration_begins_after_it() {
-    let world = World::new(&[WORK]);
-    let ran =
-        world.crew(&["run", "Build the app", "--max-duration", "3s", "--delay", "20s", "-n", "9"]);
-    assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
-    let told = world.the_loop();
-    assert_eq!(told["why"], "the time limit of 3s is reached");
-    assert_eq!(told["completed_iterations"], 1);
-    assert!(told["awake_ms"].as_u64().unwrap() < 20_000, "{told:#}");
-}
-
-#[test]
-fn a_run_that_nothing_else_ends_and_nothing_checks_is_completed_at_its_time_in_a_delay() {
-    let world = World::new(&[WORK]);
-    let terms = ["--no-promise", "--max-duration", "3s", "--delay", "20s", "-n", "9"];
-    let ran = world.crew(&[&["run", "Build the app"], &terms[..]].concat());
-    assert_eq!((ran.code(), world.calls()), (0, 1), "{ran:?}");
-}
-
-#[test]
-fn a_delay_is_the_loops_time_and_no_iterations() {
-    let world = World::new(&[WORK]);
-    world.crew(&["run", "Build the app", "--delay", "3s", "-n", "2"]);
-    let told = world.the_loop();
-    let iterations: u64 =
-        told["iterations_ms"].as_array().unwrap().iter().map(|ms| ms.as_u64().unwrap()).sum();
-    assert!(iterations + 3_000 <= told["awake_ms"].as_u64().unwrap(), "{told:#}");
-}
-
-#[test]
 fn a_check_that_outlasts_the_loops_time_by_more_than_a_tenth_is_cut_and_did_not_fail() {
     let world = World::new(&[WORK]);
     let ran = world.crew(&["run", "Build the app", "--max-duration", "3s", "--gate", "sleep 300"]);

@@ -5,7 +5,6 @@ use std::time::{Duration, SystemTime};
 
 use rustix::process::Signal;
 
-use super::claude::{answer, limited};
 use super::{CLAIM, HANG, WORK, World};
 use crate::child::Ran;
 use crate::sandbox::{DEADLINE, poll_until};
@@ -58,16 +57,6 @@ fn a_failing_start_skips_the_iteration_and_the_skipped_ones_are_bounded() {
 }
 
 #[test]
-fn a_failing_end_makes_the_iteration_a_failure() {
-    let world = world(&[WORK], "iteration_end = \"exit 1\"");
-    let ran = world.crew(&["run", "Do it", "-n", "9"]);
-    assert_eq!((ran.code(), world.calls()), (11, 3), "{ran:#?}");
-    assert_eq!(warnings(&ran, "`exit 1`"), 3, "each is told once: {ran:#?}");
-    let why = "3 failures in a row, the last: iteration_end `exit 1` failed (exit 1)";
-    assert_eq!(world.the_loop()["why"], why);
-}
-
-#[test]
 fn a_finish_is_told_once_of_every_kind_of_ending() {
     let table: [(&str, &[&str], i32, &str); 6] = [
         (CLAIM, &[], 0, "completed 1\n"),
@@ -97,39 +86,12 @@ fn a_finish_is_told_once_of_a_cancel_from_another_terminal_and_of_ctrl_c() {
 }
 
 #[test]
-fn a_wait_and_half_a_stall_are_told_when_they_begin() {
-    let world = World::new(&[&limited(600)]);
-    let on = "wait = \"echo $CREW_WHY $CREW_ITERATION >> 'NOTES/wait'\"";
-    react(&world, "agents.fake.output = \"claude\"\n", on);
-    let running = world.sandbox.start_crew(&["run", "Do it"]);
-    poll_until("the wait", || running.stdout().contains("Waiting until"));
-    world.crew(&["cancel"]).success();
-    running.wait(DEADLINE);
-    let told = std::fs::read_to_string(world.note("wait")).unwrap();
-    assert_eq!(told, "It did not answer (rate_limit) 1\n");
-
-    let world = self::world(&["true"], "stall = \"echo $CREW_ITERATION >> 'NOTES/stall'\"");
-    assert_eq!(world.crew(&["run", "Do it", "--stall", "4"]).code(), 12);
-    assert_eq!(std::fs::read_to_string(world.note("stall")).unwrap(), "2\n");
-}
-
-#[test]
 fn a_bound_on_turns_reaches_the_agent() {
     let world = World::new(&["echo \"$*\" > \"$notes/arguments\""]);
     world.settings("loop.max_turns = 7\nagents.fake.max_turns = \"--max-turns\"\n");
     assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
     let arguments = std::fs::read_to_string(world.note("arguments")).unwrap();
     assert!(arguments.contains("--max-turns 7"), "{arguments}");
-}
-
-#[test]
-fn a_delay_stands_between_two_iterations_and_not_before_the_first() {
-    let world = World::new(&[&answer("Nothing.")]);
-    let ran: Ran = world.crew(&["run", "Do it", "-n", "3", "--delay", "1s"]);
-    assert_eq!(ran.code(), 10, "{ran:#?}");
-    let delays: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("starts at")).collect();
-    assert_eq!(delays.len(), 2, "{delays:#?}");
-    assert!(delays[0].contains("Iteration 2 starts at"), "{delays:#?}");
 }
 
 #[test]

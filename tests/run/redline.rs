@@ -85,16 +85,6 @@ fn each_iteration_says_how_full_its_context_was_where_its_agent_says_so() {
 }
 
 #[test]
-fn a_higher_redline_or_none_is_not_passed() {
-    for settings in ["loop.redline = \"87%\"", "loop.redline = 0"] {
-        let world = world(settings);
-        let told = ran(&world, &[]);
-        assert!(!told.stderr.contains("of its context"), "{settings:?} {told:#?}");
-        assert!(!world.prompt(3).contains("handoffs/"), "{}", world.prompt(3));
-    }
-}
-
-#[test]
 fn a_redline_of_the_settings_is_a_term_of_the_loop() {
     let world = world("loop.redline = \"90%\"");
     world.crew(&["run", "Do it", "-n", "1"]);

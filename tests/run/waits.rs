@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::claude::{answer, failed, limited};
+use super::claude::{answer, limited};
 use super::{HANG, WORK, World};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, poll_until};
@@ -35,16 +35,6 @@ fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_comes_again() {
 }
 
 #[test]
-fn a_cancel_from_another_terminal_ends_a_wait() {
-    let world = World::claude(&[&limited(600)], "");
-    let running = waiting(&world, &["run", "Do it"]);
-    world.crew(&["cancel", "--reason", "enough"]).success();
-    let ran = running.wait(DEADLINE);
-    assert_eq!((ran.code(), world.calls()), (14, 1), "{ran:#?}");
-    assert_eq!(world.the_loop()["why"], "cancelled by the user: enough");
-}
-
-#[test]
 fn a_pause_ends_a_wait_and_a_resume_tries_again_at_once() {
     let world = World::claude(&[&limited(600), &answer("<promise>COMPLETE</promise>")], "");
     let running = waiting(&world, &["run", "Do it"]);
@@ -55,47 +45,6 @@ fn a_pause_ends_a_wait_and_a_resume_tries_again_at_once() {
     let resumed = world.crew(&["resume"]);
     assert_eq!((resumed.code(), world.calls()), (0, 2), "{resumed:#?}");
     assert_eq!(world.the_loop()["completed_iterations"], 1);
-}
-
-#[test]
-fn a_wait_past_the_loops_time_ends_it_and_names_the_reset() {
-    let world = World::claude(&[&limited(7200)], "");
-    let ran = world.crew(&["run", "Do it", "--max-duration", "1h"]);
-    assert_eq!((ran.code(), world.calls()), (130, 1), "{ran:#?}");
-    let told = world.the_loop();
-    assert_eq!(
-        (&told["outcome"], &told["completed_iterations"]),
-        (&"interrupted".into(), &0.into())
-    );
-    let why = told["why"].as_str().unwrap();
-    let (before, after) = why.split_once("; a wait of ").unwrap();
-    assert_eq!(before, "It did not answer (rate_limit)");
-    assert!(
-        after.starts_with("1h 59m would outlast") || after.starts_with("2h would outlast"),
-        "{why}"
-    );
-    assert!(ran.stdout.contains(&format!("crew resume {}", world.id())), "{ran:#?}");
-}
-
-/// The eleven waits before it may take half an hour each: here each has a reset that is near.
-#[test]
-fn the_twelfth_failure_in_a_row_asks_a_person() {
-    let world = World::claude(&[&limited(2)], "");
-    let ran = world.crew(&["run", "Do it"]);
-    assert_eq!((ran.code(), world.calls()), (13, 12), "{ran:#?}");
-    let told = world.the_loop();
-    assert_eq!(told["completed_iterations"], 0, "{told:#}");
-    let why = "the model's service failed 12 times in a row: It did not answer (rate_limit)";
-    assert_eq!(told["why"], why);
-}
-
-#[test]
-fn an_error_that_only_a_person_can_mend_ends_the_loop_at_once() {
-    let world = World::claude(&[&failed("authentication_failed", 401)], "");
-    let ran = world.crew(&["run", "Do it"]);
-    assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
-    let why = "It did not answer (authentication_failed); log in again, or fix the API key";
-    assert_eq!(world.the_loop()["why"], why);
 }
 
 #[test]

@@ -456,3 +456,15 @@ fn relief_at(ledger: &RunLedger<'_>, outcome: &AgentOutcome) -> Option<DateTime<
     });
     free.min()
 }
+
+#[cfg(test)]
+#[path = "twins_tests.rs"]
+mod twins;
+
+#[cfg(test)]
+#[path = "waits_tests.rs"]
+mod wait_tests;
+
+#[cfg(test)]
+#[path = "fallback_tests.rs"]
+mod fallback_tests;
