@@ -12,7 +12,7 @@ fn rate_limit() -> Value {
 }
 
 #[test]
-fn a_rate_limit_is_waited_for_and_no_iteration_and_talk_of_one_is_one() {
+fn a_rate_limit_is_waited_for_without_an_iteration_and_a_mention_of_one_is_not() {
     let client = Client::of(Sandbox::new().env("CLAUDE_CODE_SESSION_ATTENDED", "1"));
     client.begin("\"Build it\" --stall 0");
     let waiting = client.sandbox.start_hook(rate_limit());
@@ -23,7 +23,7 @@ fn a_rate_limit_is_waited_for_and_no_iteration_and_talk_of_one_is_one() {
 }
 
 #[test]
-fn a_word_and_a_new_limit_leave_a_wait_its_wake() {
+fn neither_a_message_nor_a_new_limit_cancels_the_wake_of_a_waiting_loop() {
     let client = Client::of(Sandbox::new().env("CLAUDE_CODE_SESSION_ATTENDED", "1"));
     client.begin("\"Build it\" --stall 0");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -41,7 +41,7 @@ fn a_word_and_a_new_limit_leave_a_wait_its_wake() {
 }
 
 #[test]
-fn a_turn_that_the_end_of_a_task_begins_revokes_a_wake() {
+fn a_turn_that_begins_when_a_background_task_ends_cancels_the_wake() {
     let client = Client::of(Sandbox::new().env("CLAUDE_CODE_SESSION_ATTENDED", "1"));
     client.begin("\"Build it\" --stall 0");
     let waiting = client.sandbox.start_hook(rate_limit());
@@ -56,7 +56,7 @@ fn a_turn_that_the_end_of_a_task_begins_revokes_a_wake() {
 }
 
 #[test]
-fn counters_and_limits_outlive_a_session_that_could_not_wait() {
+fn counters_and_limits_survive_a_session_that_could_not_wait() {
     let client = Client::new();
     client.begin("\"Build it\" --stall 0 -n 3");
     assert!(client.goes_on("One.") && client.goes_on("Two."));
@@ -87,7 +87,7 @@ fn an_agent_that_waits_for_its_own_job_is_left_alone_and_its_claim_is_judged_at_
 }
 
 #[test]
-fn after_an_interruption_the_users_next_words_pause_the_loop() {
+fn after_an_interruption_the_users_next_message_pauses_the_loop() {
     let client = Client::new();
     let transcript = client.transcript();
     std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
@@ -104,7 +104,7 @@ fn after_an_interruption_the_users_next_words_pause_the_loop() {
 }
 
 #[test]
-fn the_end_of_a_session_interrupts_its_loop_and_the_next_one_is_told_once() {
+fn the_end_of_a_session_interrupts_its_loop_and_the_next_session_learns_it_once() {
     let client = Client::new();
     client.begin("\"Build it\" --stall 0");
     client.send(json!({"hook_event_name": "SessionEnd", "reason": "other"}));
@@ -118,7 +118,7 @@ fn the_end_of_a_session_interrupts_its_loop_and_the_next_one_is_told_once() {
 }
 
 #[test]
-fn a_subagents_stop_passes_and_a_compaction_only_reminds() {
+fn the_stop_of_a_subagent_passes_and_a_compaction_only_adds_a_reminder() {
     let client = Client::new();
     client.begin("\"Build it\" --stall 0");
     for event in ["Stop", "StopFailure"] {

@@ -37,7 +37,7 @@ fn is_coloured(text: &str) -> bool {
 }
 
 #[test]
-fn every_page_says_the_same_with_colour_and_without() {
+fn every_page_has_the_same_text_with_and_without_colour() {
     let world = a_world(Sandbox::new());
     let pages: [&[&str]; 9] = [
         &["status"],
@@ -67,7 +67,7 @@ fn every_page_says_the_same_with_colour_and_without() {
 type Case = (&'static [(&'static str, &'static str)], &'static [&'static str], bool);
 
 #[test]
-fn the_option_counts_before_the_environment_and_that_before_the_terminal() {
+fn the_colour_option_overrides_the_environment_which_overrides_the_terminal() {
     let cases: [Case; 8] = [
         (&[], &[], false),
         (&[("CLICOLOR_FORCE", "1")], &[], true),
@@ -102,7 +102,7 @@ fn the_option_counts_before_the_environment_and_that_before_the_terminal() {
 }
 
 #[test]
-fn a_page_of_help_and_a_usage_error_obey_the_option_too() {
+fn the_colour_option_applies_to_help_pages_and_usage_errors_too() {
     let sandbox = Sandbox::new();
     for (words, code) in [
         (&["run", "--help"][..], 0),
@@ -143,7 +143,7 @@ fn coloured_files(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_kept_or_read_by_a_program_has_no_colour() {
+fn files_and_json_have_no_colour() {
     let world = a_world(Sandbox::new().env("CLICOLOR_FORCE", "1"));
     let story = world.sandbox.root().join("story.html");
     world.crew(&["handoff", "as it is"]).success();

@@ -86,7 +86,7 @@ fn world_with_a_loop() -> (FleetWorld, String) {
 }
 
 #[test]
-fn loops_fleets_and_tasks_are_offered_where_a_command_takes_them() {
+fn loops_fleets_and_tasks_are_completed_where_a_command_takes_them() {
     let (world, id) = world_with_a_loop();
     let (sandbox, id) = (&world.sandbox, id.as_str());
     let all = format!("{id} repo repo/a");
@@ -193,7 +193,7 @@ fn each_shell_completes_every_name_that_a_command_takes() {
 
 #[test]
 #[ignore = "long"]
-fn what_is_installed_for_a_shell_is_found_by_it_at_the_first_tab() {
+fn a_shell_finds_its_installed_completions_at_the_first_tab() {
     for (shell, more) in [
         // What the package bash-completion does at the first Tab.
         ("bash", "source ~/.local/share/bash-completion/completions/crew\n"),
@@ -224,7 +224,7 @@ fn what_is_installed_for_a_shell_is_found_by_it_at_the_first_tab() {
 
 #[test]
 #[ignore = "long"]
-fn what_cannot_be_looked_at_is_not_offered_and_nothing_is_said() {
+fn unreadable_names_are_not_completed_and_cause_no_message() {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();
     assert_eq!(offered(&sandbox, &["show", ""]), "");
@@ -240,7 +240,7 @@ fn what_cannot_be_looked_at_is_not_offered_and_nothing_is_said() {
 
 #[test]
 #[ignore = "long"]
-fn each_shell_takes_its_script() {
+fn each_shell_accepts_its_completion_script() {
     let sandbox = Sandbox::new();
     sandbox.put_crew_on_the_path();
     for shell in ["bash", "zsh", "fish"] {

@@ -64,12 +64,12 @@ fn assert_played(ran: Ran) {
 }
 
 #[test]
-fn it_shows_a_refusal_then_a_checked_end_and_leaves_nothing() {
+fn the_demo_shows_a_refusal_then_a_checked_end_and_leaves_nothing_behind() {
     assert_played(demo_that_leaves_nothing(&Sandbox::new()));
 }
 
 #[test]
-fn on_a_terminal_a_key_hurries_it_and_the_terminal_is_as_it_was() {
+fn a_key_speeds_the_demo_up_and_the_terminal_is_restored() {
     in_a_terminal(|| {
         for (key, end) in [("x", "exit 0"), ("C-c", "exit 130")] {
             // Unless a key hurries it, the demo is still at its first line when the test gives up.
@@ -94,7 +94,7 @@ fn on_a_terminal_a_key_hurries_it_and_the_terminal_is_as_it_was() {
 }
 
 #[test]
-fn it_plays_inside_an_agent_in_a_git_hook_and_in_a_folder_with_a_blank() {
+fn the_demo_runs_inside_an_agent_in_a_git_hook_and_in_a_folder_with_a_space() {
     let sandbox = Sandbox::new();
     let folder = sandbox.root().join("a folder");
     std::fs::create_dir(&folder).unwrap();
@@ -110,7 +110,7 @@ fn it_plays_inside_an_agent_in_a_git_hook_and_in_a_folder_with_a_blank() {
 }
 
 #[test]
-fn without_git_it_says_what_is_missing() {
+fn without_git_the_demo_says_what_is_missing() {
     let sandbox = Sandbox::new();
     let bin = sandbox.root().join("bin").display().to_string();
     let ran = demo_that_leaves_nothing(&sandbox.env("PATH", &bin));
@@ -119,7 +119,7 @@ fn without_git_it_says_what_is_missing() {
 }
 
 #[test]
-fn interrupted_while_a_check_runs_it_leaves_neither_files_nor_processes() {
+fn a_demo_interrupted_during_a_check_leaves_neither_files_nor_processes() {
     for signal in [Signal::INT, Signal::TERM] {
         let sandbox = Sandbox::new();
         let mark = sandbox.root().join("bin/pid");
@@ -149,7 +149,7 @@ fn task_of<'told>(told: &'told str, words: &[&str]) -> &'told str {
 
 #[test]
 #[ignore = "long"]
-fn a_fleet_has_a_conflict_a_red_and_a_limit_and_all_of_it_lands() {
+fn the_demo_of_a_fleet_has_a_conflict_a_failed_check_and_a_limit_and_all_of_it_lands() {
     let sandbox = Sandbox::new();
     let folder = sandbox.root().join("a folder");
     std::fs::create_dir(&folder).unwrap();
@@ -197,7 +197,7 @@ mod on_linux {
     }
 
     #[test]
-    fn a_fleet_that_is_interrupted_leaves_neither_files_nor_processes() {
+    fn an_interrupted_demo_of_a_fleet_leaves_neither_files_nor_processes() {
         let sandbox = Sandbox::new();
         let before = paths(sandbox.root());
         let demo = sandbox.start_crew(&["demo", "--fleet"]);
@@ -212,7 +212,7 @@ mod on_linux {
     }
 
     #[test]
-    fn its_first_paragraph_is_broken_where_the_terminal_ends() {
+    fn the_first_paragraph_of_the_demo_is_wrapped_to_the_terminal() {
         let sandbox = Sandbox::new();
         let line = format!("stty cols 80; exec {} demo --fast", crew().display());
         let mut terminal = sandbox.command("script");

@@ -26,7 +26,7 @@ fn diff(settings: &str, variables: &[(&str, &str)], words: &str) -> String {
 }
 
 #[test]
-fn a_difference_has_colours_and_the_pager_as_the_persons_git_would() {
+fn a_difference_is_coloured_and_paged_as_the_users_git_would_do_it() {
     let green = "\u{1b}[32m+clip\u{1b}[0m";
     let paged = diff("[core]\npager = sed 's/^/paged /'\n", &[], "");
     assert!(paged.contains("paged \u{1b}[1mdiff --git") && paged.contains(green), "{paged}");

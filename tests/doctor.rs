@@ -85,7 +85,7 @@ fn complete_with_an_ignored_file(sandbox: &Sandbox) {
 }
 
 #[test]
-fn what_the_scratch_folder_lacks_is_named_until_it_is_included() {
+fn files_that_the_scratch_folder_lacks_are_named_until_they_are_included() {
     let sandbox = healthy();
     complete_with_an_ignored_file(&sandbox);
     let page = sandbox.crew(&["doctor"]).success();
@@ -208,7 +208,7 @@ fn findings(ran: &Ran) -> Vec<Value> {
 }
 
 #[test]
-fn a_healthy_machine_has_no_finding() {
+fn a_healthy_machine_has_no_findings() {
     let sandbox = healthy();
     let ran = sandbox.crew(&["doctor", "--json"]);
     assert_eq!((ran.code(), findings(&ran)), (0, vec![]), "{ran:#?}");
@@ -218,7 +218,7 @@ fn a_healthy_machine_has_no_finding() {
 }
 
 #[test]
-fn each_planted_fault_is_found_alone_and_names_its_fix() {
+fn each_planted_fault_is_reported_alone_with_its_fix() {
     for (code, fix, exit, plant) in FAULTS {
         let sandbox = healthy();
         plant(&sandbox);
@@ -235,7 +235,7 @@ fn each_planted_fault_is_found_alone_and_names_its_fix() {
 }
 
 #[test]
-fn a_plugin_that_only_sessions_were_given_is_not_missing() {
+fn a_plugin_that_was_passed_to_the_session_only_is_not_missing() {
     let sandbox = healthy();
     tell(&sandbox, "list", &json!([]));
     tell(&sandbox, "market", &json!([]));
@@ -280,7 +280,7 @@ fn begin_a_loop(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn a_loop_in_a_session_keeps_its_plugin_until_a_person_insists_and_is_then_named() {
+fn the_plugin_of_a_live_session_is_removed_only_if_a_person_insists() {
     let sandbox = healthy();
     let id = begin_a_loop(&sandbox);
     let refused = sandbox.crew(&["uninstall"]);
@@ -306,7 +306,7 @@ fn a_loop_in_a_session_keeps_its_plugin_until_a_person_insists_and_is_then_named
 }
 
 #[test]
-fn a_second_crew_and_a_missing_client_are_named() {
+fn a_second_crew_on_the_path_and_a_missing_client_are_reported() {
     let sandbox = healthy();
     let theirs = sandbox.root().join("theirs");
     write_executable(&theirs.join("crew"), "#!/bin/sh\necho another tool\n");
@@ -323,7 +323,7 @@ fn a_second_crew_and_a_missing_client_are_named() {
 }
 
 #[test]
-fn where_only_another_agent_is_set_up_nothing_is_broken() {
+fn nothing_is_broken_if_only_another_agent_is_set_up() {
     let sandbox = Sandbox::new();
     let folder = sandbox.home().join(".config/crew");
     std::fs::create_dir_all(&folder).unwrap();
@@ -396,7 +396,7 @@ fn an_srun_that_fails_is_a_finding_with_its_last_words_and_a_hint() {
 }
 
 #[test]
-fn a_node_is_asked_for_the_agent_in_force_here_or_the_named_one() {
+fn a_node_is_checked_for_the_agent_of_the_settings_or_the_named_one() {
     let sandbox = Sandbox::new();
     sandbox.program("srun", SRUN);
     sandbox.program("codex", "exit 7");
@@ -436,7 +436,7 @@ fn on_a_healthy_node(service: &TcpListener) -> Sandbox {
 }
 
 #[test]
-fn each_fault_of_a_node_is_found_alone_and_names_its_fix() {
+fn each_fault_of_a_node_is_reported_alone_with_its_fix() {
     let faults: [fn(Sandbox) -> Sandbox; 8] = [
         |it| it,
         |it| {

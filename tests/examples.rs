@@ -114,7 +114,7 @@ fn a_failing_test_is_fixed_and_proven() {
 
 #[test]
 #[ignore = "long"]
-fn a_refactoring_makes_no_test_worse() {
+fn a_refactoring_breaks_no_test() {
     let example = copied("refactoring");
     let printed = example.run_the_readme(&[("crew run", &example.agent())]).success();
     let texts = [
@@ -195,7 +195,7 @@ fn a_night_ends_at_its_limit_and_continues_with_a_higher_one() {
 
 #[test]
 #[ignore = "long"]
-fn a_night_whose_cost_is_unknown_needs_you_after_one_iteration() {
+fn a_night_whose_cost_is_unknown_needs_a_person_after_one_iteration() {
     let nothing = "command = [\"sh\", \"-c\", \"cat >/dev/null; echo Nothing is done yet.\"]";
     let example = night_with(nothing);
     let ended = example.sandbox.sh("crew run --prompt-file TASK.md --agent scripted");
@@ -217,7 +217,7 @@ fn a_fleet() -> Copied {
 
 #[test]
 #[ignore = "long"]
-fn a_fleet_lands_four_tasks_in_their_order() {
+fn a_fleet_lands_four_tasks_in_order() {
     let example = a_fleet();
     let run = "crew fleet run tasks/ --land";
     let planned = example.run_the_readme(&[(run, "--dry-run")]).success();
@@ -295,7 +295,7 @@ fn in_ci_a_script_acts_on_the_exit_code() {
 
 #[test]
 #[ignore = "long"]
-fn in_ci_each_other_end_has_its_exit_code() {
+fn in_ci_each_other_outcome_has_its_exit_code() {
     let nothing = "--agent-cmd \"sh -c 'cat >/dev/null; echo Nothing.'\"";
     let cancels = "--agent-cmd 'crew cancel'";
     let ends = [

@@ -101,7 +101,7 @@ fn a_stop_without_an_owner_or_of_another_session_is_left_alone() {
 }
 
 #[test]
-fn a_loop_is_found_wherever_its_agent_goes_and_its_checks_stay_at_home() {
+fn a_loop_is_found_from_any_folder_and_its_checks_run_where_it_began() {
     let client = Client::new();
     let sandbox = &client.sandbox;
     let odd = sandbox.write("a folder/ünter/file", "").parent().unwrap().to_owned();
@@ -125,7 +125,7 @@ fn a_loop_is_found_wherever_its_agent_goes_and_its_checks_stay_at_home() {
 }
 
 #[test]
-fn a_loop_lives_without_git_and_where_the_checkout_cannot_be_written() {
+fn a_loop_works_without_git_and_in_a_read_only_checkout() {
     let client = Client::of(Sandbox::without_git());
     client.sandbox.write(".claude", "a file in the way");
     let answer = client.command("loop", "\"Build it\" --stall 1");
@@ -140,7 +140,7 @@ fn a_loop_lives_without_git_and_where_the_checkout_cannot_be_written() {
 }
 
 #[test]
-fn a_second_loop_in_a_working_tree_is_refused_with_the_ways_out() {
+fn a_second_loop_in_a_working_tree_is_refused_with_hints() {
     let client = Client::new();
     client.begin("\"The first\"");
     let refused = client.command("loop", "\"The second\"");
@@ -156,7 +156,7 @@ fn a_second_loop_in_a_working_tree_is_refused_with_the_ways_out() {
 }
 
 #[test]
-fn a_message_is_waited_for_in_the_transcript_and_an_older_turns_is_never_taken() {
+fn the_final_message_is_awaited_in_the_transcript_and_never_taken_from_an_older_turn() {
     let client = Client::new();
     let transcript = client.transcript();
     std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
@@ -184,7 +184,7 @@ fn a_message_is_waited_for_in_the_transcript_and_an_older_turns_is_never_taken()
 }
 
 #[test]
-fn every_ending_keeps_its_record_and_all_but_completed_hand_over() {
+fn every_ending_keeps_its_record_and_every_incomplete_one_writes_a_handoff() {
     let client = Client::new();
     let handoffs = client.sandbox.file(".claude/branches/main/handoffs");
     for (options, words, outcome) in [
@@ -228,7 +228,7 @@ fn a_stop_passes_when_the_files_of_its_loop_are_gone() {
 }
 
 #[test]
-fn a_cleaned_checkout_costs_the_loop_nothing() {
+fn cleaning_the_checkout_does_not_harm_the_loop() {
     let client = Client::new();
     client.begin("\"Build it\" -n 7 --stall 0");
     client.sandbox.git(&["clean", "-fdxq"]);
@@ -251,7 +251,7 @@ fn a_loop_needs_no_program_on_the_path() {
 }
 
 #[test]
-fn a_new_loop_hears_nothing_of_the_one_before() {
+fn a_new_loop_inherits_nothing_from_the_previous_one() {
     let client = Client::new();
     client.begin("\"The first\" --stall 0");
     assert!(client.goes_on("<promise>COMPLETE</promise> is what I will say."));
@@ -278,7 +278,7 @@ fn a_loop_without_options_ends_after_ten_iterations() {
 }
 
 #[test]
-fn a_hook_that_is_active_already_is_no_reason_to_stop() {
+fn the_loop_continues_even_if_a_stop_hook_is_already_active() {
     let client = Client::new();
     client.begin("\"Build it\" --stall 0");
     for (number, active) in [false, true, true].into_iter().enumerate() {
@@ -289,7 +289,7 @@ fn a_hook_that_is_active_already_is_no_reason_to_stop() {
 }
 
 #[test]
-fn a_commit_and_a_new_file_are_progress_and_standing_still_is_not() {
+fn a_commit_and_a_new_file_are_progress_and_an_unchanged_tree_is_not() {
     let client = Client::new();
     client.begin("\"Build it\" --stall 2");
     client.sandbox.write("step.md", "a step");

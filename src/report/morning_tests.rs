@@ -162,7 +162,7 @@ fn a_night_fits_one_screen_and_what_needs_a_person_comes_first() {
 }
 
 #[test]
-fn a_narrow_terminal_keeps_the_commands_whole_and_a_wide_one_shows_when_a_loop_began() {
+fn a_narrow_terminal_keeps_commands_whole_and_a_wide_one_shows_when_a_loop_began() {
     let night = night();
     assert_snapshot!(shown(&night, 40, 36), @r#"
     since 00:06: 10 loops: 4 completed, 1
@@ -233,7 +233,7 @@ fn a_narrow_terminal_keeps_the_commands_whole_and_a_wide_one_shows_when_a_loop_b
 }
 
 #[test]
-fn loops_without_room_are_counted() {
+fn loops_that_do_not_fit_are_counted() {
     let night = night();
     assert_snapshot!(shown(&night, 80, 24), @r#"
     since 00:06: 10 loops: 4 completed, 1 exhausted, 1 stalled, 4 blocked · $12.00
@@ -266,7 +266,7 @@ fn loops_without_room_are_counted() {
 }
 
 #[test]
-fn a_loop_that_nobody_drives_needs_a_person_and_one_that_runs_does_not() {
+fn a_loop_without_a_driver_needs_a_person_and_a_running_one_does_not() {
     let live = [a_loop("faaaaaaa", "live", "Port the parser")];
     assert_snapshot!(shown(&live, 80, 24), @"
     since 00:06: no loop has ended
@@ -296,7 +296,7 @@ fn no_line_of_a_list_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn a_page_is_read_only_where_it_is_shown() {
+fn a_handoff_page_is_read_only_if_it_is_shown() {
     let of_a_fleet = |number: usize| {
         let mut record = a_loop("gaaaaaaa", &number.to_string(), "vat");
         record.fleet = Some(a_task("vat"));
@@ -331,13 +331,13 @@ fn a_page_is_read_only_where_it_is_shown() {
 }
 
 #[test]
-fn a_fleet_that_is_not_kept_here_has_no_command() {
+fn no_command_is_proposed_for_a_fleet_recorded_elsewhere() {
     let page = shown_of(&facts(&night(), false, false), 80, usize::MAX);
     assert!(!page.contains("crew fleet status") && page.contains("  jaaaaaaa  blocked "), "{page}");
 }
 
 #[test]
-fn what_a_trial_showed_is_no_remark_even_where_its_command_has_a_semicolon() {
+fn the_result_of_a_proof_run_is_not_a_remark_even_if_its_command_has_a_semicolon() {
     let shown = "`make; make test` passes, and without the work it fails in adds";
     let mut proven =
         Ending::completed(Proof::Proven, CompletionBasis::WithoutWork(shown.to_owned()));

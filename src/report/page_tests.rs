@@ -108,7 +108,7 @@ fn the_page_of_an_ended_loop_fits_80_columns() {
 }
 
 #[test]
-fn at_40_columns_times_costs_and_words_go_first() {
+fn at_40_columns_times_costs_and_words_are_dropped_first() {
     let text = text(&full(), read_at(40));
     assert_snapshot!(text, @"
     loop haaaaaaa · exhausted after 10
@@ -183,7 +183,7 @@ fn a_line_is_cut_by_its_width_on_the_screen() {
 }
 
 #[test]
-fn a_script_without_spaces_is_broken_where_the_line_ends_and_a_path_stays_whole() {
+fn text_without_spaces_is_broken_at_the_end_of_the_line_and_a_path_stays_whole() {
     let path = "/a/folder/with/a/name/that/is/long/enough";
     let table = [
         ("一二三四五六七八九十", vec!["一二三四五六", "七八九十"]),

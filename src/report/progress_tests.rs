@@ -114,7 +114,7 @@ fn build(max: u32) -> Loop {
 }
 
 #[test]
-fn a_run_to_its_limit() {
+fn a_run_to_its_limit_reports_each_iteration_and_the_limit() {
     let mut record = build(3);
     record.contract.promise = None;
     let mut run = PipedRun::of(record).start();
@@ -134,7 +134,7 @@ fn a_run_to_its_limit() {
 }
 
 #[test]
-fn three_failures_in_a_row_abort_and_the_last_iteration_is_not_reported_as_completed() {
+fn three_failures_in_a_row_abort_and_the_last_iteration_is_not_shown_as_completed() {
     let mut run = PipedRun::of(build(10)).start();
     for (ms, exit) in [(42_000, 0), (36_000, 0), (37_000, 0), (15_000, 1), (12_000, 1), (13_000, 1)]
     {
@@ -161,7 +161,7 @@ fn three_failures_in_a_row_abort_and_the_last_iteration_is_not_reported_as_compl
 }
 
 #[test]
-fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
+fn an_interrupted_run_shows_how_to_resume_it_and_a_resumed_one_its_past() {
     let mut run = PipedRun::of(build(10)).start();
     for _ in 0..4 {
         run.iterate(64_500, 0, |_| ());

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uninstallation_under_live_loops_names_them_and_what_to_do_first() {
+    fn an_uninstallation_names_live_loops_and_what_to_do_first() {
         let id = LoopId::from_random(7);
         let refusal = |count| loops_in_sessions(&id, count, "").with_hint();
         assert_snapshot!(refusal(1) + &refusal(2) + &unjudged_row(&id), @"

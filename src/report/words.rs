@@ -130,7 +130,7 @@ mod called_tests {
     use super::*;
 
     #[test]
-    fn a_terminals_commands_are_called_by_their_path_and_nothing_else_is() {
+    fn only_commands_for_a_terminal_are_given_with_the_path_of_crew() {
         let text = "crew: paused; \u{fdd4}crew resume k3v9 resumes it\nhint: `crew cancel k3v9`, /crew:resume, a crew of two";
         let expected = "crew: paused; ~/crew/target/release/crew resume k3v9 resumes it\n\
             hint: `~/crew/target/release/crew cancel k3v9`, /crew:resume, a crew of two";

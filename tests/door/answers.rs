@@ -12,7 +12,7 @@ impl Door {
 }
 
 #[test]
-fn a_blocked_agent_is_answered_where_it_asked() {
+fn a_blocked_agent_is_answered_in_its_own_session() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
     let page = door.stop(ASKED).assert_lets_go();
@@ -51,7 +51,7 @@ fn a_person_accepts_changed_tests_in_the_session() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_told_resumes_nothing_and_says_how_it_is_typed() {
+fn an_answer_that_cannot_be_delivered_resumes_nothing_and_shows_how_to_type_it() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
     door.stop(ASKED).assert_lets_go();

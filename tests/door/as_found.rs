@@ -40,7 +40,7 @@ impl Door {
 }
 
 #[test]
-fn a_check_that_fails_on_the_tree_as_found_and_passes_on_the_final_one_had_failed() {
+fn a_check_that_fails_at_the_baseline_and_passes_on_the_final_tree_had_failed() {
     let door = Door::new();
     let id = begin(&door, "test -e done");
     door.sandbox.write("done", "");
@@ -49,7 +49,7 @@ fn a_check_that_fails_on_the_tree_as_found_and_passes_on_the_final_one_had_faile
 }
 
 #[test]
-fn a_first_claim_that_is_right_is_checked_unless_the_settings_say_not_to_look() {
+fn a_correct_first_claim_is_checked_at_the_baseline_unless_the_settings_forbid_it() {
     for (settings, proof) in [("", "checked"), ("loop.prove = \"off\"\n", "passing")] {
         let door = Door::new();
         let file = door.sandbox.home().join(".config/crew/config.toml");
@@ -71,7 +71,7 @@ fn flaky(door: &Door) -> String {
 }
 
 #[test]
-fn a_failure_that_the_work_cannot_have_mended_is_no_cause() {
+fn a_baseline_failure_that_the_work_cannot_have_fixed_does_not_count() {
     let skipped = SOME_PASS
         .replace("rounds ... ok", "rounds ... ignored")
         .replace("2 passed; 0 failed; 0 ignored", "1 passed; 0 failed; 1 ignored");
@@ -142,7 +142,7 @@ fn the_proof_of_checks_that_take_over_a_minute_follows_the_end() {
 }
 
 #[test]
-fn a_check_that_passes_there_never_failed_which_is_looked_up_once() {
+fn a_check_that_passes_at_the_baseline_never_failed_and_is_tried_there_only_once() {
     let door = Door::new();
     let runs = door.runs();
     let id = begin(&door, &format!("echo >> {}", runs.display()));
@@ -158,7 +158,7 @@ fn a_check_that_passes_there_never_failed_which_is_looked_up_once() {
 }
 
 #[test]
-fn a_check_that_fails_in_the_scratch_folder_in_any_case_shows_nothing() {
+fn a_check_that_always_fails_in_the_scratch_folder_shows_nothing() {
     let door = Door::new();
     let id = begin(&door, "! pwd | grep -q scratch");
     door.sandbox.write("done", "");
@@ -171,7 +171,7 @@ fn a_check_that_fails_in_the_scratch_folder_in_any_case_shows_nothing() {
 }
 
 #[test]
-fn what_a_check_rests_on_cannot_have_been_changed_to_make_it_pass() {
+fn a_script_that_a_check_runs_cannot_be_changed_to_make_it_pass() {
     let door = Door::new();
     door.sandbox.write("check.sh", "test -e never\n");
     let id = begin(&door, "sh check.sh");
@@ -226,7 +226,7 @@ fn a_changed_check_that_is_only_reported_lowers_the_proof() {
 }
 
 #[test]
-fn where_a_trial_proves_the_work_the_tree_as_found_is_not_tried() {
+fn the_baseline_is_not_checked_if_a_proof_run_proves_the_work() {
     let door = Door::new();
     let runs = door.runs();
     door.sandbox.write("out", ONE_FAILS);
@@ -239,7 +239,7 @@ fn where_a_trial_proves_the_work_the_tree_as_found_is_not_tried() {
 }
 
 #[test]
-fn what_is_done_beside_ignored_files_is_work_like_any_other() {
+fn work_in_folders_with_ignored_files_is_proven_like_any_other() {
     let door = Door::new();
     door.sandbox.write(".gitignore", "*.o\nnode_modules/\n");
     door.sandbox.write("lib/a.o", "");
@@ -269,7 +269,7 @@ fn with_an_ignored_file() -> Door {
 }
 
 #[test]
-fn a_rule_that_is_taken_from_the_ignored_makes_no_check_fail_on_the_tree_as_found() {
+fn a_removed_ignore_rule_does_not_make_a_check_fail_at_the_baseline() {
     for (rules, terms, proof) in [
         (".gitignore", "--require checked", None),
         (".gitignore", "--prove", Some("passing")),
@@ -327,7 +327,7 @@ fn cut_off(terms: &str, work: &[(&str, &str)]) -> (Door, String) {
 }
 
 #[test]
-fn what_a_session_left_in_its_first_turn_is_not_what_the_loop_found() {
+fn changes_of_a_sessions_first_turn_are_not_part_of_the_baseline() {
     let work = [("check.sh", "true\n"), ("half", "work\n")];
     let (door, id) = cut_off("--require checked --verify 'sh check.sh'", &work);
     let ran = door.sandbox.crew(&["resume", &id]);
@@ -349,7 +349,7 @@ fn a_person_may_accept_the_checks_that_a_session_left_in_its_first_turn() {
 }
 
 #[test]
-fn after_a_first_turn_that_was_cut_off_no_worse_compares_with_the_tree_as_found() {
+fn after_an_interrupted_first_turn_no_worse_compares_with_the_baseline() {
     let check = "--no-worse 'cat out; ! grep -q FAILED out'";
     for (out, more, code) in [
         (ONE_FAILS, "-q", 0),

@@ -16,7 +16,7 @@ fn remove(path: &Path) {
 }
 
 #[test]
-fn a_home_that_is_gone_or_no_folder_lets_the_stop_through() {
+fn a_home_that_is_missing_or_not_a_folder_lets_the_stop_through() {
     for path in ["", "loops", "sessions", "wakes"] {
         for as_file in [false, true] {
             let door = Door::of(Sandbox::without_git());
@@ -38,7 +38,7 @@ fn a_home_that_is_gone_or_no_folder_lets_the_stop_through() {
 }
 
 #[test]
-fn a_folder_in_the_place_of_a_loops_file_lets_the_stop_through() {
+fn a_folder_in_place_of_a_loops_file_lets_the_stop_through() {
     for name in ["loop.json", "loop.lock", "boundary.lock", "journal.jsonl"] {
         let door = Door::of(Sandbox::without_git());
         let id = door.begin("\"go on\" -n 9 --stall 0");
@@ -55,7 +55,7 @@ fn a_folder_in_the_place_of_a_loops_file_lets_the_stop_through() {
 }
 
 #[test]
-fn a_home_file_of_the_client_that_cannot_be_read_lets_the_stop_through() {
+fn an_unreadable_file_of_the_client_lets_the_stop_through() {
     for junk in ["relative/path", "", "\u{0}"] {
         let door = Door::of(Sandbox::without_git());
         door.begin("\"go on\" -n 9 --stall 0");
@@ -110,7 +110,7 @@ fn a_start_whose_write_fails_is_refused_or_is_a_loop_and_never_both() {
 }
 
 #[test]
-fn no_transcript_can_hold_a_stop_up() {
+fn no_transcript_can_delay_a_stop() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 99 --stall 0");
     let transcript = door.sandbox.root().join("transcript.jsonl");
@@ -151,7 +151,7 @@ fn remove_if_there(path: &Path) {
 }
 
 #[test]
-fn a_payload_that_is_none_lets_the_stop_through() {
+fn an_invalid_payload_lets_the_stop_through() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let before = door.record(&id);
@@ -182,7 +182,7 @@ fn a_payload_that_is_none_lets_the_stop_through() {
 }
 
 #[test]
-fn an_event_that_is_not_ours_is_passed_in_silence() {
+fn an_event_that_does_not_concern_crew_passes_in_silence() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let before = door.record(&id);
@@ -207,7 +207,7 @@ fn an_event_that_is_not_ours_is_passed_in_silence() {
 }
 
 #[test]
-fn half_a_character_in_a_message_costs_no_stop() {
+fn half_a_surrogate_pair_in_a_message_does_not_lose_the_stop() {
     let door = Door::of(Sandbox::without_git());
     door.begin("\"go on\" -n 9 --stall 0");
     // The client counts in UTF-16 and cuts a text in the middle of an emoji.
@@ -231,7 +231,7 @@ fn half_a_character_in_a_message_costs_no_stop() {
 type Breakage<'a> = (&'static str, &'a dyn Fn(&Value) -> Vec<u8>);
 
 #[test]
-fn a_broken_record_is_kept_aside_and_rebuilt_from_the_journal_once() {
+fn a_broken_record_is_set_aside_and_rebuilt_from_the_journal_once() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 99 --stall 0");
     door.stop("first").assert_goes_on();
@@ -303,7 +303,7 @@ fn a_broken_record_can_be_seen_and_cancelled() {
 }
 
 #[test]
-fn a_record_of_a_newer_crew_is_never_written_and_its_crew_is_named() {
+fn a_record_of_a_newer_crew_is_never_written_and_its_version_is_named() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let newer = r#"{"version":99,"made_by":"9.8.7","shape":"new"}"#;
@@ -322,7 +322,7 @@ fn a_record_of_a_newer_crew_is_never_written_and_its_crew_is_named() {
 }
 
 #[test]
-fn a_torn_line_of_the_journal_spoils_only_itself() {
+fn a_truncated_line_of_the_journal_affects_no_other_line() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     door.stop("one").assert_goes_on();

@@ -90,7 +90,7 @@ fn a_boundary_killed_at_any_write_loses_at_most_itself() {
 
 #[test]
 #[ignore = "long"]
-fn the_last_boundary_killed_at_any_write_ends_the_loop_all_the_same() {
+fn the_last_boundary_killed_at_any_write_still_ends_the_loop() {
     let door = Door::of(Sandbox::without_git().with_faults());
     kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 1 --stall 0 --replace");
@@ -107,7 +107,7 @@ fn the_last_boundary_killed_at_any_write_ends_the_loop_all_the_same() {
 
 #[test]
 #[ignore = "long"]
-fn words_whose_prompt_was_lost_are_told_with_the_next_one_and_then_no_more() {
+fn messages_of_a_lost_prompt_are_delivered_once_with_the_next_one() {
     let door = Door::of(Sandbox::without_git().with_faults());
     for fault in ["record.between#1=kill", "record.after#1=kill", "answer#1=kill", "answer#1=5"] {
         let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
@@ -125,7 +125,7 @@ fn words_whose_prompt_was_lost_are_told_with_the_next_one_and_then_no_more() {
 
 #[test]
 #[ignore = "long"]
-fn words_that_a_lost_resume_had_are_told_with_the_next_prompt() {
+fn messages_of_a_lost_resume_are_delivered_with_the_next_prompt() {
     let door = Door::of(Sandbox::without_git().with_faults());
     for fault in ["record.after#1=kill", "answer#1=kill"] {
         let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
@@ -147,7 +147,7 @@ type Reader = fn(&Door, &str);
 
 #[test]
 #[ignore = "long"]
-fn what_an_ending_leaves_is_written_by_the_next_reader_when_its_writer_was_killed() {
+fn the_next_reader_finishes_the_files_of_an_ending_whose_writer_was_killed() {
     let read_by: [(&str, Reader); 4] = [
         ("status", |door, id| drop(door.status(id))),
         ("a new session", |door, _| {
@@ -176,7 +176,7 @@ fn what_an_ending_leaves_is_written_by_the_next_reader_when_its_writer_was_kille
 
 #[test]
 #[ignore = "long"]
-fn a_start_killed_at_any_write_is_a_loop_or_nothing() {
+fn a_start_killed_at_any_write_leaves_a_loop_or_nothing() {
     kill_everywhere(25, |fault| {
         let door = Door::of(Sandbox::without_git().with_faults());
         let typed = "\"go on\" -n 2 --stall 0";
@@ -195,7 +195,7 @@ fn a_start_killed_at_any_write_is_a_loop_or_nothing() {
 
 #[test]
 #[ignore = "long"]
-fn a_cancel_killed_at_any_write_is_obeyed_from_its_order_on() {
+fn a_cancel_killed_at_any_write_takes_effect_once_its_request_is_written() {
     let door = Door::of(Sandbox::without_git().with_faults());
     kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
@@ -214,7 +214,7 @@ fn a_cancel_killed_at_any_write_is_obeyed_from_its_order_on() {
 
 #[test]
 #[ignore = "long"]
-fn hooks_killed_at_any_moment_leave_a_sound_loop_and_no_process() {
+fn hooks_killed_at_any_moment_leave_a_valid_loop_and_no_process() {
     const SEED: u64 = 0x5eed_0002;
     let door = Door::of(Sandbox::without_git());
     // A check that is cut off leaves a process behind.
@@ -243,7 +243,7 @@ fn hooks_killed_at_any_moment_leave_a_sound_loop_and_no_process() {
 }
 
 #[test]
-fn a_check_whose_hook_was_killed_is_ended_by_the_next_who_looks() {
+fn a_check_whose_hook_was_killed_is_ended_by_the_next_command() {
     let door = Door::of(Sandbox::without_git());
     let check = "sleep 300 & echo $$ $! > pids; wait";
     let pids = door.sandbox.file("pids");

@@ -50,7 +50,7 @@ fn texts(folder: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_variable_that_is_new_in_mid_loop_makes_no_check_pass() {
+fn a_variable_added_during_the_loop_does_not_reach_the_checks() {
     for (name, value) in [
         ("MAKEFLAGS", "-n"),
         ("PYTEST_ADDOPTS", "--collect-only"),
@@ -90,7 +90,7 @@ fn variables_from_before_the_start_reach_a_check_byte_for_byte() {
 }
 
 #[test]
-fn a_path_changed_in_mid_loop_is_put_back() {
+fn a_path_changed_during_the_loop_is_restored() {
     let door = Door::new();
     let elsewhere = door.sandbox.root().join("elsewhere");
     crate::sandbox::write_executable(&elsewhere.join("tests"), "#!/bin/sh\nexit 0\n");
@@ -113,7 +113,7 @@ fn a_variable_that_is_missing_is_left_missing_and_journalled() {
 }
 
 #[test]
-fn a_value_that_the_checkouts_settings_gave_at_the_start_is_put_back() {
+fn a_value_that_the_checkouts_settings_gave_at_the_start_is_restored() {
     for (folder, name) in
         [("", "settings.json"), ("", "settings.local.json"), ("below/", "settings.json")]
     {
@@ -157,7 +157,7 @@ fn a_changed_variable_of_the_users_own_leaves_checks_unknown_until_a_resume_acce
 }
 
 #[test]
-fn a_person_proves_a_sessions_loop_in_a_terminal_that_is_not_like_the_sessions() {
+fn a_person_proves_a_sessions_loop_in_a_terminal_with_another_environment() {
     let door = Door::of(Sandbox::new().env("TERM", "xterm").env("TMUX_PANE", "%1"));
     door.sandbox.write("tests/run.sh", TESTS);
     door.sandbox.write("twice", "echo 2\n");
@@ -173,7 +173,7 @@ fn a_person_proves_a_sessions_loop_in_a_terminal_that_is_not_like_the_sessions()
 }
 
 #[test]
-fn no_value_of_the_users_own_gets_to_disk() {
+fn no_value_of_the_users_variables_is_written_to_disk() {
     let secret = "sk-of-the-users-own-0123456789";
     let door = Door::of(Sandbox::new().env("THEIR_KEY", secret).env("OTHER_KEY", secret));
     // A setting that refers to a secret does not contain it.
@@ -201,7 +201,7 @@ fn no_value_of_the_users_own_gets_to_disk() {
 }
 
 #[test]
-fn a_variable_of_git_planted_in_mid_loop_moves_no_rule() {
+fn a_git_variable_planted_during_the_loop_has_no_effect_on_the_rules() {
     let door = Door::new();
     let other = door.sandbox.root().join("other");
     door.sandbox.git(&["init", "--quiet", &other.display().to_string()]);

@@ -39,7 +39,7 @@ fn a_loop_that_only_its_limit_ends_is_completed_if_every_check_passes_there() {
 }
 
 #[test]
-fn a_gate_that_fails_at_the_last_boundary_is_never_completed_though_it_passed_before() {
+fn a_gate_that_fails_at_the_last_boundary_prevents_completion_though_it_passed_before() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 2 --no-promise --gate 'test ! -e broken' --stall 0");
     door.stop("one").assert_goes_on();
@@ -63,7 +63,7 @@ fn a_start_says_what_ends_the_loop_where_a_claim_does_not() {
 }
 
 #[test]
-fn a_message_that_only_repeats_the_task_or_its_quote_is_no_claim() {
+fn a_message_that_only_repeats_or_quotes_the_task_is_not_a_claim() {
     let task = "Build it. When finished, output:\n<promise>DONE</promise>";
     for (message, expected) in [
         (
@@ -85,7 +85,7 @@ fn a_message_that_only_repeats_the_task_or_its_quote_is_no_claim() {
 }
 
 #[test]
-fn marks_that_nobody_sees_and_a_wide_colon_do_not_spoil_what_is_said() {
+fn invisible_marks_and_a_wide_colon_do_not_spoil_a_claim() {
     for (message, outcome, why) in [
         ("تم.\n\u{200f}<promise>COMPLETE</promise>\u{200f}", "completed", "nothing was checked"),
         ("<promise>BLOCKED：理由</promise>", "blocked", "the agent said BLOCKED: 理由"),
@@ -119,7 +119,7 @@ fn with_until_a_claim_alone_ends_nothing_and_its_refusal_names_the_until() {
 }
 
 #[test]
-fn checks_have_the_last_word_where_a_limit_or_a_stall_ends_the_loop_and_not_before() {
+fn checks_decide_the_outcome_only_when_a_limit_or_a_stall_ends_the_loop() {
     for (arguments, outcome) in [("-n 2 --stall 0", "exhausted"), ("-n 9 --stall 2", "stalled")] {
         let door = Door::new();
         let id =
@@ -139,7 +139,7 @@ fn checks_have_the_last_word_where_a_limit_or_a_stall_ends_the_loop_and_not_befo
 type End = fn(&Door) -> Answer;
 
 #[test]
-fn checks_have_no_last_word_after_a_cancel_a_failure_too_many_or_a_blocked_agent() {
+fn checks_do_not_run_after_a_cancel_too_many_failures_or_a_blocked_agent() {
     let never = "--verify 'echo run >> ../runs; false' --stall 0";
     let ends: [(&str, End, &str); 3] = [
         ("-n 1", |door| door.stop("<promise>BLOCKED: no key</promise>"), "blocked"),
@@ -163,7 +163,7 @@ fn checks_have_no_last_word_after_a_cancel_a_failure_too_many_or_a_blocked_agent
 }
 
 #[test]
-fn a_check_whose_program_is_not_on_the_path_starts_no_loop() {
+fn no_loop_starts_if_the_program_of_a_check_is_not_on_the_path() {
     let door = Door::new();
     let answer = door.command("\"go on\" --verify 'nosuchcmd -x'").send();
     let told = "nosuchcmd is not on PATH: `nosuchcmd -x` (verify) cannot run\n\
@@ -205,7 +205,7 @@ fn a_required_proof_refuses_a_claim_whose_checks_were_never_seen_to_fail() {
 }
 
 #[test]
-fn a_check_that_finds_no_program_is_blocked_at_the_second_claim_unless_it_is_the_agents_to_make() {
+fn a_missing_program_of_a_check_blocks_the_second_claim_unless_the_agent_can_make_it() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify 'true && no-such-program'");
     door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
@@ -224,7 +224,7 @@ fn a_check_that_finds_no_program_is_blocked_at_the_second_claim_unless_it_is_the
 }
 
 #[test]
-fn a_check_whose_result_is_not_known_is_blocked_at_the_second_claim_and_a_resume_counts_anew() {
+fn a_check_without_a_result_blocks_the_second_claim_and_a_resume_restarts_the_count() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify 'kill -9 $$'");
     door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
@@ -247,8 +247,7 @@ fn resume(door: &Door) -> Answer {
 
 #[test]
 #[ignore = "long"]
-fn an_agent_that_leaves_a_new_job_behind_at_every_stop_puts_off_three_iterations_in_a_row_at_most()
-{
+fn an_agent_that_leaves_a_new_job_behind_at_every_stop_delays_at_most_three_iterations() {
     for (max, turns) in [(2, 8), (9, 36)] {
         let door = Door::new();
         let id = door.begin(&format!("\"go on\" -n {max} --stall 0"));
@@ -283,7 +282,7 @@ fn work_with_a_tool(transcript: &Path, turn: u64) {
 
 #[cfg(unix)]
 #[test]
-fn a_task_that_the_checkout_cannot_hold_is_kept_whole_where_the_prompt_says() {
+fn a_task_that_cannot_be_written_to_the_checkout_is_kept_in_the_file_the_prompt_names() {
     let door = Door::new();
     let shared = door.sandbox.root().join("shared");
     std::fs::create_dir_all(&shared).unwrap();
@@ -309,7 +308,7 @@ fn a_task_that_the_checkout_cannot_hold_is_kept_whole_where_the_prompt_says() {
 }
 
 #[test]
-fn a_task_whose_folder_is_lost_in_mid_loop_is_kept_in_the_loops_own() {
+fn a_task_whose_folder_disappears_during_the_loop_is_kept_in_the_loops_folder() {
     let door = Door::new();
     let task = format!("Do this. {}", "word ".repeat(600));
     let id = door.begin(&format!("\"{task}\" -n 5 --stall 0"));
@@ -328,7 +327,7 @@ fn a_task_whose_folder_is_lost_in_mid_loop_is_kept_in_the_loops_own() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_running_loop_is_not_taken_by_another_client_on_the_same_session() {
+fn a_running_loop_is_not_taken_over_by_another_client_with_the_same_session() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let resume = || {

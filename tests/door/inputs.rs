@@ -13,7 +13,7 @@ fn with_done() -> (Door, String) {
 }
 
 #[test]
-fn the_bare_promise_without_its_tag_is_no_claim() {
+fn the_bare_promise_without_its_tag_is_not_a_claim() {
     let (door, _) = with_done();
     for words in ["DONE", "**DONE**", "I am DONE", "promise: DONE", "<b>DONE</b>"] {
         door.stop(words).assert_goes_on();
@@ -21,7 +21,7 @@ fn the_bare_promise_without_its_tag_is_no_claim() {
 }
 
 #[test]
-fn prose_about_the_tag_is_no_claim() {
+fn prose_about_the_tag_is_not_a_claim() {
     let (door, _) = with_done();
     for words in [
         "I will only output <promise>DONE</promise> once the tests pass; 3 fail.",
@@ -42,7 +42,7 @@ fn prose_about_the_tag_is_no_claim() {
 }
 
 #[test]
-fn a_tag_of_an_older_turn_in_the_transcript_is_no_claim() {
+fn a_tag_of_an_older_turn_in_the_transcript_is_not_a_claim() {
     let (door, id) = with_done();
     let text = |text: &str| {
         format!(
@@ -100,7 +100,7 @@ fn a_task_of_a_hundred_kilobytes_fits_through_every_boundary() {
 }
 
 #[test]
-fn a_session_without_an_id_is_never_held_and_a_hook_in_a_subfolder_finds_its_loop() {
+fn a_session_without_an_id_may_stop_and_a_hook_in_a_subfolder_finds_its_loop() {
     let door = Door::new();
     door.begin("\"go on\" -n 9 --stall 0");
     door.stopping("x").without("session_id").send().assert_silent();
@@ -118,7 +118,7 @@ fn the_last_of_two_tags_counts() {
 }
 
 #[test]
-fn a_promise_with_quotes_or_blanks_can_be_kept() {
+fn a_promise_with_quotes_or_spaces_can_be_fulfilled() {
     for (option, said) in [
         ("--completion-promise 'it \"works\"'", "it \"works\""),
         ("--completion-promise \"two  blanks\"", "two  blanks"),
@@ -164,7 +164,7 @@ fn a_pasted_command_is_the_users_unless_the_client_names_another_author() {
 }
 
 #[test]
-fn a_working_tree_too_large_to_be_looked_at_keeps_its_branch() {
+fn a_working_tree_too_large_to_be_scanned_still_shows_its_branch() {
     let door = Door::new();
     door.sandbox.git(&["switch", "--quiet", "--create", "feat/large"]);
     let head = door.sandbox.git(&["rev-parse", "HEAD"]);
@@ -198,7 +198,7 @@ fn a_hook_needs_no_program_but_a_shell_for_its_checks() {
 }
 
 #[test]
-fn a_crew_that_is_not_on_the_path_is_called_by_its_place() {
+fn a_crew_that_is_not_on_the_path_is_called_by_its_full_path() {
     let door = Door::new();
     let line = door.command("\"Build it\"").send().line().to_owned();
     assert!(line.contains("stop: Esc, or crew cancel in any terminal"), "{line}");

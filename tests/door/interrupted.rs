@@ -28,7 +28,7 @@ impl Door {
 }
 
 #[test]
-fn after_a_prompt_that_was_taken_back_the_users_next_words_pause_the_loop() {
+fn after_a_withdrawn_prompt_the_users_next_message_pauses_the_loop() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
     let told = door.says("what is in the README?", "p-1");
@@ -47,7 +47,7 @@ fn after_a_prompt_that_was_taken_back_the_users_next_words_pause_the_loop() {
 }
 
 #[test]
-fn words_that_steer_the_first_answer_or_come_after_it_are_left_alone() {
+fn messages_during_or_after_the_first_answer_do_not_affect_the_loop() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
     door.says("use the parser", "p-0").assert_silent();
@@ -59,7 +59,7 @@ fn words_that_steer_the_first_answer_or_come_after_it_are_left_alone() {
 }
 
 #[test]
-fn words_after_a_failure_of_the_service_continue_the_loop() {
+fn a_message_after_a_failure_of_the_service_continues_the_loop() {
     let mut door = Door::new();
     door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
     let id = door.begin("\"Build it\" --stall 0");
@@ -72,7 +72,7 @@ fn words_after_a_failure_of_the_service_continue_the_loop() {
 }
 
 #[test]
-fn a_command_corrected_after_it_was_taken_back_replaces_a_loop_without_an_answer() {
+fn a_withdrawn_and_corrected_command_replaces_a_loop_that_has_done_nothing() {
     let door = Door::new();
     append(
         &door.transcript(),
@@ -87,7 +87,7 @@ fn a_command_corrected_after_it_was_taken_back_replaces_a_loop_without_an_answer
 }
 
 #[test]
-fn a_loop_that_has_begun_to_work_is_not_replaced_unasked() {
+fn a_loop_that_has_begun_to_work_is_not_replaced_without_a_request() {
     let begun: [fn(&Door); 3] = [
         |door| door.answered(),
         |door| drop(door.stop("Half of it.")),
@@ -128,7 +128,7 @@ fn a_pause_after_esc_takes_effect_at_once() {
 }
 
 #[test]
-fn a_pause_after_a_prompt_that_was_taken_back_takes_effect_at_once() {
+fn a_pause_after_a_withdrawn_prompt_takes_effect_at_once() {
     for typed in ["/crew:pause", "crew pause"] {
         let door = Door::new();
         let id = door.begin("\"Build it\" --stall 0");

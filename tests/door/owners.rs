@@ -32,7 +32,7 @@ fn worktree(door: &Door, name: &str) -> PathBuf {
 }
 
 #[test]
-fn another_session_of_the_same_client_stops_as_it_likes() {
+fn another_session_of_the_same_client_may_stop_at_any_time() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     door.stopping("theirs").of(OTHER_SESSION).send().assert_silent();
@@ -45,7 +45,7 @@ fn another_session_of_the_same_client_stops_as_it_likes() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_same_session_in_another_client_stops_as_it_likes() {
+fn the_same_session_in_another_client_may_stop_at_any_time() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     door.stopping("theirs").through_another_client().send().assert_silent();
@@ -59,7 +59,7 @@ fn the_same_session_in_another_client_stops_as_it_likes() {
 }
 
 #[test]
-fn two_hundred_stops_of_two_sessions_in_one_folder_never_meet() {
+fn two_hundred_stops_of_two_sessions_in_one_folder_never_interfere() {
     const SEED: u64 = 0x5eed_0003;
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 1000 --stall 0");
@@ -78,7 +78,7 @@ fn two_hundred_stops_of_two_sessions_in_one_folder_never_meet() {
 }
 
 #[test]
-fn a_loop_follows_its_owner_wherever_it_goes() {
+fn a_loop_follows_its_owner_into_any_folder() {
     let door = Door::new();
     door.sandbox.write("deep/er/file", "");
     let tree = worktree(&door, "elsewhere");
@@ -99,7 +99,7 @@ fn a_loop_follows_its_owner_wherever_it_goes() {
 }
 
 #[test]
-fn a_second_start_is_refused_with_owner_iteration_and_ways_out() {
+fn a_refused_second_start_names_the_owner_the_iteration_and_what_to_do() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     door.stop("one").assert_goes_on();
@@ -123,7 +123,7 @@ fn a_second_start_is_refused_with_owner_iteration_and_ways_out() {
 }
 
 #[test]
-fn a_replaced_loop_is_cancelled_and_its_owner_is_let_go() {
+fn a_replaced_loop_is_cancelled_and_its_owner_may_stop() {
     let door = Door::new();
     let first = door.begin("\"go on\" -n 9 --stall 0");
     let second = door.command("\"another\" -n 9 --stall 0 --replace").of(OTHER_SESSION).send();
@@ -140,7 +140,7 @@ fn a_replaced_loop_is_cancelled_and_its_owner_is_let_go() {
 }
 
 #[test]
-fn two_worktrees_run_two_loops_side_by_side() {
+fn two_working_trees_run_two_loops_side_by_side() {
     let door = Door::new();
     let tree = worktree(&door, "side");
     let here = door.begin("\"here\" -n 9 --stall 5");
@@ -164,7 +164,7 @@ fn two_worktrees_run_two_loops_side_by_side() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_loop_whose_client_is_gone_is_interrupted_and_told_once() {
+fn a_loop_whose_client_is_gone_is_interrupted_and_reported_once() {
     let door = Door::new();
     let started = door.command("\"go on\" -n 9 --stall 0").through_another_client().send();
     let id = assert_begun(&started);
@@ -183,7 +183,7 @@ fn a_loop_whose_client_is_gone_is_interrupted_and_told_once() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_time_in_which_a_loop_had_no_owner_is_not_its_own() {
+fn time_without_an_owner_does_not_count_as_the_loops() {
     let door = Door::new();
     let started = door.command("\"go on\" -n 9 --stall 0").through_another_client().send();
     let id = assert_begun(&started);
@@ -214,7 +214,7 @@ fn a_cancel_in_a_terminal_says_that_the_agent_finishes_its_turn_where_one_is_at_
 }
 
 #[test]
-fn a_loop_taken_over_leaves_its_former_session_the_loop_it_owns_now() {
+fn a_session_whose_loop_was_taken_over_keeps_the_loop_it_owns_now() {
     let door = Door::new();
     let first = door.begin("\"go on\" -n 1 --stall 0");
     door.stop("one").assert_lets_go();
@@ -233,7 +233,7 @@ fn a_loop_taken_over_leaves_its_former_session_the_loop_it_owns_now() {
 }
 
 #[test]
-fn a_boundary_that_outlives_its_owner_counts_nothing_for_the_next_one() {
+fn a_boundary_that_outlives_its_owner_counts_nothing_for_the_next_owner() {
     let door = Door::of(Sandbox::without_git());
     let check = |name: &str| format!("--gate 'touch {name}; sleep 300 & wait'");
     let id = door.begin(&format!("\"go on\" -n 9 --stall 0 {} {}", check("a"), check("b")));
@@ -264,7 +264,7 @@ fn the_end_of_its_session_interrupts_a_loop() {
 }
 
 #[test]
-fn a_record_without_an_owner_seizes_nobody() {
+fn a_record_without_an_owner_holds_no_session() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let sound = door.record(&id);
@@ -295,7 +295,7 @@ fn a_folder_without_git_has_loops_that_run_and_stall() {
 }
 
 #[test]
-fn blanks_and_other_scripts_in_a_path_change_nothing() {
+fn spaces_and_other_scripts_in_a_path_do_no_harm() {
     let door = Door::new();
     let folder = door.sandbox.root().join("ein Ordner 日本 'mit \"allem\" $HOME");
     std::fs::create_dir(&folder).unwrap();

@@ -37,7 +37,7 @@ fn a_message_to_a_paused_loop_is_in_the_prompt_of_its_resume_and_in_no_later_one
 }
 
 #[test]
-fn a_page_names_the_command_that_is_typed_where_it_is_read() {
+fn a_page_names_the_command_to_type_where_it_is_read() {
     let door = Door::new();
     let id = paused(&door);
     let page = door.sandbox.crew(&["status", &id]).success();
@@ -49,7 +49,7 @@ fn a_page_names_the_command_that_is_typed_where_it_is_read() {
 }
 
 #[test]
-fn a_page_in_a_session_calls_a_crew_off_the_path_by_its_path() {
+fn a_page_in_a_session_shows_the_full_path_of_a_crew_that_is_not_on_the_path() {
     let world = World::new(&["echo '<promise>BLOCKED: which region?</promise>'"]);
     assert_eq!(world.crew(&["run", "Set up the backup"]).code(), 13);
     let id = world.id();
@@ -61,7 +61,7 @@ fn a_page_in_a_session_calls_a_crew_off_the_path_by_its_path() {
 }
 
 #[test]
-fn a_session_is_told_once_that_its_loop_was_cancelled_elsewhere() {
+fn a_session_learns_once_that_its_loop_was_cancelled_elsewhere() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9");
     door.sandbox.crew(&["cancel", &id, "--reason", "wrong branch"]).success();
@@ -87,7 +87,7 @@ fn a_session_is_told_once_that_its_loop_was_cancelled_elsewhere() {
 }
 
 #[test]
-fn a_message_before_the_first_boundary_is_told_at_a_resume_too() {
+fn a_message_from_before_the_first_boundary_is_delivered_at_a_resume_too() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9");
     door.sandbox.crew(&["pause", &id]).success();
@@ -98,7 +98,7 @@ fn a_message_before_the_first_boundary_is_told_at_a_resume_too() {
 }
 
 #[test]
-fn what_an_agent_did_before_a_pause_counts_for_the_iteration_that_runs_again() {
+fn work_done_before_a_pause_counts_for_the_repeated_iteration() {
     let door = Door::new();
     let id = paused(&door);
     let page = door.sandbox.crew(&["status", &id]).success();
@@ -112,7 +112,7 @@ fn what_an_agent_did_before_a_pause_counts_for_the_iteration_that_runs_again() {
 }
 
 #[test]
-fn what_an_agent_did_before_a_pause_during_a_check_is_not_hidden_by_it_later() {
+fn a_pause_during_a_check_does_not_hide_the_work_done_before_it() {
     let door = Door::new();
     let gate = "test ! -e half.txt || test -e ../go || { touch ../checks; until test -e ../go; do sleep 0.05; done; }";
     let id = door.begin(&format!("\"go on\" -n 9 --stall 2 --gate '{gate}'"));
@@ -131,7 +131,7 @@ fn what_an_agent_did_before_a_pause_during_a_check_is_not_hidden_by_it_later() {
 }
 
 #[test]
-fn a_loop_that_its_own_session_resumes_was_driven_all_the_time() {
+fn a_loop_resumed_by_its_own_session_counts_as_driven_all_the_time() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9");
     door.sandbox.write("half.txt", "half\n");
@@ -142,7 +142,7 @@ fn a_loop_that_its_own_session_resumes_was_driven_all_the_time() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn who_was_gone_is_told_after_another_has_taken_the_loop() {
+fn the_page_says_that_a_loops_client_was_gone_after_another_has_taken_it_over() {
     let door = Door::of(World::of(Sandbox::new(), &[HANG]).sandbox);
     let begun = door.command("\"go on\" -n 9").through_another_client().send();
     assert!(begun.goes_on(), "{begun:#?}");
@@ -156,7 +156,7 @@ fn who_was_gone_is_told_after_another_has_taken_the_loop() {
 }
 
 #[test]
-fn a_message_in_the_last_iteration_is_delivered_by_the_wake_that_is_due() {
+fn a_message_in_the_last_iteration_is_delivered_by_the_pending_wake() {
     let sandbox = Sandbox::new().with_faults().env("CLAUDE_CODE_SESSION_ATTENDED", "1");
     let door = Door::of(sandbox);
     let id = door.begin("\"go on\" -n 1");

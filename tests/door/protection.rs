@@ -154,7 +154,7 @@ const WAYS: [(&str, &str, &str); 26] = [
 ];
 
 #[test]
-fn whatever_hides_a_change_from_git_hides_it_from_no_crew() {
+fn a_change_that_is_hidden_from_git_is_still_seen() {
     let mut unseen = Vec::new();
     for (way, plant, paths) in WAYS {
         let door = project();
@@ -180,7 +180,7 @@ fn whatever_hides_a_change_from_git_hides_it_from_no_crew() {
 }
 
 #[test]
-fn what_the_tests_leave_behind_is_no_change_in_twenty_iterations() {
+fn files_that_tests_leave_behind_do_not_count_as_changes_in_twenty_iterations() {
     let door = project();
     let run = "python3 -m unittest -q tests.test_sum 2>&1; echo $1 > tests/it.snap-new; echo $1 >> tests/run.log";
     let answer = door.command("\"go on\" -n 30 --verify true --stall 0").send();
@@ -200,7 +200,7 @@ fn what_the_tests_leave_behind_is_no_change_in_twenty_iterations() {
 }
 
 #[test]
-fn a_change_that_is_put_back_is_none() {
+fn a_change_that_was_reverted_does_not_count() {
     let door = project();
     door.begin("\"go on\" -n 4 --verify true --stall 0");
     sh(&door.sandbox, "chmod +x tests/test_sum.py; echo cheat > tests/kept.log; mkfifo tests/pipe");
@@ -210,7 +210,7 @@ fn a_change_that_is_put_back_is_none() {
 }
 
 #[test]
-fn what_protected_paths_must_keep_is_in_the_journal_once() {
+fn the_state_of_protected_paths_is_journalled_once() {
     let door = project();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     (0..3).for_each(|number| drop(door.stop(&number.to_string()).assert_goes_on()));

@@ -42,7 +42,7 @@ fn assert_denied(answer: &Answer) {
 }
 
 #[test]
-fn a_question_asked_with_nobody_there_is_kept_told_once_and_stands_on_the_page() {
+fn a_question_asked_while_the_user_is_away_is_kept_shown_once_and_on_the_page() {
     let door = Door::new();
     let id = door.begin("\"Send mail\" -n 3");
     door.typed_ago(&id, 11 * MINUTE);
@@ -70,7 +70,7 @@ fn a_question_asked_with_nobody_there_is_kept_told_once_and_stands_on_the_page()
 }
 
 #[test]
-fn whoever_typed_lately_is_asked() {
+fn a_user_who_typed_recently_is_asked() {
     let door = Door::new();
     let id = door.begin("\"Send mail\"");
     door.typed_ago(&id, 2 * MINUTE);
@@ -98,7 +98,7 @@ fn whoever_typed_lately_is_asked() {
 }
 
 #[test]
-fn the_setting_and_the_option_say_who_is_asked() {
+fn the_setting_and_the_option_decide_who_is_asked() {
     for (option, is_asked) in [("ask", true), ("defer", false)] {
         for ago in [Duration::ZERO, 11 * MINUTE] {
             let door = Door::new();
@@ -125,7 +125,7 @@ fn the_setting_and_the_option_say_who_is_asked() {
 }
 
 #[test]
-fn questions_of_other_sessions_and_of_loops_that_rest_are_left_alone() {
+fn questions_of_other_sessions_and_of_paused_loops_are_left_alone() {
     let door = Door::new();
     door.asking(QUESTION).send().assert_silent();
     door.at_a_dialog().send().assert_silent();
@@ -168,7 +168,7 @@ fn result(tool: &str) -> Value {
 }
 
 #[test]
-fn a_dialog_that_waits_is_seen_until_it_is_answered() {
+fn a_waiting_dialog_is_shown_until_it_is_answered() {
     let door = Door::new();
     let id = door.begin("\"Send mail\"");
     let page = || door.sandbox.crew(&["status", &id]).success();
@@ -209,7 +209,7 @@ fn a_dialog_of_a_subagent_outlasts_the_stop_of_the_agent_that_waits_for_it() {
 }
 
 #[test]
-fn of_calls_in_one_message_the_one_that_the_client_names_waits_or_else_the_first() {
+fn the_waiting_call_of_a_message_is_the_one_the_client_names_or_else_the_first() {
     for (message, waits) in [
         ("Claude needs your permission", "Edit"),
         ("Claude needs your permission to use Bash", "Bash"),
@@ -229,7 +229,7 @@ fn of_calls_in_one_message_the_one_that_the_client_names_waits_or_else_the_first
 }
 
 #[test]
-fn a_dialog_stands_on_every_page_and_goes_with_the_client() {
+fn a_dialog_is_shown_on_every_page_until_its_client_is_gone() {
     let door = Door::new();
     let id = door.begin("\"Send mail\"");
     append(&door.transcript(), &[call("Bash")]);
@@ -242,7 +242,7 @@ fn a_dialog_stands_on_every_page_and_goes_with_the_client() {
 }
 
 #[test]
-fn a_session_that_will_stop_at_dialogs_says_so_at_the_start() {
+fn a_session_that_will_wait_at_dialogs_says_so_at_the_start() {
     let table = [
         ("plan", "! plan mode: claude cannot edit; leave it with shift+tab"),
         ("default", "! manual mode: claude will stop at dialogs"),

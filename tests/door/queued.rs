@@ -58,7 +58,7 @@ fn a_queued_status_is_answered_at_the_next_boundary_and_once() {
 }
 
 #[test]
-fn a_queued_pause_holds_the_loop_at_the_next_boundary_and_its_delivery_does_nothing() {
+fn a_queued_pause_takes_effect_at_the_next_boundary_and_its_delivery_does_nothing() {
     let door = attended();
     let id = door.begin("\"Build it\" --stall 0 -n 9");
     door.stop("one").assert_goes_on();
@@ -103,7 +103,7 @@ fn a_queued_handoff_is_written_at_the_next_boundary_and_once() {
 }
 
 #[test]
-fn a_command_taken_back_after_it_was_obeyed_counts_when_it_is_typed_again() {
+fn a_command_withdrawn_after_it_was_carried_out_counts_when_typed_again() {
     let (words, text) = ("review \"x\"", "/crew:handoff review \"x\"");
     for back in [queue("popAll", None), queue("popAll", Some(text)), queue("remove", Some(text))] {
         for is_seen in [true, false] {
@@ -122,7 +122,7 @@ fn a_command_taken_back_after_it_was_obeyed_counts_when_it_is_typed_again() {
 }
 
 #[test]
-fn what_is_typed_while_a_check_runs_is_obeyed_at_its_boundary() {
+fn requests_typed_during_a_check_are_carried_out_at_its_boundary() {
     let door = attended();
     let line = queue("enqueue", Some("/crew:pause"));
     let gate = format!("printf '%s\\n' '{line}' >> '{}'", door.transcript().display());
@@ -133,7 +133,7 @@ fn what_is_typed_while_a_check_runs_is_obeyed_at_its_boundary() {
 }
 
 #[test]
-fn what_is_no_command_in_this_sessions_queue_now_is_not_obeyed() {
+fn only_commands_now_in_this_sessions_queue_are_carried_out() {
     let pause = || queue("enqueue", Some("/crew:pause"));
     let table: [Vec<Value>; 6] = [
         vec![pause(), queue("popAll", Some("/crew:pause"))],
@@ -164,7 +164,7 @@ fn prompts_that_a_program_queues_keep_their_order() {
 }
 
 #[test]
-fn an_order_typed_when_the_loop_is_over_never_reaches_the_model() {
+fn a_request_typed_after_the_loop_has_ended_never_reaches_the_model() {
     let door = Door::new();
     for order in ["crew status", "crew pause", "crew cancel wrong branch"] {
         door.type_in(order).assert_silent();
@@ -184,7 +184,7 @@ fn an_order_typed_when_the_loop_is_over_never_reaches_the_model() {
 }
 
 #[test]
-fn an_order_glued_to_one_that_was_obeyed_is_obeyed_too() {
+fn a_request_joined_to_one_that_was_carried_out_is_carried_out_too() {
     let door = Door::new();
     door.type_in("crew cancel/crew:cancel-loop").assert_silent();
     let id = door.begin("\"Build it\" --stall 0");
@@ -206,7 +206,7 @@ fn another_loop(door: &Door, tree: &str) -> String {
 }
 
 #[test]
-fn an_order_that_names_another_loop_is_obeyed_there_and_nowhere_else() {
+fn a_request_that_names_another_loop_affects_only_that_loop() {
     let door = Door::new();
     let [other, third] = ["b", "c"].map(|tree| another_loop(&door, tree));
     let told = |words: &str| {
@@ -237,7 +237,7 @@ fn an_order_that_names_another_loop_is_obeyed_there_and_nowhere_else() {
 }
 
 #[test]
-fn an_order_that_names_its_own_loop_is_obeyed_as_the_bare_one() {
+fn a_request_that_names_its_own_loop_acts_like_one_without_a_name() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
     let told = door.type_in(&format!("crew status {id}"));
@@ -258,7 +258,7 @@ fn an_order_that_names_its_own_loop_is_obeyed_as_the_bare_one() {
 }
 
 #[test]
-fn a_word_that_no_loop_has_for_an_id_is_a_reason_or_the_agents() {
+fn a_word_that_is_not_the_id_of_a_loop_is_a_reason_or_goes_to_the_agent() {
     let door = Door::new();
     door.type_in("crew cancel tomorrow").assert_silent();
     let id = door.begin("\"Build it\" --stall 0");
@@ -276,7 +276,7 @@ fn a_word_that_no_loop_has_for_an_id_is_a_reason_or_the_agents() {
 }
 
 #[test]
-fn an_order_that_cannot_be_obeyed_for_another_loop_is_for_a_terminal_and_not_for_the_agent() {
+fn a_failed_request_for_another_loop_is_referred_to_a_terminal_and_not_to_the_agent() {
     let door = Door::new();
     let own = door.begin("\"Build it\" --stall 0");
     let broken = door.file("k3v9abcd", "loop.json");

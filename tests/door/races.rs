@@ -134,7 +134,7 @@ fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration
 }
 
 #[test]
-fn a_pause_between_a_boundary_and_its_wake_holds_the_loop() {
+fn a_pause_between_a_boundary_and_its_wake_pauses_the_loop() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     // At this cap every continuation is a wake.
@@ -161,7 +161,7 @@ fn a_pause_between_a_boundary_and_its_wake_holds_the_loop() {
 
 /// If both ends are there at once, a busy client takes the answer first and ends its session.
 #[test]
-fn a_boundary_answers_only_when_the_client_has_seen_its_companion_end() {
+fn a_boundary_answers_only_after_the_client_has_seen_its_companion_end() {
     let door = Door::of(Sandbox::without_git());
     door.begin("\"go on\" -n 9 --stall 0");
     let near = || door.stopping("one").env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2");
@@ -211,7 +211,7 @@ fn a_plugin_loaded_twice_counts_each_boundary_once() {
 }
 
 #[test]
-fn a_command_heard_twice_starts_one_loop_and_neither_is_refused() {
+fn a_command_received_twice_starts_one_loop_and_neither_copy_is_refused() {
     for round in 0..10 {
         let door = Door::new();
         let event = door.command("\"go on\" --verify true");
@@ -236,7 +236,7 @@ fn keep(door: &Door, id: &str, name: &str) -> File {
 }
 
 #[test]
-fn a_lock_that_somebody_keeps_holds_nobody_up_for_long() {
+fn a_lock_that_is_never_released_delays_no_hook_for_long() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let kept = keep(&door, &id, "boundary.lock");
@@ -252,7 +252,7 @@ fn a_lock_that_somebody_keeps_holds_nobody_up_for_long() {
 }
 
 #[test]
-fn a_cancel_and_a_sessions_end_that_cannot_have_the_lock_are_obeyed_by_the_next_stop() {
+fn a_cancel_or_session_end_that_cannot_get_the_lock_takes_effect_at_the_next_stop() {
     let door = Door::of(Sandbox::without_git());
     for outcome in ["cancelled", "interrupted"] {
         let id = door.begin("\"go on\" -n 9 --stall 0");

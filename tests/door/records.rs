@@ -52,7 +52,7 @@ fn an_owner_on_another_machine_is_never_judged_by_its_process_id() {
 }
 
 #[test]
-fn an_owner_from_before_the_machine_was_started_anew_is_gone_whoever_has_its_id() {
+fn an_owner_from_before_a_reboot_is_gone_even_if_its_process_id_is_in_use() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let host = door.record(&id)["state"]["owner"]["host"].clone();
@@ -70,7 +70,7 @@ fn an_owner_from_before_the_machine_was_started_anew_is_gone_whoever_has_its_id(
 }
 
 #[test]
-fn a_machines_own_id_is_in_no_record() {
+fn no_record_contains_the_id_of_the_machine() {
     let Ok(machine) = std::fs::read_to_string("/etc/machine-id") else { return };
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");

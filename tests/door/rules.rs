@@ -72,7 +72,7 @@ fn a_true_claim_on_the_last_iteration_completes() {
 }
 
 #[test]
-fn a_claim_that_nothing_checks_is_called_the_agents_word() {
+fn a_claim_without_checks_is_called_the_agents_word() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 2 --stall 0");
     let answer = door.stop(CLAIM).assert_lets_go();
@@ -91,7 +91,7 @@ fn a_third_failure_on_the_last_iteration_aborts() {
 }
 
 #[test]
-fn an_agent_that_is_blocked_or_stands_still_ends_the_loop() {
+fn an_agent_that_is_blocked_or_makes_no_progress_ends_the_loop() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 3");
     door.stop("<promise>BLOCKED: the key is missing</promise>").assert_lets_go();
@@ -106,7 +106,7 @@ fn an_agent_that_is_blocked_or_stands_still_ends_the_loop() {
 }
 
 #[test]
-fn a_loop_that_is_cancelled_says_by_whom_and_why() {
+fn a_cancelled_loop_says_who_cancelled_it_and_why() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
     door.sandbox.crew(&["cancel", "--reason", "wrong branch"]).success();
@@ -147,7 +147,7 @@ fn pids(door: &Door) -> String {
 }
 
 #[test]
-fn a_hook_that_is_told_to_end_in_mid_check_ends_the_check_and_records_nothing() {
+fn a_hook_that_is_terminated_during_a_check_ends_the_check_and_records_nothing() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let (door, id) = with_a_long_check();
         let before = door.record(&id);
@@ -163,7 +163,7 @@ fn a_hook_that_is_told_to_end_in_mid_check_ends_the_check_and_records_nothing() 
 }
 
 #[test]
-fn a_cancel_in_mid_check_ends_the_loop_at_once() {
+fn a_cancel_during_a_check_ends_the_loop_at_once() {
     let (door, id) = with_a_long_check();
     let hook = door.stopping("one").start();
     let pids = pids(&door);
@@ -181,7 +181,7 @@ fn a_cancel_in_mid_check_ends_the_loop_at_once() {
 }
 
 #[test]
-fn a_status_is_told_while_a_check_runs() {
+fn the_status_can_be_read_while_a_check_runs() {
     let (door, id) = with_a_long_check();
     let hook = door.stopping("one").start();
     let pids = pids(&door);
@@ -196,7 +196,7 @@ fn a_status_is_told_while_a_check_runs() {
 }
 
 #[test]
-fn a_check_that_dies_by_a_foreign_signal_is_unknown_and_no_failure() {
+fn a_check_killed_by_a_foreign_signal_is_unknown_and_not_a_failure() {
     let door = Door::of(Sandbox::without_git());
     let check = "echo $$ > started; mv started pids; while :; do sleep 0.05; done";
     let id =
@@ -227,7 +227,7 @@ fn a_check_finds_its_programs_where_they_were_when_the_loop_began() {
 }
 
 #[test]
-fn a_claim_made_beside_background_work_is_no_hold() {
+fn a_claim_made_beside_background_work_is_judged_at_once() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify false");
     let job = json!([{"id": "1", "type": "shell", "status": "running", "description": "a build"}]);
@@ -240,7 +240,7 @@ fn a_claim_made_beside_background_work_is_no_hold() {
 }
 
 #[test]
-fn a_limit_that_was_moved_in_mid_turn_hides_no_tool_call() {
+fn a_limit_changed_during_a_turn_hides_no_tool_call() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let first_line = door.stop("one").assert_goes_on().context().lines().next().unwrap().to_owned();
@@ -257,7 +257,7 @@ fn a_limit_that_was_moved_in_mid_turn_hides_no_tool_call() {
 }
 
 #[test]
-fn git_is_the_one_of_the_loops_beginning_and_not_one_that_was_planted() {
+fn crew_runs_the_git_found_at_the_start_of_the_loop_and_not_a_planted_one() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 2 --stall 2");
     let planted = "#!/bin/sh\ntouch planted-git-ran\necho \"? $$\"\n";
@@ -284,7 +284,7 @@ fn a_check_cannot_read_the_payload_or_see_a_nested_session() {
 }
 
 #[test]
-fn a_check_that_prints_without_end_fills_nothing() {
+fn a_check_that_prints_without_end_fills_neither_memory_nor_disk() {
     let door = Door::of(Sandbox::without_git());
     let check = "head -c 20000000 /dev/zero | tr \"\\\\0\" \"x\"; echo; echo the last line; false";
     let id = door.begin(&format!("\"go on\" -n 9 --gate '{check}' --stall 0"));

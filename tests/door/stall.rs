@@ -37,7 +37,7 @@ fn outside_git_the_files_are_watched_and_the_start_says_how_many() {
 }
 
 #[test]
-fn a_git_that_breaks_in_mid_loop_does_not_switch_the_stall_rule_off() {
+fn a_git_that_breaks_during_the_loop_does_not_switch_the_stall_rule_off() {
     for spoil in ["HEAD", "config"] {
         let door = Door::new();
         let id = door.begin("\"go on\" -n 9 --stall 2");
@@ -49,7 +49,7 @@ fn a_git_that_breaks_in_mid_loop_does_not_switch_the_stall_rule_off() {
 }
 
 #[test]
-fn without_its_snapshots_it_is_said_that_nobody_watches_a_loop() {
+fn without_snapshots_crew_reports_that_the_stall_rule_does_not_apply() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 5 --stall 2");
     door.stop("thinking").assert_goes_on();
@@ -61,7 +61,7 @@ fn without_its_snapshots_it_is_said_that_nobody_watches_a_loop() {
 }
 
 #[test]
-fn where_nobody_can_tell_it_is_said_once_and_journalled() {
+fn if_progress_cannot_be_measured_this_is_reported_once_and_journalled() {
     const TOLD: &str =
         "no stall rule here: there are no snapshots that show what an iteration changed";
     let many = |door: &Door| {

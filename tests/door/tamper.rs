@@ -32,7 +32,7 @@ fn assert_only_remarked(door: &Door, what: &str, remark: &str, tamper: impl FnOn
 }
 
 #[test]
-fn an_edited_view_changes_nothing_but_a_line_of_the_journal() {
+fn an_edited_view_has_no_effect_but_a_line_in_the_journal() {
     let door = Door::new();
     let planted = json!([{ "run": "touch planted", "role": "gate" }]);
     for (key, value) in [
@@ -61,7 +61,7 @@ fn an_edited_view_changes_nothing_but_a_line_of_the_journal() {
 }
 
 #[test]
-fn a_view_of_junk_is_kept_aside_and_written_again() {
+fn a_view_that_contains_junk_is_set_aside_and_written_again() {
     let door = Door::new();
     for junk in ["", "{", "not JSON", "null", "[1]", "{}", "{\"loop\":7}", "\u{0}\u{0}"] {
         assert_only_remarked(&door, junk, ALTERED, |door| {
@@ -87,7 +87,7 @@ fn a_view_of_a_newer_crew_is_never_written() {
 }
 
 #[test]
-fn what_is_deleted_from_the_checkout_is_written_again() {
+fn files_deleted_from_the_checkout_are_written_again() {
     let door = Door::new();
     assert_only_remarked(&door, "the view", DELETED, |door| {
         std::fs::remove_file(door.view_file()).unwrap();
@@ -105,7 +105,7 @@ fn what_is_deleted_from_the_checkout_is_written_again() {
 }
 
 #[test]
-fn no_link_and_no_odd_file_leads_a_write_out_of_the_checkout() {
+fn no_link_or_special_file_redirects_a_write_out_of_the_checkout() {
     let door = Door::new();
     let outside = door.sandbox.root().join("outside");
     let folder = |path: &'static str| {
@@ -155,7 +155,7 @@ fn no_link_and_no_odd_file_leads_a_write_out_of_the_checkout() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_temporary_file_is_not_followed() {
+fn a_link_in_place_of_a_temporary_file_is_not_followed() {
     let door = Door::new();
     let theirs = door.sandbox.root().join("theirs");
     std::fs::write(&theirs, "not ours").unwrap();
@@ -170,7 +170,7 @@ fn a_link_in_the_place_of_a_temporary_file_is_not_followed() {
 }
 
 #[test]
-fn a_pipe_or_a_folder_in_a_files_place_holds_nothing_up() {
+fn a_pipe_or_a_folder_in_place_of_a_file_blocks_nothing() {
     let door = Door::new();
     for name in ["state.json", "task.md"] {
         for put in ["mkfifo", "mkdir"] {
@@ -253,7 +253,7 @@ fn a_check_planted_in_the_projects_settings_does_not_run() {
 }
 
 #[test]
-fn a_crew_home_set_in_mid_loop_moves_nothing() {
+fn a_crew_home_set_during_the_loop_has_no_effect() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 3 --stall 0");
     let elsewhere = door.sandbox.root().join("elsewhere");
@@ -274,7 +274,7 @@ fn a_crew_home_set_in_mid_loop_moves_nothing() {
 }
 
 #[test]
-fn what_crew_keeps_is_for_its_user_alone() {
+fn crews_files_are_private_to_their_user() {
     fn assert_private(path: &Path) {
         let metadata = std::fs::metadata(path).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o077, 0, "{}", path.display());

@@ -18,7 +18,7 @@ const FILTERED: &str = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measur
 const NONE: &str = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
 
 #[test]
-fn a_check_that_ran_no_test_is_refused_and_the_second_time_a_person_is_needed() {
+fn a_check_that_ran_no_test_is_refused_and_needs_a_person_the_second_time() {
     let door = Door::new();
     door.sandbox.write("out", FILTERED);
     let id = door.begin(&format!("Build it {CHECK}"));
@@ -33,7 +33,7 @@ fn a_check_that_ran_no_test_is_refused_and_the_second_time_a_person_is_needed() 
 }
 
 #[test]
-fn tests_that_ran_once_and_are_gone_are_missed_and_where_there_never_were_any_a_claim_is_a_claim() {
+fn tests_that_no_longer_run_refuse_a_claim_unless_there_never_were_any() {
     let door = Door::new();
     door.sandbox.write("out", ONE_FAILS);
     let id = door.begin(&format!("Build it {CHECK}"));
@@ -51,7 +51,7 @@ fn tests_that_ran_once_and_are_gone_are_missed_and_where_there_never_were_any_a_
 }
 
 #[test]
-fn the_agent_is_told_which_tests_fail_and_that_nothing_it_tried_helped() {
+fn the_agent_learns_which_tests_fail_and_that_nothing_it_tried_helped() {
     let door = Door::new();
     door.sandbox.write("out", ONE_FAILS);
     let id = door.begin(&format!("Build it {CHECK}"));
@@ -86,7 +86,7 @@ fn a_log_of_many_megabytes_is_read_to_its_end() {
 }
 
 #[test]
-fn in_a_session_no_worse_compares_with_the_tree_as_the_loop_found_it() {
+fn in_a_session_no_worse_compares_with_the_baseline() {
     let check = "--no-worse 'cat out; ! grep -q FAILED out' --stall 0";
     for (now, ends) in [(ONE_FAILS, true), (BOTH_FAIL, false)] {
         let door = Door::new();

@@ -56,7 +56,7 @@ impl Door {
 }
 
 #[test]
-fn a_message_is_counted_once_however_late_and_in_however_many_lines_it_is_told() {
+fn a_message_is_counted_once_however_late_and_in_however_many_lines_it_is_reported() {
     let door = Door::new();
     let file = door.transcript();
     append(&file, &[line("before", 9_000, 9_000)]);
@@ -108,7 +108,7 @@ fn agents_of_the_session_are_counted_and_each_message_of_theirs_once() {
 }
 
 #[test]
-fn what_is_too_long_for_one_boundary_is_read_at_the_next_and_said_till_then() {
+fn usage_too_long_for_one_boundary_is_read_at_the_next_and_shown_as_a_minimum_until_then() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);
     let id = door.begin("\"Build it\" --stall 0");
@@ -129,7 +129,7 @@ fn what_is_too_long_for_one_boundary_is_read_at_the_next_and_said_till_then() {
 }
 
 #[test]
-fn a_transcript_that_is_written_anew_is_not_counted_again() {
+fn a_rewritten_transcript_is_not_counted_again() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user", "pad": "x".repeat(2000)})]);
     let id = door.begin("\"Build it\" --stall 0");
@@ -145,7 +145,7 @@ fn a_transcript_that_is_written_anew_is_not_counted_again() {
 }
 
 #[test]
-fn a_transcript_that_is_removed_and_written_anew_at_every_turn_is_counted() {
+fn a_transcript_that_is_rewritten_at_every_turn_is_counted() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);
     let id = door.begin("\"Build it\" --stall 0");
@@ -161,7 +161,7 @@ fn a_transcript_that_is_removed_and_written_anew_at_every_turn_is_counted() {
 }
 
 #[test]
-fn a_limit_on_money_ends_the_loop_and_more_money_goes_on_with_it() {
+fn a_limit_on_money_ends_the_loop_and_more_money_continues_it() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);
     let id = door.begin("\"Build it\" --stall 0 --max-cost 2 --max-tokens 10M");
@@ -195,7 +195,7 @@ fn a_limit_on_money_ends_the_loop_and_more_money_goes_on_with_it() {
 }
 
 #[test]
-fn a_limit_on_money_without_a_transcript_is_not_passed_unseen() {
+fn a_limit_on_money_is_not_exceeded_unnoticed_without_a_transcript() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0 --max-cost 5");
     let page = door.stop("one").assert_lets_go();

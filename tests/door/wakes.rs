@@ -8,7 +8,7 @@ use super::Door;
 use crate::sandbox::{DEADLINE, poll_until};
 
 #[test]
-fn a_loop_that_the_service_refuses_for_good_says_that_it_needs_a_person() {
+fn a_loop_that_the_service_refuses_for_good_needs_a_person_and_says_so() {
     let mut door = Door::new();
     door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
     let id = door.begin("\"Build it\"");
@@ -28,7 +28,7 @@ fn a_loop_that_the_service_refuses_for_good_says_that_it_needs_a_person() {
 }
 
 #[test]
-fn a_wake_says_why_it_comes_and_shows_the_loop_as_running() {
+fn a_wake_says_why_it_came_and_shows_the_loop_as_running() {
     let mut door = Door::new();
     door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
     let id = door.begin("\"Build it\" --stall 0");

@@ -116,7 +116,7 @@ fn a_session_whose_request_was_refused_is_not_woken_while_its_account_is_at_a_li
 
 #[test]
 #[ignore = "long"]
-fn a_session_whose_companion_is_late_waits_all_the_same_and_the_idle_fallback_wakes_it() {
+fn a_session_whose_companion_is_late_still_waits_and_is_woken_by_the_idle_fallback() {
     let door = attended(Sandbox::new().with_faults());
     let id = door.begin("\"Build it\" --stall 0");
     let running = limited_run(&door, 600);
@@ -148,7 +148,7 @@ fn a_session_whose_companion_is_late_waits_all_the_same_and_the_idle_fallback_wa
 }
 
 #[test]
-fn a_session_that_cannot_wait_ends_and_says_for_what() {
+fn a_session_that_cannot_wait_for_a_limit_ends_and_says_so() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0");
     let running = limited_run(&door, 600);
@@ -162,7 +162,7 @@ fn a_session_that_cannot_wait_ends_and_says_for_what() {
 
 #[test]
 #[ignore = "long"]
-fn a_limit_that_a_session_met_holds_a_run_until_the_session_is_answered() {
+fn a_run_waits_for_a_limit_that_a_session_met_until_the_session_is_answered() {
     let door = attended(Sandbox::new());
     let id = door.begin("\"Build it\" --stall 0");
     door.stop("one").assert_goes_on();

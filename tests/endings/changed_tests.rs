@@ -342,7 +342,7 @@ fn a_failing_python_test_that_was_changed_refuses_the_claim() {
 
 #[test]
 #[ignore = "long"]
-fn a_failing_python_test_that_was_taken_away_refuses_the_claim() {
+fn a_failing_python_test_that_was_removed_refuses_the_claim() {
     hold(MORE_PYTHON, Row::in_a_run);
 }
 
@@ -372,7 +372,7 @@ fn in_a_session_a_failing_python_test_that_was_changed_refuses_the_claim() {
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_a_failing_python_test_that_was_taken_away_refuses_the_claim() {
+fn in_a_session_a_failing_python_test_that_was_removed_refuses_the_claim() {
     hold(MORE_PYTHON, Row::in_a_session);
 }
 

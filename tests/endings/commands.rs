@@ -157,24 +157,24 @@ pub(super) const REPLACED: &[Row] = &[
 
 #[test]
 #[ignore = "long"]
-fn the_product_that_a_command_names_is_work() {
+fn the_product_that_a_command_names_counts_as_work() {
     hold(HONEST, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_the_product_that_a_command_names_is_work() {
+fn in_a_session_the_product_that_a_command_names_counts_as_work() {
     hold(HONEST, Row::in_a_session);
 }
 
 #[test]
 #[ignore = "long"]
-fn what_a_command_obeys_cannot_be_replaced() {
+fn files_that_control_a_check_cannot_be_replaced() {
     hold(REPLACED, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_what_a_command_obeys_cannot_be_replaced() {
+fn in_a_session_files_that_control_a_check_cannot_be_replaced() {
     hold(REPLACED, Row::in_a_session);
 }

@@ -5,7 +5,7 @@ use super::projects::{PY, PY_FIX, PY_TESTS};
 use super::{End, row};
 
 #[test]
-fn where_only_work_changed_no_check_runs_once_more() {
+fn no_check_runs_again_if_only_work_changed() {
     let tidied = Step::Edit(PY_TESTS, "import unittest\n", "import unittest\n\n");
     for (work, runs) in [(&[PY_FIX][..], 2), (&[PY_FIX, tidied][..], 3)] {
         let ending = row("counted", &PY, &[], End::Checked(""));

@@ -153,7 +153,7 @@ pub(super) const LINKS: &[Row] = &[
 
 #[test]
 #[ignore = "long"]
-fn what_runs_tests_from_ignored_folders_is_seen() {
+fn changed_test_runners_in_ignored_folders_are_seen() {
     hold(IGNORED, Row::in_a_run);
 }
 
@@ -165,18 +165,18 @@ fn tests_of_submodules_and_behind_links_are_seen() {
 
 #[test]
 #[ignore = "long"]
-fn a_test_is_put_back_whatever_its_name_is_made_of() {
+fn a_test_is_restored_whatever_its_name_contains() {
     hold(NAMES, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn what_setup_does_to_the_tree_shows_nothing() {
+fn changes_made_by_setup_do_not_count() {
     hold(SETUP, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_what_setup_does_to_the_tree_shows_nothing() {
+fn in_a_session_changes_made_by_setup_do_not_count() {
     hold(SETUP, Row::in_a_session);
 }

@@ -9,7 +9,7 @@ use crate::sandbox::{DEADLINE, poll_until};
 
 /// A person decides between two iterations that a failing test expects something else.
 #[test]
-fn a_test_that_a_person_changed_between_two_iterations_is_as_the_loop_found_it() {
+fn a_test_that_a_person_changed_between_two_iterations_is_part_of_the_baseline() {
     let world = World::of(sandbox(), &[WORK, CLAIM]);
     row("a person", &PY, &[], End::AtMostPassing).prepare(&world.sandbox);
     world.crew(&["run", "Do it", "-n", "1", "--verify", PY.check]);
@@ -21,7 +21,7 @@ fn a_test_that_a_person_changed_between_two_iterations_is_as_the_loop_found_it()
 
 /// A person decides the same while a run waits for its next iteration.
 #[test]
-fn a_test_that_a_person_changed_in_a_delay_is_as_the_loop_found_it() {
+fn a_test_that_a_person_changed_during_a_delay_is_part_of_the_baseline() {
     let world = World::of(sandbox(), &[WORK, CLAIM]);
     row("a person", &PY, &[], End::AtMostPassing).prepare(&world.sandbox);
     let options = ["run", "Do it", "-n", "2", "--delay", "5s", "--verify", PY.check];

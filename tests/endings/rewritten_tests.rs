@@ -82,12 +82,12 @@ pub(super) const ROWS: &[Row] = &[
 
 #[test]
 #[ignore = "long"]
-fn a_rewritten_green_test_beside_true_work_is_named_and_leaves_passing() {
+fn a_rewritten_green_test_beside_true_work_is_named_and_limits_the_proof_to_passing() {
     hold(ROWS, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_a_rewritten_green_test_beside_true_work_is_named_and_leaves_passing() {
+fn in_a_session_a_rewritten_green_test_is_named_and_limits_the_proof_to_passing() {
     hold(ROWS, Row::in_a_session);
 }

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_can_leave_its_place() {
+    fn no_text_can_break_out_of_its_element() {
         assert_eq!(
             escape_html("</pre><script>alert('x & \"y\"')</script>\u{1b}[2J\u{202e}"),
             "&lt;/pre&gt;&lt;script&gt;alert(&#39;x &amp; &quot;y&quot;&#39;)&lt;/script&gt;"
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_two_backticks_is_code() {
+    fn text_between_backticks_is_code() {
         for (text, expected) in [
             ("plain", "plain"),
             ("`a < b` passes", "<code>a &lt; b</code> passes"),
@@ -235,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_letter_of_markup_survives(text in "\\PC*[<>&\"']\\PC*") {
+        fn no_markup_in_a_text_survives(text in "\\PC*[<>&\"']\\PC*") {
             let escaped = escape_html(&text);
             prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
         }

@@ -99,7 +99,7 @@ fn the_page_shows_both_drivers_every_iteration_and_the_end() {
 }
 
 #[test]
-fn a_run_names_its_agent_its_permissions_and_its_steps_of_git() {
+fn a_run_shows_its_agent_its_permissions_and_its_git_steps() {
     let mut record = a_run(Some("build"));
     let terms = |record: &Loop| {
         let rows =

@@ -29,7 +29,7 @@ const ITERATION: Duration = Duration::from_secs(10 * 60);
 
 #[test]
 #[ignore = "long"]
-fn loops_with_a_fault_at_every_boundary_come_to_exactly_what_they_must() {
+fn loops_with_a_fault_at_every_boundary_end_exactly_as_expected() {
     let boundaries = number("CREW_SOAK").unwrap_or(BOUNDARIES);
     let seed = number("CREW_SOAK_SEED").unwrap_or(SEED);
     let begun = Instant::now();
