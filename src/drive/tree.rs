@@ -11,6 +11,7 @@ use anyhow::Result;
 use engine::boundary::decide::{Decision, Hold};
 use engine::evidence::changes::Changes;
 use engine::record::{Loop, Status, TreeSeen};
+use engine::text::count;
 use engine::{protect as protect_rules, refuse};
 use world::git::head::{checked_out, find_move, list_tips, new_elsewhere};
 use world::git::snapshots::{CHECKED, ENDED, Snapshot, Snapshots, fill_git_dir, protect};
@@ -23,11 +24,32 @@ pub struct TreeBegun {
     /// `None` if nothing can look at it.
     pub seen: Option<TreeSeen>,
     /// How many files are watched, outside git.
-    pub watched: Option<usize>,
+    watched: Option<usize>,
     /// What the user should know of the snapshots.
-    pub note: Option<String>,
+    note: Option<String>,
     /// Why no snapshot has it, and the hint.
-    pub unrecorded: Option<String>,
+    unrecorded: Option<String>,
+}
+
+impl TreeBegun {
+    /// Puts what is known of the tree into the record of a loop that starts. Returns what the user
+    /// should know.
+    pub fn remember_in(self, record: &mut Loop) -> Vec<String> {
+        let limit = match (&self.seen, self.watched) {
+            _ if record.contract.limits.stall == 0 => None,
+            (_, Some(files)) => Some(format!("no git: watching {}", count(files as u64, "file"))),
+            (Some(_), None) => None,
+            (None, None) => Some(NO_STALL_RULE.to_owned()),
+        };
+        let mut notes: Vec<String> = limit.into_iter().chain(self.note).collect();
+        if self.unrecorded.is_some() && !record.contract.checks.is_empty() {
+            let what = "the tree as it is now cannot be recorded";
+            notes.push(format!("{what}, so an end of this loop proves `passing` at most"));
+        }
+        record.state.note_unrecorded(self.unrecorded);
+        record.state.remember_tree(self.seen);
+        notes
+    }
 }
 
 /// Looks at the tree of a loop that starts or resumes, and makes what later looks need.

@@ -44,7 +44,7 @@ const LATE: TimeDelta = TimeDelta::seconds(1);
 /// The result of a look, and how far it read.
 #[derive(Debug, Clone)]
 pub struct MeterReading {
-    /// `None` if there is no transcript to read.
+    /// `None` without a transcript to read.
     pub usage: Option<Usage>,
     /// The tokens of the session's fullest message since the last look.
     pub context_tokens: Option<u64>,

@@ -5,7 +5,6 @@
 mod changes;
 mod runs;
 
-pub use self::changes::Changes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;
@@ -39,6 +38,25 @@ const FOLDER_NAMES_MAX: usize = 10_000;
 const SETTINGS_BYTES: u64 = 256 << 10;
 /// The most names in a doubt.
 const NAMES_MAX: usize = 5;
+
+/// The paths of tests, or of check configuration, that differ: each is put back whole or, where the
+/// rest of the file is work, becomes this text.
+type Originals = BTreeMap<String, Option<String>>;
+
+/// What differs between the tree that a loop found and the one that it left.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    tests: Originals,
+    configuration: Originals,
+    /// Everything else, with files of which only a part is in one of both.
+    work: BTreeSet<String>,
+    /// The scripts among both that a check names by path.
+    scripts: BTreeSet<String>,
+    /// Whether all tests and settings that differ are new, and are tests or parts of manifests.
+    are_first_tests: bool,
+    /// What takes belief away without a run.
+    doubts: Vec<String>,
+}
 
 /// Takes a snapshot as the tree whose tests and check configuration count. Returns what the user
 /// should know.

@@ -60,7 +60,7 @@ fn try_checks(
         ..subject.state.baseline.clone().unwrap_or_default()
     });
     let changes = Changes::between(snapshots, subject, &before, &after)?;
-    let mut files: Vec<String> = changes.work.into_iter().collect();
+    let mut files: Vec<String> = changes.into_work().into_iter().collect();
     files.retain(|path| !revealed.contains(path) && !path.contains('\u{fffd}'));
     let paths: Vec<&str> = files.iter().map(String::as_str).collect();
     let [before, after] = [found, now].map(|commit| snapshots.texts(commit, &paths));

@@ -36,7 +36,7 @@ use readers::parse::settings::trust::list_trust_requests;
 use readers::parse::settings::{ParsedSettings, SettingsOwner};
 use world::files::disk::{self, Durability};
 use world::files::tree;
-use world::store::settings::{self, project_file, read_environment, read_settings_file, user_file};
+use world::store::settings::{self, project_file, read_environment, user_file};
 use world::store::{self, Home, StoreError};
 use world::{client, env, git};
 
@@ -55,8 +55,8 @@ pub fn examine_machine(home: &Home, here: &Path, named: Option<&Path>) -> Examin
     let mut own = Findings::default();
     let other = read_settings(home, here, &mut own);
     let settled = settled_homes();
-    let is_given = |file: &Path| file.parent().is_some_and(|data| data.ends_with(PRODUCT.given));
-    let was_given = settled.iter().any(|(file, _)| is_given(file));
+    let mut folders = settled.iter().filter_map(|(file, _)| file.parent());
+    let was_given = folders.any(|data| data.ends_with(PRODUCT.given));
     let seen = examine_client(here, named, other.as_deref(), was_given, &mut found);
     found.extend(own.into_sorted());
     try_scratch_folder(home, here, &mut found);
@@ -172,22 +172,13 @@ fn check_loops(home: &Home, lacks_crew: bool, found: &mut Findings) {
 fn read_settings(home: &Home, here: &Path, found: &mut Findings) -> Option<String> {
     let place = place::find_place(here, None);
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
-    let mut unreadable = |faults: &str, hint: &str| {
-        for fault in faults.lines() {
-            found.add("settings-unreadable", &context! { fault, hint });
-        }
-    };
-    let mut file = |path: &Path, whose| {
-        let read = read_settings_file(path, whose, &agents::output_formats());
-        read.unwrap_or_else(|faults| {
-            unreadable(&faults, "correct that line");
-            None
-        })
-    };
-    let project = file(&project_file(checkout), SettingsOwner::Projects).unwrap_or_default();
-    let user = user_file().and_then(|path| file(&path, SettingsOwner::Users)).unwrap_or_default();
+    let project = terms::read_file(Some(&project_file(checkout)), SettingsOwner::Projects);
+    let user = terms::read_file(user_file().as_deref(), SettingsOwner::Users);
+    let [project, user] = [project, user].map(|read| {
+        read.unwrap_or_else(|faults| found.add_unreadable(&faults, "correct that line"))
+    });
     if let Err(faults) = read_environment() {
-        unreadable(&faults, "correct or unset the variable");
+        found.add_unreadable(&faults, "correct or unset the variable")
     }
     let needs = list_trust_requests(&project.layer, &user.layer);
     let untrusted = settings::find_untrusted(home, checkout, needs).unwrap_or_default();
@@ -304,6 +295,14 @@ impl Findings {
         self.0.push(Finding { code, severity: *severity, what, fix });
     }
 
+    /// Adds the faults of settings, a line each, in place of which there is nothing.
+    fn add_unreadable<T: Default>(&mut self, faults: &str, hint: &str) -> T {
+        for fault in faults.lines() {
+            self.add("settings-unreadable", &context! { fault, hint });
+        }
+        T::default()
+    }
+
     /// Adds those that others found.
     pub fn extend(&mut self, found: impl IntoIterator<Item = Finding>) {
         self.0.extend(found);
@@ -320,19 +319,19 @@ impl Findings {
 // plugin it has, and the folder and the program behind that.
 
 /// What is known of the client.
-pub(super) struct SeenClient {
+struct SeenClient {
     /// Its name, version and program, or why there is none.
-    pub line: String,
-    pub version: Option<Version>,
+    line: String,
+    version: Option<Version>,
     /// The folder it reads crew's plugin from.
-    pub folder: Option<PathBuf>,
+    folder: Option<PathBuf>,
     /// Whether it reports its plugins, and no crew is among them.
-    pub lacks_crew: bool,
+    lacks_crew: bool,
 }
 
 /// Looks at the client. `other`: the agent that `crew run` works with if it is not the client's;
 /// `was_given`: a session was given the plugin, and nobody installed it.
-pub(super) fn examine_client(
+fn examine_client(
     here: &Path,
     named: Option<&Path>,
     other: Option<&str>,

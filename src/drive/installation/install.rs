@@ -121,7 +121,7 @@ pub struct Removed {
     pub folder: PathBuf,
     /// Whether the folder existed.
     pub was_there: bool,
-    /// Whether the client had it; `None` if there is no client to ask.
+    /// Whether the client had it; `None` without a client to ask.
     pub was_registered: Option<bool>,
     /// The repositories whose own settings still name the plugin.
     pub shared: Vec<PathBuf>,
@@ -281,7 +281,7 @@ fn plugin_program(folder: &Path) -> Result<PathBuf> {
     Ok(same.unwrap_or(this))
 }
 
-/// The version of the plugin in a folder; `None` where there is no folder, or an empty one. A
+/// The version of the plugin in a folder; `None` where the folder is missing or empty. A
 /// folder that is not crew's is an error.
 fn version_there(folder: &Path) -> Result<Option<String>> {
     if !disk::exists(folder) {

@@ -55,7 +55,7 @@ pub fn examine_cluster(
         words.extend(["--remote", url]);
     }
     let mut found = Findings::default();
-    let report = match on_a_node(host, &crew, here, &words, stop, read_report) {
+    let report = match report_from_node(host, &crew, here, &words, stop) {
         Ok(report) => Some(report),
         Err(error) => {
             let Failure { text: why, hint, .. } = failure_of(&error);
@@ -92,7 +92,7 @@ pub fn examine_cluster(
 }
 
 /// Whether an address holds a secret: every user of a node sees the words of a command. The user
-/// before the host of ssh is no secret.
+/// before the host of ssh is not a secret.
 fn is_secret(url: &str) -> bool {
     url.starts_with("http") && without_secrets(url) != url
 }
@@ -281,19 +281,18 @@ fn hint_after(cause: ExitCause, host: Option<&str>) -> String {
     }
 }
 
-/// Runs crew with these words, which every user sees, on a node, and returns the last line of its
-/// output that `read` understands. `crew` is a path on the nodes, or a name on the PATH of the
-/// login shell. It begins in `folder` where Slurm's commands are here and the node has that.
-pub fn on_a_node<T>(
+/// Runs crew with these words, which every user sees, on a node, and returns the last report in its
+/// output. `crew` is a path on the nodes, or a name on the PATH of the login shell. It begins in
+/// `folder` where Slurm's commands are here and the node has that.
+fn report_from_node(
     host: Option<&str>,
     crew: &Path,
     folder: &Path,
     words: &[&str],
     stop: Stop<'_>,
-    read: impl Fn(&str) -> Option<T>,
-) -> Result<T> {
+) -> Result<NodeReport> {
     let mut found = None;
-    let mut each = |line: &str| found = read(line).or_else(|| found.take());
+    let mut each = |line: &str| found = read_report(line).or_else(|| found.take());
     let call = slurm_call(host, &job_step(crew, words), folder).within(STEP_WITHIN).input(&[]);
     let ended = finish_call(call.each_line(&mut each), host, stop)?;
     let crew = crew.display();

@@ -153,20 +153,7 @@ fn look_at_tree(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     let mut notes: Vec<String> =
         record.contract.checks.iter().filter_map(partial_check_note).collect();
     if record.watches_the_tree() {
-        let tree = tree::begin_tree(home, record);
-        notes.extend(match (&tree.seen, tree.watched) {
-            _ if record.contract.limits.stall == 0 => None,
-            (_, Some(files)) => Some(format!("no git: watching {}", count(files as u64, "file"))),
-            (Some(_), None) => None,
-            (None, None) => Some(tree::NO_STALL_RULE.to_owned()),
-        });
-        notes.extend(tree.note);
-        if tree.unrecorded.is_some() && !record.contract.checks.is_empty() {
-            let what = "the tree as it is now cannot be recorded";
-            notes.push(format!("{what}, so an end of this loop proves `passing` at most"));
-        }
-        record.state.note_unrecorded(tree.unrecorded);
-        record.state.remember_tree(tree.seen);
+        notes.extend(tree::begin_tree(home, record).remember_in(record));
         let found = record.state.baseline.as_ref();
         if !found.is_some_and(|found| test_changes::is_here(home, record, found)) {
             let snapshot = record.state.trees.snapshot.clone();

@@ -101,7 +101,7 @@ pub fn load_settings(home: &Home, checkout: &Path, with_project: bool) -> Result
 }
 
 /// The settings of a file; none where it does not exist.
-fn read_file(file: Option<&Path>, owner: SettingsOwner) -> Result<ParsedSettings, String> {
+pub fn read_file(file: Option<&Path>, owner: SettingsOwner) -> Result<ParsedSettings, String> {
     let Some(file) = file else { return Ok(ParsedSettings::default()) };
     let read = settings::read_settings_file(file, owner, &agents::output_formats())?;
     Ok(read.unwrap_or_default())

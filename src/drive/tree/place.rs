@@ -88,7 +88,7 @@ fn branch_dir(checkout: &Path, branch: &str) -> String {
     }
 }
 
-/// Refuses typed git steps where there is no git, and notes those of the settings.
+/// Refuses typed git steps outside a git repository, and notes those of the settings.
 pub fn without_git(
     options: &ProcessOptions,
     steps: &GitSteps,

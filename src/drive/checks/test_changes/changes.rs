@@ -1,8 +1,9 @@
 //! What a loop changed, by its kind: tests, check configuration and work; and the trees in which
 //! the one or the other is as the loop found it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::Changes;
 use engine::protect::GlobCover;
 use engine::record::{Check, Loop};
 use engine::test_changes::Baseline;
@@ -25,25 +26,6 @@ fn kind_rules(subject: &Loop, named: NamedPaths) -> KindRules {
         ],
         named,
     }
-}
-
-/// The paths of tests, or of check configuration, that differ: each is put back whole or, where the
-/// rest of the file is work, becomes this text.
-pub type Originals = BTreeMap<String, Option<String>>;
-
-/// What differs between the tree that a loop found and the one that it left.
-#[derive(Debug, Clone, Default)]
-pub struct Changes {
-    pub tests: Originals,
-    pub configuration: Originals,
-    /// Everything else, with files of which only a part is in one of both.
-    pub work: BTreeSet<String>,
-    /// The scripts among both that a check names by path.
-    pub scripts: BTreeSet<String>,
-    /// Whether all tests and settings that differ are new, and are tests or parts of manifests.
-    pub are_first_tests: bool,
-    /// What takes belief away without a run.
-    pub doubts: Vec<String>,
 }
 
 impl Changes {
@@ -124,6 +106,11 @@ impl Changes {
                 self.are_first_tests = false;
             }
         }
+    }
+
+    /// The files of work that differ.
+    pub fn into_work(self) -> BTreeSet<String> {
+        self.work
     }
 
     /// Whether a path is among the tests or the configuration that differ.

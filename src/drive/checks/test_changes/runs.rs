@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::changes::{Changes, Originals};
-use super::{doubt_text, is_gone};
+use super::{Changes, Originals, doubt_text, is_gone};
 use crate::drive::checks::scratch::{ScratchFolder, ScratchTerms};
 use engine::evidence::test_run::{TestMemories, TestRun, TestStatus, is_no_worse};
 use engine::evidence::{CheckResult, Verdict, is_failure};
