@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Error, Result, bail};
 
-use self::clones::{FleetCommands, WorkConflict, Workspace};
+use self::clones::{AttemptClone, FleetCommands, WorkConflict};
 use self::gate::{AttemptGate, loop_tip};
 use self::remote::{PATIENCE, RemoteLink, RemoteTrouble};
 use self::report::{HeldAttempt, Reports};
@@ -257,7 +257,7 @@ impl Attempt<'_> {
             let mut note = |words: &str| sink.on_event(&RunEvent::Noted(words));
             let groups = self.files.groups(&self.spec.task.task, self.spec.number);
             let commands = FleetCommands::new(groups, &stop, &mut note);
-            let made = clones::make_workspace(self.spec, &self.clone, &commands)?;
+            let made = clones::make_clone(self.spec, &self.clone, &commands)?;
             if made.is_new && self.link.is_some() {
                 self.remove_earlier(&commands);
             }
@@ -324,7 +324,7 @@ impl Attempt<'_> {
     /// A new loop, with what earlier ones of the task used.
     fn begin_loop(
         &self,
-        made: Workspace,
+        made: AttemptClone,
         gate: &mut AttemptGate<'_>,
         sink: &mut dyn EventSink,
     ) -> Result<Loop> {

@@ -19,7 +19,7 @@ use super::attempt;
 use super::attempt::remote::{self, AttemptRequest};
 use super::coordinator::folder_watch::{FolderWatch, is_of};
 use super::coordinator::worker::Worker;
-use super::executors::{Executor, SeenJob, executor_of, executors_of_user, slots_of};
+use super::executors::{FleetJobs, SeenJob, executor_of, executors_of_user, slots_of};
 use super::files::FleetFiles;
 use super::record::{FleetRecord, FleetSetup, Holder, TaskRecord, TaskState};
 use super::spec::{AttemptReport, Coordination, DescribedTask};
@@ -27,7 +27,7 @@ use super::step::lines;
 use super::step::{Effect, FleetEvent, FleetLine, step_fleet};
 use super::store::remote_refs::RemoteAccess;
 use super::store::requests::WaitingRequests;
-use super::store::{FleetStore, PushTime, RecordStore, StoreFault};
+use super::store::{FleetStore, LockedFleetStore, PushTime, StoreFault};
 use super::tasks::DescribedFleet;
 use crate::drive::failure::{failure_of, short_error};
 use engine::failure::Failure;
@@ -85,7 +85,7 @@ pub fn coordinate_fleet(
     let stop = || signals.times() > 1;
     let executor = executor_of(home, &setup, &executors_of_user()?, &stop)?;
     let replaces = arguments.replace_coordinator;
-    let (store, found) = FleetStore::take_fleet(home, &setup, signals, replaces, say)?;
+    let (store, found) = LockedFleetStore::take_fleet(home, &setup, signals, replaces, say)?;
     let now = clock::now().wall;
     let holder = Holder::this_process(home, now)?;
     let record = match found {
@@ -107,8 +107,8 @@ pub fn coordinate_fleet(
 struct Coordinator<'a> {
     home: &'a Home,
     files: FleetFiles,
-    store: Box<dyn RecordStore + 'a>,
-    executor: Executor<'a>,
+    store: Box<dyn FleetStore + 'a>,
+    executor: FleetJobs<'a>,
     signals: &'a Signals,
     say: &'a mut dyn FnMut(&str),
     record: FleetRecord,
@@ -157,8 +157,8 @@ struct Coordinator<'a> {
 impl<'a> Coordinator<'a> {
     fn new(
         home: &'a Home,
-        store: Box<dyn RecordStore + 'a>,
-        executor: Executor<'a>,
+        store: Box<dyn FleetStore + 'a>,
+        executor: FleetJobs<'a>,
         record: FleetRecord,
         signals: &'a Signals,
         say: &'a mut dyn FnMut(&str),

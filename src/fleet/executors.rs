@@ -58,15 +58,15 @@ pub fn executor_of<'a>(
     setup: &FleetSetup,
     entries: &ExecutorEntries,
     stop: Stop<'a>,
-) -> Result<Executor<'a>> {
+) -> Result<FleetJobs<'a>> {
     let name = setup.executor.as_str();
     if name == LOCAL {
-        return Ok(Executor::new(Local::new(home, setup)));
+        return Ok(FleetJobs::new(Local::new(home, setup)));
     }
     if let Some(entry) = entries.get(name) {
         let scripts = FleetFiles::new(home, &setup.name).root.join("scripts");
         let (entry, folder) = (entry.value.clone(), setup.repository.clone());
-        return Ok(Executor::new(CommandSystem::new(name, entry, scripts, folder, stop)));
+        return Ok(FleetJobs::new(CommandSystem::new(name, entry, scripts, folder, stop)));
     }
     let host = match name.split_once(':') {
         None if name == SLURM => None,
@@ -89,7 +89,7 @@ pub fn executor_of<'a>(
         Some(_) => "crew".to_owned(),
         None => env::program_path().context("cannot find this program")?.display().to_string(),
     };
-    Ok(Executor::new(Slurm::new(setup, host, crew, stop)))
+    Ok(FleetJobs::new(Slurm::new(setup, host, crew, stop)))
 }
 
 /// Slots of this machine, or the most jobs at once elsewhere.
@@ -124,7 +124,7 @@ pub struct FoundJobs {
 }
 
 /// What runs jobs.
-pub trait JobSystem {
+pub trait Executor {
     /// Its name in messages.
     fn name(&self) -> &str;
 
@@ -147,8 +147,8 @@ pub trait JobSystem {
 }
 
 /// The jobs of one fleet in a system.
-pub struct Executor<'a> {
-    system: Box<dyn JobSystem + 'a>,
+pub struct FleetJobs<'a> {
+    system: Box<dyn Executor + 'a>,
     jobs: BTreeMap<String, KnownJob>,
 }
 
@@ -159,13 +159,13 @@ struct KnownJob {
     missing_since: Option<u64>,
 }
 
-impl<'a> Executor<'a> {
+impl<'a> FleetJobs<'a> {
     /// An executor that knows no job yet.
-    pub fn new(system: impl JobSystem + 'a) -> Self {
+    pub fn new(system: impl Executor + 'a) -> Self {
         Self { system: Box::new(system), jobs: BTreeMap::new() }
     }
 
-    /// Hands an attempt over and returns the job's id; see [`JobSystem::submit`].
+    /// Hands an attempt over and returns the job's id; see [`Executor::submit_job`].
     pub fn submit_attempt(&mut self, spec: &AttemptSpec) -> Result<String> {
         let task = &spec.task.task;
         let id = self.system.submit_job(spec).with_context(|| format!("cannot submit {task}"))?;
@@ -237,7 +237,7 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// Asks for the end of a job; see [`JobSystem::cancel`]. One that is over or unknown is not an
+    /// Asks for the end of a job; see [`Executor::cancel_job`]. One that is over or unknown is not an
     /// error.
     pub fn cancel_job(&mut self, id: &str) -> Result<()> {
         let is_open = self.jobs.get(id).is_some_and(|job| job.seen.ended.is_none());
@@ -297,7 +297,7 @@ fn process_of(id: &str) -> Option<ProcessIdentity> {
     Some(ProcessIdentity { pid, started: started.replace('_', " ") })
 }
 
-impl JobSystem for Local {
+impl Executor for Local {
     fn name(&self) -> &str {
         LOCAL
     }

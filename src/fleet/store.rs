@@ -80,7 +80,7 @@ impl StoreFault {
 }
 
 /// A write at the remote, which may take as long as a talk with it. False where only the base was
-/// in the way. It is to be answered with [`RecordStore::answered`].
+/// in the way. It is to be answered with [`FleetStore::answered`].
 pub type Push = Box<dyn FnOnce() -> Result<bool, StoreFault> + Send>;
 
 /// How soon the record is to be at the remote.
@@ -95,7 +95,7 @@ pub enum PushTime {
 }
 
 /// The place where a coordinator keeps its record.
-pub trait RecordStore {
+pub trait FleetStore {
     /// Writes the record here. At the remote it is then behind.
     fn save_record(&mut self, record: &FleetRecord) -> Result<(), StoreFault>;
 
@@ -113,7 +113,7 @@ pub trait RecordStore {
 
 /// The record here and, with a remote, there. The lock is held as long as this lives.
 #[derive(Debug)]
-pub struct FleetStore {
+pub struct LockedFleetStore {
     files: FleetFiles,
     shared: Option<Arc<Mutex<SharedRecord>>>,
     tried_at: Option<Stopwatch>,
@@ -126,7 +126,7 @@ pub struct FleetStore {
     _lock: Lock,
 }
 
-impl FleetStore {
+impl LockedFleetStore {
     /// Takes a fleet for the life of this process, and reads its record.
     ///
     /// # Errors
@@ -232,7 +232,7 @@ fn newest_record(
     Some(record)
 }
 
-impl RecordStore for FleetStore {
+impl FleetStore for LockedFleetStore {
     fn save_record(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
         self.is_behind = true;
         let bytes = serde_json::to_vec(record).map_err(io::Error::from)?;

@@ -67,7 +67,7 @@ pub fn known_commits(terms: &FleetSetup, task: &TaskId, commit: Option<&str>) ->
 
 /// The clone of an attempt.
 #[derive(Debug)]
-pub struct Workspace {
+pub struct AttemptClone {
     /// Its root, with every link resolved.
     pub path: PathBuf,
     /// Whether it was made just now. Otherwise what it holds beyond its commits is work.
@@ -87,11 +87,11 @@ pub struct WorkConflict(pub String);
 /// # Errors
 /// A [`GitFault`], a [`WorkConflict`], a setup that fails, or what
 /// the system refused.
-pub fn make_workspace(
+pub fn make_clone(
     spec: &AttemptSpec,
     clone: &Path,
     commands: &FleetCommands<'_>,
-) -> Result<Workspace> {
+) -> Result<AttemptClone> {
     let is_new = !disk::exists(clone);
     if is_new {
         let part = sibling_path(clone, "part");
@@ -109,7 +109,7 @@ pub fn make_workspace(
     set_up(&Preparation::of_attempt(spec), &path, false, commands)?;
     let conflicts = disk::read(&path.join(".git").join(CONFLICTS), MARK_BYTES)?;
     let conflicts = zero_ended_names(&conflicts.unwrap_or_default()).collect();
-    Ok(Workspace { path, is_new, conflicts })
+    Ok(AttemptClone { path, is_new, conflicts })
 }
 
 /// Makes the clone with the work that the attempt begins from.

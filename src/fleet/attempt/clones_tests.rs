@@ -60,11 +60,11 @@ impl Yard {
     }
 
     /// Makes the clone; returns also what the log got.
-    fn make(&self, spec: &AttemptSpec) -> (Result<Workspace>, Vec<String>) {
+    fn make(&self, spec: &AttemptSpec) -> (Result<AttemptClone>, Vec<String>) {
         let mut lines = Vec::new();
         let mut note = |line: &str| lines.push(line.to_owned());
         let commands = FleetCommands::new(self.path("groups"), &|| false, &mut note);
-        let made = make_workspace(spec, &self.path("fleet/vat.1"), &commands);
+        let made = make_clone(spec, &self.path("fleet/vat.1"), &commands);
         drop(commands);
         (made, lines)
     }

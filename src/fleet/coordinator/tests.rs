@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tempfile::TempDir;
 
 use super::*;
-use crate::fleet::executors::{FoundJobs, JobSystem};
+use crate::fleet::executors::{Executor, FoundJobs};
 use crate::fleet::landing::PreparedLanding;
 use crate::fleet::record::{Landed, TaskEnding, TaskRequest};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase, AttemptSpec};
@@ -29,7 +29,7 @@ struct MemoryStore {
     is_lost: Rc<Cell<bool>>,
 }
 
-impl RecordStore for MemoryStore {
+impl FleetStore for MemoryStore {
     fn save_record(&mut self, record: &FleetRecord) -> Result<(), StoreFault> {
         if self.is_lost.get() {
             return Err(StoreFault::Lost("process 7 on other".to_owned()));
@@ -91,7 +91,7 @@ impl Scripted {
     }
 }
 
-impl JobSystem for Scripted {
+impl Executor for Scripted {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -184,7 +184,7 @@ impl Stage {
         say: &'a mut dyn FnMut(&str),
     ) -> Coordinator<'a> {
         let (store, executor) =
-            (Box::new(self.store.clone()), Executor::new(self.executor.clone()));
+            (Box::new(self.store.clone()), FleetJobs::new(self.executor.clone()));
         Coordinator::new(&self.home, store, executor, record, &self.signals, say)
     }
 
@@ -229,7 +229,7 @@ fn instant_tasks_each_run_once_with_fewer_writes_than_tasks() {
 fn the_record_is_written_at_once_only_if_something_waits_for_it() {
     let stage = Stage::new(true);
     let saves = Rc::clone(&stage.store.saves);
-    let (store, executor) = (Box::new(stage.store.clone()), Executor::new(stage.executor.clone()));
+    let (store, executor) = (Box::new(stage.store.clone()), FleetJobs::new(stage.executor.clone()));
     let mut say = |_: &str| {};
     let mut it =
         Coordinator::new(&stage.home, store, executor, stage.record(1), &stage.signals, &mut say);
@@ -265,7 +265,7 @@ fn the_record_is_written_at_once_only_if_something_waits_for_it() {
 #[test]
 fn a_report_is_read_once_and_jobs_that_are_over_are_forgotten() {
     let stage = Stage::new(true);
-    let (store, executor) = (Box::new(stage.store.clone()), Executor::new(stage.executor.clone()));
+    let (store, executor) = (Box::new(stage.store.clone()), FleetJobs::new(stage.executor.clone()));
     let mut say = |_: &str| {};
     let mut it =
         Coordinator::new(&stage.home, store, executor, stage.record(1), &stage.signals, &mut say);

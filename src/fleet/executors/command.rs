@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Error, Result, bail};
 
-use super::{FoundJobs, JobSystem, SeenJob, job_script};
+use super::{Executor, FoundJobs, SeenJob, job_script};
 use crate::fleet::spec::AttemptSpec;
 use engine::failure::Failure;
 use engine::fleet::TaskId;
@@ -104,7 +104,7 @@ impl<'a> CommandSystem<'a> {
     }
 }
 
-impl JobSystem for CommandSystem<'_> {
+impl Executor for CommandSystem<'_> {
     fn name(&self) -> &str {
         &self.name
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::drive::failure::failure_of;
-use crate::fleet::executors::Executor;
+use crate::fleet::executors::FleetJobs;
 use crate::fleet::executors::tests::{a_spec, list_jobs, task_id};
 use world::files::tree;
 
@@ -71,17 +71,17 @@ impl System {
         CommandSystem::new("batch", commands, scripts, folder, &|| false)
     }
 
-    fn executor(&self) -> Executor<'static> {
-        Executor::new(self.commands())
+    fn executor(&self) -> FleetJobs<'static> {
+        FleetJobs::new(self.commands())
     }
 
     /// Submits the attempt of the fixtures.
-    fn submit(executor: &mut Executor<'_>) -> Result<String> {
+    fn submit(executor: &mut FleetJobs<'_>) -> Result<String> {
         executor.submit_attempt(&a_spec("it's"))
     }
 
     /// Makes this many jobs known, which the executor did not submit itself.
-    fn adopt(&self, executor: &mut Executor<'_>, count: u32) {
+    fn adopt(&self, executor: &mut FleetJobs<'_>, count: u32) {
         for number in 1..=count {
             self.write(&format!("jobs/{number}.host"), "queued");
             executor.adopt_job(&task_id("auth"), number, &format!("{number}.host"));
@@ -89,7 +89,7 @@ impl System {
     }
 }
 
-fn list_states(executor: &mut Executor<'_>) -> String {
+fn list_states(executor: &mut FleetJobs<'_>) -> String {
     list_jobs(&executor.list_jobs().unwrap())
 }
 
@@ -165,7 +165,7 @@ fn an_unreachable_controller_after_a_cancel_does_not_mean_that_the_job_ended() {
 #[test]
 fn a_second_interrupt_ends_a_wait_and_not_the_cancel_that_it_asks_for() {
     let system = System::new();
-    let mut executor = Executor::new(CommandSystem { stop: &|| true, ..system.commands() });
+    let mut executor = FleetJobs::new(CommandSystem { stop: &|| true, ..system.commands() });
     system.adopt(&mut executor, 1);
     assert_eq!(list_states(&mut executor), "1.host auth/1 open");
     executor.cancel_job("1.host").unwrap();
@@ -199,7 +199,7 @@ fn a_job_that_the_system_no_longer_lists_counts_as_ended_after_a_minute() {
 fn a_submission_that_hangs_is_ended_and_its_attempt_number_is_not_used_again() {
     let system = System::new();
     let submit_within = Duration::from_millis(300);
-    let mut executor = Executor::new(CommandSystem { submit_within, ..system.commands() });
+    let mut executor = FleetJobs::new(CommandSystem { submit_within, ..system.commands() });
     system.write("hang", "");
     let hung = System::submit(&mut executor).unwrap_err();
     assert_eq!(
@@ -218,7 +218,7 @@ fn a_status_command_that_hangs_does_not_hide_other_jobs() {
     let system = System::new();
     let status_within = Duration::from_secs(1);
     let commands = || CommandSystem { status_within, ..system.commands() };
-    let mut executor = Executor::new(commands());
+    let mut executor = FleetJobs::new(commands());
     system.adopt(&mut executor, 3);
     system.write("slow", "1.host");
     system.write("jobs/3.host", "done");

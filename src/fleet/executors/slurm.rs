@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::{FoundJobs, JobSystem, SeenJob, job_script};
+use super::{Executor, FoundJobs, SeenJob, job_script};
 use crate::drive::installation::slurm::{quote_word, run_call, slurm_call};
 use crate::fleet::record::FleetSetup;
 use crate::fleet::spec::AttemptSpec;
@@ -124,7 +124,7 @@ impl<'a> Slurm<'a> {
     }
 }
 
-impl JobSystem for Slurm<'_> {
+impl Executor for Slurm<'_> {
     fn name(&self) -> &'static str {
         "Slurm"
     }

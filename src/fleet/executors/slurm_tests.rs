@@ -1,5 +1,5 @@
 use super::*;
-use crate::fleet::executors::Executor;
+use crate::fleet::executors::FleetJobs;
 use crate::fleet::executors::tests::{a_setup, a_spec, list_jobs as line, task_id};
 use world::files::disk::{self, Durability};
 use world::files::tree;
@@ -40,14 +40,14 @@ fn open_jobs(count: u64) -> Vec<SeenJob> {
 }
 
 /// Takes in what Slurm answers with these jobs, when it was asked for job 7.
-fn take_jobs(executor: &mut Executor<'_>, jobs: Vec<SeenJob>, now_ms: u64) -> String {
+fn take_jobs(executor: &mut FleetJobs<'_>, jobs: Vec<SeenJob>, now_ms: u64) -> String {
     let seven = SeenJob { id: "7".to_owned(), task: task_id("auth"), number: 1, ended: None };
     let asked = left_by(&[seven], &jobs);
     executor.shown_after(Ok(found_jobs(jobs, asked)), now_ms).unwrap()
 }
 
-fn an_executor() -> Executor<'static> {
-    let mut executor = Executor::new(a_slurm());
+fn an_executor() -> FleetJobs<'static> {
+    let mut executor = FleetJobs::new(a_slurm());
     executor.adopt_job(&task_id("auth"), 1, "7");
     executor
 }

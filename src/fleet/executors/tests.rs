@@ -54,7 +54,7 @@ pub(super) fn list_jobs(jobs: &[SeenJob]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-impl Executor<'_> {
+impl FleetJobs<'_> {
     /// What a list shows once this answer has come.
     pub(super) fn shown_after(&mut self, found: Result<FoundJobs>, now_ms: u64) -> Result<String> {
         self.take_in(found, now_ms)?;

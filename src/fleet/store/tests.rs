@@ -66,11 +66,11 @@ impl Yard {
     fn take(&self, home: &Home, is_shared: bool, replaces: bool) -> Result<Taken> {
         let mut quiet = |_: &str| {};
         let signals = Signals::default();
-        FleetStore::take_fleet(home, &self.setup(is_shared), &signals, replaces, &mut quiet)
+        LockedFleetStore::take_fleet(home, &self.setup(is_shared), &signals, replaces, &mut quiet)
     }
 
     /// Takes the fleet and writes its first record, or the one that is there under its name.
-    fn begin(&self, home: &Home, is_shared: bool) -> (FleetStore, FleetRecord) {
+    fn begin(&self, home: &Home, is_shared: bool) -> (LockedFleetStore, FleetRecord) {
         let (mut store, found) = self.take(home, is_shared, false).unwrap();
         let holder = Holder::this_process(home, clock::now().wall).unwrap();
         let mut record = found.unwrap_or_else(|| {
@@ -92,7 +92,7 @@ impl Yard {
 }
 
 /// Writes the record here and at the remote.
-fn save_record(store: &mut FleetStore, record: &FleetRecord) -> Result<(), StoreFault> {
+fn save_record(store: &mut LockedFleetStore, record: &FleetRecord) -> Result<(), StoreFault> {
     store.save_record(record)?;
     let Some(push) = store.begin_push(record, None) else { return Ok(()) };
     let pushed = push();
@@ -101,7 +101,7 @@ fn save_record(store: &mut FleetStore, record: &FleetRecord) -> Result<(), Store
 }
 
 /// The newest record, as the next start finds it.
-fn load_record(store: &FleetStore) -> Option<FleetRecord> {
+fn load_record(store: &LockedFleetStore) -> Option<FleetRecord> {
     let mut shared = store.shared.as_ref().unwrap().lock().unwrap();
     let (here, there) = (read_file(&store.files.record()).unwrap(), shared.read_record().unwrap());
     newest_record(here, there, |commit| shared.base_has("main", commit))
@@ -114,7 +114,7 @@ fn move_of(before: &str, commit: &str) -> RefUpdate {
 
 /// Moves the base with the record.
 fn push_landing(
-    store: &mut FleetStore,
+    store: &mut LockedFleetStore,
     base: &RefUpdate,
     record: &FleetRecord,
 ) -> Result<bool, StoreFault> {
@@ -123,7 +123,7 @@ fn push_landing(
     pushed
 }
 
-type Taken = (FleetStore, Option<FleetRecord>);
+type Taken = (LockedFleetStore, Option<FleetRecord>);
 
 fn error_of<T>(taken: Result<T>) -> String {
     failure_of(&taken.map(drop).unwrap_err()).with_hint()

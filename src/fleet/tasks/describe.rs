@@ -402,8 +402,11 @@ fn freeze_recipe(recipe: &mut Recipe, executor: &str) -> Result<()> {
 /// An error with its fix, as a row of a list. A fix may name options of a command line.
 fn in_a_line(error: &Error) -> String {
     let failure = failure_of(error);
-    let names_an_option = failure.hint.as_ref().is_some_and(|hint| hint.contains("--"));
-    failure.join_with("; ") + if names_an_option { OPTION_IN_A_FILE } else { "" }
+    let note = match &failure.hint {
+        Some(fix) if fix.contains("--") => OPTION_IN_A_FILE,
+        _ => "",
+    };
+    failure.join_with("; ") + note
 }
 
 /// The note for the tasks whose agents never report what they use, where the fleet limits that.
