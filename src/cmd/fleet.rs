@@ -279,7 +279,8 @@ pub fn show_task(home: &Home, named: &Named, id: &TaskId, json: bool) -> Result<
 /// does not have it.
 pub fn print_refused_landing(named: &Named, id: &TaskId) {
     let task = named.record.task(id).filter(|task| task.landed().is_none());
-    if let Some(Refusal::Red { run, output }) = task.and_then(|task| task.sent_back.as_ref())
+    if let Some(Refusal::Red { run, output }) =
+        task.and_then(|task| task.refused.sent_back.as_ref())
         && !output.trim().is_empty()
     {
         let base = &named.record.terms.base;

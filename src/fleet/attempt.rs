@@ -102,8 +102,8 @@ pub fn run_attempt(
     sink: &mut dyn EventSink,
 ) -> Result<AttemptResult> {
     check_names(&spec)?;
-    let home = &remote::home_of(home, &spec.source);
-    let files = match &spec.source {
+    let home = &remote::home_of(home, &spec.origin.source);
+    let files = match &spec.origin.source {
         Source::Remote { url } => FleetFiles::of_node(home, &spec.task.name, url),
         Source::Local { .. } => FleetFiles::new(home, &spec.task.name),
     };
@@ -159,7 +159,7 @@ fn begun_report(spec: &AttemptSpec, earlier: Option<&AttemptReport>) -> AttemptR
         process: identity::this_process(),
         phase: AttemptPhase::Preparing,
         carried: spec.carried.clone(),
-        stands_on: spec.stands_on.clone(),
+        stands_on: spec.origin.stands_on.clone(),
         end: None,
         at: clock::now().wall,
         ..earlier.cloned().unwrap_or_default()
@@ -174,17 +174,17 @@ impl AttemptSpec {
         if report.carried.completed >= self.carried.completed {
             self.carried = report.carried.clone();
         }
-        self.stands_on = report.stands_on.clone().or(self.stands_on);
-        if matches!(self.source, Source::Remote { .. }) && report.commit.is_some() {
-            self.start.clone_from(&report.commit);
-            self.before.clear();
+        self.origin.stands_on = report.stands_on.clone().or(self.origin.stands_on);
+        if matches!(self.origin.source, Source::Remote { .. }) && report.commit.is_some() {
+            self.origin.start.clone_from(&report.commit);
+            self.origin.before.clear();
         }
         self
     }
 
     /// The ref by which its clone knows the base.
     fn tracked_base(&self) -> String {
-        format!("refs/remotes/origin/{}", self.base)
+        format!("refs/remotes/origin/{}", self.origin.base)
     }
 }
 
@@ -291,7 +291,7 @@ impl Attempt<'_> {
 
     /// On a node that was lost and is back, the clone may lack what another one has pushed since.
     fn set_stale_clone_aside(&self) -> Result<()> {
-        let Some(pushed) = self.link.and(self.spec.start.as_ref()) else { return Ok(()) };
+        let Some(pushed) = self.link.and(self.spec.origin.start.as_ref()) else { return Ok(()) };
         if disk::is_folder(&self.clone) && git::find_commit(&self.clone, pushed).is_none() {
             let (task, number) = (&self.spec.task.task, self.spec.number);
             disk::move_aside(
@@ -397,7 +397,7 @@ impl Attempt<'_> {
                 spec.sent_back.as_ref().map(|refusal| refusal_evidence(refusal, conflicts));
             let context = run.recipe.0.entry(Phase::Context).or_default();
             context.extend(sent_back.map(Fragment::Text));
-            let has_remote = !matches!(spec.source, Source::Local { url: None, .. });
+            let has_remote = !matches!(spec.origin.source, Source::Local { url: None, .. });
             run.git.rebase = if has_remote { Some(spec.tracked_base()) } else { None };
         }
         contract

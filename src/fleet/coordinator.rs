@@ -8,23 +8,20 @@ mod folder_watch;
 mod worker;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
 
+use self::folder_watch::{FolderWatch, is_of};
+use self::worker::Workers;
 use super::attempt;
 use super::attempt::remote::{self, AttemptRequest};
-use super::coordinator::folder_watch::{FolderWatch, is_of};
-use super::coordinator::worker::Worker;
 use super::executors::{FleetJobs, SeenJob, executor_of, executors_of_user, slots_of};
 use super::files::FleetFiles;
-use super::record::{FleetRecord, FleetSetup, Holder, TaskRecord, TaskState};
+use super::record::{CloneSetup, FleetRecord, FleetSetup, Holder, TaskRecord, TaskState};
 use super::spec::{AttemptReport, Coordination, DescribedTask};
-use super::step::lines;
-use super::step::{Effect, FleetEvent, FleetLine, step_fleet};
+use super::step::{Effect, FleetEvent, FleetLine, lines, step_fleet};
 use super::store::remote_refs::RemoteAccess;
 use super::store::requests::WaitingRequests;
 use super::store::{FleetStore, LockedFleetStore, PushTime, StoreFault};
@@ -98,12 +95,11 @@ pub fn coordinate_fleet(
         }
     };
     let mut coordinator = Coordinator::new(home, Box::new(store), executor, record, signals, say);
-    coordinator.watched = Some(FolderWatch::new(home, arguments, &coordinator.record.terms)?);
+    coordinator.seen.folder = Some(FolderWatch::new(home, arguments, &coordinator.record.terms)?);
     coordinator.run_rounds(tasks)
 }
 
 /// A fleet that runs.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, named where it is")]
 struct Coordinator<'a> {
     home: &'a Home,
     files: FleetFiles,
@@ -113,18 +109,19 @@ struct Coordinator<'a> {
     say: &'a mut dyn FnMut(&str),
     record: FleetRecord,
     known: Coordination,
+    pending: PendingWork,
+    remote: RemoteWork,
+    workers: Workers,
+    seen: SeenFiles,
+}
+
+/// What the next round has to do, and when.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, named where it is")]
+struct PendingWork {
     /// What is to be done, once the record says so.
     effects: Vec<Effect>,
-    /// Starts that the remote's record has to name first.
-    starts: Vec<Effect>,
-    /// How many of them, from the first on, it names now.
-    ready: usize,
-    /// The tasks whose jobs elsewhere are to be cancelled.
-    ends: Vec<TaskId>,
-    /// Requests that have not reached their attempts, the oldest first.
-    unsent: Vec<(TaskId, AttemptRequest)>,
-    /// Whether that is being sent.
-    is_sending: bool,
+    /// Requests that stay in their files until the record contains their effects.
+    requests: WaitingRequests,
     is_unsaved: bool,
     save_due: Deadline,
     is_done: bool,
@@ -132,26 +129,35 @@ struct Coordinator<'a> {
     /// Whether something happened since it was decided what starts and lands.
     has_news: bool,
     tick_due: Deadline,
-    /// Requests that stay in their files until the record contains their effects.
-    requests: WaitingRequests,
-    git: Worker<Done>,
-    landing: Worker<Done>,
-    talk: Worker<Done>,
-    results: Receiver<Done>,
-    /// The files of reports as they were read last.
-    reports_read: BTreeMap<TaskId, Option<(u64, u64, i128)>>,
-    stops_landing: Arc<AtomicBool>,
-    /// How often the landing that runs began again.
-    landing_tries: u32,
-    watched: Option<FolderWatch>,
-    remote: Option<RemoteAccess>,
-    remote_pace: Pace,
-    /// When the remote is asked next for reports; `None` while it is asked.
-    remote_due: Option<Deadline>,
-    began: Stopwatch,
     ends_at: Option<Deadline>,
     /// Who has the fleet now, if that is another coordinator.
     lost: Option<String>,
+}
+
+/// What concerns the remote, and jobs on other machines.
+struct RemoteWork {
+    /// Starts that the remote's record has to name first.
+    starts: Vec<Effect>,
+    /// How many of them, from the first on, it names now.
+    ready: usize,
+    /// The tasks whose jobs are to be cancelled.
+    ends: Vec<TaskId>,
+    /// Requests that have not reached their attempts, the oldest first.
+    unsent: Vec<(TaskId, AttemptRequest)>,
+    /// Whether that is being sent.
+    is_sending: bool,
+    access: Option<RemoteAccess>,
+    pace: Pace,
+    /// When the remote is asked next for reports; `None` while it is asked.
+    due: Option<Deadline>,
+}
+
+/// What was read of files, and since when.
+struct SeenFiles {
+    began: Stopwatch,
+    folder: Option<FolderWatch>,
+    /// The files of reports as they were read last.
+    reports: BTreeMap<TaskId, Option<(u64, u64, i128)>>,
 }
 
 impl<'a> Coordinator<'a> {
@@ -163,44 +169,39 @@ impl<'a> Coordinator<'a> {
         signals: &'a Signals,
         say: &'a mut dyn FnMut(&str),
     ) -> Self {
-        let (sender, results) = channel();
-        let [first, most] = REMOTE_LOOKS;
         Self {
-            home,
             files: FleetFiles::new(home, &record.terms.name),
+            pending: PendingWork {
+                effects: Vec::new(),
+                requests: WaitingRequests::default(),
+                is_unsaved: true,
+                save_due: Deadline::after(Duration::ZERO),
+                is_done: false,
+                has_changed: false,
+                has_news: true,
+                tick_due: Deadline::after(TICK),
+                ends_at: None,
+                lost: None,
+            },
+            remote: RemoteWork {
+                starts: Vec::new(),
+                ready: 0,
+                ends: Vec::new(),
+                unsent: Vec::new(),
+                is_sending: false,
+                access: RemoteAccess::for_setup(&record.terms, signals),
+                pace: Pace::from_bounds(REMOTE_LOOKS[0], REMOTE_LOOKS[1]),
+                due: Some(Deadline::after(Duration::ZERO)),
+            },
+            workers: Workers::start(),
+            seen: SeenFiles { began: Stopwatch::start(), folder: None, reports: BTreeMap::new() },
+            known: Coordination::default(),
+            home,
             store,
             executor,
             signals,
             say,
-            remote: RemoteAccess::for_setup(&record.terms, signals),
             record,
-            known: Coordination::default(),
-            effects: Vec::new(),
-            starts: Vec::new(),
-            ready: 0,
-            ends: Vec::new(),
-            unsent: Vec::new(),
-            is_sending: false,
-            is_unsaved: true,
-            save_due: Deadline::after(Duration::ZERO),
-            is_done: false,
-            has_changed: false,
-            has_news: true,
-            tick_due: Deadline::after(TICK),
-            requests: WaitingRequests::default(),
-            git: Worker::start(sender.clone()),
-            landing: Worker::start(sender.clone()),
-            talk: Worker::start(sender),
-            results,
-            reports_read: BTreeMap::new(),
-            stops_landing: Arc::default(),
-            landing_tries: 0,
-            watched: None,
-            remote_pace: Pace::from_bounds(first, most),
-            remote_due: Some(Deadline::after(Duration::ZERO)),
-            began: Stopwatch::start(),
-            ends_at: None,
-            lost: None,
         }
     }
 
@@ -217,19 +218,22 @@ impl<'a> Coordinator<'a> {
         self.take_in(FleetEvent::Described(tasks));
         let [first, most] = LOOKS;
         let mut pace = Pace::from_bounds(first, most);
-        while !self.is_done || !self.effects.is_empty() || !self.ends.is_empty() || self.is_unsaved
+        while !self.pending.is_done
+            || !self.pending.effects.is_empty()
+            || !self.remote.ends.is_empty()
+            || self.pending.is_unsaved
         {
             self.run_round();
-            if let Some(who) = self.lost.take() {
+            if let Some(who) = self.pending.lost.take() {
                 return Err(self.give_up(&who));
             }
             // A third signal ends this process at once.
-            if self.ends.is_empty() && self.ends_at.is_some_and(Deadline::passed) {
+            if self.remote.ends.is_empty() && self.pending.ends_at.is_some_and(Deadline::passed) {
                 break;
             }
             // A record that cannot be written is tried again as seldom as anything else.
-            if !self.is_done || self.is_unsaved {
-                let pause = pace.next_pause(std::mem::take(&mut self.has_changed));
+            if !self.pending.is_done || self.pending.is_unsaved {
+                let pause = pace.next_pause(std::mem::take(&mut self.pending.has_changed));
                 self.wait_for_result(pause);
             }
         }
@@ -253,22 +257,22 @@ impl<'a> Coordinator<'a> {
     fn run_round(&mut self) {
         self.look_at_signals();
         self.take_results();
-        if self.lost.is_some() {
+        if self.pending.lost.is_some() {
             return;
         }
         self.look_at_requests();
         self.look_at_attempts();
         self.look_at_folder();
         // What starts and lands is decided here, once for all that happened.
-        if self.has_news || self.tick_due.passed() {
-            self.tick_due = Deadline::after(TICK);
+        if self.pending.has_news || self.pending.tick_due.passed() {
+            self.pending.tick_due = Deadline::after(TICK);
             self.send_requests();
             self.take_in(FleetEvent::Tick);
-            self.has_news = false;
+            self.pending.has_news = false;
         }
         let written = self.perform_effects();
         if written.is_ok() {
-            let removed = std::mem::take(&mut self.requests).remove_files();
+            let removed = std::mem::take(&mut self.pending.requests).remove_files();
             removed.unwrap_or_else(|error| self.note(&error.to_string()));
         }
         self.note_write("record", written);
@@ -277,7 +281,7 @@ impl<'a> Coordinator<'a> {
     }
 
     fn take_results(&mut self) {
-        while let Ok(done) = self.results.try_recv() {
+        while let Ok(done) = self.workers.results.try_recv() {
             done(self);
         }
     }
@@ -286,24 +290,24 @@ impl<'a> Coordinator<'a> {
     pub(super) fn note_write(&mut self, what: &'static str, written: Result<(), StoreFault>) {
         match written {
             Ok(()) => self.set_trouble(what, None),
-            Err(StoreFault::Lost(who)) => self.lost = Some(who),
+            Err(StoreFault::Lost(who)) => self.pending.lost = Some(who),
             Err(fault) => self.set_trouble(what, Some(short_error(&fault.into_error()))),
         }
     }
 
     pub(super) fn take_in(&mut self, event: FleetEvent) {
-        self.has_news = true;
+        self.pending.has_news = true;
         let effects = step_fleet(&mut self.record, &mut self.known, event, clock::now().wall);
         // Each step decides anew: a request may have come after one that had nothing left to do.
-        self.is_done = effects.contains(&Effect::Finish);
+        self.pending.is_done = effects.contains(&Effect::Finish);
         for effect in effects {
             // Work that cannot be fetched is asked for again and again.
-            self.has_changed |= !matches!(effect, Effect::Fetch { .. });
+            self.pending.has_changed |= !matches!(effect, Effect::Fetch { .. });
             match effect {
-                Effect::Save => self.is_unsaved = true,
+                Effect::Save => self.pending.is_unsaved = true,
                 Effect::Say(line) => self.print_line(&line),
                 Effect::Finish => {}
-                effect => self.effects.push(effect),
+                effect => self.pending.effects.push(effect),
             }
         }
     }
@@ -326,20 +330,22 @@ impl<'a> Coordinator<'a> {
     /// Carries out the effects after one write of the record, which then contains every event so
     /// far. A failed write is tried again later.
     fn perform_effects(&mut self) -> Result<(), StoreFault> {
-        while self.must_save() || !self.effects.is_empty() {
+        while self.must_save() || !self.pending.effects.is_empty() {
             if self.must_save() {
                 self.store.save_record(&self.record)?;
-                (self.is_unsaved, self.save_due) = (false, Deadline::after(SAVES));
+                (self.pending.is_unsaved, self.pending.save_due) = (false, Deadline::after(SAVES));
             }
-            for effect in std::mem::take(&mut self.effects) {
+            for effect in std::mem::take(&mut self.pending.effects) {
                 // A job elsewhere outlives this machine: the remote's record names it first.
                 match effect {
-                    Effect::Start { .. } if !self.record.is_local() => self.starts.push(effect),
+                    Effect::Start { .. } if !self.record.is_local() => {
+                        self.remote.starts.push(effect)
+                    }
                     // After the second signal each is asked once, or this might never end.
                     Effect::End { task }
-                        if self.ends.contains(&task)
-                            || self.ends_at.is_some_and(Deadline::passed) => {}
-                    Effect::End { task } if self.has_job(&task) => self.ends.push(task),
+                        if self.remote.ends.contains(&task)
+                            || self.pending.ends_at.is_some_and(Deadline::passed) => {}
+                    Effect::End { task } if self.has_job(&task) => self.remote.ends.push(task),
                     effect => self.carry_out(effect),
                 }
             }
@@ -350,18 +356,18 @@ impl<'a> Coordinator<'a> {
     /// Whether the record is to be written now: something waits for that, or it is time. One of a
     /// thousand tasks is a megabyte. A job elsewhere is known by its id alone.
     fn must_save(&self) -> bool {
-        let is_waited_for = !self.requests.requests.is_empty()
-            || self.effects.iter().any(|effect| !matches!(effect, Effect::Fetch { .. }));
-        let is_soon = self.is_done || is_waited_for || !self.record.is_local();
-        self.is_unsaved && (is_soon || self.save_due.passed())
+        let is_waited_for = !self.pending.requests.requests.is_empty()
+            || self.pending.effects.iter().any(|effect| !matches!(effect, Effect::Fetch { .. }));
+        let is_soon = self.pending.is_done || is_waited_for || !self.record.is_local();
+        self.pending.is_unsaved && (is_soon || self.pending.save_due.passed())
     }
 
     /// Writes the record at the remote in its time, with what waits for that.
     fn push_record(&mut self) {
-        let starts = self.starts.len() - self.ready;
+        let starts = self.remote.starts.len() - self.remote.ready;
         let time = if starts == 0 { PushTime::Usual } else { PushTime::Soon };
         if let Some(push) = self.store.push(&mut self.record, time) {
-            self.talk.add(move || {
+            self.workers.talk.add(move || {
                 let pushed = push();
                 Box::new(move |this| this.take_pushed(starts, pushed))
             });
@@ -382,26 +388,26 @@ impl<'a> Coordinator<'a> {
 
     fn look_at_signals(&mut self) {
         let times = self.signals.times();
-        if times == self.known.signals {
+        if times == self.known.stop.signals {
             return;
         }
         if times > 1 {
-            self.stops_landing.store(true, Ordering::Relaxed);
-            self.ends_at.get_or_insert_with(|| Deadline::after(END_WITHIN));
+            self.workers.stops_landing.store(true, Ordering::Relaxed);
+            self.pending.ends_at.get_or_insert_with(|| Deadline::after(END_WITHIN));
         }
         self.take_in(FleetEvent::Signal { times, is_hangup: self.signals.is_hangup() });
     }
 
     fn look_at_requests(&mut self) {
         // Those that were read before wait for the record to be written.
-        if !self.requests.requests.is_empty() {
+        if !self.pending.requests.requests.is_empty() {
             return;
         }
-        self.requests = WaitingRequests::read_waiting(&self.files);
-        for note in std::mem::take(&mut self.requests.notes) {
+        self.pending.requests = WaitingRequests::read_waiting(&self.files);
+        for note in std::mem::take(&mut self.pending.requests.notes) {
             self.note(&note);
         }
-        for (task, request) in self.requests.requests.clone() {
+        for (task, request) in self.pending.requests.requests.clone() {
             self.take_in(FleetEvent::Requested(task, request));
         }
     }
@@ -410,7 +416,7 @@ impl<'a> Coordinator<'a> {
     fn look_at_attempts(&mut self) {
         let is_local = self.record.is_local();
         let running = self.running_attempts();
-        let is_due = is_local || self.remote_due.is_some_and(Deadline::passed);
+        let is_due = is_local || self.remote.due.is_some_and(Deadline::passed);
         if running.is_empty() || !is_due {
             return;
         }
@@ -421,12 +427,12 @@ impl<'a> Coordinator<'a> {
             Err(error) => return self.set_trouble("executor", Some(short_error(&error))),
         };
         self.set_trouble("executor", None);
-        let (Some(access), false) = (self.remote.clone(), is_local) else {
+        let (Some(access), false) = (self.remote.access.clone(), is_local) else {
             return self.look_at(running, &jobs, &BTreeMap::new());
         };
-        self.remote_due = None;
+        self.remote.due = None;
         let fleet = self.record.terms.name.clone();
-        self.talk.add(move || {
+        self.workers.talk.add(move || {
             let refs = access.refs().map_err(Error::from);
             let reports = refs.and_then(|refs| remote::list_reports(&refs, &fleet));
             Box::new(move |this| {
@@ -434,8 +440,8 @@ impl<'a> Coordinator<'a> {
                 if let Ok(reports) = reports {
                     this.look_at(running, &jobs, &reports.into_iter().collect());
                 }
-                this.remote_due =
-                    Some(Deadline::after(this.remote_pace.next_pause(this.has_changed)));
+                this.remote.due =
+                    Some(Deadline::after(this.remote.pace.next_pause(this.pending.has_changed)));
             })
         });
     }
@@ -443,7 +449,7 @@ impl<'a> Coordinator<'a> {
     /// The attempts that were handed over: the others have no process or job.
     fn running_attempts(&self) -> Vec<(TaskId, u32)> {
         let mut running = self.record.running_attempts();
-        for effect in self.effects.iter().chain(&self.starts) {
+        for effect in self.pending.effects.iter().chain(&self.remote.starts) {
             if let Effect::Start { task, .. } = effect {
                 running.retain(|(id, _)| id != task);
             }
@@ -470,7 +476,7 @@ impl<'a> Coordinator<'a> {
             // One whose job was never noted here is known by its lock.
             let lives = job.is_some_and(|job| job.ended.is_none())
                 || (is_local && attempt::is_alive(&self.files, &task, number))
-                || (!is_local && job.is_none() && self.began.elapsed_ms() < UNNAMED_MS);
+                || (!is_local && job.is_none() && self.seen.began.elapsed_ms() < UNNAMED_MS);
             // After that check: the last report of an ended attempt is there now.
             let report = if is_local {
                 self.new_report(&task, number, lives)
@@ -494,23 +500,24 @@ impl<'a> Coordinator<'a> {
     /// process is over.
     fn new_report(&mut self, task: &TaskId, number: u32, lives: bool) -> Option<AttemptReport> {
         let found = disk::file_version(&self.files.report(task, number));
-        let before = self.reports_read.insert(task.clone(), found);
+        let before = self.seen.reports.insert(task.clone(), found);
         let is_known = lives && before == Some(found);
         if is_known { None } else { attempt::read_report(&self.files, task, number) }
     }
 
     fn look_at_folder(&mut self) {
-        let Some(found) = self.watched.as_mut().and_then(|watch| watch.find_changes(self.home))
+        let Some(found) = self.seen.folder.as_mut().and_then(|watch| watch.find_changes(self.home))
         else {
             return;
         };
         match found {
             Ok((setup, tasks)) if is_of(&self.record.terms, &setup) => {
                 // What was planted since the start is not agreed to.
-                let trusted = self.record.terms.trusted.clone();
-                self.record.terms = FleetSetup { trusted, ..setup };
+                let trusted = self.record.terms.clones.trusted.clone();
+                self.record.terms =
+                    FleetSetup { clones: CloneSetup { trusted, ..setup.clones }, ..setup };
                 self.known.slots = slots_of(&self.record.terms);
-                self.is_unsaved = true;
+                self.pending.is_unsaved = true;
                 self.take_in(FleetEvent::Described(tasks));
             }
             Ok(_) => {
@@ -527,10 +534,10 @@ impl<'a> Coordinator<'a> {
         let [least, most] = WAKES;
         let (step, until) = ((pause / 8).clamp(least, most), Deadline::after(pause));
         while !until.passed() {
-            if let Ok(done) = self.results.recv_timeout(step) {
+            if let Ok(done) = self.workers.results.recv_timeout(step) {
                 return done(self);
             }
-            if self.signals.times() != self.known.signals || descendants::has_ended_child() {
+            if self.signals.times() != self.known.stop.signals || descendants::has_ended_child() {
                 return;
             }
         }
@@ -540,7 +547,7 @@ impl<'a> Coordinator<'a> {
     /// elsewhere are in the record that it has: they are its own now.
     fn give_up(mut self, who: &str) -> Error {
         self.note(&format!("another coordinator has this fleet now: {who}"));
-        self.stops_landing.store(true, Ordering::Relaxed);
+        self.workers.stops_landing.store(true, Ordering::Relaxed);
         if self.record.is_local() {
             self.note("this one ends what it started, and writes nothing more");
             let running = self.running_attempts();
@@ -554,7 +561,7 @@ impl<'a> Coordinator<'a> {
                 (!lives || self.signals.times() > 0).then_some(())
             });
         }
-        self.end_threads();
+        self.workers.end();
         Failure::new(
             format!(
                 "the fleet {} was taken over by {who}; this coordinator ended what it started",
@@ -568,17 +575,11 @@ impl<'a> Coordinator<'a> {
         .into()
     }
 
-    fn end_threads(&mut self) {
-        for thread in [&mut self.git, &mut self.landing, &mut self.talk] {
-            thread.end();
-        }
-    }
-
     fn end_coordination(mut self) -> Result<CoordinatorEnd> {
-        self.end_threads();
+        self.workers.end();
         // What they have done last belongs into the record, too.
         self.take_results();
-        if let Some(who) = self.lost.take() {
+        if let Some(who) = self.pending.lost.take() {
             return Err(self.give_up(&who));
         }
         self.record.holder = self.record.holder.released();
@@ -587,7 +588,7 @@ impl<'a> Coordinator<'a> {
             let why = failure_of(&error.into_error()).join_with("; ");
             (self.say)(&format!("the record could not be written at last: {why}"));
         }
-        match self.known.gave_up {
+        match self.known.stop.gave_up {
             Some(why) => bail!("the executor takes nothing: {why}"),
             None if self.signals.times() > 0 => Ok(CoordinatorEnd::Interrupted),
             None => Ok(CoordinatorEnd::Done),

@@ -94,7 +94,7 @@ pub fn executor_of<'a>(
 
 /// Slots of this machine, or the most jobs at once elsewhere.
 pub fn slots_of(terms: &FleetSetup) -> usize {
-    let count = match terms.slots {
+    let count = match terms.limits.slots {
         0 if terms.executor == LOCAL => slots::default_count().count,
         0 => return usize::MAX,
         count => count,

@@ -3,6 +3,7 @@
 
 use super::record::{
     FleetRecord, FleetSetup, Holder, LOCAL, TaskEnding, TaskReason, TaskRecord, TaskState,
+    TaskText, TaskWork,
 };
 use super::spec::{AttemptEnd, AttemptPhase, AttemptReport, Coordination, DescribedTask};
 use super::step::{Effect, FleetEvent, step_fleet};
@@ -65,7 +66,10 @@ pub fn a_described(name: &str) -> DescribedTask {
 /// A task on which nothing works.
 pub fn a_task() -> TaskRecord {
     let agents = a_described("a").agent_names();
-    TaskRecord { agents, ..TaskRecord::new("r1", 10, at(0).wall) }
+    TaskRecord {
+        text: TaskText { agents, ..TaskRecord::new("r1", 10, at(0).wall).text },
+        ..TaskRecord::new("r1", 10, at(0).wall)
+    }
 }
 
 /// A task whose first attempt runs.
@@ -154,4 +158,14 @@ impl Bench {
     pub fn task(&self, name: &str) -> &TaskRecord {
         &self.record.tasks[&id(name)]
     }
+}
+
+/// A task with the newest commit that its attempt has reported.
+pub fn with_tip(task: TaskRecord, tip: Option<String>) -> TaskRecord {
+    TaskRecord { work: TaskWork { tip, ..task.work }, ..task }
+}
+
+/// A task with the newest commits that its attempt has reported, and that were fetched.
+pub fn with_commits(task: TaskRecord, [tip, commit]: [Option<String>; 2]) -> TaskRecord {
+    TaskRecord { work: TaskWork { tip, commit, ..task.work }, ..task }
 }

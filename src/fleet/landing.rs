@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::attempt::clones::{self, FleetCommands, Preparation};
+use super::attempt::clones::{self, FleetCommands};
 use super::files::FleetFiles;
 use super::record::{FleetSetup, Landed, TaskRecord};
 use engine::fleet::{MAX_PRIORITY, Refusal, TaskId, touches_the_fleet};
@@ -92,7 +92,7 @@ pub fn prepare_landing(landing: &Landing<'_>) -> Result<PreparedLanding> {
     let mut note = note;
     let commands = &FleetCommands::new(groups, stop, &mut note);
     let remote = terms.remote.as_ref().context("landing needs a remote")?;
-    let tip = record.commit.as_deref().context("no commit of its branch was fetched")?;
+    let tip = record.work.commit.as_deref().context("no commit of its branch was fetched")?;
     let branch = task.branch_name(&terms.name, record.attempt);
     let (land, clone) = (files.land(), files.clone_of(task, record.attempt));
     let attempted =
@@ -126,7 +126,7 @@ impl Attempted<'_> {
         if git::find_commit(checkout, self.tip).is_none() {
             bail!("the commit {} of the task is not in {}", self.tip, checkout.display());
         }
-        let trusted = terms.trusted.as_ref();
+        let trusted = terms.clones.trusted.as_ref();
         let source = CloneSource { checkout, url: Some(self.url), trusted };
         let branch = CloneTerms { base, branch: &self.branch, start: Some(self.tip), stop };
         clone::renew_clone(&source, &branch, &self.land)?;
@@ -138,7 +138,7 @@ impl Attempted<'_> {
     fn prepare_commit(&self) -> Result<PreparedLanding> {
         let Landing { terms, stop, .. } = self.landing;
         let tree = self.land_tree();
-        if let Some(before) = &terms.trusted {
+        if let Some(before) = &terms.clones.trusted {
             steps::check_unplanted(&terms.repository, before, GitStep::Merge, None)?;
         }
         let main = self.begin_landing()?;
@@ -186,14 +186,14 @@ impl Attempted<'_> {
     /// Why the branch may not land, as far as its history says.
     fn find_refusal(&self, main: &str) -> Result<Option<Refusal>> {
         let Landing { terms, record, .. } = self.landing;
-        if let Some(before) = &record.stands_on
+        if let Some(before) = &record.work.stands_on
             && git::count_lacking(&self.land, before, main) != Some(0)
         {
             let (base, before) = (&terms.base, before.get(..7).unwrap_or(before));
             let why = format!("{base} was rewritten: it lacks {before}, which this branch holds");
             return Ok(Some(Refusal::Moved(why)));
         }
-        let left = self.land_tree().unresolved_files(main, self.tip, &record.conflicts)?;
+        let left = self.land_tree().unresolved_files(main, self.tip, &record.refused.conflicts)?;
         Ok(if left.is_empty() { None } else { Some(Refusal::Conflict(left)) })
     }
 
@@ -214,7 +214,8 @@ impl Attempted<'_> {
         if let Some(why) = lacking.first() {
             bail!("{why}");
         }
-        clones::set_up(&Preparation::of_landing(terms), &self.land, true, self.commands)?;
+        let from = Some(terms.repository.as_path());
+        clones::set_up(&terms.clones, from, &self.land, true, self.commands)?;
         let altered = self.altered_files(commit)?;
         if !altered.is_empty() {
             return Ok(Some(altered_by(terms, &join_first_names(&altered, NAMED_MAX))));
@@ -253,7 +254,8 @@ impl Attempted<'_> {
         if terms.executor != "local" {
             return Ok(None);
         }
-        let count = if terms.slots == 0 { slots::default_count().count } else { terms.slots };
+        let count =
+            if terms.limits.slots == 0 { slots::default_count().count } else { terms.limits.slots };
         let mut queue = SlotQueue::join(home, MAX_PRIORITY, count)?;
         loop {
             let slot = queue.poll()?;
@@ -275,7 +277,7 @@ fn incomplete_landing(fault: GitFault) -> Result<PreparedLanding> {
 
 /// The refusal where files that are committed differ before any check has run.
 fn altered_by(terms: &FleetSetup, files: &str) -> Refusal {
-    let (run, what) = match (&terms.setup, &terms.include) {
+    let (run, what) = match (&terms.clones.setup, &terms.clones.include) {
         (Some(setup), _) => (setup.clone(), "it changed files that are committed"),
         (None, Some(_)) => {
             (String::new(), "what .worktreeinclude names replaces files that are committed")
@@ -356,7 +358,9 @@ fn find_or_create(
         return Ok(Landed::Request(clean_address(&open.address)));
     }
     let merged = found.into_iter().find_map(|one| match one.state {
-        RequestState::Merged(commit) if Some(&one.head) == record.commit.as_ref() => Some(commit),
+        RequestState::Merged(commit) if Some(&one.head) == record.work.commit.as_ref() => {
+            Some(commit)
+        }
         _ => None,
     });
     if let Some(commit) = merged {

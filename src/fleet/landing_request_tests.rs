@@ -1,6 +1,7 @@
 //! Pull requests by a scripted `gh`: opened, found, merged, refused, and a host that is away.
 
 use super::*;
+use crate::fleet::record::TaskWork;
 use engine::fleet::Remote;
 use world::files::disk::{self, Durability};
 use world::files::tree;
@@ -17,7 +18,10 @@ fn open_with(script: &str, stop: Stop<'_>) -> (Result<Result<Landed, Refusal>>, 
     let url = "https://example.invalid/shop.git".to_owned();
     let remote = Some(Remote { name: "origin".to_owned(), url });
     let setup = FleetSetup { base: "main".to_owned(), remote, ..FleetSetup::default() };
-    let record = TaskRecord { commit: Some("c0ffee".to_owned()), ..TaskRecord::default() };
+    let record = TaskRecord {
+        work: TaskWork { commit: Some("c0ffee".to_owned()), ..TaskWork::default() },
+        ..TaskRecord::default()
+    };
     let what = ("fleet/shop/vat/1", "Build the vat\n\nTask vat.\n");
     let opened = open_request(&gh.display().to_string(), &setup, &record, what, stop);
     (opened, disk::read_text(&words, 4096).unwrap().unwrap_or_default())

@@ -6,6 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use crate::fleet::record::{CloneSetup, FleetLimits};
 use engine::fixture::a_loop;
 use engine::fleet::{LandingMode, Remote};
 use engine::record::Role;
@@ -34,11 +35,11 @@ impl Yard {
             repository: top.join("repo"),
             folder: "tasks".to_owned(),
             base: "main".to_owned(),
-            setup_timeout_s: 60,
             executor: "local".to_owned(),
-            slots: 1,
             remote: Some(remote),
             landing: LandingMode::Main,
+            clones: CloneSetup { setup_timeout_s: 60, ..CloneSetup::default() },
+            limits: FleetLimits { slots: 1, ..FleetLimits::default() },
             ..FleetSetup::default()
         };
         let record = TaskRecord { attempt: 1, ..TaskRecord::default() };
@@ -51,8 +52,8 @@ impl Yard {
             "repo",
             &format!("{first}\ngit add -A; git commit -qm first; git push -q origin main"),
         );
-        yard.setup.trusted = read_trusted(&yard.setup.repository);
-        yard.record.stands_on = Some(yard.id("repo", "main"));
+        yard.setup.clones.trusted = read_trusted(&yard.setup.repository);
+        yard.record.work.stands_on = Some(yard.id("repo", "main"));
         yard.sh(".", "mkdir -p home/fleets/shop; git clone -q origin.git home/fleets/shop/vat.1");
         yard.agent("git config user.name Agent; git config user.email agent@example.com");
         yard.agent("git checkout -q -b fleet/shop/vat/1");
@@ -99,7 +100,7 @@ impl Yard {
                 clone.display()
             ),
         );
-        self.record.commit = Some(self.id("repo", "refs/remotes/crew/shop/vat"));
+        self.record.work.commit = Some(self.id("repo", "refs/remotes/crew/shop/vat"));
     }
 
     /// Somebody else's commit on the base of the remote.
@@ -119,8 +120,8 @@ impl Yard {
         if !files.is_empty() {
             land::commit_markers(&clone, &files).unwrap();
         }
-        self.record.stands_on = Some(main);
-        self.record.conflicts.clone_from(&files);
+        self.record.work.stands_on = Some(main);
+        self.record.refused.conflicts.clone_from(&files);
         self.fetch();
         files
     }
@@ -190,7 +191,7 @@ fn a_branch_becomes_one_commit_with_its_modes_its_message_and_its_authors() {
     yard.fetch();
     yard.elsewhere("echo other > other");
     yard.sh("repo", "git config commit.cleanup strip; git config core.commentChar B");
-    yard.setup.trusted = read_trusted(&yard.setup.repository);
+    yard.setup.clones.trusted = read_trusted(&yard.setup.repository);
     let before = yard.sh("repo", "git show-ref; git config --list --local; git status --porcelain");
     let yard = yard.checks(&["./run", "test -f other", "! test -d tasks"]);
     let commit = yard.commit();
@@ -238,7 +239,7 @@ fn ignored_files_of_an_earlier_landing_are_removed_unless_they_are_kept() {
     let first =
         "echo gen.txt > .gitignore; echo cache >> .gitignore; echo 'echo 1 > gen.txt' > gen.sh";
     let mut yard = Yard::new(first, "echo work > work");
-    yard.setup.setup =
+    yard.setup.clones.setup =
         Some("test ! -f gen.sh || sh gen.sh; mkdir -p cache; echo x >> cache/n".into());
     yard.setup.land_keep = vec!["cache".to_owned()];
     let mut yard = yard.checks(&["test -f gen.txt"]);
@@ -258,7 +259,7 @@ fn a_tag_with_the_name_of_a_branch_does_not_mislead_a_landing() {
                    GIT_COMMITTER_EMAIL=e@e;";
         yard.sh(folder, &format!("{who} {evil}"));
     }
-    yard.record.stands_on = None;
+    yard.record.work.stands_on = None;
     let main = yard.id("origin.git", "refs/heads/main");
     let commit = yard.commit();
     assert_eq!(yard.id("repo", &format!("{commit}^")), main);
@@ -291,7 +292,7 @@ fn every_kind_of_conflict_is_sent_back_until_a_commit_after_the_merge_resolves_i
         yard.work("rm -f f; echo both > f");
         yard.commit();
         // A history without the merge shows nothing.
-        let tip = yard.record.commit.clone().unwrap();
+        let tip = yard.record.work.commit.clone().unwrap();
         let rewrite = "git reset -q --soft $(git merge-base HEAD FETCH_HEAD); git commit -qm all";
         yard.agent(&format!("git fetch -q origin refs/heads/main; {rewrite}"));
         yard.fetch();
@@ -301,7 +302,7 @@ fn every_kind_of_conflict_is_sent_back_until_a_commit_after_the_merge_resolves_i
         // A later merge without a conflict leaves it settled.
         yard.elsewhere("echo next > next");
         assert!(yard.merge().is_empty(), "{kind}");
-        yard.record.conflicts = vec!["f".to_owned()];
+        yard.record.refused.conflicts = vec!["f".to_owned()];
         yard.commit();
     }
 }
@@ -327,11 +328,11 @@ fn a_commit_that_was_removed_from_the_base_does_not_return() {
     let mut yard = Yard::new(NOBODY, "echo work > work");
     yard.elsewhere("echo secret > secret");
     yard.agent("git fetch -q origin refs/heads/main; git rebase -q FETCH_HEAD");
-    yard.record.stands_on = Some(yard.id("home/fleets/shop/vat.1", "FETCH_HEAD"));
+    yard.record.work.stands_on = Some(yard.id("home/fleets/shop/vat.1", "FETCH_HEAD"));
     yard.fetch();
     yard.commit();
     yard.sh("origin.git", "git update-ref refs/heads/main refs/heads/main^");
-    let taken_out = yard.record.stands_on.clone().unwrap();
+    let taken_out = yard.record.work.stands_on.clone().unwrap();
     let why = format!(
         "main was rewritten: it lacks {}, which this branch holds",
         taken_out.get(..7).unwrap()
@@ -364,9 +365,9 @@ fn each_check_runs_on_the_commit_whatever_earlier_checks_changed() {
     let yard = yard.checks(&["git checkout -q HEAD^", "true"]);
     assert_eq!(yard.red(), "git checkout -q HEAD^: it checked out another commit, or a branch");
     let mut yard = yard.checks(&["test -f work"]);
-    yard.setup.setup = Some("echo two > file".to_owned());
+    yard.setup.clones.setup = Some("echo two > file".to_owned());
     assert_eq!(yard.red(), "echo two > file: it changed files that are committed: file");
-    yard.setup.setup = Some("echo no room; exit 3".to_owned());
+    yard.setup.clones.setup = Some("echo no room; exit 3".to_owned());
     let error = yard.try_to_land(&|| false).unwrap_err().to_string();
     assert_eq!(error, "setup `echo no room; exit 3` exits 3: no room");
     assert!(yard.notes.borrow().contains(&"setup: no room".to_owned()));
@@ -410,11 +411,11 @@ fn a_shallow_or_partial_repository_lands_as_a_whole_one_does() {
         let clone = format!("git clone -q {depth} --no-checkout file://$PWD/origin.git repo");
         yard.sh(".", &format!("mv repo whole; {clone}"));
         yard.sh("repo", "git config user.name Some; git config user.email some@example.com");
-        yard.setup.trusted = read_trusted(&yard.setup.repository);
+        yard.setup.clones.trusted = read_trusted(&yard.setup.repository);
         yard.elsewhere("echo other > other");
         yard.work("echo more > more");
         // What a shallow repository lacks cannot be compared.
-        yard.record.stands_on = None;
+        yard.record.work.stands_on = None;
         let yard = yard.checks(&["test -f 'a b/c' && test -f work && test -f other"]);
         yard.push(&yard.commit());
     }

@@ -83,10 +83,11 @@ pub fn plan_starts(
         let Some(task) = record.task(id).filter(|task| task.is_waiting()) else { continue };
         // Elsewhere a lost attempt may still run, so each one has its own number.
         let is_there = record.is_local() && task.attempt > 0 && clones.contains(id);
-        let has_its_checks =
-            task.land_checks.is_empty() || task.land_checks == record.terms.land_checks;
-        let is_same = task.revision == text.revision && has_its_checks && !task.begins_anew;
-        let continues = is_there && is_same && task.agents == described.agent_names();
+        let has_its_checks = task.refused.land_checks.is_empty()
+            || task.refused.land_checks == record.terms.land_checks;
+        let is_same =
+            task.text.revision == text.revision && has_its_checks && !task.refused.begins_anew;
+        let continues = is_there && is_same && task.text.agents == described.agent_names();
         let waits = wait_for_request(record, id)
             .or_else(|| wait_for_tasks(record, text))
             .or_else(|| (!continues && !task.is_fetched()).then_some(WaitsFor::Fetch))
@@ -135,12 +136,13 @@ fn free_places(record: &FleetRecord, coordination: &Coordination) -> usize {
 
 /// The reason why nothing starts at all.
 fn wait_for_signal(coordination: &Coordination, now: DateTime<Utc>) -> Option<WaitsFor> {
-    let Coordination { starts, gave_up, signals, .. } = coordination;
-    if *signals > 0 {
+    let Coordination { backoffs, stop, .. } = coordination;
+    if stop.signals > 0 {
         return Some(WaitsFor::Signal);
     }
-    let refused = if starts.is_active(now) { Some("the executor took nothing") } else { None };
-    let why = gave_up.as_deref().or(coordination.first_trouble()).or(refused)?;
+    let refused =
+        if backoffs.starts.is_active(now) { Some("the executor took nothing") } else { None };
+    let why = stop.gave_up.as_deref().or(coordination.first_trouble()).or(refused)?;
     Some(WaitsFor::Trouble { why: why.to_owned() })
 }
 
@@ -176,7 +178,7 @@ struct Money {
 
 impl Money {
     fn new(record: &FleetRecord, coordination: &Coordination) -> Self {
-        let max = record.terms.max_cost_micros;
+        let max = record.terms.limits.max_cost_micros;
         if max == 0 {
             return Self { left: None, sharers: 0 };
         }
@@ -214,7 +216,7 @@ fn own_cost(described: &DescribedTask) -> u64 {
 /// Whether it runs without a share of the fleet's money: it was started before that had a limit, or
 /// the limit is lower now than what is spent and set aside.
 pub fn lacks_a_share(record: &FleetRecord, task: &TaskRecord) -> bool {
-    let max = record.terms.max_cost_micros;
+    let max = record.terms.limits.max_cost_micros;
     task.is_running() && max > 0 && (task.reserved_micros == 0 || taken_cost(record) > max)
 }
 

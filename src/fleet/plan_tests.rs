@@ -4,7 +4,9 @@ use super::*;
 use crate::fleet::fixture::{
     Bench, a_carried, a_commit, a_report, a_running_task, a_task, an_ended_task, id,
 };
-use crate::fleet::record::{Landed, TaskRequest, TaskState};
+use crate::fleet::record::{
+    Landed, RefusedLanding, TaskInput, TaskRequest, TaskState, TaskText, TaskWork,
+};
 use crate::fleet::spec::{AttemptPhase, Backoff};
 use engine::fixture::at;
 use engine::fleet::LandingMode;
@@ -36,7 +38,7 @@ fn described_task<'a>(bench: &'a mut Bench, name: &str) -> &'a mut DescribedTask
 
 /// With the fleet's limit, and limits of these tasks, in dollars.
 fn with_costs(mut bench: Bench, max: u64, own: &[(&str, u64)]) -> Bench {
-    bench.record.terms.max_cost_micros = max * 1_000_000;
+    bench.record.terms.limits.max_cost_micros = max * 1_000_000;
     for (name, dollars) in own {
         described_task(&mut bench, name).contract.limits.max_cost_micros = dollars * 1_000_000;
     }
@@ -66,7 +68,10 @@ fn as_many_tasks_start_as_there_are_slots_and_a_waiting_task_frees_its_slot() {
 #[test]
 fn a_task_waits_for_earlier_tasks_and_names_one_that_needs_a_person() {
     let done = an_ended_task(Outcome::Completed);
-    let unfetched = TaskRecord { tip: Some(a_commit(1)), ..done.clone() };
+    let unfetched = TaskRecord {
+        work: TaskWork { tip: Some(a_commit(1)), ..done.work.clone() },
+        ..done.clone()
+    };
     let tasks = vec![
         ("v", a_task()),
         ("w", a_task()),
@@ -126,19 +131,21 @@ fn tasks_that_touch_the_same_files_do_not_run_at_once() {
 #[test]
 fn a_task_names_the_request_trouble_signal_or_missing_file_it_waits_for() {
     let pause = Some(TaskRequest::Pause { now: false });
-    let mut it =
-        make_bench(vec![("a", TaskRecord { request: pause, ..a_task() }), ("b", a_task())]);
+    let mut it = make_bench(vec![
+        ("a", TaskRecord { asked: TaskInput { request: pause, ..a_task().asked }, ..a_task() }),
+        ("b", a_task()),
+    ]);
     assert_eq!(plan_lines(&it), ["a Request { request: Pause { now: false } }", "b starts with 0"]);
     it.known.troubles.insert("push", "no remote".to_owned());
     assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"no remote\" }");
     it.known.troubles.clear();
-    it.known.starts.add_failure(at(0).wall);
+    it.known.backoffs.starts.add_failure(at(0).wall);
     assert_eq!(plan_lines(&it)[1], "b Trouble { why: \"the executor took nothing\" }");
     it.second = 5;
     assert_eq!(plan_lines(&it)[1], "b starts with 0");
-    it.known.starts.until = Some(at(4000).wall);
+    it.known.backoffs.starts.until = Some(at(4000).wall);
     assert_eq!(plan_lines(&it)[1], "b starts with 0", "a clock that was set back");
-    it.known.signals = 1;
+    it.known.stop.signals = 1;
     assert_eq!(plan_lines(&it)[1], "b Signal");
     it.known.described.clear();
     assert_eq!(plan_lines(&it)[1], "b File");
@@ -159,7 +166,10 @@ fn the_backoff_doubles_up_to_160_seconds() {
 #[test]
 fn an_attempt_continues_if_its_clone_is_here_and_nothing_changed() {
     let again = || TaskRecord { attempt: 1, ..a_task() };
-    let unfetched = || TaskRecord { tip: Some(a_commit(2)), commit: Some(a_commit(1)), ..again() };
+    let unfetched = || TaskRecord {
+        work: TaskWork { tip: Some(a_commit(2)), commit: Some(a_commit(1)), ..again().work },
+        ..again()
+    };
     let is = |task: TaskRecord, has_clone: bool, executor: &str| {
         let mut it = make_bench(vec![("a", task)]);
         it.record.terms.executor = executor.to_owned();
@@ -168,10 +178,17 @@ fn an_attempt_continues_if_its_clone_is_here_and_nothing_changed() {
         }
         plan_lines(&it).remove(0)
     };
-    let changed = |task| TaskRecord { revision: "r0".to_owned(), ..task };
+    let changed = |task: TaskRecord| TaskRecord {
+        text: TaskText { revision: "r0".to_owned(), ..task.text },
+        ..task
+    };
     // The settings of the person or the project name another one now.
-    let of_another_agent = TaskRecord { agents: "[[\"other\"]]".to_owned(), ..again() };
-    let sent_back = TaskRecord { begins_anew: true, ..again() };
+    let of_another_agent = TaskRecord {
+        text: TaskText { agents: "[[\"other\"]]".to_owned(), ..again().text },
+        ..again()
+    };
+    let sent_back =
+        TaskRecord { refused: RefusedLanding { begins_anew: true, ..again().refused }, ..again() };
     assert_eq!(is(again(), true, "local"), "a starts again with 0");
     assert_eq!(is(unfetched(), true, "local"), "a starts again with 0");
     assert_eq!(is(again(), false, "local"), "a starts with 0");
@@ -218,7 +235,10 @@ fn tasks_without_their_own_limit_share_what_is_left() {
 #[test]
 fn without_a_coordinator_what_could_start_waits_for_one() {
     let waiting = |waits| TaskRecord { waits: Some(waits), ..a_task() };
-    let paused = TaskRecord { request: Some(TaskRequest::Pause { now: false }), ..a_task() };
+    let paused = TaskRecord {
+        asked: TaskInput { request: Some(TaskRequest::Pause { now: false }), ..a_task().asked },
+        ..a_task()
+    };
     let tasks = vec![
         ("a", waiting(WaitsFor::Slot)),
         ("b", waiting(WaitsFor::Money)),
@@ -272,7 +292,7 @@ proptest! {
             .iter()
             .map(|start| start.reserved_micros - it.record.tasks[&start.task].cost())
             .sum();
-        prop_assert!(promised == 0 || gone + promised <= it.record.terms.max_cost_micros);
+        prop_assert!(promised == 0 || gone + promised <= it.record.terms.limits.max_cost_micros);
         let waiting = it.record.tasks.iter().filter(|(_, task)| task.state == TaskState::Waiting);
         prop_assert!(waiting.map(|(id, _)| id).eq(plan.waits.keys()));
     }

@@ -118,7 +118,7 @@ impl Preflight<'_> {
 
     /// How many clones are still to be made: as many as work at once, and the one of landings.
     fn missing_clones(&self, home: &Home) -> u64 {
-        let FleetSetup { name, slots, executor, landing, .. } = self.setup;
+        let FleetSetup { name, limits, executor, landing, .. } = self.setup;
         let (files, known) =
             (FleetFiles::new(home, name), store::read_local(home, name).ok().flatten());
         let cloned: BTreeSet<TaskId> =
@@ -127,7 +127,7 @@ impl Preflight<'_> {
         if let Some(known) = known {
             open.retain(|id| known.task(id).is_none_or(|task| task.ending().is_none()));
         }
-        let slots = if *slots > 0 { *slots } else { slots::default_count().count };
+        let slots = if limits.slots > 0 { limits.slots } else { slots::default_count().count };
         let at_once = if executor == LOCAL { open.len().min(slots as usize) } else { 0 };
         let there = open.iter().filter(|id| cloned.contains(**id)).count();
         let lands = *landing == LandingMode::Main && !disk::exists(&files.land());

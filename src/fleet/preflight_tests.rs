@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::drive::failure::failure_of;
+use crate::fleet::record::FleetLimits;
 use crate::fleet::tasks::DescribedFleet;
 use crate::fleet::tasks::fixture::Yard;
 
@@ -117,7 +118,7 @@ fn a_submodule_with_a_missing_commit_is_an_error_and_one_not_checked_out_a_note(
 fn the_disk_needs_space_only_for_clones_that_do_not_exist_yet() {
     let yard = Yard::new();
     let DescribedFleet { setup, tasks, .. } = yard.landing();
-    let setup = FleetSetup { slots: 2, ..setup };
+    let setup = FleetSetup { limits: FleetLimits { slots: 2, ..setup.limits }, ..setup };
     let (missing, notes) = (Vec::new(), Vec::new());
     let preflight = Preflight { setup: &setup, tasks: &tasks, missing, notes };
     assert_eq!(preflight.missing_clones(&yard.home), 3);

@@ -63,18 +63,10 @@ pub struct FleetSetup {
     pub folder: String,
     /// The branch that tasks start from and land on.
     pub base: String,
-    /// The most iterations at once; 0 leaves it to the machine, or to the executor.
-    pub slots: u32,
-    /// Millionths of a US dollar for all tasks together; 0 for an unlimited cost.
-    pub max_cost_micros: u64,
-    /// Those of the two that were typed: without them a start takes what fleet.toml says.
-    pub typed_slots: Option<u32>,
-    pub typed_max_cost_micros: Option<u64>,
-    /// Prepares each new clone, and each landing; with its time limit in seconds.
-    pub setup: Option<String>,
-    pub setup_timeout_s: u64,
-    /// The text of `.worktreeinclude` at the start.
-    pub include: Option<String>,
+    #[serde(flatten)]
+    pub limits: FleetLimits,
+    #[serde(flatten)]
+    pub clones: CloneSetup,
     /// `local`, `slurm`, `slurm:HOST`, or the name of an `[executor.NAME]`.
     pub executor: String,
     /// `None`: nothing leaves this machine.
@@ -84,6 +76,28 @@ pub struct FleetSetup {
     /// Globs of ignored files that the clean checkout of a landing keeps.
     pub land_keep: Vec<String>,
     pub keeps_branches: bool,
+}
+
+/// What all tasks of a fleet may use together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FleetLimits {
+    /// The most iterations at once; 0 leaves it to the machine, or to the executor.
+    pub slots: u32,
+    /// Millionths of a US dollar for all tasks together; 0 for an unlimited cost.
+    pub max_cost_micros: u64,
+    /// Those of the two that were typed: without them a start takes what fleet.toml says.
+    pub typed_slots: Option<u32>,
+    pub typed_max_cost_micros: Option<u64>,
+}
+
+/// How each new clone, and each checkout of a landing, is made ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloneSetup {
+    /// Prepares each new clone, and each landing; with its time limit in seconds.
+    pub setup: Option<String>,
+    pub setup_timeout_s: u64,
+    /// The text of `.worktreeinclude` at the start.
+    pub include: Option<String>,
     /// The git configuration that a person agreed to.
     pub trusted: Option<GitBaseline>,
 }
@@ -102,11 +116,8 @@ pub struct Holder {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, kept by its name")]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
-    /// Fingerprint of the text that it works by: prompt, options and setup.
-    pub revision: String,
-    /// The agents that its loop has and how they are started: settings outside of the fleet may
-    /// change that.
-    pub agents: String,
+    #[serde(flatten)]
+    pub text: TaskText,
     /// The number of its newest attempt, counted from 1; 0 before the first.
     pub attempt: u32,
     pub state: TaskState,
@@ -116,6 +127,51 @@ pub struct TaskRecord {
     pub carried: Carried,
     /// Millionths of a US dollar that are set aside while it runs.
     pub reserved_micros: u64,
+    #[serde(flatten)]
+    pub work: TaskWork,
+    #[serde(flatten)]
+    pub refused: RefusedLanding,
+    /// How often in a row its process was gone without a finished iteration.
+    pub gone: u32,
+    #[serde(flatten)]
+    pub asked: TaskInput,
+    /// What it waits for, while it waits.
+    pub waits: Option<WaitsFor>,
+    /// When its state changed last.
+    pub at: DateTime<Utc>,
+}
+
+/// What a person asked of a task, as far as its loop does not have it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskInput {
+    /// A person's request: a pause, or a cancel that is not carried out yet.
+    pub request: Option<TaskRequest>,
+    /// Messages for its next iteration, as far as no loop has them.
+    pub messages: Vec<String>,
+    /// How many of them are in the spec of the running attempt.
+    pub given: usize,
+    /// Its next start takes the tests as its agent left them for the original ones.
+    pub accepts_test_changes: bool,
+    /// A person has resumed it since it ended: its next start resumes a loop that is over.
+    pub is_resumed: bool,
+}
+
+/// What a refused landing left for the loop to settle.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedLanding {
+    /// Why its landing sent it back; a task is sent back once.
+    pub sent_back: Option<Refusal>,
+    /// Files that were in conflict then. Each must be resolved before it lands.
+    pub conflicts: Vec<String>,
+    /// The checks of landings that its loop has, because a landing sent it back.
+    pub land_checks: Vec<Check>,
+    /// Its next start gets a new number whatever is there: a landing sent it back.
+    pub begins_anew: bool,
+}
+
+/// The commits of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskWork {
     /// The last commit that was fetched from one of its attempts: a new attempt starts from it, and
     /// nothing else lands.
     pub commit: Option<String>,
@@ -127,32 +183,18 @@ pub struct TaskRecord {
     pub needs_push: bool,
     /// The commit of the base that this contains, as far as is known.
     pub stands_on: Option<String>,
-    /// Why its landing sent it back; a task is sent back once.
-    pub sent_back: Option<Refusal>,
-    /// Files that were in conflict then. Each must be resolved before it lands.
-    pub conflicts: Vec<String>,
-    /// The checks of landings that its loop has, because a landing sent it back.
-    pub land_checks: Vec<Check>,
-    /// Its next start gets a new number whatever is there: a landing sent it back.
-    pub begins_anew: bool,
-    /// How often in a row its process was gone without a finished iteration.
-    pub gone: u32,
-    /// A person's request: a pause, or a cancel that is not carried out yet.
-    pub request: Option<TaskRequest>,
-    /// Messages for its next iteration, as far as no loop has them.
-    pub messages: Vec<String>,
-    /// How many of them are in the spec of the running attempt.
-    pub given: usize,
-    /// Its next start takes the tests as its agent left them for the original ones.
-    pub accepts_test_changes: bool,
-    /// A person has resumed it since it ended: its next start resumes a loop that is over.
-    pub is_resumed: bool,
-    /// What it waits for, while it waits.
-    pub waits: Option<WaitsFor>,
+}
+
+/// The text that a task works by, as far as it is recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskText {
+    /// Fingerprint of the text that it works by: prompt, options and setup.
+    pub revision: String,
+    /// The agents that its loop has and how they are started: settings outside of the fleet may
+    /// change that.
+    pub agents: String,
     /// The limit of its iterations, for rows; 0 without one.
     pub max_iterations: u32,
-    /// When its state changed last.
-    pub at: DateTime<Utc>,
 }
 
 /// Where a task is.
@@ -227,9 +269,9 @@ impl FleetRecord {
         let (pushes, is_new) = (setup.remote.is_some(), setup.remote != self.terms.remote);
         (self.terms, self.holder, self.request) = (setup, holder, None);
         for task in self.tasks.values_mut() {
-            task.request.take_if(|request| matches!(request, TaskRequest::Pause { .. }));
+            task.asked.request.take_if(|request| matches!(request, TaskRequest::Pause { .. }));
             let has_work = task.work_not_on_main().is_some();
-            task.needs_push = pushes && has_work && (is_new || task.needs_push);
+            task.work.needs_push = pushes && has_work && (is_new || task.work.needs_push);
         }
     }
 
@@ -321,7 +363,7 @@ impl FleetRecord {
 
     /// What was asked of a task, or of all; a cancel before a pause.
     pub fn request_of(&self, task: &TaskId) -> Option<&TaskRequest> {
-        let own = self.tasks.get(task).and_then(|task| task.request.as_ref());
+        let own = self.tasks.get(task).and_then(|task| task.asked.request.as_ref());
         let both = [own, self.request.as_ref()].into_iter().flatten();
         both.min_by_key(|request| matches!(request, TaskRequest::Pause { .. }))
     }
@@ -335,7 +377,11 @@ impl FleetRecord {
 impl TaskRecord {
     /// A task on which nothing has worked yet.
     pub fn new(revision: &str, max_iterations: u32, now: DateTime<Utc>) -> Self {
-        Self { revision: revision.to_owned(), max_iterations, at: now, ..Self::default() }
+        Self {
+            at: now,
+            text: TaskText { revision: revision.to_owned(), max_iterations, ..TaskText::default() },
+            ..Self::default()
+        }
     }
 
     /// Whether an attempt was handed to the executor, and its end is not known.
@@ -371,13 +417,13 @@ impl TaskRecord {
     /// Whether all that its attempt reported is in the repository and, where the fleet pushes, at
     /// the remote.
     pub fn is_fetched(&self) -> bool {
-        (self.tip.is_none() || self.tip == self.commit) && !self.needs_push
+        (self.work.tip.is_none() || self.work.tip == self.work.commit) && !self.work.needs_push
     }
 
     /// The commit of completed work that the base lacks, as far as is known.
     pub fn work_not_on_main(&self) -> Option<String> {
         let is_on_main = matches!(self.landed(), Some(Landed::Main(_)));
-        if is_on_main { None } else { self.commit.clone() }
+        if is_on_main { None } else { self.work.commit.clone() }
     }
 
     /// What it has cost at most, in millionths of a dollar, rounded up.
@@ -393,7 +439,7 @@ impl TaskRecord {
             self.reserved_micros = 0;
         }
         if self.ending().is_some() {
-            self.request = None;
+            self.asked.request = None;
         }
     }
 
@@ -410,12 +456,12 @@ impl TaskRecord {
     /// Forgives what ended it, as when a loop is resumed. With `accepts` the tests are taken as
     /// they are now, and that its checks failed before no longer counts.
     pub fn try_again(&mut self, accepts: bool) {
-        (self.gone, self.is_resumed) = (0, true);
-        self.request = None;
+        (self.gone, self.asked.is_resumed) = (0, true);
+        self.asked.request = None;
         self.carried.consecutive_failures = 0;
         self.carried.iterations_without_progress = 0;
         if accepts {
-            self.accepts_test_changes = true;
+            self.asked.accepts_test_changes = true;
             self.carried.baseline = None;
             self.carried.checks.values_mut().for_each(CheckMemory::forget_failures);
         }
@@ -427,29 +473,31 @@ impl TaskRecord {
         if let Refusal::Conflict(files) = &refusal {
             self.add_conflicts(files);
         }
-        self.sent_back = Some(refusal);
+        self.refused.sent_back = Some(refusal);
         self.carried.baseline = None;
-        self.begins_anew = true;
+        self.refused.begins_anew = true;
         self.set(TaskState::Waiting, now);
     }
 
     /// Notes files that were in conflict.
     pub fn add_conflicts(&mut self, files: &[String]) {
-        self.conflicts = distinct_texts(self.conflicts.drain(..).chain(files.iter().cloned()));
+        self.refused.conflicts =
+            distinct_texts(self.refused.conflicts.drain(..).chain(files.iter().cloned()));
     }
 
     /// The first value that crew never writes.
     fn find_fault(&self) -> Option<String> {
-        let Self { commit, tip, stands_on, conflicts, messages, attempt, .. } = self;
+        let Self { work, refused, asked, attempt, .. } = self;
         let landed = match self.landed() {
             Some(Landed::Main(commit)) => commit.as_ref(),
             _ => None,
         };
         let job = if let TaskState::Running { job, .. } = &self.state { Some(job) } else { None };
-        let commits = [commit, tip, stands_on].into_iter().flatten().chain(landed);
+        let commits =
+            [&work.commit, &work.tip, &work.stands_on].into_iter().flatten().chain(landed);
         let is_file = |path: &str| !path.is_empty() && is_inside(path);
         let is_begun = self.is_running() || self.landing().is_some();
-        let is_overfull = messages.len() > MESSAGES_MAX || self.given > messages.len();
+        let is_overfull = asked.messages.len() > MESSAGES_MAX || asked.given > asked.messages.len();
         let counts = [
             (is_overfull, "it has more messages than crew keeps"),
             (*attempt > ATTEMPTS_MAX, "it has more attempts than crew makes"),
@@ -459,7 +507,7 @@ impl TaskRecord {
         count
             .map(|(_, fault)| fault.to_owned())
             .or_else(|| find_odd(commits, is_id, "a commit"))
-            .or_else(|| find_odd(conflicts, is_file, "a file of a repository"))
+            .or_else(|| find_odd(&refused.conflicts, is_file, "a file of a repository"))
             .or_else(|| find_odd(job, is_job, "a job"))
     }
 }

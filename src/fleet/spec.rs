@@ -8,10 +8,9 @@ use std::path::PathBuf;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::{FleetRecord, TaskEnding, TaskReason, TaskRecord};
+use super::record::{CloneSetup, FleetRecord, TaskEnding, TaskReason, TaskRecord};
 use engine::boundary::limits::LimitName;
 use engine::fleet::{Carried, FleetTask, Refusal, TaskId};
-use engine::git::GitBaseline;
 use engine::record::{Check, Contract, Limits, LoopId, ProcessIdentity, TaskOfFleet};
 use engine::text::variant_name;
 
@@ -27,16 +26,8 @@ pub struct AttemptSpec {
     pub number: u32,
     /// `fleet/<fleet>/<task>/<number>`.
     pub branch: String,
-    pub base: String,
-    /// The commit where it begins; `None`: the newest of the base.
-    pub start: Option<String>,
-    /// The commit of the base that the work so far contains, as far as is known. It shows whether
-    /// the base was rewritten between two attempts.
-    #[serde(default)]
-    pub stands_on: Option<String>,
-    /// The tasks whose work is merged into a first start, with their commits.
-    pub before: Vec<(TaskId, String)>,
-    pub source: Source,
+    #[serde(flatten)]
+    pub origin: CloneOrigin,
     /// With the task's share of the money as its limit, and with the checks of a landing that sent
     /// it back.
     pub contract: Contract,
@@ -47,13 +38,32 @@ pub struct AttemptSpec {
     /// A person has resumed the task since its loop ended.
     pub is_resumed: bool,
     pub messages: Vec<String>,
-    pub setup: Option<String>,
-    pub setup_timeout_s: u64,
-    pub include: Option<String>,
+    #[serde(flatten)]
+    pub clones: CloneSetup,
+    #[serde(flatten)]
+    pub turn: SlotTurn,
+}
+
+/// How an attempt gets a slot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotTurn {
     /// Slots of this machine; 0 where the executor gives the place.
     pub slots: u32,
     pub priority: u8,
-    pub trusted: Option<GitBaseline>,
+}
+
+/// The repository that a clone comes from, and the commits that it begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloneOrigin {
+    pub source: Source,
+    pub base: String,
+    /// The commit where it begins; `None`: the newest of the base.
+    pub start: Option<String>,
+    /// The commit of the base that the work so far contains, as far as is known. It shows whether
+    /// the base was rewritten between two attempts.
+    pub stands_on: Option<String>,
+    /// The tasks whose work is merged into a first start, with their commits.
+    pub before: Vec<(TaskId, String)>,
 }
 
 /// Where the clone of an attempt comes from.
@@ -138,28 +148,40 @@ pub struct Coordination {
     pub clones: BTreeSet<TaskId>,
     /// Why nothing starts, by the part that does not work.
     pub troubles: BTreeMap<&'static str, String>,
-    /// How many signals have come.
-    pub signals: u32,
-    /// Whether the terminal was closed: jobs elsewhere are not waited for.
-    pub is_hangup: bool,
+    pub stop: StopCause,
     /// The task that is being landed.
     pub landing: Option<TaskId>,
     /// Slots of this machine, or the most jobs at once.
     pub slots: usize,
+    pub backoffs: Backoffs,
+    /// The tasks whose work is being fetched, with what their attempts had reported then.
+    pub fetching: BTreeMap<TaskId, Option<String>>,
+}
+
+/// Why the coordinator is about to end.
+#[derive(Debug, Default)]
+pub struct StopCause {
+    /// How many signals have come.
+    pub signals: u32,
+    /// Whether the terminal was closed: jobs elsewhere are not waited for.
+    pub is_hangup: bool,
+    /// Why the coordinator gave up, where it did: the executor takes nothing.
+    pub gave_up: Option<String>,
+}
+
+/// What failed last, and is tried again later.
+#[derive(Debug, Default)]
+pub struct Backoffs {
     /// Attempts in a row that the executor did not take.
     pub starts: Backoff,
     /// Landings in a row that could not be tried.
     pub landings: Backoff,
-    /// The tasks whose work is being fetched, with what their attempts had reported then.
-    pub fetching: BTreeMap<TaskId, Option<String>>,
     /// How often in a row a task's commits could not be brought.
     pub fetches: BTreeMap<TaskId, Backoff>,
     /// The same for all tasks.
     pub fetch_pause: Backoff,
     /// How often in a row the end of a task's job could not be asked for.
     pub ends: BTreeMap<TaskId, Backoff>,
-    /// Why the coordinator gave up, where it did: the executor takes nothing.
-    pub gave_up: Option<String>,
 }
 
 /// How long something that failed is not tried again.
@@ -194,8 +216,8 @@ impl TaskRecord {
         if completed > known {
             self.gone = 0;
         }
-        self.tip = report.commit.clone().or(self.tip.take());
-        self.stands_on = report.stands_on.clone().or(self.stands_on.take());
+        self.work.tip = report.commit.clone().or(self.work.tip.take());
+        self.work.stands_on = report.stands_on.clone().or(self.work.stands_on.take());
         self.loop_id = report.loop_id.clone().or(self.loop_id.take());
         self.add_conflicts(&report.conflicts);
         completed > known
@@ -265,12 +287,12 @@ impl FleetRecord {
         if task.reserved_micros > 0 {
             contract.limits.max_cost_micros = task.reserved_micros;
         }
-        if task.sent_back.is_some() {
+        if task.refused.sent_back.is_some() {
             let is_new = |check: &&Check| !own.checks.contains(check);
             contract.checks.extend(terms.land_checks.iter().filter(is_new).cloned());
         }
         // What starts from its own work has that of the tasks before it.
-        let after: &[TaskId] = if task.commit.is_none() { &described.after } else { &[] };
+        let after: &[TaskId] = if task.work.commit.is_none() { &described.after } else { &[] };
         let work = |id: &TaskId| Some((id.clone(), self.task(id)?.work_not_on_main()?));
         let before = after.iter().filter_map(work).collect();
         let slots = if self.is_local() { coordination.slots } else { 0 };
@@ -278,23 +300,24 @@ impl FleetRecord {
             task: TaskOfFleet { name: terms.name.clone(), task: id.clone() },
             number,
             branch: self.branch(id, number),
-            base: terms.base.clone(),
-            start: task.commit.clone(),
-            stands_on: task.stands_on.clone(),
-            before,
-            source,
             contract,
             carried: task.carried.clone(),
-            sent_back: task.sent_back.clone(),
-            accepts_test_changes: task.accepts_test_changes,
-            is_resumed: task.is_resumed,
-            messages: task.messages.clone(),
-            setup: terms.setup.clone(),
-            setup_timeout_s: terms.setup_timeout_s,
-            include: terms.include.clone(),
-            slots: u32::try_from(slots).unwrap_or(u32::MAX),
-            priority: described.priority,
-            trusted: terms.trusted.clone(),
+            sent_back: task.refused.sent_back.clone(),
+            accepts_test_changes: task.asked.accepts_test_changes,
+            is_resumed: task.asked.is_resumed,
+            messages: task.asked.messages.clone(),
+            origin: CloneOrigin {
+                base: terms.base.clone(),
+                start: task.work.commit.clone(),
+                stands_on: task.work.stands_on.clone(),
+                before,
+                source,
+            },
+            clones: terms.clones.clone(),
+            turn: SlotTurn {
+                slots: u32::try_from(slots).unwrap_or(u32::MAX),
+                priority: described.priority,
+            },
         })
     }
 }

@@ -15,7 +15,8 @@ mod page;
 use super::files::FleetFiles;
 use super::plan::FleetPlan;
 use super::record::{
-    FleetRecord, FleetSetup, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskState, WaitsFor,
+    FleetLimits, FleetRecord, FleetSetup, Landed, TaskEndKind, TaskEnding, TaskRecord, TaskState,
+    WaitsFor,
 };
 use super::spec::{AttemptPhase, AttemptReport};
 use super::step::lines::show_text;
@@ -119,21 +120,19 @@ struct TaskStatus<'a> {
     until: Option<DateTime<Utc>>,
     /// When its state changed last, or its iteration began.
     since: DateTime<Utc>,
-    outcome: Option<Outcome>,
-    reason: Option<TaskEndKind>,
-    proof: Option<Proof>,
-    landed: Option<&'a Landed>,
-    was_sent_back: bool,
-    attempt: u32,
-    branch: Option<String>,
-    commit: Option<&'a str>,
-    /// Whether its attempt has reported commits that were not fetched, or not pushed, yet.
-    is_behind: bool,
-    #[serde(rename = "loop")]
-    loop_id: Option<&'a LoopId>,
-    host: Option<String>,
-    job: Option<&'a str>,
-    slot: Option<u32>,
+    #[serde(flatten)]
+    end: EndStatus<'a>,
+    #[serde(flatten)]
+    work: WorkStatus<'a>,
+    #[serde(flatten)]
+    place: PlaceStatus<'a>,
+    #[serde(flatten)]
+    progress: TaskProgress<'a>,
+}
+
+/// How far a task is.
+#[derive(Debug, Serialize)]
+struct TaskProgress<'a> {
     /// The iteration that runs or is next; of a task that nobody works on, the last one.
     iteration: u32,
     max_iterations: u32,
@@ -143,6 +142,36 @@ struct TaskStatus<'a> {
     #[serde(serialize_with = "usage_json")]
     usage: Usage,
     reserved_usd: f64,
+}
+
+/// Where the loop of a task runs.
+#[derive(Debug, Serialize)]
+struct PlaceStatus<'a> {
+    #[serde(rename = "loop")]
+    loop_id: Option<&'a LoopId>,
+    host: Option<String>,
+    job: Option<&'a str>,
+    slot: Option<u32>,
+}
+
+/// Where the work of a task is.
+#[derive(Debug, Serialize)]
+struct WorkStatus<'a> {
+    attempt: u32,
+    branch: Option<String>,
+    commit: Option<&'a str>,
+    /// Whether its attempt has reported commits that were not fetched, or not pushed, yet.
+    is_behind: bool,
+}
+
+/// How a task ended.
+#[derive(Debug, Serialize)]
+struct EndStatus<'a> {
+    outcome: Option<Outcome>,
+    reason: Option<TaskEndKind>,
+    proof: Option<Proof>,
+    landed: Option<&'a Landed>,
+    was_sent_back: bool,
 }
 
 fn usage_json<S: Serializer>(used: &Usage, to: S) -> Result<S::Ok, S::Error> {
@@ -242,13 +271,13 @@ impl Serialize for FleetStatus<'_> {
             "folder": terms.folder,
             "base": terms.base,
             "executor": terms.executor,
-            "slots": terms.slots,
+            "slots": terms.limits.slots,
             "remote": terms.remote.as_ref().map(|remote| &remote.name),
             "landing": terms.landing,
             "request": self.record.request,
             "counts": self.counts,
             "usage": usage_value(&self.record.spent()),
-            "max_cost_usd": Money::from_micros(terms.max_cost_micros).dollars(),
+            "max_cost_usd": Money::from_micros(terms.limits.max_cost_micros).dollars(),
             "started_at": self.record.started_at,
             "elapsed_ms": self.elapsed_ms,
             "left_ms": self.left_ms,
@@ -256,6 +285,19 @@ impl Serialize for FleetStatus<'_> {
             "tasks": self.tasks,
         });
         value.serialize(to)
+    }
+}
+
+impl<'a> EndStatus<'a> {
+    fn of_task(task: &'a TaskRecord) -> Self {
+        let ending = task.ending();
+        Self {
+            outcome: ending.map(|ending| ending.outcome),
+            reason: ending.map(|ending| ending.reason.kind()),
+            proof: ending.and_then(|ending| ending.proof),
+            landed: task.landed(),
+            was_sent_back: task.refused.sent_back.is_some(),
+        }
     }
 }
 
@@ -289,7 +331,7 @@ impl<'a> TaskStatus<'a> {
         let carried = newest.unwrap_or(&task.carried);
         let is_iterating = task.is_running() && group == StatusGroup::Running;
         let iteration = carried.completed.saturating_add(u32::from(is_iterating));
-        let most = if task.max_iterations > 0 { task.max_iterations } else { u32::MAX };
+        let most = if task.text.max_iterations > 0 { task.text.max_iterations } else { u32::MAX };
         let job = if let TaskState::Running { job, .. } = &task.state { &**job } else { "" };
         let mut row = Self {
             task: id,
@@ -299,28 +341,30 @@ impl<'a> TaskStatus<'a> {
             waits: waits.cloned(),
             until,
             since,
-            outcome: ending.map(|ending| ending.outcome),
-            reason: ending.map(|ending| ending.reason.kind()),
-            proof: ending.and_then(|ending| ending.proof),
-            landed: task.landed(),
-            was_sent_back: task.sent_back.is_some(),
-            attempt: task.attempt,
-            branch: Some(task.attempt)
-                .filter(|number| *number > 0)
-                .map(|number| record.branch(id, number)),
-            commit: task.commit.as_deref(),
-            is_behind,
-            loop_id: task.loop_id.as_ref(),
-            host: report.map(|report| report.host.clone()),
-            job: Some(job).filter(|job| !job.is_empty()),
-            slot,
-            iteration: iteration.min(most),
-            max_iterations: task.max_iterations,
-            last: carried.last.clone(),
-            revision: &task.revision,
-            elapsed_ms: carried.awake_ms,
-            usage: carried.usage.clone(),
-            reserved_usd: Money::from_micros(task.reserved_micros).dollars(),
+            end: EndStatus::of_task(task),
+            work: WorkStatus {
+                attempt: task.attempt,
+                branch: Some(task.attempt)
+                    .filter(|number| *number > 0)
+                    .map(|number| record.branch(id, number)),
+                commit: task.work.commit.as_deref(),
+                is_behind,
+            },
+            place: PlaceStatus {
+                loop_id: task.loop_id.as_ref(),
+                host: report.map(|report| report.host.clone()),
+                job: Some(job).filter(|job| !job.is_empty()),
+                slot,
+            },
+            progress: TaskProgress {
+                iteration: iteration.min(most),
+                max_iterations: task.text.max_iterations,
+                last: carried.last.clone(),
+                revision: &task.text.revision,
+                elapsed_ms: carried.awake_ms,
+                usage: carried.usage.clone(),
+                reserved_usd: Money::from_micros(task.reserved_micros).dollars(),
+            },
         };
         row.news = row.task_news(record, phase);
         Some(row)
@@ -346,7 +390,7 @@ impl<'a> TaskStatus<'a> {
         });
         match self.waits {
             Some(WaitsFor::Fetch) => news,
-            _ if self.is_behind => {
+            _ if self.work.is_behind => {
                 format!("{news} · its newest commit is not {} yet", missing_loop(record))
             }
             _ => news,
@@ -365,11 +409,11 @@ impl<'a> TaskStatus<'a> {
     fn next(&self, record: &FleetRecord) -> Option<(u8, Option<String>)> {
         let (task, FleetRecord { terms, .. }) = (self.task, record);
         let resume = |task| Some(format!("crew resume {}", record.full_name(task)));
-        let is_answered = record.task(task).is_some_and(|task| !task.messages.is_empty());
+        let is_answered = record.task(task).is_some_and(|task| !task.asked.messages.is_empty());
         Some(match (self.group, &self.waits) {
             // What was interrupted only has to continue.
             (StatusGroup::NeedsYou, _)
-                if is_answered || self.outcome == Some(Outcome::Interrupted) =>
+                if is_answered || self.end.outcome == Some(Outcome::Interrupted) =>
             {
                 (1, resume(task))
             }
@@ -383,7 +427,11 @@ impl<'a> TaskStatus<'a> {
             _ if self.continues() => (4, None),
             (_, Some(WaitsFor::Ended { task })) => (5, resume(task)),
             (_, Some(WaitsFor::Money)) => {
-                let run = FleetSetup { typed_max_cost_micros: None, ..terms.clone() }.run_command();
+                let run = FleetSetup {
+                    limits: FleetLimits { typed_max_cost_micros: None, ..terms.limits.clone() },
+                    ..terms.clone()
+                }
+                .run_command();
                 (5, Some(format!("{run} --max-cost MORE")))
             }
             _ => return None,
@@ -413,7 +461,7 @@ fn phase_words(
         (Some(WaitsFor::Request { request }), _) if !request.is_cancel() => {
             (StatusGroup::Waiting, TaskWord::Paused)
         }
-        (Some(WaitsFor::Run), _) if task.request.is_some() => {
+        (Some(WaitsFor::Run), _) if task.asked.request.is_some() => {
             (StatusGroup::Waiting, TaskWord::Paused)
         }
         (Some(_), _) => (StatusGroup::Waiting, TaskWord::Waits),
@@ -450,8 +498,8 @@ fn ended_group(ending: &TaskEnding) -> (StatusGroup, TaskWord) {
 /// The work that is left, shared by the tasks that run: each needs as long as the ended ones did on
 /// average. One that waits for a person is not counted, as nobody knows when it starts.
 fn remaining_ms(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
-    let over = tasks.iter().filter(|row| row.outcome.is_some() && row.elapsed_ms > 0);
-    let worked: Vec<u64> = over.map(|row| row.elapsed_ms).collect();
+    let over = tasks.iter().filter(|row| row.end.outcome.is_some() && row.progress.elapsed_ms > 0);
+    let worked: Vec<u64> = over.map(|row| row.progress.elapsed_ms).collect();
     let running = tasks.iter().filter(|row| row.group == StatusGroup::Running).count() as u64;
     if worked.len() < ESTIMATE_LEAST || running == 0 {
         return None;
@@ -462,7 +510,7 @@ fn remaining_ms(tasks: &[TaskStatus<'_>], now: DateTime<Utc>) -> Option<u64> {
         let waits = matches!(row.waits, Some(WaitsFor::Task { .. } | WaitsFor::Money));
         if waits || row.continues() {
             let now = if row.what == TaskWord::Runs { ms_between(row.since, now) } else { 0 };
-            let used = row.elapsed_ms.saturating_add(now);
+            let used = row.progress.elapsed_ms.saturating_add(now);
             left = left.saturating_add(mean.saturating_sub(used));
         }
     }

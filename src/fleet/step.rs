@@ -176,7 +176,7 @@ impl Turn<'_> {
             && task.attempt == number
         {
             *known = job;
-            self.known.starts = Backoff::default();
+            self.known.backoffs.starts = Backoff::default();
         }
     }
 
@@ -184,16 +184,16 @@ impl Turn<'_> {
         if !task.is_running() {
             return;
         }
-        if self.known.signals == 0 && self.record.request_of(id).is_none() {
-            self.known.starts.add_failure(self.now);
+        if self.known.stop.signals == 0 && self.record.request_of(id).is_none() {
+            self.known.backoffs.starts.add_failure(self.now);
             self.note(format!("{id} could not start: {why}"));
         }
         match self.record.cancel_of(id) {
             Some(ending) => self.end(id, task, ending),
             None => task.set(TaskState::Waiting, self.now),
         }
-        if self.known.starts.times >= NOT_STARTED_MAX {
-            self.known.gave_up = Some(why);
+        if self.known.backoffs.starts.times >= NOT_STARTED_MAX {
+            self.known.stop.gave_up = Some(why);
         }
     }
 
@@ -213,7 +213,7 @@ impl Turn<'_> {
             self.say(FleetLine::Resumes { task: id.clone() });
         }
         if is_further {
-            let (iteration, of) = (report.carried.completed, task.max_iterations);
+            let (iteration, of) = (report.carried.completed, task.text.max_iterations);
             let what = task.carried.last.clone();
             self.say(FleetLine::Iteration { task: id.clone(), iteration, of, what });
         }
@@ -231,14 +231,14 @@ impl Turn<'_> {
 
     /// Passes on the requests that came before the loop began.
     fn loop_begins(&mut self, id: &TaskId, task: &mut TaskRecord) {
-        (task.accepts_test_changes, task.is_resumed) = (false, false);
-        let given = std::mem::take(&mut task.given);
-        for words in std::mem::take(&mut task.messages).into_iter().skip(given) {
+        (task.asked.accepts_test_changes, task.asked.is_resumed) = (false, false);
+        let given = std::mem::take(&mut task.asked.given);
+        for words in std::mem::take(&mut task.asked.messages).into_iter().skip(given) {
             self.pass_request(id, FleetRequest::Tell { words, by_agent: false });
         }
         if let Some(request) = self.record.request_of(id).cloned() {
             self.pass_request(id, FleetRequest::Task(request));
-        } else if self.known.signals > 0 && self.record.is_local() {
+        } else if self.known.stop.signals > 0 && self.record.is_local() {
             self.pause_attempt(id);
         }
     }
@@ -251,14 +251,14 @@ impl Turn<'_> {
         }
         let report = self.known.reports.remove(id);
         let asked = self.record.request_of(id).cloned();
-        let (cancel, is_signal) = (self.record.cancel_of(id), self.known.signals > 0);
+        let (cancel, is_signal) = (self.record.cancel_of(id), self.known.stop.signals > 0);
         // A start lifts each pause, also one that is found before the folder is read.
         let done = report.map_or(0, |report| report.carried.completed);
         // One that comes iterations later is another pause.
         let lifted = self.known.to_continue.remove(id).is_some_and(|then| done <= then + 1);
         let continues = lifted || !self.known.has_begun;
         let is_expected = continues || is_signal || asked.is_some();
-        match (end, cancel, &task.sent_back) {
+        match (end, cancel, &task.refused.sent_back) {
             (AttemptEnd::Ended(ending), ..) if ending.is_completed() && !self.lands() => {
                 self.end(id, task, ending);
             }
@@ -274,7 +274,7 @@ impl Turn<'_> {
                 // A loop that neither a request nor a signal has paused was paused by a person on
                 // its own.
                 if !is_expected {
-                    task.request = Some(TaskRequest::Pause { now: false });
+                    task.asked.request = Some(TaskRequest::Pause { now: false });
                 }
                 task.set(TaskState::Waiting, self.now);
                 self.say(FleetLine::Paused { task: id.clone() });
@@ -294,7 +294,7 @@ impl Turn<'_> {
     /// again ends. It does not count where crew ended the process, or never handed it over.
     fn take_loss(&mut self, id: &TaskId, task: &mut TaskRecord, reason: TaskReason) {
         let was_started = matches!(&task.state, TaskState::Running { job, .. } if !job.is_empty());
-        let is_asked = self.known.signals > 0 || self.record.request_of(id).is_some();
+        let is_asked = self.known.stop.signals > 0 || self.record.request_of(id).is_some();
         task.gone += u32::from(was_started && !is_asked);
         if task.gone >= GONE_MAX {
             let reason = TaskReason::Repeated { times: GONE_MAX, last: Box::new(reason) };
@@ -312,7 +312,7 @@ impl Turn<'_> {
 
     fn take_landed(&mut self, id: &TaskId, task: &mut TaskRecord, landed: Landed) {
         let Some(ending) = self.landing_over(id, task) else { return };
-        self.known.landings = Backoff::default();
+        self.known.backoffs.landings = Backoff::default();
         if matches!(landed, Landed::Main(_)) {
             self.effects.push(Effect::Remove { task: id.clone() });
         }
@@ -323,14 +323,14 @@ impl Turn<'_> {
     /// settle it. A cancel ends the task.
     fn take_refusal(&mut self, id: &TaskId, task: &mut TaskRecord, refusal: Refusal) {
         let Some(TaskEnding { proof, .. }) = self.landing_over(id, task) else { return };
-        self.known.landings = Backoff::default();
+        self.known.backoffs.landings = Backoff::default();
         if let Some(cancelled) = self.record.cancel_of(id) {
             return self.end(id, task, cancelled);
         }
         let described = self.known.described_task(id);
         let limit = described.and_then(|one| task.spent_limit(&one.contract.limits));
         let mut unsettled = None;
-        if refusal.can_be_settled() && task.sent_back.is_none() {
+        if refusal.can_be_settled() && task.refused.sent_back.is_none() {
             let Some(limit) = limit else {
                 let why = refusal.full_reason();
                 task.send_back(refusal, self.now);
@@ -341,7 +341,7 @@ impl Turn<'_> {
         }
         // With the proof of its loop: what is left of it is to land.
         let ending = refused_ending(&refusal, unsettled);
-        task.sent_back = Some(refusal);
+        task.refused.sent_back = Some(refusal);
         self.end(id, task, TaskEnding { proof, ..ending });
     }
 
@@ -352,11 +352,11 @@ impl Turn<'_> {
         if let Some(cancelled) = self.record.cancel_of(id) {
             return self.end(id, task, cancelled);
         }
-        self.known.landings.add_failure(self.now);
-        if !is_final && self.known.landings.times < LANDING_FAILURES_MAX {
+        self.known.backoffs.landings.add_failure(self.now);
+        if !is_final && self.known.backoffs.landings.times < LANDING_FAILURES_MAX {
             return self.note(format!("{id} could not land: {why}; it is tried again"));
         }
-        self.known.landings = Backoff::default();
+        self.known.backoffs.landings = Backoff::default();
         let outcome = if is_final { Outcome::Blocked } else { Outcome::Error };
         let ending = TaskEnding::new(outcome, TaskReason::NotLanded(why));
         self.end(id, task, TaskEnding { proof, ..ending });
@@ -365,7 +365,7 @@ impl Turn<'_> {
     /// Decides what starts, lands and is fetched now.
     fn settle_tasks(&mut self) {
         self.end_again();
-        let mut is_finished = self.known.signals > 0;
+        let mut is_finished = self.known.stop.signals > 0;
         if self.known.has_begun {
             self.fetch_all();
             self.land_next();
@@ -394,7 +394,7 @@ impl Turn<'_> {
     /// Asks for what was reported and not fetched yet. What is only in a clone that is gone is
     /// lost: completed work is done again from the last commit that was fetched.
     fn fetch_all(&mut self) {
-        if self.known.fetch_pause.is_active(self.now) {
+        if self.known.backoffs.fetch_pause.is_active(self.now) {
             return;
         }
         let those = self.tasks_where(|task| !task.is_fetched());
@@ -402,10 +402,10 @@ impl Turn<'_> {
             self.set_trouble(FETCH, None);
         }
         for id in those {
-            let Coordination { fetching, fetches, troubles, clones, .. } = &*self.known;
+            let Coordination { fetching, backoffs, troubles, clones, .. } = &*self.known;
             // Where all of them may fail, one finds out.
             let is_enough = troubles.contains_key(FETCH) && !fetching.is_empty();
-            let is_held = fetches.get(&id).is_some_and(|tries| tries.is_active(self.now));
+            let is_held = backoffs.fetches.get(&id).is_some_and(|tries| tries.is_active(self.now));
             if is_enough || is_held || fetching.contains_key(&id) {
                 continue;
             }
@@ -415,16 +415,16 @@ impl Turn<'_> {
     }
 
     fn fetch_work(&mut self, id: &TaskId, task: &mut TaskRecord, can_be_fetched: bool) {
-        if can_be_fetched || task.tip == task.commit {
-            self.known.fetching.insert(id.clone(), task.tip.clone());
+        if can_be_fetched || task.work.tip == task.work.commit {
+            self.known.fetching.insert(id.clone(), task.work.tip.clone());
             return self.effects.push(Effect::Fetch { task: id.clone() });
         }
         self.note(format!("{id}: its clone is gone, with the commits that were not fetched"));
-        task.tip.clone_from(&task.commit);
+        task.work.tip.clone_from(&task.work.commit);
         let ending =
             task.landing().or_else(|| task.ending().filter(|ending| ending.landed.is_none()));
         if ending.is_some_and(TaskEnding::is_completed) {
-            task.begins_anew = true;
+            task.refused.begins_anew = true;
             task.set(TaskState::Waiting, self.now);
         }
     }
@@ -434,18 +434,18 @@ impl Turn<'_> {
     fn take_work(&mut self, id: &TaskId, task: &mut TaskRecord, commit: String) {
         self.set_trouble(FETCH, None);
         let asked = self.known.fetching.remove(id).flatten();
-        let is_of_now = asked == task.tip;
+        let is_of_now = asked == task.work.tip;
         let is_proved =
             task.landing().is_some() || task.ending().is_some_and(TaskEnding::is_completed);
         if is_proved && is_of_now && asked.is_some_and(|asked| asked != commit) {
             let why = "its branch moved after its loop".to_owned();
             return self.fetch_failed(id, task, (why, FetchConcern::Task));
         }
-        self.known.fetches.remove(id);
+        self.known.backoffs.fetches.remove(id);
         if is_of_now && !is_proved {
-            task.tip = Some(commit.clone());
+            task.work.tip = Some(commit.clone());
         }
-        (task.commit, task.needs_push) = (Some(commit), false);
+        (task.work.commit, task.work.needs_push) = (Some(commit), false);
     }
 
     /// What is wrong with one clone concerns its task alone: it is tried again, and ends the task
@@ -459,11 +459,11 @@ impl Turn<'_> {
     ) {
         self.known.fetching.remove(id);
         if concerns == FetchConcern::All {
-            self.known.fetch_pause = Backoff::default();
-            self.known.fetch_pause.add_failure(self.now);
+            self.known.backoffs.fetch_pause = Backoff::default();
+            self.known.backoffs.fetch_pause.add_failure(self.now);
             return self.set_trouble(FETCH, Some(format!("{id} cannot be fetched: {why}")));
         }
-        let tries = self.known.fetches.entry(id.clone()).or_default();
+        let tries = self.known.backoffs.fetches.entry(id.clone()).or_default();
         tries.add_failure(self.now);
         let times = tries.times;
         let is_refused = concerns == FetchConcern::Rules;
@@ -477,9 +477,9 @@ impl Turn<'_> {
         if !is_enough || task.is_running() {
             return;
         }
-        self.known.fetches.remove(id);
-        task.tip.clone_from(&task.commit);
-        task.needs_push = false;
+        self.known.backoffs.fetches.remove(id);
+        task.work.tip.clone_from(&task.work.commit);
+        task.work.needs_push = false;
         if !is_cancelled {
             let reason = TaskReason::Unfetchable(why);
             self.end(id, task, TaskEnding::new(Outcome::Blocked, reason));
@@ -488,9 +488,9 @@ impl Turn<'_> {
 
     /// The next task whose turn it is to land: the one that was completed first.
     fn land_next(&mut self) {
-        let Coordination { troubles, signals, landing, landings, .. } = &*self.known;
-        if !troubles.is_empty() || *signals > 0 || landing.is_some() || landings.is_active(self.now)
-        {
+        let Coordination { troubles, stop, landing, backoffs, .. } = &*self.known;
+        let is_held = stop.signals > 0 || backoffs.landings.is_active(self.now);
+        if !troubles.is_empty() || landing.is_some() || is_held {
             return;
         }
         let open = self.record.tasks.iter().filter(|(id, task)| {
@@ -514,11 +514,11 @@ impl Turn<'_> {
         let Some(described) = self.known.described_task(id) else { return };
         task.set(TaskState::Running { job: String::new(), since: self.now }, self.now);
         task.reserved_micros = reserved_micros;
-        task.revision.clone_from(&described.task.revision);
-        task.agents = described.agent_names();
-        task.max_iterations = described.contract.limits.max_iterations;
-        task.begins_anew = false;
-        task.given = task.messages.len();
+        task.text.revision.clone_from(&described.task.revision);
+        task.text.agents = described.agent_names();
+        task.text.max_iterations = described.contract.limits.max_iterations;
+        task.refused.begins_anew = false;
+        task.asked.given = task.asked.messages.len();
         if !continues {
             if self.record.is_local() && task.attempt > 0 && !self.known.clones.contains(id) {
                 self.note(format!(
@@ -526,8 +526,8 @@ impl Turn<'_> {
                 ));
             }
             task.attempt += 1;
-            (task.loop_id, task.is_resumed) = (None, false);
-            task.land_checks = match task.sent_back {
+            (task.loop_id, task.asked.is_resumed) = (None, false);
+            task.refused.land_checks = match task.refused.sent_back {
                 Some(_) => self.record.terms.land_checks.clone(),
                 None => Vec::new(),
             };
@@ -542,17 +542,17 @@ impl Turn<'_> {
 
     /// Whether nothing runs, and nothing would start or land without a person.
     fn is_finished(&self, plan: &FleetPlan) -> bool {
-        let Coordination { signals, is_hangup, landing, gave_up, troubles, fetches, .. } =
-            &*self.known;
+        let Coordination { stop, landing, troubles, backoffs, .. } = &*self.known;
         let mut tasks = self.record.tasks.iter();
         let runs = self.record.tasks.values().any(TaskRecord::is_running);
-        if landing.is_some() || (runs && (self.record.is_local() || !is_hangup)) {
+        if landing.is_some() || (runs && (self.record.is_local() || !stop.is_hangup)) {
             return false;
         }
         // Another machine may continue the fleet, and has only what was fetched. What has failed
         // is not waited for.
-        let is_over = tasks.clone().all(|(id, task)| task.is_fetched() || fetches.contains_key(id));
-        if *signals == 1 && troubles.is_empty() && !is_over {
+        let is_over =
+            tasks.clone().all(|(id, task)| task.is_fetched() || backoffs.fetches.contains_key(id));
+        if stop.signals == 1 && troubles.is_empty() && !is_over {
             return false;
         }
         let is_open = tasks.any(|(id, task)| {
@@ -562,7 +562,7 @@ impl Turn<'_> {
             self.record.request_of(id).is_none() && self.known.described_task(id).is_some()
         });
         let is_temporary = plan.waits.values().any(WaitsFor::ends_by_itself);
-        *signals > 0 || gave_up.is_some() || !(is_temporary || is_open)
+        stop.signals > 0 || stop.gave_up.is_some() || !(is_temporary || is_open)
     }
 }
 

@@ -222,7 +222,7 @@ fn newest_record(
     for (id, task) in here.tasks.iter().filter(|(_, task)| task.landing().is_some()) {
         if let Some(landed) = there.tasks.get(id)
             && let Some(Landed::Main(commit)) = landed.landed()
-            && (task.attempt, &task.commit) == (landed.attempt, &landed.commit)
+            && (task.attempt, &task.work.commit) == (landed.attempt, &landed.work.commit)
         {
             let is_there = commit.as_deref().is_none_or(&base_has);
             let newest = if is_there { landed } else { task };
@@ -382,7 +382,7 @@ impl SharedRecord {
 /// The message of the commit that holds a record. What only this machine knows stays here.
 fn record_text(record: &FleetRecord) -> io::Result<String> {
     let mut record = record.clone();
-    record.terms.trusted = None;
+    record.terms.clones.trusted = None;
     Ok(format!("crew fleet {}\n\n{}\n", record.terms.name, serde_json::to_string(&record)?))
 }
 

@@ -154,15 +154,15 @@ fn apply_request(task: &mut TaskRecord, request: &FleetRequest) {
         (FleetRequest::Resume { .. }, Some(ending)) if !ending.is_completed() => {
             task.set(TaskState::Waiting, task.at);
         }
-        (FleetRequest::Resume { .. }, _) => task.request = None,
-        (FleetRequest::Task(asked), None) => asked.replace_request(&mut task.request),
+        (FleetRequest::Resume { .. }, _) => task.asked.request = None,
+        (FleetRequest::Task(asked), None) => asked.replace_request(&mut task.asked.request),
         (FleetRequest::Task(asked), Some(_)) => {
             // No attempt works on it that would have to end first.
             if let Some(ending) = asked.ending() {
                 task.set(TaskState::Ended(ending), task.at);
             }
         }
-        (FleetRequest::Tell { words, .. }, _) => task.messages.push(words.clone()),
+        (FleetRequest::Tell { words, .. }, _) => task.asked.messages.push(words.clone()),
     }
 }
 
@@ -234,11 +234,11 @@ impl Named {
             return Ok(None);
         }
         let FleetSetup { repository, base, remote, .. } = &self.record.terms;
-        let Some(commit) = &task.commit else {
+        let Some(commit) = &task.work.commit else {
             bail!("nothing of {}/{id} was fetched yet", self.fleet_name());
         };
         let base = remote.as_ref().map_or_else(|| base.clone(), |remote| remote.tracking_ref(base));
-        let from = task.stands_on.clone().unwrap_or(base);
+        let from = task.work.stands_on.clone().unwrap_or(base);
         git::difference_text(repository, &from, commit, stat)
             .map(Some)
             .with_context(|| format!("{commit} is not in {} any more", repository.display()))
@@ -280,7 +280,7 @@ impl Named {
             bail!(self.refuse_request(request));
         }
         let is_message = matches!(request, FleetRequest::Tell { .. });
-        let is_full = tasks.iter().any(|(_, task)| task.messages.len() >= MESSAGES_MAX);
+        let is_full = tasks.iter().any(|(_, task)| task.asked.messages.len() >= MESSAGES_MAX);
         if is_message && self.task.is_some() && is_full {
             bail!(Failure::new(
                 format!("{MESSAGES_MAX} messages already wait for {}", self.full_name()),
@@ -393,7 +393,7 @@ impl Named {
         let task = self.task.as_ref().and_then(|id| self.record.task(id));
         let ending = task.and_then(TaskRecord::ending);
         let is_spent = task.is_some_and(|task| {
-            let is_used_up = (1..=task.carried.completed).contains(&task.max_iterations);
+            let is_used_up = (1..=task.carried.completed).contains(&task.text.max_iterations);
             is_used_up && ending.is_some_and(|ending| ending.proof.is_none())
         });
         let values = context! {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::fleet::record::FleetSetup;
+use crate::fleet::record::{CloneSetup, FleetSetup};
 use crate::fleet::spec::{AttemptSpec, Source};
 use engine::failure::Failure;
 use engine::fleet::{INCLUDE, TaskId};
@@ -106,7 +106,11 @@ pub fn make_clone(
         steps::put_back(clone)?;
     }
     let path = disk::real_path(clone)?;
-    set_up(&Preparation::of_attempt(spec), &path, false, commands)?;
+    let from = match &spec.origin.source {
+        Source::Local { repository, .. } => Some(repository.as_path()),
+        Source::Remote { .. } => None,
+    };
+    set_up(&spec.clones, from, &path, false, commands)?;
     let conflicts = disk::read(&path.join(".git").join(CONFLICTS), MARK_BYTES)?;
     let conflicts = zero_ended_names(&conflicts.unwrap_or_default()).collect();
     Ok(AttemptClone { path, is_new, conflicts })
@@ -114,11 +118,11 @@ pub fn make_clone(
 
 /// Makes the clone with the work that the attempt begins from.
 fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> Result<()> {
-    let (base, start) = (&*spec.base, spec.start.as_deref());
+    let (base, start) = (&*spec.origin.base, spec.origin.start.as_deref());
     let terms = CloneTerms { base, branch: &spec.branch, start, stop: commands.stop() };
-    let has_remote = match &spec.source {
+    let has_remote = match &spec.origin.source {
         Source::Local { repository, url } => {
-            let (url, trusted) = (url.as_deref(), spec.trusted.as_ref());
+            let (url, trusted) = (url.as_deref(), spec.clones.trusted.as_ref());
             let source = CloneSource { checkout: repository, url, trusted };
             for note in clone::clone_local(&source, &terms, part)? {
                 commands.note(&note);
@@ -131,7 +135,7 @@ fn fill_clone(spec: &AttemptSpec, part: &Path, commands: &FleetCommands<'_>) -> 
         }
     };
     let mut others = vec![base];
-    for (task, commit) in &spec.before {
+    for (task, commit) in &spec.origin.before {
         take_in(part, task, commit, &others)?;
         others.push(task.as_str());
     }
@@ -163,53 +167,21 @@ fn take_in(folder: &Path, before: &TaskId, work: &str, others: &[&str]) -> Resul
     Err(WorkConflict(why).into())
 }
 
-/// What a new working tree needs before work begins in it.
-#[derive(Debug, Clone, Copy)]
-pub struct Preparation<'a> {
-    /// The working tree with the ignored files; `None` where there is none on this machine.
-    from: Option<&'a Path>,
-    include: Option<&'a str>,
-    setup: Option<&'a str>,
-    within: Duration,
-}
-
-impl<'a> Preparation<'a> {
-    /// That of an attempt.
-    pub fn of_attempt(spec: &'a AttemptSpec) -> Self {
-        let from = match &spec.source {
-            Source::Local { repository, .. } => Some(repository.as_path()),
-            Source::Remote { .. } => None,
-        };
-        let (include, setup) = (spec.include.as_deref(), spec.setup.as_deref());
-        Self { from, include, setup, within: limit_duration(spec.setup_timeout_s) }
-    }
-
-    /// That of a landing.
-    pub fn of_landing(terms: &'a FleetSetup) -> Self {
-        let (include, setup) = (terms.include.as_deref(), terms.setup.as_deref());
-        let within = limit_duration(terms.setup_timeout_s);
-        Self { from: Some(&terms.repository), include, setup, within }
-    }
-}
-
-fn limit_duration(seconds: u64) -> Duration {
-    if seconds == 0 { SETUP_WITHIN } else { Duration::from_secs(seconds) }
-}
-
 /// Copies the ignored files that the fleet names, except those that are there: its agent may have
-/// changed them. Runs the setup once; the folder remembers one that succeeded. Both are done
-/// `again`, over what is there, where the files are now others.
+/// changed them. Runs the setup once; the folder remembers one that succeeded. With `again` both
+/// are repeated over what is there. `from` is the working tree with the ignored files, if this
+/// machine has one.
 ///
 /// # Errors
 /// If the setup fails; the first line is the reason.
 pub fn set_up(
-    preparation: &Preparation<'_>,
+    terms: &CloneSetup,
+    from: Option<&Path>,
     folder: &Path,
     again: bool,
     commands: &FleetCommands<'_>,
 ) -> Result<()> {
-    let Preparation { from, include, setup, within } = *preparation;
-    if let Some((patterns, from)) = include.zip(from) {
+    if let Some((patterns, from)) = terms.include.as_ref().zip(from) {
         let copied = include::copy_included(patterns, from, folder, again);
         let left_out = copied.map_err(|why| anyhow!("{INCLUDE}: {why}"))?;
         if !left_out.is_empty() {
@@ -219,7 +191,11 @@ pub fn set_up(
             ));
         }
     }
-    let Some(command) = setup else { return Ok(()) };
+    let Some(command) = &terms.setup else { return Ok(()) };
+    let within = match terms.setup_timeout_s {
+        0 => SETUP_WITHIN,
+        seconds => Duration::from_secs(seconds),
+    };
     let done = steps::repository_folder(folder).unwrap_or_else(|| folder.join(".git")).join(SET_UP);
     let mark = hash(command.as_bytes());
     if !again && disk::read_text(&done, MARK_BYTES).ok().flatten().as_deref() == Some(&*mark) {

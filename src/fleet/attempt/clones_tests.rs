@@ -1,6 +1,8 @@
 use tempfile::TempDir;
 
 use super::*;
+use crate::fleet::record::CloneSetup;
+use crate::fleet::spec::{CloneOrigin, SlotTurn};
 use engine::fixture::a_loop;
 use engine::fleet::{Carried, Refusal};
 use engine::record::TaskOfFleet;
@@ -39,23 +41,21 @@ impl Yard {
             task: TaskOfFleet { name, task },
             number: 1,
             branch: "fleet/shop/vat/1".to_owned(),
-            base: "main".to_owned(),
-            start: None,
-            stands_on: None,
-            before: Vec::new(),
-            source: Source::Local { repository: self.path("repo"), url: None },
             contract: a_loop().contract,
             carried: Carried::default(),
             sent_back: None,
             accepts_test_changes: false,
             is_resumed: false,
             messages: Vec::new(),
-            setup: None,
-            setup_timeout_s: 0,
-            include: None,
-            slots: 1,
-            priority: 0,
-            trusted: None,
+            origin: CloneOrigin {
+                base: "main".to_owned(),
+                start: None,
+                stands_on: None,
+                before: Vec::new(),
+                source: Source::Local { repository: self.path("repo"), url: None },
+            },
+            clones: CloneSetup { setup: None, setup_timeout_s: 0, include: None, trusted: None },
+            turn: SlotTurn { slots: 1, priority: 0 },
         }
     }
 
@@ -85,8 +85,8 @@ fn a_clone_is_made_once_with_the_work_of_earlier_tasks() {
         git checkout -q main; printf '*.env\\n' > .git/info/exclude; echo secret > x.env",
     );
     let mut spec = yard.spec();
-    spec.before = vec![(id("a"), yard.commit("refs/heads/a"))];
-    spec.include = Some("x.env\n".to_owned());
+    spec.origin.before = vec![(id("a"), yard.commit("refs/heads/a"))];
+    spec.clones.include = Some("x.env\n".to_owned());
     let made = yard.make(&spec).0.unwrap();
     assert!(made.is_new && made.conflicts.is_empty());
     assert_eq!(made.path, yard.path("fleet/vat.1"));
@@ -114,7 +114,7 @@ fn a_conflict_with_an_earlier_task_leaves_no_clone() {
         git checkout -q main; echo main > file; git commit -qam main",
     );
     let mut spec = yard.spec();
-    spec.before = vec![(id("a"), yard.commit("refs/heads/a"))];
+    spec.origin.before = vec![(id("a"), yard.commit("refs/heads/a"))];
     let fault = yard.make(&spec).0.unwrap_err();
     let why = "conflict: a, which comes before, and main change the same lines: file";
     assert_eq!(fault.downcast_ref::<WorkConflict>().unwrap().to_string(), why);
@@ -129,10 +129,10 @@ fn the_base_is_merged_into_a_branch_that_was_sent_back() {
         git commit -qam main; git init -q --bare ../hub.git; git push -q ../hub.git main",
     );
     let mut spec = yard.spec();
-    spec.start = Some(yard.commit("refs/heads/a"));
+    spec.origin.start = Some(yard.commit("refs/heads/a"));
     spec.sent_back = Some(Refusal::Conflict(vec!["file".to_owned()]));
     let url = yard.path("hub.git").display().to_string();
-    spec.source = Source::Local { repository: yard.path("repo"), url: Some(url) };
+    spec.origin.source = Source::Local { repository: yard.path("repo"), url: Some(url) };
     // The remote has moved since the person fetched.
     yard.sh(
         "repo",
@@ -167,7 +167,12 @@ fn work_begins_at_the_base_of_the_remote_and_not_at_the_users_local_branch() {
         assert_ne!(yard.commit("refs/heads/main"), pushed);
         let url = yard.path("hub.git").display().to_string();
         let source = Source::Local { repository: yard.path("repo"), url: Some(url) };
-        yard.make(&AttemptSpec { source, ..yard.spec() }).0.unwrap();
+        yard.make(&AttemptSpec {
+            origin: CloneOrigin { source, ..yard.spec().origin },
+            ..yard.spec()
+        })
+        .0
+        .unwrap();
         let names = "HEAD refs/heads/main refs/remotes/origin/main";
         let found = yard.sh("fleet/vat.1", &format!("git rev-parse {names}; ls"));
         assert_eq!(found, format!("{pushed}\n{pushed}\n{pushed}\nfile\n"), "{act}");
@@ -180,7 +185,7 @@ fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
         let yard = Yard::new("");
         let mut spec = yard.spec();
         let setup = "seq 100000; echo x >> ran; setsid sleep 60 & echo $! > pid; sleep 0.2";
-        spec.setup = Some(setup.to_owned());
+        spec.clones.setup = Some(setup.to_owned());
         let (made, lines) = yard.make(&spec);
         made.unwrap();
         let (first, last) = (&lines[0], lines.last().unwrap());
@@ -193,8 +198,8 @@ fn a_setup_runs_once_with_a_bounded_log_and_leaves_nothing_running() {
             yard.sh("fleet/vat.1", "! grep -qsa . /proc/$(cat pid)/cmdline");
         }
         let fails = |setup: &str, within| {
-            spec.setup = Some(setup.to_owned());
-            spec.setup_timeout_s = within;
+            spec.clones.setup = Some(setup.to_owned());
+            spec.clones.setup_timeout_s = within;
             yard.make(&spec).0.unwrap_err().to_string()
         };
         let mut fails = fails;

@@ -52,12 +52,12 @@ impl<'a> AttemptGate<'a> {
     /// Takes a slot, or says how many are before it in the queue.
     fn take_slot(&mut self) -> io::Result<Option<usize>> {
         let Attempt { home, spec, .. } = self.attempt;
-        if spec.slots == 0 || self.slot.is_some() {
+        if spec.turn.slots == 0 || self.slot.is_some() {
             return Ok(None);
         }
         let queue = match &mut self.queue {
             Some(queue) => queue,
-            None => self.queue.insert(SlotQueue::join(home, spec.priority, spec.slots)?),
+            None => self.queue.insert(SlotQueue::join(home, spec.turn.priority, spec.turn.slots)?),
         };
         self.slot = queue.poll()?;
         if self.slot.is_none() {
@@ -98,7 +98,7 @@ impl<'a> AttemptGate<'a> {
         let Attempt { spec, .. } = self.attempt;
         // Planted settings are found only by comparing with those of the start.
         let (Source::Local { url: Some(url), .. } | Source::Remote { url }, Some(trusted)) =
-            (&spec.source, &record.trusted)
+            (&spec.origin.source, &record.trusted)
         else {
             return Ok(());
         };
@@ -112,7 +112,7 @@ impl<'a> AttemptGate<'a> {
         let patience = Patience { signals, within: Duration::ZERO, talk: BASE_TALK };
         let (remote, patience) = (url.as_str(), Some(&patience));
         let refs = Refs { folder: checkout, remote, stop: &|| false, patience };
-        let name = format!("refs/heads/{}", spec.base);
+        let name = format!("refs/heads/{}", spec.origin.base);
         let Some(newest) = refs.list_refs(&[&name])?.pop().map(|found| found.id) else {
             return Ok(());
         };
@@ -124,7 +124,7 @@ impl<'a> AttemptGate<'a> {
             git::remotes::point_ref(checkout, &spec.tracked_base(), &newest)?;
             self.fetched = Some(newest);
         } else {
-            let base = &spec.base;
+            let base = &spec.origin.base;
             self.queue_note(format!(
                 "{base} was rewritten: this branch stays on what it was before"
             ));
@@ -160,7 +160,7 @@ impl<'a> AttemptGate<'a> {
     /// Sends the files of git LFS that the branch refers to: they are on this machine alone.
     fn send_lfs(&mut self, record: &Loop) {
         let Attempt { spec, signals, .. } = self.attempt;
-        let (Source::Remote { url }, Some(trusted)) = (&spec.source, &record.trusted) else {
+        let (Source::Remote { url }, Some(trusted)) = (&spec.origin.source, &record.trusted) else {
             return;
         };
         let stop = || signals.times() > 1;

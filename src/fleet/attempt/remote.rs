@@ -168,7 +168,7 @@ pub(super) struct RemoteLink {
 impl RemoteLink {
     /// Makes ready what is needed to talk to the remote. `None` for an attempt on this machine.
     pub fn open_link(home: &Home, spec: &AttemptSpec, signals: &Signals) -> Result<Option<Self>> {
-        let Source::Remote { url } = &spec.source else { return Ok(None) };
+        let Source::Remote { url } = &spec.origin.source else { return Ok(None) };
         let (fleet, task, number) = (&spec.task.name, &spec.task.task, spec.number);
         let files = FleetFiles::of_node(home, fleet, url);
         Ok(Some(Self {

@@ -9,7 +9,8 @@ use super::*;
 use crate::drive::run::{Admission, IterationGate as _};
 use crate::fleet::attempt::gate::AttemptGate;
 use crate::fleet::attempt::remote::{AttemptRequest, fetch_result, list_reports, send_request};
-use crate::fleet::record::TaskRequest;
+use crate::fleet::record::{CloneSetup, TaskRequest};
+use crate::fleet::spec::{CloneOrigin, SlotTurn};
 use crate::fleet::step::FleetRequest;
 use engine::fixture::{SetState, a_run, at};
 use engine::record::{Actor, LoopId, TaskOfFleet};
@@ -131,23 +132,21 @@ fn a_spec(source: Source) -> AttemptSpec {
         task: TaskOfFleet { name: "shop".into(), task: vat_id() },
         number: 1,
         branch: "fleet/shop/vat/1".to_owned(),
-        base: "main".to_owned(),
-        start: None,
-        stands_on: None,
-        before: Vec::new(),
-        source,
         contract: a_run(None).contract,
         carried: Carried::default(),
         sent_back: None,
         accepts_test_changes: false,
         is_resumed: false,
         messages: Vec::new(),
-        setup: None,
-        setup_timeout_s: 0,
-        include: None,
-        slots: 0,
-        priority: 5,
-        trusted: None,
+        origin: CloneOrigin {
+            base: "main".to_owned(),
+            start: None,
+            stands_on: None,
+            before: Vec::new(),
+            source,
+        },
+        clones: CloneSetup { setup: None, setup_timeout_s: 0, include: None, trusted: None },
+        turn: SlotTurn { slots: 0, priority: 5 },
     }
 }
 
@@ -443,7 +442,13 @@ fn no_iteration_begins_while_a_request_of_a_person_is_open() {
 fn an_iteration_waits_for_a_slot_and_frees_it_when_it_is_over() {
     let yard = Yard::new();
     yard.make_clone();
-    let (spec, signals) = (AttemptSpec { slots: 1, ..a_spec(local_source()) }, Signals::default());
+    let (spec, signals) = (
+        AttemptSpec {
+            turn: SlotTurn { slots: 1, ..a_spec(local_source()).turn },
+            ..a_spec(local_source())
+        },
+        Signals::default(),
+    );
     let (first, second) = (yard.attempt(&spec, &signals), yard.attempt(&spec, &signals));
     let record = yard.record();
     let mut gates = [AttemptGate::new(&first), AttemptGate::new(&second)];
@@ -464,7 +469,8 @@ fn an_iteration_begins_with_the_newest_base_but_never_with_a_rewritten_one() {
     let clone = yard.make_clone();
     let source = Source::Local { repository: yard.path("person"), url: Some(yard.url()) };
     let first = yard.git(&clone, &["rev-parse", "HEAD"]);
-    let spec = AttemptSpec { stands_on: Some(first), ..a_spec(source) };
+    let mut spec = a_spec(source);
+    spec.origin.stands_on = Some(first);
     let signals = Signals::default();
     let attempt = yard.attempt(&spec, &signals);
     let mut gate = AttemptGate::new(&attempt);

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Error, Result, anyhow};
 
+use super::worker::Workers;
+use super::{Coordinator, Done};
 use crate::drive::failure::{git_trouble, short_error};
 use crate::fleet::attempt;
 use crate::fleet::attempt::clones;
 use crate::fleet::attempt::remote::{self, AttemptRequest};
-use crate::fleet::coordinator::{Coordinator, Done};
 use crate::fleet::files::FleetFiles;
 use crate::fleet::landing::{self, Landing, PreparedLanding};
 use crate::fleet::record::{Landed, TaskRecord, TaskState};
@@ -64,12 +65,12 @@ impl Coordinator<'_> {
             Effect::End { task } => self.end_attempt(&task),
             Effect::Fetch { task } => self.fetch_work(&task),
             Effect::Land { task } => {
-                self.landing_tries = 0;
-                self.stops_landing.store(false, Ordering::Relaxed);
+                self.workers.landing_tries = 0;
+                self.workers.stops_landing.store(false, Ordering::Relaxed);
                 self.prepare_landing(&task);
             }
             Effect::OpenRequest { task } => {
-                self.stops_landing.store(false, Ordering::Relaxed);
+                self.workers.stops_landing.store(false, Ordering::Relaxed);
                 self.open_request(&task);
             }
             Effect::Remove { task } => self.remove_clone(&task),
@@ -95,7 +96,7 @@ impl Coordinator<'_> {
         };
         let spec = self.record.spec_of(&self.known, task, number, source);
         let spec = spec.context("its file is gone")?;
-        if let (Source::Remote { .. }, Some(access)) = (&spec.source, &self.remote) {
+        if let (Source::Remote { .. }, Some(access)) = (&spec.origin.source, &self.remote.access) {
             self.send_work(access, &spec)?;
         }
         if continues {
@@ -110,11 +111,11 @@ impl Coordinator<'_> {
     /// an earlier start did not push, or somebody deleted it there.
     fn send_work(&self, access: &RemoteAccess, spec: &AttemptSpec) -> Result<()> {
         let before = spec.number.saturating_sub(1);
-        let own = spec.start.iter().map(|commit| (&spec.task.task, before, commit));
-        let others = spec
-            .before
-            .iter()
-            .map(|(id, commit)| (id, self.record.task(id).map_or(0, |task| task.attempt), commit));
+        let own = spec.origin.start.iter().map(|commit| (&spec.task.task, before, commit));
+        let others =
+            spec.origin.before.iter().map(|(id, commit)| {
+                (id, self.record.task(id).map_or(0, |task| task.attempt), commit)
+            });
         for (task, number, commit) in own.chain(others) {
             let branch = self.record.branch(task, number);
             if access.find_ref(&format!("refs/heads/{branch}"))?.is_none() {
@@ -128,34 +129,34 @@ impl Coordinator<'_> {
     fn pass_request(&mut self, task: TaskId, request: FleetRequest) {
         let Some(record) = self.record.task(&task) else { return };
         let asked = AttemptRequest { id: env::random_number(), number: record.attempt, request };
-        self.unsent.push((task, asked));
+        self.remote.unsent.push((task, asked));
         self.send_requests();
     }
 
     /// Passes requests on to attempts. One that fails is tried again while its attempt runs; a
     /// message is kept for the next attempt.
     pub(super) fn send_requests(&mut self) {
-        if self.is_sending {
+        if self.remote.is_sending {
             return;
         }
-        let unsent = std::mem::take(&mut self.unsent).into_iter();
+        let unsent = std::mem::take(&mut self.remote.unsent).into_iter();
         let (open, over) = unsent.partition(|(task, asked)| {
             let record = self.record.task(task).filter(|task| task.attempt == asked.number);
             record.is_some_and(TaskRecord::is_running)
         });
-        self.unsent = open;
+        self.remote.unsent = open;
         for (task, AttemptRequest { request, .. }) in over {
             if matches!(request, FleetRequest::Tell { .. }) {
                 self.take_in(FleetEvent::Requested(Some(task), request));
             }
         }
-        if self.unsent.is_empty() {
+        if self.remote.unsent.is_empty() {
             return self.set_trouble("requests", None);
         }
-        if let (false, Some(access)) = (self.record.is_local(), self.remote.clone()) {
-            let (fleet, unsent) = (self.record.terms.name.clone(), self.unsent.clone());
-            self.is_sending = true;
-            return self.talk.add(move || {
+        if let (false, Some(access)) = (self.record.is_local(), self.remote.access.clone()) {
+            let (fleet, unsent) = (self.record.terms.name.clone(), self.remote.unsent.clone());
+            self.remote.is_sending = true;
+            return self.workers.talk.add(move || {
                 let mut sent = Vec::new();
                 let result = access.refs().map_err(Error::from).and_then(|refs| {
                     unsent.iter().try_for_each(|(task, asked)| {
@@ -168,15 +169,15 @@ impl Coordinator<'_> {
             });
         }
         let (home, record) = (self.home, &self.record);
-        self.unsent.retain(|(task, asked)| {
+        self.remote.unsent.retain(|(task, asked)| {
             let id = record.task(task).and_then(|task| task.loop_id.as_ref());
             id.is_some_and(|id| remote::carry_out(home, id, &asked.request).is_err())
         });
     }
 
     fn take_sent(&mut self, sent: &[u64], result: &Result<()>) {
-        self.is_sending = false;
-        self.unsent.retain(|(_, asked)| !sent.contains(&asked.id));
+        self.remote.is_sending = false;
+        self.remote.unsent.retain(|(_, asked)| !sent.contains(&asked.id));
         match result {
             Ok(()) => self.send_requests(),
             Err(error) => {
@@ -199,7 +200,7 @@ impl Coordinator<'_> {
 
     pub(super) fn end_attempt(&mut self, task: &TaskId) {
         if self.known.landing.as_ref() == Some(task) {
-            self.stops_landing.store(true, Ordering::Relaxed);
+            self.workers.stops_landing.store(true, Ordering::Relaxed);
         }
         let Some(record) = self.record.task(task) else { return };
         let number = record.attempt;
@@ -222,14 +223,14 @@ impl Coordinator<'_> {
     /// remote. What an earlier start has brought here is only pushed.
     fn fetch_work(&mut self, task: &TaskId) {
         let Some(record) = self.record.task(task) else { return };
-        let here = if record.tip == record.commit { record.commit.clone() } else { None };
-        let branch = self.record.branch(task, record.attempt);
-        let (terms, before) = (self.record.terms.clone(), record.commit.clone());
-        let stands_on = record.stands_on.clone();
+        let (branch, work) = (self.record.branch(task, record.attempt), record.work.clone());
+        let here = if work.tip == work.commit { work.commit.clone() } else { None };
+        let terms = self.record.terms.clone();
         let (clone, to) =
             (self.files.clone_of(task, record.attempt), clones::tracking_ref(&terms.name, task));
-        let (is_local, access, task) = (self.record.is_local(), self.remote.clone(), task.clone());
-        self.git.add(move || {
+        let (is_local, access, task) =
+            (self.record.is_local(), self.remote.access.clone(), task.clone());
+        self.workers.git.add(move || {
             let is_pushed = here.is_none() && !is_local;
             let fetched = match here {
                 None if is_local => bring_branch(&terms.repository, &clone, &branch, &to),
@@ -238,8 +239,8 @@ impl Coordinator<'_> {
             };
             let pushed = fetched.and_then(|commit| {
                 if let (Some(access), Some(commit), false) = (&access, &commit, is_pushed) {
-                    let known = clones::known_commits(&terms, &task, before.as_deref());
-                    push_commit(access, &branch, commit, &known, stands_on.as_deref())?;
+                    let known = clones::known_commits(&terms, &task, work.commit.as_deref());
+                    push_commit(access, &branch, commit, &known, work.stands_on.as_deref())?;
                 }
                 Ok(commit)
             });
@@ -249,10 +250,10 @@ impl Coordinator<'_> {
 
     /// Brings the work here that a coordinator on another machine had fetched and pushed.
     pub(super) fn bring_work(&self) -> Result<(), GitFault> {
-        let Some(access) = &self.remote else { return Ok(()) };
+        let Some(access) = &self.remote.access else { return Ok(()) };
         let here = access.repository.as_path();
         let tasks = self.record.tasks.iter();
-        let lacking = tasks.filter_map(|(id, task)| Some((id, task.commit.as_ref()?)));
+        let lacking = tasks.filter_map(|(id, task)| Some((id, task.work.commit.as_ref()?)));
         let lacking: Vec<_> =
             lacking.filter(|(_, commit)| git::find_commit(here, commit).is_none()).collect();
         let fleet = &self.record.terms.name;
@@ -296,8 +297,9 @@ impl Coordinator<'_> {
 
     /// Runs `work` in the thread of landings; a cancel or a second signal stops it.
     fn add_landing(&self, work: impl FnOnce(&dyn Fn() -> bool) -> Done + Send + 'static) {
-        let (stops, signals) = (Arc::clone(&self.stops_landing), self.signals.clone());
-        self.landing.add(move || work(&|| stops.load(Ordering::Relaxed) || signals.times() > 1));
+        let Workers { stops_landing, landing, .. } = &self.workers;
+        let (stops, signals) = (Arc::clone(stops_landing), self.signals.clone());
+        landing.add(move || work(&|| stops.load(Ordering::Relaxed) || signals.times() > 1));
     }
 
     /// The contract of a task as it is now, and the message of the commit that lands.
@@ -326,11 +328,11 @@ impl Coordinator<'_> {
         let Some(record) = self.record.task(task).cloned() else { return };
         let (terms, task) = (self.record.terms.clone(), task.clone());
         let files = FleetFiles { root: self.files.root.clone() };
-        let access = if terms.keeps_branches { None } else { self.remote.clone() };
-        self.git.add(move || {
+        let access = if terms.keeps_branches { None } else { self.remote.access.clone() };
+        self.workers.git.add(move || {
             let mut kept = Vec::new();
             let pattern = format!("refs/heads/fleet/{}/{task}/*", terms.name);
-            let known = clones::known_commits(&terms, &task, record.commit.as_deref());
+            let known = clones::known_commits(&terms, &task, record.work.commit.as_deref());
             let deleted = access.map_or(Ok(()), |access| delete_refs(&access, &pattern, &known));
             // Where a rule of the remote keeps the branches, no later try removes them.
             let is_over = deleted
@@ -339,7 +341,8 @@ impl Coordinator<'_> {
             let numbers = 1..=if is_over { record.attempt } else { 0 };
             let removed = numbers.map(|number| -> Result<()> {
                 let branch = task.branch_name(&terms.name, number);
-                let (clone, commit) = (files.clone_of(&task, number), record.commit.as_deref());
+                let (clone, commit) =
+                    (files.clone_of(&task, number), record.work.commit.as_deref());
                 kept.extend(clones::remove_clone(&terms.repository, &clone, &branch, commit)?);
                 Ok(files.remove_attempt(&task, number)?)
             });
@@ -377,7 +380,7 @@ impl Coordinator<'_> {
         if concerns == FetchConcern::Task
             && self.record.is_local()
             && let Some(record) = self.record.task(&task)
-            && record.tip != record.commit
+            && record.work.tip != record.work.commit
             && !disk::is_folder(&self.files.clone_of(&task, record.attempt))
         {
             self.known.clones.remove(&task);
@@ -392,7 +395,7 @@ impl Coordinator<'_> {
         self.store.note_answer(pushed.is_ok());
         if pushed.is_ok() {
             // A signal may have let go of some of them.
-            self.ready = (self.ready + starts).min(self.starts.len());
+            self.remote.ready = (self.remote.ready + starts).min(self.remote.starts.len());
         }
         self.note_write("push", pushed.map(drop));
     }
@@ -405,21 +408,21 @@ impl Coordinator<'_> {
     /// Ends or hands over one job elsewhere. That may take minutes, and before the next one signals
     /// and requests are read, and the record is renewed. After a signal nothing is handed over.
     pub(super) fn ask_executor(&mut self) {
-        if self.known.signals > 0 {
-            self.ready = 0;
-            for start in std::mem::take(&mut self.starts) {
+        if self.known.stop.signals > 0 {
+            self.remote.ready = 0;
+            for start in std::mem::take(&mut self.remote.starts) {
                 if let Effect::Start { task, .. } = start {
                     self.take_in(FleetEvent::NotStarted { task, why: STOPPED.to_owned() });
                 }
             }
         }
-        if !self.ends.is_empty() {
-            let task = self.ends.remove(0);
-            self.has_changed = true;
+        if !self.remote.ends.is_empty() {
+            let task = self.remote.ends.remove(0);
+            self.pending.has_changed = true;
             self.end_attempt(&task);
-        } else if self.ready > 0 {
-            self.ready -= 1;
-            let start = self.starts.remove(0);
+        } else if self.remote.ready > 0 {
+            self.remote.ready -= 1;
+            let start = self.remote.starts.remove(0);
             match start {
                 Effect::Start { task, .. } if self.record.request_of(&task).is_some() => {
                     self.take_in(FleetEvent::NotStarted { task, why: STOPPED.to_owned() });
@@ -454,7 +457,7 @@ impl Coordinator<'_> {
         let Some(push) = self.store.prepare_landing_push(base, &record) else {
             return self.landing_ended(task, Err(anyhow!("this fleet has no remote")));
         };
-        self.talk.add(move || {
+        self.workers.talk.add(move || {
             let moved = push();
             Box::new(move |this| this.take_moved(task, landed, moved))
         });
@@ -462,7 +465,7 @@ impl Coordinator<'_> {
 
     /// Whether the landing was cancelled, or given up, since it began first.
     fn is_stopped(&self) -> bool {
-        self.stops_landing.load(Ordering::Relaxed)
+        self.workers.stops_landing.load(Ordering::Relaxed)
     }
 
     /// The base and the record have moved; false where somebody else moved the base.
@@ -476,8 +479,8 @@ impl Coordinator<'_> {
         let ended = match moved {
             Ok(true) => Ok(Ok(landed)),
             Ok(false) if self.is_stopped() => Err(anyhow!(STOPPED)),
-            Ok(false) if self.landing_tries < LANDING_TRIES => {
-                self.landing_tries += 1;
+            Ok(false) if self.workers.landing_tries < LANDING_TRIES => {
+                self.workers.landing_tries += 1;
                 return self.prepare_landing(&task);
             }
             Ok(false) => {
@@ -485,7 +488,7 @@ impl Coordinator<'_> {
                 let why = format!("{base} moved {LANDING_TRIES} times while the checks ran");
                 Ok(Err(Refusal::Moved(why)))
             }
-            Err(StoreFault::Lost(who)) => return self.lost = Some(who),
+            Err(StoreFault::Lost(who)) => return self.pending.lost = Some(who),
             Err(fault) => Err(fault.into_error()),
         };
         self.landing_ended(task, ended);

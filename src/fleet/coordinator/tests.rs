@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::fleet::executors::{Executor, FoundJobs};
 use crate::fleet::landing::PreparedLanding;
-use crate::fleet::record::{Landed, TaskEnding, TaskRequest};
+use crate::fleet::record::{FleetLimits, Landed, TaskEnding, TaskRequest};
 use crate::fleet::spec::{AttemptEnd, AttemptPhase, AttemptSpec};
 use crate::fleet::step::FleetRequest;
 use crate::fleet::store::{Push, StoreFault};
@@ -158,7 +158,7 @@ impl Stage {
             folder: "tasks".to_owned(),
             base: "main".to_owned(),
             executor: "local".to_owned(),
-            slots,
+            limits: FleetLimits { slots, ..FleetLimits::default() },
             ..FleetSetup::default()
         };
         let now = clock::now().wall;
@@ -231,10 +231,10 @@ fn the_record_is_written_at_once_only_if_something_waits_for_it() {
     let saves = Rc::clone(&stage.store.saves);
     let (store, executor) = (Box::new(stage.store.clone()), FleetJobs::new(stage.executor.clone()));
     let mut say = |_: &str| {};
-    let mut it =
+    let mut coordinator =
         Coordinator::new(&stage.home, store, executor, stage.record(1), &stage.signals, &mut say);
-    it.perform_effects().unwrap();
-    assert_eq!((saves.get(), it.is_unsaved), (1, false), "the first one");
+    coordinator.perform_effects().unwrap();
+    assert_eq!((saves.get(), coordinator.pending.is_unsaved), (1, false), "the first one");
     let task: TaskId = "gone".parse().unwrap();
     let pause = || FleetRequest::Task(TaskRequest::Pause { now: false });
     let table = [
@@ -247,19 +247,29 @@ fn the_record_is_written_at_once_only_if_something_waits_for_it() {
     ];
     for (effect, expected) in table {
         let (name, before) = (format!("{effect:?}"), saves.get());
-        (it.is_unsaved, it.save_due) = (true, Deadline::after(Duration::from_secs(3600)));
-        it.effects.extend(effect);
-        it.perform_effects().unwrap();
-        assert_eq!((saves.get() - before, it.is_unsaved), (expected, expected == 0), "{name}");
+        (coordinator.pending.is_unsaved, coordinator.pending.save_due) =
+            (true, Deadline::after(Duration::from_secs(3600)));
+        coordinator.pending.effects.extend(effect);
+        coordinator.perform_effects().unwrap();
+        assert_eq!(
+            (saves.get() - before, coordinator.pending.is_unsaved),
+            (expected, expected == 0),
+            "{name}"
+        );
     }
-    it.is_unsaved = true;
-    it.requests.requests.push((None, pause()));
-    it.perform_effects().unwrap();
-    assert_eq!((saves.get(), it.is_unsaved), (6, false), "a request stays in its file until then");
-    it.requests.requests.clear();
-    (it.is_unsaved, it.save_due) = (true, Deadline::after(Duration::ZERO));
-    it.perform_effects().unwrap();
-    assert_eq!((saves.get(), it.is_unsaved), (7, false), "after some time");
+    coordinator.pending.is_unsaved = true;
+    coordinator.pending.requests.requests.push((None, pause()));
+    coordinator.perform_effects().unwrap();
+    assert_eq!(
+        (saves.get(), coordinator.pending.is_unsaved),
+        (6, false),
+        "a request stays in its file until then"
+    );
+    coordinator.pending.requests.requests.clear();
+    (coordinator.pending.is_unsaved, coordinator.pending.save_due) =
+        (true, Deadline::after(Duration::ZERO));
+    coordinator.perform_effects().unwrap();
+    assert_eq!((saves.get(), coordinator.pending.is_unsaved), (7, false), "after some time");
 }
 
 #[test]
@@ -377,7 +387,8 @@ fn a_cancelled_landing_is_neither_pushed_nor_begun_again() {
         let mut task = TaskRecord::new("0123456789ab", 0, clock::now().wall);
         task.attempt = 1;
         task.land(TaskEnding::new(Outcome::Completed, ""), clock::now().wall);
-        task.request = Some(TaskRequest::Cancel { now: false, by_agent: false, reason: None });
+        task.asked.request =
+            Some(TaskRequest::Cancel { now: false, by_agent: false, reason: None });
         record.tasks.insert(id.clone(), task);
         let mut say = |_: &str| {};
         let mut coordinator = stage.coordinator(record, &mut say);
@@ -410,25 +421,25 @@ fn jobs_for_other_machines_are_submitted_one_by_one_and_none_after_a_signal() {
     let mut coordinator = stage.coordinator(record, &mut say);
     coordinator.known.described = names.map(a_described_task).into();
     let start = |task: &TaskId| Effect::Start { task: task.clone(), number: 1, continues: false };
-    coordinator.starts = tasks.iter().map(start).collect();
+    coordinator.remote.starts = tasks.iter().map(start).collect();
     coordinator.ask_executor();
     assert_eq!(stage.executor.started.borrow().len(), 0, "the remote does not know of them");
     coordinator.take_pushed(3, Ok(true));
     let paused = coordinator.record.tasks.get_mut(&tasks[2]).unwrap();
-    paused.request = Some(TaskRequest::Pause { now: false });
+    paused.asked.request = Some(TaskRequest::Pause { now: false });
     for started in [1, 2, 2, 2] {
         coordinator.ask_executor();
         assert_eq!(stage.executor.started.borrow().len(), started);
     }
     let runs = |run: &Coordinator<'_>| tasks.each_ref().map(|id| run.record.tasks[id].is_running());
     assert_eq!(runs(&coordinator), [true, true, false, true], "the third one is paused");
-    coordinator.known.signals = 1;
+    coordinator.known.stop.signals = 1;
     coordinator.ask_executor();
     // The remote answers after the signal.
     coordinator.take_pushed(1, Ok(true));
     coordinator.push_record();
     coordinator.ask_executor();
-    assert_eq!((stage.executor.started.borrow().len(), coordinator.ready), (2, 0));
+    assert_eq!((stage.executor.started.borrow().len(), coordinator.remote.ready), (2, 0));
     assert_eq!(runs(&coordinator), [true, true, false, false]);
 }
 
@@ -447,11 +458,11 @@ fn a_message_that_does_not_reach_its_loop_is_kept_for_the_next_loop() {
     let tell = FleetRequest::Tell { words: "hi".to_owned(), by_agent: false };
     coordinator.carry_out(Effect::Pass { task: id.clone(), request: tell });
     coordinator.send_requests();
-    assert_eq!(coordinator.unsent.len(), 1);
+    assert_eq!(coordinator.remote.unsent.len(), 1);
     coordinator.take_in(FleetEvent::Gone { task: id.clone(), number: 1, why: String::new() });
     coordinator.send_requests();
     assert_eq!(
-        (coordinator.unsent.len(), &*coordinator.record.tasks[&id].messages),
+        (coordinator.remote.unsent.len(), &*coordinator.record.tasks[&id].asked.messages),
         (0, &["hi".to_owned()][..])
     );
 }

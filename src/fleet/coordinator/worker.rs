@@ -1,8 +1,12 @@
 //! A thread that runs jobs one by one and sends the results to a queue. git ends with the thread
 //! that started it, so the thread lives as long as there are jobs.
 
-use std::sync::mpsc::{Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
+
+use super::Done;
 
 /// The thread; `T` is the result of a job.
 pub(super) struct Worker<T> {
@@ -32,5 +36,37 @@ impl<T: Send + 'static> Worker<T> {
     pub(super) fn end(&mut self) {
         self.works = None;
         let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// The threads that do what takes long.
+pub(super) struct Workers {
+    pub(super) git: Worker<Done>,
+    pub(super) landing: Worker<Done>,
+    pub(super) talk: Worker<Done>,
+    pub(super) results: Receiver<Done>,
+    pub(super) stops_landing: Arc<AtomicBool>,
+    /// How often the landing that runs began again.
+    pub(super) landing_tries: u32,
+}
+
+impl Workers {
+    pub(super) fn start() -> Self {
+        let (sender, results) = channel();
+        Self {
+            git: Worker::start(sender.clone()),
+            landing: Worker::start(sender.clone()),
+            talk: Worker::start(sender),
+            results,
+            stops_landing: Arc::default(),
+            landing_tries: 0,
+        }
+    }
+
+    /// Waits for the remaining jobs of each.
+    pub(super) fn end(&mut self) {
+        for thread in [&mut self.git, &mut self.landing, &mut self.talk] {
+            thread.end();
+        }
     }
 }

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::drive::failure::failure_of;
-use crate::fleet::spec::Source;
+use crate::fleet::record::CloneSetup;
+use crate::fleet::spec::{CloneOrigin, SlotTurn, Source};
 use engine::fixture::a_run;
 use engine::fleet::{Carried, Remote};
 use engine::record::{ProcessIdentity, TaskOfFleet};
@@ -25,23 +26,21 @@ pub(super) fn a_spec(task: &str) -> AttemptSpec {
         task: TaskOfFleet { name: "night".to_owned(), task: task_id("auth") },
         number: 2,
         branch: "fleet/night/auth/2".to_owned(),
-        base: "main".to_owned(),
-        start: None,
-        stands_on: None,
-        before: Vec::new(),
-        source: Source::Remote { url: "git@example.org:shop.git".to_owned() },
         contract,
         carried: Carried::default(),
         sent_back: None,
         accepts_test_changes: false,
         is_resumed: false,
         messages: Vec::new(),
-        setup: None,
-        setup_timeout_s: 600,
-        include: None,
-        slots: 0,
-        priority: 5,
-        trusted: None,
+        origin: CloneOrigin {
+            base: "main".to_owned(),
+            start: None,
+            stands_on: None,
+            before: Vec::new(),
+            source: Source::Remote { url: "git@example.org:shop.git".to_owned() },
+        },
+        clones: CloneSetup { setup: None, setup_timeout_s: 600, include: None, trusted: None },
+        turn: SlotTurn { slots: 0, priority: 5 },
     }
 }
 

@@ -18,13 +18,18 @@ fn a_full_record() -> FleetRecord {
     let landing = TaskRecord {
         state: landing,
         attempt: 3,
-        commit: Some(a_commit(1)),
-        tip: Some(a_commit(1)),
-        sent_back: Some(Refusal::Conflict(vec!["src/a b.rs".into()])),
-        conflicts: vec!["src/a b.rs".into()],
-        messages: vec!["hi".into()],
-        given: 1,
-        request: Some(by_agent),
+        work: TaskWork { commit: Some(a_commit(1)), tip: Some(a_commit(1)), ..a_task().work },
+        refused: RefusedLanding {
+            sent_back: Some(Refusal::Conflict(vec!["src/a b.rs".into()])),
+            conflicts: vec!["src/a b.rs".into()],
+            ..a_task().refused
+        },
+        asked: TaskInput {
+            messages: vec!["hi".into()],
+            given: 1,
+            request: Some(by_agent),
+            ..a_task().asked
+        },
         ..a_task()
     };
     record.tasks.insert(id("d"), landing);
@@ -138,7 +143,7 @@ fn odd_texts_and_times_are_accepted_as_data() {
 fn a_later_start_lifts_pauses_and_keeps_cancels_that_were_not_carried_out() {
     let mut record = a_full_record();
     record.request = Some(TaskRequest::Cancel { now: false, by_agent: false, reason: None });
-    record.tasks.get_mut(&id("b")).unwrap().request = Some(TaskRequest::Pause { now: true });
+    record.tasks.get_mut(&id("b")).unwrap().asked.request = Some(TaskRequest::Pause { now: true });
     record.take_up(record.terms.clone(), Holder::default());
     assert_eq!((record.request_of(&id("b")), record.request_of(&id("a"))), (None, None));
     let why = record.cancel_of(&id("d")).unwrap().reason.to_string();
@@ -167,8 +172,14 @@ fn the_command_to_continue_a_fleet_includes_its_options() {
         let folder = "my tasks".to_owned();
         let executor = LOCAL.to_owned();
         let typed_slots = Some(2);
-        let terms = FleetSetup { folder, typed_slots, executor, ..FleetSetup::default() };
-        FleetSetup { typed_max_cost_micros, ..terms }.run_command()
+        let terms = FleetSetup {
+            folder,
+            executor,
+            limits: FleetLimits { typed_slots, ..FleetLimits::default() },
+            ..FleetSetup::default()
+        };
+        FleetSetup { limits: FleetLimits { typed_max_cost_micros, ..terms.limits }, ..terms }
+            .run_command()
     };
     assert_eq!(limited(Some(2_500_000)), format!("{run} --slots 2 --max-cost 2.50"));
     assert_eq!(

@@ -71,7 +71,7 @@ impl FleetStatus<'_> {
         let first =
             wrap_text(&format!("fleet {name}{asked}: {first}"), width, usize::MAX).join("\n");
         let first = mark_words(&first).replacen(&name, &mark_text(STRONG, &name), 1);
-        let (spent, most) = (self.record.spent(), terms.max_cost_micros);
+        let (spent, most) = (self.record.spent(), terms.limits.max_cost_micros);
         let used = render_template(context! {
             elapsed => format_briefly(self.elapsed_ms),
             cost => spent.cost_text(most > 0),
@@ -91,14 +91,14 @@ impl FleetStatus<'_> {
         tasks.sort_by_key(|row| row.what);
         let line = |rows: &[&TaskStatus<'_>]| {
             let terms = &self.record.terms;
-            let place = match rows[0].landed {
+            let place = match rows[0].end.landed {
                 Some(Landed::Main(commit)) => {
                     let commit = commit.as_deref().unwrap_or_default();
                     format!("{} {}", show_text(&terms.base), text_start(commit, COMMIT_CHARS))
                 }
                 _ => format!("crew/{}/*", terms.name),
             };
-            let names = rows.iter().map(|row| match (row.proof, row.is_behind) {
+            let names = rows.iter().map(|row| match (row.end.proof, row.work.is_behind) {
                 (_, true) => format!("{} (not {})", row.task, missing_loop(self.record)),
                 (Some(Proof::Claimed), _) => format!("{} (claimed)", row.task),
                 _ => row.task.to_string(),
@@ -118,7 +118,7 @@ fn render_table(tasks: &[TaskStatus<'_>], at: Reading, most: usize) -> Vec<Strin
     let task = widest.min(TASK_COLUMNS).min(width / 3);
     let room = width.saturating_sub(task + BESIDE);
     let is_below =
-        |row: &TaskStatus<'_>| row.outcome.is_some() && show_text(&row.news).width() > room;
+        |row: &TaskStatus<'_>| row.end.outcome.is_some() && show_text(&row.news).width() > room;
     let columns = [
         Column::text(ALWAYS, task),
         Column::text(ALWAYS, 12).with_colour(CellColour::Words),
@@ -161,14 +161,14 @@ fn row_cells(row: &TaskStatus<'_>, at: Reading, has_news_below: bool) -> [String
         StatusGroup::Waiting | StatusGroup::Done => {}
         _ if at.width < NARROW => {}
         StatusGroup::Running => {
-            count = match row.max_iterations {
-                0 => row.iteration.to_string(),
-                of => format!("{}/{of}", row.iteration),
+            count = match row.progress.max_iterations {
+                0 => row.progress.iteration.to_string(),
+                of => format!("{}/{of}", row.progress.iteration),
             };
             when = format_briefly(u64::try_from(since).unwrap_or_default());
-            cost = row.usage.cost_text(false).unwrap_or_default();
-            let host = row.host.as_deref().map(show_text).unwrap_or_default();
-            place = row.slot.map_or(host, |slot| format!("slot {slot}"));
+            cost = row.progress.usage.cost_text(false).unwrap_or_default();
+            let host = row.place.host.as_deref().map(show_text).unwrap_or_default();
+            place = row.place.slot.map_or(host, |slot| format!("slot {slot}"));
         }
         StatusGroup::NeedsYou | StatusGroup::Cancelled => when = format_age(since),
     }

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::*;
 use crate::fleet::fixture::an_ending;
-use crate::fleet::record::{FleetSetup, Holder, TaskReason, TaskRequest, Unsettled};
+use crate::fleet::record::{FleetLimits, FleetSetup, Holder, TaskReason, TaskRequest, Unsettled};
 use crate::report::colour;
 use crate::report::layout::Reading;
 use engine::fixture::at;
@@ -26,9 +26,12 @@ fn a_record() -> FleetRecord {
         base: "main".to_owned(),
         executor: "local".to_owned(),
         landing: LandingMode::Main,
-        max_cost_micros: 50_000_000,
-        typed_max_cost_micros: Some(50_000_000),
         land_checks: Vec::<Check>::new(),
+        limits: FleetLimits {
+            max_cost_micros: 50_000_000,
+            typed_max_cost_micros: Some(50_000_000),
+            ..FleetLimits::default()
+        },
         ..FleetSetup::default()
     };
     let begun = at(0).wall - TimeDelta::hours(2);
@@ -204,7 +207,7 @@ fn reported_work_that_is_not_fetched_or_pushed_yet_is_named() {
     add_task(&mut record, "first", 8, landed_as("4f"));
     add_task(&mut record, "done", 1, ended_with(Outcome::Completed, "so"));
     for name in ["runs", "lands", "done"] {
-        record.tasks.get_mut(&id(name)).unwrap().tip = Some("ab".repeat(20));
+        record.tasks.get_mut(&id(name)).unwrap().work.tip = Some("ab".repeat(20));
     }
     let lines = |record: &FleetRecord| {
         let (reports, plan) = (BTreeMap::new(), FleetPlan::default());

@@ -41,7 +41,7 @@ impl World {
     fn new(landing: LandingMode, executor: &str, dollars: u64) -> Self {
         let mut bench = Bench::new(landing, NAMES.iter().map(|name| (*name, a_task())).collect());
         bench.record.terms.executor = executor.to_owned();
-        bench.record.terms.max_cost_micros = dollars * 1_000_000;
+        bench.record.terms.limits.max_cost_micros = dollars * 1_000_000;
         bench.known.clones.clear();
         bench.known.slots = 2;
         bench.known.described[3].task.after = vec![id("a")];
@@ -63,7 +63,7 @@ impl World {
     fn step(&mut self, event: FleetEvent) {
         let before = self.bench.record.clone();
         let was_signalled =
-            self.bench.known.signals > 0 || matches!(event, FleetEvent::Signal { .. });
+            self.bench.known.stop.signals > 0 || matches!(event, FleetEvent::Signal { .. });
         let effects = self.bench.step(event);
         let record = &self.bench.record;
         assert!(effects.first() == Some(&Effect::Save) || *record == before, "a change is saved");
@@ -109,14 +109,14 @@ impl World {
             }
         }
         for task in fetches {
-            let commit = self.bench.record.tasks[&task].tip.clone().unwrap();
+            let commit = self.bench.record.tasks[&task].work.tip.clone().unwrap();
             self.step(FleetEvent::Fetched { task, commit });
         }
     }
 
     /// What is spent and set aside is above the limit by one iteration of what ran at once at most.
     fn hold_the_money(&self) {
-        let max = self.bench.record.terms.max_cost_micros;
+        let max = self.bench.record.terms.limits.max_cost_micros;
         let tasks = self.bench.record.tasks.values();
         let gone: u64 = tasks.map(|task| task.reserved_micros.max(task.cost())).sum();
         let most = max + 2 * self.bench.known.slots as u64 * ITERATION_MICROS;
@@ -229,7 +229,7 @@ impl World {
             }
             38 => drop(self.bench.known.clones.remove(&task)),
             39 => {
-                let times = self.bench.known.signals + 1;
+                let times = self.bench.known.stop.signals + 1;
                 self.step(FleetEvent::Signal { times, is_hangup: false });
             }
             40 | 41 => self.restart(),

@@ -131,7 +131,7 @@ impl Turn<'_> {
     /// The effect of a changed file, unless the task simply starts with it.
     fn note_of_change(&self, id: &TaskId, revision: Option<&String>) -> Option<&'static str> {
         let task = self.record.task(id)?;
-        if revision.is_none_or(|revision| *revision == task.revision) {
+        if revision.is_none_or(|revision| *revision == task.text.revision) {
             return None;
         }
         match &task.state {
@@ -146,11 +146,11 @@ impl Turn<'_> {
 
     /// Applies a signal. After the first nothing starts, the second ends what runs.
     pub(super) fn take_signal(&mut self, times: u32, is_hangup: bool) {
-        self.known.is_hangup |= is_hangup;
-        if times <= self.known.signals {
+        self.known.stop.is_hangup |= is_hangup;
+        if times <= self.known.stop.signals {
             return;
         }
-        self.known.signals = times;
+        self.known.stop.signals = times;
         let is_local = self.record.is_local();
         let words = match (times, is_local, is_hangup) {
             (1, true, _) => SIGNALLED[0],
@@ -173,10 +173,10 @@ impl Turn<'_> {
     /// Notes whether the executor took a request to end a job, which is repeated until it does.
     pub(super) fn end_asked(&mut self, id: &TaskId, why: Option<String>) {
         let Some(why) = why else {
-            self.known.ends.remove(id);
+            self.known.backoffs.ends.remove(id);
             return;
         };
-        let tries = self.known.ends.entry(id.clone()).or_default();
+        let tries = self.known.backoffs.ends.entry(id.clone()).or_default();
         tries.add_failure(self.now);
         if tries.times == 1 {
             self.note(format!("{id} could not be ended, and that is tried again: {why}"));
@@ -186,12 +186,12 @@ impl Turn<'_> {
     /// Asks again for the end of the jobs that run, unless a resume has lifted that.
     pub(super) fn end_again(&mut self) {
         let Self { record, known, .. } = self;
-        known.ends.retain(|id, _| {
+        known.backoffs.ends.retain(|id, _| {
             let is_asked =
-                known.signals > 1 || record.request_of(id).is_some_and(TaskRequest::is_now);
+                known.stop.signals > 1 || record.request_of(id).is_some_and(TaskRequest::is_now);
             is_asked && record.task(id).is_some_and(TaskRecord::is_running)
         });
-        let due = known.ends.iter().filter(|(_, tries)| !tries.is_active(self.now));
+        let due = known.backoffs.ends.iter().filter(|(_, tries)| !tries.is_active(self.now));
         self.effects.extend(due.map(|(id, _)| Effect::End { task: id.clone() }));
     }
 
@@ -234,7 +234,7 @@ impl Turn<'_> {
         self.is_changed = true;
         if is_alone {
             for task in self.record.tasks.values_mut().filter(|task| task.ending().is_none()) {
-                task.request.get_or_insert_with(|| request.clone());
+                task.asked.request.get_or_insert_with(|| request.clone());
             }
         }
     }
@@ -247,7 +247,7 @@ impl Turn<'_> {
         asked: &TaskRequest,
         is_alone: bool,
     ) {
-        if task.request.as_ref().is_some_and(TaskRequest::is_cancel) && !asked.is_cancel() {
+        if task.asked.request.as_ref().is_some_and(TaskRequest::is_cancel) && !asked.is_cancel() {
             return;
         }
         let is_landing = self.known.landing.as_ref() == Some(id);
@@ -275,7 +275,7 @@ impl Turn<'_> {
             (_, None) => {}
         }
         if is_alone || asked.is_cancel() {
-            task.request = Some(asked.clone());
+            task.asked.request = Some(asked.clone());
         }
     }
 
@@ -287,10 +287,10 @@ impl Turn<'_> {
                 Some(_) => {}
                 None => self.try_again(id, task, ending, accepts),
             }
-        } else if task.request.as_ref().is_some_and(TaskRequest::is_cancel) {
+        } else if task.asked.request.as_ref().is_some_and(TaskRequest::is_cancel) {
             self.note(format!("{id} is being cancelled: resume it after that"));
         } else {
-            task.request = None;
+            task.asked.request = None;
             if task.is_running() {
                 self.pass_request(id, FleetRequest::Resume { accepts_test_changes: false });
             }
@@ -299,12 +299,14 @@ impl Turn<'_> {
 
     /// Tries an ended task again. Completed work only lands, unless its file has changed since.
     fn try_again(&self, id: &TaskId, task: &mut TaskRecord, ending: TaskEnding, accepts: bool) {
-        let is_same =
-            self.known.described_task(id).is_some_and(|one| one.task.revision == task.revision);
+        let is_same = self
+            .known
+            .described_task(id)
+            .is_some_and(|one| one.task.revision == task.text.revision);
         let (is_proved, lands) = (ending.proof.is_some(), is_same && self.lands());
         task.try_again(accepts);
         if !is_proved || lands {
-            task.sent_back = None;
+            task.refused.sent_back = None;
         }
         if is_proved && lands {
             task.land(ending, self.now);
@@ -357,10 +359,10 @@ impl Turn<'_> {
             None if has_loop => {
                 self.pass_request(id, FleetRequest::Tell { words, by_agent: false });
             }
-            _ if task.messages.len() >= MESSAGES_MAX => {
+            _ if task.asked.messages.len() >= MESSAGES_MAX => {
                 self.note(format!("{id} does not get that: {MESSAGES_MAX} messages wait for it"));
             }
-            _ => task.messages.push(words),
+            _ => task.asked.messages.push(words),
         }
     }
 }

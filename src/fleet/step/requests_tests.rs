@@ -4,13 +4,17 @@ use super::table_tests::{effect, state};
 use super::tests::{ask_resume, notes_of};
 use super::*;
 use crate::fleet::fixture::{Bench, a_report, a_running_task, a_task, an_ended_task, id};
+use crate::fleet::record::TaskInput;
 
 #[test]
 fn messages_and_requests_reach_a_loop_as_soon_as_it_exists() {
-    let told = TaskRecord { messages: vec!["old".to_owned()], ..a_task() };
+    let told = TaskRecord {
+        asked: TaskInput { messages: vec!["old".to_owned()], ..a_task().asked },
+        ..a_task()
+    };
     let mut bench = Bench::new(LandingMode::No, vec![("a", told)]);
     bench.step(FleetEvent::Tick);
-    assert_eq!(bench.task("a").given, 1);
+    assert_eq!(bench.task("a").asked.given, 1);
     let tell = |words: &str| FleetRequest::Tell { words: words.to_owned(), by_agent: true };
     bench.step(FleetEvent::Requested(None, tell("new")));
     let pause = FleetRequest::Task(TaskRequest::Pause { now: false });
@@ -21,7 +25,7 @@ fn messages_and_requests_reach_a_loop_as_soon_as_it_exists() {
     let effects = bench.step(FleetEvent::Reported(id("a"), a_report(1, 0, None)));
     let told: Vec<String> = effects.iter().map(effect).collect();
     assert_eq!(told, ["save", "pass \"(an agent says, unchecked) new\"", "pass pause"]);
-    assert!(bench.task("a").messages.is_empty());
+    assert!(bench.task("a").asked.messages.is_empty());
     let effects = bench.step(FleetEvent::Requested(Some(id("a")), tell("now")));
     assert_eq!(effects.len(), 1, "{effects:?}");
     let mut bench = Bench::new(LandingMode::No, vec![("a", an_ended_task(Outcome::Blocked))]);

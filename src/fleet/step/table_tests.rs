@@ -4,6 +4,7 @@ use super::*;
 use crate::fleet::fixture::{
     Bench, a_commit, a_described, a_report, a_running_task, a_task, an_ended_task, an_ending, id,
 };
+use crate::fleet::record::{RefusedLanding, TaskInput};
 use engine::fleet::Carried;
 use engine::record::{EndReason, IncurableRefusal, Proof};
 
@@ -31,7 +32,7 @@ pub(super) fn effect(effect: &Effect) -> String {
 }
 
 pub(super) fn state(task: &TaskRecord) -> String {
-    let request = match &task.request {
+    let request = match &task.asked.request {
         None => "",
         Some(TaskRequest::Pause { .. }) => ", to pause",
         Some(TaskRequest::Cancel { .. }) => ", to cancel",
@@ -45,7 +46,7 @@ pub(super) fn state(task: &TaskRecord) -> String {
             None => format!("{} ({:?})", ending.outcome.label(), ending.reason.kind()),
         },
     };
-    let messages = match task.messages.len() {
+    let messages = match task.asked.messages.len() {
         0 => String::new(),
         number => format!(", {number} message"),
     };
@@ -76,11 +77,30 @@ pub(super) fn all_states() -> Vec<(&'static str, TaskRecord)> {
     exhausted.carried = Carried { completed: 10, ..Carried::default() };
     vec![
         ("waits", TaskRecord { attempt: 1, ..a_task() }),
-        ("waits, paused", TaskRecord { request: paused.clone(), attempt: 1, ..a_task() }),
+        (
+            "waits, paused",
+            TaskRecord {
+                attempt: 1,
+                asked: TaskInput { request: paused.clone(), ..a_task().asked },
+                ..a_task()
+            },
+        ),
         ("runs", a_running_task()),
-        ("runs, sent back", TaskRecord { sent_back: Some(a_conflict()), ..a_running_task() }),
+        (
+            "runs, sent back",
+            TaskRecord {
+                refused: RefusedLanding {
+                    sent_back: Some(a_conflict()),
+                    ..a_running_task().refused
+                },
+                ..a_running_task()
+            },
+        ),
         ("lands", landing.clone()),
-        ("lands, paused", TaskRecord { request: paused, ..landing }),
+        (
+            "lands, paused",
+            TaskRecord { asked: TaskInput { request: paused, ..landing.asked }, ..landing },
+        ),
         ("completed", an_ended_task(Outcome::Completed)),
         ("landed", landed),
         ("blocked", an_ended_task(Outcome::Blocked)),

@@ -4,7 +4,7 @@ use super::table_tests::{a_conflict, all_states, effect, state};
 use super::*;
 use crate::fleet::fixture::{
     Bench, a_commit, a_described, a_report, a_running_task, a_setup, a_task, an_ended_task,
-    an_ending, id,
+    an_ending, id, with_commits, with_tip,
 };
 use crate::fleet::record::{FleetSetup, Holder, TaskEndKind};
 use engine::fixture::at;
@@ -97,7 +97,7 @@ fn a_landing_sends_a_task_back_once_and_only_if_an_iteration_is_left() {
     bench.step(FleetEvent::Refused(id("a"), a_conflict()));
     let task = bench.task("a");
     assert_eq!(
-        (task.attempt, task.is_running(), &task.conflicts[..]),
+        (task.attempt, task.is_running(), &task.refused.conflicts[..]),
         (2, true, &["a.rs".to_owned()][..])
     );
     let end = AttemptEnd::Ended(an_ending(Outcome::Completed));
@@ -123,7 +123,8 @@ fn a_landing_sends_a_task_back_once_and_only_if_an_iteration_is_left() {
     bench.step(FleetEvent::Described(vec![raised]));
     bench.step(ask_resume("a"));
     let task = bench.task("a");
-    assert_eq!((task.attempt, task.is_running(), task.sent_back.is_some()), (2, true, true));
+    assert!(task.is_running() && task.refused.sent_back.is_some());
+    assert_eq!(task.attempt, 2);
 }
 
 #[test]
@@ -143,7 +144,8 @@ fn a_task_stays_exhausted_until_its_limit_is_raised() {
 /// Its loop would say at once that the limit is used up, and the refusal would be forgotten.
 #[test]
 fn a_refusal_stays_the_reason_if_no_iteration_is_left_to_resolve_it() {
-    let sent_back = TaskRecord { sent_back: Some(a_conflict()), ..a_running_task() };
+    let mut sent_back = a_running_task();
+    sent_back.refused.sent_back = Some(a_conflict());
     let mut bench = Bench::new(LandingMode::Main, vec![("a", sent_back)]);
     let end = Some(AttemptEnd::Ended(an_ending(Outcome::Exhausted)));
     bench.step(FleetEvent::Reported(id("a"), a_report(1, 10, end)));
@@ -230,7 +232,7 @@ fn a_start_with_another_remote_pushes_work_that_was_fetched_earlier() {
         let remote = Remote { name: "origin".to_owned(), url: url.to_owned() };
         FleetSetup { remote: Some(remote), ..a_setup(LandingMode::No) }
     };
-    let work = |task| TaskRecord { tip: Some(a_commit(1)), commit: Some(a_commit(1)), ..task };
+    let work = |task: TaskRecord| with_commits(task, [Some(a_commit(1)), Some(a_commit(1))]);
     let mut landed = work(an_ended_task(Outcome::Completed));
     if let TaskState::Ended(ending) = &mut landed.state {
         ending.landed = Some(Landed::Main(Some(a_commit(2))));
@@ -274,12 +276,11 @@ fn a_start_with_another_remote_pushes_work_that_was_fetched_earlier() {
 #[test]
 fn commits_of_a_running_task_are_fetched_and_those_after_its_end_are_not() {
     let tip = || Some(a_commit(1));
-    let mut bench =
-        Bench::new(LandingMode::Main, vec![("a", TaskRecord { tip: tip(), ..a_running_task() })]);
+    let mut bench = Bench::new(LandingMode::Main, vec![("a", with_tip(a_running_task(), tip()))]);
     bench.step(FleetEvent::Tick);
     bench.step(FleetEvent::Fetched { task: id("a"), commit: a_commit(2) });
     assert!(bench.task("a").is_fetched(), "it is asked for again once more is reported");
-    let landing = TaskRecord { tip: tip(), ..all_states().remove(4).1 };
+    let landing = with_tip(all_states().remove(4).1, tip());
     let mut bench = Bench::new(LandingMode::Main, vec![("a", landing)]);
     for wait in [5, 10, 20, 40, 80] {
         bench.step(FleetEvent::Tick);
@@ -289,12 +290,12 @@ fn commits_of_a_running_task_are_fetched_and_those_after_its_end_are_not() {
     let ending = bench.task("a").ending().unwrap();
     let why = "its work cannot be fetched: its branch moved after its loop";
     assert_eq!(ending.reason.to_string(), why);
-    assert_eq!(bench.task("a").commit, None);
+    assert_eq!(bench.task("a").work.commit, None);
 }
 
 #[test]
 fn an_unreachable_remote_is_tried_by_one_task_and_then_by_all() {
-    let task = || TaskRecord { tip: Some(a_commit(1)), ..a_running_task() };
+    let task = || with_tip(a_running_task(), Some(a_commit(1)));
     let mut bench = Bench::new(LandingMode::No, vec![("a", task()), ("b", task())]);
     let asked = |effects: Vec<Effect>| effects.iter().filter(|one| effect(one) == "fetch").count();
     assert_eq!(asked(bench.step(FleetEvent::Tick)), 2);
@@ -392,7 +393,7 @@ fn an_executor_that_accepts_nothing_is_tried_less_and_less_often_and_then_given_
         bench.step(FleetEvent::Tick);
         last = refused(&mut bench).unwrap();
     }
-    assert!(last.contains(&Effect::Finish) && bench.known.gave_up.is_some());
+    assert!(last.contains(&Effect::Finish) && bench.known.stop.gave_up.is_some());
     assert_eq!(bench.task("a").state, TaskState::Waiting, "no task ends for it");
     // What was not handed over because of a signal is nobody's refusal.
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
@@ -400,7 +401,7 @@ fn an_executor_that_accepts_nothing_is_tried_less_and_less_often_and_then_given_
     bench.step(FleetEvent::Signal { times: 1, is_hangup: false });
     let effects = bench.step(FleetEvent::NotStarted { task: id("a"), why: "stopped".to_owned() });
     assert!(notes_of(&effects).is_empty() && effects.contains(&Effect::Finish), "{effects:?}");
-    assert_eq!((bench.task("a").is_waiting(), bench.known.starts.times), (true, 0));
+    assert_eq!((bench.task("a").is_waiting(), bench.known.backoffs.starts.times), (true, 0));
 }
 
 #[test]
@@ -446,7 +447,7 @@ fn a_waiting_task_is_reported_as_resumed_even_if_its_short_iteration_was_not_see
 #[test]
 fn a_fleet_that_gets_a_limit_assigns_shares_to_running_tasks_after_their_iterations() {
     let mut bench = Bench::new(LandingMode::No, vec![("a", a_running_task())]);
-    bench.record.terms.max_cost_micros = 5_000_000;
+    bench.record.terms.limits.max_cost_micros = 5_000_000;
     bench.known.has_begun = false;
     let described = std::mem::take(&mut bench.known.described);
     let effects = bench.step(FleetEvent::Described(described));
@@ -460,12 +461,12 @@ fn a_fleet_that_gets_a_limit_assigns_shares_to_running_tasks_after_their_iterati
 fn a_limit_that_is_lowered_while_tasks_run_is_shared_anew_after_their_iterations() {
     let running = || TaskRecord { reserved_micros: 5_000_000, ..a_running_task() };
     let mut bench = Bench::new(LandingMode::No, vec![("a", running()), ("b", running())]);
-    bench.record.terms.max_cost_micros = 10_000_000;
+    bench.record.terms.limits.max_cost_micros = 10_000_000;
     let described = bench.known.described.clone();
     let pauses =
         |effects: &[Effect]| effects.iter().filter(|one| effect(one) == "pass pause").count();
     assert_eq!(pauses(&bench.step(FleetEvent::Described(described.clone()))), 0);
-    bench.record.terms.max_cost_micros = 6_000_000;
+    bench.record.terms.limits.max_cost_micros = 6_000_000;
     assert_eq!(pauses(&bench.step(FleetEvent::Described(described))), 2);
     for name in ["a", "b"] {
         let paused = a_report(1, 1, Some(AttemptEnd::Paused));
@@ -495,7 +496,7 @@ fn work_that_was_not_fetched_does_not_land_and_is_fetched_before_the_end() {
 fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
     for (landing, state) in [(LandingMode::Main, "lands"), (LandingMode::No, "completed")] {
         let (_, task) = all_states().into_iter().find(|(name, _)| *name == state).unwrap();
-        let task = TaskRecord { tip: Some(a_commit(2)), commit: Some(a_commit(1)), ..task };
+        let task = with_commits(task, [Some(a_commit(2)), Some(a_commit(1))]);
         let mut bench = Bench::new(landing, vec![("a", task)]);
         bench.known.clones.clear();
         let effects = bench.step(FleetEvent::Tick);
@@ -510,7 +511,7 @@ fn completed_work_whose_clone_is_gone_before_it_was_fetched_is_done_again() {
 
 #[test]
 fn a_failed_fetch_that_nothing_waits_for_any_more_causes_no_trouble() {
-    let task = TaskRecord { tip: Some(a_commit(2)), ..all_states().remove(4).1 };
+    let task = with_tip(all_states().remove(4).1, Some(a_commit(2)));
     let mut bench = Bench::new(LandingMode::Main, vec![("a", task), ("b", a_task())]);
     bench.known.slots = 1;
     bench.step(FleetEvent::Tick);
@@ -527,7 +528,7 @@ fn a_failed_fetch_that_nothing_waits_for_any_more_causes_no_trouble() {
 
 #[test]
 fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
-    let broken = TaskRecord { tip: Some(a_commit(2)), ..all_states().remove(4).1 };
+    let broken = with_tip(all_states().remove(4).1, Some(a_commit(2)));
     let mut bench = Bench::new(LandingMode::Main, vec![("a", broken), ("b", a_task())]);
     let (why, concerns) = ("bad object".to_owned(), FetchConcern::Task);
     let failed = || FleetEvent::FetchFailed { task: id("a"), why: why.clone(), concerns };
@@ -545,7 +546,7 @@ fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
     assert!(effects.contains(&ended) && notes_of(&effects).is_empty(), "{effects:?}");
     assert!(bench.task("a").is_fetched(), "nothing more is asked of that clone");
     // What works in it is left to it.
-    let running = TaskRecord { tip: Some(a_commit(2)), ..a_running_task() };
+    let running = with_tip(a_running_task(), Some(a_commit(2)));
     let mut bench = Bench::new(LandingMode::No, vec![("a", running)]);
     (0..9).for_each(|_| drop(bench.step(failed())));
     assert!(bench.task("a").is_running());
@@ -554,7 +555,7 @@ fn a_clone_that_cannot_be_read_ends_its_own_task_and_stops_no_other() {
 /// Such as a file that is too large for the host.
 #[test]
 fn a_branch_that_the_remote_refuses_blocks_only_its_own_task_until_it_is_cancelled() {
-    let work = || TaskRecord { tip: Some(a_commit(2)), ..all_states().remove(4).1 };
+    let work = || with_tip(all_states().remove(4).1, Some(a_commit(2)));
     let mut bench = Bench::new(LandingMode::Main, vec![("a", work()), ("b", a_task())]);
     let refused = || {
         let (why, concerns) = ("GH001: too large".to_owned(), FetchConcern::Rules);
@@ -573,7 +574,7 @@ fn a_branch_that_the_remote_refuses_blocks_only_its_own_task_until_it_is_cancell
     bench.step(refused());
     assert!(bench.task("a").is_fetched() && bench.task("a").ending().unwrap().is_cancelled());
     // Completed work stays completed when its fleet is cancelled, and is waited for no longer.
-    let completed = TaskRecord { tip: Some(a_commit(2)), ..an_ended_task(Outcome::Completed) };
+    let completed = with_tip(an_ended_task(Outcome::Completed), Some(a_commit(2)));
     let mut bench = Bench::new(LandingMode::No, vec![("a", completed)]);
     bench.step(refused());
     bench.step(cancel(None));

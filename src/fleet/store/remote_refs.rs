@@ -36,7 +36,7 @@ impl RemoteAccess {
     /// soon, a second one at once.
     pub fn for_setup(setup: &FleetSetup, signals: &Signals) -> Option<Self> {
         let patience = Patience { signals: signals.clone(), within: Duration::ZERO, talk: TALK };
-        let (repository, trusted) = (setup.repository.clone(), setup.trusted.clone());
+        let (repository, trusted) = (setup.repository.clone(), setup.clones.trusted.clone());
         Some(Self { repository, remote: setup.remote.clone()?, trusted, patience, stop: || false })
     }
 

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::requests::{REQUESTS_MAX, WaitingRequests, send_request};
 use super::*;
 use crate::drive::failure::failure_of;
-use crate::fleet::record::{TaskEnding, TaskRecord, TaskRequest, TaskState};
+use crate::fleet::record::{CloneSetup, TaskEnding, TaskRecord, TaskRequest, TaskState, TaskWork};
 use crate::fleet::step::FleetRequest;
 use engine::fleet::Remote;
 use engine::record::Outcome;
@@ -58,7 +58,10 @@ impl Yard {
             base: "main".to_owned(),
             executor: "local".to_owned(),
             remote: if is_shared { Some(Remote { name: "origin".to_owned(), url }) } else { None },
-            trusted: steps::read_trusted(&self.root.path().join("repo")),
+            clones: CloneSetup {
+                trusted: steps::read_trusted(&self.root.path().join("repo")),
+                ..CloneSetup::default()
+            },
             ..FleetSetup::default()
         }
     }
@@ -192,7 +195,10 @@ fn a_landing_moves_both_the_base_and_the_record_or_neither() {
     assert!(push_landing(&mut store, &base, &landed).unwrap());
     assert_eq!(yard.main(), commit);
     // What a person agreed to on this machine is not there.
-    let terms = FleetSetup { trusted: None, ..landed.terms.clone() };
+    let terms = FleetSetup {
+        clones: CloneSetup { trusted: None, ..landed.terms.clones.clone() },
+        ..landed.terms.clone()
+    };
     assert_eq!(load_record(&store), Some(FleetRecord { terms, ..landed }));
     // Somebody else pushed since the commit was made.
     let (before, late) = (there(), yard.commit("late"));
@@ -212,7 +218,11 @@ fn the_next_start_recognizes_a_landing_that_a_killed_coordinator_had_pushed() {
     let (mut store, mut record) = yard.begin(&yard.home("home"), true);
     let (main, commit) = (yard.main(), yard.commit("work"));
     let ending = TaskEnding::new(Outcome::Completed, "");
-    let mut task = TaskRecord { attempt: 1, commit: Some(commit.clone()), ..TaskRecord::default() };
+    let mut task = TaskRecord {
+        attempt: 1,
+        work: TaskWork { commit: Some(commit.clone()), ..TaskWork::default() },
+        ..TaskRecord::default()
+    };
     task.land(ending.clone(), record.started_at);
     record.tasks.insert("vat".parse().unwrap(), task.clone());
     save_record(&mut store, &record).unwrap();
@@ -284,7 +294,13 @@ fn a_record_that_nobody_could_read_again_is_not_written() {
     let home = yard.home("home");
     let (mut store, record) = yard.begin(&home, false);
     let include = Some("x".repeat(RECORD_BYTES_MAX));
-    let long = FleetRecord { terms: FleetSetup { include, ..yard.setup(false) }, ..record.clone() };
+    let long = FleetRecord {
+        terms: FleetSetup {
+            clones: CloneSetup { include, ..yard.setup(false).clones },
+            ..yard.setup(false)
+        },
+        ..record.clone()
+    };
     let refused = store.save_record(&long).unwrap_err().to_string();
     assert_eq!(refused, "the record of the fleet is longer than 8 MiB");
     assert_eq!(read_local(&home, "shop").unwrap(), Some(record));
@@ -293,12 +309,12 @@ fn a_record_that_nobody_could_read_again_is_not_written() {
 #[test]
 fn the_record_at_the_remote_contains_nothing_local_to_this_machine() {
     let record = FleetRecord { terms: Yard::new().setup(true), ..FleetRecord::default() };
-    assert!(record.terms.trusted.is_some());
+    assert!(record.terms.clones.trusted.is_some());
     let message = record_text(&record).unwrap();
     let (title, kept) = message.split_once("\n\n").unwrap();
     assert_eq!(title, "crew fleet shop");
     let kept: FleetRecord = serde_json::from_str(kept).unwrap();
-    assert_eq!(kept.terms.trusted, None);
+    assert_eq!(kept.terms.clones.trusted, None);
 }
 
 #[test]

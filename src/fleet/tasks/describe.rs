@@ -17,7 +17,7 @@ use crate::drive::start::run::{first_prompt, prepare_at};
 use crate::drive::start::terms;
 use crate::drive::tree::place;
 use crate::fleet::executors::{executor_of, executors_of_user};
-use crate::fleet::record::FleetSetup;
+use crate::fleet::record::{CloneSetup, FleetLimits, FleetSetup};
 use crate::fleet::step::DescribedTask;
 use crate::fleet::store::{self, refuse_other_fleet};
 use engine::failure::Failure;
@@ -195,21 +195,27 @@ fn set_up(
         repository: top.to_owned(),
         folder: below,
         base: find_base(top, file, arguments.base.as_deref())?,
-        slots: arguments.slots.unwrap_or_else(|| clamp_to_u32(amount_or_zero(file.slots))),
-        max_cost_micros: arguments.max_cost_micros.unwrap_or_else(|| amount_or_zero(file.max_cost)),
-        typed_slots: arguments.slots,
-        typed_max_cost_micros: arguments.max_cost_micros,
-        setup: file.setup.clone(),
-        setup_timeout_s: file.setup_timeout.map_or(SETUP_TIMEOUT_S, |time| time.0),
-        include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)
-            .map_err(|error| fault_of_input(&error.into()))?,
         executor,
         remote: if pushes { Some(find_remote(top)?) } else { None },
         landing,
         land_checks: file.check.iter().map(|run| Check::new(run.as_str(), Role::Verify)).collect(),
         land_keep: file.keep.clone(),
         keeps_branches: file.keep_branches,
-        trusted: steps::read_trusted(top),
+        limits: FleetLimits {
+            slots: arguments.slots.unwrap_or_else(|| clamp_to_u32(amount_or_zero(file.slots))),
+            max_cost_micros: arguments
+                .max_cost_micros
+                .unwrap_or_else(|| amount_or_zero(file.max_cost)),
+            typed_slots: arguments.slots,
+            typed_max_cost_micros: arguments.max_cost_micros,
+        },
+        clones: CloneSetup {
+            setup: file.setup.clone(),
+            setup_timeout_s: file.setup_timeout.map_or(SETUP_TIMEOUT_S, |time| time.0),
+            include: disk::read_text(&top.join(INCLUDE), INCLUDE_BYTES)
+                .map_err(|error| fault_of_input(&error.into()))?,
+            trusted: steps::read_trusted(top),
+        },
     })
 }
 
@@ -227,10 +233,10 @@ impl FleetSetup {
         if self.executor != LOCAL {
             command.extend([" --on ", &shell_words::quote(&self.executor)]);
         }
-        if let Some(slots) = self.typed_slots {
+        if let Some(slots) = self.limits.typed_slots {
             command.extend([" --slots ", &slots.to_string()]);
         }
-        if let Some(micros) = self.typed_max_cost_micros {
+        if let Some(micros) = self.limits.typed_max_cost_micros {
             command.extend([" --max-cost ", &Unit::Dollars.format_number(micros)]);
         }
         command
@@ -417,7 +423,7 @@ fn unmeasured_agents(setup: &FleetSetup, tasks: &[DescribedTask]) -> Option<Stri
             names.push(task.id.to_string());
         }
     }
-    if setup.max_cost_micros == 0 || names.is_empty() {
+    if setup.limits.max_cost_micros == 0 || names.is_empty() {
         return None;
     }
     Some(format!(

@@ -37,7 +37,10 @@ fn a_folder_becomes_a_fleet_and_the_command_line_overrides_its_file() {
     let described = yard.describe(&Yard::arguments()).unwrap();
     let setup = &described.setup;
     assert_eq!((&*setup.name, &*setup.folder, &*setup.base), ("shop", "tasks", "main"));
-    assert_eq!((setup.slots, setup.max_cost_micros, setup.setup_timeout_s), (3, 5_000_000, 120));
+    assert_eq!(
+        (setup.limits.slots, setup.limits.max_cost_micros, setup.clones.setup_timeout_s),
+        (3, 5_000_000, 120)
+    );
     assert!(setup.keeps_branches && setup.remote.is_none());
     assert_eq!((setup.landing, &*setup.land_keep), (LandingMode::No, &["target".to_owned()][..]));
     let names: Vec<&str> = described.tasks.iter().map(|task| task.task.id.as_str()).collect();
@@ -48,7 +51,7 @@ fn a_folder_becomes_a_fleet_and_the_command_line_overrides_its_file() {
 
     let typed = FleetRunArgs { slots: Some(1), max_cost_micros: Some(0), ..Yard::arguments() };
     let setup = yard.describe(&typed).unwrap().setup;
-    assert_eq!((setup.slots, setup.max_cost_micros), (1, 0));
+    assert_eq!((setup.limits.slots, setup.limits.max_cost_micros), (1, 0));
     let setup = yard.landing().setup;
     assert_eq!((setup.landing, setup.remote.unwrap().name.as_str()), (LandingMode::Main, "origin"));
 }

@@ -69,14 +69,14 @@ pub fn render_plan(
         Column::rest(ALWAYS, 0),
     ];
     let is_local = setup.executor == LOCAL;
-    let counted = (is_local && setup.slots == 0).then(slots::default_count);
+    let counted = (is_local && setup.limits.slots == 0).then(slots::default_count);
     let base = show_text(&setup.base);
     let remote = setup.remote.as_ref().map(|remote| format!("{}/", remote.name));
     let values = context! {
         setup, is_dry,
         tasks => tasks.len(),
         executor => (!is_local).then_some(&setup.executor),
-        slots => counted.as_ref().map_or(setup.slots, |slots| slots.count),
+        slots => counted.as_ref().map_or(setup.limits.slots, |slots| slots.count),
         slots_why => counted.as_ref().map(|slots| &slots.why),
         most_names => LISTED,
         not_tasks => described.left_out.iter().map(|name| show_text(name)).collect::<Vec<_>>(),
@@ -87,7 +87,7 @@ pub fn render_plan(
         overlaps => list_overlaps(&open),
         most_overlaps => OVERLAPS_MAX,
         rows => setup_rows(setup, tasks, width),
-        include => setup.include.as_deref().map(|text| EscapedLine(text.trim()).to_string().replace("\\n", ", ")),
+        include => setup.clones.include.as_deref().map(|text| EscapedLine(text.trim()).to_string().replace("\\n", ", ")),
         planted => planted_commands(setup, record.map(|record| &record.terms)),
         keeps => setup.land_keep.iter().map(|glob| show_text(glob)).collect::<Vec<_>>(),
         onto => remote.and_then(|remote| base.strip_prefix(&remote)).unwrap_or(&base),
@@ -192,6 +192,7 @@ fn rows_of(setup: &FleetSetup, task: &DescribedTask) -> Vec<Row> {
     let mut rows = vec![("agent", describe_agent(task)), ("options", other_options(task))];
     rows.extend(
         setup
+            .clones
             .setup
             .iter()
             .map(|run| ("setup", format!("`{}` in each new clone", EscapedLine(run)))),

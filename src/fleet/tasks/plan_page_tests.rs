@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::fleet::record::TaskState;
+use crate::fleet::record::{FleetLimits, TaskState};
 use crate::report::colour::paint_marks;
 use engine::fixture::a_run;
 use engine::fleet::{FleetTask, Remote};
@@ -39,9 +39,8 @@ fn a_fleet(tasks: Vec<DescribedTask>) -> DescribedFleet {
         repository: "/repo".into(),
         folder: "tasks".to_owned(),
         base: "main".to_owned(),
-        slots: 4,
-        max_cost_micros: 50_000_000,
         executor: LOCAL.to_owned(),
+        limits: FleetLimits { slots: 4, max_cost_micros: 50_000_000, ..FleetLimits::default() },
         ..FleetSetup::default()
     };
     let (left_out, notes, untrusted) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,8 +73,8 @@ fn five_tasks() -> DescribedFleet {
     let url = "https://git.example.org/acme/billing.git".to_owned();
     fleet.setup.remote = Some(Remote { name: "origin".to_owned(), url });
     fleet.setup.landing = LandingMode::Main;
-    fleet.setup.setup = Some("npm ci".to_owned());
-    fleet.setup.include = Some(".env\nconf/*.env\n".to_owned());
+    fleet.setup.clones.setup = Some("npm ci".to_owned());
+    fleet.setup.clones.include = Some(".env\nconf/*.env\n".to_owned());
     fleet.setup.land_keep = vec!["target/".to_owned()];
     fleet.setup.land_checks = vec![Check::new("npm run e2e", Role::Verify)];
     fleet.left_out = ["README.md", "_notes.md"].map(str::to_owned).to_vec();
@@ -197,7 +196,7 @@ fn a_command_to_be_trusted_hides_nothing_and_is_never_cut() {
     fleet.left_out = vec!["a\u{1b}[2J\nb.md".to_owned()];
     fleet.setup.folder = "ta\u{1b}]0;x\u{7}sks".to_owned();
     fleet.setup.executor = "\u{9b}31mslurm".to_owned();
-    fleet.setup.include = Some(".env\u{202e}\n".to_owned());
+    fleet.setup.clones.include = Some(".env\u{202e}\n".to_owned());
     let shown = render_page(&fleet, None, false).replace(&"x".repeat(200), "<200 letters>");
     assert_snapshot!(shown, @r#"
     fleet billing: 1 task from main, on slurm, 4 at once, at most $50.00

@@ -30,7 +30,7 @@ pub(super) fn trust_requests(
         let subject = TrustSubject::GitSetting(setting.name.clone());
         all.push(trust_request(setup, FLEET_FILE, subject, &changed_setting(setting)));
     }
-    if let Some(run) = &setup.setup {
+    if let Some(run) = &setup.clones.setup {
         all.push(trust_request(setup, FLEET_FILE, TrustSubject::Setup, &format!("setup: {run}")));
     }
     for Check { run, .. } in &setup.land_checks {
@@ -41,7 +41,7 @@ pub(super) fn trust_requests(
         let subject = TrustSubject::Push(remote.name.clone());
         all.push(trust_request(setup, FLEET_FILE, subject, &describe_pushes(setup, remote)));
     }
-    if let Some(text) = &setup.include {
+    if let Some(text) = &setup.clones.include {
         let text = format!("{INCLUDE}: {text}");
         all.push(trust_request(setup, FLEET_FILE, TrustSubject::Include, &text));
     }
@@ -87,7 +87,8 @@ fn changed_settings<'a>(
     setup: &'a FleetSetup,
     known: Option<&'a FleetSetup>,
 ) -> impl Iterator<Item = &'a GitSetting> {
-    let both = known.and_then(|known| known.trusted.as_ref()).zip(setup.trusted.as_ref());
+    let both =
+        known.and_then(|known| known.clones.trusted.as_ref()).zip(setup.clones.trusted.as_ref());
     let changed = both.into_iter().flat_map(|(before, now)| now.changed_since(before));
     changed.filter(|setting| setting.names_a_program() || setting.leads_a_remote())
 }

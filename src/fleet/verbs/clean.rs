@@ -103,7 +103,7 @@ impl<'a> FleetLeftovers<'a> {
             }
             // What landed is on the base in another commit; what is there may go if it is here.
             let task = task.filter(|task| is_there || is_on_base(task));
-            let keepers = [Some(&newest), task.and_then(|task| task.commit.as_ref())];
+            let keepers = [Some(&newest), task.and_then(|task| task.work.commit.as_ref())];
             let mut keepers = keepers.into_iter().flatten();
             let is_kept_there =
                 keepers.any(|keeper| git::count_lacking(top, &it.id, keeper) == Some(0));
@@ -164,7 +164,7 @@ impl<'a> FleetLeftovers<'a> {
         let mut stays = Vec::new();
         for (id, number) in &self.clones {
             let (clone, branch) = (files.clone_of(id, *number), self.record.branch(id, *number));
-            let fetched = self.record.task(id).and_then(|task| task.commit.as_deref());
+            let fetched = self.record.task(id).and_then(|task| task.work.commit.as_deref());
             if attempt::is_alive(files, id, *number) {
                 stays.push(format!("{}: an attempt works there", clone.display()));
                 continue;

@@ -101,7 +101,7 @@ fn requests_for_the_next_coordinator_are_shown_in_advance() {
         let task = |(id, task): (&TaskId, &TaskRecord)| {
             let state = task.ending().map_or("open", |ending| ending.outcome.label());
             let request = record.request_of(id).map_or("", |_| ", to be cancelled");
-            let messages = if task.messages.is_empty() { "" } else { ", has a message" };
+            let messages = if task.asked.messages.is_empty() { "" } else { ", has a message" };
             format!("{id} {state}{request}{messages}")
         };
         let before = a_record_of_each_state();
