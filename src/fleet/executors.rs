@@ -237,8 +237,8 @@ impl<'a> FleetJobs<'a> {
         Ok(())
     }
 
-    /// Asks for the end of a job; see [`Executor::cancel_job`]. One that is over or unknown is not an
-    /// error.
+    /// Asks for the end of a job; see [`Executor::cancel_job`]. For one that is over or unknown
+    /// this is not an error.
     pub fn cancel_job(&mut self, id: &str) -> Result<()> {
         let is_open = self.jobs.get(id).is_some_and(|job| job.seen.ended.is_none());
         if !is_open {

@@ -10,9 +10,8 @@ const FILES_MAX: usize = 15;
 /// The most files that give a type methods.
 const IMPL_FILES_MAX: usize = 2;
 /// Folders with more files, until they are sorted.
-const FULL: [&str; 1] = ["src/fleet"];
 /// Files `mod.rs` with code, until it is beside their folders.
-const WITH_CODE: [&str; 12] = [
+const WITH_CODE: &[&str] = &[
     "crates/engine/src/claim/mod.rs",
     "crates/engine/src/evidence/mod.rs",
     "crates/engine/src/journal/mod.rs",
@@ -22,12 +21,9 @@ const WITH_CODE: [&str; 12] = [
     "crates/engine/src/view/mod.rs",
     "crates/engine/src/words/mod.rs",
     "src/drive/run/mod.rs",
-    "src/fleet/attempt/mod.rs",
-    "src/fleet/executors/mod.rs",
-    "src/fleet/tasks/mod.rs",
 ];
 /// Types with methods in more files, until they are in one.
-const SPREAD: [&str; 0] = [];
+const SPREAD: &[&str] = &[];
 
 fn product() -> Vec<File> {
     let mut files = product_source();
