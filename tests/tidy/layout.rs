@@ -10,6 +10,7 @@ const FILES_MAX: usize = 15;
 /// The most files that give a type methods.
 const IMPL_FILES_MAX: usize = 2;
 /// Folders with more files, until they are sorted.
+const FULL: &[&str] = &[];
 /// Files `mod.rs` with code, until it is beside their folders.
 const WITH_CODE: &[&str] = &[
     "crates/engine/src/claim/mod.rs",
@@ -48,7 +49,7 @@ fn a_folder_has_at_most_fifteen_files() {
         *counts.entry(folder.to_owned()).or_default() += 1;
     }
     let full = counts.into_iter().filter(|(_, files)| *files > FILES_MAX);
-    only(&full.map(|(folder, _)| folder).collect(), &FULL, "folders of at most 15 files");
+    only(&full.map(|(folder, _)| folder).collect(), FULL, "folders of at most 15 files");
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn a_mod_file_holds_declarations_only() {
             with_code.insert(file.path.clone());
         }
     }
-    only(&with_code, &WITH_CODE, "code of a module is in a file beside its folder, not in mod.rs");
+    only(&with_code, WITH_CODE, "code of a module is in a file beside its folder, not in mod.rs");
 }
 
 #[test]
@@ -76,5 +77,5 @@ fn a_type_has_its_methods_in_at_most_two_files() {
     }
     assert!(files.len() > 100, "only {} types were found", files.len());
     let spread = files.into_iter().filter(|(_, files)| files.len() > IMPL_FILES_MAX);
-    only(&spread.map(|(name, _)| name).collect(), &SPREAD, "the methods of a type are in one file");
+    only(&spread.map(|(name, _)| name).collect(), SPREAD, "the methods of a type are in one file");
 }
