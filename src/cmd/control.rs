@@ -69,7 +69,7 @@ fn request_of_fleet(name: Option<&str>, request: TaskRequest) -> Result<Option<E
 
 /// Changes the limits of the requested live loop. An agent may lower them, never raise them.
 pub fn set_limits(arguments: &SetArgs) -> Result<Exit> {
-    let changes: LimitChanges = arguments.limits.limit_changes();
+    let changes: LimitChanges = arguments.limits().limit_changes();
     if changes.is_empty() {
         bail!(Failure::usage("no limit is named", "crew set --max-iterations 30, or -n +10"));
     }
@@ -79,7 +79,7 @@ pub fn set_limits(arguments: &SetArgs) -> Result<Exit> {
             "crew set -n +10 adds ten iterations"
         ));
     }
-    let (home, record) = find_requested(arguments.name.as_deref())?;
+    let (home, record) = find_requested(arguments.name().as_deref())?;
     let record = control::set_limits(&home, &record.id, &changes, actor())?;
     print::out(&format!(
         "loop {}: {}",

@@ -198,7 +198,7 @@ fn watch_fleet(
 fn clean_fleet(arguments: &FleetCleanArgs) -> Result<Exit> {
     leave_to_a_person("remove what a fleet left")?;
     let home = terminal_home()?;
-    let record = verbs::find_fleet(&home, arguments.fleet.as_deref(), &env::current_folder()?)?;
+    let record = verbs::find_fleet(&home, arguments.fleet().as_deref(), &env::current_folder()?)?;
     let (name, signals) = (&record.terms.name, Signals::listen()?);
     let found = FleetLeftovers::find_leftovers(&home, &record, &signals)?;
     print_what_stays(&found.stays);
@@ -215,7 +215,7 @@ fn clean_fleet(arguments: &FleetCleanArgs) -> Result<Exit> {
     if lines.len() > LISTED_MAX {
         print::out(&format!("  … {} more", lines.len() - LISTED_MAX));
     }
-    print::confirm(arguments.yes, "Remove all of it?", "removed", "crew fleet clean")?;
+    print::confirm(*arguments.yes(), "Remove all of it?", "removed", "crew fleet clean")?;
     let stays = found.remove_files()?;
     print_what_stays(&stays);
     let again = match store::read_local(&home, name)? {

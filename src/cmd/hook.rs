@@ -46,7 +46,7 @@ pub fn answer_event(is_companion: bool) -> ExitCode {
         Err(error) => return let_through(&error),
     };
     print_answer(&home, &hook, is_companion).unwrap_or_else(|error| {
-        note_fault(&home, &hook, &format!("{}: {error:#}", hook.name));
+        note_fault(&home, &hook, &format!("{}: {error:#}", *hook.name()));
         let_through(&error)
     })
 }
@@ -57,7 +57,7 @@ fn let_through(error: &Error) -> ExitCode {
 }
 
 fn home_of(hook: &Hook<'_>) -> Result<Home> {
-    let data = hook.client.variables.data.and_then(|name| hook.folder_of(name));
+    let data = hook.client.variables().data().and_then(|name| hook.folder_of(name));
     let home = Home::of_hook(data.as_deref()).context("cannot find out where loops are kept")?;
     home.context("cannot find out where loops are kept: HOME is not set")
 }
@@ -80,7 +80,7 @@ fn print_answer(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<Exit
 
 /// The client's answer, and whether it is a prompt for the agent.
 fn answer_hook(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output, bool)> {
-    let answer = match (is_companion, &hook.event) {
+    let answer = match (is_companion, hook.event()) {
         (false, _) => session::answer_hook(home, hook)?,
         (true, HookEvent::NotOurs) => EventResult::Silent,
         (true, HookEvent::ServiceFailed { .. }) => handle_notice(home, hook)?,
@@ -94,7 +94,7 @@ fn answer_hook(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Outp
     let mut output = hook.write_reply(&said);
     if let Some(text) = notice
         && let Some(codes) =
-            line::terminal_notice(&text, &|name| (hook.variable)(name)?.into_string().ok())
+            line::terminal_notice(&text, &|name| (*hook.variable())(name)?.into_string().ok())
     {
         hook.add_notice(&mut output, codes);
     }
@@ -178,12 +178,12 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Started(started) => {
             let record = &started.record;
             let prompt = words::start_prompt(record, &crew_program());
-            go_on(record, prompt, start_lines(&started, hook.caution))
+            go_on(record, prompt, start_lines(&started, *hook.caution()))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
             let prompt = full_prompt(home, record, resumed.handoff.as_deref());
-            let caution = hook.caution.map(mark_caution);
+            let caution = hook.caution().map(mark_caution);
             let mut lines = vec![current_line(LoopLine::Resumed, record)];
             lines.extend(resumed.notes.into_iter().chain(caution));
             go_on(record, prompt, lines.join("\n"))

@@ -33,7 +33,7 @@ pub fn init_settings() -> Result<Exit> {
     }
     let found = detect_project(&checkout);
     let text =
-        help::project_settings(&run_and_source(&found.checks), &run_and_source(&found.others));
+        help::project_settings(&run_and_source(found.checks()), &run_and_source(found.others()));
     let folder = file.parent().unwrap_or(&checkout);
     disk::make_folder(folder)?;
     // The checks found there would be written and trusted for another project.
@@ -49,11 +49,11 @@ pub fn init_settings() -> Result<Exit> {
     }
     disk::write(&file, text.as_bytes(), Durability::Machine)?;
     print::out(&format!("wrote {}", file.display()));
-    if found.checks.is_empty() {
+    if found.checks().is_empty() {
         print::out("no test command was found here: write yours under [[check]]");
         return Ok(Exit::SUCCESS);
     }
-    let runs = words::list_commands(found.checks.iter().map(|check| check.run.as_str()));
+    let runs = words::list_commands(found.checks().iter().map(|check| check.run().as_str()));
     if inside_an_agent(&env::raw) {
         print::out(&format!(
             "a claim must pass {runs}, once a person has run `crew trust` in their own terminal"
@@ -67,7 +67,7 @@ pub fn init_settings() -> Result<Exit> {
 }
 
 fn run_and_source(detected: &[DetectedCommand]) -> Vec<(&str, &str)> {
-    detected.iter().map(|check| (check.run.as_str(), check.because.as_str())).collect()
+    detected.iter().map(|check| (check.run().as_str(), check.because().as_str())).collect()
 }
 
 /// Shows the settings that a loop started here would get, and the origin of each value.

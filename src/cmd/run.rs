@@ -67,7 +67,7 @@ pub fn run_loop(arguments: &RunArgs) -> Result<Exit> {
         return resume_loop(&resume_of(interrupted.as_str())?);
     }
     let keep = prepared.keep;
-    logs::prune_logs(&home, keep.bytes, keep.days);
+    logs::prune_logs(&home, *keep.bytes(), *keep.days());
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(options.output);
     let here = home.checkout_pointer(&prepared.place.checkout);
@@ -80,7 +80,7 @@ pub fn run_loop(arguments: &RunArgs) -> Result<Exit> {
         settle_steps(&home, &left, &signals, &mut reporter)?;
     }
     let record = begin_run(&home, prepared, &signals, &mut reporter)?;
-    prune_snapshots(&home, &Snapshots::of(&home, &record), keep.snapshots, keep.days);
+    prune_snapshots(&home, &Snapshots::of(&home, &record), *keep.snapshots(), *keep.days());
     drive_or_detach(&home, record, options, &signals, &mut reporter)
 }
 
@@ -153,7 +153,7 @@ pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
             "a person can, in a terminal or with /crew:resume",
         ))?;
     }
-    let name = arguments.set.name.as_deref();
+    let name = arguments.set.name().as_deref();
     if !arguments.dry_run
         && let Some(named) = find_task_or_fleet(&terminal_home()?, name)?
     {
@@ -164,7 +164,7 @@ pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
     if record.procedure().is_some() && record.procedure() == name {
         print::err(&format!("crew: this is loop {}: {}", record.id, record.status_word()));
     }
-    let changes = arguments.set.limits.limit_changes();
+    let changes = arguments.set.limits().limit_changes();
     if arguments.now && end_wait(&home, &record.id, arguments)? {
         return Ok(Exit::SUCCESS);
     }
@@ -194,7 +194,8 @@ pub fn resume_loop(arguments: &ResumeArgs) -> Result<Exit> {
 /// are in the task's file.
 fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exit> {
     let ResumeArgs { set, answer, options, no_project, now, .. } = arguments;
-    if *options != RunOptions::default() || *no_project || !set.limits.limit_changes().is_empty() {
+    if *options != RunOptions::default() || *no_project || !set.limits().limit_changes().is_empty()
+    {
         let folder = &named.record.terms.folder;
         bail!(Failure::usage(
             "a task is resumed by its fleet, with the options of its file",
@@ -213,8 +214,8 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
     if !is_woken {
         print::out(&named.resume_tasks(
             home,
-            answer.tell.as_deref(),
-            answer.accept_test_changes,
+            answer.tell().as_deref(),
+            *answer.accept_test_changes(),
         )?);
     }
     Ok(Exit::SUCCESS)
@@ -223,7 +224,8 @@ fn resume_task(home: &Home, named: &Named, arguments: &ResumeArgs) -> Result<Exi
 /// Ends the wait of a loop and applies the limits and the message that were typed with it; `false`
 /// if the loop does not wait.
 fn end_wait(home: &Home, id: &LoopId, arguments: &ResumeArgs) -> Result<bool> {
-    let (changes, words) = (arguments.set.limits.limit_changes(), arguments.answer.tell.as_deref());
+    let (changes, words) =
+        (arguments.set.limits().limit_changes(), arguments.answer.tell().as_deref());
     let Some(woken) = control::wake_loop(home, id, &changes, words)? else { return Ok(false) };
     let iteration = woken.iteration();
     print::out(&format!("loop {id}: the wait is over, iteration {iteration} begins"));

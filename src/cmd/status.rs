@@ -143,9 +143,10 @@ fn show_line(home: &Home, name: Option<&str>) {
         None if inside_an_agent(&env::raw) => StatusLineInput::parse(&terminal::offered_input()),
         _ => StatusLineInput::default(),
     };
-    let folder = session.folder.or_else(|| env::current_folder().ok()).unwrap_or_default();
-    let of_the_session = session.session_id.and_then(|id| {
-        named_by(home, &home.session_pointer(&id)).ok().flatten().filter(Loop::is_live)
+    let folder =
+        session.folder().clone().or_else(|| env::current_folder().ok()).unwrap_or_default();
+    let of_the_session = session.session_id().as_ref().and_then(|id| {
+        named_by(home, &home.session_pointer(id)).ok().flatten().filter(Loop::is_live)
     });
     let found = match name {
         Some(_) => match find_loops(home, name, &folder).as_deref() {

@@ -159,8 +159,8 @@ impl NewOwner {
             .context("cannot tell which client this session belongs to")?;
         let owner = Owner {
             driver: Driver::Session,
-            session_id: hook.session_id.clone(),
-            client: Some(hook.client.name.to_owned()),
+            session_id: hook.session_id().clone(),
+            client: Some(hook.client.name().to_owned()),
             ..owner_here(process)
         };
         Ok(Self { owner, memory: usage::begin_memory(hook) })
@@ -175,7 +175,7 @@ impl NewOwner {
 /// The environment of a session that takes over a loop at `place`.
 pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
     let client = clients::client_of(owner);
-    recorded_environment::of_session(place, client.settings, client.set_by)
+    recorded_environment::of_session(place, client.settings(), *client.set_by())
 }
 
 /// This process as an owner.

@@ -330,7 +330,7 @@ pub fn preview_resume(
     set_limits(&mut record, changes)?;
     refuse_the_spent(&record, "crew resume")?;
     record.contract.run = Some(run_here(home, &record, arguments, &mut Vec::new())?);
-    if let Some(words) = &arguments.answer.tell {
+    if let Some(words) = arguments.answer.tell() {
         record.state.add_messages([check_message(words)?]);
     }
     let page = handoff::text_for_the_next(home, &record);
@@ -361,7 +361,7 @@ fn adapt_record(
     let is_the_users = !had_commits || record.state.completed == 0;
     let commits = run.git.commit && record.place.repository.is_some();
     let now = git::read_head(&record.place.checkout).0;
-    if options.process.push {
+    if *options.process.push() {
         run.git.branch.clone_from(&now);
     }
     let reaches_a_branch = run.git.commit || run.git.push;
@@ -377,7 +377,7 @@ fn adapt_record(
     if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
-    if let Some(words) = &arguments.answer.tell {
+    if let Some(words) = arguments.answer.tell() {
         record.state.add_messages([check_message(words)?]);
     }
     try_launch(home, record, None)?;
@@ -385,7 +385,7 @@ fn adapt_record(
         notes.extend(drafts_of(home, record, &|| false).map_err(unlisted_fault)?);
     }
     // Last, because it forgets on disk what the old checks said.
-    if arguments.answer.accept_test_changes {
+    if *arguments.answer.accept_test_changes() {
         notes.extend(accept_test_changes(home, record)?);
     }
     Ok(notes)
@@ -406,7 +406,7 @@ fn run_here(
             let settings = read_settings(home, record, arguments, None, notes)?;
             run_terms(options, &RecipeArgs::default(), &settings, None, &folder)?
         }
-        Some(had) if options.agent_cmd.is_none() && options.process.agent.is_none() => {
+        Some(had) if options.agent_cmd.is_none() && options.process.agent().is_none() => {
             agent::require_program(&had.agent, &folder)?;
             let words = options.agent_words().unwrap_or(had.words.clone());
             Run { words, ..renew_run(had, &options.process) }
@@ -417,13 +417,13 @@ fn run_here(
             Run {
                 agent: find_agent(options, &settings, &folder)?,
                 model: model_in_force(options, &settings),
-                account: settings.options.file_process.account.clone(),
+                account: settings.options().file_process.account().clone(),
                 words: options.agent_words().unwrap_or_default(),
                 ..renew_run(had, &options.process)
             }
         }
     };
-    if !options.process.fallback.is_empty() {
+    if !options.process.fallback().is_empty() {
         let settings = read_settings(home, record, arguments, run.procedure.as_deref(), notes)?;
         run.fallback = agent::resolve_fallbacks(&settings, &run.agent)?;
     }

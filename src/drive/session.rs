@@ -88,14 +88,14 @@ pub fn answer_hook(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     if let (true, Some(record)) = (is_silent, cancelled_elsewhere(home, hook)) {
         answer = Ok(EventResult::CancelledElsewhere(record));
     }
-    if hook.event.is_typed() {
+    if hook.event().is_typed() {
         questions::note_typing(home, hook);
     }
     answer
 }
 
 fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    match &hook.event {
+    match hook.event() {
         HookEvent::Stopped(stopped) => handle_stop(home, hook, stopped),
         HookEvent::ServiceFailed { kind, message } => handle_failure(home, hook, kind, message),
         HookEvent::Idle => idle_fallback(home, hook),
@@ -117,7 +117,7 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 /// It is now, by this or by the event's own answer.
 fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
     let is_answered = matches!(
-        hook.event,
+        *hook.event(),
         HookEvent::Stopped(_)
             | HookEvent::Prompted
             | HookEvent::SessionBegan { .. }
@@ -127,7 +127,7 @@ fn cancelled_elsewhere(home: &Home, hook: &Hook<'_>) -> Option<Box<Loop>> {
     if !is_answered {
         return None;
     }
-    let id = read_pointer(&home.last_pointer(hook.session_id.as_ref()?)).ok()??;
+    let id = read_pointer(&home.last_pointer(hook.session_id().as_ref()?)).ok()??;
     let mark = home.loop_file(&id, end::UNREPORTED);
     if !disk::exists(&mark) {
         return None;
@@ -204,8 +204,8 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     if raw.trim().is_empty() {
         return Ok(EventResult::Help);
     }
-    hook.session_id.as_ref().context("the hook's payload has no session id")?;
-    let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
+    hook.session_id().as_ref().context("the hook's payload has no session id")?;
+    let cwd = hook.folder().as_deref().context("the hook's payload has no folder (cwd)")?;
     // The client has put the command back into its input line, to be corrected.
     let ours = session_loop(home, hook)?;
     let taken_back = ours.filter(|record| transcript::is_withdrawn(record, hook));
@@ -226,8 +226,8 @@ fn pause_session(home: &Home, hook: &Hook<'_>, record: &Loop) -> Result<(Loop, P
 
 fn resume_session_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let typed = arguments::parse_resume(raw)?;
-    let folder = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
-    let record = match (&typed.set.name, of_session(home, hook)?) {
+    let folder = hook.folder().as_deref().context("the hook's payload has no folder (cwd)")?;
+    let record = match (typed.set().name(), of_session(home, hook)?) {
         (None, Some(record)) => record,
         (name, _) => {
             let mut found = find::find_loops(home, name.as_deref(), folder)?;
@@ -239,11 +239,11 @@ fn resume_session_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventR
         }
     };
     refuse_a_task(home, &record)?;
-    hook.session_id.as_ref().context("the hook's payload has no session id")?;
+    hook.session_id().as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::from_hook(hook)?;
-    let changes = typed.set.limits.limit_changes();
+    let changes = typed.set().limits().limit_changes();
     let resumed = resume_loop(home, &record.id, &changes, new_owner, |record| {
-        adapt_record(home, record, &typed.answer)
+        adapt_record(home, record, typed.answer())
     })?;
     Ok(EventResult::Resumed(Box::new(resumed)))
 }
@@ -262,8 +262,8 @@ fn adapt_record(
             "crew resume {id} in a terminal"
         );
     }
-    record.state.add_messages(answer.tell.as_deref().map(control::check_message).transpose()?);
-    if answer.accept_test_changes { accept_test_changes(home, record) } else { Ok(Vec::new()) }
+    record.state.add_messages(answer.tell().as_deref().map(control::check_message).transpose()?);
+    if *answer.accept_test_changes() { accept_test_changes(home, record) } else { Ok(Vec::new()) }
 }
 
 /// A message that is neither a command nor a request. A message typed while the agent works steers
@@ -271,7 +271,7 @@ fn adapt_record(
 fn handle_prompt(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let ours = session_loop(home, hook)?.filter(is_at_work);
     let Some(record) = ours else { return Ok(EventResult::Silent) };
-    let is_the_users = hook.event != HookEvent::Notified;
+    let is_the_users = *hook.event() != HookEvent::Notified;
     if is_the_users && transcript::broke_off(&record, hook) {
         let what = "paused: the user interrupted the agent";
         let paused = control::pause_now(home, &record.id, what)?;
@@ -291,13 +291,13 @@ fn handle_prompt(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 
 /// The id of the loop of this session, even of one without a record.
 fn owned_id(home: &Home, hook: &Hook<'_>) -> Result<Option<LoopId>> {
-    let Some(session_id) = &hook.session_id else { return Ok(None) };
+    let Some(session_id) = hook.session_id() else { return Ok(None) };
     Ok(read_pointer(&home.session_pointer(session_id))?)
 }
 
 /// The loop of this session.
 fn owned_loop(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    let Some(session_id) = &hook.session_id else { return Ok(None) };
+    let Some(session_id) = hook.session_id() else { return Ok(None) };
     find::named_by(home, &home.session_pointer(session_id))
 }
 
@@ -308,7 +308,7 @@ fn session_loop(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
 
 /// The loop of a session, else the one it had last.
 fn owned_or_last(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    match (owned_loop(home, hook)?, &hook.session_id) {
+    match (owned_loop(home, hook)?, hook.session_id()) {
         (None, Some(session_id)) => find::named_by(home, &home.last_pointer(session_id)),
         (owned, _) => Ok(owned),
     }
@@ -316,7 +316,7 @@ fn owned_or_last(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
 
 /// The loop this session owns, else the one of its working tree.
 fn of_session(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
-    match (owned_loop(home, hook)?, &hook.folder) {
+    match (owned_loop(home, hook)?, hook.folder()) {
         (None, Some(cwd)) => find::of_working_tree(home, cwd),
         (owned, _) => Ok(owned),
     }
@@ -357,7 +357,7 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
 fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
     if let Some(record) = session_loop(home, hook)?.filter(Loop::is_live) {
         let reason = EndReason::SessionEnded(Some(why.to_owned()));
-        let within = END_WAIT.min(hook.client.turns.waits_at_the_end);
+        let within = END_WAIT.min(*hook.client.turns().waits_at_the_end());
         if let EndAttempt::LeftToTheBoundary = end::interrupt_run(home, &record.id, reason, within)?
         {
             disk::write(&end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;

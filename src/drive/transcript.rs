@@ -25,10 +25,10 @@ pub fn still_waits(record: &Loop, dialog: &Dialog) -> bool {
     if disk::size(file) == known {
         return true;
     }
-    let reader = clients::client_of(&record.state.owner).transcript.as_ref();
+    let reader = clients::client_of(&record.state.owner).transcript().as_ref();
     let Some((reader, call)) = reader.zip(dialog.call.as_deref()) else { return false };
     let since = disk::read_end(file, known, SINCE_BYTES);
-    since.is_ok_and(|(since, is_cut)| !is_cut && !(reader.has_result)(&since, call))
+    since.is_ok_and(|(since, is_cut)| !is_cut && !(*reader.has_result())(&since, call))
 }
 
 /// Whether the agent, or a job that it left behind, may be at work.
@@ -49,15 +49,15 @@ const MARK_WITHIN: u64 = 64 << 10;
 /// Whether the prompt of this event follows an interruption of the loop's running iteration. What
 /// is typed while the agent works is part of its turn, and steers it.
 pub fn broke_off(record: &Loop, hook: &Hook<'_>) -> bool {
-    is_marked(record, hook.transcript.as_deref()) || is_taken_back(record, hook)
+    is_marked(record, hook.transcript().as_deref()) || is_taken_back(record, hook)
 }
 
 /// Whether the transcript holds the client's mark since the last boundary.
 pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
-    let reader = clients::client_of(&record.state.owner).transcript.as_ref();
+    let reader = clients::client_of(&record.state.owner).transcript().as_ref();
     file.zip(reader).is_some_and(|(file, reader)| {
         let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
-        tail.is_ok_and(|(tail, _)| (reader.interrupted)(&tail))
+        tail.is_ok_and(|(tail, _)| (*reader.interrupted())(&tail))
     })
 }
 
@@ -65,8 +65,8 @@ pub fn is_marked(record: &Loop, file: Option<&Path>) -> bool {
 /// Later turns may be a companion's: of those the record knows no more than their last stop.
 fn is_taken_back(record: &Loop, hook: &Hook<'_>) -> bool {
     let memory = &record.state.session;
-    let turns = memory.prompt_id.as_ref().zip(hook.turn.as_ref());
-    hook.client.turns.steers_within_the_turn
+    let turns = memory.prompt_id.as_ref().zip(hook.turn().as_ref());
+    *hook.client.turns().steers_within_the_turn()
         && memory.last_stop.is_none()
         && turns.is_some_and(|(began, now)| began != now)
 }
@@ -83,8 +83,11 @@ fn has_no_answer(record: &Loop, hook: &Hook<'_>) -> Option<bool> {
     let mut answers = 0;
     let start = record.state.session.transcript_bytes;
     let read = disk::read_lines(file, start, ANSWER_WITHIN, |line, cut| {
-        let is_one =
-            if cut { (reader.may_hold_a_message)(line) } else { (reader.message)(line).is_some() };
+        let is_one = if cut {
+            (*reader.may_hold_a_message())(line)
+        } else {
+            (*reader.message())(line).is_some()
+        };
         answers += u32::from(is_one);
     });
     let (_, has_more) = read.ok()?;

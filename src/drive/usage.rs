@@ -53,14 +53,14 @@ pub struct MeterReading {
 
 /// The memory of a session whose loop begins now: what was used before is not the loop's.
 pub fn begin_memory(hook: &Hook<'_>) -> SessionMemory {
-    let transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
-    let file = hook.transcript.as_deref();
+    let transcript_bytes = hook.transcript().as_deref().map_or(0, disk::size);
+    let file = hook.transcript().as_deref();
     let ends = file.map_or_else(String::new, |file| digest_before(file, transcript_bytes));
     let main = Mark { bytes: transcript_bytes, ends, ..Mark::default() };
     SessionMemory {
-        prompt_id: hook.turn.clone(),
+        prompt_id: hook.turn().clone(),
         transcript_bytes,
-        transcript: hook.transcript.clone(),
+        transcript: hook.transcript().clone(),
         metered: MeteredUsage { since: Some(clock::now().wall), main, ..MeteredUsage::default() },
         ..SessionMemory::default()
     }
@@ -75,7 +75,7 @@ pub fn read_meter(
     it_counts: bool,
 ) -> MeterReading {
     let memory = &before.state.session;
-    let file = hook.transcript.as_deref().or(memory.transcript.as_deref());
+    let file = hook.transcript().as_deref().or(memory.transcript.as_deref());
     if it_counts
         && let (Some(file), Some(words), Some(reader)) = (file, words, hook.transcript_reader())
     {
@@ -98,7 +98,7 @@ pub fn read_meter(
 /// boundary stops the loop.
 pub fn catch_up(record: &mut Loop) {
     let state = &record.state;
-    let reader = clients::client_of(&state.owner).transcript.as_ref();
+    let reader = clients::client_of(&state.owner).transcript().as_ref();
     let file = state.session.transcript.as_deref();
     let MeterReading { usage, metered, .. } =
         read_session(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
@@ -131,7 +131,7 @@ fn read_session(
         let mut look = Look { reader, usage: Usage::default(), fullest: None, left: budget };
         if look.read_file(file, &mut metered.main, before.since, before.last).is_some() {
             let context_tokens = look.fullest;
-            look.read_agents(&(reader.agents)(file), &mut metered, now);
+            look.read_agents(&(*reader.agents())(file), &mut metered, now);
             metered.last = Some(now);
             return MeterReading { usage: Some(look.usage), context_tokens, metered };
         }
@@ -164,10 +164,10 @@ impl Look {
         let Self { reader, usage, fullest, left } = self;
         let read = disk::read_lines(file, from, *left, |line, cut| {
             if cut {
-                usage.lost |= (reader.may_hold_a_message)(line);
+                usage.lost |= (*reader.may_hold_a_message())(line);
                 return;
             }
-            let Some((message, at)) = (reader.message)(line) else { return };
+            let Some((message, at)) = (*reader.message())(line) else { return };
             if at.is_none_or(|at| Some(at) >= since) {
                 *fullest = (*fullest).max(Some(message.tokens.total()));
                 usage.count_message(&message, &mut mark.recent, MESSAGES);
@@ -185,7 +185,7 @@ impl Look {
     /// a record that remembered every agent would grow without end. One without a mark began, or
     /// began again, after the last look.
     fn read_agents(&mut self, folder: &Path, metered: &mut MeteredUsage, now: DateTime<Utc>) {
-        let is_an_agents = self.reader.is_an_agents;
+        let is_an_agents = *self.reader.is_an_agents();
         let names = disk::names(folder, AGENTS_LISTED);
         self.usage.lost |= names.len() == AGENTS_LISTED;
         let began = metered.last.map(|last| last - LATE).max(metered.since);
@@ -227,7 +227,7 @@ fn digest_before(file: &Path, at: u64) -> String {
 /// Whether a transcript already contains the agent's last `words`. A client may trim what it
 /// reports.
 pub fn ends_with(reader: &Transcript, tail: &str, words: &str) -> bool {
-    (reader.final_text)(tail).is_some_and(|text| text.trim() == words.trim())
+    (*reader.final_text())(tail).is_some_and(|text| text.trim() == words.trim())
 }
 
 // What the agent of an iteration had used when its crew was killed. It is read from the log of

@@ -45,7 +45,7 @@ pub fn account_with(record: &Loop, agent: Option<&Agent>) -> AccountId {
     match (&record.contract.run, agent, record.driver()) {
         (Some(run), Some(agent), Driver::Process) => AccountId::of_agent(run, agent),
         _ => AccountId {
-            name: clients::client_of(&record.state.owner).program.to_owned(),
+            name: clients::client_of(&record.state.owner).program().to_owned(),
             model: None,
         },
     }

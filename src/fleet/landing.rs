@@ -354,17 +354,17 @@ fn find_or_create(
     let own = ["pr", "list", "--head", branch, "--base", base, "--jq", ASKED];
     let list: Vec<&str> = own.into_iter().chain(words_of(LISTED)).collect();
     let found = parse_requests(&gh.run_gh(&list)?);
-    if let Some(open) = found.iter().find(|one| one.state == RequestState::Open) {
-        return Ok(Landed::Request(clean_address(&open.address)));
+    if let Some(open) = found.iter().find(|one| *one.state() == RequestState::Open) {
+        return Ok(Landed::Request(clean_address(open.address())));
     }
-    let merged = found.into_iter().find_map(|one| match one.state {
-        RequestState::Merged(commit) if Some(&one.head) == record.work.commit.as_ref() => {
+    let merged = found.iter().find_map(|one| match one.state() {
+        RequestState::Merged(commit) if Some(one.head()) == record.work.commit.as_ref() => {
             Some(commit)
         }
         _ => None,
     });
     if let Some(commit) = merged {
-        return Ok(Landed::Main(Some(commit)));
+        return Ok(Landed::Main(Some(commit.clone())));
     }
     let (title, body) = message.split_once("\n\n").unwrap_or((message, ""));
     let create =

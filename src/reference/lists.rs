@@ -25,7 +25,7 @@ pub fn settings() -> Vec<Block> {
         tables.entry(table).or_default().push(entry(
             name,
             &note(key),
-            &comment(&comments[key.name], key),
+            &comment(&comments[key.name()], key),
         ));
     }
     // Checks have keys of their own, which name each by its command.
@@ -49,12 +49,12 @@ pub fn settings() -> Vec<Block> {
 }
 
 /// The default of a key, and which of its values need trust in a project's file.
-fn note(key: &Key) -> String {
-    let default = match key.built_in {
+fn note(key: &'static Key) -> String {
+    let default = match key.built_in() {
         "" => String::new(),
         value => format!("default `{}`", value.replace('\'', "\"")),
     };
-    let trust = match key.widens {
+    let trust = match *key.widens() {
         Widens::More => "more needs trust",
         Widens::Less => "less needs trust",
         Widens::On => "on needs trust",
@@ -69,8 +69,8 @@ fn note(key: &Key) -> String {
 
 /// The comment of an option without its default, which stands beside the name: of "(10; 0 = no
 /// limit)" the half behind the semicolon stays.
-fn comment(words: &str, key: &Key) -> String {
-    let default = key.built_in.trim_matches('\'');
+fn comment(words: &str, key: &'static Key) -> String {
+    let default = key.built_in().trim_matches('\'');
     let known = match default {
         "1h" => "60m",
         default => default,

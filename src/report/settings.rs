@@ -39,7 +39,7 @@ pub fn config_page(config: &ConfigPage<'_>) -> String {
     let mut rows = config_rows(config.settings);
     for role in Role::ALL {
         let (before, key) = (rows.len(), format!("loop.{}", role.label()));
-        let checks = config.settings.layer.checks.iter();
+        let checks = config.settings.layer().checks.iter();
         let checks = checks.filter(|check| check.value.role == role);
         rows.extend(checks.map(|check| config_row(&key, &check.value.run, &check.origin)));
         if rows.len() == before {
@@ -73,7 +73,7 @@ fn width_of<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 
 /// The page for programs. Times are in seconds, money in US dollars.
 pub fn config_json(config: &ConfigPage<'_>) -> Value {
-    let checks = config.settings.layer.checks.iter().map(check_json);
+    let checks = config.settings.layer().checks.iter().map(check_json);
     json!({
         "schema": SCHEMA,
         "settings": config_rows(config.settings),
@@ -118,7 +118,7 @@ impl ConfigRow {
 
 /// All rows except the checks, as they are displayed.
 fn config_rows(settings: &Settings) -> Vec<ConfigRow> {
-    let layer = &settings.layer;
+    let layer = settings.layer();
     let values = layer.values_as_listed().map(|(key, value)| {
         let (table, name) = key.split_name();
         row_of_value(&format!("{table}.{name}"), key, value)
@@ -159,13 +159,17 @@ fn config_row(key: &str, text: &str, origin: &ValueOrigin) -> ConfigRow {
     }
 }
 
-fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>) -> ConfigRow {
+fn row_of_value(
+    name: &str,
+    key: &'static Key,
+    Sourced { value, origin }: &Sourced<Toml>,
+) -> ConfigRow {
     let of = config_row(name, value.as_str().unwrap_or(NONE), origin);
     let Some((unit, number)) =
-        key.unit.and_then(|unit| Some((unit, unit.parse_value(value).ok()?)))
+        key.unit().and_then(|unit| Some((unit, unit.parse_value(value).ok()?)))
     else {
         return match value {
-            Toml::Boolean(false) if ["rebase", "completion-promise"].contains(&key.name) => {
+            Toml::Boolean(false) if ["rebase", "completion-promise"].contains(&key.name()) => {
                 ConfigRow { value: Value::Null, ..of }
             }
             Toml::String(_) => of,
@@ -175,7 +179,7 @@ fn row_of_value(name: &str, key: &Key, Sourced { value, origin }: &Sourced<Toml>
     let shown = if number == 0 { "0 (none)".to_owned() } else { unit.format_number(number) };
     let dollars = Money::from_micros(number).dollars();
     let value = if unit == Unit::Dollars { json!(dollars) } else { json!(number) };
-    let unit = if key.counts.is_empty() { None } else { Some(key.counts) };
+    let unit = if key.counts().is_empty() { None } else { Some(key.counts()) };
     ConfigRow { shown, value, unit, ..of }
 }
 

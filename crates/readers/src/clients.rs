@@ -19,6 +19,7 @@ mod fields;
 mod recorded;
 pub mod variables;
 
+use derive_getters::Getters;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,29 +57,29 @@ pub fn client_of(owner: &Owner) -> &'static Client {
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// A client whose hooks crew answers, as tried. `None` and `false` mean that it cannot.
-#[derive(Debug)]
+#[derive(Getters, Debug)]
 pub struct Client {
     /// Its name in records.
-    pub name: &'static str,
+    name: &'static str,
     /// The program of its command line: a run that starts it shares the limits of its sessions.
-    pub program: &'static str,
+    program: &'static str,
     /// What its users call it.
-    pub title: &'static str,
+    title: &'static str,
     /// The prefix of a command's name. Without one no command reaches a hook, and crew takes
     /// requests from messages: `crew pause`.
     commands: Option<&'static str>,
     /// How its turns begin, continue and end.
-    pub turns: TurnRules,
+    turns: TurnRules,
     /// How its transcript is read for what no event reports, such as the usage.
-    pub transcript: Option<Transcript>,
+    transcript: Option<Transcript>,
     /// The variables it sets.
-    pub variables: ClientVariables,
+    variables: ClientVariables,
     /// The tool with which the agent asks the user.
-    pub question_tool: Option<&'static str>,
+    question_tool: Option<&'static str>,
     /// The files of a project that can set variables for its hooks.
-    pub settings: &'static [&'static str],
+    settings: &'static [&'static str],
     /// The variables that the text of such a file sets, each with its value.
-    pub set_by: fn(&str) -> Vec<(String, String)>,
+    set_by: fn(&str) -> Vec<(String, String)>,
     /// How its events are read and answered.
     events: EventFormat,
     /// What a hook finds out about the session around it.
@@ -86,32 +87,32 @@ pub struct Client {
 }
 
 /// How a client's turns begin, continue and end.
-#[derive(Debug)]
+#[derive(Getters, Debug)]
 pub struct TurnRules {
     /// The pointer to the field of the payload that stays the same from one prompt to the next.
     id: &'static str,
     /// The cap on how often in a row the client's hooks may continue the agent.
-    pub cap: Option<Cap>,
+    cap: Option<Cap>,
     /// Whether a process beside the session can start a turn. Without this no companion sleeps
     /// there.
-    pub wakes: bool,
+    wakes: bool,
     /// How long it waits when a session ends.
-    pub waits_at_the_end: Duration,
+    waits_at_the_end: Duration,
     /// Whether a message typed while the agent works is reported with the turn it steers, so that
     /// another turn shows the end of that one.
-    pub steers_within_the_turn: bool,
+    steers_within_the_turn: bool,
 }
 
 /// The variables a client sets for what it starts.
-#[derive(Debug)]
+#[derive(Getters, Debug)]
 pub struct ClientVariables {
     /// The one with the client's own folder for the plugin. crew pins its home in that folder,
     /// because a project's settings must not move it.
-    pub data: Option<&'static str>,
+    data: Option<&'static str>,
     /// The one with the folder the client was started in.
-    pub project: Option<&'static str>,
+    project: Option<&'static str>,
     /// The one with the folder of crew's plugin for it.
-    pub plugin: Option<&'static str>,
+    plugin: Option<&'static str>,
     /// The one that everything started by the client's agent has: there crew only narrows settings
     /// and limits.
     mark: &'static str,
@@ -160,43 +161,43 @@ pub struct PendingCall {
 }
 
 /// How a client's transcript is read: line by line, or from its end, the `tail`.
-#[derive(Debug)]
+#[derive(Getters, Debug)]
 pub struct Transcript {
     /// The agent's final text.
-    pub final_text: fn(tail: &str) -> Option<String>,
+    final_text: fn(tail: &str) -> Option<String>,
     /// Whether the agent used a tool since the line with `marker`, or since the user's last prompt.
     /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
     /// can decide.
-    pub used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
+    used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
     /// The calls that have no result yet, the oldest first. The oldest is the one that waits,
     /// because calls of one message run one after the other.
-    pub pending_calls: fn(tail: &str) -> Vec<PendingCall>,
+    pending_calls: fn(tail: &str) -> Vec<PendingCall>,
     /// Whether `text` holds the result of the call with that id.
-    pub has_result: fn(text: &str, call: &str) -> bool,
+    has_result: fn(text: &str, call: &str) -> bool,
     /// Whether the user interrupted the agent.
-    pub interrupted: fn(tail: &str) -> bool,
+    interrupted: fn(tail: &str) -> bool,
     /// The model's message that a line reports.
-    pub message: fn(line: &str) -> Option<DatedMessage>,
+    message: fn(line: &str) -> Option<DatedMessage>,
     /// Whether a line that is too long to read may hold such a message.
-    pub may_hold_a_message: fn(line: &str) -> bool,
+    may_hold_a_message: fn(line: &str) -> bool,
     /// The folder with the transcripts of a session's subagents.
-    pub agents: fn(transcript: &Path) -> PathBuf,
+    agents: fn(transcript: &Path) -> PathBuf,
     /// Whether a file of this name in that folder is such a transcript.
-    pub is_an_agents: fn(name: &str) -> bool,
+    is_an_agents: fn(name: &str) -> bool,
     /// Updates the client's queue with a line.
-    pub follow: fn(queue: &mut Queue, line: &str, session_id: &str),
+    follow: fn(queue: &mut Queue, line: &str, session_id: &str),
     /// The name of the crew command that a queued text is, if crew obeys it before it is delivered,
     /// and the raw text after it.
     queued: fn(&str) -> Option<(&str, &str)>,
 }
 
 /// The client's limit on hooks in a row that continue the agent without a tool call of it.
-#[derive(Debug)]
+#[derive(Getters, Debug)]
 pub struct Cap {
     /// How many hooks in a row may continue the agent, unless the variable says otherwise.
-    pub usual: i64,
+    usual: i64,
     /// The variable that sets another limit; 0 in it means no limit.
-    pub variable: Option<&'static str>,
+    variable: Option<&'static str>,
 }
 
 /// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a

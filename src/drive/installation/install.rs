@@ -399,10 +399,10 @@ pub struct Skew {
 
 /// Checks the plugin this hook belongs to, once per session: a compaction does not start a new one.
 pub fn version_skew(hook: &Hook<'_>) -> Option<Skew> {
-    if hook.event != (HookEvent::SessionBegan { compacted: false }) {
+    if *hook.event() != (HookEvent::SessionBegan { compacted: false }) {
         return None;
     }
-    let root = hook.folder_of(hook.client.variables.plugin?)?;
+    let root = hook.folder_of(hook.client.variables().plugin().as_ref()?)?;
     let manifest = disk::read_text(&root.join(MANIFEST), MANIFEST_BYTES).ok()??;
     let plugin = manifest_version(&manifest)?;
     let launched = disk::exists(&root.join("bin/launch"));

@@ -61,10 +61,10 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 
 /// The session and its loop, if it owns one that continues and can be woken.
 fn wakeable_loop<'a>(home: &Home, hook: &'a Hook<'_>) -> Option<(&'a str, LoopId)> {
-    if !hook.client.turns.wakes {
+    if !*hook.client.turns().wakes() {
         return None;
     }
-    let session_id = hook.session_id.as_deref()?;
+    let session_id = hook.session_id().as_deref()?;
     // A record that cannot be read wakes nobody; the stop itself reports it.
     let record = session_loop(home, hook).ok().flatten().filter(is_at_work)?;
     Some((session_id, record.id))
@@ -215,7 +215,7 @@ pub fn handle_failure(
         return Ok(EventResult::Silent);
     };
     let mut memory = open.before.state.session.clone();
-    memory.transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
+    memory.transcript_bytes = hook.transcript().as_deref().map_or(0, disk::size);
     memory.last_stop = None;
     // A wake starts another turn.
     memory.prompt_id = None;
@@ -234,7 +234,7 @@ pub fn handle_failure(
     };
     let Recorded { boundary, held, lock } = recorded;
     let continues = matches!(boundary.decision, Decision::Continue | Decision::Wait { .. });
-    let session_id = hook.session_id.as_deref().unwrap_or_default();
+    let session_id = hook.session_id().as_deref().unwrap_or_default();
     let file =
         if continues { wakes::register_companion(home, session_id).map(Some) } else { Ok(None) };
     let own = file.as_ref().ok().and_then(Option::as_deref);

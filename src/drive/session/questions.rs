@@ -87,7 +87,7 @@ pub fn handle_dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result
     let Some((transcript, call)) = pending_call(hook, tool) else { return Ok(EventResult::Silent) };
     let (call, found) = call.map(|call| (call.id, call.tool)).unzip();
     let tool = tool.map(str::to_owned).or(found);
-    let is_question = tool.is_some() && tool.as_deref() == hook.client.question_tool;
+    let is_question = tool.is_some() && tool.as_deref() == *hook.client.question_tool();
     let dialog = Dialog {
         since: clock::now().wall,
         tool: if is_question { None } else { tool },
@@ -107,14 +107,14 @@ pub fn handle_dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result
 /// session's.
 fn pending_call(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<PendingCall>)> {
     let (main, reader) = hook.readable_transcript()?;
-    let folder = (reader.agents)(main);
+    let folder = (*reader.agents())(main);
     let names = disk::names(&folder, AGENTS_MAX).into_iter();
-    let agents = names.filter(|name| (reader.is_an_agents)(name)).map(|name| folder.join(name));
+    let agents = names.filter(|name| (*reader.is_an_agents())(name)).map(|name| folder.join(name));
     let mut files: Vec<PathBuf> = agents.chain([main.to_owned()]).collect();
     files.sort_by_key(|file| Reverse(disk::stamp(file).map(|(_, time)| time)));
     let waiting = files.into_iter().take(AGENTS_READ).filter_map(|file| {
         let (tail, _) = disk::read_end(&file, 0, TAIL_BYTES).ok()?;
-        let calls = (reader.pending_calls)(&tail);
+        let calls = (*reader.pending_calls())(&tail);
         let named = calls.iter().find(|call| Some(call.tool.as_str()) == tool).cloned();
         let call = named.clone().or_else(|| calls.into_iter().next())?;
         Some((named.is_none(), (file, Some(call))))

@@ -40,7 +40,7 @@ pub fn read_queue(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue
 /// Updates the queue from the transcript, if a person types there and the queue can be known.
 fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
     let (Some((file, reader)), Some(session_id), true) =
-        (hook.readable_transcript(), &hook.session_id, hook.is_attended())
+        (hook.readable_transcript(), hook.session_id(), hook.is_attended())
     else {
         return false;
     };
@@ -55,7 +55,7 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
     }
     let read = disk::read_lines(file, from, BYTES, |line, cut| {
         if !cut {
-            (reader.follow)(queue, line, session_id);
+            (*reader.follow())(queue, line, session_id);
         }
     });
     if let Ok((end, _)) = read {
@@ -147,8 +147,8 @@ pub enum LoopIs {
 pub fn obey_request(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Result<EventResult> {
     let own = owned_or_last(home, hook)?.map(|own| own.id);
     let named =
-        typed.named.as_ref().filter(|id| own.as_ref() == Some(*id) || store::is_there(home, id));
-    if named.is_none() && typed.named.is_some() && typed.request != SessionRequest::Cancel {
+        typed.named().as_ref().filter(|id| own.as_ref() == Some(*id) || store::is_there(home, id));
+    if named.is_none() && typed.named().is_some() && *typed.request() != SessionRequest::Cancel {
         // A word for the agent.
         return handle_prompt(home, hook);
     }
@@ -156,7 +156,7 @@ pub fn obey_request(home: &Home, hook: &Hook<'_>, typed: &TypedRequest) -> Resul
     match try_request(home, hook, id, typed, named.is_some()) {
         Err(error) if own.as_ref() == Some(id) => Err(error),
         // The message must not become the agent's.
-        done => Ok(EventResult::Requested(typed.request, done.map_err(|_| id.clone()))),
+        done => Ok(EventResult::Requested(*typed.request(), done.map_err(|_| id.clone()))),
     }
 }
 
@@ -168,7 +168,7 @@ fn try_request(
     is_named: bool,
 ) -> Result<(Box<Loop>, LoopIs)> {
     let before = store::load(home, id)?;
-    let name = match typed.request {
+    let name = match *typed.request() {
         SessionRequest::Pause => "pause",
         SessionRequest::Cancel => "cancel-loop",
         SessionRequest::Status => "status",

@@ -102,12 +102,12 @@ pub fn handle_stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<Ev
     };
     // The agent that stops waits for nothing; one of its subagents may.
     memory.dialog.take_if(|dialog| {
-        hook.transcript.as_ref() == Some(&dialog.transcript) || !still_waits(&open.before, dialog)
+        hook.transcript().as_ref() == Some(&dialog.transcript) || !still_waits(&open.before, dialog)
     });
-    memory.prompt_id.clone_from(&hook.turn);
+    memory.prompt_id.clone_from(hook.turn());
     memory.without_tools = row + 1;
-    memory.transcript.clone_from(&hook.transcript);
-    memory.transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
+    memory.transcript.clone_from(hook.transcript());
+    memory.transcript_bytes = hook.transcript().as_deref().map_or(0, disk::size);
     memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
     if counts {
         memory.worked_holds = 0;
@@ -172,7 +172,7 @@ pub fn hand_over(
 ) -> io::Result<()> {
     let after = &boundary.after;
     let done = file.map_or(Ok(()), |file| wakes::hand_over(file, &wake_ticket(after)));
-    let session_id = hook.session_id.as_deref().unwrap_or_default();
+    let session_id = hook.session_id().as_deref().unwrap_or_default();
     wakes::clear_companions(home, session_id, if done.is_ok() { file } else { None });
     let _ = view::write_view(after);
     drop(held);
@@ -216,8 +216,8 @@ fn continues_alone(foreseen: &Decision) -> bool {
 /// A stop is ours when it comes from the session and the client process that own the loop.
 pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = &record.state.owner;
-    hook.session_id.is_some()
-        && owner.session_id == hook.session_id
+    hook.session_id().is_some()
+        && owner.session_id == *hook.session_id()
         && identity::find_client(hook.is_owner()).is_some_and(|client| owner_is(owner, &client))
 }
 
@@ -232,7 +232,7 @@ fn is_same_stop(record: &Loop, digest: &str) -> bool {
 }
 
 fn stop_digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
-    let prompt = hook.turn.as_deref().unwrap_or_default();
+    let prompt = hook.turn().as_deref().unwrap_or_default();
     let words = stopped.last_message.as_deref().unwrap_or_default();
     hash(format!("{prompt}\0{words}").as_bytes())
 }
@@ -252,7 +252,7 @@ fn read_stop(
         Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(20), || {
             let start = state.session.transcript_bytes;
             let (tail, _) = disk::read_end(file, start, TRANSCRIPT_BYTES).ok()?;
-            (reader.final_text)(&tail)
+            (*reader.final_text())(&tail)
         })
     });
     let claim = words.as_deref().map_or(Claim::None, |words| {
@@ -361,10 +361,10 @@ fn next_turn(
 
 /// A companion that waits. The client starts it beside the hook, so it may not be ready yet.
 fn find_companion(home: &Home, hook: &Hook<'_>) -> Option<Companion> {
-    if !hook.client.turns.wakes {
+    if !*hook.client.turns().wakes() {
         return None;
     }
-    let session_id = hook.session_id.as_deref()?;
+    let session_id = hook.session_id().as_deref()?;
     Deadline::after(COMPANION_WAIT)
         .poll(Duration::from_millis(5), || wakes::find_waiting(home, session_id))
 }
@@ -376,13 +376,13 @@ fn client_allows(hook: &Hook<'_>, row: u32) -> bool {
 
 /// Whether one more continuation would use the reserve below the cap.
 fn is_near(hook: &Hook<'_>, row: u32) -> bool {
-    let usual = hook.client.turns.cap.as_ref().map_or(0, |cap| cap.usual);
+    let usual = hook.client.turns().cap().as_ref().map_or(0, |cap| *cap.usual());
     hook.continuation_cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
 }
 
 /// The end of a loop that the client does not let continue.
 fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
-    let variable = hook.client.turns.cap.as_ref().and_then(|cap| cap.variable);
+    let variable = hook.client.turns().cap().as_ref().and_then(|cap| *cap.variable());
     Ending::new(Outcome::Stalled, EndReason::HookCap { variable: variable.map(str::to_owned) })
 }
 
@@ -391,7 +391,7 @@ fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
 /// about to matter.
 fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
     let memory = &before.state.session;
-    let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
+    let row = if memory.prompt_id == *hook.turn() { memory.without_tools } else { 0 };
     let Some((file, reader)) = hook.readable_transcript() else { return (row, false) };
     let marker = words::session_marker(before);
     let words = stopped.last_message.as_deref();
@@ -401,7 +401,7 @@ fn stops_in_row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool
         let mut last = None;
         for bytes in [TURN_BYTES, TRANSCRIPT_BYTES] {
             let (tail, cut) = disk::read_end(file, memory.transcript_bytes, bytes).ok()?;
-            let used = (reader.used_a_tool)(&tail, &marker, cut);
+            let used = (*reader.used_a_tool())(&tail, &marker, cut);
             last = Some((used == Some(true), tail));
             if used.is_some() {
                 break;

@@ -22,11 +22,11 @@ pub fn resolve_agent(settings: &Settings, typed_command: Option<&str>) -> Result
     if let Some(text) = typed_command {
         return parse_agent_command(text).map_err(Error::new);
     }
-    let process = &settings.options.process;
-    let origin = settings.layer.values.get("agent").map(|agent| &agent.origin);
-    let name = process.agent.as_deref().unwrap_or(agents::DEFAULT);
+    let process = &settings.options().process;
+    let origin = settings.layer().values.get("agent").map(|agent| &agent.origin);
+    let name = process.agent().as_deref().unwrap_or(agents::DEFAULT);
     let mut agent = by_name(settings, name, origin.unwrap_or(&ValueOrigin::BuiltIn), &[])?;
-    agent.command.extend_from_slice(&settings.options.file_process.args);
+    agent.command.extend_from_slice(&settings.options().file_process.args);
     Ok(agent)
 }
 
@@ -60,7 +60,7 @@ pub fn missing_program(agent: &Agent, folder: &Path) -> Option<String> {
 /// for ever.
 fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) -> Result<Agent> {
     let known = find_agent(name);
-    let agents = &settings.layer.agents;
+    let agents = &settings.layer().agents;
     let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
         let own: Vec<&str> = agents.keys().map(String::as_str).collect();
         let unknown = describe_unknown(name, &own);
@@ -74,11 +74,11 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
             Error::msg(at_origin(origin, &format!("`like` of agents.{name} leads back to it")))
         });
     }
-    let base = match &entry.like {
+    let base = match entry.like() {
         Some(like) => by_name(settings, like, origin, &[above, &[name]].concat())?,
         None => match known {
             Some(known) => known,
-            None if entry.command.is_some() => Agent::default(),
+            None if entry.command().is_some() => Agent::default(),
             None => bail!(at_origin(
                 origin,
                 &format!(
@@ -91,25 +91,25 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
 }
 
 fn apply_entry(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
-    let mut command = entry.command.clone().unwrap_or(base.command);
-    command.extend_from_slice(&entry.args);
+    let mut command = entry.command().clone().unwrap_or(base.command);
+    command.extend_from_slice(entry.args());
     let mut permissions = base.permissions;
-    permissions.extend(entry.permissions.clone());
+    permissions.extend(entry.permissions().clone());
     let mut environment = base.environment;
-    environment.extend(entry.environment.clone());
+    environment.extend(entry.environment().clone());
     Agent {
         name: name.to_owned(),
         command,
-        prompt: entry.prompt.unwrap_or(base.prompt),
-        dialect: entry.output.clone().unwrap_or(base.dialect),
+        prompt: entry.prompt().unwrap_or(base.prompt),
+        dialect: entry.output().clone().unwrap_or(base.dialect),
         permissions,
-        max_turns: entry.max_turns.clone().or(base.max_turns),
-        model: entry.model.clone().or(base.model),
-        allow: entry.allow.clone().or(base.allow),
+        max_turns: entry.max_turns().clone().or(base.max_turns),
+        model: entry.model().clone().or(base.model),
+        allow: entry.allow().clone().or(base.allow),
         environment,
-        usage_file: entry.usage_file.clone().or(base.usage_file),
+        usage_file: entry.usage_file().clone().or(base.usage_file),
         answer_mark: base.answer_mark,
-        login: entry.login.clone().unwrap_or(base.login),
+        login: entry.login().clone().unwrap_or(base.login),
     }
 }
 
@@ -135,11 +135,11 @@ const LEAVE_OUT: &str = "name other fallbacks, or none: --fallback none";
 
 /// The fallbacks in force, as they are listed, without a run's own agent.
 pub fn resolve_fallbacks(settings: &Settings, own: &Agent) -> Result<Vec<Agent>> {
-    let Some(Sourced { origin, .. }) = settings.layer.values.get("fallback") else {
+    let Some(Sourced { origin, .. }) = settings.layer().values.get("fallback") else {
         return Ok(Vec::new());
     };
     let mut agents: Vec<Agent> = Vec::new();
-    let listed = settings.options.process.fallback.iter();
+    let listed = settings.options().process.fallback().iter();
     let names = listed.flat_map(|names| names.split(',')).map(str::trim);
     for name in names.filter(|name| !["", NONE].contains(name)) {
         let is_known = name == own.name || agents.iter().any(|agent| agent.name == name);

@@ -336,10 +336,10 @@ pub fn start_session_loop(
     taken_back: Option<LoopId>,
 ) -> Result<Option<Started>> {
     let new_owner = NewOwner::from_hook(hook)?;
-    let project = hook.client.variables.project.and_then(|name| hook.folder_of(name));
+    let project = hook.client.variables().project().and_then(|name| hook.folder_of(name));
     let place = place::find_place(cwd, project.as_deref())?;
     let known = terms::load_settings(home, &place.checkout, !arguments.no_project)?;
-    let known = known.in_a_session(hook.client.title);
+    let known = known.in_a_session(hook.client.title());
     let options = RunArgs { start: arguments.clone(), ..RunArgs::default() }.loop_options();
     let typed = typed_layer(options, &place.folder)?;
     let (settings, mut notes) = terms::in_force(home, known, typed, None)?;
@@ -365,6 +365,5 @@ pub fn suggest_checks(record: &Loop) -> Option<String> {
     if !record.contract.checks.is_empty() {
         return None;
     }
-    let mut found = detect_project(&record.place.folder).checks.into_iter();
-    found.next().map(|detected| detected.run)
+    detect_project(&record.place.folder).checks().first().map(|detected| detected.run().clone())
 }

@@ -140,38 +140,38 @@ pub fn run_terms(
     folder: &Path,
 ) -> Result<Run> {
     let agent = find_agent(options, settings, folder)?;
-    let file = &settings.options.file_process;
+    let file = &settings.options().file_process;
     Ok(Run {
         procedure,
         fallback: agent::resolve_fallbacks(settings, &agent)?,
         agent,
         model: model_in_force(options, settings),
-        account: file.account.clone(),
+        account: file.account().clone(),
         words: options.agent_words().unwrap_or_default(),
-        recipe: apply_recipe(typed, settings.recipe.clone(), folder)?,
-        max_turns: clamp_to_u32(amount_or_zero(file.max_turns)),
-        token_budget: amount_or_zero(file.token_budget),
-        redline: u8::try_from(amount_or_zero(file.redline)).unwrap_or_default(),
-        reactions: settings.layer.reactions.iter().map(|sourced| sourced.value.clone()).collect(),
-        may_sleep: file.awake == Some(false),
-        ..renew_run(Run::default(), &settings.options.process)
+        recipe: apply_recipe(typed, settings.recipe().clone(), folder)?,
+        max_turns: clamp_to_u32(amount_or_zero(*file.max_turns())),
+        token_budget: amount_or_zero(*file.token_budget()),
+        redline: u8::try_from(amount_or_zero(*file.redline())).unwrap_or_default(),
+        reactions: settings.layer().reactions.iter().map(|sourced| sourced.value.clone()).collect(),
+        may_sleep: *file.awake() == Some(false),
+        ..renew_run(Run::default(), &settings.options().process)
     })
 }
 
 /// A run's terms, with what the options say in place of what it had.
 pub fn renew_run(had: Run, options: &ProcessOptions) -> Run {
     Run {
-        permissions: options.permissions.unwrap_or(had.permissions),
-        model: options.model.clone().or(had.model),
+        permissions: options.permissions().unwrap_or(had.permissions),
+        model: options.model().clone().or(had.model),
         pace: IterationTimes {
-            timeout_s: options.timeout.map_or(had.pace.timeout_s, |time| time.0),
-            idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, |time| time.0),
-            delay_s: options.delay.map_or(had.pace.delay_s, |time| time.0),
+            timeout_s: options.timeout().map_or(had.pace.timeout_s, |time| time.0),
+            idle_timeout_s: options.idle_timeout().map_or(had.pace.idle_timeout_s, |time| time.0),
+            delay_s: options.delay().map_or(had.pace.delay_s, |time| time.0),
         },
         git: GitSteps {
-            commit: had.git.commit || options.commit,
-            push: had.git.push || options.push,
-            rebase: match &options.rebase {
+            commit: had.git.commit || *options.commit(),
+            push: had.git.push || *options.push(),
+            rebase: match options.rebase() {
                 Some(OrOff::On(branch)) => Some(branch.clone()),
                 _ => had.git.rebase,
             },
@@ -184,9 +184,9 @@ pub fn renew_run(had: Run, options: &ProcessOptions) -> Run {
 /// The model in force. A typed command ignores the settings' model, which is meant for another
 /// agent.
 pub fn model_in_force(options: &RunOptions, settings: &Settings) -> Option<String> {
-    let origin = &settings.layer.values.get("model")?.origin;
+    let origin = &settings.layer().values.get("model")?.origin;
     let is_in_force = options.agent_cmd.is_none() || *origin == ValueOrigin::Typed;
-    if is_in_force { settings.options.process.model.clone() } else { None }
+    if is_in_force { settings.options().process.model().clone() } else { None }
 }
 
 /// Notes about the contract's agents.

@@ -97,7 +97,7 @@ pub fn load_settings(home: &Home, checkout: &Path, with_project: bool) -> Result
         warnings: [user.warnings, project.warnings].concat(),
     };
     let is_an_agents = inside_an_agent(&env::raw);
-    Ok(if is_an_agents { known.in_a_session(ALL[0].title) } else { known })
+    Ok(if is_an_agents { known.in_a_session(ALL[0].title()) } else { known })
 }
 
 /// The settings of a file; none where it does not exist.
@@ -124,8 +124,8 @@ pub fn in_force(
     }
     let settings =
         merge_layers(&Layers { typed, ..known.layers }, procedure).map_err(Error::msg)?;
-    notes.extend(settings.notes.iter().cloned());
-    check_recipe_files(&known.checkout, &settings.recipe)?;
+    notes.extend(settings.notes().iter().cloned());
+    check_recipe_files(&known.checkout, settings.recipe())?;
     Ok((settings, notes))
 }
 
@@ -205,14 +205,14 @@ fn typed_checks(typed: &[String], folder: &Path) -> Result<Vec<String>> {
             commands.push(command.clone());
             continue;
         }
-        let found = detect_project(folder).checks;
-        if found.is_empty() {
+        let found = detect_project(folder);
+        if found.checks().is_empty() {
             refuse!(
                 format!("--verify auto found no test command in {}", folder.display()),
                 "name the command: --verify \"your test command\""
             );
         }
-        commands.extend(found.into_iter().map(|detected| detected.run));
+        commands.extend(found.checks().iter().map(|detected| detected.run().clone()));
     }
     Ok(commands)
 }
@@ -232,7 +232,7 @@ pub fn build_contract(
         if is_procedure && is_bare { String::new() } else { read_task(arguments, cwd, start)? };
     let promise = build_promise(arguments, settings, &task)?;
     let checks = settings.checks();
-    let (terms, file) = (&settings.options.terms, &settings.options.file_terms);
+    let (terms, file) = (&settings.options().terms, &settings.options().file_terms);
     let is_tried = arguments.terms.prove.is_some();
     if (terms.require.is_some() || is_tried) && checks.is_empty() {
         let (option, grade) = match terms.require {
@@ -249,16 +249,16 @@ pub fn build_contract(
         promise,
         checks,
         limits: settings.limits(),
-        protect: settings.layer.protect.iter().map(|glob| glob.value.clone()).collect(),
+        protect: settings.layer().protect.iter().map(|glob| glob.value.clone()).collect(),
         require: terms.require,
         test_changes: terms.test_changes.unwrap_or_default(),
         questions: terms.questions.unwrap_or_default(),
-        silent: file.notices == Some(false),
+        silent: *file.notices() == Some(false),
         trial: ProofTerms {
             prove: terms.prove.unwrap_or_default(),
-            timeout_s: amount_or_zero(file.prove_timeout),
-            setup: file.setup.clone(),
-            tests: file.tests.clone(),
+            timeout_s: amount_or_zero(*file.prove_timeout()),
+            setup: file.setup().clone(),
+            tests: file.tests().clone(),
             may_change: terms.may_change.clone(),
         },
         run,
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     fn detected_runs(folder: &Path) -> Vec<String> {
-        detect_project(folder).checks.into_iter().map(|check| check.run).collect()
+        detect_project(folder).checks().iter().map(|check| check.run().clone()).collect()
     }
 
     fn create_file(folder: &Path, name: &str) {

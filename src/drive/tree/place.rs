@@ -98,9 +98,9 @@ pub fn without_git(
         return Ok(None);
     }
     let typed = [
-        ("--commit", options.commit),
-        ("--push", options.push),
-        ("--rebase", options.rebase.is_some()),
+        ("--commit", *options.commit()),
+        ("--push", *options.push()),
+        ("--rebase", options.rebase().is_some()),
     ];
     if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
         return Err(git_needed(option, here));

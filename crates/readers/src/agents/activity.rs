@@ -3,6 +3,7 @@
 //! Nothing here is read back or judged.
 
 use crate::clients::FieldsByPointer;
+use derive_getters::Getters;
 use serde_json::Value;
 
 use crate::parse::test_output::TestOutput;
@@ -58,12 +59,12 @@ pub enum Activity {
 }
 
 /// A call of a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
     /// "read", "edit", "write", "run", "search", or the tool's own name.
-    pub verb: String,
+    verb: String,
     /// The file, the command, the words that are looked for.
-    pub subject: String,
+    subject: String,
     /// Lines added and removed, where the call says so.
     lines: Option<(usize, usize)>,
 }

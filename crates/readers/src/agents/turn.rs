@@ -244,7 +244,7 @@ impl AgentTurn {
 
     /// Closes a call that was not allowed. Names it as the call says, else as `tool`.
     pub(super) fn deny_call(&mut self, id: &str, tool: &str) {
-        let call = self.take_call(id).map(|call| format!("{} {}", call.verb, call.subject));
+        let call = self.take_call(id).map(|call| format!("{} {}", *call.verb(), *call.subject()));
         let what = call.unwrap_or_else(|| tool.to_owned());
         self.note_denial(&what);
         self.show_note(&format!("denied: {what}"));

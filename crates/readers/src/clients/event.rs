@@ -1,6 +1,7 @@
 //! What a client's hook reports, in crew's words, and what crew answers before a client puts it
 //! into its own format.
 
+use derive_getters::Getters;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -12,25 +13,27 @@ use crate::parse::process_table::ProcessRow;
 use crate::parse::requests::TypedRequest;
 
 /// One event of a client.
+#[derive(Getters)]
 pub struct Hook<'a> {
     /// The client that sent it.
+    #[getter(skip)]
     pub client: &'static Client,
     /// The variables around it.
-    pub variable: EnvLookup<'a>,
+    variable: EnvLookup<'a>,
     /// The client's own name of the event.
-    pub name: String,
+    name: String,
     /// Absent if the payload has no id that is safe in a file name: no loop can be ours then.
-    pub session_id: Option<String>,
+    session_id: Option<String>,
     /// The agent's working folder.
-    pub folder: Option<PathBuf>,
+    folder: Option<PathBuf>,
     /// The file with all that was said and done in the session, if the client keeps one.
-    pub transcript: Option<PathBuf>,
+    transcript: Option<PathBuf>,
     /// Identifies the user's prompt that the agent works on.
-    pub turn: Option<String>,
+    turn: Option<String>,
     /// What happened.
-    pub event: HookEvent,
+    event: HookEvent,
     /// What the user should know of the session's mode when a loop begins in it.
-    pub caution: Option<&'static str>,
+    caution: Option<&'static str>,
 }
 
 /// What happened.
@@ -246,12 +249,12 @@ pub struct Output {
 }
 
 /// The session whose status line is printed; what was not handed over is absent.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Getters, Debug, Default, PartialEq, Eq)]
 pub struct StatusLineInput {
     /// Safe in a file name.
-    pub session_id: Option<String>,
+    session_id: Option<String>,
     /// An absolute path.
-    pub folder: Option<PathBuf>,
+    folder: Option<PathBuf>,
 }
 
 impl StatusLineInput {

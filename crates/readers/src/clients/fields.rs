@@ -144,18 +144,18 @@ mod tests {
                  "prompt_id":7,"last_assistant_message":"done","background_tasks":"new shape"}"#,
         )
         .unwrap();
-        assert_eq!((&*stop.name, stop.session_id.as_deref()), ("Stop", Some("a-1")));
-        assert_eq!(stop.turn, None);
+        assert_eq!((&**stop.name(), stop.session_id().as_deref()), ("Stop", Some("a-1")));
+        assert_eq!(*stop.turn(), None);
         let last_message = Some("done".to_owned());
         let stopped = Stopped { last_message, background: Vec::new() };
-        assert_eq!(stop.event, HookEvent::Stopped(stopped));
+        assert_eq!(*stop.event(), HookEvent::Stopped(stopped));
     }
 
     #[test]
     fn a_session_id_that_could_name_another_file_is_refused() {
         for id in ["", "null", "../x", "a/b", "a b", &"x".repeat(129)] {
             let payload = format!(r#"{{"hook_event_name":"Stop","session_id":"{id}"}}"#);
-            assert_eq!(parse(payload.as_bytes()).unwrap().session_id, None, "{id:?}");
+            assert_eq!(*parse(payload.as_bytes()).unwrap().session_id(), None, "{id:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 //! differ, without what crew itself writes), its settings, its working trees, what changed between
 //! two trees, and its error messages. What it does not understand is left out.
 
+use derive_getters::Getters;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -72,11 +73,11 @@ pub fn parse_head<'a>(mut lines: impl Iterator<Item = &'a str>) -> HeadState {
 }
 
 /// A working tree of a repository.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkingTree {
-    pub path: PathBuf,
+    path: PathBuf,
     /// `None` on a detached head.
-    pub branch: Option<String>,
+    branch: Option<String>,
 }
 
 /// Reads `git worktree list --porcelain`. The main working tree comes first.

@@ -2,6 +2,7 @@
 //! named `test` if there is one, else the usual command of each language found there. It only names
 //! commands that the files prove to exist; it runs nothing.
 
+use derive_getters::Getters;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -30,20 +31,20 @@ const PYTEST_MARKS: &str = "pytest.ini|conftest.py|tests/conftest.py|pyproject.t
 type Files = BTreeMap<String, String>;
 
 /// A command that tests the project.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct DetectedCommand {
-    pub run: String,
+    run: String,
     /// The file it was found in.
-    pub because: String,
+    because: String,
 }
 
 /// The result of the detection.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detection {
     /// The checks to use.
-    pub checks: Vec<DetectedCommand>,
+    checks: Vec<DetectedCommand>,
     /// Commands that a recipe of the project most likely runs already.
-    pub others: Vec<DetectedCommand>,
+    others: Vec<DetectedCommand>,
 }
 
 /// The files that are looked for, except those of which only a part of the name is known.

@@ -4,6 +4,7 @@
 //! title.
 
 use super::git::{find_error, is_id, parse_objects, strip_severity};
+use derive_getters::Getters;
 use engine::git::{GitTrouble, RemoteRef};
 use engine::text::text_start;
 
@@ -239,12 +240,12 @@ pub enum RequestState {
 }
 
 /// A pull request of a branch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct ListedRequest {
-    pub address: String,
+    address: String,
     /// The newest commit of the branch that it has or had.
-    pub head: String,
-    pub state: RequestState,
+    head: String,
+    state: RequestState,
 }
 
 /// Reads `OPEN`, `CLOSED`, or `MERGED` and the commit.

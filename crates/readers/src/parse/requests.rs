@@ -3,18 +3,19 @@
 //! consists of nothing else counts. It does not know which loops exist.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use derive_getters::Getters;
 use serde::Serialize;
 
 use engine::record::{Actor, LoopId};
 use engine::text::{text_start, variant_name};
 
 /// A message for crew to obey.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct TypedRequest {
-    pub request: SessionRequest,
+    request: SessionRequest,
     /// The first word after it, if a loop may have it for an id. Where none has, the word is part
     /// of a reason, and a message to pause or for the status is for the agent.
-    pub named: Option<LoopId>,
+    named: Option<LoopId>,
     words: Vec<String>,
 }
 

@@ -299,7 +299,7 @@ impl Reader<'_> {
             return true;
         }
         let Some(key) = Key::find_in_table(table, &name) else { return false };
-        if key.name == "protect" {
+        if key.name() == "protect" {
             for glob in self.read_texts(value) {
                 match protect::parse_glob(&glob) {
                     Ok(_) => layer.protect.push(self.with_origin(&at, glob)),
@@ -315,9 +315,9 @@ impl Reader<'_> {
             self.refuse_value(&value.span(), "expected a text that is not blank and no option");
             return true;
         }
-        let alone = toml::Table::from_iter([(key.name.to_owned(), read.clone())]);
+        let alone = toml::Table::from_iter([(key.name().to_owned(), read.clone())]);
         match LoopOptions::deserialize(alone) {
-            Ok(_) => drop(layer.values.insert(key.name, self.with_origin(&at, read))),
+            Ok(_) => drop(layer.values.insert(key.name(), self.with_origin(&at, read))),
             Err(error) => self.refuse_value(&at, &describe_expected(&error)),
         }
         true
@@ -409,15 +409,15 @@ impl Reader<'_> {
         }
         let table = format!("[{place}]");
         let Some(entry) = self.table_of::<AgentEntry>(value, (&table, AGENT)) else { return };
-        let AgentEntry { command, allow, output, environment, .. } = &entry;
-        let program = command.as_ref().map(|command| command.first());
+        let (allow, output) = (entry.allow().as_ref(), entry.output().as_ref());
+        let program = entry.command().as_ref().map(|command| command.first());
         let why = if program.is_some_and(|program| program.is_none_or(String::is_empty)) {
             "command is a list that begins with a program: [\"claude\", \"-p\"]"
-        } else if allow.as_ref().is_some_and(|rule| !names_check(rule)) {
+        } else if allow.is_some_and(|rule| !names_check(rule)) {
             "allow is an argument with {check} in it: \"--allow=Bash({check})\""
-        } else if output.as_ref().is_some_and(|output| !self.outputs.contains(&&*output.0)) {
+        } else if output.is_some_and(|output| !self.outputs.contains(&&*output.0)) {
             &format!("output is one of {}", self.outputs.join(", "))
-        } else if environment.keys().any(|name| name.is_empty() || name.contains('=')) {
+        } else if entry.environment().keys().any(|name| name.is_empty() || name.contains('=')) {
             "environment names a variable without =: { LEVEL = \"1\" }"
         } else if entry.to_string().contains("\\u0000") {
             "a value contains a NUL character"

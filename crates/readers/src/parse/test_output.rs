@@ -75,22 +75,22 @@ impl TestOutput {
             self.go.take_line(line);
         }
         let (mut read, mut is_test) = (0_u64, false);
-        for at in &TABLE.by_byte[usize::from(first)] {
-            let row = &TABLE.rows[*at];
-            if read >> row.runner & 1 == 0
+        for at in &TABLE.by_byte()[usize::from(first)] {
+            let row = &TABLE.rows()[*at];
+            if read >> *row.runner() & 1 == 0
                 && let Some(taken) = row.match_line(line)
-                && self.reported.entry(row.runner).or_default().take_line(row, line, taken)
+                && self.reported.entry(*row.runner()).or_default().take_line(row, line, taken)
             {
-                read |= 1 << row.runner;
-                match row.means {
+                read |= 1 << *row.runner();
+                match row.means() {
                     "nothing" => self.nothing.note_nothing_ran(line),
                     "idle" if is_action(taken.name) => self.nothing.note_nothing_ran(line),
                     "cached" if is_action(taken.name) => self.nothing.note_replay(line),
-                    "list" => self.lists = Some(row.runner),
-                    "explained" | "panic" => self.explains = Some(row.runner),
+                    "list" => self.lists = Some(*row.runner()),
+                    "explained" | "panic" => self.explains = Some(*row.runner()),
                     "test" => {
                         is_test = true;
-                        if row.is_distinct {
+                        if *row.is_distinct() {
                             break;
                         }
                     }

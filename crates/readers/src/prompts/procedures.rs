@@ -16,7 +16,7 @@ pub const NAMES: [&str; 5] = ["build", "plan", "fix", "audit", "bootstrap"];
 
 /// The names of all procedures, crew's own first.
 fn list_names(settings: &Settings) -> Vec<&str> {
-    let own = settings.layer.procedures.keys().map(String::as_str);
+    let own = settings.layer().procedures.keys().map(String::as_str);
     NAMES.into_iter().chain(own.filter(|name| !NAMES.contains(name))).collect()
 }
 
@@ -29,7 +29,7 @@ pub fn nearest_to<'settings>(word: &str, settings: &'settings Settings) -> Optio
 pub fn render_list(settings: &Settings) -> String {
     let names = list_names(settings);
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
-    let procedures = &settings.layer.procedures;
+    let procedures = &settings.layer().procedures;
     let named = names.into_iter().filter_map(|name| Some((name, &procedures.get(name)?.value)));
     named.fold(String::new(), |mut text, (name, one)| {
         let about = one.description.as_deref().unwrap_or_default();
@@ -52,7 +52,7 @@ fn render_iterations(procedure: &ProcedureSettings) -> String {
 /// The page of `crew run --list NAME`: what it is, when it ends, and its phases before they are
 /// filled in. `None` where the procedure does not exist.
 pub fn render_page(settings: &Settings, name: &str) -> Option<String> {
-    let procedure = &settings.layer.procedures.get(name)?.value;
+    let procedure = &settings.layer().procedures.get(name)?.value;
     let end = if procedure.terms.value("completion-promise") == Some(&Value::Boolean(false)) {
         "done after its last iteration; no claim is asked for"
     } else {
@@ -168,11 +168,11 @@ mod tests {
             Fragment::File("/repo/.claude/prompts/act.md".into()),
             Fragment::Text("Be brief".to_owned()),
         ];
-        assert_eq!(changed.recipe.fragments_of(Phase::Act), act);
+        assert_eq!(changed.recipe().fragments_of(Phase::Act), act);
         let crews = |phase: &str| [Fragment::BuiltIn(format!("build/{phase}"))];
-        assert_eq!(changed.recipe.fragments_of(Phase::Observe), crews("observe"));
+        assert_eq!(changed.recipe().fragments_of(Phase::Observe), crews("observe"));
         assert_eq!(
-            changed.recipe.fragments_of(Phase::Orient),
+            changed.recipe().fragments_of(Phase::Orient),
             crews("orient"),
             "an empty list says nothing"
         );

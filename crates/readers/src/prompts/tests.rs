@@ -40,8 +40,8 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
 
 fn of(procedure: &str) -> Loop {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
-    let recipe = merge_layers(&Layers::default(), Some(procedure)).unwrap().recipe;
-    subject.contract.run = Some(a_run(Some(procedure), recipe));
+    let settings = merge_layers(&Layers::default(), Some(procedure)).unwrap();
+    subject.contract.run = Some(a_run(Some(procedure), settings.recipe().clone()));
     subject.contract.limits.max_iterations = 5;
     subject
 }

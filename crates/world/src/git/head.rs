@@ -133,7 +133,7 @@ pub(super) fn git_folder(checkout: &Path) -> Option<PathBuf> {
 /// The working trees of the repository that holds `folder`, including those whose folder is gone;
 /// empty without git.
 pub fn list_roots(folder: &Path) -> Vec<PathBuf> {
-    let paths = list_trees(folder).into_iter().map(|tree| tree.path);
+    let paths = list_trees(folder).into_iter().map(|tree| tree.path().clone());
     paths.map(|path| disk::real_path(&path).unwrap_or(path)).collect()
 }
 

@@ -21,16 +21,16 @@ pub fn open_worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktre
     let Some(main) = trees.first() else {
         return Err(worktree_fault("this is not a git repository", "git init, and a first commit"));
     };
-    let path = path_beside(&main.path, name);
-    let known = trees.iter().find(|tree| is_same(&tree.path, &path));
+    let path = path_beside(main.path(), name);
+    let known = trees.iter().find(|tree| is_same(tree.path(), &path));
     if let Some(known) = known
         && disk::exists(&path)
     {
         return reuse_worktree(known, path, name);
     }
-    let elsewhere = trees.iter().find(|tree| tree.branch.as_deref() == Some(name));
-    if let Some(tree) = elsewhere.filter(|tree| !is_same(&tree.path, &path)) {
-        let cause = format!("the branch {name} is checked out in {}", tree.path.display());
+    let elsewhere = trees.iter().find(|tree| tree.branch().as_deref() == Some(name));
+    if let Some(tree) = elsewhere.filter(|tree| !is_same(tree.path(), &path)) {
+        let cause = format!("the branch {name} is checked out in {}", tree.path().display());
         return Err(worktree_fault(cause, "run crew there, or use another name"));
     }
     make_worktree(checkout, &path, (name, start), known.is_some())?;
@@ -39,12 +39,12 @@ pub fn open_worktree(checkout: &Path, name: &str, start: &str) -> Result<Worktre
 }
 
 fn reuse_worktree(known: &WorkingTree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {
-    if known.branch.as_deref() == Some(name) {
+    if known.branch().as_deref() == Some(name) {
         let path = disk::real_path(&path).unwrap_or(path);
         return Ok(Worktree { path, is_new: false });
     }
     let there = path.display();
-    let cause = match &known.branch {
+    let cause = match known.branch() {
         Some(other) => format!("{there} is on the branch {other}, not {name}"),
         None => format!("{there} is on no branch, not on {name}"),
     };

@@ -2,6 +2,7 @@
 //! command does; the fleet's commands; the commands whose words are prepared for clap, and which of
 //! their options a token names.
 
+use derive_getters::Getters;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -132,35 +133,35 @@ pub struct OutputArgs {
 }
 
 /// `crew set`.
-#[derive(Args, Clone, Debug)]
+#[derive(Getters, Args, Clone, Debug)]
 pub struct SetArgs {
     /// A loop's id or its start, or a procedure; if absent, the loop here
     ///
     /// Else the only live one.
     #[arg(value_name = "LOOP")]
-    pub name: Option<String>,
+    name: Option<String>,
     #[command(flatten)]
-    pub limits: LimitOptions,
+    limits: LimitOptions,
 }
 
 /// `/crew:resume`.
-#[derive(Args, Clone, Debug)]
+#[derive(Getters, Args, Clone, Debug)]
 pub struct ResumeHereArgs {
     #[command(flatten)]
-    pub set: SetArgs,
+    set: SetArgs,
     #[command(flatten)]
-    pub answer: AnswerArgs,
+    answer: AnswerArgs,
 }
 
 /// What a person decides of a loop that resumes, in a session and in a terminal.
-#[derive(Args, Clone, Debug)]
+#[derive(Getters, Args, Clone, Debug)]
 pub struct AnswerArgs {
     /// Accept tests and check settings as they are now
     #[arg(long, help_heading = CLAIMS)]
-    pub accept_test_changes: bool,
+    accept_test_changes: bool,
     /// A message for the agent: the answer to its BLOCKED
     #[arg(long, value_name = "TEXT", help_heading = START)]
-    pub tell: Option<String>,
+    tell: Option<String>,
 }
 
 /// `crew resume`.
@@ -293,16 +294,16 @@ pub enum FleetCommand {
 }
 
 /// `crew fleet clean`.
-#[derive(Args, Clone, Debug)]
+#[derive(Getters, Args, Clone, Debug)]
 pub struct FleetCleanArgs {
     /// The fleet's name; if absent, this repository's newest
     ///
     /// Outside a repository the only one.
     #[arg(value_name = "FLEET")]
-    pub fleet: Option<String>,
+    fleet: Option<String>,
     /// Remove what is listed without asking
     #[arg(long)]
-    pub yes: bool,
+    yes: bool,
 }
 
 const AFTER_RUN: &str = include_str!("fleet_run.txt").trim_ascii_end();

@@ -45,7 +45,7 @@ fn options_come_before_or_after_the_task_which_is_kept_byte_for_byte() {
     ] {
         let typed = read(&given);
         assert_eq!(typed.start.task().as_deref(), Some(task), "{given:?}");
-        let agent = typed.options.process.agent.as_deref();
+        let agent = typed.options.process.agent().as_deref();
         assert_eq!((iterations(&typed.start), agent), (Some(3), Some("codex")));
     }
     let task = |given: &[&str]| read(given).start.task();
@@ -72,8 +72,8 @@ fn words_after_two_hyphens_are_passed_to_the_agent() {
     assert_eq!((none.start.task(), none.options.words), (None, Some(words(&["fix it"]))));
     assert_eq!(read(&["fix it"]).options.words, None);
     let resumed = resumed(&["k3v9", "--model", "opus", "--", "-n", "3"]).unwrap();
-    assert_eq!(resumed.set.name.as_deref(), Some("k3v9"));
-    assert_eq!(resumed.options.process.model.as_deref(), Some("opus"));
+    assert_eq!(resumed.set.name().as_deref(), Some("k3v9"));
+    assert_eq!(resumed.options.process.model().as_deref(), Some("opus"));
     assert_eq!(resumed.options.words, Some(words(&["-n", "3"])));
 }
 
@@ -122,14 +122,14 @@ fn every_option_of_the_terminal_has_its_field() {
     assert_eq!(phases.concat(), ["a", "b", "c", "d"]);
     assert_eq!(run.agent_cmd.as_deref(), Some("x --y"));
     let process = run.process;
-    assert_eq!(process.model.as_deref(), Some("opus"));
-    assert_eq!(process.permissions, Some(Permissions::Bypass));
-    let times = [process.timeout, process.idle_timeout, process.delay];
+    assert_eq!(process.model().as_deref(), Some("opus"));
+    assert_eq!(*process.permissions(), Some(Permissions::Bypass));
+    let times = [*process.timeout(), *process.idle_timeout(), *process.delay()];
     assert_eq!(times, [3600, 0, 30].map(|seconds| Some(Amount(seconds))));
-    assert!(process.commit && process.push && typed.dry_run && run.detach);
+    assert!(*process.commit() && *process.push() && typed.dry_run && run.detach);
     let OutputArgs { json, verbose, quiet } = run.output;
     assert!(json && verbose && quiet);
-    assert_eq!(process.rebase, Some(OrOff::On("main".to_owned())));
+    assert_eq!(*process.rebase(), Some(OrOff::On("main".to_owned())));
     assert_eq!(typed.worktree.as_deref(), Some("w"));
 }
 
@@ -176,11 +176,11 @@ fn resumed(given: &[&str]) -> Result<ResumeArgs, Failure> {
 fn resume_takes_a_name_limits_and_the_options_of_a_run() {
     let typed =
         resumed(&["k3v9", "-n", "+10", "--agent", "codex", "--detach", "--max-cost=+5"]).unwrap();
-    assert_eq!(typed.set.name.as_deref(), Some("k3v9"));
-    let limits = typed.set.limits;
+    assert_eq!(typed.set.name().as_deref(), Some("k3v9"));
+    let limits = typed.set.limits();
     let changes: Vec<LimitChange> = limits.limit_changes().into_values().collect();
     assert_eq!(changes, [LimitChange::By(10), LimitChange::By(5_000_000)]);
-    assert_eq!(typed.options.process.agent.as_deref(), Some("codex"));
+    assert_eq!(typed.options.process.agent().as_deref(), Some("codex"));
     assert!(typed.options.detach);
 }
 
@@ -203,7 +203,7 @@ fn moved(limits: &Limits, typed: &str) -> Result<Limits, String> {
     let mut subject = a_loop();
     subject.contract.limits = limits.clone();
     let set = parse_resume(typed).map_err(|error| error.with_hint())?;
-    Ok(change_limits(&set.set.limits.limit_changes(), &subject, 0))
+    Ok(change_limits(&set.set().limits().limit_changes(), &subject, 0))
 }
 
 const NO_VALUE: &str = "`--max-iterations <N>` needs a value\nhint: /crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
@@ -249,7 +249,7 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_a_hint() {
         });
         assert_eq!(all, expected.map_err(str::to_owned), "{typed}");
     }
-    assert_eq!(parse_resume("k3v9 -n 5").unwrap().set.name.as_deref(), Some("k3v9"));
+    assert_eq!(parse_resume("k3v9 -n 5").unwrap().set().name().as_deref(), Some("k3v9"));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! without naming others. Protected paths add up, because they only narrow. `$CREW_MAX_COST` is
 //! above all of them, and can only lower the cost.
 
+use derive_getters::Getters;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -84,35 +85,35 @@ pub struct Layer {
 }
 
 /// One `[agents.NAME]`; what it leaves out comes from the agent it is like.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Getters, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct AgentEntry {
     /// The agent it starts from: one that crew knows, or another entry. Without it, the known agent
     /// of the same name, if there is one.
-    pub like: Option<String>,
-    pub prompt: Option<PromptVia>,
-    pub output: Option<Dialect>,
+    like: Option<String>,
+    prompt: Option<PromptVia>,
+    output: Option<Dialect>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub permissions: BTreeMap<Permissions, Vec<String>>,
+    permissions: BTreeMap<Permissions, Vec<String>>,
     #[serde(alias = "max_turns")]
-    pub max_turns: Option<String>,
+    max_turns: Option<String>,
     /// The option that names its model.
-    pub model: Option<String>,
+    model: Option<String>,
     /// The argument that allows a command.
-    pub allow: Option<String>,
+    allow: Option<String>,
     /// The option that names the file in which it leaves what it used.
     #[serde(alias = "usage_file")]
-    pub usage_file: Option<String>,
+    usage_file: Option<String>,
     /// Variables that it is started with.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub environment: BTreeMap<String, String>,
+    environment: BTreeMap<String, String>,
     /// The arguments that ask whether it is logged in.
-    pub login: Option<Vec<String>>,
+    login: Option<Vec<String>>,
     /// Placed after the command's own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
+    args: Vec<String>,
     /// The program and its fixed arguments.
-    pub command: Option<Vec<String>>,
+    command: Option<Vec<String>>,
 }
 
 /// All of it as a file would write it; this text is what a person trusts.
@@ -159,29 +160,29 @@ pub struct Layers {
 }
 
 /// What is in force.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Getters, Debug, Clone, PartialEq)]
 pub struct Settings {
     /// All tiers in one, with a value for every key that has a default. Checks are ordered by role:
     /// verify, gate, until; reactions as they occur in a loop. The model and the arguments
     /// are present only if they belong to the agent in force.
-    pub layer: Layer,
+    layer: Layer,
     /// The same values.
-    pub options: LoopOptions,
+    options: LoopOptions,
     /// The recipe of the requested procedure; empty without one.
-    pub recipe: Recipe,
+    recipe: Recipe,
     /// What was typed and is not obeyed, in one sentence each.
-    pub notes: Vec<String>,
+    notes: Vec<String>,
 }
 
 /// How much of the iteration logs of all loops is kept, and of the snapshots of all working trees;
 /// 0 means "all of it".
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Getters, Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogRetention {
-    pub bytes: u64,
+    bytes: u64,
     /// In bytes.
-    pub snapshots: u64,
+    snapshots: u64,
     /// For both.
-    pub days: u64,
+    days: u64,
 }
 
 impl Settings {
@@ -189,7 +190,7 @@ impl Settings {
     pub fn limits(&self) -> Limits {
         let set = self.options.limits.limit_changes();
         Limits::from_settings(|limit| match (limit, set.get(&limit)) {
-            (LimitName::MaxWait, _) => amount_or_zero(self.options.file_terms.max_wait),
+            (LimitName::MaxWait, _) => amount_or_zero(*self.options.file_terms.max_wait()),
             (_, Some(LimitChange::To(number) | LimitChange::By(number))) => *number,
             (_, None) => 0,
         })
@@ -199,9 +200,9 @@ impl Settings {
     pub fn log_retention(&self) -> LogRetention {
         let terms = &self.options.file_terms;
         LogRetention {
-            bytes: amount_or_zero(terms.keep_logs),
-            snapshots: amount_or_zero(terms.keep_snapshots),
-            days: amount_or_zero(terms.keep_days),
+            bytes: amount_or_zero(*terms.keep_logs()),
+            snapshots: amount_or_zero(*terms.keep_snapshots()),
+            days: amount_or_zero(*terms.keep_days()),
         }
     }
 
@@ -234,9 +235,9 @@ pub fn clamp_to_u32(number: u64) -> u32 {
 /// # Errors
 /// Where crew's own file is broken.
 pub fn built_in() -> Result<Layer, String> {
-    let values = KEYS.iter().filter(|key| !key.built_in.is_empty()).map(|key| {
+    let values = KEYS.iter().filter(|key| !key.built_in().is_empty()).map(|key| {
         let (table, name) = key.split_name();
-        format!("{table}.{name} = {}\n", key.built_in)
+        format!("{table}.{name} = {}\n", key.built_in())
     });
     let text = values.collect::<String>() + include_str!("built_in.toml");
     Ok(parse_settings(&text, Path::new("built_in.toml"), SettingsOwner::BuiltIn, &[], &|_| true)?
@@ -340,8 +341,8 @@ impl Layer {
             .map_err(|error| Failure::without_hint(FailureKind::Error, error.to_string()))?;
         let mut layer = Self::default();
         for key in KEYS.iter() {
-            if let Some(value) = all.get(key.name) {
-                layer.values.insert(key.name, Sourced::from_options(value.clone()));
+            if let Some(value) = all.get(key.name()) {
+                layer.values.insert(key.name(), Sourced::from_options(value.clone()));
             }
         }
         if options.terms.no_promise {
@@ -362,7 +363,7 @@ impl Layer {
 
     /// Its values as `crew config` lists them.
     pub fn values_as_listed(&self) -> impl Iterator<Item = (&'static Key, &Sourced<Value>)> {
-        KEYS.iter().filter_map(|key| Some((key, self.values.get(key.name)?)))
+        KEYS.iter().filter_map(|key| Some((key, self.values.get(key.name())?)))
     }
 
     /// Lays this tier over all lower ones.

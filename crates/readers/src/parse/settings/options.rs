@@ -2,6 +2,7 @@
 //! for `/crew:loop`; serde reads them from settings, procedures and what is built in. An option
 //! that is absent says nothing.
 
+use derive_getters::Getters;
 use std::sync::LazyLock;
 
 use clap::Args;
@@ -153,99 +154,99 @@ pub struct TermOptions {
 }
 
 /// The options of fresh processes, which `crew run` and `crew resume` share.
-#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Getters, Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[command(next_help_heading = AGENT)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct ProcessOptions {
     /// The agent's name: one that crew knows, or yours
     #[arg(long, value_name = "NAME", value_parser = parse_text)]
-    pub agent: Option<String>,
+    agent: Option<String>,
     /// Who takes over at a limit of its account
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', value_parser = parse_text)]
     #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
-    pub fallback: Vec<String>,
+    fallback: Vec<String>,
     /// The agent's model
     #[arg(long, value_name = "MODEL", value_parser = parse_text)]
-    pub model: Option<String>,
+    model: Option<String>,
     /// Permissions: accept-edits, default, auto, bypass
     ///
     /// What the agent may do without asking (accept-edits; claude may run the checks too).
     #[arg(long, value_name = "KIND", hide_possible_values = true)]
     #[arg(value_parser = one_of(Permissions::ALL))]
-    pub permissions: Option<Permissions>,
+    permissions: Option<Permissions>,
     /// The time limit of one iteration (60m; 0 = none)
     #[arg(long, value_name = "D", help_heading = LIMITS)]
-    pub timeout: Option<Seconds>,
+    timeout: Option<Seconds>,
     /// The longest silence of the agent (15m; 0 = none)
     ///
     /// It counts only while no tool call is open.
     #[arg(long, value_name = "D", help_heading = LIMITS)]
-    pub idle_timeout: Option<Seconds>,
+    idle_timeout: Option<Seconds>,
     /// Wait this long between two iterations (0)
     #[arg(long, value_name = "D", help_heading = LIMITS)]
-    pub delay: Option<Seconds>,
+    delay: Option<Seconds>,
     /// Commit what an iteration changed
     ///
     /// What you had not committed before stays out until the agent changes it.
     #[arg(long, help_heading = GIT)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub commit: bool,
+    commit: bool,
     /// Push after an iteration
     #[arg(long, help_heading = GIT)]
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub push: bool,
+    push: bool,
     /// Rebase onto BRANCH before an iteration, when it moved
     #[arg(long, value_name = "BRANCH", help_heading = GIT)]
-    pub rebase: Option<OrOff<String>>,
+    rebase: Option<OrOff<String>>,
 }
 
 /// The terms of every loop that only a settings file has.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Getters, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct FileTerms {
     /// The time limit of all that runs in the scratch folder; 0 = no limit.
-    pub prove_timeout: Option<Seconds>,
+    prove_timeout: Option<Seconds>,
     /// A command that prepares the scratch folder.
-    pub setup: Option<String>,
+    setup: Option<String>,
     /// Globs of paths that are tests, in addition to those known by their names.
     #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
-    pub tests: Vec<String>,
+    tests: Vec<String>,
     /// Globs of paths that the agent must not change.
     #[serde(deserialize_with = "deserialize_texts", skip_serializing_if = "Vec::is_empty")]
-    pub protect: Vec<String>,
+    protect: Vec<String>,
     /// Whether your terminal shows notices.
-    pub notices: Option<bool>,
+    notices: Option<bool>,
     /// The longest wait for a rate limit or an outage; 0 = no limit.
     #[serde(rename = "wait.max")]
-    pub max_wait: Option<Seconds>,
+    max_wait: Option<Seconds>,
     /// How much of the logs of all loops is kept; 0 = no limit.
     #[serde(rename = "keep.logs")]
-    pub keep_logs: Option<Bytes>,
+    keep_logs: Option<Bytes>,
     /// How much of the snapshots of all working trees is kept; 0 = no limit.
     #[serde(rename = "keep.snapshots")]
-    pub keep_snapshots: Option<Bytes>,
+    keep_snapshots: Option<Bytes>,
     /// For how many days both are kept; 0 = no limit.
     #[serde(rename = "keep.days")]
-    pub keep_days: Option<Count>,
+    keep_days: Option<Count>,
 }
 
 /// The settings of fresh processes that only a settings file has.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Getters, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct FileProcess {
     /// The name of the account whose limits all its loops share.
-    pub account: Option<String>,
+    account: Option<String>,
     /// More words for the agent, after its own: a list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// The most turns of the agent in one iteration; 0 = no limit.
-    pub max_turns: Option<Count>,
+    max_turns: Option<Count>,
     /// The size of a prompt above which crew warns; 0 = never.
-    pub token_budget: Option<TokenCount>,
+    token_budget: Option<TokenCount>,
     /// How full a context may be before a handoff page follows it; 0 = never.
-    pub redline: Option<Percent>,
+    redline: Option<Percent>,
     /// Whether the machine is kept awake while a run works.
-    pub awake: Option<bool>,
+    awake: Option<bool>,
 }
 
 /// Reads a proof that a loop may require.
@@ -310,19 +311,19 @@ pub enum Widens {
 /// A key of a settings file: its name, with the table before it unless that is `[loop]`; what it
 /// counts; which of its values need a person's trust in a project's file; what is built in; and its
 /// line in a new project file.
-#[derive(Debug, Deserialize)]
+#[derive(Getters, Debug, Deserialize)]
 pub struct Key {
-    pub name: &'static str,
-    pub unit: Option<Unit>,
+    name: &'static str,
+    unit: Option<Unit>,
     /// What its number counts, for programs.
-    pub counts: &'static str,
-    pub widens: Widens,
+    counts: &'static str,
+    widens: Widens,
     /// Its value if nobody says anything else, as TOML; empty where there is none.
-    pub built_in: &'static str,
+    built_in: &'static str,
     /// The value in a new project file; empty where that is the built-in one.
-    pub example: &'static str,
+    example: &'static str,
     /// What that says of it.
-    pub comment: &'static str,
+    comment: &'static str,
 }
 
 /// The keys of a settings file, as `crew config` lists them; a test checks that the file is read.

@@ -59,26 +59,26 @@ fn every_key_of_a_run_becomes_a_value() {
     let settings = merge_layers(&layers, Some("nightly")).unwrap();
     let keep = settings.log_retention();
     let reactions: Vec<String> = settings
-        .layer
+        .layer()
         .reactions
         .iter()
         .map(|Sourced { value: it, .. }| {
             format!("{} {:?} {}s", it.on.label(), it.run, it.timeout_s)
         })
         .collect();
-    let mut file = settings.options.file_process.clone();
+    let mut file = settings.options().file_process.clone();
     file.args.push("(last)".to_owned());
-    let protect: Vec<&str> = settings.layer.protect.iter().map(|glob| &*glob.value).collect();
+    let protect: Vec<&str> = settings.layer().protect.iter().map(|glob| &*glob.value).collect();
     assert_snapshot!(format!(
         "{}{}{protect:?}\n{}\n{:?}\n{:?} {:?}\n{} bytes, {} days\n{reactions:?}",
-        toml::to_string(&settings.options.process).unwrap(),
+        toml::to_string(&settings.options().process).unwrap(),
         toml::to_string(&file).unwrap(),
-        settings.layer.agents["mine"].value,
-        settings.recipe,
-        settings.layer.value("completion-promise"),
+        settings.layer().agents["mine"].value,
+        *settings.recipe(),
+        settings.layer().value("completion-promise"),
         settings.checks().iter().map(|check| &check.run).collect::<Vec<_>>(),
-        keep.bytes,
-        keep.days,
+        *keep.bytes(),
+        *keep.days(),
     ), @r#"
     agent = "codex"
     permissions = "auto"
@@ -109,7 +109,7 @@ fn arguments_are_given_only_to_their_own_agent() {
         let typed = typed.map(|name| format!("[loop]\nagent = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
         let settings = merge_layers(&layers, None).unwrap();
-        settings.layer.value("args").map(|_| settings.options.file_process.args.join(" "))
+        settings.layer().value("args").map(|_| settings.options().file_process.args.join(" "))
     };
     let args = "[loop]\nargs = [\"--x\"]";
     let codex = "[loop]\nagent = \"codex\"\nargs = [\"--y\"]";

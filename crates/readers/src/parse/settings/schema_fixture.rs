@@ -55,8 +55,8 @@ fn option(name: &str) -> Option<&'static Arg> {
 /// What an editor shows of a key of `[loop]` or of an option.
 pub fn description(name: &str) -> String {
     let written = DESCRIPTIONS.iter().find(|(key, _)| *key == name).map(|(_, text)| *text);
-    let key = KEYS.iter().find(|key| key.name == name);
-    let comment = key.map(|key| (key.comment, key.example.is_empty()));
+    let key = KEYS.iter().find(|key| key.name() == name);
+    let comment = key.map(|key| (key.comment(), key.example().is_empty()));
     let help = option(name).and_then(|arg| arg.get_long_help().or(arg.get_help()));
     let text = match (written, comment, help) {
         (Some(text), ..) | (_, Some((text, true)), _) | (_, Some((text, _)), None) => {
@@ -75,16 +75,16 @@ pub fn words(name: &str) -> Vec<String> {
 }
 
 /// What a key may hold, found by trying.
-fn value_of(key: &Key) -> Value {
+fn value_of(key: &'static Key) -> Value {
     let takes = |value: toml::Value| {
-        let alone = toml::Table::from_iter([(key.name.to_owned(), value)]);
+        let alone = toml::Table::from_iter([(key.name().to_owned(), value)]);
         LoopOptions::deserialize(alone).is_ok()
     };
     let list = || vec!["a"].into();
-    match key.unit {
+    match *key.unit() {
         Some(unit) => amount(unit),
         None if takes(true.into()) => json!({ "type": "boolean" }),
-        None if !words(key.name).is_empty() => json!({ "enum": words(key.name) }),
+        None if !words(key.name()).is_empty() => json!({ "enum": words(key.name()) }),
         None if takes(list()) && takes("a".into()) => texts(),
         None if takes(list()) => json!({ "type": "array", "items": { "type": "string" } }),
         None if takes(false.into()) => text_or_off(),
@@ -93,19 +93,19 @@ fn value_of(key: &Key) -> Value {
 }
 
 /// What a key may hold, with what an editor shows of it.
-pub fn key(key: &Key) -> Value {
-    let hint = match key.unit {
+pub fn key(key: &'static Key) -> Value {
+    let hint = match *key.unit() {
         Some(Unit::Seconds) => ". A time: 90s, 15m, 1h 30m",
         Some(Unit::Bytes) => ". A size: 500MiB, 2GiB",
         Some(Unit::Percent) => ". A part: 80%",
         _ => "",
     };
-    let mut part = described(value_of(key), &(description(key.name) + hint));
-    if key.unit.is_none() && part["pattern"].is_string() && key.name != "protect" {
+    let mut part = described(value_of(key), &(description(key.name()) + hint));
+    if key.unit().is_none() && part["pattern"].is_string() && key.name() != "protect" {
         part["pattern"] = NO_OPTION.into();
     }
-    if !key.built_in.is_empty() {
-        let value: toml::Table = format!("value = {}", key.built_in).parse().unwrap();
+    if !key.built_in().is_empty() {
+        let value: toml::Table = format!("value = {}", key.built_in()).parse().unwrap();
         part["default"] = serde_json::to_value(&value["value"]).unwrap();
     }
     part

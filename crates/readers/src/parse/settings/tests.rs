@@ -65,9 +65,9 @@ run = "b"
 "#;
     let read = read(text).unwrap();
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
-    let values = read.layer.values_as_listed().filter(|(key, _)| key.unit.is_some());
+    let values = read.layer.values_as_listed().filter(|(key, _)| key.unit().is_some());
     let limits: Vec<String> =
-        values.map(|(key, it)| format!("{} {} {}", key.name, it.value, it.origin)).collect();
+        values.map(|(key, it)| format!("{} {} {}", key.name(), it.value, it.origin)).collect();
     assert_snapshot!(limits.join("\n"), @r#"
     max-iterations 15 crew.toml:3
     failure-threshold 0 crew.toml:6
@@ -221,8 +221,8 @@ fn money_and_tokens_are_written_with_or_without_quotes_and_read_back_to_the_last
     let value = |text: &str, name: &str| {
         let layer = read(text).unwrap().layer;
         let key = Key::find_in_table("loop", name).unwrap();
-        let number = key.unit.unwrap().parse_value(layer.value(name).unwrap()).unwrap();
-        (number, key.unit.unwrap().format_number(number))
+        let number = key.unit().unwrap().parse_value(layer.value(name).unwrap()).unwrap();
+        (number, key.unit().unwrap().format_number(number))
     };
     for (name, text, expected) in [
         ("max-cost", "5", 5_000_000),
@@ -375,7 +375,7 @@ fn each_option_that_settings_may_hold_has_its_key() {
 fn the_built_in_values_are_valid_and_apply_to_a_loop_without_settings() {
     let settings = merge_layers(&Layers::default(), None).unwrap();
     assert_eq!(settings.limits(), engine::fixture::USUAL_LIMITS);
-    assert_eq!(merge::amount_or_zero(settings.options.process.timeout), 3600);
+    assert_eq!(merge::amount_or_zero(*settings.options().process.timeout()), 3600);
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn typed_options_are_the_highest_tier_and_a_relative_limit_is_refused_at_a_start
     };
     let layer = typed(&["-n", "4", "--max-duration", "90m", "--max-cost=2.5"]).unwrap();
     let shown: Vec<String> =
-        layer.values_as_listed().map(|(key, it)| format!("{} {}", key.name, it.value)).collect();
+        layer.values_as_listed().map(|(key, it)| format!("{} {}", key.name(), it.value)).collect();
     assert_eq!(shown, ["max-iterations 4", "max-duration \"1h 30m\"", "max-cost \"2.50\""]);
     let refused = typed(&["-n", "+4"]).unwrap_err();
     assert_eq!(refused.text, "`+` adds to the limit of a loop that exists");
@@ -428,7 +428,7 @@ fn a_higher_tier_wins_and_the_environment_variable_sets_a_ceiling() {
         });
         let settings = merge_layers(&Layers { user, project, environment, typed }, None).unwrap();
         let found = settings.limits().max_cost_micros / 1_000_000;
-        assert_eq!((found, settings.notes.len()), (expected, usize::from(noted)), "{given:?}");
+        assert_eq!((found, settings.notes().len()), (expected, usize::from(noted)), "{given:?}");
     }
 }
 
@@ -469,7 +469,7 @@ fn a_typed_cost_above_the_ceiling_is_reported() {
     let environment = layer("max-cost", "5.00");
     let typed = layer("max-cost", "7.50");
     let layers = Layers { environment, typed, ..Layers::default() };
-    insta::assert_snapshot!(merge_layers(&layers, None).unwrap().notes.join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the most a loop may cost here");
+    insta::assert_snapshot!(merge_layers(&layers, None).unwrap().notes().join("\n"), @"--max-cost 7.50 is ignored: CREW_MAX_COST=5.00 is the most a loop may cost here");
 }
 
 /// The entry as the file would write it, or what is wrong.

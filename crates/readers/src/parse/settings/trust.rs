@@ -115,9 +115,9 @@ fn needs_of_terms(
     built_in: &Layer,
 ) {
     for (key, Sourced { value, origin }) in terms.values_as_listed() {
-        let nearest = own.iter().find_map(|own| own.value(key.name));
-        let others = if key.widens == Widens::OtherOrOff { others } else { &[] };
-        let others = others.iter().filter_map(|other| other.value(key.name));
+        let nearest = own.iter().find_map(|own| own.value(key.name()));
+        let others = if *key.widens() == Widens::OtherOrOff { others } else { &[] };
+        let others = others.iter().filter_map(|other| other.value(key.name()));
         let mut mine: Vec<Option<&Value>> = nearest.into_iter().chain(others).map(Some).collect();
         if mine.is_empty() {
             mine.push(None);
@@ -136,10 +136,10 @@ fn needs_of_terms(
 
 impl Key {
     /// Whether `value` is wider than what the user allowed; `None` if the user says nothing.
-    fn is_wider(&self, value: &Value, own: Option<&Value>, built_in: &Layer) -> bool {
-        let allowed = own.or_else(|| built_in.value(self.name));
+    fn is_wider(&'static self, value: &Value, own: Option<&Value>, built_in: &Layer) -> bool {
+        let allowed = own.or_else(|| built_in.value(self.name()));
         let [rank, most] = [Some(value), allowed].map(|value| Some(self.rank_value(value?)));
-        match self.widens {
+        match *self.widens() {
             Widens::Nothing => false,
             Widens::Every => true,
             Widens::More => rank > most,
@@ -152,13 +152,13 @@ impl Key {
 
     /// How wide a value is: its number, where 0 is unlimited, or the place of its word in a list.
     fn rank_value(&self, value: &Value) -> u64 {
-        let Some(unit) = self.unit else {
+        let Some(unit) = *self.unit() else {
             let proofs = Prove::ALL.each_ref().map(variant_name).into_iter();
             let words = proofs.chain(Permissions::ALL.map(Permissions::label));
             return words.take_while(|word| Some(*word) != value.as_str()).count() as u64;
         };
         match unit.parse_value(value).unwrap_or(u64::MAX) {
-            0 if self.widens == Widens::More => u64::MAX,
+            0 if *self.widens() == Widens::More => u64::MAX,
             number => number,
         }
     }

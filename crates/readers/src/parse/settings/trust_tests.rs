@@ -122,9 +122,9 @@ fn each_key_says_what_widens_it() {
             };
             read(&text).unwrap_or_else(|fault| panic!("{fault}")).layer
         };
-        for (own, value, needs_trust) in rules(key.name) {
+        for (own, value, needs_trust) in rules(key.name()) {
             let needed = list_trust_requests(&layer(value), &layer(own)).len();
-            assert_eq!(needed, usize::from(needs_trust), "{}: {value} over {own}", key.name);
+            assert_eq!(needed, usize::from(needs_trust), "{}: {value} over {own}", key.name());
         }
     }
 }

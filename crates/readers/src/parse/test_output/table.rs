@@ -1,6 +1,7 @@
 //! The table of runners: how each of their lines reads, and what it means (`runners.txt`). A form
 //! is compared piece by piece, without regular expressions: every line of a log is asked.
 
+use derive_getters::Getters;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -29,27 +30,28 @@ pub(super) struct LineMatch<'l> {
 }
 
 /// A row of the table.
-#[derive(Debug)]
+#[derive(Getters, Debug)]
 pub(super) struct Row {
     /// The index of its runner.
-    pub(super) runner: usize,
-    pub(super) means: &'static str,
+    runner: usize,
+    means: &'static str,
     /// Whether it begins with a word: no other runner reads what it reads.
-    pub(super) is_distinct: bool,
+    is_distinct: bool,
     is_indented: bool,
     /// The text before the first field.
     head: &'static str,
     /// The name of each field, with the text behind it.
-    pub(super) fields: Vec<(&'static str, &'static str)>,
+    fields: Vec<(&'static str, &'static str)>,
 }
 
 /// The rows by the runners, and by the first letters of their lines.
+#[derive(Getters)]
 pub(super) struct Table {
     /// The name of each runner, and what it puts between a suite and a test.
-    pub(super) runners: Vec<(&'static str, &'static str)>,
-    pub(super) rows: Vec<Row>,
+    runners: Vec<(&'static str, &'static str)>,
+    rows: Vec<Row>,
     /// The rows for a line that begins with this byte, blanks left out.
-    pub(super) by_byte: Vec<Vec<usize>>,
+    by_byte: Vec<Vec<usize>>,
 }
 
 /// The table, read once.

@@ -145,8 +145,8 @@ proptest::proptest! {
 #[test]
 fn every_field_of_the_table_is_a_known_one_or_free_text() {
     let known = [&table::NUMBERS[..], &["_", "name", "word", "time", "counts", "suite"]].concat();
-    for row in &TABLE.rows {
-        let unknown = row.fields.iter().find(|(field, _)| !known.contains(field));
+    for row in TABLE.rows() {
+        let unknown = row.fields().iter().find(|(field, _)| !known.contains(field));
         assert_eq!(unknown, None, "{row:?}");
     }
 }
@@ -166,25 +166,25 @@ fn an_indented_total_is_ignored_for_a_runner_that_does_not_indent() {
 
 #[test]
 fn the_example_of_each_row_of_the_table_is_matched_by_no_earlier_row() {
-    let mut rows = TABLE.rows.iter();
+    let mut rows = TABLE.rows().iter();
     let mut row = rows.next().unwrap();
     let mut is_new = false;
     for line in include_str!("runners.txt").lines() {
         if let Some(example) = line.strip_prefix("= ") {
             let whole = without_prefix(example);
             let line = Line { whole, text: whole.trim_start() };
-            let is_replay = row.means == "replayed";
+            let is_replay = row.means() == "replayed";
             assert!(is_replay || row.match_line(line).is_some(), "{example}");
             let first = line.text.bytes().next().unwrap();
-            let mut read = TABLE.by_byte[usize::from(first)].iter();
+            let mut read = TABLE.by_byte()[usize::from(first)].iter();
             let fits = read.find_map(|at| {
-                let other = &TABLE.rows[*at];
-                let taken = other.match_line(line).filter(|_| other.runner == row.runner)?;
+                let other = &TABLE.rows()[*at];
+                let taken = other.match_line(line).filter(|_| *other.runner() == *row.runner())?;
                 let mut reported = ReportedTests::default();
-                reported.list = (row.means == "listed").then(Vec::new);
+                reported.list = (row.means() == "listed").then(Vec::new);
                 // A heading is below its suite.
                 let suite = Line { whole: "PASS ./a.test.js", text: "PASS ./a.test.js" };
-                let mut rows = TABLE.rows.iter().filter(|one| one.runner == row.runner);
+                let mut rows = TABLE.rows().iter().filter(|one| *one.runner() == *row.runner());
                 rows.find_map(|one| Some(reported.take_line(one, suite, one.match_line(suite)?)));
                 reported.take_line(other, line, taken).then_some(other)
             });
