@@ -48,7 +48,7 @@ fn the_example_of_the_page_lands_all_of_its_tasks() {
 }
 
 #[test]
-fn the_fleet_file_of_the_page_says_what_its_comments_say() {
+fn the_fleet_file_of_the_page_does_what_its_comments_say() {
     let sandbox = with_an_agent();
     sandbox.write("tasks/fleet.toml", blocks(GUIDE, "toml")[0]);
     sandbox.write("tasks/vat.md", "Write vat.sh.\n");

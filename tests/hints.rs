@@ -63,7 +63,7 @@ fn proposed(sandbox: &Sandbox, id: &str, lines: &[&str]) -> usize {
 }
 
 #[test]
-fn what_is_typed_wrong_is_refused_with_a_way_out_that_works() {
+fn a_typing_error_is_refused_with_a_hint_that_works() {
     let sandbox = Sandbox::new();
     let lines = [
         "crew stauts",
@@ -122,7 +122,7 @@ fn what_is_typed_wrong_is_refused_with_a_way_out_that_works() {
 }
 
 #[test]
-fn where_a_loop_stands_in_the_way_the_hint_helps() {
+fn the_hint_helps_if_another_loop_is_in_the_way() {
     let world = World::new(&[WORK]);
     assert_eq!(world.crew(&["run", "Do it", "-n", "1", "-q"]).code(), 10);
     let id = world.id();

@@ -263,7 +263,7 @@ fn an_agent_may_not_install_or_uninstall() {
 }
 
 #[test]
-fn without_a_client_the_files_are_there_and_the_commands_are_told() {
+fn without_a_client_the_plugin_is_written_and_its_install_commands_are_shown() {
     let sandbox = Sandbox::new().home_named("a home");
     let ran = sandbox.crew(&["install"]);
     let folder = plugin_folder(&sandbox);
@@ -291,7 +291,7 @@ fn without_a_client_the_files_are_there_and_the_commands_are_told() {
 }
 
 #[test]
-fn the_links_lead_to_the_name_on_the_path_that_an_update_replaces() {
+fn the_links_point_to_the_path_that_an_update_replaces() {
     let sandbox = Sandbox::new();
     with_a_stand_in(&sandbox);
     let name = sandbox.root().join("bin/crew");
@@ -321,7 +321,7 @@ fn shell_files(sandbox: &Sandbox) -> BTreeSet<String> {
 }
 
 #[test]
-fn completions_and_man_pages_are_placed_where_somebody_wants_them_and_are_removed_again() {
+fn completions_and_man_pages_are_installed_on_request_and_removed_again() {
     for (shell, completions) in [
         ("/bin/bash", Some(".local/share/bash-completion/completions/crew")),
         ("/usr/bin/zsh", Some(".local/share/zsh/site-functions/_crew")),
@@ -371,7 +371,7 @@ fn completions_and_man_pages_are_placed_where_somebody_wants_them_and_are_remove
 }
 
 #[test]
-fn completions_and_man_pages_of_somebody_else_stay() {
+fn completions_and_man_pages_of_others_stay() {
     let sandbox = Sandbox::new().env("SHELL", "/usr/bin/fish");
     with_a_stand_in(&sandbox);
     std::fs::write(sandbox.home().join("market"), "[]").unwrap();
@@ -393,7 +393,7 @@ fn completions_and_man_pages_of_somebody_else_stay() {
 }
 
 #[test]
-fn without_a_client_the_completions_are_placed_all_the_same_and_never_for_others() {
+fn without_a_client_completions_are_still_installed_but_only_for_this_user() {
     let sandbox = Sandbox::new().env("SHELL", "/bin/bash");
     let ran = sandbox.crew(&["install", "--shell-files"]);
     assert!(ran.code() == 1 && ran.stdout.contains("bash-completion"), "{ran:#?}");
@@ -404,7 +404,7 @@ fn without_a_client_the_completions_are_placed_all_the_same_and_never_for_others
 }
 
 #[test]
-fn on_a_terminal_it_asks_whether_to_place_completions() {
+fn in_a_terminal_install_asks_whether_to_add_completions() {
     in_a_terminal(|| {
         for (answer, is_placed) in [("", false), ("y", true)] {
             let sandbox = Sandbox::new().env("SHELL", "/bin/bash");
@@ -425,7 +425,7 @@ fn on_a_terminal_it_asks_whether_to_place_completions() {
 }
 
 #[test]
-fn a_folder_with_anything_of_a_persons_is_never_touched() {
+fn a_plugin_folder_that_contains_other_files_is_never_touched() {
     let sandbox = Sandbox::new();
     with_a_stand_in(&sandbox);
     let folder = plugin_folder(&sandbox);
@@ -442,7 +442,7 @@ fn a_folder_with_anything_of_a_persons_is_never_touched() {
 }
 
 #[test]
-fn without_an_address_the_one_of_the_package_is_shared() {
+fn without_an_address_that_of_the_package_is_used() {
     let sandbox = Sandbox::new();
     with_a_stand_in(&sandbox);
     std::fs::write(sandbox.home().join("market"), "[]").unwrap();

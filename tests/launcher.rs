@@ -33,7 +33,7 @@ fn launch(sandbox: &Sandbox, binary: Option<&str>, payload: &Value) -> String {
 }
 
 #[test]
-fn the_launcher_needs_no_execute_bit_and_bears_blanks_in_its_path() {
+fn the_launcher_needs_no_execute_bit_and_its_path_may_contain_spaces() {
     let sandbox = Sandbox::new();
     let help = json!({"hook_event_name": "UserPromptExpansion", "command_name": "crew:help"});
     let said = launch(&sandbox, crew().to_str(), &help);
@@ -43,7 +43,7 @@ fn the_launcher_needs_no_execute_bit_and_bears_blanks_in_its_path() {
 }
 
 #[test]
-fn without_a_binary_stops_pass_in_silence_and_commands_say_what_to_do() {
+fn without_a_binary_stops_pass_silently_and_commands_say_what_to_do() {
     let sandbox = Sandbox::new();
     for (payload, expected) in [
         (json!({"hook_event_name":"Stop"}), ""),
@@ -59,7 +59,7 @@ fn without_a_binary_stops_pass_in_silence_and_commands_say_what_to_do() {
 }
 
 #[test]
-fn a_binary_is_found_on_the_path_and_in_the_home_folders() {
+fn the_launcher_finds_a_binary_on_the_path_and_in_the_home_folder() {
     let help = json!({"hook_event_name": "UserPromptExpansion", "command_name": "crew:help"});
     for place in ["bin/crew", "home/.local/bin/crew", "home/.cargo/bin/crew"] {
         let sandbox = Sandbox::new();

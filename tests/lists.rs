@@ -24,7 +24,7 @@ fn run_in(sandbox: &Sandbox, folder: &str, branch: &str, task: &str) {
 }
 
 #[test]
-fn a_list_has_one_line_for_each_loop_in_a_terminal_of_any_width() {
+fn a_list_has_one_line_per_loop_in_a_terminal_of_any_width() {
     in_a_terminal(|| {
         let sandbox = Sandbox::new();
         run_in(&sandbox, "w/api", "feature/reset", TASK);

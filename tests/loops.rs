@@ -30,7 +30,7 @@ on_both_terminals!(
 );
 
 #[test]
-fn a_command_pasted_whole_starts_a_loop_on_2_1_330() {
+fn a_pasted_command_starts_a_loop_on_2_1_330() {
     with_terminal("2.1.330", a_command_pasted_whole_starts_a_loop);
 }
 

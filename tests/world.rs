@@ -54,7 +54,7 @@ fn a_child_past_its_deadline_takes_its_group_along() {
 }
 
 #[test]
-fn a_stop_without_a_loop_passes_in_silence() {
+fn a_stop_without_a_loop_passes_silently() {
     let sandbox = Sandbox::new();
     let ran = sandbox.hook(json!({"hook_event_name": "Stop", "stop_hook_active": false}));
     assert_eq!((ran.code(), ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""));

@@ -182,7 +182,7 @@ fn an_invalid_payload_lets_the_stop_through() {
 }
 
 #[test]
-fn an_event_that_does_not_concern_crew_passes_in_silence() {
+fn an_event_that_does_not_concern_crew_passes_silently() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let before = door.record(&id);

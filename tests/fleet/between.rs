@@ -23,7 +23,7 @@ fn a_fleet_whose_remote_was_replaced_continues_there() {
 }
 
 #[test]
-fn completed_work_that_a_person_turns_down_does_not_land_later() {
+fn completed_work_that_a_person_rejects_does_not_land_later() {
     let world = FleetWorld::new(ONE).tasks(&["a", "b", "c"], "").shared().ready();
     assert_eq!(world.run(&["--push"]).code(), 0);
     world.crew(&["cancel", "repo/b"]).success();
@@ -47,7 +47,7 @@ fn completed_work_that_a_person_turns_down_does_not_land_later() {
 }
 
 #[test]
-fn what_was_completed_before_the_whole_fleet_was_cancelled_may_land() {
+fn work_completed_before_the_whole_fleet_was_cancelled_may_land() {
     let agent = format!("[ $task = a ] || wait_for never; {ONE}");
     let world = FleetWorld::new(&agent).tasks(&["a", "b"], "").terms("slots = 2").shared().ready();
     let running = world.start(&["--push"]);
@@ -62,7 +62,7 @@ fn what_was_completed_before_the_whole_fleet_was_cancelled_may_land() {
 }
 
 #[test]
-fn a_landing_check_that_is_added_while_a_task_runs_holds_for_it_and_so_does_its_correction() {
+fn a_landing_check_added_or_corrected_while_a_task_runs_applies_to_that_task() {
     let agent = format!(
         "[ $call != 1 ] || wait_for go
          [ $call != 2 ] || {{ echo '<promise>BLOCKED: no</promise>'; exit; }}\n{ONE}"
@@ -117,7 +117,7 @@ fn a_task_builds_on_one_whose_work_was_merged_and_cleaned_away() {
 }
 
 #[test]
-fn what_a_local_fleet_has_goes_to_the_remote_before_a_node_continues_it() {
+fn the_work_of_a_local_fleet_is_pushed_before_a_node_continues_it() {
     let agent = format!("[ $task = b ] && {{ {ONE}; exit 0; }}; {TWO}");
     let world =
         FleetWorld::new(&agent).tasks(&["b"], "").tasks(&["a"], "max-iterations = 1").ready();

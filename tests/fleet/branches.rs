@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{FleetWorld, LONG, ONE};
 
 #[test]
-fn a_branch_that_an_agent_makes_is_taken_in_and_the_next_task_builds_on_it() {
+fn a_branch_that_an_agent_creates_is_merged_and_the_next_task_builds_on_it() {
     let agent = "[ $task = b ] || git checkout --quiet -b feature
         ls > $NOTES/seen-$task; echo x > work-$task; claim";
     let world = FleetWorld::new(agent).tasks(&["a"], "").tasks(&["b"], "after = [\"a\"]").ready();
@@ -27,7 +27,7 @@ fn a_conflict_between_tasks_that_come_before_another_names_them() {
 }
 
 #[test]
-fn a_clone_that_is_left_on_an_older_commit_takes_nothing_from_the_pushed_branch() {
+fn a_clone_left_on_an_older_commit_removes_nothing_from_the_pushed_branch() {
     let agent = "echo x > work-$iteration
         case $iteration in 2) git checkout --quiet HEAD~1 ;; 3) claim ;; esac";
     let world = FleetWorld::new(agent)
@@ -52,7 +52,7 @@ fn a_clone_that_is_left_on_an_older_commit_takes_nothing_from_the_pushed_branch(
 }
 
 #[test]
-fn a_branch_that_somebody_deleted_at_the_remote_is_pushed_again() {
+fn a_branch_that_was_deleted_at_the_remote_is_pushed_again() {
     let agent = "echo $iteration >> work-a; [ $iteration = 1 ] || { wait_for go; claim; }";
     let world = FleetWorld::new(agent).tasks(&["a"], "").shared().ready();
     let running = world.start(&["--push"]);
@@ -64,7 +64,7 @@ fn a_branch_that_somebody_deleted_at_the_remote_is_pushed_again() {
 }
 
 #[test]
-fn locks_that_a_killed_git_of_an_agent_left_stop_no_rebase_and_no_commit() {
+fn locks_left_by_a_killed_git_of_an_agent_stop_neither_a_rebase_nor_a_commit() {
     let agent = "echo $iteration >> work-a; [ $iteration = 1 ] || { claim; exit; }
         wait_for moved; touch .git/packed-refs.lock .git/refs/heads/main.lock";
     let world = FleetWorld::new(agent).tasks(&["a"], "verify = \"test -e new\"").shared().ready();
@@ -83,7 +83,7 @@ git clone --quiet $HUB $NOTES/person; cd $NOTES/person; echo person > same
 git commit --quiet --all --message Person; git push --quiet origin main; exit 1; fi";
 
 #[test]
-fn conflicts_that_come_with_a_red_check_are_in_the_prompt_and_no_marker_lands() {
+fn conflicts_that_come_with_a_failed_check_are_in_the_prompt_and_no_marker_lands() {
     let agent = "case $call in 1) echo task > same ;; 3) echo both > same ;; esac; claim";
     let world =
         FleetWorld::new(agent).file("same", "base\n").tasks(&["a"], "max-iterations = 4").shared();
@@ -96,7 +96,7 @@ fn conflicts_that_come_with_a_red_check_are_in_the_prompt_and_no_marker_lands() 
 }
 
 #[test]
-fn a_conflict_without_markers_lands_by_a_person_alone_if_no_commit_settles_it() {
+fn only_a_person_lands_a_conflict_without_markers_that_no_commit_resolves() {
     let agent = "[ $task = a ] || wait_for go
         case $task.$call in a.1) git rm --quiet same ;; b.1) echo b > same ;; esac; claim";
     let world = FleetWorld::new(agent)
@@ -181,7 +181,7 @@ fn a_new_clone_has_the_work_so_far_a_slot_for_its_checks_and_no_file_of_setup_in
 }
 
 #[test]
-fn a_task_whose_setup_failed_begins_once_that_is_fixed() {
+fn a_task_whose_setup_failed_begins_once_the_setup_is_fixed() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").terms("setup = \"false\"").shared().ready();
     let ran = world.run(&["--land"]);
     assert_eq!((ran.code(), world.state("a")), (13, "blocked".into()), "{ran:#?}");

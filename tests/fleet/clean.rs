@@ -31,7 +31,7 @@ impl FleetWorld {
 }
 
 #[test]
-fn what_is_over_is_removed_here_and_there_and_what_is_not_stays_with_its_work() {
+fn finished_tasks_are_removed_locally_and_at_the_remote_and_others_keep_their_work() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").tasks(&["b"], TERMS).shared().ready();
     let ran = world.run(&["--land"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
@@ -98,7 +98,7 @@ fn a_commit_that_only_a_clone_has_is_kept_when_the_clone_is_removed() {
 }
 
 #[test]
-fn nothing_is_removed_by_an_agent_by_a_wrong_name_or_while_somebody_works_on_it() {
+fn nothing_is_removed_by_an_agent_by_a_wrong_name_or_while_it_is_in_use() {
     let world = FleetWorld::new(&format!("wait_for go; {ONE}")).tasks(&["a"], "").ready();
     let running = world.start(&[]);
     world.until("its agent works", |world| world.begun("a") == [1]);

@@ -114,13 +114,13 @@ fn holder_is_gone(name: &str, world: &FleetWorld) {
 
 #[test]
 #[ignore = "long"]
-fn an_attempt_killed_at_any_moment_continues_and_repeats_at_most_the_iteration_that_was_cut_off() {
+fn an_attempt_killed_at_any_moment_continues_and_repeats_at_most_one_iteration() {
     side_by_side(moments().map(|moment| move || killed_at(&moment)));
 }
 
 #[test]
 #[ignore = "long"]
-fn a_rebase_that_a_killed_attempt_had_begun_is_undone_and_made_again_with_all_work() {
+fn a_rebase_begun_by_a_killed_attempt_is_undone_and_repeated_with_all_its_work() {
     let world = FleetWorld::new(&format!("[ $iteration -gt 1 ] || wait_for moved; {TWO}"))
         .file(".gitattributes", "*.held filter=held\n")
         .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")
@@ -141,7 +141,7 @@ fn a_rebase_that_a_killed_attempt_had_begun_is_undone_and_made_again_with_all_wo
 
 #[test]
 #[ignore = "long"]
-fn attempts_outlive_their_coordinator_and_the_next_one_adopts_what_runs() {
+fn attempts_outlive_their_coordinator_and_the_next_one_adopts_them() {
     let world = FleetWorld::new(&format!("wait_for go; {TWO}"))
         .tasks(&["a", "b", "c"], "")
         .terms("slots = 2")
@@ -171,7 +171,7 @@ fn attempts_outlive_their_coordinator_and_the_next_one_adopts_what_runs() {
 
 #[test]
 #[ignore = "long"]
-fn a_loop_of_work_that_was_sent_back_commits_also_if_it_was_killed_before_its_first_iteration() {
+fn a_loop_with_returned_work_commits_even_if_it_was_killed_before_its_first_iteration() {
     let agent = "echo $iteration >> work-a; [ $iteration -lt 2 ] || touch fixed; claim";
     let world = FleetWorld::new(agent)
         .tasks(&["a"], "verify = [\"grep -q 1 work-a\"]")
@@ -193,7 +193,7 @@ fn a_loop_of_work_that_was_sent_back_commits_also_if_it_was_killed_before_its_fi
 }
 
 #[test]
-fn a_landing_that_was_cut_off_is_made_again_and_its_check_is_ended() {
+fn an_interrupted_landing_is_repeated_and_its_check_is_ended() {
     let world = FleetWorld::new(TWO)
         .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")
         .terms(&format!("[land]\ncheck = ['''case $PWD in */land) {HOLD} ;; esac''']"))
@@ -240,7 +240,7 @@ fn cut_off_after(record: u32) -> bool {
 
 #[test]
 #[ignore = "long"]
-fn an_attempt_cut_off_at_any_record_of_its_loop_continues_and_its_work_is_pushed_once() {
+fn an_attempt_killed_at_any_record_of_its_loop_continues_and_its_work_is_pushed_once() {
     // One more than there are: it must find none, or a record was left out here.
     side_by_side((1..=RECORDS + 1).map(|record| {
         move || assert_eq!((record, cut_off_after(record)), (record, record <= RECORDS))
@@ -416,7 +416,7 @@ fn every_task_is_done_once(world: &FleetWorld, seed: u64) {
 
 #[test]
 #[ignore = "long"]
-fn twelve_tasks_are_each_done_once_and_main_is_never_red_whatever_is_killed() {
+fn twelve_tasks_are_each_done_once_and_main_never_breaks_whatever_is_killed() {
     let kills = std::env::var("CREW_KILLS").ok().map_or(KILLS, |kills| kills.parse().unwrap());
     let mut hits = 0;
     for seed in 1..=kills.div_ceil(KILLS) {

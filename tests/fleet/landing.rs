@@ -31,7 +31,7 @@ const CHECK: &str = "[ $(ls limit | wc -l) -le 1 ] && [ $(ls hard | wc -l) -le 1
 
 #[test]
 #[ignore = "long"]
-fn tasks_that_collide_leave_every_commit_of_main_green_and_none_is_forgotten() {
+fn no_colliding_task_breaks_a_commit_of_main_or_is_forgotten() {
     let world = FleetWorld::new(COLLIDING)
         .file("same", "one\n")
         .file("limit/.keep", "")
@@ -81,7 +81,7 @@ fn tasks_that_collide_leave_every_commit_of_main_green_and_none_is_forgotten() {
 }
 
 #[test]
-fn a_landing_killed_in_its_checks_or_its_setup_is_done_again_and_once() {
+fn a_landing_killed_during_its_checks_or_its_setup_is_repeated_once() {
     let is_landing = format!("case $PWD in */land) {HOLD} ;; esac");
     let worlds = [format!("[land]\ncheck = ['''{HOLD}''']"), format!("setup = '''{is_landing}'''")];
     side_by_side(worlds.map(|terms| {
@@ -107,7 +107,7 @@ fn a_landing_killed_in_its_checks_or_its_setup_is_done_again_and_once() {
 }
 
 #[test]
-fn a_signal_lets_a_landing_end_and_a_second_one_gives_it_up_until_the_next_start() {
+fn a_signal_lets_a_landing_finish_and_a_second_one_abandons_it_until_the_next_start() {
     let check = "touch $NOTES/lands; until test -e $NOTES/free; do sleep 0.05; done";
     let world = FleetWorld::new(ONE)
         .tasks(&["a"], "max-iterations = 1")
@@ -142,7 +142,7 @@ fn a_signal_lets_a_landing_end_and_a_second_one_gives_it_up_until_the_next_start
 }
 
 #[test]
-fn a_landing_refused_after_the_last_iteration_goes_back_once_the_limit_is_raised() {
+fn work_refused_after_its_last_iteration_is_sent_back_once_the_limit_is_raised() {
     let agent = r#"touch "$NOTES/began.$task"; wait_for began.a; wait_for began.b; echo "by $task" > same; claim"#;
     let world = FleetWorld::new(agent).file("same", "one\n").terms("slots = 2");
     let world = world.tasks(&["a", "b"], "max-iterations = 1").shared().ready();
@@ -164,7 +164,7 @@ fn a_landing_refused_after_the_last_iteration_goes_back_once_the_limit_is_raised
 }
 
 #[test]
-fn a_landing_whose_check_has_no_program_here_starts_nothing_and_without_a_landing_none_is_needed() {
+fn a_landing_check_without_its_program_refuses_the_start_only_if_the_fleet_lands() {
     let world = FleetWorld::new(ONE)
         .tasks(&["a"], "")
         .terms("[land]\ncheck = ['nosuch -x', 'sh later.sh']")
@@ -183,7 +183,7 @@ fn a_landing_whose_check_has_no_program_here_starts_nothing_and_without_a_landin
 }
 
 #[test]
-fn a_file_of_worktreeinclude_that_is_committed_refuses_the_landing_in_words() {
+fn a_committed_file_of_worktreeinclude_refuses_the_landing_with_a_message() {
     let adds = "echo $task > $task.local; git add -f $task.local; git commit -qm mine; claim";
     let world = FleetWorld::new(adds)
         .tasks(&["a"], "")

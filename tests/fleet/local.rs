@@ -31,8 +31,7 @@ impl FleetWorld {
 }
 
 #[test]
-fn a_folder_becomes_completed_loops_with_a_slot_and_a_ready_clone_each_and_run_again_changes_nothing()
- {
+fn a_folder_of_tasks_is_completed_and_running_it_again_changes_nothing() {
     // The first two are at work at once.
     let world = FleetWorld::new(&format!(
         "grep -q key .env || echo $task >> \"$NOTES/unready\"
@@ -81,7 +80,7 @@ fn a_folder_becomes_completed_loops_with_a_slot_and_a_ready_clone_each_and_run_a
 }
 
 #[test]
-fn an_ignored_file_stays_as_its_task_has_it_and_is_new_for_each_landing() {
+fn an_ignored_file_keeps_the_changes_of_its_task_and_is_copied_anew_for_each_landing() {
     let asks =
         "if [ $call -lt 2 ]; then echo '<promise>BLOCKED: which port?</promise>'; else claim; fi";
     let agent =
@@ -106,7 +105,7 @@ fn an_ignored_file_stays_as_its_task_has_it_and_is_new_for_each_landing() {
 }
 
 #[test]
-fn a_copy_of_an_ignored_file_that_was_cut_off_is_made_again_and_no_half_of_it_is_committed() {
+fn an_interrupted_copy_of_an_ignored_file_is_repeated_and_never_committed_half_done() {
     let world = FleetWorld::new(ONE)
         .tasks(&["a"], "verify = [\"cmp .env $NOTES/whole\"]")
         .file(".gitignore", ".env\n")
@@ -129,7 +128,7 @@ fn a_copy_of_an_ignored_file_that_was_cut_off_is_made_again_and_no_half_of_it_is
 }
 
 #[test]
-fn what_is_exhausted_stays_so_until_its_limit_is_raised_and_a_person_resumes_it() {
+fn an_exhausted_task_stays_exhausted_until_its_limit_is_raised_and_a_person_resumes_it() {
     let text = |most: u32| format!("verify = [\"grep -q 2 work-*\"]\nmax-iterations = {most}");
     let world = FleetWorld::new(TWO).tasks(&["a"], &text(1)).tasks(&["b"], &text(9)).ready();
     let ran = world.run(&[]);
@@ -184,7 +183,7 @@ fn a_fault_in_any_file_starts_nothing_and_every_fault_is_reported() {
 }
 
 #[test]
-fn nothing_starts_without_a_persons_word_in_a_dry_run_or_inside_an_agent() {
+fn nothing_starts_in_a_dry_run_inside_an_agent_or_without_a_persons_consent() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
     let unasked = || world.crew(&["fleet", "run", "tasks"]).code();
     let within = |arguments: &[&str]| {
@@ -206,7 +205,7 @@ fn nothing_starts_without_a_persons_word_in_a_dry_run_or_inside_an_agent() {
 }
 
 #[test]
-fn a_task_starts_from_the_work_of_those_before_it_and_what_touches_the_same_never_runs_at_once() {
+fn a_task_starts_from_earlier_work_and_tasks_that_touch_the_same_files_run_in_turn() {
     // While `t1` is at work there is a place for `t2`, which is more urgent than `a` and `b`.
     let world = FleetWorld::new(
         "touch $NOTES/began.$task
@@ -239,7 +238,7 @@ fn a_task_starts_from_the_work_of_those_before_it_and_what_touches_the_same_neve
 }
 
 #[test]
-fn a_folder_is_found_from_below_the_root_of_the_repository_where_none_is_nearer() {
+fn a_task_folder_is_found_at_the_root_of_the_repository_if_none_is_nearer() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").file("deep/er/file", "").ready();
     let dry = |below: &str| {
         let mut command = world.sandbox.command(world.sandbox.build().path());
@@ -253,7 +252,7 @@ fn a_folder_is_found_from_below_the_root_of_the_repository_where_none_is_nearer(
 }
 
 #[test]
-fn of_tasks_that_change_one_file_those_that_say_so_all_land_and_every_other_end_is_named() {
+fn tasks_that_declare_a_shared_file_all_land_and_every_other_outcome_is_explained() {
     let mut world = FleetWorld::new(ADDS).file("shared", "the first line\n");
     for task in SAID.into_iter().chain(UNSAID) {
         let what = if SAID.contains(&task) {
@@ -290,7 +289,7 @@ fn of_tasks_that_change_one_file_those_that_say_so_all_land_and_every_other_end_
 }
 
 #[test]
-fn variables_of_a_calling_git_reach_no_agent_no_setup_and_no_check() {
+fn variables_of_a_calling_git_reach_no_agent_setup_or_check() {
     let agent = format!("echo x > own; git add -A; git commit -qm own; {ONE}");
     let world = FleetWorld::new(&agent)
         .tasks(&["a"], "verify = ['git rev-parse HEAD >> $NOTES/heads; test -e work-a']")
@@ -314,7 +313,7 @@ fn variables_of_a_calling_git_reach_no_agent_no_setup_and_no_check() {
 }
 
 #[test]
-fn refs_of_a_person_that_are_called_like_those_of_a_fleet_stop_nothing() {
+fn a_persons_refs_with_names_like_a_fleets_cause_no_failure() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
     for name in [["branch", "fleet"], ["branch", "crew"], ["tag", "main"], ["tag", "fleet"]] {
         world.sandbox.git(&name);
@@ -324,7 +323,7 @@ fn refs_of_a_person_that_are_called_like_those_of_a_fleet_stop_nothing() {
 }
 
 #[test]
-fn what_a_fleet_keeps_is_for_its_user_alone_whatever_the_mask() {
+fn the_files_of_a_fleet_are_private_whatever_the_umask() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "verify = ['test -e work-a']").shared().ready();
     let mut open = world.sandbox.command("sh");
     open.args(["-c", "umask 0; exec \"$@\"", "sh"]).arg(world.sandbox.build().path());
@@ -342,7 +341,7 @@ fn what_a_fleet_keeps_is_for_its_user_alone_whatever_the_mask() {
 }
 
 #[test]
-fn codes_for_a_terminal_reach_no_line_no_page_no_log_and_no_commit() {
+fn terminal_codes_reach_no_line_page_log_or_commit() {
     let codes = r"\033[31m\033]0;title\007\033[2J";
     let prints = format!("printf '{codes}%s\\n'");
     let world = FleetWorld::new(&format!(

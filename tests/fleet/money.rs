@@ -26,7 +26,7 @@ fn world(claims: &str) -> FleetWorld {
 }
 
 #[test]
-fn tasks_without_a_limit_share_what_the_fleet_may_cost_to_within_an_iteration_of_each_that_runs() {
+fn tasks_without_a_limit_share_the_budget_of_the_fleet_to_within_an_iteration_each() {
     let tasks = ["a", "b", "c"];
     let world = world("false").tasks(&tasks, "max-iterations = 50").terms("slots = 2").ready();
     let ran = world.run(&["--max-cost", "0.09"]);
@@ -37,7 +37,7 @@ fn tasks_without_a_limit_share_what_the_fleet_may_cost_to_within_an_iteration_of
 }
 
 #[test]
-fn a_task_whose_limit_does_not_fit_waits_for_what_others_leave() {
+fn a_task_whose_limit_does_not_fit_waits_for_money_that_others_leave() {
     let world = world("[ $task = a ]")
         .tasks(&["a", "b", "c"], "max-cost = 0.03\nmax-iterations = 50")
         .terms("slots = 3\nmax-cost = 0.05")
@@ -53,7 +53,7 @@ fn a_task_whose_limit_does_not_fit_waits_for_what_others_leave() {
 }
 
 #[test]
-fn an_attempt_that_runs_when_its_fleet_gets_a_limit_keeps_to_it_from_its_next_iteration() {
+fn a_running_attempt_keeps_to_a_new_limit_of_its_fleet_from_its_next_iteration() {
     let more = answer("More.");
     let agent = format!("[ $call -lt 2 ] || wait_for go\necho $iteration >> work-$task\n{more}");
     let world = FleetWorld::new(&agent)
@@ -76,7 +76,7 @@ fn an_attempt_that_runs_when_its_fleet_gets_a_limit_keeps_to_it_from_its_next_it
 }
 
 #[test]
-fn what_nobody_reports_is_announced_is_unknown_afterwards_and_ends_a_task_after_an_iteration() {
+fn an_agent_without_usage_reports_is_announced_and_ends_a_limited_task_after_an_iteration() {
     let announced = "max-cost cannot count what these use: a, b";
     let agent = format!("if [ $task = a ]; then {ONE}; else {TWO}; fi");
     let world = FleetWorld::new(&agent).tasks(&["a", "b"], "").terms("max-cost = 1").ready();
@@ -93,7 +93,7 @@ fn what_nobody_reports_is_announced_is_unknown_afterwards_and_ends_a_task_after_
 }
 
 #[test]
-fn what_an_iteration_reported_before_its_attempt_was_killed_counts() {
+fn usage_reported_before_an_attempt_was_killed_counts() {
     // The first says what it cost, and works on; the second is killed before it says anything.
     let (more, done) = (answer("More."), answer("<promise>COMPLETE</promise>"));
     let agent = format!(

@@ -98,12 +98,12 @@ fn taken_back() {
 }
 
 #[test]
-fn a_node_that_is_gone_is_replaced_and_one_that_comes_back_pushes_nothing() {
+fn a_lost_node_is_replaced_and_pushes_nothing_when_it_returns() {
     side_by_side([stopped, gone, taken_back]);
 }
 
 #[test]
-fn a_coordinator_that_was_killed_adopts_the_jobs_that_run_and_submits_none_again() {
+fn a_restarted_coordinator_adopts_running_jobs_and_submits_none_again() {
     let world = FleetWorld::new(&format!("wait_for go; {TWO}")).tasks(&["a"], "").with_nodes();
     let first = world.start(&["--on", "nodes"]);
     world.until_noted("scripts/a.1");
@@ -137,7 +137,7 @@ fn a_node_begins_no_iteration_before_its_last_one_is_at_the_remote() {
 }
 
 #[test]
-fn a_signal_ends_the_clone_on_a_new_node_which_the_next_process_makes_anew() {
+fn a_signal_ends_cloning_on_a_new_node_and_the_next_process_clones_again() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").with_nodes().by_ssh();
     let coordinator = world.start(&["--on", "nodes"]);
     world.until_noted("scripts/a.1");
@@ -154,7 +154,7 @@ fn a_signal_ends_the_clone_on_a_new_node_which_the_next_process_makes_anew() {
 }
 
 #[test]
-fn a_branch_that_the_remote_does_not_take_from_a_node_ends_its_task_with_what_the_remote_says() {
+fn a_branch_that_the_remote_refuses_from_a_node_ends_its_task_with_the_remotes_message() {
     let world = FleetWorld::new(TWO).tasks(&["a"], "").with_nodes();
     let refuses = "#!/bin/sh\ncase $1 in refs/heads/fleet/repo/a/*)\n\
                    echo 'no branches of a' >&2; exit 1 ;; esac\n";
@@ -170,7 +170,7 @@ fn a_branch_that_the_remote_does_not_take_from_a_node_ends_its_task_with_what_th
 }
 
 #[test]
-fn a_node_leaves_the_fleet_of_that_name_that_its_own_machine_has_alone() {
+fn a_node_leaves_a_local_fleet_of_the_same_name_alone() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
     assert_eq!(world.run(&[]).code(), 0);
     let folder = world.sandbox.crew_home().join("fleets/repo");
@@ -258,7 +258,7 @@ fn twenty_tasks_by_three_commands_end_as_they_should_and_one_whose_crew_is_kille
 }
 
 #[test]
-fn a_cancel_sticks_though_the_system_forgets_it_and_what_the_system_ends_starts_again() {
+fn a_cancel_survives_a_system_that_forgets_it_and_jobs_that_the_system_ends_restart() {
     let agent = format!("[ $call != 1 ] || wait_for never; {ONE}");
     let world = FleetWorld::new(&agent).tasks(&["stays", "left"], "").with_nodes();
     let coordinator = world.start(&["--on", "nodes"]);
@@ -290,7 +290,7 @@ fn a_cancel_sticks_though_the_system_forgets_it_and_what_the_system_ends_starts_
 }
 
 #[test]
-fn a_cancel_that_the_system_does_not_take_is_tried_again_until_it_does() {
+fn a_cancel_that_the_system_rejects_is_repeated_until_it_is_accepted() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").with_nodes();
     world.allow("away");
     let coordinator = world.start(&["--on", "nodes"]);
@@ -304,7 +304,7 @@ fn a_cancel_that_the_system_does_not_take_is_tried_again_until_it_does() {
 }
 
 #[test]
-fn the_longest_prompt_reaches_a_node_and_its_report_comes_back_whatever_it_is_made_of() {
+fn the_longest_prompt_reaches_a_node_and_its_report_returns_whatever_it_contains() {
     // In JSON these have two, two and six bytes.
     let prompt = "\"\\\u{1}".repeat(85_000);
     let world = FleetWorld::new(ONE).file("tasks/a.md", &prompt).with_nodes();

@@ -17,7 +17,7 @@ case "$1 $2" in
 esac"#;
 
 #[test]
-fn a_pull_request_is_opened_once_for_each_task_whoever_is_killed_and_stays_one() {
+fn each_task_opens_exactly_one_pull_request_whatever_is_killed() {
     // An agent that names another remote leads no request there.
     let agent = format!("git remote set-url origin /elsewhere; {ONE}");
     let world = FleetWorld::new(&agent).tasks(&["a", "b"], "").terms("slots = 1").shared().ready();
@@ -54,7 +54,7 @@ fn a_pull_request_is_opened_once_for_each_task_whoever_is_killed_and_stays_one()
 }
 
 #[test]
-fn a_task_after_a_request_whose_branch_is_gone_at_the_remote_builds_on_its_commit() {
+fn a_task_after_a_pull_request_whose_branch_was_deleted_builds_on_its_commit() {
     let agent = format!("ls > \"$NOTES/seen-$task\"; {ONE}");
     let world = FleetWorld::new(&agent).tasks(&["a"], "").tasks(&["b"], "after = \"a\"");
     let world = world.with_nodes();
@@ -100,7 +100,7 @@ const BACK: &str = r#"echo "$1 $2" >> "$NOTES/asked"
 test -e "$NOTES/back" || { echo "error connecting to api.github.com" >&2; exit 1; }"#;
 
 #[test]
-fn a_task_that_is_cancelled_while_the_host_is_away_opens_no_request_later() {
+fn a_task_cancelled_while_the_host_is_unreachable_opens_no_pull_request_later() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
     world.sandbox.program("gh", BACK);
     let running = world.start(&["--land", "pr"]);

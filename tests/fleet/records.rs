@@ -56,7 +56,7 @@ fn record_file(world: &FleetWorld) -> PathBuf {
 }
 
 #[test]
-fn of_twenty_coordinators_at_once_one_works_and_the_others_leave_nothing() {
+fn one_of_twenty_simultaneous_coordinators_works_and_the_others_leave_nothing_behind() {
     let world = FleetWorld::new(&format!("wait_for go; {ONE}")).tasks(&["a"], "").shared().ready();
     let names = ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"];
     let machines = names.map(|name| Machine::new(&world, name));
@@ -86,7 +86,7 @@ fn of_twenty_coordinators_at_once_one_works_and_the_others_leave_nothing() {
 /// fleet, lands `a` from its branch, and does `b` again once the first is back and has ended its
 /// own attempt.
 #[test]
-fn a_coordinator_that_was_falsely_thought_dead_lands_nothing_and_ends_what_it_started() {
+fn a_coordinator_wrongly_taken_for_dead_lands_nothing_and_ends_its_attempts() {
     let agent = format!(
         "{SIGNED}; echo \"$machine\" >> \"work-$task\"
         [ $machine$task != m1b ] || {{ touch $NOTES/begun.b; wait_for never; }}; claim"
@@ -132,7 +132,7 @@ fn a_coordinator_that_was_falsely_thought_dead_lands_nothing_and_ends_what_it_st
 }
 
 #[test]
-fn a_fleet_that_was_interrupted_continues_on_another_machine_from_what_was_pushed() {
+fn an_interrupted_fleet_continues_on_another_machine_from_what_was_pushed() {
     let agent = format!(
         "{SIGNED}; [ $machine = m2 ] || wait_for go
         echo \"$iteration $machine\" >> work-a; [ $iteration -lt 2 ] || claim"
@@ -163,7 +163,7 @@ fn is_refused(world: &FleetWorld, hint: &str) {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_starts_nothing_and_once_it_is_moved_away_all_work_is_found_again() {
+fn an_unreadable_record_starts_nothing_and_once_it_is_moved_all_work_is_found_again() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
     assert_eq!(world.run(&["--push"]).code(), 0);
     let (file, hub) = (record_file(&world), world.hub().display().to_string());
@@ -190,7 +190,7 @@ fn a_record_that_cannot_be_read_starts_nothing_and_once_it_is_moved_away_all_wor
 }
 
 #[test]
-fn the_record_of_one_fleet_that_cannot_be_read_stops_no_verb_of_another() {
+fn an_unreadable_record_of_one_fleet_stops_no_command_for_another() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
     assert_eq!(world.run(&[]).code(), 0);
     let folder = world.sandbox.crew_home().join("fleets/other");
@@ -206,7 +206,7 @@ fn the_record_of_one_fleet_that_cannot_be_read_stops_no_verb_of_another() {
 }
 
 #[test]
-fn a_fleet_continues_from_another_working_tree_once_the_one_of_its_start_is_removed() {
+fn a_fleet_continues_from_another_working_tree_once_its_first_one_is_removed() {
     let agent = format!("[ $task != b ] || test -e $NOTES/go || exit 0; {ONE}");
     let world = FleetWorld::new(&agent).tasks(&["a", "b"], "max-iterations = 1").shared();
     let world = world.terms("base = \"main\"").ready();

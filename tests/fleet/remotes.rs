@@ -48,7 +48,7 @@ fn ask_about_refs(world: &FleetWorld, script: &str) -> PathBuf {
 }
 
 #[test]
-fn a_remote_that_is_out_of_reach_for_a_while_costs_no_iteration_and_no_attempt() {
+fn a_temporarily_unreachable_remote_costs_neither_an_iteration_nor_an_attempt() {
     let agent = format!(
         "[ $task$iteration != a1 ] || touch $NOTES/down
         while [ $task$iteration = a2 ] && ! test -e $NOTES/go; do sleep 0.05; done; {TWO}"
@@ -74,7 +74,7 @@ fn a_remote_that_is_out_of_reach_for_a_while_costs_no_iteration_and_no_attempt()
 }
 
 #[test]
-fn a_branch_that_the_remote_does_not_take_stays_as_it_is_there_until_the_remote_takes_it() {
+fn a_branch_that_the_remote_refuses_stays_unchanged_there_until_it_is_accepted() {
     let agent = format!("[ $iteration -lt 2 ] || wait_for go; {TWO}");
     let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
     let hook = ask_about_refs(
@@ -99,7 +99,7 @@ fn a_branch_that_the_remote_does_not_take_stays_as_it_is_there_until_the_remote_
 }
 
 #[test]
-fn a_main_that_the_remote_does_not_take_needs_a_person_who_then_lands_it_without_a_new_loop() {
+fn a_refused_push_to_main_needs_a_person_who_then_lands_it_without_a_new_loop() {
     let world = FleetWorld::new(ONE).tasks(&["a"], "").shared().ready();
     let refuses = "case $1 in refs/heads/main) echo 'main is protected' >&2; exit 1 ;; esac";
     let hook = ask_about_refs(&world, refuses);
@@ -115,7 +115,7 @@ fn a_main_that_the_remote_does_not_take_needs_a_person_who_then_lands_it_without
 }
 
 #[test]
-fn what_a_person_took_out_of_main_does_not_come_back_with_a_task_and_needs_that_person() {
+fn work_that_a_person_removed_from_main_does_not_return_with_a_task() {
     // Also after one more iteration, which begins with the newest main.
     let agent = format!("[ $iteration -gt 1 ] || wait_for go; {TWO}");
     let world = FleetWorld::new(&agent).tasks(&["a"], "");
@@ -141,7 +141,7 @@ fn what_a_person_took_out_of_main_does_not_come_back_with_a_task_and_needs_that_
 }
 
 #[test]
-fn a_fleet_goes_by_what_a_person_includes_for_the_checkout_here_and_for_a_bare_repository() {
+fn a_fleet_uses_the_git_settings_that_a_person_includes_for_the_checkout() {
     let sandbox = Sandbox::new();
     let root = sandbox.root().display().to_string();
     let sandbox = sandbox.env("GIT_CONFIG_GLOBAL", &format!("{root}/person.config"));

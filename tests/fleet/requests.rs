@@ -72,7 +72,7 @@ fn a_resume_lifts_the_pause_of_one_task_while_the_others_stay_paused() {
 }
 
 #[test]
-fn the_loop_of_a_task_is_its_task_to_every_verb_by_its_id_its_start_or_its_folder() {
+fn every_verb_treats_the_loop_of_a_task_as_its_task_by_id_prefix_or_folder() {
     let (world, running) = at_work();
     world.until("the record knows the loop", |world| world.task("a")["loop_id"].is_string());
     let id = world.task("a")["loop_id"].as_str().unwrap().to_owned();
@@ -100,7 +100,7 @@ fn the_loop_of_a_task_is_its_task_to_every_verb_by_its_id_its_start_or_its_folde
 }
 
 #[test]
-fn a_pause_now_ends_the_running_iterations_and_they_are_repeated() {
+fn an_immediate_pause_ends_the_running_iterations_which_are_repeated_later() {
     let (world, running) = at_work();
     world.crew(&["pause", "repo", "--now"]).success();
     let paused = running.wait(LONG);
@@ -114,7 +114,7 @@ fn a_pause_now_ends_the_running_iterations_and_they_are_repeated() {
 }
 
 #[test]
-fn a_cancelled_task_ends_at_once_with_its_work_and_stays_so_until_it_is_resumed() {
+fn a_cancelled_task_ends_at_once_keeps_its_work_and_stays_cancelled_until_resumed() {
     let (world, running) = at_work();
     world.crew(&["cancel", "repo/b"]).success();
     world.crew(&["cancel", "repo/c", "--reason", "not now"]).success();
@@ -142,7 +142,7 @@ fn a_cancelled_task_ends_at_once_with_its_work_and_stays_so_until_it_is_resumed(
 }
 
 #[test]
-fn a_cancelled_fleet_stays_so_and_a_new_task_of_it_runs() {
+fn a_cancelled_fleet_stays_cancelled_and_a_new_task_of_it_runs() {
     let (world, running) = at_work();
     world.crew(&["cancel", "repo", "--reason", "enough"]).success();
     let ran = running.wait(LONG);

@@ -22,7 +22,7 @@ fn work_that_could_not_be_committed_is_committed_by_a_resume_without_an_agent() 
 }
 
 #[test]
-fn a_clone_that_its_agent_has_broken_costs_nothing_more_and_a_new_one_takes_its_place() {
+fn a_clone_that_its_agent_has_broken_is_replaced_by_a_new_one() {
     let world =
         FleetWorld::new(&format!("[ $call -gt 1 ] || rm -rf .git\n{ONE}")).tasks(&["a"], "");
     let world = world.ready();
@@ -54,7 +54,7 @@ fn a_changed_task_that_is_resumed_has_its_new_prompt_and_checks_and_the_work_so_
 }
 
 #[test]
-fn a_check_that_rests_on_an_ignored_file_lands_nothing_until_the_task_names_another() {
+fn a_check_that_needs_an_ignored_file_lands_nothing_until_the_task_names_another() {
     let world = FleetWorld::new("echo $call > work; echo done > out.log; claim")
         .file(".gitignore", "*.log\n")
         .tasks(&["a"], "verify = [\"ls out.log\"]")
@@ -78,7 +78,7 @@ fn a_check_that_rests_on_an_ignored_file_lands_nothing_until_the_task_names_anot
 }
 
 #[test]
-fn what_only_a_person_may_land_is_found_on_main_once_they_have_merged_it() {
+fn work_that_only_a_person_may_land_is_found_on_main_once_it_is_merged() {
     let agent = format!("[ $task != a ] || echo new > tasks/new.md; {ONE}");
     let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
     assert_eq!((world.run(&["--land"]).code(), world.state("a")), (13, "blocked".into()));
@@ -96,7 +96,7 @@ fn what_only_a_person_may_land_is_found_on_main_once_they_have_merged_it() {
 }
 
 #[test]
-fn no_other_text_lets_the_markers_of_a_conflict_land() {
+fn a_changed_prompt_does_not_let_conflict_markers_land() {
     let agent = "[ $task != b ] || [ $call -gt 1 ] || wait_for go
         [ $call -lt 2 ] || { echo $call > work-$task; claim; exit; }
         echo \"$task $call\" > same; claim";

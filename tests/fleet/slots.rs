@@ -39,7 +39,7 @@ impl FleetWorld {
 }
 
 #[test]
-fn three_fleets_share_four_slots_though_five_of_their_attempts_are_killed() {
+fn three_fleets_share_four_slots_even_if_five_of_their_attempts_are_killed() {
     let mut world = FleetWorld::new(AGENT);
     for fleet in FLEETS {
         for number in 1..=TASKS {
@@ -94,7 +94,7 @@ fn the_checks_before_the_first_iteration_hold_a_slot_too() {
 }
 
 #[test]
-fn an_attempt_in_line_for_its_first_slot_can_be_ended_and_does_its_work_later() {
+fn an_attempt_waiting_for_its_first_slot_can_be_ended_and_does_its_work_later() {
     let agent = format!("[ $task = b ] || wait_for go; {ONE}");
     let world = FleetWorld::new(&agent)
         .tasks(&["a"], "")
@@ -126,7 +126,7 @@ fn an_attempt_in_line_for_its_first_slot_can_be_ended_and_does_its_work_later() 
 }
 
 #[test]
-fn the_checks_of_a_landing_have_their_slot_and_a_setup_that_runs_at_the_same_time_has_none() {
+fn the_checks_of_a_landing_hold_a_slot_and_a_setup_at_the_same_time_holds_none() {
     let noted = "$(basename $PWD) ${CREW_SLOT-none} >> $NOTES/slots";
     let world = FleetWorld::new(ONE)
         .tasks(&["a"], "priority = 9")

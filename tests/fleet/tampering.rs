@@ -51,7 +51,7 @@ fn nothing_changed(world: &FleetWorld) {
 }
 
 #[test]
-fn an_agent_that_changes_the_fleet_in_the_repository_changes_nothing_until_a_person_trusts_it() {
+fn an_agents_change_to_the_fleet_has_no_effect_until_a_person_trusts_it() {
     let world = world(None).ready();
     let running = world.start(&[]);
     // A coordinator that runs looks at the folder every five seconds.
@@ -86,7 +86,7 @@ fn a_branch_that_changes_the_fleet_is_not_landed_and_names_the_path() {
 }
 
 #[test]
-fn what_an_agent_plants_in_the_persons_configuration_runs_nothing_and_leads_no_push_elsewhere() {
+fn planted_user_configuration_runs_nothing_and_redirects_no_push() {
     let world = FleetWorld::new("").tasks(&["z"], "priority = 9").tasks(&["b"], "");
     let (hub, evil) = (world.hub().display().to_string(), world.note("evil.git"));
     let evil = evil.display().to_string();
@@ -336,7 +336,7 @@ fn only_objects_came(world: &FleetWorld, before: &BTreeMap<PathBuf, Vec<u8>>) {
 }
 
 #[test]
-fn a_clone_that_its_agent_leads_to_the_repository_of_the_person_changes_nothing_there() {
+fn a_clone_redirected_to_the_users_repository_changes_nothing_there() {
     let leads = [
         ("file", "mv .git $NOTES/git.file; echo gitdir: $REPO/.git > .git"),
         ("link", "mv .git $NOTES/git.link; ln -s $REPO/.git .git"),

@@ -62,7 +62,7 @@ fn a_check_that_is_changed_after_it_was_accepted_lowers_the_proof() {
 
 #[test]
 #[ignore = "long"]
-fn a_check_that_a_hand_changes_after_it_was_accepted_is_named() {
+fn a_check_that_a_person_changes_after_it_was_accepted_is_named() {
     let world = world(&format!("if [ $call -gt 2 ]; then touch bad; claim; else {CHANGES}; fi"));
     is_blocked(&world, world.run(&["--land"]).code());
     world.crew(&ACCEPTS).success();
@@ -76,7 +76,7 @@ fn a_check_that_a_hand_changes_after_it_was_accepted_is_named() {
 
 #[test]
 #[ignore = "long"]
-fn a_changed_text_accepts_no_changed_check_of_the_attempt_before() {
+fn a_changed_prompt_does_not_accept_a_changed_check_of_the_previous_attempt() {
     // The check is there from the start, or comes with the new text.
     for (before, code, claims) in
         [(CHECKED, 13, ""), ("max-iterations = 1", 10, "[ $call -gt 1 ] || exit 0; ")]

@@ -17,7 +17,7 @@ fn asking(world: &FleetWorld) -> Terminal<'_> {
 }
 
 #[test]
-fn a_no_in_a_terminal_starts_nothing_and_exits_as_one_that_nobody_could_answer() {
+fn the_answer_no_starts_nothing_and_exits_as_if_nobody_could_be_asked() {
     in_a_terminal(|| {
         for answer in ["n", ""] {
             let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
@@ -32,7 +32,7 @@ fn a_no_in_a_terminal_starts_nothing_and_exits_as_one_that_nobody_could_answer()
 }
 
 #[test]
-fn a_yes_in_a_terminal_starts_the_fleet_and_its_time_begins_after_the_answer() {
+fn the_answer_yes_starts_the_fleet_whose_time_begins_after_the_answer() {
     in_a_terminal(|| {
         let world = FleetWorld::new(ONE).tasks(&["a"], "").ready();
         let terminal = asking(&world);
@@ -49,7 +49,7 @@ fn a_yes_in_a_terminal_starts_the_fleet_and_its_time_begins_after_the_answer() {
 }
 
 #[test]
-fn permissions_that_an_agent_does_not_take_start_nothing() {
+fn permissions_that_an_agent_does_not_support_start_nothing() {
     let world = FleetWorld::new(ONE).tasks(&["a", "b"], "").ready();
     let world = world.settings("loop.permissions = \"bypass\"\n");
     let ran = world.run(&[]);

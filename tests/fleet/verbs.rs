@@ -32,7 +32,7 @@ fn within(world: &FleetWorld, folder: &Path, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn an_answer_and_a_message_to_all_wait_for_the_next_prompts_of_those_that_read_them() {
+fn an_answer_and_a_message_to_all_wait_for_the_next_prompts_of_their_tasks() {
     let world = asked();
     world.crew(&["tell", "repo/a", "use", "port", "8080"]).success();
     world.crew(&["tell", "repo", "Mind the gap"]).success();
@@ -50,7 +50,7 @@ fn an_answer_and_a_message_to_all_wait_for_the_next_prompts_of_those_that_read_t
 }
 
 #[test]
-fn a_resume_with_an_answer_is_both_and_a_sixth_message_is_refused() {
+fn a_resume_can_carry_an_answer_and_a_sixth_message_is_refused() {
     let world = asked();
     for n in 1..=4 {
         world.crew(&["tell", "repo/a", &format!("message {n}")]).success();
@@ -67,7 +67,7 @@ fn a_resume_with_an_answer_is_both_and_a_sixth_message_is_refused() {
 }
 
 #[test]
-fn another_node_continues_with_the_answer_what_the_first_has_left_at_the_remote() {
+fn another_node_continues_the_first_ones_pushed_work_with_the_answer() {
     let world = FleetWorld::new(ASKS).tasks(&["a"], "").with_nodes();
     let running = world.start(&["--on", "nodes"]);
     world.until_noted("scripts/a.1");
@@ -111,7 +111,7 @@ impl FleetWorld {
 }
 
 #[test]
-fn what_nobody_would_read_or_obey_is_refused() {
+fn messages_and_requests_that_nobody_would_act_on_are_refused() {
     let world = asked();
     world.crew(&["cancel", "repo/c"]).success();
     let ran = world.run(&[]);
@@ -251,7 +251,7 @@ fn a_task_that_ended_before_its_loop_shows_why_and_the_end_of_its_log() {
 }
 
 #[test]
-fn what_a_rebase_brings_to_the_branch_of_a_task_is_not_in_its_difference() {
+fn commits_that_a_rebase_adds_to_the_branch_of_a_task_are_not_in_its_difference() {
     let agent = format!("wait_for moved; {TWO}");
     let world = FleetWorld::new(&agent).tasks(&["a"], "").shared().ready();
     let running = world.start(&["--push"]);

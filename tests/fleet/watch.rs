@@ -65,7 +65,7 @@ fn an_interrupted_fleet_waits_for_a_run_and_continues_with_it() {
 }
 
 #[test]
-fn a_board_stays_while_tasks_wait_for_a_run_through_a_look_that_fails_and_ends_with_the_fleet() {
+fn a_board_stays_open_through_a_failed_read_until_the_fleet_ends() {
     in_a_terminal(|| {
         let world = interrupted();
         let terminal = world.watched();
@@ -107,7 +107,7 @@ fn an_answer_typed_on_the_board_of_loops_reaches_a_blocked_task_with_its_next_pr
 }
 
 #[test]
-fn a_task_that_is_cancelled_on_the_board_of_loops_stays_so() {
+fn a_task_cancelled_on_the_board_of_loops_stays_cancelled() {
     in_a_terminal(|| {
         let world = interrupted();
         let mut watch = world.sandbox.command(world.sandbox.build().path());

@@ -27,6 +27,6 @@ pub(super) const SOURCES: &[Source] = &[
 ];
 
 #[test]
-fn nothing_that_is_typed_steers_a_terminal() {
+fn nothing_that_is_typed_sends_codes_to_a_terminal() {
     plant(SOURCES);
 }

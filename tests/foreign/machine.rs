@@ -112,6 +112,6 @@ pub(super) fn quoted(text: &str) -> String {
 
 #[test]
 #[ignore = "long"]
-fn nothing_that_stands_on_this_machine_steers_a_terminal() {
+fn nothing_stored_on_this_machine_sends_codes_to_a_terminal() {
     plant(SOURCES);
 }

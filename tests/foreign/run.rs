@@ -107,6 +107,6 @@ pub(super) const SOURCES: &[Source] = &[
 
 #[test]
 #[ignore = "long"]
-fn nothing_that_is_said_in_a_run_steers_a_terminal() {
+fn nothing_said_in_a_run_sends_codes_to_a_terminal() {
     plant(SOURCES);
 }

@@ -18,7 +18,7 @@ on_both_terminals!(
 );
 
 #[test]
-fn a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration_on_2_1_330() {
+fn a_pause_typed_during_a_turn_takes_effect_before_the_next_iteration_on_2_1_330() {
     with_terminal("2.1.330", a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration);
 }
 

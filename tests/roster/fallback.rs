@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(180);
 const SETTINGS: &str = "agents.codex.login = []\n";
 
 #[test]
-fn a_limit_at_iteration_3_of_8_is_taken_over_and_the_loop_completed() {
+fn a_fallback_takes_over_at_a_limit_in_iteration_3_of_8_and_completes_the_loop() {
     if is_installed(&claude()) && is_installed(&codex()) {
         alone::without_network(takes_over);
     }

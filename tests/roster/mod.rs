@@ -53,7 +53,7 @@ fn asked_for(only: Option<&str>) -> Vec<&'static Scenario> {
 }
 
 #[test]
-fn every_scenario_that_is_asked_for_is_one_of_the_table() {
+fn every_requested_scenario_is_in_the_table() {
     assert_eq!(asked_for(None).len(), SCENARIOS.len());
     assert_eq!(asked_for(Some("cut,plain")).len(), 2);
     for wrong in ["plian", "plain,", "", "cut, plain"] {

@@ -88,7 +88,7 @@ fn is_met(expected: &str, came: &str) -> bool {
 }
 
 #[test]
-fn an_expected_cell_is_met_by_what_it_says() {
+fn an_expected_cell_accepts_only_what_it_says() {
     let table = [
         ("*", "7 min", true),
         ("1-2 min", "1 min", true),

@@ -15,7 +15,7 @@ fn arguments(world: &World, call: usize) -> String {
 }
 
 #[test]
-fn a_model_and_the_words_after_two_hyphens_reach_the_agent_in_every_iteration_and_after_a_resume() {
+fn a_model_and_extra_arguments_reach_the_agent_in_every_iteration_and_after_a_resume() {
     let world = World::new(&[NOTE]);
     world.settings(OWN);
     let words =
@@ -39,7 +39,7 @@ fn a_model_and_the_words_after_two_hyphens_reach_the_agent_in_every_iteration_an
 }
 
 #[test]
-fn a_dry_run_shows_the_model_and_the_words_and_a_model_that_no_option_takes_starts_nothing() {
+fn a_dry_run_shows_the_model_and_the_arguments_and_an_unsupported_model_starts_nothing() {
     let world = World::new(&[WORK]);
     world.settings(OWN);
     let shown =
@@ -55,7 +55,7 @@ fn a_dry_run_shows_the_model_and_the_words_and_a_model_that_no_option_takes_star
 }
 
 #[test]
-fn a_model_of_the_settings_is_for_the_agent_they_name_and_one_of_a_project_needs_trust() {
+fn a_model_in_the_settings_applies_to_its_agent_and_one_of_a_project_needs_trust() {
     let world = World::new(&[NOTE, CLAIM]);
     world.settings(&format!("{OWN}loop.model = \"large\"\n"));
     assert!(world.crew(&["config"]).success().contains("* model"));
@@ -73,7 +73,7 @@ fn a_model_of_the_settings_is_for_the_agent_they_name_and_one_of_a_project_needs
 }
 
 #[test]
-fn a_check_that_no_rule_can_name_is_told_at_the_start() {
+fn a_check_that_no_permission_rule_can_name_is_reported_at_the_start() {
     let world = World::new(&[CLAIM]);
     world.settings(
         "agents.fast = { like = \"claude\", command = [\"agent\"], output = \"text\" }\n",

@@ -43,7 +43,7 @@ fn the_machine_is_kept_awake_by_one_process_until_the_run_is_over() {
 }
 
 #[test]
-fn a_killed_crew_and_a_paused_one_let_the_machine_sleep() {
+fn a_killed_or_paused_crew_lets_the_machine_sleep() {
     let world = world(&[HANG]);
     let running = world.hanging(&["run", "Do it"]);
     assert_eq!(inhibitors(&world), [true]);
@@ -58,7 +58,7 @@ fn a_killed_crew_and_a_paused_one_let_the_machine_sleep() {
 }
 
 #[test]
-fn nothing_is_promised_that_was_not_asked_for_or_does_not_work() {
+fn staying_awake_is_announced_only_if_it_was_requested_and_works() {
     let quiet = world(&[CLAIM]);
     quiet.settings("loop.awake = false\n");
     let ran = quiet.crew(&["run", "Do it"]);

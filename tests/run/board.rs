@@ -97,7 +97,7 @@ fn machine(loops: usize) -> World {
 }
 
 #[test]
-fn the_board_of_no_loop_says_how_to_start_one() {
+fn an_empty_board_says_how_to_start_a_loop() {
     in_a_terminal(|| {
         let world = World::new(&[]);
         let terminal = Terminal::start(&world.sandbox, &watch(&world.sandbox));
@@ -106,7 +106,7 @@ fn the_board_of_no_loop_says_how_to_start_one() {
 }
 
 #[test]
-fn the_board_of_one_loop_tells_what_it_needs() {
+fn the_board_of_one_loop_shows_what_it_needs() {
     in_a_terminal(|| {
         let world = machine(1);
         let terminal = Terminal::start(&world.sandbox, &watch(&world.sandbox));
@@ -116,7 +116,7 @@ fn the_board_of_one_loop_tells_what_it_needs() {
 }
 
 #[test]
-fn the_board_of_sixty_loops_scrolls_with_the_choice() {
+fn the_board_of_sixty_loops_scrolls_with_the_selection() {
     in_a_terminal(|| {
         let world = machine(59);
         world.steps(&[HANG]);
@@ -201,7 +201,7 @@ fn left(sandbox: &Sandbox, end: impl FnOnce(&Terminal<'_>, Pid)) -> String {
 }
 
 #[test]
-fn however_the_board_ends_the_terminal_is_as_it_was() {
+fn the_terminal_is_restored_however_the_board_ends() {
     in_a_terminal(|| {
         let back = |code: u8| format!("before\ncode {code}\nisig\nicanon\necho");
         for (key, code) in [("q", 0), ("C-c", 0)] {
@@ -258,7 +258,7 @@ fn a_terminal_without_colour_gets_none() {
 }
 
 #[test]
-fn a_named_loop_is_opened_at_once() {
+fn the_board_opens_a_named_loop_at_once() {
     in_a_terminal(|| {
         let world = machine(3);
         let mut watch = watch(&world.sandbox);

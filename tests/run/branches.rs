@@ -20,7 +20,7 @@ const MAIN_MOVES: &str = "blob=$(echo moved | git hash-object -w --stdin); \
     git update-ref refs/heads/main $(git commit-tree $tree -p main -m Moved); echo \"call $call\" >> work.txt";
 
 #[test]
-fn a_run_without_steps_of_git_is_resumed_without_a_word_of_branches() {
+fn a_run_without_git_steps_is_resumed_without_a_mention_of_branches() {
     let world = World::rebasing(&["git switch -q main", "true"]);
     assert_eq!(world.crew(&["run", "write lines", "-n", "1"]).code(), 10);
     let ran = world.crew(&["resume", "-n", "+1"]);
@@ -28,7 +28,7 @@ fn a_run_without_steps_of_git_is_resumed_without_a_word_of_branches() {
 }
 
 #[test]
-fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
+fn commits_on_another_branch_are_reported_and_not_pushed_until_a_person_agrees() {
     let world = World::rebasing(&[WORK, "git switch -q main; echo x >> other.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "3", "--commit", "--push"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
@@ -53,7 +53,7 @@ fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
 }
 
 #[test]
-fn a_commit_on_another_branch_is_told_also_after_a_rebase() {
+fn a_commit_on_another_branch_is_reported_even_after_a_rebase() {
     let world = World::rebasing(&[
         &format!("git switch -qc side; {WORK}"),
         &format!("git switch -q feat; {MAIN_MOVES}"),
@@ -67,7 +67,7 @@ fn a_commit_on_another_branch_is_told_also_after_a_rebase() {
 }
 
 #[test]
-fn a_rebase_makes_no_exam_of_what_an_uncounted_attempt_left() {
+fn a_rebase_does_not_make_changes_of_an_uncounted_attempt_part_of_the_baseline() {
     let half = format!("echo true > check.sh; {MAIN_MOVES}; {HANG}");
     let world = World::rebasing(&[&half, CLAIM, CLAIM]);
     world.sandbox.write("check.sh", "test -e done\n");
@@ -98,7 +98,7 @@ fn another_branch_is_not_rebased() {
 }
 
 #[test]
-fn commits_on_no_branch_are_told() {
+fn commits_on_no_branch_are_reported() {
     let world = World::new(&[WORK]);
     world.sandbox.git(&["switch", "--quiet", "--detach"]);
     let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
@@ -108,7 +108,7 @@ fn commits_on_no_branch_are_told() {
 }
 
 #[test]
-fn what_crew_pushed_and_rebased_is_replaced_and_what_others_pushed_is_not() {
+fn a_push_replaces_what_crew_pushed_earlier_and_not_what_others_pushed() {
     let world = World::rebasing(&[WORK, MAIN_MOVES, WORK]);
     let options = ["run", "write lines", "-n", "4", "--commit", "--push", "--rebase", "main"];
     let ran = world.crew(&options);
@@ -143,7 +143,7 @@ fn a_branch_that_was_pushed_before_the_loop_is_replaced_too() {
 }
 
 #[test]
-fn an_agent_that_rewrites_what_was_pushed_is_not_followed() {
+fn commits_that_rewrite_pushed_ones_are_not_pushed() {
     let world = World::rebasing(&[WORK, "git reset -q --hard main; echo x > other.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
@@ -152,7 +152,7 @@ fn an_agent_that_rewrites_what_was_pushed_is_not_followed() {
 }
 
 #[test]
-fn a_branch_to_rebase_onto_that_is_not_there_is_an_error_of_the_start() {
+fn a_missing_branch_to_rebase_onto_refuses_the_start() {
     let world = World::new(&[WORK]);
     for words in
         [&["run", "write lines", "--rebase", "nosuch"][..], &["run", "write lines", "--rebase=-x"]]
@@ -165,7 +165,7 @@ fn a_branch_to_rebase_onto_that_is_not_there_is_an_error_of_the_start() {
 }
 
 #[test]
-fn a_push_under_way_is_let_end_at_the_first_ctrl_c_and_ended_by_a_cancel() {
+fn the_first_ctrl_c_lets_a_push_finish_and_a_cancel_ends_it() {
     for is_cancelled in [false, true] {
         let world = World::new(&[WORK, HANG]).with_origin();
         let hook = world.sandbox.root().join("origin.git/hooks/pre-receive");

@@ -171,7 +171,7 @@ fn peak_kib(status: &str) -> Option<u64> {
 /// `SIGSTOP` of crew and its agent stands for a machine that sleeps: at most a second of it counts,
 /// for the iteration's timeout, for its time, and for the loop's.
 #[test]
-fn a_stop_of_crew_and_its_agent_costs_neither_the_iteration_nor_the_loop_its_time() {
+fn time_in_which_crew_and_its_agent_are_stopped_counts_for_no_limit() {
     let world = world("stops_everyone");
     let limits = ["--timeout", "3s", "--max-duration", "4s"];
     let ran = world.crew(&[&["run", "Do it", "-n", "2"], &limits[..]].concat());
@@ -183,7 +183,7 @@ fn a_stop_of_crew_and_its_agent_costs_neither_the_iteration_nor_the_loop_its_tim
 }
 
 #[test]
-fn what_an_agent_complained_of_is_told_to_the_next_and_to_people() {
+fn the_standard_error_of_an_agent_is_shown_to_people_and_the_next_agent() {
     let world = World::new(&["echo 'no key' >&2; echo '  is set' >&2; exit 3", super::WORK]);
     let ran = world.crew(&["run", "Do it", "-n", "2"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
@@ -196,7 +196,7 @@ fn what_an_agent_complained_of_is_told_to_the_next_and_to_people() {
 }
 
 #[test]
-fn an_aborted_run_says_what_its_agent_complained_of() {
+fn an_aborted_run_shows_the_standard_error_of_its_agent() {
     let world = World::new(&["echo 'command not found' >&2; exit 127"]);
     let ran = world.crew(&["run", "Do it"]);
     assert_eq!(ran.code(), 11, "{ran:#?}");
@@ -209,7 +209,7 @@ fn an_aborted_run_says_what_its_agent_complained_of() {
 }
 
 #[test]
-fn a_person_is_told_that_an_agent_closed_its_output_and_ran_on() {
+fn the_page_says_that_an_agent_closed_its_output_and_kept_running() {
     let ran = world("closes_stdout").crew(&["run", "Do it", "-n", "1"]);
     assert!(
         ran.stderr.contains("the agent closed its standard output and kept running"),

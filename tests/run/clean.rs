@@ -43,7 +43,7 @@ fn traces(world: &World, id: &str) -> String {
 }
 
 #[test]
-fn what_ended_long_ago_is_listed_and_goes_when_somebody_says_so() {
+fn loops_that_ended_long_ago_are_listed_and_removed_on_confirmation() {
     let (world, [second, first]) = two_loops();
     let soon = world.crew(&["clean"]).success();
     assert_eq!(soon, "nothing to remove: no loop ended more than 30d ago\n");
@@ -76,7 +76,7 @@ fn what_ended_long_ago_is_listed_and_goes_when_somebody_says_so() {
 }
 
 #[test]
-fn a_loop_that_is_named_goes_alone_and_the_other_keeps_its_snapshots() {
+fn only_a_named_loop_is_removed_and_the_other_keeps_its_snapshots() {
     let (world, [second, first]) = two_loops();
     let difference = world.crew(&["diff", &first]).success();
     assert!(difference.contains("work.txt"), "{difference}");
@@ -96,7 +96,7 @@ fn a_loop_that_is_named_goes_alone_and_the_other_keeps_its_snapshots() {
 }
 
 #[test]
-fn a_live_loop_stays_whatever_is_typed() {
+fn a_live_loop_is_never_removed() {
     let world = World::of(Sandbox::new().with_faults(), &[HANG]);
     let run = world.hanging(&["run", "Do it", "-n", "3"]);
     let id = world.id();
@@ -119,7 +119,7 @@ fn a_live_loop_stays_whatever_is_typed() {
 }
 
 #[test]
-fn what_an_open_client_could_resume_goes_only_by_its_name() {
+fn a_loop_that_an_open_client_could_resume_is_removed_only_by_name() {
     let world = World::of(Sandbox::new().with_faults(), &[WORK]);
     let start = json!({
         "hook_event_name": "UserPromptExpansion", "command_name": "crew:loop",
@@ -159,7 +159,7 @@ fn an_agent_removes_nothing() {
 }
 
 #[test]
-fn a_removal_that_is_killed_leaves_a_store_that_every_command_reads() {
+fn a_killed_removal_leaves_a_store_that_every_command_can_read() {
     for point in ["remove.taken", "remove.pointers", "remove.snapshots"] {
         let (world, [second, first]) = two_loops();
         let killed = later(&world, 0, &format!("{point}=kill"), &["clean", &second, "--yes"]);
@@ -187,7 +187,7 @@ fn a_removal_that_is_killed_leaves_a_store_that_every_command_reads() {
 }
 
 #[test]
-fn a_person_is_asked_before_anything_goes() {
+fn a_person_is_asked_before_anything_is_removed() {
     in_a_terminal(|| {
         let (world, [second, _]) = two_loops();
         let mut shell = world.sandbox.command("sh");
@@ -208,7 +208,7 @@ fn a_person_is_asked_before_anything_goes() {
 }
 
 #[test]
-fn a_loop_that_is_busy_stays_and_stops_no_other() {
+fn a_busy_loop_stays_and_the_others_are_removed() {
     let (world, [second, first]) = two_loops();
     let folder = world.sandbox.crew_home().join("loops").join(&second);
     let lock = File::options().write(true).open(folder.join("boundary.lock")).unwrap();
@@ -221,7 +221,7 @@ fn a_loop_that_is_busy_stays_and_stops_no_other() {
 }
 
 #[test]
-fn a_loop_that_cannot_be_removed_is_named_and_stops_no_other() {
+fn a_loop_that_cannot_be_removed_is_named_and_the_others_are_removed() {
     let (world, [second, first]) = two_loops();
     let trees = world.sandbox.crew_home().join("trees");
     let mut git_dirs = std::fs::read_dir(trees).unwrap().map(|it| it.unwrap().path());

@@ -24,7 +24,7 @@ fn an_agent_that_stays_after_its_closing_event_is_ended_and_its_iterations_are_w
 }
 
 #[test]
-fn an_agent_that_comes_back_from_its_background_work_is_not_ended_and_its_last_word_counts() {
+fn an_agent_that_resumes_after_its_background_work_is_not_ended_and_its_last_word_counts() {
     let event = |fields: &str| format!("printf '%s\\n' '{{\"type\":\"system\",{fields}}}'");
     let [task, told, turn] = [
         event(r#""subtype":"task_started","task_id":"b""#),
@@ -62,7 +62,7 @@ fn an_error_in_the_closing_event_is_a_failure_and_no_claim_whatever_the_exit_sta
 }
 
 #[test]
-fn a_claim_without_the_closing_event_is_none_and_the_iteration_a_crash() {
+fn an_agent_that_claims_without_its_closing_event_has_crashed() {
     let claim = answer("<promise>COMPLETE</promise>");
     let (said, _) = claim.split_once("}}' '").unwrap();
     let world = World::claude(&[&format!("{said}}}}}'")], "");

@@ -38,7 +38,7 @@ impl World {
 }
 
 #[test]
-fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
+fn files_uncommitted_at_the_start_stay_out_until_the_agent_changes_them() {
     let world = World::new(&[]);
     world.sandbox.write("theirs", "one\n");
     world.sandbox.write("staged", "one\n");
@@ -73,7 +73,7 @@ fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
 }
 
 #[test]
-fn what_the_agent_itself_committed_or_removed_is_told_once_and_is_its_own_work_from_then_on() {
+fn files_the_agent_committed_or_removed_are_reported_once_and_then_count_as_its_work() {
     let world = World::new(&[
         "git checkout -q README; rm u; git add secret; git commit -qm Theirs; echo x >> work.txt",
         "echo agent > secret; git commit -qam Theirs; echo x >> work.txt",
@@ -96,7 +96,7 @@ fn what_the_agent_itself_committed_or_removed_is_told_once_and_is_its_own_work_f
 }
 
 #[test]
-fn what_was_ignored_stays_out_whatever_the_agent_makes_of_the_list() {
+fn ignored_files_stay_uncommitted_whatever_the_agent_does_to_the_list() {
     let world = World::new(&["echo build > .gitignore; echo x >> work.txt; echo x > kept/new"]);
     world.sandbox.write(".gitignore", ".env\nkept/\n");
     world.sandbox.git(&["add", "."]);
@@ -149,7 +149,7 @@ fn every_kind_of_change_and_every_name_is_committed_as_it_is() {
 }
 
 #[test]
-fn a_repository_of_the_agents_own_is_named_and_a_submodule_goes_on_working() {
+fn a_nested_repository_of_the_agent_is_named_and_a_submodule_keeps_working() {
     let world = World::new(&[
         "git init -q empty; echo x > empty/file; git init -q full; \
          git -C full commit -q --allow-empty -m Full; echo x > full/file; echo x >> work.txt",
@@ -175,7 +175,7 @@ fn a_repository_of_the_agents_own_is_named_and_a_submodule_goes_on_working() {
 }
 
 #[test]
-fn a_commit_that_failed_is_on_the_pages_until_one_works() {
+fn a_failed_commit_is_shown_until_one_succeeds() {
     let world = World::new(&["touch .git/index.lock; echo x >> work.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");

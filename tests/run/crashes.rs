@@ -23,7 +23,7 @@ fn waiting(world: &World) -> Running {
 }
 
 #[test]
-fn after_a_crash_the_next_iteration_waits_and_the_wait_is_no_iterations_time() {
+fn the_wait_after_a_crash_does_not_count_as_time_of_an_iteration() {
     let world = patient(&[CRASH, CLAIM]);
     let ran = world.crew(&["run", "Build the app"]);
     assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:?}");

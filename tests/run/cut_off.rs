@@ -30,7 +30,7 @@ fn killed() -> World {
 }
 
 #[test]
-fn a_resume_names_a_loop_there_that_cannot_be_read() {
+fn a_resume_names_an_unreadable_loop_of_the_working_tree() {
     let world = World::of(Sandbox::new(), &[WORK]);
     world.crew(&["run", "First of two", "-n", "1"]);
     let first = world.id();
@@ -47,7 +47,7 @@ fn a_resume_names_a_loop_there_that_cannot_be_read() {
 }
 
 #[test]
-fn what_a_killed_crew_left_is_on_the_closing_page_and_in_the_handoff() {
+fn the_work_of_a_killed_crew_is_on_the_closing_page_and_in_the_handoff() {
     let world = killed();
     world.crew(&["cancel"]).success();
     let page = world.crew(&["status"]).success();
@@ -62,7 +62,7 @@ fn what_a_killed_crew_left_is_on_the_closing_page_and_in_the_handoff() {
 }
 
 #[test]
-fn an_attempt_that_was_killed_counts_for_the_iteration_that_runs_again() {
+fn the_work_of_a_killed_attempt_counts_for_the_repeated_iteration() {
     let world = killed();
     world.steps(&["echo rest > rest.txt", CLAIM]);
     world.crew(&["resume", "-q"]).success();
@@ -78,7 +78,7 @@ fn an_attempt_that_was_killed_counts_for_the_iteration_that_runs_again() {
 }
 
 #[test]
-fn what_a_person_changed_in_between_is_not_the_iterations() {
+fn a_persons_changes_during_a_pause_are_not_attributed_to_the_iteration() {
     let world = world(&[WORK, &half()]);
     let running = world.hanging(&["run", "Build it", "-n", "5", "-q"]);
     world.crew(&["pause", "--now"]).success();
@@ -92,7 +92,7 @@ fn what_a_person_changed_in_between_is_not_the_iterations() {
 }
 
 #[test]
-fn a_pause_at_once_during_a_check_keeps_what_the_agent_had_done() {
+fn an_immediate_pause_during_a_check_keeps_the_agents_work() {
     let world = World::new(&["echo work > work.txt"]);
     let note = world.note("checks");
     let check = format!("test -e {0} || {{ touch {0}; sleep 60; }}", note.display());
@@ -110,7 +110,7 @@ fn a_pause_at_once_during_a_check_keeps_what_the_agent_had_done() {
 }
 
 #[test]
-fn a_pause_at_once_that_is_cancelled_before_the_agent_has_ended_keeps_what_it_had_done() {
+fn an_immediate_pause_followed_by_a_cancel_keeps_the_agents_work() {
     let slow = format!("trap '' TERM; {}", half());
     let world = world(&[WORK, &slow]);
     let running = world.hanging(&["run", "Build it", "-n", "5", "-q"]);
@@ -122,7 +122,7 @@ fn a_pause_at_once_that_is_cancelled_before_the_agent_has_ended_keeps_what_it_ha
 }
 
 #[test]
-fn a_claim_whose_check_was_interrupted_was_refused_by_nobody() {
+fn a_claim_whose_check_was_interrupted_was_not_refused() {
     let world = World::new(&[CLAIM]);
     let check = "if test -e begun; then touch checks; sleep 60; fi; touch begun; false";
     let running =
@@ -135,7 +135,7 @@ fn a_claim_whose_check_was_interrupted_was_refused_by_nobody() {
 }
 
 #[test]
-fn the_next_worker_reads_what_the_tree_is_after_a_return() {
+fn after_a_return_the_next_worker_reads_which_tree_is_restored() {
     let world = World::new(&["echo 1 > part1.txt", "echo 2 > part2.txt"]);
     world.crew(&["run", "Build it", "-n", "2", "-q"]);
     world.crew(&["back", "1"]).success();
@@ -171,7 +171,7 @@ fn a_commit_of_crews_that_is_on_no_branch_is_named_at_the_end() {
 }
 
 #[test]
-fn commits_in_a_repository_that_had_none_are_told() {
+fn the_first_commits_of_a_repository_are_reported() {
     let sandbox = Sandbox::without_git();
     sandbox.git(&["init", "-q", "-b", "main"]);
     let world = World::of(sandbox, &["echo 1 > one.txt"]);
@@ -207,7 +207,7 @@ fn a_folder_that_is_gone_is_named_and_its_difference_is_still_shown() {
 }
 
 #[test]
-fn an_iteration_that_its_timeout_cut_says_so_everywhere() {
+fn an_iteration_cut_short_by_its_timeout_says_so_everywhere() {
     let world = World::new(&["echo one > one.txt; sleep 600", CLAIM]);
     world.crew(&["run", "Build it", "-n", "2", "-q", "--timeout", "1s"]);
     let cut = "the iteration ran into its timeout of 1s";
@@ -236,7 +236,7 @@ fn a_loop_that_is_blocked_by_a_changed_check_does_not_say_that_it_passes() {
 }
 
 #[test]
-fn a_check_counts_whatever_a_person_says_of_it_when_they_cancel() {
+fn the_result_of_a_check_is_shown_whatever_the_reason_of_a_cancel_says() {
     let world = World::new(&[WORK, HANG]);
     let running = world.hanging(&["run", "Build it", "-n", "3", "-q", "--gate", "true"]);
     world.crew(&["cancel", "--reason", "`true` needs --accept-test-changes"]).success();

@@ -23,8 +23,8 @@ const MOUNTED: &str = "CREW_TEST_MOUNTED";
 
 #[test]
 #[ignore = "long"]
-fn sixty_random_orders_are_all_obeyed_and_truly_answered() {
-    let name = "run::cycles::sixty_random_orders_are_all_obeyed_and_truly_answered";
+fn sixty_random_requests_are_all_carried_out_and_answered_truthfully() {
+    let name = "run::cycles::sixty_random_requests_are_all_carried_out_and_answered_truthfully";
     if std::env::var_os(MOUNTED).is_some() || !may_mount() {
         let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
         println!("seed {seed}");

@@ -15,7 +15,7 @@ fn daemon(name: &str, how: &str) -> String {
 }
 
 #[test]
-fn a_daemon_of_a_killed_crew_is_ended_by_its_mark_and_one_without_is_named() {
+fn a_marked_daemon_of_a_killed_crew_is_ended_and_an_unmarked_one_is_named() {
     let step = daemon("marked", "") + &daemon("bare", "env -i PATH=\"$PATH\"") + HANG;
     let world = World::new(&[&step, CLAIM]);
     let running = world.hanging(&["run", "Do it"]);

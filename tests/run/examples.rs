@@ -11,7 +11,7 @@ use super::{HANG, WORK, World};
 const FAIL: &str = "echo 'cannot reach the tracker' >&2; exit 1";
 
 #[test]
-fn a_limited_run_tells_each_iteration_and_that_it_reached_its_limit() {
+fn a_limited_run_reports_each_iteration_and_that_it_reached_its_limit() {
     let world = World::new(&[WORK]);
     let ran = world.crew(&["run", "build", "--max-iterations", "3"]);
     assert_snapshot!(world.lines(&ran), @"
@@ -55,7 +55,7 @@ fn three_failures_in_a_row_abort_a_run_long_before_its_limit() {
 }
 
 #[test]
-fn a_run_interrupted_in_its_fifth_iteration_goes_on_with_its_sixth() {
+fn a_run_interrupted_in_its_fifth_iteration_continues_with_its_sixth() {
     let world = World::new(&[WORK, WORK, WORK, WORK, HANG]);
     let ran = world.interrupted(&["run", "build", "--max-iterations", "10"]);
     assert_snapshot!(world.lines(&ran), @"
@@ -109,7 +109,7 @@ fn a_dry_run_shows_what_would_be_sent_to_whom_and_writes_nothing() {
 }
 
 #[test]
-fn a_run_without_limit_forgives_a_failure_and_goes_on() {
+fn a_run_without_a_limit_continues_after_a_failure() {
     let world = World::new(&[WORK, WORK, FAIL, WORK, HANG]);
     world.settings("[procedures.build]\nmax_iterations = 0\n");
     let ran = world.interrupted(&["run", "build"]);
@@ -133,7 +133,7 @@ fn a_run_without_limit_forgives_a_failure_and_goes_on() {
 }
 
 #[test]
-fn a_typed_limit_goes_before_the_procedures() {
+fn a_typed_limit_overrides_that_of_the_procedure() {
     let world = World::new(&[WORK]);
     let ran = world.crew(&["run", "bootstrap", "--max-iterations", "3"]);
     assert_snapshot!(world.lines(&ran), @"
@@ -149,7 +149,7 @@ fn a_typed_limit_goes_before_the_procedures() {
 }
 
 #[test]
-fn no_limit_lasts_until_ctrl_c() {
+fn a_run_without_a_limit_lasts_until_ctrl_c() {
     let world = World::new(&[WORK, WORK, WORK, HANG]);
     let ran = world.interrupted(&["run", "bootstrap", "--max-iterations", "0"]);
     assert_snapshot!(world.lines(&ran), @"
@@ -166,7 +166,7 @@ fn no_limit_lasts_until_ctrl_c() {
 }
 
 #[test]
-fn a_loop_without_any_end_is_refused_and_a_row_of_failures_or_a_stall_is_one() {
+fn a_loop_without_any_limit_is_refused_unless_failures_or_a_stall_can_end_it() {
     let world = World::new(&[WORK]);
     let unlimited = ["run", "bootstrap", "--dry-run", "-n", "0", "--max-duration", "0"];
     for (failures, stall, exit) in [("3", "0", 0), ("0", "3", 0), ("0", "0", 1)] {

@@ -57,7 +57,7 @@ fn a_run_completed_on_the_agents_word_exits_0_and_says_so_on_stderr() {
 }
 
 #[test]
-fn what_cannot_be_started_exits_1_and_names_the_way_out() {
+fn a_run_that_cannot_be_started_exits_1_with_a_hint() {
     let world = World::new(&[WORK]);
     for (arguments, expected) in [
         (&["run", "make it", "--agent-cmd", "no-such-agent"][..], "no program `no-such-agent`"),
@@ -72,7 +72,7 @@ fn what_cannot_be_started_exits_1_and_names_the_way_out() {
 }
 
 #[test]
-fn what_was_typed_wrong_exits_2_and_starts_nothing() {
+fn a_usage_error_exits_2_and_starts_nothing() {
     let world = World::new(&[WORK]);
     for (arguments, expected) in [
         (&["run", "make it", "--max-iteration", "5"][..], "did you mean --max-iterations?"),
@@ -91,7 +91,7 @@ fn what_was_typed_wrong_exits_2_and_starts_nothing() {
 }
 
 #[test]
-fn a_limit_that_is_reached_exits_10() {
+fn a_run_that_reaches_its_limit_exits_10() {
     let world = World::new(&[WORK]);
     let ran = world.crew(&["run", "make it", "-n", "2"]);
     assert_eq!((ran.code(), world.calls()), (10, 2));
@@ -99,7 +99,7 @@ fn a_limit_that_is_reached_exits_10() {
 }
 
 #[test]
-fn a_limit_that_is_the_only_way_to_end_exits_0() {
+fn a_run_that_only_its_limit_can_end_exits_0() {
     let world = World::new(&[WORK]);
     world.settings("[procedures.sweep]\nact = \"Sweep.\"\ncompletion_promise = false\n");
     let ran = world.crew(&["run", "sweep", "-n", "2"]);
@@ -109,7 +109,7 @@ fn a_limit_that_is_the_only_way_to_end_exits_0() {
 }
 
 #[test]
-fn too_many_failures_in_a_row_exit_11() {
+fn a_run_with_too_many_failures_in_a_row_exits_11() {
     let world = World::new(&["exit 3"]);
     let ran = world.crew(&["run", "make it", "--failure-threshold", "2"]);
     assert_eq!((ran.code(), world.calls()), (11, 2));
@@ -117,7 +117,7 @@ fn too_many_failures_in_a_row_exit_11() {
 }
 
 #[test]
-fn no_progress_exits_12() {
+fn a_run_without_progress_exits_12() {
     let world = World::new(&[IDLE]);
     let ran = world.crew(&["run", "make it", "--stall", "3"]);
     assert_eq!((ran.code(), world.calls()), (12, 3));
@@ -125,7 +125,7 @@ fn no_progress_exits_12() {
 }
 
 #[test]
-fn a_claim_to_be_blocked_exits_13_with_its_reason() {
+fn a_blocked_run_exits_13_with_its_reason() {
     let world = World::new(&[WORK, "echo '<promise>BLOCKED: no key for the tracker</promise>'"]);
     let ran = world.crew(&["run", "make it"]);
     assert_eq!((ran.code(), world.calls()), (13, 2));
@@ -168,7 +168,7 @@ fn a_second_ctrl_c_kills_an_agent_that_does_not_heed_the_first() {
 }
 
 #[test]
-fn a_paused_run_exits_130_with_the_resume_line() {
+fn a_paused_run_exits_130_and_shows_how_to_resume_it() {
     let wait = "touch \"$notes/hangs\"; until test -e \"$notes/go\"; do sleep 0.02; done";
     let world = World::new(&[wait, WORK]);
     let running = world.hanging(&["run", "build"]);
@@ -183,7 +183,7 @@ fn a_paused_run_exits_130_with_the_resume_line() {
 }
 
 #[test]
-fn what_an_agent_or_a_check_prints_never_steers_the_terminal() {
+fn output_of_an_agent_or_a_check_sends_no_codes_to_the_terminal() {
     const STEER: &str = r"\033[2J\033]0;title\007\033[1A";
     let step = format!("printf '{STEER}complains\\n' >&2; echo x >> work.txt; exit 1");
     let world = World::new(&[&step]);

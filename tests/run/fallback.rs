@@ -62,7 +62,7 @@ fn agents_of_the_iterations(ran: &Ran) -> Vec<String> {
 }
 
 #[test]
-fn a_limit_at_iteration_3_of_8_is_no_wait_and_the_fallback_completes_the_loop() {
+fn at_a_limit_in_iteration_3_of_8_the_fallback_completes_the_loop_without_a_wait() {
     let work = format!("{LINE}; {}", answer("Wrote a line."));
     let words = "Wrote one too.";
     let done = second_answer("All is done.\\n\\n<promise>COMPLETE</promise>");
@@ -117,7 +117,7 @@ fn a_limit_at_iteration_3_of_8_is_no_wait_and_the_fallback_completes_the_loop() 
 }
 
 #[test]
-fn a_fallback_that_does_not_report_what_it_used_has_no_part_where_that_is_limited() {
+fn a_fallback_that_does_not_report_its_usage_is_excluded_if_usage_is_limited() {
     let world = world(&[&answer("<promise>COMPLETE</promise>")], "exit 3");
     world.settings(&format!(
         "agents.fake.output = \"claude\"\n{SETTINGS}agents.mute.command = [\"second\"]\n"
@@ -143,7 +143,7 @@ fn a_fallback_that_does_not_report_what_it_used_has_no_part_where_that_is_limite
 }
 
 #[test]
-fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_one() {
+fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_a_valid_one() {
     let more = "agents.fake.model = \"--model\"\nagents.twin.command = [\"agent\"]\n\
         agents.gone.command = [\"no-such-program\"]\n\
         agents.second.permissions.default = []\n";
@@ -178,7 +178,7 @@ fn a_fallback_that_could_never_help_is_refused_and_a_dry_run_shows_one() {
 }
 
 #[test]
-fn everybody_sees_who_works_in_whose_place() {
+fn every_view_shows_which_fallback_works_for_which_agent() {
     let hang = "touch \"$notes/hangs\"; sleep 600";
     let world = world(&[&limited(3600)], hang);
     world.settings(&format!(
@@ -198,7 +198,7 @@ fn everybody_sees_who_works_in_whose_place() {
 }
 
 #[test]
-fn a_killed_crew_goes_on_with_its_fallback() {
+fn a_resumed_loop_of_a_killed_crew_continues_with_its_fallback() {
     let hang = "touch \"$notes/hangs\"; sleep 600";
     let world = world(&[&limited(3600)], hang);
     let running = world.hanging(&["run", "Do it", "--fallback", "second"]);

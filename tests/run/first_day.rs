@@ -9,7 +9,7 @@ use super::{CLAIM, WORK, World};
 const BLOCKED: &str = "echo Hm.; echo '<promise>BLOCKED: which database?</promise>'";
 
 #[test]
-fn a_check_whose_program_is_not_on_the_path_starts_nothing_and_a_file_may_come_to_be() {
+fn a_check_whose_program_is_missing_starts_nothing_unless_it_may_still_be_created() {
     let world = World::new(&[CLAIM]);
     for option in ["--verify", "--gate", "--until"] {
         let ran = world.crew(&["run", "Build it", option, "nosuchcmd --all"]);
@@ -40,7 +40,7 @@ fn a_check_whose_program_is_not_on_the_path_starts_nothing_and_a_file_may_come_t
 }
 
 #[test]
-fn what_a_failing_check_printed_last_is_on_the_screen_and_in_the_first_prompt() {
+fn the_last_lines_of_a_failing_check_are_on_the_screen_and_in_the_first_prompt() {
     let world = World::new(&[WORK]);
     world.sandbox.write(
         "check.sh",
@@ -58,7 +58,7 @@ fn what_a_failing_check_printed_last_is_on_the_screen_and_in_the_first_prompt() 
 }
 
 #[test]
-fn a_page_tells_the_last_known_result_of_a_check_and_when_that_was() {
+fn a_page_shows_the_last_known_result_of_a_check_and_its_time() {
     let world = World::new(&[BLOCKED]);
     let ran = world.crew(&["run", "Build it", "--verify", "false"]);
     assert_eq!(ran.code(), 13);
@@ -75,7 +75,7 @@ fn a_page_tells_the_last_known_result_of_a_check_and_when_that_was() {
 }
 
 #[test]
-fn that_every_check_passes_already_is_said_of_all_of_them_or_not_at_all() {
+fn the_note_that_every_check_passes_already_appears_only_if_all_of_them_pass() {
     let note = "every check passes already, so none can show that the work was done; add one that \
                 fails now, such as a test of the task, or accept the proof `passing`\n";
     for (more, is_said) in [(&["--gate", "true"][..], true), (&["--until", "test -e done"], false)]
@@ -98,7 +98,7 @@ fn a_loop_that_changed_nothing_is_not_proven_by_hand_because_of_that() {
 }
 
 #[test]
-fn an_answer_is_told_with_the_resume_and_the_page_of_a_blocked_loop_says_how() {
+fn a_resume_delivers_an_answer_and_the_page_of_a_blocked_loop_shows_how() {
     let world = World::new(&[BLOCKED, CLAIM]);
     let ran = world.crew(&["run", "Build it"]);
     let next = format!("  next    crew resume {} --tell \"your answer\"", world.id());
@@ -115,7 +115,7 @@ fn an_answer_is_told_with_the_resume_and_the_page_of_a_blocked_loop_says_how() {
 }
 
 #[test]
-fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
+fn a_required_proof_refuses_a_weaker_one_and_accepts_a_check_that_failed_before() {
     let required = ["run", "Build it", "--require", "checked"];
     let run = |world: &World, more: &[&str]| world.crew(&[&required[..], more].concat());
     let short = "the proof would be `passing` and this loop requires `checked`";

@@ -36,7 +36,7 @@ fn on_a_small_disk(world: &World, script: &str) -> Option<Ran> {
 }
 
 #[test]
-fn orders_on_a_full_disk_are_left_obeyed_and_recorded() {
+fn requests_on_a_full_disk_are_accepted_carried_out_and_recorded() {
     for (order, told, run, standing) in [
         ("cancel", "cancelled", 14, "cancelled"),
         ("cancel --reason enough", "cancelled", 14, "enough"),

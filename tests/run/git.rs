@@ -75,7 +75,7 @@ fn crews_own_files_are_never_committed_however_they_are_tracked() {
 }
 
 #[test]
-fn a_branch_behind_its_remote_is_told_and_the_run_goes_on() {
+fn a_branch_behind_its_remote_is_reported_and_the_run_continues() {
     let world = World::new(&[WORK]).with_origin();
     world.somebody_pushes();
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
@@ -88,7 +88,7 @@ fn a_branch_behind_its_remote_is_told_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_remote_that_cannot_be_reached_is_told_and_the_run_goes_on() {
+fn an_unreachable_remote_is_reported_and_the_run_continues() {
     let world = World::new(&[WORK]).with_origin();
     // The port was free a moment ago, and nobody listens there now.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -101,7 +101,7 @@ fn a_remote_that_cannot_be_reached_is_told_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_branch_without_upstream_gets_one() {
+fn a_branch_without_an_upstream_gets_one() {
     let world = World::new(&[WORK]).with_origin();
     world.sandbox.git(&["switch", "--quiet", "--create", "feat/lines"]);
     let ran = world.crew(&["run", "write lines", "-n", "1", "--commit", "--push"]);
@@ -113,7 +113,7 @@ fn a_branch_without_upstream_gets_one() {
 }
 
 #[test]
-fn a_remote_that_refuses_this_user_is_told_from_one_that_refuses_what_is_pushed() {
+fn a_remote_that_refuses_the_user_is_distinguished_from_one_that_refuses_the_push() {
     for (said, class) in [
         ("Permission denied: tester may not push", "auth"),
         ("the subject has no ticket number", "rejected"),
@@ -130,7 +130,7 @@ fn a_remote_that_refuses_this_user_is_told_from_one_that_refuses_what_is_pushed(
 }
 
 #[test]
-fn where_an_agent_would_have_it_pushed_it_is_not() {
+fn nothing_is_pushed_to_a_remote_that_an_agent_planted() {
     let plant = "git init --quiet --bare .git/evil; \
                  printf '#!/bin/sh\n: > \"%s\"\n' \"$notes/planted\" > .git/evil/hooks/post-receive; \
                  chmod +x .git/evil/hooks/post-receive; \
@@ -145,7 +145,7 @@ fn where_an_agent_would_have_it_pushed_it_is_not() {
 }
 
 #[test]
-fn what_crews_own_push_set_is_no_change_for_the_next_nor_for_a_resumed_run() {
+fn settings_written_by_crews_push_do_not_count_as_changed_even_after_a_resume() {
     let world = World::new(&[WORK]).with_origin();
     world.sandbox.git(&["switch", "--quiet", "--create", "feat/lines"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
@@ -156,7 +156,7 @@ fn what_crews_own_push_set_is_no_change_for_the_next_nor_for_a_resumed_run() {
 }
 
 #[test]
-fn a_program_that_was_planted_is_not_trusted_by_a_resumed_run() {
+fn a_resumed_run_does_not_trust_a_planted_program() {
     let plant = format!(
         "git config filter.x.clean 'touch planted; cat'; echo '* filter=x' > .gitattributes; {HANG}"
     );
@@ -170,7 +170,7 @@ fn a_program_that_was_planted_is_not_trusted_by_a_resumed_run() {
 }
 
 #[test]
-fn without_a_remote_it_is_told_and_without_git_nothing_is_started() {
+fn a_missing_remote_is_reported_and_without_git_nothing_is_started() {
     let world = World::new(&[WORK]);
     let ran = world.crew(&["run", "write lines", "-n", "1", "--commit", "--push"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
@@ -189,7 +189,7 @@ fn without_a_remote_it_is_told_and_without_git_nothing_is_started() {
 }
 
 #[test]
-fn a_branch_that_moved_is_rebased_onto_before_the_iteration() {
+fn work_is_rebased_onto_a_branch_that_moved_before_the_iteration() {
     let world = World::new(&[WORK]).with_origin();
     world.sandbox.git(&["switch", "--quiet", "--create", "feat"]);
     world.sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Ours"]);
@@ -202,7 +202,7 @@ fn a_branch_that_moved_is_rebased_onto_before_the_iteration() {
 }
 
 #[test]
-fn a_rebase_in_conflict_ends_the_run_blocked_with_the_tree_as_it_was() {
+fn a_rebase_conflict_ends_the_run_as_blocked_and_leaves_the_tree_as_it_was() {
     let world = World::new(&[WORK]);
     world.sandbox.git(&["switch", "--quiet", "--create", "feat"]);
     world.sandbox.write("README", "ours\n");

@@ -9,7 +9,7 @@ use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, crew};
 
 #[test]
-fn an_interrupted_loop_is_offered_where_another_is_started() {
+fn a_start_points_out_an_interrupted_loop() {
     let world = World::new(&[HANG, CLAIM, HANG, CLAIM]);
     world.interrupted(&["run", "Do it"]);
     let ran = world.crew(&["run", "Do it"]);
@@ -53,7 +53,7 @@ fn a_loop_whose_folder_is_gone_is_not_resumed_and_nothing_is_counted() {
 }
 
 #[test]
-fn a_folder_that_goes_away_blocks_the_run_at_its_next_iteration() {
+fn a_folder_that_disappears_blocks_the_run_at_its_next_iteration() {
     let world = World::new(&["cd /; rm -rf \"$NOTES/../repo.worktrees/it\"; echo gone"]);
     let notes = world.note("").display().to_string();
     let mut command = world.sandbox.command(crew());
@@ -110,7 +110,7 @@ fn a_loop_of_another_working_tree_is_found_from_where_it_was_started() {
 }
 
 #[test]
-fn a_loop_of_a_newer_crew_is_told_to_pause() {
+fn a_loop_of_a_newer_crew_can_be_asked_to_pause() {
     let world = World::new(&[HANG]);
     world.interrupted(&["run", "Do it"]);
     let id = world.id();
@@ -125,7 +125,7 @@ fn a_loop_of_a_newer_crew_is_told_to_pause() {
 }
 
 #[test]
-fn a_finished_loop_of_a_newer_crew_is_in_nobodys_way() {
+fn a_finished_loop_of_a_newer_crew_blocks_nothing() {
     let world = World::new(&[WORK]);
     assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
     let id = world.id();

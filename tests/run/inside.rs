@@ -17,7 +17,7 @@ fn add_a_submodule(world: &World) {
 }
 
 #[test]
-fn work_in_a_repository_inside_or_on_another_branch_is_progress() {
+fn work_in_a_nested_repository_or_on_another_branch_is_progress() {
     let elsewhere =
         "git worktree add -q \"$notes/tree$call\" -b \"b$call\"; cd \"$notes/tree$call\"
                      echo $call > x; git add x; git commit -qm more";
@@ -109,7 +109,7 @@ fn whatever_git_cannot_read_at_the_start_proves_passing_at_most() {
 }
 
 #[test]
-fn a_conflict_at_the_start_is_recorded_and_its_tests_are_held() {
+fn a_conflict_at_the_start_is_recorded_and_its_tests_are_protected() {
     let weakens = "printf 'exit 0\\n' > tests.sh; git add -A; echo '<promise>COMPLETE</promise>'";
     let world = World::new(&[weakens]);
     world.sandbox.write("tests.sh", "test -f done\n");

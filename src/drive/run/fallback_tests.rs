@@ -25,7 +25,7 @@ fn the_first_agent_is_back_after_its_limit() {
 }
 
 #[test]
-fn when_all_are_limited_the_loop_waits_for_the_first_that_is_not() {
+fn when_every_agent_is_limited_the_loop_waits_for_the_first_one_available() {
     let ran = Stage::with_fallback(&[limited(600), claim()], &[limited(7200)]).run();
     assert_eq!((ran.end().0, ran.end().2), (Some(Outcome::Completed), 1));
     assert_eq!(ran.agents(), ["claude", "second", "claude"]);
@@ -33,7 +33,7 @@ fn when_all_are_limited_the_loop_waits_for_the_first_that_is_not() {
 }
 
 #[test]
-fn when_the_limit_of_another_agent_is_over_first_that_one_works_at_once() {
+fn an_agent_whose_limit_ends_first_works_at_once() {
     let stage = Stage::with_fallback(&[limited(3600)], &[limited(7200), claim()]);
     stage.plan(300, |store| store.open_window("second"));
     let ran = stage.run();
@@ -53,7 +53,7 @@ fn an_outage_of_a_fallback_is_waited_for_until_the_first_agent_is_back() {
 }
 
 #[test]
-fn a_fallback_takes_over_also_where_the_limit_cannot_be_shared() {
+fn a_fallback_takes_over_even_if_the_limit_cannot_be_shared() {
     for (second, outcome) in [(claim(), Outcome::Completed), (limited(7200), Outcome::Interrupted)]
     {
         let stage = Stage::with_fallback(&[limited(3600)], &[second]);
@@ -65,7 +65,7 @@ fn a_fallback_takes_over_also_where_the_limit_cannot_be_shared() {
 }
 
 #[test]
-fn a_fallback_that_only_a_person_can_help_is_out_and_the_loop_waits_for_the_first() {
+fn a_fallback_that_needs_a_person_is_excluded_and_the_loop_waits_for_the_first_agent() {
     let stage = Stage::with_fallback(&[limited(600), limited(600), claim()], &[locked_out()]);
     let ran = stage.run();
     assert_eq!((ran.end().0, ran.end().2), (Some(Outcome::Completed), 1));
@@ -75,7 +75,7 @@ fn a_fallback_that_only_a_person_can_help_is_out_and_the_loop_waits_for_the_firs
 }
 
 #[test]
-fn a_fallback_that_cannot_be_started_any_more_is_out_and_counts_as_nothing() {
+fn a_fallback_that_can_no_longer_be_started_is_excluded_without_counting_a_failure() {
     let gone = ends(ProcessEnd::NotStarted("second: no such file".to_owned()));
     let stage = Stage::with_fallback(&[limited(600), claim()], &[gone]);
     stage.set_record(|record| record.contract.limits.failure_threshold = 1);

@@ -101,7 +101,7 @@ fn a_delay_is_between_two_iterations_and_is_the_loops_time_and_no_iterations() {
 }
 
 #[test]
-fn after_a_crash_the_next_iteration_waits_and_the_wait_is_no_iterations_time() {
+fn the_wait_after_a_crash_does_not_count_as_time_of_an_iteration() {
     let ran = Stage::new(&[ends(ProcessEnd::Signal(9)), claim()]).run();
     assert_eq!((ran.end().0, ran.end().2), (Some(Outcome::Completed), 2));
     assert_eq!(ran.lines_with("wait"), ["60 wait until 65: the agent was ended by signal 9"]);
@@ -112,7 +112,7 @@ fn after_a_crash_the_next_iteration_waits_and_the_wait_is_no_iterations_time() {
 }
 
 #[test]
-fn a_failure_within_two_seconds_of_the_start_is_waited_after_and_a_later_one_is_not() {
+fn crew_waits_after_a_failure_within_two_seconds_and_not_after_a_later_one() {
     let stage =
         Stage::new(&[ends(ProcessEnd::Exit(3)).taking(1), ends(ProcessEnd::Exit(3)), claim()]);
     let ran = stage.run();
@@ -122,7 +122,7 @@ fn a_failure_within_two_seconds_of_the_start_is_waited_after_and_a_later_one_is_
 }
 
 #[test]
-fn an_iteration_that_timed_out_is_waited_after_whether_or_not_it_changed_something() {
+fn crew_waits_after_a_timeout_whether_or_not_something_changed() {
     let mut changed = work();
     changed.facts.agent.process = Some(ProcessEnd::TimedOut(60));
     let stage = Stage::new(&[ends(ProcessEnd::TimedOut(60)), changed, claim()]);
