@@ -15,7 +15,9 @@ use crate::process::{Call, Capture, ExitCause, FinishedProcess};
 use crate::{env, recorded_environment};
 use engine::git::GitTrouble::{self, DiskFull, NoIdentity, Other};
 use engine::git::{GitFault, GitStep};
+use engine::text::{table_rows, variant_name};
 use readers::parse::git::{find_error, taken_lock, zero_list};
+use readers::parse::remote::classify_failure;
 
 /// A git setting for one command: name and value.
 pub type Setting = (String, String);
@@ -48,6 +50,8 @@ const READS: &str = "cat-file config diff diff-index diff-tree for-each-ref log 
 /// How long the detected version of git is trusted.
 const VERSION_HOLDS: Duration = Duration::from_secs(60);
 
+/// The hints for failures at a remote, by step, trouble and situation.
+const HINTS: &str = include_str!("remote_hints.txt");
 /// The settings of every step, one per line.
 const SETTINGS: &str = include_str!("steps.conf");
 
@@ -261,6 +265,27 @@ impl Said {
     /// An error if the step failed.
     pub fn check(&self, step: GitStep) -> Result<(), GitFault> {
         if self.is_good() { Ok(()) } else { Err(self.fault(step)) }
+    }
+
+    /// What failed in an exchange with a remote. No answer counts as a trouble of the network.
+    pub fn classify(&self) -> (GitTrouble, String) {
+        match self.exit {
+            Some(_) => classify_failure(&self.text),
+            None => (GitTrouble::Network, self.text.clone()),
+        }
+    }
+
+    /// Why an exchange with a remote failed. The hint may depend on the `situation`; `names` are
+    /// its placeholders with their values.
+    pub fn remote_fault(&self, step: GitStep, situation: &str, names: &[(&str, &str)]) -> GitFault {
+        let (trouble, cause) = self.classify();
+        let (of, word) = (variant_name(&step), variant_name(&trouble));
+        let situation = if cause.contains("LFS") { "lfs" } else { situation };
+        let keys = [format!("{of} {word} {situation}"), format!("{of} {word}"), of.to_owned()];
+        let row = keys.iter().find_map(|key| table_rows(HINTS).find(|(row, _)| row == key));
+        let hint = row.map(|(_, hint)| hint.to_owned()).unwrap_or_default();
+        let hint = names.iter().fold(hint, |hint, (name, value)| hint.replace(name, value));
+        GitFault::new(step, trouble, cause, hint)
     }
 
     /// Why the step failed, if the cause is on this machine.

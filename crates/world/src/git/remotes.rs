@@ -298,31 +298,12 @@ impl Refs<'_> {
 
 /// Why an exchange with a remote failed.
 pub(super) fn explain_failure(remote: &str, said: &Said) -> GitFault {
-    let (trouble, cause) = match said.exit {
-        Some(_) => classify_failure(&said.text),
-        None => (GitTrouble::Network, said.text.clone()),
-    };
-    let remote = without_secrets(remote);
-    let hint = match trouble {
-        GitTrouble::Auth => format!(
-            "make git push {remote} work without a question here: a key, a credential helper, \
-             the right to push"
-        ),
-        GitTrouble::Network => format!("see whether git ls-remote {remote} answers here"),
-        GitTrouble::NoRemote => {
-            format!("look at git remote -v: git ls-remote {remote} must list the refs")
-        }
-        GitTrouble::Rejected | GitTrouble::NonFastForward => {
-            "do what the remote asks for, or have its rules take these refs".to_owned()
-        }
-        _ => format!("git ls-remote {remote} by hand may show more"),
-    };
-    GitFault::new(GitStep::Refs, trouble, cause, hint)
+    said.remote_fault(GitStep::Refs, "", &[("{remote}", &without_secrets(remote))])
 }
 
 /// Whether the remote was not reached, or took too long.
 fn is_out_of_reach(said: &Said) -> bool {
-    said.exit.is_none() || classify_failure(&said.text).0 == GitTrouble::Network
+    said.classify().0 == GitTrouble::Network
 }
 
 /// The arguments of the push that moves these refs. No refspec begins with `+` and nothing is

@@ -18,7 +18,7 @@ use engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased, name_files};
 use engine::record::Sent;
 use engine::text::words_of;
 use readers::parse::git::{HeadState, IndexEntry, in_the_way, parse_raw_diff};
-use readers::parse::remote::{classify_failure, submodules_on_no_remote, was_up_to_date};
+use readers::parse::remote::{submodules_on_no_remote, was_up_to_date};
 
 const REBASE: &str =
     "rebase --no-verify --no-gpg-sign --no-autosquash --no-update-refs --autostash";
@@ -381,38 +381,13 @@ fn explain_push(said: &Said, to: &PushTarget, leased: bool, rebases: bool) -> Gi
         let hint = format!("push them first: git -C {} push origin HEAD:BRANCH", quote(first));
         return push_fault(GitTrouble::Incomplete, cause, hint);
     }
-    let (trouble, cause) = match said.exit {
-        Some(_) => classify_failure(&said.text),
-        None => (GitTrouble::Network, said.text.clone()),
+    let situation = match (leased, rebases) {
+        (true, _) => "leased",
+        (_, true) => "rebases",
+        _ => "",
     };
-    let hint = match trouble {
-        GitTrouble::Auth => format!(
-            "make git push {remote} {branch} work without a question here: a key, a credential helper, \
-             the right to push"
-        ),
-        GitTrouble::Network => {
-            format!("the next push brings it; by hand: git push {remote} {branch}")
-        }
-        GitTrouble::NonFastForward if leased => format!(
-            "somebody else pushed to {target}: git fetch {remote}, then git log HEAD..{remote}/{target} shows it"
-        ),
-        GitTrouble::NonFastForward if rebases => format!(
-            "git fetch {remote}, then git log HEAD..{remote}/{target} shows what it has; \
-             git push --force-with-lease {remote} {branch} puts this in its place"
-        ),
-        GitTrouble::NonFastForward => {
-            format!("git pull --rebase {remote} {target}, then git push {remote} {branch}")
-        }
-        GitTrouble::NoRemote => {
-            format!("look at git remote -v, then git remote set-url {remote} ADDRESS")
-        }
-        GitTrouble::Rejected if cause.contains("LFS") => format!("git lfs push {remote} {branch}"),
-        GitTrouble::Rejected => {
-            format!("do what the remote asks for, or push another branch than {target}")
-        }
-        _ => format!("git push {remote} {branch} by hand shows all of it"),
-    };
-    push_fault(trouble, cause, hint)
+    let names = [("{remote}", &**remote), ("{branch}", branch), ("{target}", target)];
+    said.remote_fault(GitStep::Push, situation, &names)
 }
 
 pub(super) fn push_fault(trouble: GitTrouble, cause: String, hint: String) -> GitFault {

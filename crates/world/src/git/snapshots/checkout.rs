@@ -288,7 +288,9 @@ impl Snapshots {
         self.remove_files(&gone)?;
         let mut left: Vec<PathBuf> = ignored.iter().map(|entry| entry.path().into()).collect();
         let mut forgotten = IndexPaths::default();
-        left.iter().for_each(|path| forgotten.add(path.clone(), true));
+        for path in &left {
+            forgotten.add(path.clone(), true);
+        }
         forgotten.update(|arguments, input| self.printed(arguments, input))?;
         there.retain(|entry| {
             let is_covered = entry.is_new() && self.is_covered(entry.path());
