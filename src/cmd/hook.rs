@@ -178,7 +178,7 @@ fn word_reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Started(started) => {
             let record = &started.record;
             let prompt = words::start_prompt(record, &crew_program());
-            go_on(record, prompt, start_lines(&started, *hook.caution()))
+            go_on(record, prompt, start_lines(&started, hook.caution()))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;

@@ -62,7 +62,7 @@ const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
 /// The placeholder for the command of a check in the argument that allows it.
 const COMMAND: &str = "{check}";
-/// The same where a rule takes only a command of plain words: it splits others, or refuses them.
+/// The same, for a rule that takes only commands of plain words, and splits or refuses others.
 const WORDS: &str = "{words}";
 
 /// The service of an agent that prints this dialect, if crew knows it.
@@ -284,8 +284,8 @@ pub fn is_tried(name: &str) -> bool {
     parse_agents().get(name).is_none_or(|entry| entry.tried)
 }
 
-/// Says why a name is not an agent and what to write instead. `own` lists the names from the user's
-/// settings.
+/// The error for a name that is not an agent, with what to write instead. `own` lists the names
+/// from the user's settings.
 pub fn describe_unknown(name: &str, own: &[&str]) -> Failure {
     let known = known_names();
     let names: Vec<&str> = known.iter().map(String::as_str).chain(own.iter().copied()).collect();

@@ -67,6 +67,7 @@ pub struct Client {
     title: &'static str,
     /// The prefix of a command's name. Without one no command reaches a hook, and crew takes
     /// requests from messages: `crew pause`.
+    #[getter(skip)]
     commands: Option<&'static str>,
     /// How its turns begin, continue and end.
     turns: TurnRules,
@@ -75,6 +76,7 @@ pub struct Client {
     /// The variables it sets.
     variables: ClientVariables,
     /// The tool with which the agent asks the user.
+    #[getter(copy)]
     question_tool: Option<&'static str>,
     /// The files of a project that can set variables for its hooks.
     settings: &'static [&'static str],
@@ -108,10 +110,13 @@ pub struct TurnRules {
 pub struct ClientVariables {
     /// The one with the client's own folder for the plugin. crew pins its home in that folder,
     /// because a project's settings must not move it.
+    #[getter(copy)]
     data: Option<&'static str>,
     /// The one with the folder the client was started in.
+    #[getter(copy)]
     project: Option<&'static str>,
     /// The one with the folder of crew's plugin for it.
+    #[getter(copy)]
     plugin: Option<&'static str>,
     /// The one that everything started by the client's agent has: there crew only narrows settings
     /// and limits.
@@ -197,6 +202,7 @@ pub struct Cap {
     /// How many hooks in a row may continue the agent, unless the variable says otherwise.
     usual: i64,
     /// The variable that sets another limit; 0 in it means no limit.
+    #[getter(copy)]
     variable: Option<&'static str>,
 }
 
@@ -223,7 +229,7 @@ pub fn resume_command(subject: &Loop) -> String {
     }
 }
 
-/// The command that resumes a loop as it is typed where `owner` is.
+/// The command that resumes a loop, as `owner` would type it.
 pub fn resume_command_at(owner: &Owner, subject: &Loop) -> String {
     match owner.driver {
         Driver::Session => in_its_session(&resume_command(subject), subject),

@@ -30,7 +30,8 @@ const SEEN_UNITS_MAX: usize = 200_000;
 /// Builds the prompt of the loop's next iteration.
 ///
 /// # Errors
-/// When a template cannot be filled in; the error has its name. crew's own and checked ones can be.
+/// When a template cannot be filled in; the error has its name. crew's own and checked templates
+/// can.
 pub fn build_prompt(
     subject: &Loop,
     parts: &Parts,
@@ -77,7 +78,7 @@ pub fn build_prompt(
     Ok(render_template("run.j2", &values))
 }
 
-/// A handoff without the user's words that the prompt gives itself, so that none looks settled.
+/// A handoff without the user's words that the prompt repeats, so that none of them looks settled.
 fn without_words(page: &str, words: &[String]) -> String {
     let rows: Vec<String> = words
         .iter()

@@ -402,7 +402,7 @@ pub fn version_skew(hook: &Hook<'_>) -> Option<Skew> {
     if *hook.event() != (HookEvent::SessionBegan { compacted: false }) {
         return None;
     }
-    let root = hook.folder_of(hook.client.variables().plugin().as_ref()?)?;
+    let root = hook.folder_of(hook.client.variables().plugin()?)?;
     let manifest = disk::read_text(&root.join(MANIFEST), MANIFEST_BYTES).ok()??;
     let plugin = manifest_version(&manifest)?;
     let launched = disk::exists(&root.join("bin/launch"));

@@ -87,7 +87,7 @@ pub fn handle_dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result
     let Some((transcript, call)) = pending_call(hook, tool) else { return Ok(EventResult::Silent) };
     let (call, found) = call.map(|call| (call.id, call.tool)).unzip();
     let tool = tool.map(str::to_owned).or(found);
-    let is_question = tool.is_some() && tool.as_deref() == *hook.client.question_tool();
+    let is_question = tool.is_some() && tool.as_deref() == hook.client.question_tool();
     let dialog = Dialog {
         since: clock::now().wall,
         tool: if is_question { None } else { tool },

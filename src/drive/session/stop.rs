@@ -382,7 +382,7 @@ fn is_near(hook: &Hook<'_>, row: u32) -> bool {
 
 /// The end of a loop that the client does not let continue.
 fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
-    let variable = hook.client.turns().cap().as_ref().and_then(|cap| *cap.variable());
+    let variable = hook.client.turns().cap().as_ref().and_then(|cap| cap.variable());
     Ending::new(Outcome::Stalled, EndReason::HookCap { variable: variable.map(str::to_owned) })
 }
 

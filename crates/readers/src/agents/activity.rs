@@ -1,6 +1,6 @@
 //! The steps of an agent and the lines that show them: `crew run -v`, the block above the live line
-//! and `crew show --log` look the same. A result is joined to its call where nothing came between.
-//! Nothing here is read back or judged.
+//! and `crew show --log` look the same. A result is joined to its call if nothing came between
+//! them. Nothing here is read back or judged.
 
 use crate::clients::FieldsByPointer;
 use derive_getters::Getters;
@@ -46,9 +46,9 @@ pub(super) fn push_once(list: &mut Vec<String>, text: &str) {
 /// A step of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Activity {
-    /// It said something.
+    /// The agent said something.
     Said(String),
-    /// It began a call of a tool.
+    /// The agent began a call of a tool.
     Called(ToolCall),
     /// A call is over. `is_next` says that nothing was reported since the call.
     Ended { call: ToolCall, result: String, is_next: bool },
@@ -63,13 +63,13 @@ pub enum Activity {
 pub struct ToolCall {
     /// "read", "edit", "write", "run", "search", or the tool's own name.
     verb: String,
-    /// The file, the command, the words that are looked for.
+    /// The file, the command, or the search words.
     subject: String,
     /// Lines added and removed, where the call says so.
     lines: Option<(usize, usize)>,
 }
 
-/// Whether a command or something else was called: a command's result is always worth a word.
+/// The verb for a command, whose result is always shown.
 pub(super) const RUN: &str = "run";
 /// The longest name of a tool that is shown, in characters.
 const NAME_CHARS: usize = 60;
@@ -124,7 +124,7 @@ impl ToolCall {
         Self { lines: lines_of(arguments), ..Self::new(tool_verb(tool), below.unwrap_or(subject)) }
     }
 
-    /// The result of this call, if it is worth a word.
+    /// The result of this call, if it is worth showing.
     pub(super) fn render_result(
         &self,
         output: &str,

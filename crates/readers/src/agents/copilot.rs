@@ -13,7 +13,7 @@ use crate::clients::{FieldsByPointer, parse_object};
 use engine::text::text_start;
 use engine::usage::Usage;
 
-/// How often in a row it asks again after a cut answer before it takes the next one as it is.
+/// How often in a row it asks again after a cut answer before it accepts the next one.
 const CUTS_MAX: u32 = 2;
 /// The longest name of a model kept, in characters.
 const MODEL_CHARS: usize = 80;

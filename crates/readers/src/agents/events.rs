@@ -1,7 +1,7 @@
 //! Reads what an agent prints, line by line, and never more than a bounded part of it at once. For
-//! most agents a line is a JSON event: what an event means is in the file of its agent, what
-//! follows from that for the claim is in `turn.rs`. The end of plain text is the final message, and
-//! nothing else is read from it.
+//! most agents a line is a JSON event: the file of an agent says what its events mean, and
+//! `turn.rs` what follows for the claim. The end of plain text is the final message, and nothing
+//! else is read from it.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub(super) trait AgentEvents: fmt::Debug {
     /// Takes the text of the file in which the agent leaves what it used.
     fn take_usage_file(&mut self, _turn: &mut AgentTurn, _text: &str) {}
 
-    /// Adds to the turn what only its end shows; it may be asked more than once.
+    /// Adds to the turn what only its end shows; it may be called more than once.
     fn end(&mut self, _turn: &mut AgentTurn) {}
 
     /// What was used.
@@ -92,7 +92,7 @@ impl OutputReader {
         self.turn.tool_is_open()
     }
 
-    /// Whether its closing event came and no work is left that it will return for: the process then
+    /// Whether its closing event came and no work remains that it would return to: the process then
     /// has no reason to keep running.
     pub fn is_closed(&self) -> bool {
         self.turn.is_closed()
@@ -123,7 +123,7 @@ impl Text {
         Self { mark, ..Self::default() }
     }
 
-    /// The line without the agent's own mark: where that is coloured, or on the first line.
+    /// The line without the agent's own mark, if the mark is coloured or on the first line.
     /// Elsewhere the same characters are the agent's words, such as a quote.
     fn strip_mark<'line>(&self, line: &'line str) -> &'line str {
         let Some(mark) = &self.mark else { return line };

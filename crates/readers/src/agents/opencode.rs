@@ -1,7 +1,6 @@
 //! Reader of opencode's `run --format json`, one event a line; tried with 1.18.33. It reports the
-//! tokens and cost of each step and a cut answer. It retries a broken stream and a context that is
-//! too long for ever, with hundreds of requests a minute. Only its log reports that it waits for
-//! the service.
+//! tokens and cost of each step and a cut answer. It retries a broken stream or an overlong context
+//! forever, with hundreds of requests a minute. Only its log reports that it waits for the service.
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use engine::usage::{Money, Tokens, Usage};
 
 /// How many steps in a row without a result end it.
 const STEPS_IN_VAIN: u32 = 3;
-/// How the result of a call begins that its settings do not allow.
+/// The prefix of the result of a call that its settings do not allow.
 const REJECTED: &str = "The user rejected permission";
 
 /// What it has said so far.

@@ -15,7 +15,7 @@ use super::turn::AgentTurn;
 use crate::parse::amounts::all_digits;
 use engine::usage::Usage;
 
-/// How often it asks the model to finish a cut answer before it takes the parts for the whole.
+/// How often it asks the model to finish a cut answer before it treats the parts as the whole.
 const PARTS_MAX: u32 = 3;
 /// What standard error says while it waits for the service, before "attempt 1, retry in 3570s".
 const WAITING: &str = "[qwen-code] Waiting for API capacity";
@@ -30,7 +30,7 @@ pub(super) struct Qwen {
     claude: Claude,
     /// How often the rest of a cut answer was asked for.
     parts: u32,
-    /// Whether the last result gave the parts of an answer for the whole.
+    /// Whether the last result treated the parts of an answer as the whole.
     is_in_parts: bool,
 }
 

@@ -36,7 +36,7 @@ const WORDS: &str = include_str!("failures.txt");
 /// One failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServiceFailure {
-    /// As `api_error` spells it.
+    /// The kind, as `api_error` spells it.
     pub(super) kind: String,
     pub(super) sentence: String,
     /// How long the agent pauses before it tries again, or should, as a field of its own says.
@@ -83,7 +83,7 @@ impl ServiceFailure {
         }
     }
 
-    /// Whether nothing that time brings can end it: a person must, or the request must change.
+    /// Whether waiting cannot end it: a person must act, or the request must change.
     pub(super) fn is_for_good(&self) -> bool {
         [AUTH, BILLING, MODEL, REQUEST].contains(&&*self.kind)
     }
@@ -183,7 +183,8 @@ fn by_status(status: Option<u16>) -> Option<&'static str> {
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it may be silent where it does not say how long it pauses: that may be a model at work.
 const SILENCE: Duration = Duration::from_secs(3 * 60);
-/// How long a try takes to fail at once: within it after a retry the agent is not at work.
+/// How long a try takes that fails at once: within this time after a retry, the agent is not
+/// working.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// An agent's report that it waits for the service, and does nothing else.
@@ -194,13 +195,13 @@ pub struct ServiceWait {
     /// How long it pauses before the next try; `None` where that is not reported. Then it either
     /// pauses or asks.
     pub pause: Option<Duration>,
-    /// Whether every further try is in vain.
+    /// Whether further tries cannot succeed.
     pub is_hopeless: bool,
 }
 
 impl ServiceWait {
-    /// Whether it has waited enough. `since` is the time since the first of the tries in a row,
-    /// `last` that since the last one. After a pause that was reported the agent is at work
+    /// Whether it has waited long enough. `since` is the time since the first of the tries in a
+    /// row, `last` that since the last one. After a pause that was reported the agent is at work
     /// again, however silently: a model may think for minutes.
     pub fn is_enough(self, since: Duration, last: Duration) -> bool {
         let pauses = last <= self.pause.unwrap_or_default().max(MOMENT);
@@ -227,8 +228,8 @@ pub struct Service {
     pub login: fn(PathVariable<'_>) -> Option<PathBuf>,
 }
 
-/// Host and port of what is connected to for a URL: its own, or those of a proxy that the variables
-/// set. `None` for what is not a URL of http or https.
+/// The host and port to connect to for a URL: its own, or those of a proxy that variables set.
+/// `None` for what is not a URL of http or https.
 pub fn resolve_route(
     url: &str,
     variable: &dyn Fn(&str) -> Option<String>,

@@ -1,6 +1,6 @@
 //! The state that every reader of events keeps of its stream: the words, the open calls, the
-//! failure of the service, the closing event. A reader says what an event of its agent means; what
-//! follows from that for the claim is here, once. Past a fixed number, further names are dropped.
+//! failure of the service, the closing event. A reader says what an event of its agent means; this
+//! file says what follows for the claim. Past a fixed number, further names are dropped.
 
 use std::time::Duration;
 
@@ -21,17 +21,17 @@ const NAME_CHARS: usize = 200;
 const OPEN_MAX: usize = 1000;
 /// The longest name of open work remembered, in bytes; no agent uses a longer one.
 const ID_BYTES: usize = 200;
-/// The number of tries in a row after which a failure that time cannot end is believed.
+/// After this many tries in a row, a failure that waiting cannot end counts as final.
 const TRIES_IN_VAIN: u32 = 3;
 
-/// What may be open.
+/// The kinds of open work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// A call whose result was not reported. At the end of a turn every call is over.
     Tool,
     /// The agent's own work in the background.
     Task,
-    /// It belongs to the client.
+    /// A hook of the client.
     Hook,
 }
 
@@ -69,10 +69,10 @@ impl OpenWork {
 /// What the agent does about the service's failure.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Retry {
-    /// Nothing, as far as it has said.
+    /// Nothing that it reported.
     #[default]
     None,
-    /// It pauses before it asks again, at most for so long where that is known.
+    /// It pauses before it asks again, at most this long if that is known.
     Pauses(Option<Duration>),
     /// It asks again.
     Asks,
@@ -102,15 +102,15 @@ pub(super) struct AgentTurn {
     retry: Retry,
     /// How often in a row it said that it tries again.
     tries: u32,
-    /// How many of them in a row met what time cannot end.
+    /// How many tries in a row met a failure that waiting cannot end.
     tries_in_vain: u32,
-    /// Whether crew must end the agent: nothing that follows takes that back.
+    /// Whether crew must end the agent; no later event takes that back.
     pub(super) is_hopeless: bool,
     /// What the closing event says; `None` until it comes.
     closed: Option<Result<(), String>>,
     /// Whether the closing event says that turns will follow.
     pub(super) is_queued: bool,
-    /// Its end, as far as the events say.
+    /// How it ended, as far as its events report.
     pub(super) end: AgentOutcome,
     model: Option<String>,
     pub(super) turns: u32,
@@ -139,18 +139,18 @@ impl AgentTurn {
         self.show_steps([Activity::Noted(sanitize_text(text))]);
     }
 
-    /// What was shown since this was last asked.
+    /// Takes what was shown since the last call.
     pub(super) fn take_seen(&mut self) -> Vec<Activity> {
         std::mem::take(&mut self.seen)
     }
 
-    /// A turn of the model begins.
+    /// Begins a turn of the model.
     pub(super) fn begin_turn(&mut self) {
         self.turns = self.turns.saturating_add(1);
         self.note_more_work();
     }
 
-    /// Takes what one message read and answered.
+    /// Counts the tokens that one message read and wrote.
     pub(super) fn count_message(&mut self, tokens: Tokens) {
         self.end.context_tokens = self.end.context_tokens.max(Some(tokens.total()));
     }
@@ -202,7 +202,7 @@ impl AgentTurn {
         }
     }
 
-    /// Takes the words that arrived in parts as whole: something else follows.
+    /// Completes the words that arrived in parts, because something else follows.
     pub(super) fn finish_words(&mut self) {
         let text = std::mem::take(&mut self.growing);
         if !text.trim().is_empty() {
@@ -255,7 +255,7 @@ impl AgentTurn {
         push_once(&mut self.end.denied, what);
     }
 
-    /// Notes that work was done after the words, or will be.
+    /// Notes that work followed the words, or will follow.
     pub(super) fn note_more_work(&mut self) {
         self.words_are_last = false;
         self.closed = None;
@@ -292,7 +292,7 @@ impl AgentTurn {
         self.retry != Retry::None
     }
 
-    /// Notes that the agent asks the service again: it may be answered, after however long.
+    /// Notes that the agent asks the service again; the answer may take any time.
     pub(super) fn ask_again(&mut self) {
         if self.is_retrying() {
             self.retry = Retry::Asks;
@@ -367,7 +367,7 @@ impl AgentTurn {
         Some(ServiceWait { tries: self.tries, pause, is_hopeless: self.is_hopeless })
     }
 
-    /// The report. A final message has a closing event after it, and no failure.
+    /// Builds the report. A final message needs a closing event after it, and no failure.
     pub(super) fn report(&mut self, usage: Option<Usage>, now: DateTime<FixedOffset>) -> Report {
         self.finish_words();
         let mut agent = self.end.clone();
@@ -404,7 +404,7 @@ impl AgentTurn {
 pub struct Report {
     /// The agent's last words, if no work followed them. At most the last 256 KiB.
     pub final_message: Option<String>,
-    /// The last words, whatever followed: for people and for the next prompt, never judged.
+    /// The last words, whatever followed: for people and the next prompt, never judged as a claim.
     pub last_words: Option<String>,
     /// Whether the final message is the end of plain output, which may echo the prompt.
     pub may_echo: bool,
@@ -441,7 +441,7 @@ impl Report {
     }
 
     /// The same for an agent that crew ended because of this failure of the service. What it
-    /// printed in its grace period takes the failure back only with a closing event.
+    /// printed in its grace period clears the failure only with a closing event.
     pub fn ended_for(mut self, failure: Option<ApiError>) -> Self {
         if self.agent.closing == AgentClosing::Missing {
             self.agent.error = self.agent.error.or(failure);
@@ -449,16 +449,16 @@ impl Report {
         self
     }
 
-    /// What the iteration used, given how its process ended. An agent that ended well without
-    /// reporting anything never reports: `None`. If it ended otherwise, the use is only lost.
+    /// What the iteration used, given how its process ended. `None` for an agent that ended well
+    /// without reporting anything: it never does. If it ended otherwise, only the report is lost.
     pub fn usage_after(&self, process: &ProcessEnd) -> Option<Usage> {
         let usage = self.usage.as_ref()?;
         let is_silent = usage.lost && usage.tokens.total() == 0;
         if is_silent && *process == ProcessEnd::Exit(0) { None } else { Some(usage.clone()) }
     }
 
-    /// How the iteration ended, given how its process did. An exit only because the turns were used
-    /// up is not a failure.
+    /// How the iteration ended, given how its process ended. An exit only because the turns were
+    /// used up is not a failure.
     pub fn outcome(&self, process: ProcessEnd) -> AgentOutcome {
         let process = match process {
             ProcessEnd::Exit(_) if self.agent.out_of_turns => ProcessEnd::Exit(0),

@@ -18,21 +18,22 @@ pub struct Hook<'a> {
     /// The client that sent it.
     #[getter(skip)]
     pub client: &'static Client,
-    /// The variables around it.
+    /// The variables of the hook's process.
     variable: EnvLookup<'a>,
     /// The client's own name of the event.
     name: String,
-    /// Absent if the payload has no id that is safe in a file name: no loop can be ours then.
+    /// Absent if the payload lacks an id that is safe in a file name; then no loop can be crew's.
     session_id: Option<String>,
     /// The agent's working folder.
     folder: Option<PathBuf>,
-    /// The file with all that was said and done in the session, if the client keeps one.
+    /// The file that records the whole session, if the client keeps one.
     transcript: Option<PathBuf>,
     /// Identifies the user's prompt that the agent works on.
     turn: Option<String>,
     /// What happened.
     event: HookEvent,
     /// What the user should know of the session's mode when a loop begins in it.
+    #[getter(copy)]
     caution: Option<&'static str>,
 }
 
@@ -106,8 +107,8 @@ pub struct Task {
 }
 
 impl<'a> Hook<'a> {
-    /// Reads one event. What every event says has the names that Claude Code gave it and other
-    /// clients took over. The error is one line for stderr.
+    /// Reads one event. Fields that every event has are named as Claude Code names them; other
+    /// clients copied the names. The error is one line for stderr.
     pub fn parse(bytes: &[u8], variable: EnvLookup<'a>) -> Result<Self, String> {
         let payload = parse_object(bytes)
             .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))?;
@@ -139,7 +140,7 @@ impl<'a> Hook<'a> {
         self.transcript.as_deref().zip(self.transcript_reader())
     }
 
-    /// The crew command that a text in the client's queue is, and the raw text after it.
+    /// Reads a text in the client's queue as a crew command with the raw text after it.
     pub fn parse_queued<'text>(&self, text: &'text str) -> Option<(&'text str, &'text str)> {
         (self.transcript_reader()?.queued)(text)
     }
@@ -194,20 +195,20 @@ impl fmt::Debug for Hook<'_> {
 /// What crew answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// No answer: the event takes its course. To any event.
+    /// No answer: the client proceeds as usual. For any event.
     Nothing,
     /// The agent continues with `prompt`, which quotes `task` as it was typed; `line` is for the
-    /// person. To `Stopped`, to a `Command` that starts or resumes a loop, and to `SessionBegan`
+    /// person. For `Stopped`, for a `Command` that starts or resumes a loop, and for `SessionBegan`
     /// after a compaction.
     GoOn { task: String, prompt: String, line: String },
-    /// Shown instead of the prompt or command; costs no model turn. Only to `Command`.
+    /// Shown instead of the prompt or command; costs no model turn. Only for `Command`.
     Instead(String),
-    /// The same for a request typed as a message while the agent works. Only to `Request`.
+    /// The same for a request typed as a message while the agent works. Only for `Request`.
     Obeyed(String),
-    /// Text for the person; the event takes its course. To `Stopped`, `Prompted` and
+    /// Text for the person; the client proceeds as usual. For `Stopped`, `Prompted` and
     /// `SessionBegan`.
     Say(String),
-    /// The agent's question is not put to the user; the agent reads this instead. Only to `Asked`.
+    /// The agent's question is not put to the user; the agent reads this instead. Only for `Asked`.
     Decide(String),
     /// Starts a turn with this prompt. Only from an asynchronous process: one called with
     /// `--companion` at `Stopped`, and the one that answers `ServiceFailed` or `Idle`.
@@ -248,7 +249,7 @@ pub struct Output {
     pub status: u8,
 }
 
-/// The session whose status line is printed; what was not handed over is absent.
+/// The session whose status line is printed; what the client did not pass is absent.
 #[derive(Getters, Debug, Default, PartialEq, Eq)]
 pub struct StatusLineInput {
     /// Safe in a file name.
@@ -258,7 +259,7 @@ pub struct StatusLineInput {
 }
 
 impl StatusLineInput {
-    /// Reads what the client handed over; text of another shape counts as nothing.
+    /// Reads what the client passed; text of another shape counts as nothing.
     pub fn parse(bytes: &[u8]) -> Self {
         let payload = parse_object(bytes).unwrap_or_default();
         Self {

@@ -7,15 +7,15 @@ use super::{ALL, EnvLookup};
 const MARK: &str = "CREW_LOOP";
 /// Variables set by many kinds of agents, and by tests of crew.
 const OWN: [&str; 2] = ["AI_AGENT", "CREW_FAULT"];
-/// Variables that point git at a repository whatever the folder, and settings of one call of it.
-/// git sets them for its hooks and aliases, which may start crew; `GIT_CONFIG_COUNT` only a person
-/// sets.
+/// Variables that point git at a repository whatever the folder, and settings for one call of git.
+/// git sets them for its hooks and aliases, which may start crew; only a person sets
+/// `GIT_CONFIG_COUNT`.
 const OF_A_CALLING_GIT: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_ATTR_SOURCE GIT_COMMON_DIR \
      GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_DIR GIT_GRAFT_FILE GIT_IMPLICIT_WORK_TREE GIT_INDEX_FILE \
      GIT_INTERNAL_SUPER_PREFIX GIT_LITERAL_PATHSPECS GIT_NAMESPACE GIT_NO_REPLACE_OBJECTS \
      GIT_OBJECT_DIRECTORY GIT_PREFIX GIT_QUARANTINE_PATH GIT_REFLOG_ACTION GIT_REPLACE_REF_BASE \
      GIT_SHALLOW_FILE GIT_WORK_TREE";
-/// These differ after a `cd` by the agent or in a window of another size.
+/// Variables that change after a `cd` by the agent or in a window of another size.
 const SHIFTING: [&str; 7] = ["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TRACEPARENT", "_"];
 
 /// Whether this process runs inside an agent: there crew only narrows settings and limits.

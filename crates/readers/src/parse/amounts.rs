@@ -21,7 +21,7 @@ pub enum Unit {
     /// US dollars, counted in millionths.
     Dollars,
     Tokens,
-    /// Of the context.
+    /// A percentage of the context.
     Percent,
     Bytes,
 }
@@ -29,7 +29,7 @@ pub enum Unit {
 const UNITS: [Unit; 6] =
     [Unit::Count, Unit::Seconds, Unit::Dollars, Unit::Tokens, Unit::Percent, Unit::Bytes];
 
-/// The marks behind a number, with what each makes of it. Only 0 may leave out the unit of a size.
+/// The suffixes of a number, with their factors. Only 0 may leave out the unit of a size.
 const TOKENS: [(&str, u64); 5] =
     [("k", 1_000), ("K", 1_000), ("m", 1_000_000), ("M", 1_000_000), ("", 1)];
 const BYTES: [(&str, u64); 10] = [
@@ -114,7 +114,7 @@ fn in_units(number: u64, units: &[(u64, &str)], least: &str) -> String {
     format!("{}{name}", number / unit)
 }
 
-/// A whole number with one of these marks behind it.
+/// A whole number with one of these suffixes.
 fn parse_suffixed(text: &str, marks: &[(&str, u64)]) -> Option<u64> {
     let (number, factor) =
         marks.iter().find_map(|(mark, factor)| Some((text.strip_suffix(mark)?, *factor)))?;
@@ -185,7 +185,7 @@ pub fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A number of the unit with this place in the list of units.
+/// A number of the unit with this index in `UNITS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Amount<const UNIT: usize>(pub u64);
 
@@ -230,8 +230,8 @@ impl<const UNIT: usize> Serialize for Amount<UNIT> {
     }
 }
 
-/// The value of a limit: itself or, with `+` before it, what is added to the one that a loop has.
-/// A file cannot contain such an addition.
+/// The value of a limit or, with `+` before it, what is added to the limit that a loop has. A file
+/// cannot contain such an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Limit<const UNIT: usize> {
@@ -286,7 +286,7 @@ impl<T: Serialize> Serialize for OrOff<T> {
 /// One text, or a list of texts.
 ///
 /// # Errors
-/// Where it is neither.
+/// If it is neither.
 pub fn deserialize_texts<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<String>, D::Error> {
     let list = match Value::deserialize(source)? {
         Value::Array(list) => list,
@@ -309,7 +309,7 @@ pub const MARK: &str = "\0";
 /// A text that is not blank, without its mark.
 ///
 /// # Errors
-/// Where nothing is left to read.
+/// If nothing is left to read.
 pub fn parse_text(marked: &str) -> Result<String, String> {
     let text = marked.strip_prefix(MARK).unwrap_or(marked);
     if text.trim().is_empty() { Err("a text".to_owned()) } else { Ok(text.to_owned()) }

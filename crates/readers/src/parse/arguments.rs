@@ -19,7 +19,7 @@ use engine::text::is_word_of;
 
 mod options;
 #[cfg(test)]
-mod properties;
+mod properties_tests;
 #[cfg(test)]
 mod shell_tests;
 #[cfg(test)]
@@ -67,7 +67,7 @@ fn parse_words<A: FromArgMatches>(command: &Command, words: Vec<String>) -> Resu
     A::from_arg_matches(&command.clone().try_get_matches_from(words)?)
 }
 
-/// What a person can do about an option that does not exist.
+/// A hint for an option that does not exist.
 const OPTIONS_HINT: &str =
     "/crew:help lists the options; if it belongs to the task, put the whole task in double quotes";
 
@@ -105,7 +105,7 @@ pub fn parse_resume(raw: &str) -> Result<ResumeHereArgs, Failure> {
 /// The arguments of `crew resume LOOP`, with no option.
 ///
 /// # Errors
-/// Where clap does not take the name.
+/// If clap rejects the name.
 pub fn resume_of(name: &str) -> Result<ResumeArgs, Failure> {
     parse_words(&RESUME, vec![name.to_owned()])
         .map_err(|error| usage_failure(&error, "crew resume --help"))
@@ -117,8 +117,8 @@ pub fn run_options() -> impl Iterator<Item = &'static Arg> {
         .filter(|arg| arg.get_long().is_some() && !matches!(arg.get_action(), ArgAction::Help))
 }
 
-/// Takes one `--color` with its value out of the words. It may be anywhere before `--`, and also
-/// counts for an error in the other words. A wrong value stays, for clap to refuse.
+/// Removes one `--color` with its value from the words. It may be anywhere before `--`, and also
+/// applies to an error in the other words. A wrong value stays, so that clap refuses it.
 pub fn take_color(given: &mut Vec<OsString>) -> Option<ColorChoice> {
     let at = given
         .iter()
@@ -134,7 +134,7 @@ pub fn take_color(given: &mut Vec<OsString>) -> Option<ColorChoice> {
 /// and that a person has quoted gets a mark, because clap would read it as one.
 ///
 /// # Errors
-/// When a typographic dash takes the place of hyphens.
+/// If a typographic dash replaces hyphens.
 pub fn of_shell(mut given: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     if !given.get(1).is_some_and(|verb| verb == "run" || verb == "resume") {
         return Ok(given);
@@ -160,10 +160,10 @@ fn is_text(word: &str) -> bool {
     name.contains(char::is_whitespace) && find_option(&RUN, first_word(word)).is_none()
 }
 
-/// Refuses words outside the task: a value that lost its quotes would become a part of it.
+/// Refuses words outside the task: a value that lost its quotes would become part of it.
 ///
 /// # Errors
-/// Where an option separates two words of the task.
+/// If an option separates two words of the task.
 pub fn refuse_words_apart(matches: &ArgMatches) -> Result<(), Failure> {
     let Some(("run", run)) = matches.subcommand() else { return Ok(()) };
     let (Some(places), Some(task)) = (run.indices_of("task"), run.get_many::<String>("task"))

@@ -26,7 +26,7 @@ pub fn zero_ended_paths(list: &[u8]) -> impl Iterator<Item = &Path> {
     zero_ended(list).map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
-/// The same, as text for a person or a comparison with such text.
+/// The same, as text for people and for comparisons with such text.
 pub fn zero_ended_names(list: &[u8]) -> impl Iterator<Item = String> {
     zero_ended(list).map(|name| String::from_utf8_lossy(name).into_owned())
 }
@@ -54,7 +54,7 @@ pub fn parse_repository_settings(text: &str) -> Vec<GitSetting> {
     settings
 }
 
-/// What is checked out.
+/// The commit and branch that are checked out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeadState {
     /// `None` on a detached head.
@@ -105,7 +105,7 @@ pub fn find_error(text: &str) -> String {
     text_start(strip_severity(line.unwrap_or("git said nothing")), ERROR_CHARS).to_owned()
 }
 
-/// The lock of an index that git found taken. That of a linked working tree is not in it.
+/// The lock of an index that git found taken, except that of a linked working tree.
 pub fn taken_lock(text: &str) -> Option<&str> {
     let (before, _) = text.split_once("': File exists")?;
     let (_, path) = before.rsplit_once("Unable to create '")?;
@@ -171,8 +171,8 @@ pub fn parse_status(text: &[u8]) -> Vec<FileChange> {
     changes.filter(|change| !change.path.starts_with(BRANCHES)).collect()
 }
 
-/// Reads the ignored paths from the same with `--ignored=matching`: "! path"; a folder ends with a
-/// slash.
+/// Reads the ignored paths from the same output with `--ignored=matching`: "! path"; a folder ends
+/// with a slash.
 pub fn parse_ignored(text: &[u8]) -> Vec<PathBuf> {
     let records = text.split(|byte| *byte == 0);
     let paths = records.filter_map(|record| record.strip_prefix(b"! "));
@@ -311,8 +311,8 @@ fn parse_number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Whether a patch with the whole files as context changes white space alone: also lines that are
-/// empty, and no mode.
+/// Whether a patch with whole files as context changes only white space (empty lines included) and
+/// no mode.
 pub fn changes_white_space_alone(patch: &[u8]) -> bool {
     let mut ahead: [VecDeque<Vec<u8>>; 2] = Default::default();
     let mut is_in_hunk = false;

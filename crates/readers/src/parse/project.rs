@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::patterns::{CARGO_WORKSPACE, JUST_TEST, MAKE_RULE, PYTEST, RAKE_TEST};
 use engine::text::words_of;
 
-/// The files whose text is read, besides the tests of Python.
+/// The files whose text is read, in addition to Python's tests.
 const READ: &str = "justfile Justfile .justfile GNUmakefile makefile Makefile Cargo.toml package.json \
     pyproject.toml setup.cfg tox.ini requirements.txt requirements-dev.txt Rakefile composer.json CMakeLists.txt manage.py";
-/// The other files with a name of their own.
+/// The other files with fixed names.
 const SEEN: &str = "go.mod pom.xml mvnw gradlew .rspec spec/spec_helper.rb Gemfile test/test_helper.rb phpunit.xml \
     phpunit.xml.dist phpunit.dist.xml pnpm-lock.yaml bun.lock bun.lockb yarn.lock uv.lock poetry.lock pdm.lock \
     Pipfile.lock pytest.ini conftest.py tests/conftest.py tests/__init__.py test/__init__.py";
-/// The folders whose names are looked at; the first is the project's own.
+/// The folders whose file names are read; the first is the project's own.
 pub const FOLDERS: [&str; 4] = ["", "tests/", "test/", "spec/"];
 
 /// The usual commands of the languages except node and Python.
@@ -27,7 +27,7 @@ const TOOLS: &str = include_str!("project_tools.txt");
 const PYTEST_MARKS: &str = "pytest.ini|conftest.py|tests/conftest.py|pyproject.toml:pytest|setup.cfg:pytest|\
     tox.ini:pytest|requirements.txt:pytest|requirements-dev.txt:pytest";
 
-/// The files there, by their path from the project; the text of those that are read.
+/// The files of a project, by path; with their text if it is read.
 type Files = BTreeMap<String, String>;
 
 /// A command that tests the project.
@@ -96,7 +96,7 @@ fn find_marked<'a>(files: &'a Files, marks: &str) -> Option<&'a String> {
     })
 }
 
-/// Whether a file has this name; one with a star is the end of a name in the project's own folder.
+/// Whether a file has this name; a name with a star is the end of one in the project's own folder.
 fn has_name(path: &str, name: &str) -> bool {
     match name.strip_prefix('*') {
         Some(ending) => path.ends_with(ending) && !path.contains('/'),
@@ -104,7 +104,7 @@ fn has_name(path: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a text contains a part: a table, a word of its own, a task, or any text.
+/// Whether a text contains a part: a table, a separate word, a task, or any text.
 fn contains_part(text: &str, part: &str) -> bool {
     match part {
         "[workspace]" => CARGO_WORKSPACE.is_match(text),
@@ -182,7 +182,7 @@ fn detect_node(files: &Files) -> Option<DetectedCommand> {
     Some(DetectedCommand::new(format!("{manager} test"), "package.json"))
 }
 
-/// A test that `unittest` finds by its name.
+/// Whether `unittest` finds a test here by its name.
 fn is_python_test(path: &str) -> bool {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     folder != "spec" && name.strip_suffix(".py").is_some_and(|name| name.starts_with("test_"))

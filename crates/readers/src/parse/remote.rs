@@ -17,7 +17,7 @@ pub fn was_up_to_date(text: &str) -> Option<bool> {
     Some(line.starts_with('='))
 }
 
-/// The submodules that have a commit which is pushed as theirs and is on no remote, by path.
+/// The paths of submodules whose pushed commit is not on any remote.
 pub fn submodules_on_no_remote(text: &str) -> Vec<String> {
     const HEADING: &str = "The following submodule paths contain changes";
     let mut lines = text.lines().skip_while(|line| !line.starts_with(HEADING));
@@ -28,7 +28,7 @@ pub fn submodules_on_no_remote(text: &str) -> Vec<String> {
     paths.flatten().collect()
 }
 
-/// A file of git LFS as its pointer says: the hash of its content, and its size.
+/// A file of git LFS, as its pointer describes it: the hash of its content, and its size.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LfsFile {
     pub id: String,
@@ -54,8 +54,8 @@ fn parse_lfs_pointer(content: &[u8]) -> Option<LfsFile> {
     if is_id(id) { Some(LfsFile { id: id.to_owned(), bytes }) } else { None }
 }
 
-/// Why a push or a fetch failed, and the message about it. Of refs that were refused only because
-/// another one was, nothing can be learned.
+/// Why a push or a fetch failed, and the message about it. Refs that were refused only because
+/// another one was say nothing.
 pub fn classify_failure(text: &str) -> (GitTrouble, String) {
     let lines = text.lines();
     let lines =
@@ -116,13 +116,13 @@ fn classify_transport(text: &str) -> (GitTrouble, String) {
     (GitTrouble::Other, find_error(text))
 }
 
-/// In lower case: the user is unknown to the remote, or not allowed.
+/// Words, in lower case, for a user who is unknown to the remote, or not allowed.
 const DENIED: &str = include_str!("git_words/denied.txt");
 
-/// Nothing exists at the address.
+/// Words for an address at which nothing exists.
 const ABSENT: &str = include_str!("git_words/absent.txt");
 
-/// The connection failed, or the host is at fault or too busy: the words of git and of gh.
+/// Words of git and gh for a connection that failed, or a host that is broken or too busy.
 pub(super) const UNREACHED: &str = include_str!("git_words/unreached.txt");
 
 pub(super) fn contains_any(line: &str, words: &str) -> bool {
@@ -201,7 +201,7 @@ fn refused_summaries(push: &str) -> impl Iterator<Item = &str> {
     refused.map(|line| line.splitn(3, '\t').nth(2).unwrap_or_default())
 }
 
-/// Whether a ref was found elsewhere than expected when the push began.
+/// Whether a ref had moved when the push began.
 pub fn is_stale(push: &str) -> bool {
     refused_summaries(push).any(|summary| summary.starts_with("[rejected] (stale info)"))
 }
@@ -223,8 +223,8 @@ pub fn is_gone(fetch: &str) -> bool {
     fetch.contains("couldn't find remote ref") || fetch.contains("does not exist")
 }
 
-/// Whether a fetch failed because of what another process does here at this moment: it moves the
-/// ref that was to be moved, or makes a working tree, whose head names no commit at first.
+/// Whether a fetch failed because another process is moving the same ref, or is making a working
+/// tree, whose head does not name a commit at first.
 pub fn is_disturbed(fetch: &str) -> bool {
     let words = ["cannot lock ref", "unable to update local ref", "bad object worktrees/"];
     words.iter().any(|words| fetch.contains(words))
@@ -234,7 +234,7 @@ pub fn is_disturbed(fetch: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestState {
     Open,
-    /// As this commit of its base.
+    /// Merged as this commit of its base.
     Merged(String),
     Closed,
 }

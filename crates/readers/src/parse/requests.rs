@@ -1,6 +1,6 @@
-//! What a person asks of a loop in few words: a message to crew while the agent works, the line of
-//! a request's file, the words after a handoff, and the iterations to show. Only a message that
-//! consists of nothing else counts. It does not know which loops exist.
+//! Short requests to a loop: a message to crew while the agent works, the line of a request's file,
+//! the words after a handoff, and the iterations to show. Only a message that consists of nothing
+//! else counts. It does not know which loops exist.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use derive_getters::Getters;
@@ -13,13 +13,13 @@ use engine::text::{text_start, variant_name};
 #[derive(Getters, Debug, Clone, PartialEq, Eq)]
 pub struct TypedRequest {
     request: SessionRequest,
-    /// The first word after it, if a loop may have it for an id. Where none has, the word is part
-    /// of a reason, and a message to pause or for the status is for the agent.
+    /// The first word after it, if it can be the id of a loop. If no loop has that id, the word is
+    /// part of a reason, and a message to pause or for the status is for the agent.
     named: Option<LoopId>,
     words: Vec<String>,
 }
 
-/// What is to be done.
+/// The requested action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionRequest {
@@ -85,7 +85,7 @@ pub struct RequestLine {
     pub reason: Option<String>,
 }
 
-/// Writes the line.
+/// Writes the line of a request.
 pub fn write_request(at: DateTime<Utc>, by: Actor, reason: Option<&str>) -> String {
     let reason: Vec<&str> = reason.unwrap_or_default().split_whitespace().collect();
     let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
@@ -93,8 +93,8 @@ pub fn write_request(at: DateTime<Utc>, by: Actor, reason: Option<&str>) -> Stri
     format!("{}\n", line.trim_end())
 }
 
-/// Reads the line. The file's existence is the request: junk is a request by the user without a
-/// reason.
+/// Reads the line of a request. The file's existence is the request: junk is a request by the user
+/// without a reason.
 pub fn read_request(text: &str) -> RequestLine {
     let mut words = text.lines().next().unwrap_or_default().splitn(3, ' ');
     let _time = words.next();
@@ -104,7 +104,7 @@ pub fn read_request(text: &str) -> RequestLine {
     RequestLine { by, reason: reason.map(|reason| text_start(reason, 500).to_owned()) }
 }
 
-/// The word in the place of a reason by which a pause also ends the running iteration.
+/// The word, in place of a reason, with which a pause also ends the running iteration.
 const AT_ONCE: &str = "now";
 
 /// Writes the line of a pause: after the running iteration, or at once.
@@ -112,7 +112,7 @@ pub fn write_pause(at: DateTime<Utc>, by: Actor, at_once: bool) -> String {
     write_request(at, by, if at_once { Some(AT_ONCE) } else { None })
 }
 
-/// Whether the line is that of a pause at once.
+/// Whether the line asks for a pause at once.
 pub fn is_pause_at_once(text: &str) -> bool {
     read_request(text).reason.as_deref() == Some(AT_ONCE)
 }

@@ -61,14 +61,14 @@ fn is_of_code(line: &str) -> bool {
     place.is_some_and(|number| all_digits(number).is_some()) || line.contains("FAILED")
 }
 
-/// The furthest reset that is believed: a weekly limit ends within eight days.
+/// The furthest plausible reset: a weekly limit ends within eight days.
 const DAYS_MAX: u64 = 8;
-/// How far past a named time may be: a clock that shows no seconds names a minute that has begun.
+/// How far in the past a named time may be: a clock without seconds names a minute that has begun.
 const JUST_PAST: TimeDelta = TimeDelta::minutes(5);
 
 /// Reads "resets 3:45pm", "resets Feb 16, 11am", "try again tomorrow at 15:00", "retry after 30 s",
 /// "reset at 2026-02-16T11:00:00Z" or "…|1795000000". `now` is on the user's clock. A time that is
-/// now or past is returned as it is.
+/// now or past is returned unchanged.
 pub fn parse_reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     parse_named_time(message, now).filter(|at| is_believed(*at, now))
 }
@@ -104,7 +104,7 @@ fn as_a_stamp(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>
     Some(at.and_local_timezone(zone_offset(words.get(4), now)).single()?.to_utc())
 }
 
-/// The offset that a time zone's name gives; the user's own where it gives none.
+/// The offset of a named time zone; the user's own for an unknown name.
 fn zone_offset(zone: Option<Match<'_>>, now: DateTime<FixedOffset>) -> FixedOffset {
     let zone = zone.map_or("", |zone| zone.as_str());
     let is_utc = ["Z", "UTC", "GMT"].iter().any(|name| zone.eq_ignore_ascii_case(name));

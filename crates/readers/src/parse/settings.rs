@@ -51,8 +51,8 @@ pub enum SettingsOwner {
     BuiltIn,
     /// The user's own.
     Users,
-    /// A checkout's: its paths stay inside the checkout, and it cannot set what is kept of all
-    /// loops.
+    /// A checkout's: its paths stay inside the checkout, and it cannot set how much of all loops is
+    /// kept.
     Projects,
 }
 
@@ -327,7 +327,7 @@ impl Reader<'_> {
         self.read_value(value).map(|Texts(texts)| texts).unwrap_or_default()
     }
 
-    /// Whether a text can be run; if not, that is a fault. Detection at every start would run
+    /// Whether a text can be run; if not, reports a fault. Detection at every start would run
     /// commands that nobody has written down or trusted.
     fn is_command(&mut self, value: &Value<'_>, run: &str) -> bool {
         let why = match run {

@@ -1,6 +1,6 @@
 //! A command of the shell: its program, whether a failed check found that program, and the
-//! placeholders that crew fills in. Where there is doubt no program is named: refusing a start
-//! because of a guess would be worse than a check that fails.
+//! placeholders that crew fills in. In doubt no program is named: refusing a start because of a
+//! guess would be worse than a check that fails.
 //!
 //! A placeholder is a name in braces, `{job}` in `qstat {job}`, made of small letters, so
 //! `${HOME}`, `{.status}` and `{ print }` are left to the shell. Each is filled in as one quoted
@@ -72,8 +72,8 @@ pub fn finds_no_program(exit: Option<i32>, output: &str) -> bool {
         || (SIGNS.iter().any(|sign| lower.contains(sign)) && MISSING_PROGRAM.is_match(output))
 }
 
-/// The name in the last line by which a shell says so, such as `sh: 1: foo: not found`,
-/// `bash: line 1: foo: command not found` or `zsh:1: command not found: foo`; a hint for a person.
+/// The name in a shell's last line about a missing program, such as `sh: 1: foo: not found`, `bash:
+/// line 1: foo: command not found` or `zsh:1: command not found: foo`; a hint for a person.
 pub fn not_found(output: &str) -> Option<&str> {
     let last = NOT_FOUND.captures_iter(output).last()?;
     last.get(1).or(last.get(2)).map(|name| name.as_str())
@@ -82,7 +82,7 @@ pub fn not_found(output: &str) -> Option<&str> {
 /// One placeholder of a command.
 #[derive(Debug, PartialEq, Eq)]
 struct Placeholder<'text> {
-    /// With its braces.
+    /// Its position, braces included.
     at: Range<usize>,
     name: &'text str,
     is_quoted: bool,
@@ -119,8 +119,8 @@ pub fn check_placeholders(command: &str, known: &[&str]) -> Result<(), String> {
     }
 }
 
-/// The command with each placeholder replaced by its value, as one word of the shell. One without a
-/// value stays.
+/// The command with each placeholder replaced by its value, as one word of the shell. A placeholder
+/// without a value stays.
 pub fn fill_placeholders(command: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(command.len());
     let mut from = 0;

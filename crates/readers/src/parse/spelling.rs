@@ -3,7 +3,7 @@
 
 use engine::text::text_start;
 
-/// The most characters of what was written that a message repeats.
+/// How many characters of what was written a message repeats.
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
 /// What a person wrote, on one line and short.
@@ -18,7 +18,7 @@ pub fn shorten_text(written: &str) -> String {
     shown
 }
 
-/// What a reader of TOML expected, in a person's words.
+/// What a TOML reader expected, in plain words.
 pub fn describe_expected(error: &toml::de::Error) -> String {
     const WORDS: [(&str, &str); 4] = [
         ("a string", "a text"),

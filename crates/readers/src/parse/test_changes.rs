@@ -1,5 +1,5 @@
 //! Reads what the commands of checks name, and the parts of files that are tests or configure
-//! checks. It runs nothing; where a name is in doubt, it counts.
+//! checks. It runs nothing; a doubtful name counts.
 
 mod command;
 pub mod files;

@@ -1,6 +1,6 @@
 //! Reads what test runners print, line by line, so that a log of any length fits. The forms of
-//! their lines are a table (`runners.txt`); a runner whose lines need more than one state has a
-//! file. What none of them knows is not a test.
+//! their lines are a table (`runners.txt`); `formats.rs` reads runners whose lines need more than
+//! one state. What none of them knows is not a test.
 
 mod formats;
 mod nothing;
@@ -22,14 +22,14 @@ use engine::text::plain_text;
 #[derive(Clone, Copy)]
 struct Line<'a> {
     whole: &'a str,
-    /// It without its indentation.
+    /// The same without its indentation.
     text: &'a str,
 }
 
 /// Reads the output of a check.
 #[derive(Default)]
 pub struct TestOutput {
-    /// What each runner of the table reported, by its place there.
+    /// What each runner of the table reported, by its index there.
     reported: BTreeMap<usize, ReportedTests>,
     /// The runner whose list of failures is open.
     lists: Option<usize>,
@@ -125,8 +125,8 @@ impl TestOutput {
     }
 }
 
-/// "3 passed, 1 failed", with other marks between them, too: each number with its word, and what
-/// follows the word.
+/// "3 passed, 1 failed", also with other separators: each number with its word, and what follows
+/// the word.
 fn parse_counts(text: &str) -> impl Iterator<Item = (u32, &str)> {
     text.split([',', ';', '|']).filter_map(first_number)
 }
@@ -148,7 +148,7 @@ fn parse_milliseconds(text: &str) -> Option<u32> {
     u32::try_from(to_count(number * factor)).ok()
 }
 
-/// Adds a number of a runner's summary by the word behind it. Other words are ignored.
+/// Adds a number of a runner's summary by the word after it. Other words are ignored.
 fn add_total(run: &mut TestRun, number: u32, word: &str) {
     let total = match word.split(' ').next().unwrap_or_default() {
         "pass" | "passed" | "xpassed" | "measured" => &mut run.passed,
@@ -188,7 +188,7 @@ pub(super) fn without_prefix(line: &str) -> &str {
     line
 }
 
-/// The first word, and what is behind its blank. Every line of a log is asked.
+/// The first word, and what follows its blank. Every line of a log is asked.
 fn split_word(text: &str) -> (&str, &str) {
     memchr(b' ', text.as_bytes()).map_or((text, ""), |at| (&text[..at], &text[at + 1..]))
 }
@@ -220,7 +220,7 @@ fn is_script(head: &str) -> bool {
     is_test && is_name(package) && !script.contains(' ')
 }
 
-/// Of a package or a script: it has a letter and no blank.
+/// Whether a text can name a package or a script: it has a letter and no blank.
 fn is_name(text: &str) -> bool {
     text.contains(char::is_alphabetic) && !text.contains(' ')
 }

@@ -19,7 +19,7 @@ use engine::record::{Fragment, Phase, Recipe};
 const DEPTH_MAX: usize = 16;
 /// The most bytes of a whole recipe.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The most steps of filling in one template: loops in loops would take forever.
+/// The most steps of filling in one template: nested loops could take forever.
 const STEPS_MAX: u64 = 1_000_000;
 /// The most bytes of a tag, and the most `elif` of a template: the parser needs stack for each
 /// operator and each `elif`, and counts neither.
@@ -56,11 +56,11 @@ pub fn find_template(name: &str) -> Result<&'static str, String> {
     })
 }
 
-/// Reads the bounded text of a file that another one includes; a fragment is named by itself. The
-/// error names the file and the cause.
+/// Reads the bounded text of a file that another one includes; a fragment counts as including
+/// itself. The error names the file and the cause.
 pub type ReadFile<'a> = &'a dyn Fn(&Path, &Path) -> Result<String, String>;
 
-// A text is called by its file's path, and one of crew's own templates `crew/NAME.j2`.
+// A text is named by its file's path, one of crew's own templates by `crew/NAME.j2`.
 
 /// The name of one of crew's own templates; `None` for a file.
 fn built_in_name(source: &str) -> Option<&str> {
@@ -85,7 +85,7 @@ fn resolve_include(name: &str, includer: &str) -> Result<String, String> {
     Ok(normalize_path(&path).unwrap_or(path).display().to_string())
 }
 
-/// A text, if `includer` may read it; a fragment is named by itself.
+/// A text, if `includer` may read it; a fragment counts as including itself.
 fn text_of(source: &str, includer: &str, files: ReadFile<'_>) -> Result<String, String> {
     match built_in_name(source) {
         Some(name) => find_template(name).map(str::to_owned),
@@ -111,7 +111,7 @@ pub struct Parts {
     bytes: usize,
     /// The bytes of each template that was read, with all that it includes.
     sizes: BTreeMap<String, usize>,
-    /// The templates, as their texts are called.
+    /// The templates, by the names of their texts.
     environment: Environment<'static>,
 }
 
@@ -255,7 +255,7 @@ impl Parts {
     }
 }
 
-/// What is wrong, and where: behind the text `before` it.
+/// A fault with its line: the one after the text `before` it.
 fn render_fault(source: &str, before: &str, why: impl Display) -> String {
     format!("{why} (in {source}:{})", before.matches('\n').count() + 1)
 }

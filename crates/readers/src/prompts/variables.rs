@@ -28,7 +28,7 @@ pub struct PromptInputs<'a> {
     /// The handoff page, its file and text: for the first prompt of a new owner and past the
     /// redline.
     pub handoff: Option<&'a (PathBuf, String)>,
-    /// The word by which a shell starts crew, for a task that asks for handoffs.
+    /// The shell's word that starts crew, for a task that asks for handoffs.
     pub crew: Option<&'a str>,
     pub git_status: Option<&'a str>,
     pub git_diff: Option<&'a str>,
@@ -114,13 +114,13 @@ pub fn bound_text(text: &str) -> String {
     format!("{head}\n[crew left out the other {more} bytes of {}]", text.len())
 }
 
-/// What the user said since the last prompt: passed at the last boundary, and later.
+/// What the user said since the last prompt: what the last boundary passed on, and what came later.
 pub fn user_words(subject: &Loop) -> Vec<String> {
     let passed = subject.state.evidence.iter().flat_map(|last| &last.words);
     passed.chain(&subject.state.messages).cloned().collect()
 }
 
-/// One line for each account.
+/// One line for each iteration.
 pub fn render_progress<'a>(accounts: impl Iterator<Item = &'a IterationSummary>) -> String {
     let lines = accounts.map(|one| format!("- Iteration {}: {}.", one.iteration, one.words));
     lines.collect::<Vec<_>>().join("\n")

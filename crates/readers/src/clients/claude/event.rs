@@ -213,8 +213,8 @@ fn kept_text(text: &str) -> &str {
     if text.len() <= COMMAND_BYTES && queued_command(text).is_some() { text } else { OTHER }
 }
 
-/// The command that a queued text is, and the text behind it. The pasted part of a text is not in
-/// the queue, so such a text waits for its delivery.
+/// The command in a queued text, and the text after it. The pasted part of a text is not in the
+/// queue, so such a text waits for its delivery.
 pub fn queued_command(text: &str) -> Option<(&str, &str)> {
     let (name, raw) = split_command(&CLAUDE_CODE, text)?;
     let is_obeyed = matches!(name, "pause" | "cancel-loop" | "status" | "handoff");

@@ -144,7 +144,7 @@ fn runs_command(entry: &Value, command: &str) -> bool {
 pub enum NoRoom {
     /// The file is not a JSON object.
     Broken(String),
-    /// It has another status line, as the client runs it.
+    /// It has another status line; this is its command.
     Taken(String),
 }
 

@@ -187,7 +187,7 @@ fn of_assistant(line: &str) -> Option<Vec<Block<'_>>> {
     if may_be_a_models(line) { own_blocks("assistant", line) } else { None }
 }
 
-/// A cheap test: whether a line, or the beginning of one, can be a model's.
+/// Cheaply tests whether a line, or the beginning of one, can be a model's.
 pub fn may_be_a_models(line: &str) -> bool {
     line.contains("\"assistant\"")
 }

@@ -1,6 +1,5 @@
-//! What may be typed beside the options of a loop itself: the task, the phases, and what one
-//! command does; the fleet's commands; the commands whose words are prepared for clap, and which of
-//! their options a token names.
+//! What people may type in addition to the options of a loop: the task, the phases, what one
+//! command does, and the fleet's commands. Also finds the option that a token names.
 
 use derive_getters::Getters;
 use std::path::PathBuf;
@@ -115,7 +114,7 @@ pub struct RunOptions {
     pub output: OutputArgs,
 }
 
-/// What a run sounds like.
+/// How much a run prints.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
 #[command(next_help_heading = THIS_RUN)]
 pub struct OutputArgs {
@@ -153,7 +152,7 @@ pub struct ResumeHereArgs {
     answer: AnswerArgs,
 }
 
-/// What a person decides of a loop that resumes, in a session and in a terminal.
+/// What a person decides about a loop that resumes, in a session or a terminal.
 #[derive(Getters, Args, Clone, Debug)]
 pub struct AnswerArgs {
     /// Accept tests and check settings as they are now
@@ -194,7 +193,7 @@ impl LoopArgs {
 }
 
 impl RunOptions {
-    /// The agent's own words; an empty list takes those of a loop away.
+    /// The agent's own words; an empty list removes those of a loop.
     pub fn agent_words(&self) -> Option<Vec<String>> {
         let words = self.words.as_ref()?.iter().filter(|word| *word != MARK);
         Some(words.cloned().collect())
@@ -267,7 +266,7 @@ pub struct FleetArgs {
     pub command: Option<FleetCommand>,
 }
 
-/// The verbs of fleets. What concerns one task has the verbs of a loop.
+/// The verbs of fleets. A single task has the verbs of a loop.
 #[derive(Debug, Subcommand)]
 pub enum FleetCommand {
     /// Start a folder of tasks, or continue it; what ended stays ended
@@ -350,8 +349,8 @@ pub struct FleetRunArgs {
     /// Trust what is listed without asking
     #[arg(long)]
     pub yes: bool,
-    /// The base where fleet.toml names none: what is checked out while the fleet runs does not
-    /// change it. Nobody types that.
+    /// The base if fleet.toml names none; a checkout during the run does not change it. It cannot
+    /// be typed.
     #[arg(skip)]
     pub base: Option<String>,
 }
@@ -372,8 +371,8 @@ pub struct FleetStatusArgs {
     pub watch: bool,
 }
 
-/// What runs the jobs of a fleet. Whether the user's settings have an executor of this name is
-/// found out at the start.
+/// Reads what runs the jobs of a fleet. The start finds out whether the user's settings have an
+/// executor of this name.
 fn parse_executor(text: &str) -> Result<String, &'static str> {
     if parse_cluster(text).is_ok() || (is_branch(text) && !text.contains(':')) {
         Ok(text.to_owned())
@@ -382,7 +381,7 @@ fn parse_executor(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// How completed tasks land. A folder behind the option is easily typed.
+/// Reads how completed tasks land. People easily type a folder after the option.
 fn parse_landing(text: &str) -> Result<LandingMode, &'static str> {
     match text {
         "main" => Ok(LandingMode::Main),
@@ -391,28 +390,28 @@ fn parse_landing(text: &str) -> Result<LandingMode, &'static str> {
     }
 }
 
-/// A whole number of things.
+/// Reads a whole number of things.
 pub fn parse_count(text: &str) -> Result<u32, String> {
     Unit::Count.parse_text(text).map(clamp_to_u32)
 }
 
-/// At least one.
+/// A count of at least one.
 pub(super) fn parse_nonzero(text: &str) -> Result<u32, String> {
     let number = parse_count(text)?;
     if number == 0 { Err("at least 1".to_owned()) } else { Ok(number) }
 }
 
-/// US dollars, in millionths.
+/// Reads US dollars, in millionths.
 pub(super) fn parse_dollars(text: &str) -> Result<u64, String> {
     Unit::Dollars.parse_text(text)
 }
 
-/// An iteration by its number.
+/// Reads the number of an iteration.
 pub fn parse_iteration(text: &str) -> Result<u32, &'static str> {
     text.parse().map_err(|_| "the number of an iteration, such as 3")
 }
 
-/// Slurm, by its commands here or on a login node.
+/// Reads Slurm as an executor: its commands here or on a login node.
 pub fn parse_cluster(text: &str) -> Result<String, &'static str> {
     match text.strip_prefix("slurm:") {
         Some(host) if !host.is_empty() && !host.starts_with('-') => Ok(text.to_owned()),

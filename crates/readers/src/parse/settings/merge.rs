@@ -34,7 +34,7 @@ pub enum ValueOrigin {
     BuiltIn,
     /// The user's own file or the project's; lines count from 1.
     File { path: PathBuf, line: usize },
-    /// This variable.
+    /// The variable of this name.
     Environment { variable: &'static str },
     /// The command that started the loop.
     Typed,
@@ -154,7 +154,7 @@ pub struct Layers {
     pub user: Layer,
     /// The caller must have made sure that what needs trust in it is trusted.
     pub project: Layer,
-    /// The variables; their cost is a ceiling.
+    /// The environment variables; their cost is a ceiling.
     pub environment: Layer,
     pub typed: Layer,
 }
@@ -170,7 +170,7 @@ pub struct Settings {
     options: LoopOptions,
     /// The recipe of the requested procedure; empty without one.
     recipe: Recipe,
-    /// What was typed and is not obeyed, in one sentence each.
+    /// What was typed but ignored, in one sentence each.
     notes: Vec<String>,
 }
 
@@ -225,7 +225,7 @@ pub fn amount_or_zero<const UNIT: usize>(amount: Option<Amount<UNIT>>) -> u64 {
     amount.map_or(0, |amount| amount.0)
 }
 
-/// A small count.
+/// The number, at most `u32::MAX`.
 pub fn clamp_to_u32(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -233,7 +233,7 @@ pub fn clamp_to_u32(number: u64) -> u32 {
 /// The lowest tier: crew's own values and procedures.
 ///
 /// # Errors
-/// Where crew's own file is broken.
+/// If crew's own file is broken.
 pub fn built_in() -> Result<Layer, String> {
     let values = KEYS.iter().filter(|key| !key.built_in().is_empty()).map(|key| {
         let (table, name) = key.split_name();
@@ -266,7 +266,7 @@ pub fn parse_variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, St
 /// Merges the tiers. The procedure's own terms take precedence over those of all loops.
 ///
 /// # Errors
-/// Where values that were taken one by one cannot be read together.
+/// If values that are valid one by one cannot be read together.
 pub fn merge_layers(layers: &Layers, procedure: Option<&str>) -> Result<Settings, String> {
     let mut laid = Layer::default();
     let mut agents = BTreeMap::new();
@@ -326,7 +326,7 @@ impl Layer {
     /// What was typed, as the highest tier.
     ///
     /// # Errors
-    /// Where a limit adds to what a loop does not have yet.
+    /// If a limit adds to a value that a new loop does not have.
     pub fn from_options(options: &LoopOptions) -> Result<Self, Failure> {
         let changes = options.limits.limit_changes();
         let added = changes.iter().find(|(_, change)| matches!(change, LimitChange::By(_)));
@@ -356,12 +356,12 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Its value for a setting.
+    /// This tier's value of a setting.
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.values.get(key).map(|sourced| &sourced.value)
     }
 
-    /// Its values as `crew config` lists them.
+    /// This tier's values, as `crew config` lists them.
     pub fn values_as_listed(&self) -> impl Iterator<Item = (&'static Key, &Sourced<Value>)> {
         KEYS.iter().filter_map(|key| Some((key, self.values.get(key.name())?)))
     }
@@ -408,7 +408,7 @@ fn merge_maps<K: Ord + Clone, V: Clone>(
     both.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// For each kind the upper list's items if it has any, else the lower list's.
+/// For each kind, the items of the upper list if it has any, else those of the lower list.
 fn by_kind<K: PartialEq, V: Clone>(
     kinds: &[K],
     upper: &[Sourced<V>],
@@ -424,7 +424,7 @@ fn by_kind<K: PartialEq, V: Clone>(
     chosen
 }
 
-/// Typed checks and those of the files, by their roles; one that both name is kept as typed.
+/// Typed checks and those of the files, by role; a check that both name is kept as typed.
 fn merge_checks(typed: &[Sourced<Check>], of_files: Vec<Sourced<Check>>) -> Vec<Sourced<Check>> {
     let more = of_files.into_iter().filter(|check| {
         let (role, run) = (check.value.role, &check.value.run);

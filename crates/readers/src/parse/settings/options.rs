@@ -22,14 +22,14 @@ use engine::text::variant_name;
 /// The headings of the options in a page of help.
 pub const START: &str = "Start";
 const DONE_WHEN: &str = "Done when";
-/// Of claims and tests.
+/// The heading for claims and tests.
 pub const CLAIMS: &str = "Claims and tests";
 const LIMITS: &str = "Limits";
-/// Of the agent.
+/// The heading for the agent.
 pub const AGENT: &str = "Agent";
-/// Of git.
+/// The heading for git.
 pub const GIT: &str = "Git";
-/// Of this run alone.
+/// The heading for this run alone.
 pub const THIS_RUN: &str = "This run";
 
 /// All options of a loop that settings may contain.
@@ -258,7 +258,7 @@ fn deserialize_required<'de, D: Deserializer<'de>>(source: D) -> Result<Option<P
     Ok(Some(proof))
 }
 
-/// One of a few words, each that of its variant.
+/// A parser of the words for these variants.
 pub fn one_of<T: Serialize + Copy + Send + Sync + 'static, const N: usize>(
     all: [T; N],
 ) -> impl TypedValueParser<Value = T> {
@@ -269,7 +269,7 @@ pub fn one_of<T: Serialize + Copy + Send + Sync + 'static, const N: usize>(
 }
 
 impl LimitOptions {
-    /// What was typed, by the limit.
+    /// The typed changes, by limit.
     pub fn limit_changes(&self) -> LimitChanges {
         fn limit_change<const UNIT: usize>(limit: Option<Limit<UNIT>>) -> Option<LimitChange> {
             let Limit { amount, adds } = limit?;
@@ -322,7 +322,7 @@ pub struct Key {
     built_in: &'static str,
     /// The value in a new project file; empty where that is the built-in one.
     example: &'static str,
-    /// What that says of it.
+    /// What the new project file says about it.
     comment: &'static str,
 }
 

@@ -34,12 +34,12 @@ pub enum TrustSubject {
     Task(String),
 }
 
-/// One thing to be trusted.
+/// One thing that needs trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRequest {
     pub subject: TrustSubject,
-    /// All that matters of it, byte for byte; this is hashed. The command comes last, so that no
-    /// command can be written that reads like another one with other terms.
+    /// Everything that matters about it, byte for byte; its hash is recorded. The command comes
+    /// last, so that no command can pass for another one with other terms.
     pub text: String,
     pub origin: ValueOrigin,
 }
@@ -150,7 +150,7 @@ impl Key {
         }
     }
 
-    /// How wide a value is: its number, where 0 is unlimited, or the place of its word in a list.
+    /// How wide a value is: its number, with 0 as unlimited, or the position of its word in a list.
     fn rank_value(&self, value: &Value) -> u64 {
         let Some(unit) = *self.unit() else {
             let proofs = Prove::ALL.each_ref().map(variant_name).into_iter();

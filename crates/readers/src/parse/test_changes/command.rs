@@ -12,23 +12,23 @@ const KEYWORDS: &str = "if then do else elif while until ! { time exec command n
 /// Programs that run the command after them; words before it may be their own.
 const WRAPPERS: &str = "env timeout nice setsid stdbuf flock ionice chronic sudo xvfb-run xargs for npx bunx \
     pnpx uv uvx poetry pipenv pdm hatch rye bundle mise";
-/// Shells, and what runs its words as a text of one.
+/// Shells, and programs that run their words as a command of a shell.
 const SHELLS: &str = "sh bash dash zsh ksh ash busybox eval su watch script";
 /// Programs that run tests, and modules of Python that do.
 pub(super) const TEST_RUNNERS: &str = "pytest py.test unittest nose2 jest vitest mocha ava tap rspec phpunit bats prove \
     minitest playwright cypress behave busted ctest";
 /// Programs that compare what they read.
 const COMPARERS: &str = "grep egrep fgrep rg diff cmp jq comm xmllint awk gawk mawk sed";
-/// Tools that run what a file says.
+/// Tools that run what a file of theirs says.
 const MAKERS: &str = "make gmake just task npm npx pnpm yarn bun cargo tox nox invoke inv ninja ctest coverage c8 \
     nyc go gradle gradlew mvn mvnw rake doit poe hatch";
 /// Options whose value is a file that such a tool, a runner or an interpreter obeys.
 const OBEYED: &str = include_str!("names/obeyed_options.txt");
-/// Options by which an interpreter only reads a file, or runs a text.
+/// Options with which an interpreter only reads a file, or runs a text.
 const RUNS_NO_FILE: &str = "-c -n --check -e --eval";
 /// Modules of Python that run a script.
 const SCRIPT_RUNNERS: &str = "coverage trace cProfile profile pdb runpy";
-/// Options and words by which a runner is given sources instead of tests.
+/// Options and words that give a runner sources instead of tests.
 const GIVEN_SOURCES: &str = "--doctest-modules --doctest-glob --findRelatedTests related";
 /// Variables that name a file which a shell or an interpreter runs.
 const OBEYED_VARIABLES: &str = "BASH_ENV ENV NODE_OPTIONS PYTHONSTARTUP RUBYOPT PERL5OPT";
@@ -72,7 +72,7 @@ pub fn named_paths(
     reader.found
 }
 
-/// The commands of a text, with those in the words of shells.
+/// The commands of a text, including those that a shell in it runs.
 pub(super) fn find_commands(run: &str) -> Vec<SimpleCommand> {
     let mut all = Vec::new();
     let mut waiting = split_commands(run);
@@ -98,7 +98,7 @@ pub(super) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Whether a file is a script by its name.
+/// Whether a file has the name of a script.
 fn is_script(path: &str) -> bool {
     let (stem, ending) = path.rsplit_once('.').unwrap_or((path, ""));
     let is_code = ["sh", "bash", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "mk"];
@@ -116,7 +116,7 @@ fn python_modules<'w>(words: &[&'w str]) -> Vec<&'w str> {
     words.windows(2).filter(|pair| pair[0] == "-m").map(|pair| pair[1]).collect()
 }
 
-/// Whether a command runs a runner of tests.
+/// Whether a command runs a test runner.
 fn runs_tests(words: &[String]) -> bool {
     words.iter().any(|word| word == "--test" || is_word_of(TEST_RUNNERS, base_name(word)))
 }
@@ -128,7 +128,7 @@ struct Reader<'a> {
     folders: Vec<String>,
     /// The words of commands that compare.
     compared: Vec<&'a str>,
-    /// Whether one of the commands runs a runner of tests.
+    /// Whether one of the commands runs a test runner.
     has_runner: bool,
     found: NamedPaths,
 }
@@ -310,8 +310,8 @@ impl Reader<'_> {
             .unwrap_or_default()
     }
 
-    /// Notes the files that a runner of tests is given. Beside one that has a test's name the
-    /// others are what is tested.
+    /// Notes the files that a test runner is given. If one has the name of a test, the others are
+    /// the sources it tests.
     fn read_given(&mut self, words: &[&str]) {
         let obeyed = option_files(words);
         let modules = python_modules(words);
@@ -334,8 +334,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Where the program of a command is: after assignments, and after programs that only run
-    /// another one. Files on the way there may be run.
+    /// The position of a command's program: after assignments, and after programs that only run
+    /// another one. Files before it may be run too.
     fn skip_wrappers(&self, words: &[&str], run: &mut Vec<String>) -> usize {
         let mut at = 0;
         let mut is_wrapped = false;
@@ -416,11 +416,11 @@ pub struct SimpleCommand {
     is_substituted: bool,
     /// The programs that its output is piped into, one after the other.
     pipes_into: Vec<String>,
-    /// Whether the commands after it run beside it.
+    /// Whether it runs in the background of the commands after it.
     is_in_background: bool,
 }
 
-/// What is being read: the text itself, or a substitution in it.
+/// The text that is being read: the whole, or a substitution in it.
 #[derive(Default)]
 struct Frame {
     text: String,

@@ -18,17 +18,18 @@ const CARGO: &str = "test lib.test lib.harness lib.doctest package.autotests pro
 /// check.
 const BUILD_TOOLS: &str = "poetry uv setuptools setuptools_scm flit maturin hatch pdm rye cibuildwheel bumpversion \
     commitizen semantic_release scikit-build";
-/// The same of a deno.json and of a composer.json.
+/// Keys of a deno.json and of a composer.json.
 const DENO: &str = "tasks test lint fmt";
 const COMPOSER: &str = "scripts";
-/// How the headings of sections of a setup.cfg begin that configure a tool.
+/// Prefixes of the headings of a setup.cfg under which a tool is configured.
 const SECTIONS: &str = "[tool: [coverage: [flake8 [mypy [tox [isort [pycodestyle [aliases";
 
-/// How the names of settings of runners begin that name files to load.
+/// Prefixes of the names of a runner's settings files that name files to load.
 const SETTINGS: &str = "jest.config. vitest.config. .mocharc. ava.config. playwright.config. cypress.config. \
     pytest. .pytest. tox.ini .rspec .taprc bunfig.toml package.json pyproject.toml setup.cfg";
 
-/// How the names of recipes begin, in lower case, and the words by which a line includes a file.
+/// Prefixes of the names of recipe files, in lower case, and the words with which a line includes a
+/// file.
 const RECIPES: &str = "makefile gnumakefile justfile .justfile";
 const INCLUDES: &str = "include -include sinclude import import? mod mod?";
 
@@ -72,8 +73,8 @@ enum Format {
     Sections,
 }
 
-/// Whether the parts that run or configure checks are equal in two texts of one manifest. One that
-/// cannot be read is equal to itself only.
+/// Whether the parts that run or configure checks are equal in two texts of one manifest. A text
+/// that cannot be read equals only itself.
 pub fn same_running_parts(path: &str, one: &str, other: &str) -> bool {
     one == other
         || running_parts(path, one).is_some_and(|parts| Some(parts) == running_parts(path, other))
@@ -175,7 +176,7 @@ fn set_member(value: &mut Value, key: &str, to: Option<Value>) {
     }
 }
 
-/// A setup.cfg without the sections that configure a tool, and these.
+/// The two parts of a setup.cfg: without the sections that configure a tool, and these sections.
 fn split_sections(text: &str) -> (String, String) {
     let (mut rest, mut tools, mut is_tool) = (Vec::new(), Vec::new(), false);
     for line in text.lines() {
@@ -195,7 +196,7 @@ pub fn with_old_test_module(now: &str, old: &str) -> Option<String> {
     if is_apart && now_tests != old_tests { Some(format!("{now_code}{old_tests}")) } else { None }
 }
 
-/// Whether the code of a Rust file has become different in tests, or can no longer be separated
+/// Whether the code of a Rust file now behaves differently in tests, or can no longer be separated
 /// from them.
 pub fn acts_otherwise_in_tests(now: &str, old: &str) -> bool {
     let ((now_code, _), (old_code, old_tests)) = (rust_parts(now), rust_parts(old));
@@ -205,8 +206,8 @@ pub fn acts_otherwise_in_tests(now: &str, old: &str) -> bool {
     was_apart && RUST_TEST.is_match(&now_code) || conditions != before
 }
 
-/// A Rust file in two: its code, and its outermost test modules, `mod … { … }`. Where one seems to
-/// end within a string, by the number of its quotes, all of it is code.
+/// A Rust file in two: its code, and its outermost test modules, `mod … { … }`. If the number of
+/// quotes says that a module seems to end within a string, everything counts as code.
 fn rust_parts(text: &str) -> (String, String) {
     let tests: String = RUST_TEST_MODULE.find_iter(text).map(|module| module.as_str()).collect();
     let plain = tests.replace("\\\\", "").replace("\\\"", "").replace("'\"'", "");
@@ -216,7 +217,8 @@ fn rust_parts(text: &str) -> (String, String) {
     (RUST_TEST_MODULE.replace_all(text, "").into_owned(), tests)
 }
 
-/// The part of a file from its first test on, with the doc tests before; empty if it has none.
+/// The part of a file from its first test on, with the doc tests before it; empty if it has no
+/// test.
 pub fn inline_tests(path: &str, text: &str) -> String {
     let marks: &[&str] = match path.rsplit('.').next() {
         Some("rs") => &["#[cfg(test)]", "#[test]", "#[tokio::test", "#[rstest"],

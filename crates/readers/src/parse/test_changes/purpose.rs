@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use super::command::{FOLDERS, STATIC_PROGRAMS, TEST_RUNNERS, base_name, find_commands};
 use engine::text::is_word_of;
 
-/// Tools of which a goal by its name alone runs no test. Others build and test in one step.
+/// Tools whose goals run tests only if they are named for it. Others build and test in one step.
 const GOAL_TOOLS: &str = "bun cargo cmake deno dotnet gmake go just make mvn mvnw npm nx pnpm poe rake swift task turbo yarn";
-/// How the name of a goal begins that runs tests.
+/// Prefixes of the names of goals that run tests.
 const TEST_GOALS: [&str; 6] = ["test", "unit", "e2e", "spec", "check", "verify"];
 /// Options before a path.
 const BEFORE_PATHS: &str = "-C -f -S --cwd --dir --directory --file --prefix";
-/// What such a tool is asked for that runs no test.
+/// Goals of such tools that run no test.
 const STATIC_GOALS: &str = "fmt format lint clippy vet typecheck type-check types build doc compile format-check \
     fmt-check lint-check check-format";
 
-/// Whether a command only formats, lints, checks types or builds, by its name: to it tests are
-/// nothing but source files.
+/// Whether a command, by its name, only formats, lints, checks types or builds: for it, tests are
+/// just source files.
 pub fn is_static(run: &str) -> bool {
     const SET_UP: [&str; 6] = ["cd", "set", "export", "echo", "true", "."];
     let mut commands = find_commands(run);
@@ -60,9 +60,9 @@ pub fn only_what_changed(run: &str) -> Option<String> {
     })
 }
 
-/// The first path in a command by which it may leave the tree that it runs on for the checkout: it
-/// leads into it or to a folder above it. `checkout` is its absolute path, `value` that of a
-/// variable, and `real` follows links.
+/// The first path with which a command may leave its tree for the checkout: one into the checkout
+/// or to a folder above it. `checkout` is its absolute path, `value` that of a variable, and `real`
+/// follows links.
 pub fn path_out(
     checkout: &Path,
     run: &str,
@@ -82,8 +82,8 @@ pub fn path_out(
         })
 }
 
-/// A word with the home or the variable that it begins with; `None` where that is not known, or is
-/// that of the current folder.
+/// A word with the home or the variable that it begins with; `None` if its value is unknown, or is
+/// the current folder.
 fn expand_word(word: &str, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let named = word.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let (name, rest) = match (named, word.strip_prefix('$')) {

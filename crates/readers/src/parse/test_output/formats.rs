@@ -17,7 +17,7 @@ use engine::text::one_line;
 pub(super) struct Go {
     run: TestRun,
     is_known: bool,
-    /// The tests of the package that runs: its name comes last.
+    /// The tests of the package that is running: its name is printed last.
     open: Vec<(String, TestStatus, Option<u32>)>,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct JUnit {
 struct Case {
     name: String,
     took: Option<u32>,
-    /// What the element within it says; it passed without one.
+    /// The status that an element within it reports; without one it passed.
     status: TestStatus,
     is_error: bool,
     message: String,
@@ -147,8 +147,8 @@ impl JUnit {
         }
     }
 
-    /// What the reports said; `None` if there was none, or one was cut: half of the tests are not
-    /// the tests.
+    /// What the reports say; `None` without a report, or if one was cut: half of the tests would be
+    /// misleading.
     pub(super) fn report(self) -> Option<TestRun> {
         let mut run = TestRun::default();
         let mut reader = Reader::from_str(&self.xml);
@@ -193,7 +193,7 @@ impl Case {
         Self { name, took, status, is_error: false, message: String::new() }
     }
 
-    /// Marks the end of the test by an element within it.
+    /// Sets the status of the test by an element within it.
     fn mark_status(&mut self, tag: &BytesStart<'_>) {
         match tag.name().as_ref() {
             b"failure" => self.status = TestStatus::Failed,
@@ -225,20 +225,20 @@ fn read_attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
 
 #[derive(Default)]
 pub(super) struct Tap {
-    /// Counted line by line.
+    /// The tests counted line by line.
     counted: TestRun,
-    /// As printed by node.
+    /// The totals that node prints.
     node: Option<TestRun>,
-    /// As summed up by prove, where all tests are those that passed.
+    /// The totals that prove prints, which counts every test as passed.
     prove: Option<TestRun>,
     is_known: bool,
-    /// The last test of the outermost.
+    /// The last test that is not nested.
     last: String,
     /// The file whose tests prove reports.
     file: String,
     /// How many tests the outermost plans announce; `None` without a plan.
     planned: Option<u32>,
-    /// Whether a test had no number, and the plan cannot be compared.
+    /// Whether a test had no number, so that the plan cannot be compared.
     is_loose: bool,
     bailed_out: Option<String>,
 }
@@ -389,11 +389,11 @@ pub(super) struct Unittest {
     /// The number of a "Ran" line whose second line is still to come.
     ran: Option<u32>,
     failed: BTreeSet<String>,
-    /// The name before a test's own words, which have the line's end.
+    /// The name of a test whose result follows its own output.
     begun: Option<String>,
 }
 
-/// How a line on a failed test begins.
+/// Prefixes of a line about a failed test.
 const FAILURES: [&str; 3] = ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "];
 
 impl Unittest {

@@ -1,6 +1,6 @@
 //! Recognizes that nothing ran or that a cached result was repeated: by sentences of the table,
 //! some of them about a goal of make or gradle that tests, and by a reader of "number + test word"
-//! for runners that the table does not have. It only takes belief away.
+//! for runners that the table does not have. It can only lower a proof.
 
 use memchr::memchr_iter;
 
@@ -9,9 +9,9 @@ use super::table::TABLE;
 use engine::evidence::test_run::{TestRun, add_to_total};
 use engine::text::{is_word_of, one_line};
 
-/// The longest line that is looked at, in bytes: a sentence is short.
+/// The longest line that is read, in bytes: a sentence is short.
 const LINE_BYTES: usize = 300;
-/// How much of the line is repeated to people, in characters.
+/// How much of the line people see, in characters.
 const SHOWN_CHARS: usize = 100;
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl NothingRan {
         }
     }
 
-    /// The run with what was found here. A sentence counts only where nothing reports a test that
+    /// Adds to a run what was found here. A sentence counts only if nothing reports a test that
     /// ran.
     pub(super) fn add_to_run(self, run: Option<TestRun>) -> Option<TestRun> {
         let is_new = run.is_none();
@@ -79,7 +79,7 @@ fn is_replayed(text: &str) -> bool {
     TABLE.sentences("replayed").any(|words| text.contains(words))
 }
 
-/// turbo's summary where nothing ran anew: "Cached:    39 cached, 39 total".
+/// turbo's summary when every result came from the cache: "Cached:    39 cached, 39 total".
 fn is_all_cached(text: &str) -> bool {
     let counts = text.strip_prefix("Cached:").and_then(|counts| counts.split_once(" cached, "));
     counts.is_some_and(|(cached, rest)| {
@@ -88,7 +88,7 @@ fn is_all_cached(text: &str) -> bool {
     })
 }
 
-/// Whether a goal of that name tests.
+/// Whether a goal of that name runs tests.
 pub(super) fn is_action(name: &str) -> bool {
     let name = name.rsplit(':').next().unwrap_or(name).to_ascii_lowercase();
     let prepares = name.starts_with("compile") || name.starts_with("process");
@@ -105,7 +105,7 @@ fn tests_in(text: &str) -> Option<u32> {
     starts.filter_map(|at| tests_at(text, at)).max()
 }
 
-/// The number at this place, if it is one of tests.
+/// The number at this place, if it counts tests.
 fn tests_at(text: &str, at: usize) -> Option<u32> {
     let digits = text[at..].bytes().take_while(u8::is_ascii_digit).count();
     let (number, after) = text[at..].split_at(digits);
@@ -114,7 +114,7 @@ fn tests_at(text: &str, at: usize) -> Option<u32> {
     if is_of_tests { number.parse().ok() } else { None }
 }
 
-/// Whether a test word is next, and not what became of tests: "0 tests failed".
+/// Whether a test word follows that does not say how tests ended, unlike "0 tests failed".
 fn is_followed(after: &str) -> bool {
     const WORDS: &str = "test tests example examples spec specs scenario scenarios passing passed runs doctests properties";
     let words = after.split([' ', ',', ';', '.', ')', ':']);
@@ -123,7 +123,8 @@ fn is_followed(after: &str) -> bool {
     is_test && !matches!(words.next(), Some("failed" | "skipped" | "found" | "selected" | "files"))
 }
 
-/// Whether a label is before: "Tests run:", "Total tests:", "Passed:", "0 tests failed out of".
+/// Whether a label precedes the number: "Tests run:", "Total tests:", "Passed:", "0 tests failed
+/// out of".
 fn is_labelled(before: &str) -> bool {
     const LABELS: [&str; 6] =
         ["Tests run:", "Total tests:", "Passed:", "Tests:", "failed out of", "# PASS:"];

@@ -12,10 +12,10 @@ use super::{Line, add_total, first_number, parse_counts, parse_milliseconds};
 use engine::evidence::test_run::{NAME_CHARS, TESTS_NAMED, TestRun, TestStatus, add_to_total};
 use engine::text::{is_word_of, text_start};
 
-/// The table, which explains itself.
+/// The table; its header explains the format.
 const RUNNERS: &str = include_str!("runners.txt");
 
-/// The fields that are numbers of tests: the end of those, and `total` for all of them.
+/// The fields that count tests: those with each result, and `total` for all.
 pub(super) const NUMBERS: [&str; 5] = ["total", "passed", "failed", "skipped", "errors"];
 
 /// What is taken from a line.
@@ -35,7 +35,7 @@ pub(super) struct Row {
     /// The index of its runner.
     runner: usize,
     means: &'static str,
-    /// Whether it begins with a word: no other runner reads what it reads.
+    /// Whether it begins with a word, so that no other runner matches its lines.
     is_distinct: bool,
     is_indented: bool,
     /// The text before the first field.
@@ -50,7 +50,7 @@ pub(super) struct Table {
     /// The name of each runner, and what it puts between a suite and a test.
     runners: Vec<(&'static str, &'static str)>,
     rows: Vec<Row>,
-    /// The rows for a line that begins with this byte, blanks left out.
+    /// The rows for a line whose first byte after its blanks is this one.
     by_byte: Vec<Vec<usize>>,
 }
 
@@ -96,7 +96,7 @@ impl Row {
         Self { runner, means, is_distinct, is_indented, head, fields }
     }
 
-    /// The bytes with which a line of this form may begin, blanks left out.
+    /// The bytes that a line of this form may begin with, after its blanks.
     fn first_bytes(&self) -> RangeInclusive<u8> {
         match self.head.trim_start().bytes().next() {
             Some(first) => first..=first,
@@ -148,7 +148,7 @@ impl Row {
     }
 }
 
-/// The text before and behind the last `mark`. A search for a text would build tables each time.
+/// The text before and after the last `mark`. A search for a text would build tables each time.
 pub(super) fn split_last<'l>(text: &'l str, mark: &str) -> Option<(&'l str, &'l str)> {
     let first = *mark.as_bytes().first()?;
     let mut end = text.len();
@@ -167,11 +167,11 @@ pub(super) struct ReportedTests {
     run: TestRun,
     is_known: bool,
     suite: String,
-    /// What a line that is further indented belongs to, with the indentation of each.
+    /// The headings that a more indented line belongs to, each with its indentation.
     headings: Vec<(usize, String)>,
-    /// The test that the next line that is not blank says more of.
+    /// The test that the next non-blank line explains.
     unexplained: String,
-    /// What may be the list of failures that ends a suite.
+    /// A possible list of the failures in a suite, printed at its end.
     pub(super) list: Option<Vec<String>>,
     /// Runs that were announced and have not reported their end.
     open: u32,
@@ -180,7 +180,7 @@ pub(super) struct ReportedTests {
 }
 
 impl ReportedTests {
-    /// Takes a line of this runner; `false` where it is not such a line after all.
+    /// Takes a line of this runner; `false` if it is not such a line after all.
     pub(super) fn take_line(&mut self, row: &Row, line: Line<'_>, taken: LineMatch<'_>) -> bool {
         match row.means {
             "test" => return self.take_test(row.runner, taken),
@@ -288,7 +288,7 @@ impl ReportedTests {
         self.run.add_time(&name, took);
     }
 
-    /// The name of a test behind that of its suite.
+    /// The name of a test, after that of its suite.
     fn full_test_name(&self, runner: usize, name: &str) -> String {
         let (_, joint) = TABLE.runners[runner];
         let suite = if joint.is_empty() { "" } else { &self.suite };
@@ -314,7 +314,7 @@ impl ReportedTests {
         true
     }
 
-    /// Takes what the runner says of the test that it has just named.
+    /// Takes the runner's explanation of the failure that it has just named.
     pub(super) fn explain_failure(&mut self, why: &str) {
         let name = std::mem::take(&mut self.unexplained);
         self.run.failed_for(&name, why);
@@ -356,7 +356,7 @@ fn parse_verbose(line: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// What a runner's word or sign for the end of a test means.
+/// The status that a runner's word or sign for the end of a test means.
 pub(super) fn status_of(word: &str, runner: usize) -> Option<TestStatus> {
     Some(match word.split([' ', ',', '<']).next()? {
         // What nextest could not start has the word that others have for an expected failure.
