@@ -366,7 +366,7 @@ fn what_the_real_client_knows_is_told(installed: &Installed) {
 const SRUN: &str = r#"while [ "${1#-}" != "$1" ]; do shift; done; SLURMD_NODENAME=n9 exec "$@""#;
 
 #[test]
-fn an_srun_that_fails_is_a_finding_with_its_last_words_and_a_hint() {
+fn a_failing_srun_is_a_finding_with_its_last_output_and_a_hint() {
     let sandbox = Sandbox::new().env("SBATCH_PARTITION", "the $long one");
     for (srun, what, fix) in [
         (

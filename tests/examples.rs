@@ -132,7 +132,7 @@ fn a_refactoring_breaks_no_test() {
 
 #[test]
 #[ignore = "long"]
-fn a_night_works_in_one_iteration_and_leaves_a_notice() {
+fn a_night_run_works_in_one_iteration_and_leaves_a_notice() {
     let example = copied("night");
     let untrusted =
         example.run_the_readme(&[("crew trust", "--help"), ("crew run", &example.agent())]);
@@ -169,7 +169,7 @@ fn night_with(agent: &str) -> Copied {
 
 #[test]
 #[ignore = "long"]
-fn a_night_ends_at_its_limit_and_continues_with_a_higher_one() {
+fn a_night_run_ends_at_its_limit_and_continues_with_a_higher_one() {
     let agent = checkout().join("tests/examples/night/agent");
     let agent = format!(
         "command = [\"{}\", \"--events\"]\noutput = \"claude\"\nlogin = []",

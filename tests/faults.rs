@@ -308,7 +308,7 @@ fn a_commit_and_a_new_file_are_progress_and_an_unchanged_tree_is_not() {
 }
 
 #[test]
-fn a_check_knows_its_loop_and_nothing_of_the_session() {
+fn a_check_knows_its_loop_but_not_the_session() {
     let client = Client::new();
     client.begin("\"Build it\" --gate \"cat; env > ../seen\"");
     assert!(client.goes_on("Not yet."));
@@ -319,7 +319,7 @@ fn a_check_knows_its_loop_and_nothing_of_the_session() {
 }
 
 #[test]
-fn a_cancel_ends_a_stubborn_check_with_its_children_and_the_loop() {
+fn a_cancel_ends_the_loop_and_a_stubborn_check_with_its_children() {
     let client = Client::new();
     let file = client.sandbox.root().join("child");
     let check = format!("trap '' TERM; sleep 60 & echo $! > {}; wait", file.display());

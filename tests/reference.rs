@@ -71,7 +71,7 @@ const ADDED: [[&str; 5]; 8] = [
 ];
 
 #[test]
-fn an_addition_to_the_code_makes_the_reference_stale_until_it_is_made_again() {
+fn an_addition_to_the_code_makes_the_reference_stale_until_it_is_regenerated() {
     if std::env::var_os("CREW_SCRATCH_COPY").is_none() {
         say("skipped: CREW_SCRATCH_COPY is not set\n");
         return;

@@ -40,7 +40,7 @@ fn told(ran: Ran) -> Value {
 }
 
 #[test]
-fn the_story_tells_the_settings_every_iteration_and_the_end() {
+fn the_story_shows_the_settings_every_iteration_and_the_end() {
     let door = Door::new();
     let id = ended(&door);
     let page = settled(&door.sandbox.crew(&["show"]).success(), &id);
@@ -77,7 +77,7 @@ fn an_iteration_is_shown_with_what_its_check_printed_and_a_missing_one_is_named(
 }
 
 #[test]
-fn the_html_page_is_written_whole_and_holds_no_markup_of_the_task() {
+fn the_html_page_is_complete_and_contains_no_markup_of_the_task() {
     let door = Door::new();
     ended(&door);
     let file = door.sandbox.root().join("story.html");
@@ -89,7 +89,7 @@ fn the_html_page_is_written_whole_and_holds_no_markup_of_the_task() {
 }
 
 #[test]
-fn the_html_page_of_a_running_loop_says_so_and_how_it_stands() {
+fn the_html_page_of_a_running_loop_shows_its_status() {
     let door = Door::new();
     let id = door.begin("'Build it' --verify 'echo not there yet; test -e done'");
     door.stop(CLAIM);
@@ -101,7 +101,7 @@ fn the_html_page_of_a_running_loop_says_so_and_how_it_stands() {
 }
 
 #[test]
-fn a_session_has_no_log_of_crews_and_the_clients_own_is_named() {
+fn a_session_has_no_log_and_the_clients_own_is_named() {
     let door = Door::new();
     ended(&door);
     let ran = door.sandbox.crew(&["show", "--log"]);
@@ -169,7 +169,7 @@ fn history_lists_what_ended_in_this_working_tree_the_newest_first() {
 }
 
 #[test]
-fn on_a_pipe_watching_tells_what_changed_and_ends_with_the_loop() {
+fn watch_on_a_pipe_prints_changes_and_ends_with_the_loop() {
     let door = Door::new();
     let id = door.begin("'Build it' --verify 'test -e done'");
     let watching = door.sandbox.start_crew(&["watch"]);
@@ -192,7 +192,7 @@ fn on_a_pipe_watching_tells_what_changed_and_ends_with_the_loop() {
 }
 
 #[test]
-fn the_line_for_a_prompt_says_the_iteration_and_nothing_where_no_loop_is_live() {
+fn the_line_for_a_prompt_shows_the_iteration_of_a_live_loop() {
     let door = Door::new();
     assert_eq!(door.sandbox.crew(&["status", "--line"]).success(), "");
     let id = door.begin("Build it");
@@ -203,7 +203,7 @@ fn the_line_for_a_prompt_says_the_iteration_and_nothing_where_no_loop_is_live() 
 }
 
 #[test]
-fn a_journal_of_a_hundred_thousand_lines_is_told_from_its_end() {
+fn a_journal_of_a_hundred_thousand_lines_is_read_from_its_end() {
     let door = Door::new();
     let id = ended(&door);
     let file = door.file(&id, "journal.jsonl");

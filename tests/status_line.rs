@@ -48,7 +48,7 @@ fn the_line_is_that_of_the_session_else_of_its_folder() {
 }
 
 #[test]
-fn an_input_that_never_comes_is_not_waited_for() {
+fn an_input_that_never_arrives_is_not_waited_for() {
     let door = Door::new();
     door.begin("\"Build it\"");
     let mut command = door.sandbox.command(crew());
@@ -64,7 +64,7 @@ fn an_input_that_never_comes_is_not_waited_for() {
 }
 
 #[test]
-fn a_shells_input_is_left_to_the_shell_and_trouble_is_no_line() {
+fn the_input_of_a_shell_is_left_alone_and_an_error_prints_no_line() {
     let sandbox = Sandbox::new();
     let mut shell = sandbox.command("/bin/sh");
     let script = "printf 'a\\nb\\n' | while read word; do \"$0\" status --line; echo $word; done";

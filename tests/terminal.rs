@@ -22,7 +22,7 @@ fn shown(ran: &Ran, id: &str) -> String {
 }
 
 #[test]
-fn a_word_of_another_tool_is_answered_with_the_one_to_type() {
+fn an_option_of_another_tool_is_answered_with_crews() {
     let sandbox = Sandbox::new();
     let lines: [&[&str]; 9] = [
         &["ls"],
@@ -92,7 +92,7 @@ fn a_word_of_another_tool_is_answered_with_the_one_to_type() {
 }
 
 #[test]
-fn where_there_is_no_loop_the_way_to_start_one_is_named() {
+fn a_hint_without_a_loop_says_how_to_start_one() {
     let sandbox = Sandbox::new();
     let told = [&["status"][..], &["status", "--all"], &["show"], &["pause"]]
         .map(|words| shown(&sandbox.crew(words), "ID"));
@@ -113,7 +113,7 @@ fn where_there_is_no_loop_the_way_to_start_one_is_named() {
 }
 
 #[test]
-fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
+fn an_invalid_argument_is_explained_in_at_most_two_lines() {
     let sandbox = Sandbox::new();
     for (words, expected) in [
         (
@@ -177,7 +177,7 @@ fn a_page_of_help_is_the_same_however_it_is_asked_for() {
 }
 
 #[test]
-fn what_is_wrong_after_crew_fleet_is_said_with_the_words_or_the_page_that_help() {
+fn an_error_after_crew_fleet_names_a_fix_or_the_help_page() {
     let sandbox = Sandbox::new();
     for (words, expected) in [
         (
@@ -229,7 +229,7 @@ fn what_is_wrong_after_crew_fleet_is_said_with_the_words_or_the_page_that_help()
 }
 
 #[test]
-fn a_word_of_another_tool_is_answered_with_the_verb_that_does_the_same_or_with_none() {
+fn a_verb_of_another_tool_is_answered_with_crews_if_there_is_one() {
     let sandbox = Sandbox::new();
     for (word, verb) in [
         ("list", Some("status --all")),
@@ -273,7 +273,7 @@ fn a_page_in_html_is_written_to_a_file_and_a_folder_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_settings_file_with_a_fault_names_a_way_out_that_the_command_has() {
+fn a_faulty_settings_file_names_an_option_that_the_command_has() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude/crew.toml", "[loop\n");
     sandbox.write("tasks/a.md", "Do it.\n");
@@ -341,7 +341,7 @@ fn words_for_the_agent_need_no_quotes() {
 }
 
 #[test]
-fn an_order_that_comes_too_late_says_how_things_stand() {
+fn a_request_that_comes_too_late_shows_the_status() {
     let sandbox = Sandbox::new();
     let id = begin(&sandbox);
     sandbox.crew(&["cancel", &id]).success();

@@ -31,7 +31,7 @@ fn assert_named(ran: &Ran, path: &str) {
 }
 
 #[test]
-fn what_cannot_be_read_or_written_is_named_with_a_way_out() {
+fn a_file_that_cannot_be_read_or_written_is_named_with_a_hint() {
     let table: [(&str, &[&str]); 12] = [
         ("", &["status"]),
         ("", &["cancel"]),
@@ -77,7 +77,7 @@ fn a_stop_that_finds_no_record_to_read_is_let_through_with_a_line() {
 }
 
 #[test]
-fn a_full_disk_at_the_start_is_told_with_a_path() {
+fn a_full_disk_at_the_start_is_reported_with_a_path() {
     for fault in ["write.open=28", "journal.write=28"] {
         let sandbox = crate::sandbox::Sandbox::new().with_faults().env("CREW_FAULT", fault);
         let world = World::of(sandbox, &[WORK]);

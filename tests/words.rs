@@ -48,7 +48,7 @@ pub(crate) fn assert_waits_for(sandbox: &Sandbox, reset: DateTime<Utc>, words: &
 }
 
 #[test]
-fn a_session_waits_until_the_reset_that_the_words_tell() {
+fn a_session_waits_until_the_reset_in_the_message() {
     let today = minute_in(TimeDelta::hours(5));
     let hour = today.duration_trunc(TimeDelta::hours(1)).unwrap();
     let table = [
@@ -109,7 +109,7 @@ fn the_command_that_tests_a_project_is_found_in_its_files() {
 }
 
 #[test]
-fn a_program_that_a_shell_does_not_find_is_named_and_is_no_failure_of_the_work() {
+fn a_program_that_a_shell_does_not_find_is_named_and_not_a_failure_of_the_work() {
     // NOT_FOUND, and MISSING_PROGRAM
     let world = World::new(&["printf 'true' > made", CLAIM]);
     world.sandbox.write("made", "sh -c 'exit 1'\necho 'make: *** [test] Error 127'; exit 2");
@@ -122,7 +122,7 @@ fn a_program_that_a_shell_does_not_find_is_named_and_is_no_failure_of_the_work()
 }
 
 #[test]
-fn a_limit_that_a_plain_agent_tells_as_it_fails_is_waited_for_and_what_it_prints_is_not() {
+fn a_limit_in_the_error_of_a_plain_agent_is_waited_for_but_not_one_in_its_output() {
     // SERVICE_LIMIT, RESET_WAIT, TIME_PART; API_STATUS is matched in `run::retries`
     let limited = "echo 'Error: HTTP 429 Too Many Requests, retry after 2 seconds' >&2; exit 1";
     let world = World::new(&[limited, CLAIM]);
@@ -157,7 +157,7 @@ fn a_template_includes_a_file_but_not_within_a_comment_or_raw_text() {
 }
 
 #[test]
-fn tests_inside_a_file_of_rust_are_told_from_its_code() {
+fn tests_inside_a_rust_file_are_distinguished_from_its_code() {
     // RUST_TEST_MODULE and RUST_TEST: the module is put back. RUST_TEST_CONDITION: it cannot be.
     for (edit, why) in [
         ("s/super::f/super::g/", "it passes only with the change of src/lib.rs"),

@@ -32,14 +32,14 @@ fn the_repository_begins_with_one_commit_of_a_tester() {
 }
 
 #[test]
-fn a_script_of_the_test_stands_first_on_the_path() {
+fn a_script_of_the_test_is_first_on_the_path() {
     let sandbox = Sandbox::new();
     sandbox.program("git", "echo not the real one");
     assert_eq!(sandbox.git(&["--version"]), "not the real one");
 }
 
 #[test]
-fn a_child_past_its_deadline_takes_its_group_along() {
+fn a_child_past_its_deadline_is_ended_with_its_group() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command("/bin/sh");
     command.args(["-c", "sleep 60 & echo $!; wait"]);

@@ -71,7 +71,7 @@ fn run_out(door: &Door, id: &str, why: &str) -> u64 {
 
 #[test]
 #[ignore = "long"]
-fn a_boundary_killed_at_any_write_loses_at_most_itself() {
+fn a_boundary_that_is_killed_at_any_write_loses_at_most_itself() {
     let door = Door::of(Sandbox::without_git().with_faults());
     kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 3 --stall 0 --gate true --replace");

@@ -103,7 +103,7 @@ fn a_path_changed_during_the_loop_is_restored() {
 }
 
 #[test]
-fn a_variable_that_is_missing_is_left_missing_and_journalled() {
+fn a_missing_variable_stays_missing_and_is_recorded() {
     let door = Door::of(Sandbox::new().env("THEIRS", "of old"));
     let id = door.begin("\"go on\" -n 5 --stall 0 --verify 'test \"${THEIRS-none}\" = none'");
     assert_refused(door.stop(&claim()), "failed (exit 1)");
@@ -136,7 +136,7 @@ fn a_value_that_the_checkouts_settings_gave_at_the_start_is_restored() {
 }
 
 #[test]
-fn a_changed_variable_of_the_users_own_leaves_checks_unknown_until_a_resume_accepts_it() {
+fn a_variable_that_the_user_changed_makes_checks_unknown_until_a_resume_accepts_it() {
     let door = Door::of(Sandbox::new().env("AWS_PROFILE", "mine"));
     let check = "--verify 'test \"$AWS_PROFILE$MAKEFLAGS\" = theirs-n && touch ran'";
     let id = door.begin(&format!("\"go on\" -n 9 --stall 0 {check}"));
@@ -232,7 +232,7 @@ fn a_git_variable_planted_during_the_loop_has_no_effect_on_the_rules() {
 }
 
 #[test]
-fn a_loop_of_an_older_crew_keeps_its_path_and_takes_the_rest_as_it_comes() {
+fn a_loop_of_an_older_crew_keeps_its_path_and_inherits_the_other_variables() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 5 --stall 0 --verify 'test \"$MAKEFLAGS\" = -n'");
     let mut record = door.record(&id);

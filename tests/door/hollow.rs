@@ -49,7 +49,7 @@ fn a_gate_that_fails_at_the_last_boundary_prevents_completion_though_it_passed_b
 }
 
 #[test]
-fn a_start_says_what_ends_the_loop_where_a_claim_does_not() {
+fn a_start_says_what_ends_the_loop_if_a_claim_does_not() {
     for (arguments, expected) in [
         ("--no-promise", "runs to its limit · "),
         ("--no-promise --verify true", "runs to its limit; completed if `true` passes there · "),
@@ -178,7 +178,7 @@ fn no_loop_starts_if_the_program_of_a_check_is_not_on_the_path() {
 }
 
 #[test]
-fn a_required_proof_refuses_a_claim_whose_checks_were_never_seen_to_fail() {
+fn a_required_proof_refuses_a_claim_whose_checks_never_failed() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0 --require checked --verify 'test ! -e red'");
     let answer = door.stop(&format!("one\n{CLAIM}")).assert_goes_on();

@@ -152,7 +152,7 @@ fn options_with_an_equals_sign_are_options() {
 }
 
 #[test]
-fn a_pasted_command_is_the_users_unless_the_client_names_another_author() {
+fn a_pasted_command_is_from_the_user_unless_the_client_names_another_author() {
     let door = Door::of(Sandbox::without_git());
     let pasted = "<pasted_content id=\"1\">\n/crew:loop \"go on\" -n 2\n</pasted_content id=\"1\">";
     let prompt = || door.event("UserPromptSubmit").with("prompt", pasted);
@@ -186,7 +186,7 @@ fn a_working_tree_too_large_to_be_scanned_still_shows_its_branch() {
 }
 
 #[test]
-fn a_hook_needs_no_program_but_a_shell_for_its_checks() {
+fn a_hook_needs_only_a_shell_for_its_checks() {
     let door = Door::of(Sandbox::without_git());
     let nothing = door.sandbox.root().join("nothing");
     std::fs::create_dir(&nothing).unwrap();

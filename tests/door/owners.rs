@@ -193,7 +193,7 @@ fn time_without_an_owner_does_not_count_as_the_loops() {
 }
 
 #[test]
-fn a_cancel_in_a_terminal_says_that_the_agent_finishes_its_turn_where_one_is_at_work() {
+fn a_cancel_in_a_terminal_says_that_a_working_agent_finishes_its_turn() {
     let door = Door::new();
     let told = "\n  now     its agent finishes the turn it is in; Esc in the client stops it\n";
     let id = door.begin("\"go on\" -n 9 --stall 0");

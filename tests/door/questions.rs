@@ -140,7 +140,7 @@ fn questions_of_other_sessions_and_of_paused_loops_are_left_alone() {
 }
 
 #[test]
-fn many_long_questions_keep_the_record_small_and_junk_is_refused_in_one_line() {
+fn many_long_questions_keep_the_record_small_and_invalid_ones_are_refused_in_a_line() {
     let door = Door::new();
     let id = door.begin("\"Send mail\" --questions defer");
     for number in 0..25 {

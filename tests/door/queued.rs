@@ -155,7 +155,7 @@ fn only_commands_now_in_this_sessions_queue_are_carried_out() {
 }
 
 #[test]
-fn prompts_that_a_program_queues_keep_their_order() {
+fn prompts_that_a_program_queues_keep_their_sequence() {
     let door = Door::new();
     let id = door.begin("\"Build it\" --stall 0 -n 9");
     door.enqueue("/crew:pause");

@@ -178,7 +178,7 @@ fn a_boundary_answers_only_after_the_client_has_seen_its_companion_end() {
 
 #[test]
 #[ignore = "long"]
-fn a_hundred_hooks_and_cancels_at_once_lose_nothing_and_count_nothing_twice() {
+fn a_hundred_concurrent_hooks_and_cancels_lose_nothing_and_count_nothing_twice() {
     let door = Door::of(Sandbox::without_git());
     let mut dice = Dice(0x5eed_0001);
     let begun = Instant::now();

@@ -37,7 +37,7 @@ fn assert_ended(door: &Door, id: &str, outcome: &str, iterations: u64) -> Value 
 }
 
 #[test]
-fn an_agent_that_claims_falsely_at_every_boundary_ends_exhausted_at_its_maximum() {
+fn an_agent_that_always_claims_falsely_ends_exhausted_at_its_limit() {
     let door = Door::new();
     let id = door.begin("\"go on\" --max-iterations 7 --verify 'echo 3 failed; false' --stall 0");
     for turn in 1..7 {
@@ -51,7 +51,7 @@ fn an_agent_that_claims_falsely_at_every_boundary_ends_exhausted_at_its_maximum(
 }
 
 #[test]
-fn a_green_verify_beside_a_red_gate_proves_nothing() {
+fn a_passing_verify_beside_a_failing_gate_proves_nothing() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 2 --verify true --gate false --stall 0");
     let answer = door.stop(&format!("first\n{CLAIM}")).assert_goes_on();
@@ -213,7 +213,7 @@ fn a_check_killed_by_a_foreign_signal_is_unknown_and_not_a_failure() {
 }
 
 #[test]
-fn a_check_finds_its_programs_where_they_were_when_the_loop_began() {
+fn a_check_finds_its_programs_where_they_were_at_the_start() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify \"ls nothing-there\"");
     // The project's settings can set the hook's environment, and the agent can write them.

@@ -89,7 +89,7 @@ fn if_progress_cannot_be_measured_this_is_reported_once_and_journalled() {
 }
 
 #[test]
-fn a_boundary_with_the_defaults_starts_one_process_of_git() {
+fn a_boundary_with_the_defaults_starts_git_once() {
     let door = Door::new();
     let calls = door.sandbox.root().join("calls");
     let log = format!("echo \"$*\" >> '{}'\nPATH=/usr/bin:/bin exec git \"$@\"", calls.display());

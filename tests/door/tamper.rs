@@ -75,7 +75,7 @@ fn a_view_that_contains_junk_is_set_aside_and_written_again() {
 }
 
 #[test]
-fn a_view_of_a_newer_crew_is_never_written() {
+fn the_state_file_of_a_newer_crew_is_never_overwritten() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 3 --stall 0");
     let newer = r#"{"version":2,"loop":{"active":false}}"#;
@@ -190,7 +190,7 @@ fn a_pipe_or_a_folder_in_place_of_a_file_blocks_nothing() {
 }
 
 #[test]
-fn a_view_made_inactive_ends_the_loop_as_cancelled_with_a_handoff() {
+fn an_inactive_state_file_cancels_the_loop_with_a_handoff() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --gate 'touch planted' --stall 0");
     let mut view = door.view();
@@ -212,7 +212,7 @@ fn a_view_made_inactive_ends_the_loop_as_cancelled_with_a_handoff() {
 }
 
 #[test]
-fn a_view_made_inactive_while_a_check_runs_ends_the_loop() {
+fn a_state_file_that_becomes_inactive_during_a_check_ends_the_loop() {
     let door = Door::new();
     let view = door.view_file().display().to_string();
     let gate = format!("\"sed -i.old s/true/false/ '{view}'\"");
@@ -222,7 +222,7 @@ fn a_view_made_inactive_while_a_check_runs_ends_the_loop() {
 }
 
 #[test]
-fn keys_of_others_in_the_view_survive_at_every_level() {
+fn foreign_keys_in_the_state_file_survive_at_every_level() {
     let door = Door::new();
     door.begin("\"go on\" -n 3 --stall 0");
     let mut view = door.view();
@@ -239,7 +239,7 @@ fn keys_of_others_in_the_view_survive_at_every_level() {
 }
 
 #[test]
-fn a_check_planted_in_the_projects_settings_does_not_run() {
+fn a_check_that_is_planted_in_the_project_settings_does_not_run() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 3 --stall 0");
     let planted = "[[check]]\nrun = \"touch planted\"\nrole = \"gate\"\n\
@@ -374,7 +374,7 @@ fn filter(door: &Door, repository: &str, name: &str, program: &str) {
 }
 
 #[test]
-fn nothing_planted_in_gits_configuration_runs() {
+fn nothing_that_is_planted_in_the_git_configuration_runs() {
     for (what, plant, runs_it) in PLANTS {
         let door = Door::new();
         let (program, ran) = planted(&door);

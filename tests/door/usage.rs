@@ -89,7 +89,7 @@ fn a_message_is_counted_once_however_late_and_in_however_many_lines_it_is_report
 }
 
 #[test]
-fn agents_of_the_session_are_counted_and_each_message_of_theirs_once() {
+fn each_message_of_the_sessions_subagents_is_counted_once() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);
     let mut old = line("old", 5_000, 0);
@@ -204,7 +204,7 @@ fn a_limit_on_money_is_not_exceeded_unnoticed_without_a_transcript() {
 }
 
 #[test]
-fn a_cancel_from_outside_counts_what_its_iteration_used() {
+fn a_cancel_from_outside_counts_the_usage_of_its_iteration() {
     let door = Door::new();
     append(&door.transcript(), &[json!({"type": "user"})]);
     let id = door.begin("\"Build it\" --stall 0");

@@ -84,7 +84,7 @@ fn a_session_waits_for_its_turn_after_a_limit_that_a_run_met() {
 
 #[test]
 #[ignore = "long"]
-fn a_session_that_is_answered_after_the_limit_clears_it_for_all() {
+fn a_session_that_is_answered_after_the_limit_clears_it_for_others() {
     let door = attended(Sandbox::new());
     let running = limited_run(&door, 600);
     let id = door.begin("\"Build it\" --stall 0");

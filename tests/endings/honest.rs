@@ -358,48 +358,48 @@ pub(super) const OTHERS: &[Row] = &[
 
 #[test]
 #[ignore = "long"]
-fn true_work_in_python_is_checked_whatever_changes_beside_it() {
+fn real_work_in_python_is_checked_whatever_else_changes() {
     hold(PYTHON, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn true_work_on_files_that_tests_read_is_checked() {
+fn real_work_on_files_that_tests_read_is_checked() {
     hold(MORE_PYTHON, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn true_work_in_javascript_is_checked_whatever_changes_beside_it() {
+fn real_work_in_javascript_is_checked_whatever_else_changes() {
     hold(JAVASCRIPT, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn true_work_in_rust_and_shell_is_checked_whatever_changes_beside_it() {
+fn real_work_in_rust_and_shell_is_checked_whatever_else_changes() {
     hold(OTHERS, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_true_work_in_python_is_checked_whatever_changes_beside_it() {
+fn in_a_session_real_work_in_python_is_checked_whatever_else_changes() {
     hold(PYTHON, Row::in_a_session);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_true_work_on_files_that_tests_read_is_checked() {
+fn in_a_session_real_work_on_files_that_tests_read_is_checked() {
     hold(MORE_PYTHON, Row::in_a_session);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_true_work_in_javascript_is_checked_whatever_changes_beside_it() {
+fn in_a_session_real_work_in_javascript_is_checked_whatever_else_changes() {
     hold(JAVASCRIPT, Row::in_a_session);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_true_work_in_rust_and_shell_is_checked_whatever_changes_beside_it() {
+fn in_a_session_real_work_in_rust_and_shell_is_checked_whatever_else_changes() {
     hold(OTHERS, Row::in_a_session);
 }

@@ -233,12 +233,12 @@ const SHORT: [Row; 19] = [
 ];
 
 #[test]
-fn one_row_of_each_table_ends_a_run_as_it_says() {
+fn one_row_of_each_table_ends_a_run_as_expected() {
     hold(&SHORT, Row::in_a_run);
 }
 
 #[test]
-fn one_row_of_each_verdict_ends_a_session_as_it_says() {
+fn one_row_of_each_verdict_ends_a_session_as_expected() {
     let rows = [
         changed_tests::PYTHON[0],
         commands::REPLACED[1],

@@ -159,7 +159,7 @@ fn changed_test_runners_in_ignored_folders_are_seen() {
 
 #[test]
 #[ignore = "long"]
-fn tests_of_submodules_and_behind_links_are_seen() {
+fn changed_tests_in_submodules_and_behind_links_are_detected() {
     hold(LINKS, Row::in_a_run);
 }
 

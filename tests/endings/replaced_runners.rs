@@ -332,36 +332,36 @@ pub(super) const RECIPES: &[Row] = &[
 
 #[test]
 #[ignore = "long"]
-fn a_script_that_is_named_by_path_cannot_be_swapped() {
+fn a_script_that_a_check_names_by_path_cannot_be_replaced() {
     hold(PATHS, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn a_program_or_a_module_that_was_replaced_gives_no_proof() {
+fn a_replaced_program_or_module_gives_no_proof() {
     hold(PROGRAMS, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn a_recipe_that_was_replaced_gives_no_proof() {
+fn a_replaced_recipe_gives_no_proof() {
     hold(RECIPES, Row::in_a_run);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_a_script_that_is_named_by_path_cannot_be_swapped() {
+fn in_a_session_a_script_that_a_check_names_by_path_cannot_be_replaced() {
     hold(PATHS, Row::in_a_session);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_a_program_or_a_module_that_was_replaced_gives_no_proof() {
+fn in_a_session_a_replaced_program_or_module_gives_no_proof() {
     hold(PROGRAMS, Row::in_a_session);
 }
 
 #[test]
 #[ignore = "long"]
-fn in_a_session_a_recipe_that_was_replaced_gives_no_proof() {
+fn in_a_session_a_replaced_recipe_gives_no_proof() {
     hold(RECIPES, Row::in_a_session);
 }

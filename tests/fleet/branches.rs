@@ -123,7 +123,7 @@ fn only_a_person_lands_a_conflict_without_markers_that_no_commit_resolves() {
 }
 
 #[test]
-fn completed_work_lands_without_its_clone_and_what_a_person_squashed_is_found_on_main() {
+fn completed_work_lands_without_its_clone_and_squashed_work_is_found_on_main() {
     let world = FleetWorld::new(ONE).tasks(&["a", "b"], "max-iterations = 1").ready();
     assert_eq!(world.run(&[]).code(), 0);
     for task in ["a", "b"] {
@@ -157,7 +157,7 @@ fn commits_of_a_person_that_are_not_pushed_do_not_land_with_a_task() {
 }
 
 #[test]
-fn a_new_clone_has_the_work_so_far_a_slot_for_its_checks_and_no_file_of_setup_in_its_branch() {
+fn a_new_clone_has_the_work_so_far_and_no_file_of_setup_in_its_branch() {
     let agent = "echo x > work-$iteration; [ $call -lt 2 ] || claim";
     let check = "echo \\\"slot ${CREW_SLOT:-none}\\\" >> $NOTES/checks; test -e work-2";
     let terms = |most| format!("verify = [\"{check}\"]\nmax-iterations = {most}");

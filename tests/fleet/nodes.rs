@@ -225,7 +225,7 @@ esac
 
 #[test]
 #[ignore = "long"]
-fn twenty_tasks_by_three_commands_end_as_they_should_and_one_whose_crew_is_killed_starts_again() {
+fn twenty_tasks_run_by_three_commands_and_a_killed_one_starts_again() {
     let usual: Vec<String> = (0..17).map(|number| format!("task{number:02}")).collect();
     let usual: Vec<&str> = usual.iter().map(String::as_str).collect();
     let world = FleetWorld::new(KINDS)

@@ -40,7 +40,7 @@ impl FleetWorld {
 }
 
 #[test]
-fn a_pause_lets_each_iteration_end_and_the_next_start_lifts_it() {
+fn a_pause_lets_each_iteration_end_and_the_next_start_continues() {
     let (world, running) = at_work();
     world.crew(&["pause", "repo"]).success();
     go(&world, &TASKS);

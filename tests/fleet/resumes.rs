@@ -37,7 +37,7 @@ fn a_clone_that_its_agent_has_broken_is_replaced_by_a_new_one() {
 }
 
 #[test]
-fn a_changed_task_that_is_resumed_has_its_new_prompt_and_checks_and_the_work_so_far() {
+fn a_changed_task_resumes_with_its_new_prompt_and_checks_and_the_work_so_far() {
     let world = FleetWorld::new(ONE)
         .tasks(&["a"], "verify = [\"grep -q never work-a\"]\nmax-iterations = 1")
         .ready();
@@ -120,7 +120,7 @@ fn a_changed_prompt_does_not_let_conflict_markers_land() {
 }
 
 #[test]
-fn a_fleet_that_gets_a_remote_lands_what_is_finished_and_continues_what_is_not() {
+fn a_fleet_that_gets_a_remote_lands_finished_tasks_and_continues_others() {
     let world = FleetWorld::new(&format!("[ $task = c ] || {{ {TWO}; exit; }}\n{ONE}"))
         .tasks(&["a"], "verify = [\"grep -q 2 work-a\"]")
         .tasks(&["b"], "verify = [\"grep -q 2 work-b\"]\nmax-iterations = 1")

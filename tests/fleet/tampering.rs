@@ -72,7 +72,7 @@ fn an_agents_change_to_the_fleet_has_no_effect_until_a_person_trusts_it() {
 }
 
 #[test]
-fn a_branch_that_changes_the_fleet_is_not_landed_and_names_the_path() {
+fn a_branch_that_changes_the_fleet_does_not_land_and_names_the_path() {
     let world = world(Some(".")).shared().ready();
     let ran = world.run(&["--land"]);
     assert_eq!(ran.code(), 13, "{ran:#?}");
@@ -258,7 +258,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 #[ignore = "long"]
-fn what_an_agent_does_to_its_clone_stays_there_and_only_plain_work_lands() {
+fn an_agents_changes_to_its_clone_stay_there_and_only_work_lands() {
     let names = ATTACKS.map(|(task, ..)| task);
     let attacks = ATTACKS.map(|(task, attack, _)| format!("{task}) {attack} ;;\n")).concat();
     // Each agent looks first for what another one, or the person, could have left in its clone.

@@ -172,7 +172,7 @@ fn messages_and_requests_that_nobody_would_act_on_are_refused() {
 }
 
 #[test]
-fn the_loop_of_a_task_is_resumed_by_its_fleet_alone_and_its_page_says_so() {
+fn only_its_fleet_resumes_the_loop_of_a_task_and_the_page_says_so() {
     let world = asked();
     let id = world.task("a")["loop_id"].as_str().unwrap().to_owned();
     for name in [&*id, "repo/a"] {

@@ -125,7 +125,7 @@ fn world(script: &str) -> World {
 
 #[test]
 #[ignore = "long"]
-fn bad_children_end_as_they_should_and_leave_no_process() {
+fn misbehaving_children_end_and_leave_no_process() {
     for bad in TABLE {
         println!("{}", bad.script);
         let world = world(bad.script);
@@ -138,7 +138,7 @@ fn bad_children_end_as_they_should_and_leave_no_process() {
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "long"]
-fn a_gigabyte_of_output_with_or_without_lines_leaves_crew_small() {
+fn a_gigabyte_of_output_does_not_grow_crews_memory() {
     for (script, log) in [("prints_a_gigabyte", "that was all"), ("prints_no_lines", "\u{fffd}")] {
         let bad = Bad { script, options: &[], exit: 10, failure: None, log };
         let world = world(script);

@@ -45,7 +45,7 @@ fn an_agent_that_resumes_after_its_background_work_is_not_ended_and_its_last_wor
 }
 
 #[test]
-fn an_error_in_the_closing_event_is_a_failure_and_no_claim_whatever_the_exit_status() {
+fn an_error_in_the_closing_event_is_a_failure_whatever_the_exit_status() {
     let claim = answer("<promise>COMPLETE</promise>");
     for (from, to) in [
         ("\"is_error\":false", "\"is_error\":true"),

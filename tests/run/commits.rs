@@ -110,7 +110,7 @@ fn ignored_files_stay_uncommitted_whatever_the_agent_does_to_the_list() {
 }
 
 #[test]
-fn every_kind_of_change_and_every_name_is_committed_as_it_is() {
+fn every_kind_of_change_and_every_name_is_committed_unchanged() {
     let world = World::new(&["
         rm gone; mv moved elsewhere; chmod +x program; ln -s README link
         rm turns && mkdir turns && echo x > turns/inside
@@ -212,7 +212,7 @@ struct Theirs {
 
 #[test]
 #[ignore = "long"]
-fn of_thirty_mixtures_nothing_of_the_users_is_committed_unless_the_agent_changed_it() {
+fn of_thirty_mixtures_only_files_that_the_agent_changed_are_committed() {
     let mut row = Row(7);
     for round in 0..30 {
         let world = World::new(&[]);

@@ -41,7 +41,7 @@ fn the_wait_after_a_crash_does_not_count_as_time_of_an_iteration() {
 
 #[test]
 #[ignore = "long"]
-fn a_person_cuts_a_wait_short_from_another_terminal() {
+fn a_person_ends_a_wait_early_from_another_terminal() {
     let world = patient(&[WORK, CRASH, CLAIM]);
     let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "5s"]);
     poll_until("the wait", || running.stdout().contains("Waiting until"));
@@ -54,7 +54,7 @@ fn a_person_cuts_a_wait_short_from_another_terminal() {
 }
 
 #[test]
-fn a_run_that_does_not_wait_has_nothing_to_cut_short() {
+fn a_run_that_does_not_wait_has_no_wait_to_end() {
     let world = patient(&[HANG]);
     let running = world.hanging(&["run", "Build the app"]);
     let ran = world.crew(&["resume", "--now"]);

@@ -150,7 +150,7 @@ fn after_a_return_the_next_worker_reads_which_tree_is_restored() {
 }
 
 #[test]
-fn the_next_worker_of_a_blocked_loop_is_not_told_to_wait() {
+fn the_next_worker_of_a_blocked_loop_is_not_asked_to_wait() {
     let world = World::new(&["printf '<promise>BLOCKED: the password</promise>\\n'", CLAIM]);
     world.crew(&["run", "Build it", "-n", "3", "-q"]);
     world.crew(&["resume", "-q", "--tell", "it is in .env"]).success();
@@ -159,7 +159,7 @@ fn the_next_worker_of_a_blocked_loop_is_not_told_to_wait() {
 }
 
 #[test]
-fn a_commit_of_crews_that_is_on_no_branch_is_named_at_the_end() {
+fn a_commit_of_crew_on_no_branch_is_named_at_the_end() {
     let world = world(&["git checkout -q --detach; echo 1 > one.txt", "git switch -q main"]);
     world.crew(&["run", "Build it", "-n", "2", "-q", "--commit"]);
     let page = world.crew(&["status"]).success();
@@ -181,7 +181,7 @@ fn the_first_commits_of_a_repository_are_reported() {
 }
 
 #[test]
-fn a_large_file_is_named_though_no_snapshot_has_it() {
+fn a_large_file_is_named_even_if_no_snapshot_has_it() {
     let world = World::new(&["head -c 60000000 /dev/zero > model.bin"]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let page = world.crew(&["status"]).success();

@@ -46,7 +46,7 @@ fn a_proved_run_exits_0_and_its_page_says_what_the_proof_is() {
 }
 
 #[test]
-fn a_run_completed_on_the_agents_word_exits_0_and_says_so_on_stderr() {
+fn a_run_completed_by_a_claim_alone_exits_0_and_says_so_on_stderr() {
     let world = World::new(&[CLAIM]);
     let ran = world.crew(&["run", "make the file"]);
     assert_eq!(ran.code(), 0);
@@ -159,7 +159,7 @@ fn ctrl_c_exits_130_and_a_signal_to_end_143_and_both_name_the_resume_line() {
 }
 
 #[test]
-fn a_second_ctrl_c_kills_an_agent_that_does_not_heed_the_first() {
+fn a_second_ctrl_c_kills_an_agent_that_ignores_the_first() {
     let world = World::new(&["trap '' TERM; touch \"$notes/hangs\"; while :; do sleep 1; done"]);
     let running = world.hanging(&["run", "make it"]);
     running.signal(Signal::INT);

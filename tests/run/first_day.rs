@@ -89,7 +89,7 @@ fn the_note_that_every_check_passes_already_appears_only_if_all_of_them_pass() {
 }
 
 #[test]
-fn a_loop_that_changed_nothing_is_not_proven_by_hand_because_of_that() {
+fn crew_prove_refuses_a_loop_that_changed_nothing() {
     let world = World::new(&[CLAIM]);
     assert_eq!(world.crew(&["run", "Build it", "--verify", "true"]).code(), 0);
     let ran = world.crew(&["prove"]);
@@ -159,7 +159,7 @@ fn a_required_proof_refuses_a_weaker_one_and_accepts_a_check_that_failed_before(
 }
 
 #[test]
-fn a_limit_of_0_is_no_limit_as_the_advice_says() {
+fn a_limit_of_0_means_no_limit() {
     let world = World::new(&[CLAIM]);
     let ran = world.crew(&["run", "Build it", "--max-cost", "0", "--max-tokens", "0"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");

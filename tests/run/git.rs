@@ -64,7 +64,7 @@ fn every_iteration_that_changed_something_is_committed_and_pushed() {
 }
 
 #[test]
-fn crews_own_files_are_never_committed_however_they_are_tracked() {
+fn crews_own_files_are_never_committed_even_if_they_are_tracked() {
     let world =
         World::new(&["echo more >> .claude/branches/main/task.md; git add -f .claude", WORK]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--stall", "0"]);

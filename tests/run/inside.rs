@@ -61,7 +61,7 @@ fn work_in_a_submodule_that_a_commit_leaves_out_is_named() {
 }
 
 #[test]
-fn what_git_refuses_is_named_in_its_words_and_proves_passing_at_most() {
+fn a_refusal_of_git_is_quoted_and_allows_at_most_passing() {
     let done = format!("{WORK}; echo '<promise>COMPLETE</promise>'");
     let world = World::new(&[&done]);
     world.sandbox.write(".git/config", "[core\n");
@@ -88,7 +88,7 @@ fn what_git_refuses_is_named_in_its_words_and_proves_passing_at_most() {
 }
 
 #[test]
-fn whatever_git_cannot_read_at_the_start_proves_passing_at_most() {
+fn a_tree_that_git_cannot_read_at_the_start_allows_at_most_passing() {
     let done = format!("{WORK}; echo '<promise>COMPLETE</promise>'");
     for (spoil, named) in [
         (": > .git/HEAD", "git refuses"),

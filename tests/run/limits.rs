@@ -5,7 +5,7 @@ use super::{HANG, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox};
 
 #[test]
-fn more_iterations_of_a_run_without_a_limit_count_from_those_that_are_done() {
+fn added_iterations_of_an_unlimited_run_count_from_the_completed_ones() {
     let world = World::new(&[WORK, HANG, WORK]);
     world.interrupted(&["run", "Build the app", "-n", "0", "--stall", "0"]);
     assert_eq!(world.the_loop()["completed_iterations"], 2);
@@ -25,7 +25,7 @@ fn a_resume_stays_below_the_ceiling_of_the_cost() {
 }
 
 #[test]
-fn more_of_a_limit_is_set_on_a_run_without_one() {
+fn an_increase_sets_a_limit_on_a_run_without_one() {
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "Build the app", "-n", "0", "--max-duration", "0"]);
     let set = world.crew(&["set", "-n", "+3", "--max-cost", "+5"]).success();
@@ -35,7 +35,7 @@ fn more_of_a_limit_is_set_on_a_run_without_one() {
 }
 
 #[test]
-fn a_check_that_outlasts_the_loops_time_by_more_than_a_tenth_is_cut_and_did_not_fail() {
+fn a_check_that_exceeds_the_time_limit_by_a_tenth_is_ended_and_not_failed() {
     let world = World::new(&[WORK]);
     let ran = world.crew(&["run", "Build the app", "--max-duration", "3s", "--gate", "sleep 300"]);
     assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
@@ -52,7 +52,7 @@ fn a_check_that_outlasts_the_loops_time_by_more_than_a_tenth_is_cut_and_did_not_
 }
 
 #[test]
-fn the_look_at_the_checks_before_the_first_iteration_is_the_loops_time_too() {
+fn the_checks_before_the_first_iteration_count_for_the_time_limit() {
     let world = World::new(&[WORK]);
     let ran =
         world.crew(&["run", "Build the app", "--max-duration", "3s", "--verify", "sleep 300"]);
@@ -63,7 +63,7 @@ fn the_look_at_the_checks_before_the_first_iteration_is_the_loops_time_too() {
 }
 
 #[test]
-fn an_iteration_that_changed_something_before_its_time_was_up_has_not_failed() {
+fn an_iteration_that_made_changes_before_its_timeout_has_not_failed() {
     let changes = format!("{WORK}; sleep 300");
     for (step, git, terms, failures) in [
         (changes.as_str(), true, ["--timeout", "2s", "--stall", "5"], 0),

@@ -59,7 +59,7 @@ fn world() -> World {
 }
 
 #[test]
-fn the_log_tells_what_the_agent_did_and_raw_gives_its_bytes() {
+fn the_log_shows_what_the_agent_did_and_raw_shows_its_bytes() {
     let world = world();
     world.crew(&["run", "Do it", "-n", "1"]);
     assert_eq!(world.crew(&["show", "--log"]).success(), TOLD);
@@ -83,7 +83,7 @@ fn standard_error_is_marked_in_a_log_and_not_in_its_raw_bytes() {
 }
 
 #[test]
-fn a_run_tells_the_same_while_it_works() {
+fn a_run_shows_the_same_while_it_works() {
     let ran = world().crew(&["run", "Do it", "-n", "1", "-v"]);
     // A command is told when it starts, and its result when it has one.
     let live = TOLD.replace("  → ", "\n       → ");
@@ -91,7 +91,7 @@ fn a_run_tells_the_same_while_it_works() {
 }
 
 #[test]
-fn a_follower_tells_a_command_before_its_result_is_there() {
+fn a_follower_shows_a_command_before_its_result() {
     let world = World::claude(&["cat \"$notes/events\"; sleep 600"], "");
     let [begun, ended] = [4, 5].map(|count| events()[..count].join("\n") + "\n");
     std::fs::write(world.note("events"), &begun).unwrap();
@@ -110,7 +110,7 @@ fn a_follower_tells_a_command_before_its_result_is_there() {
 }
 
 #[test]
-fn what_an_agent_without_events_prints_is_shown_as_it_is() {
+fn the_output_of_an_agent_without_events_is_shown_unchanged() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Do it", "-n", "1"]);
     assert_eq!(world.crew(&["show", "--log"]).success(), "Wrote a line.\n");

@@ -33,7 +33,7 @@ fn a_fallback_that_is_not_logged_in_is_refused_at_the_start() {
 }
 
 #[test]
-fn ctrl_c_while_a_fallback_is_asked_for_its_login_ends_crew_with_nothing_started() {
+fn ctrl_c_during_the_login_check_of_a_fallback_starts_nothing() {
     let world = world(&[&answer("Hm.")], "exit 3");
     let asks = format!("touch '{}'; sleep 600", world.note("asked").display());
     let interrupted = |arguments: &[&str]| {
@@ -56,7 +56,7 @@ fn ctrl_c_while_a_fallback_is_asked_for_its_login_ends_crew_with_nothing_started
 }
 
 #[test]
-fn a_login_that_takes_long_at_a_resume_keeps_no_other_command_from_the_loop() {
+fn a_slow_login_check_at_a_resume_does_not_block_other_commands() {
     let world = world(&[&limited(600), &answer("<promise>COMPLETE</promise>")], "exit 3");
     let running = world.sandbox.start_crew(&["run", "Do it"]);
     poll_until("the wait", || running.stdout().contains("Waiting until"));

@@ -181,7 +181,7 @@ fn a_password_is_missing() {
 }
 
 #[test]
-fn thirty_iterations_and_the_same_test_red_since_the_fourth() {
+fn thirty_iterations_with_a_test_failing_since_the_fourth() {
     let night = Night {
         task: "Bring the cart's rounding in line with the invoices.",
         options: &["--gate", "sh check.sh", "--failure-threshold", "0", "-n", "30"],
@@ -197,7 +197,7 @@ fn thirty_iterations_and_the_same_test_red_since_the_fourth() {
 }
 
 #[test]
-fn a_person_cancelled_in_mid_iteration() {
+fn a_person_cancelled_during_an_iteration() {
     let night = Night {
         task: "Rename the package.",
         options: &[],
@@ -216,7 +216,7 @@ fn a_person_cancelled_in_mid_iteration() {
 }
 
 #[test]
-fn the_agent_ends_with_an_error_each_time() {
+fn every_iteration_ends_with_an_error() {
     let night = Night {
         task: "Port the parser.",
         options: &["--verify", "sh check.sh"],
@@ -248,7 +248,7 @@ fn the_agent_committed_its_work() {
 }
 
 #[test]
-fn there_are_new_files_only_and_nothing_was_checked() {
+fn only_new_files_and_nothing_was_checked() {
     let night = Night {
         task: "Write release notes for 2.0 in notes/.",
         options: &[],

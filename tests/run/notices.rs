@@ -33,7 +33,7 @@ fn a_run_in_a_terminal_shows_a_notice_at_its_end_and_leaves_the_title_alone() {
 }
 
 #[test]
-fn a_terminal_that_takes_the_other_code_gets_that_one() {
+fn each_terminal_gets_the_notice_code_it_supports() {
     let world = World::new(&["echo '<promise>BLOCKED: no \"password\"; help</promise>'"]);
     let ran = in_terminal(&world, "run 'Do it'", &[("VTE_VERSION", "7600")]);
     let expected = format!("\u{1b}]777;notify;crew;crew: loop {} needs you: ", world.id());
@@ -42,7 +42,7 @@ fn a_terminal_that_takes_the_other_code_gets_that_one() {
 }
 
 #[test]
-fn where_nobody_reads_there_is_no_code() {
+fn a_pipe_gets_no_notice_code() {
     let pipe = World::new(&[CLAIM]);
     assert!(!has_codes(&pipe.crew(&["run", "Do it"])));
     for (arguments, environment) in [

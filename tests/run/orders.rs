@@ -24,7 +24,7 @@ impl World {
 }
 
 #[test]
-fn a_loop_that_is_switched_off_in_its_view_is_cancelled_whatever_else_was_ordered() {
+fn a_loop_made_inactive_in_its_state_file_is_cancelled_despite_other_requests() {
     let world = World::new(&[WAIT, HANG]);
     let running = world.hanging(&["run", "Do it"]);
     world.crew(&["pause"]).success();
@@ -39,7 +39,7 @@ fn a_loop_that_is_switched_off_in_its_view_is_cancelled_whatever_else_was_ordere
 }
 
 #[test]
-fn a_paused_loop_that_is_switched_off_is_cancelled_by_who_would_resume_or_replace_it() {
+fn a_paused_loop_made_inactive_is_cancelled_at_the_next_resume_or_start() {
     let world = World::new(&[HANG, CLAIM]);
     let running = world.hanging(&["run", "Do it"]);
     world.crew(&["pause", "--now"]).success();
@@ -64,7 +64,7 @@ fn a_paused_loop_that_is_switched_off_is_cancelled_by_who_would_resume_or_replac
 }
 
 #[test]
-fn a_pause_that_waits_is_seen() {
+fn a_pending_pause_is_shown() {
     let world = World::new(&[WAIT]);
     let running = world.hanging(&["run", "Do it"]);
     let seen = || {
@@ -82,7 +82,7 @@ fn a_pause_that_waits_is_seen() {
 }
 
 #[test]
-fn a_record_that_is_rebuilt_is_told_once() {
+fn a_rebuilt_record_is_reported_once() {
     let world = World::new(&[CLAIM]);
     assert_eq!(world.crew(&["run", "Do it"]).code(), 0);
     let id = world.id();
@@ -95,7 +95,7 @@ fn a_record_that_is_rebuilt_is_told_once() {
 }
 
 #[test]
-fn a_prompt_file_that_is_empty_hints_at_the_command_that_was_typed() {
+fn an_empty_prompt_file_names_the_typed_command_in_its_hint() {
     let world = World::new(&[CLAIM]);
     world.sandbox.write("TASK.md", " \n");
     assert_snapshot!(world.crew(&["run", "--prompt-file", "TASK.md"]).stderr, @r#"

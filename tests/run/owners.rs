@@ -84,7 +84,7 @@ fn a_second_run_in_a_working_tree_is_refused_with_the_owner_named() {
 }
 
 #[test]
-fn a_paused_run_still_has_its_working_tree() {
+fn a_paused_run_keeps_its_working_tree() {
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "make it"]);
     world.crew(&["pause", "--now"]).success();
@@ -141,7 +141,7 @@ fn a_resume_waits_for_the_crew_of_a_pause_and_continues() {
 }
 
 #[test]
-fn nothing_begins_beside_a_crew_that_still_commits_after_its_loop_is_over() {
+fn nothing_begins_while_a_crew_still_commits_for_an_ended_loop() {
     let world = World::new(&[WORK]);
     world.hold_up_commits();
     let running = world.sandbox.start_crew(&["run", "make it", "-n", "1", "--commit"]);
@@ -161,7 +161,7 @@ fn nothing_begins_beside_a_crew_that_still_commits_after_its_loop_is_over() {
 }
 
 #[test]
-fn a_cancel_ends_a_commit_under_way() {
+fn a_cancel_ends_a_running_commit() {
     let world = World::new(&[WAIT]);
     world.hold_up_commits();
     let running = world.hanging(&["run", "make it", "--commit"]);
@@ -210,7 +210,7 @@ fn a_replaced_run_ends_before_the_agent_of_the_new_one_begins() {
 }
 
 #[test]
-fn the_agent_of_a_cancelled_run_may_end_in_order() {
+fn the_agent_of_a_cancelled_run_may_end_gracefully() {
     let in_order = "trap 'sleep 0.5; touch \"$notes/in_order\"; exit 0' TERM; \
                     touch \"$notes/hangs\"; sleep 600 & wait";
     let world = World::new(&[in_order]);
@@ -233,7 +233,7 @@ fn after_a_cancel_the_agent_is_gone() {
 }
 
 #[test]
-fn a_pause_lets_the_iteration_end_and_one_for_now_repeats_it() {
+fn a_pause_lets_the_iteration_end_and_an_immediate_one_repeats_it() {
     let world = World::new(&[WAIT, HANG, CLAIM]);
     let running = world.hanging(&["run", "make it"]);
     let told = world.crew(&["pause"]).success();
@@ -256,7 +256,7 @@ fn a_pause_lets_the_iteration_end_and_one_for_now_repeats_it() {
 }
 
 #[test]
-fn a_pause_for_now_ends_a_check_and_repeats_its_iteration() {
+fn an_immediate_pause_ends_a_check_and_repeats_its_iteration() {
     let check =
         |world: &World| format!("echo $$ > '{}'; exec sleep 600", world.note("check").display());
     for (role, completed, standing) in
@@ -279,7 +279,7 @@ fn a_pause_for_now_ends_a_check_and_repeats_its_iteration() {
 }
 
 #[test]
-fn limits_moved_in_mid_run_are_obeyed() {
+fn limits_that_change_during_a_run_are_obeyed() {
     for (limit, typed, calls) in [("5", "2", 2), ("1", "+2", 3)] {
         let world = World::new(&[WAIT, WORK]);
         let running = world.hanging(&["run", "make it", "-n", limit]);
@@ -293,7 +293,7 @@ fn limits_moved_in_mid_run_are_obeyed() {
 }
 
 #[test]
-fn an_agent_may_look_and_narrow_but_neither_start_nor_resume_nor_raise() {
+fn an_agent_may_read_and_lower_limits_but_not_start_resume_or_raise_them() {
     let step = "crew run 'a loop of its own' 2> \"$notes/run\"; echo $? >> \"$notes/codes\"\n\
                 crew run build --detach 2> \"$notes/detached\"; echo $? >> \"$notes/codes\"\n\
                 crew resume 2> \"$notes/resume\"; echo $? >> \"$notes/codes\"\n\

@@ -65,7 +65,7 @@ impl World {
 }
 
 #[test]
-fn what_a_killed_crew_left_of_its_end_is_named_and_a_resume_does_it() {
+fn a_resume_completes_the_steps_that_a_killed_crew_left() {
     let all = ["commit", "push", "reaction"];
     let table = [
         ("-F", &all[..], ", not committed", "not committed yet · not pushed yet"),
@@ -95,7 +95,7 @@ fn what_a_killed_crew_left_of_its_end_is_named_and_a_resume_does_it() {
 }
 
 #[test]
-fn the_next_start_does_it_unless_the_tree_is_another_by_then() {
+fn the_next_start_completes_them_unless_the_tree_has_changed() {
     for word in ["-F", "push", "reaction"] {
         let world = killing_at(word, "", &[DONE, CLAIM]);
         world.is_killed(&RUN);
@@ -171,7 +171,7 @@ fn locks_of_a_killed_git_are_removed_by_the_crew_that_finds_them() {
 }
 
 #[test]
-fn a_kill_after_any_record_of_a_run_leaves_nothing_undone() {
+fn a_kill_after_any_record_of_a_run_loses_no_step() {
     let mut kills = 0;
     for nth in 2.. {
         let fault = format!("record.after#{nth}=kill");
@@ -263,7 +263,7 @@ fn a_completed_loop_says_how_many_changed_files_are_in_no_commit() {
 }
 
 #[test]
-fn a_step_of_git_that_is_under_way_ends_in_order_when_crew_is_killed() {
+fn a_running_git_step_ends_cleanly_when_crew_is_killed() {
     let world = World::new(&[DONE]).with_origin();
     let notes = world.note("").display().to_string();
     world.sandbox.program(

@@ -14,7 +14,7 @@ fn let_go(world: &World) {
 }
 
 #[test]
-fn a_template_that_is_given_as_the_task_is_sent_as_it_is_and_that_is_said() {
+fn a_template_given_as_the_task_is_sent_unchanged_with_a_note() {
     let world = World::new(&[CLAIM]);
     world.sandbox.write("task.j2", "Build {{ git_status }}\n");
     let ran = world.crew(&["run", "--prompt-file", "task.j2"]);
@@ -89,7 +89,7 @@ fn an_echo_of_the_prompt_never_completes_a_run() {
 }
 
 #[test]
-fn each_kind_of_agent_is_heard_when_it_does_claim() {
+fn the_claim_of_each_kind_of_agent_is_recognised() {
     let claim = "Done.\\n\\n<promise>COMPLETE</promise>";
     let agents = [
         ("text", CLAIM.to_owned()),
@@ -116,7 +116,7 @@ fn each_kind_of_agent_is_heard_when_it_does_claim() {
 }
 
 #[test]
-fn a_word_told_in_mid_run_reaches_the_next_prompt_and_no_other() {
+fn a_message_during_a_run_reaches_only_the_next_prompt() {
     let world = World::new(&[WAIT, WORK]);
     let running = world.hanging(&["run", "make it", "-n", "3"]);
     world.crew(&["tell", "use the existing parser"]).success();
@@ -128,7 +128,7 @@ fn a_word_told_in_mid_run_reaches_the_next_prompt_and_no_other() {
 }
 
 #[test]
-fn a_word_told_between_two_iterations_is_told_once() {
+fn a_message_between_two_iterations_is_delivered_once() {
     let world = World::new(&[WAIT, WORK]);
     let running = world.hanging(&["run", "build", "-n", "3"]);
     world.crew(&["tell", "first word"]).success();
@@ -143,7 +143,7 @@ fn a_word_told_between_two_iterations_is_told_once() {
 }
 
 #[test]
-fn a_word_told_before_the_first_prompt_is_told_once() {
+fn a_message_before_the_first_prompt_is_delivered_once() {
     let world = World::new(&[WORK]);
     let check = "touch ../notes/hangs; until test -e ../notes/go; do sleep 0.02; done; exit 1";
     let running = world.hanging(&["run", "make it", "-n", "2", "--verify", check]);
@@ -166,7 +166,7 @@ fn a_failing_check_is_shown_with_its_last_lines() {
 }
 
 #[test]
-fn after_an_answer_that_was_cut_the_next_prompt_says_to_carry_on() {
+fn the_prompt_after_a_truncated_answer_says_to_continue() {
     let cut = checkout().join("tests/fixtures/claude/2.1.330/cut.jsonl");
     let world = World::new(&[&format!("echo part >> work.txt; cat '{}'; exit 1", cut.display())]);
     world.settings("agents.fake.output = \"claude\"\n");
@@ -179,7 +179,7 @@ fn after_an_answer_that_was_cut_the_next_prompt_says_to_carry_on() {
 }
 
 #[test]
-fn a_procedure_of_ones_own_is_filled_in_anew_each_time() {
+fn a_users_own_procedure_is_rendered_for_each_iteration() {
     let world = World::new(&[WORK]);
     let folder = world.sandbox.home().join(".config/crew");
     world.settings("[procedures.nightly]\nobserve = \"look.j2\"\nact = \"Sweep {{it}}.\"\n");
@@ -197,7 +197,7 @@ fn a_procedure_of_ones_own_is_filled_in_anew_each_time() {
 }
 
 #[test]
-fn an_unknown_variable_is_an_error_at_the_start_with_the_one_that_was_meant() {
+fn an_unknown_variable_is_an_error_at_the_start_with_a_suggestion() {
     let world = World::new(&[WORK]);
     world.sandbox.write("look.j2", "line one\nNight {{ iteratoin }}\n");
     let ran = world.crew(&["run", "make it", "--observe", "look.j2"]);
@@ -208,7 +208,7 @@ fn an_unknown_variable_is_an_error_at_the_start_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn no_include_of_the_projects_leads_out_of_the_checkout() {
+fn no_include_of_a_project_leads_out_of_the_checkout() {
     let world = World::new(&[WORK]);
     let outside = world.sandbox.root().join("secret.txt");
     std::fs::write(&outside, "the secret").unwrap();
@@ -231,7 +231,7 @@ fn no_include_of_the_projects_leads_out_of_the_checkout() {
 }
 
 #[test]
-fn a_typed_text_is_a_file_only_where_it_names_one() {
+fn a_typed_text_is_a_file_only_if_it_names_one() {
     let world = World::new(&[CLAIM]);
     world.sandbox.write("fix", "the file of that name");
     world.sandbox.write("notes.org", "the notes");
@@ -260,7 +260,7 @@ fn a_procedure_without_a_phase_is_refused_at_the_start() {
 }
 
 #[test]
-fn files_that_nobody_has_added_are_named_at_the_end() {
+fn untracked_files_are_named_at_the_end() {
     let world = World::new(&["echo 1 > one.txt; echo 2 > two.txt; echo Done."]);
     let ran = world.crew(&["run", "make it", "-n", "1"]);
     let expected = "  files   2 new files, +2 −0\n          new: one.txt, two.txt\n";
@@ -270,7 +270,7 @@ fn files_that_nobody_has_added_are_named_at_the_end() {
 }
 
 #[test]
-fn a_word_told_while_a_broken_off_run_is_paused_is_told_once() {
+fn a_message_to_a_paused_interrupted_run_is_delivered_once() {
     let world = World::new(&["touch \"$notes/hangs\"; sleep 600", WORK]);
     let running = world.hanging(&["run", "make it", "-n", "2"]);
     world.crew(&["pause", "--now"]).success();
@@ -282,7 +282,7 @@ fn a_word_told_while_a_broken_off_run_is_paused_is_told_once() {
 }
 
 #[test]
-fn the_last_words_of_an_agent_reach_the_next_one_as_unchecked() {
+fn the_last_message_of_an_agent_reaches_the_next_one_as_unchecked() {
     let world = World::new(&["echo one >> work.txt; echo 'I fixed \"it\".'", CLAIM]);
     world.crew(&["run", "Do it", "-n", "2"]);
     let line = "After iteration 1:\nIt left 1 new file, +1 −0: work.txt.\nIt made no claim.\n\n\

@@ -18,7 +18,7 @@ fn claim_after(a_way: &str) -> String {
 }
 
 #[test]
-fn a_repository_made_anew_leaves_no_claim_to_be_believed() {
+fn a_claim_in_a_recreated_repository_is_not_believed() {
     let elsewhere = "mkdir -p .git/copy/tests; echo honest > .git/copy/tests/a; \
                      git config core.worktree \"$PWD/.git/copy\"";
     for way in ["rm -rf .git; git init --quiet", "rm -rf .git", elsewhere] {
@@ -28,14 +28,14 @@ fn a_repository_made_anew_leaves_no_claim_to_be_believed() {
 }
 
 #[test]
-fn a_commit_that_stands_in_for_the_one_it_began_at_is_not_believed() {
+fn a_replaced_start_commit_is_not_believed() {
     let told =
         claim_after("was=$(git rev-parse HEAD); git commit -qam cheat; git replace \"$was\" HEAD");
     assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
 }
 
 #[test]
-fn a_file_that_git_was_told_not_to_look_at_is_looked_at() {
+fn a_file_that_git_is_configured_to_skip_is_read() {
     for flag in ["--assume-unchanged", "--skip-worktree"] {
         let told = claim_after(&format!("git update-index {flag} tests/a"));
         assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
@@ -43,7 +43,7 @@ fn a_file_that_git_was_told_not_to_look_at_is_looked_at() {
 }
 
 #[test]
-fn what_a_rebase_of_crews_own_brings_is_held_to_and_the_journal_knows_it() {
+fn protected_content_that_crews_rebase_brings_is_recorded_and_kept() {
     let forget = "for file in \"$CREW_HOME\"/loops/*/loop.json; do echo '{' > \"$file\"; done";
     let claim = "echo '<promise>COMPLETE</promise>'";
     let world = World::new(&[

@@ -276,13 +276,13 @@ fn hold(rows: &[Row]) {
 
 #[test]
 #[ignore = "long"]
-fn true_work_is_proven_in_five_languages() {
+fn real_work_is_proven_in_five_languages() {
     hold(TRUE_ONES);
 }
 
 #[test]
 #[ignore = "long"]
-fn what_does_not_need_the_work_is_not_proven_and_the_reason_says_why() {
+fn checks_that_pass_without_the_work_are_not_proven_and_the_reason_says_why() {
     hold(OTHERS);
 }
 
@@ -333,7 +333,7 @@ fn a_trial_that_was_killed_leaves_no_process_and_the_next_one_succeeds() {
 }
 
 #[test]
-fn the_work_is_tried_also_where_nothing_stalls_the_loop() {
+fn the_work_is_tried_even_without_a_stall_limit() {
     let world = world(&SHELL, SHELL_WORK);
     let start =
         ["run", "Do it", "-n", "1", "--stall", "0", "--timeout", "0", "--idle-timeout", "0"];
@@ -343,7 +343,7 @@ fn the_work_is_tried_also_where_nothing_stalls_the_loop() {
 }
 
 #[test]
-fn by_hand_too_nothing_is_proven_by_changed_checks() {
+fn crew_prove_proves_nothing_by_changed_checks() {
     let world = world(&SHELL, "echo 'echo $(($1 * 2))' > twice; echo '# note' >> tests/run.sh");
     let start = ["run", "Do it", "-n", "1", "--test-changes", "report", "--verify"];
     world.crew(&[&start[..], &[SHELL.check]].concat());

@@ -35,7 +35,7 @@ fn finishes(world: &World) -> String {
 }
 
 #[test]
-fn a_failing_start_skips_the_iteration_and_the_skipped_ones_are_bounded() {
+fn a_failing_start_reaction_skips_the_iteration_a_limited_number_of_times() {
     let world = world(&[WORK], "iteration_start = \"echo not now; exit 3\"");
     let ran = world.crew(&["run", "Do it", "-n", "3"]);
     assert_eq!((ran.code(), world.calls()), (10, 0), "{ran:#?}");
@@ -57,7 +57,7 @@ fn a_failing_start_skips_the_iteration_and_the_skipped_ones_are_bounded() {
 }
 
 #[test]
-fn a_finish_is_told_once_of_every_kind_of_ending() {
+fn the_finish_reaction_runs_once_for_every_kind_of_ending() {
     let table: [(&str, &[&str], i32, &str); 6] = [
         (CLAIM, &[], 0, "completed 1\n"),
         (WORK, &["-n", "2"], 10, "exhausted 2\n"),
@@ -74,7 +74,7 @@ fn a_finish_is_told_once_of_every_kind_of_ending() {
 }
 
 #[test]
-fn a_finish_is_told_once_of_a_cancel_from_another_terminal_and_of_ctrl_c() {
+fn the_finish_reaction_runs_once_for_a_cancel_and_for_ctrl_c() {
     let cancelled = world(&[HANG], NOTE_FINISH);
     let running = cancelled.hanging(&["run", "Do it"]);
     cancelled.crew(&["cancel"]).success();
@@ -86,7 +86,7 @@ fn a_finish_is_told_once_of_a_cancel_from_another_terminal_and_of_ctrl_c() {
 }
 
 #[test]
-fn a_bound_on_turns_reaches_the_agent() {
+fn a_limit_of_turns_reaches_the_agent() {
     let world = World::new(&["echo \"$*\" > \"$notes/arguments\""]);
     world.settings("loop.max_turns = 7\nagents.fake.max_turns = \"--max-turns\"\n");
     assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
@@ -95,7 +95,7 @@ fn a_bound_on_turns_reaches_the_agent() {
 }
 
 #[test]
-fn a_start_throws_logs_away_that_are_too_old() {
+fn a_start_removes_logs_that_are_too_old() {
     let world = World::new(&["echo said; true"]);
     assert_eq!(world.crew(&["run", "Do it", "-n", "2"]).code(), 10);
     let logs = world.sandbox.crew_home().join("loops").join(world.id()).join("iterations");
@@ -111,7 +111,7 @@ fn a_start_throws_logs_away_that_are_too_old() {
 }
 
 #[test]
-fn who_asks_for_the_end_while_a_start_is_reacted_to_sees_no_agent() {
+fn a_cancel_during_a_start_reaction_starts_no_agent() {
     for (is_signal, code) in [(true, 130), (false, 14)] {
         let start = "iteration_start = \"touch 'NOTES/ready'; sleep 1\"";
         let world = world(&[HANG], start);

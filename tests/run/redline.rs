@@ -28,7 +28,7 @@ fn ran(world: &World, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn the_process_after_a_full_context_gets_the_page_once_and_is_told_why() {
+fn the_process_after_a_full_context_gets_the_handoff_once_with_the_reason() {
     let world = world("");
     let told = ran(&world, &[]);
     assert_eq!(told.stderr.matches(TOLD).count(), 1, "{told:#?}");
@@ -44,7 +44,7 @@ fn the_process_after_a_full_context_gets_the_page_once_and_is_told_why() {
 }
 
 #[test]
-fn what_a_person_writes_into_the_page_before_the_attempt_is_in_the_prompt() {
+fn what_a_person_adds_to_the_handoff_is_in_the_next_prompt() {
     let edit = "for page in .claude/branches/main/handoffs/redline-*.md; do test ! -f $page || \
                 sed -i.old 's/Continue with/Mind the gap. &/' $page; done";
     let world = world(&format!("[on]\niteration_start = \"{edit}\"\n"));
@@ -53,7 +53,7 @@ fn what_a_person_writes_into_the_page_before_the_attempt_is_in_the_prompt() {
 }
 
 #[test]
-fn the_words_of_a_handoff_are_handed_on_once() {
+fn the_text_of_a_handoff_is_delivered_once() {
     let handing_off = format!("{} handoff the parser is next", crew().display());
     let [first, more] = [format!("{handing_off}; {}", filling(86, "One.")), filling(86, "More.")];
     let world = World::claude(&[&first, &more, &more], "");
@@ -85,7 +85,7 @@ fn each_iteration_says_how_full_its_context_was_where_its_agent_says_so() {
 }
 
 #[test]
-fn a_redline_of_the_settings_is_a_term_of_the_loop() {
+fn a_redline_of_the_settings_applies_to_the_loop() {
     let world = world("loop.redline = \"90%\"");
     world.crew(&["run", "Do it", "-n", "1"]);
     assert_eq!(world.record()["contract"]["run"]["redline"], 90);

@@ -63,7 +63,7 @@ const LOSSES: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn a_run_that_lost_its_repository_ends_blocked_and_touches_none_above_it() {
+fn a_run_that_lost_its_repository_ends_blocked_and_leaves_a_parent_one_alone() {
     for (loss, why) in LOSSES {
         let world = nested(&[&format!("{loss}; echo more >> work.txt")]);
         let outer = world.sandbox.root().join(".git");
@@ -82,7 +82,7 @@ fn a_run_that_lost_its_repository_ends_blocked_and_touches_none_above_it() {
 }
 
 #[test]
-fn a_run_without_steps_of_git_ends_blocked_too_where_its_repository_is_gone() {
+fn a_run_without_git_steps_also_ends_blocked_if_its_repository_is_gone() {
     for (loss, why) in &LOSSES[..2] {
         let world = nested(&[&format!("{loss}; echo more >> work.txt")]);
         let ran = world.crew(&["run", "write lines", "-n", "3"]);
@@ -110,7 +110,7 @@ fn a_claim_completes_no_run_that_lost_its_repository() {
 }
 
 #[test]
-fn a_crew_that_a_hook_of_another_repository_starts_works_in_its_own() {
+fn a_crew_started_by_a_hook_of_another_repository_works_in_its_own() {
     let world = nested(&[WORK]);
     let outer = world.sandbox.root().join(".git");
     let before = contents(&outer);
@@ -138,7 +138,7 @@ fn before_each_git(world: &World, line: &str) {
 }
 
 #[test]
-fn a_git_that_cannot_list_its_settings_or_files_is_an_error_of_the_start() {
+fn a_git_that_cannot_list_its_settings_or_files_is_an_error_at_the_start() {
     for (fails, told) in [
         ("--show-scope", "git's settings cannot be listed here"),
         ("status", "what you have not committed cannot be listed: "),
@@ -156,7 +156,7 @@ fn a_git_that_cannot_list_its_settings_or_files_is_an_error_of_the_start() {
 }
 
 #[test]
-fn a_git_that_is_killed_while_it_reads_is_started_again() {
+fn a_git_that_is_killed_while_it_reads_is_retried() {
     for killed in ["--show-scope", "status", "rev-parse", "ls-files"] {
         let world = World::new(&[WORK]);
         let mark = world.sandbox.root().join("killed");
@@ -171,7 +171,7 @@ fn a_git_that_is_killed_while_it_reads_is_started_again() {
 }
 
 #[test]
-fn a_commit_counts_whose_git_is_killed_once_it_has_moved_the_branch() {
+fn a_commit_counts_if_git_is_killed_after_moving_the_branch() {
     let world = World::new(&[WORK]);
     let real = world.sandbox.root().join("real-git");
     let line = format!(
@@ -187,7 +187,7 @@ fn a_commit_counts_whose_git_is_killed_once_it_has_moved_the_branch() {
 }
 
 #[test]
-fn nothing_is_read_of_a_repository_above_one_that_is_gone() {
+fn a_parent_repository_is_not_read_in_place_of_a_missing_one() {
     let world = nested(&["rm -rf .git; echo more >> ../outer; echo more >> work.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "1"]);
     assert_eq!(ran.code(), 13, "{ran:#?}");
@@ -238,7 +238,7 @@ impl Row {
 }
 
 #[test]
-fn ten_runs_whose_agents_spoil_their_repositories_leave_the_one_around_them_as_it_was() {
+fn ten_runs_that_damage_their_repositories_leave_the_parent_unchanged() {
     let world = World::of(Sandbox::new(), &[WORK]);
     let outer = world.sandbox.repository();
     world.sandbox.write(".gitignore", "inner.worktrees/\n");

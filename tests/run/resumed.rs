@@ -3,7 +3,7 @@
 use super::{CLAIM, WORK, World};
 
 #[test]
-fn a_resumed_run_reads_no_settings_it_has_a_copy_of() {
+fn a_resumed_run_uses_its_copy_of_the_settings() {
     let world = World::new(&[WORK]);
     assert_eq!(world.crew(&["run", "make it", "-n", "1"]).code(), 10);
     for planted in ["gate = [\"touch planted\"]\n", "this is = no TOML = at all\n"] {
@@ -21,7 +21,7 @@ fn a_resumed_run_reads_no_settings_it_has_a_copy_of() {
 }
 
 #[test]
-fn a_procedures_newest_loop_that_is_not_completed_is_resumed_and_named() {
+fn a_resume_by_procedure_takes_its_newest_incomplete_loop_and_names_it() {
     let world = World::new(&[WORK, CLAIM, WORK]);
     world.settings("[procedures.build]\nmax_iterations = 1\ncompletion_promise = \"COMPLETE\"\n");
     assert_eq!(world.crew(&["run", "build"]).code(), 10);
@@ -49,7 +49,7 @@ fn an_agent_that_cannot_be_started_is_refused_before_a_run_is_resumed() {
 }
 
 #[test]
-fn a_resume_runs_nothing_under_an_option_it_does_not_have() {
+fn a_resume_with_an_unknown_option_runs_nothing() {
     let world = World::new(&[WORK]);
     assert_eq!(world.crew(&["run", "make it", "-n", "1"]).code(), 10);
     for option in ["--list", "--worktree=x", "-c=Look.", "--act=Look."] {

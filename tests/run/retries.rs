@@ -23,7 +23,7 @@ fn waiting(world: &World) -> Running {
 }
 
 #[test]
-fn an_agent_that_pauses_for_an_hour_is_ended_at_once_and_its_limit_waited_for() {
+fn an_agent_that_sleeps_for_an_hour_at_a_limit_is_ended_at_once() {
     let log = "level=ERROR message=\"stream error\" small=false error.error=\"AI_APICallError: \
                Rate limit reached. Try again in 1h.\"";
     let agents = [
@@ -51,7 +51,7 @@ fn an_agent_that_pauses_for_an_hour_is_ended_at_once_and_its_limit_waited_for() 
 }
 
 #[test]
-fn a_stream_that_breaks_for_ever_is_an_outage_and_a_context_that_is_full_a_refused_request() {
+fn a_broken_stream_is_an_outage_and_a_full_context_a_refused_request() {
     let step = "echo '{\"type\":\"step_finish\",\"part\":{\"reason\":\"unknown\"}}'";
     let world = of("opencode", &[&format!("{step}; {step}; {step}; sleep 600")]);
     let running = waiting(&world);
@@ -67,7 +67,7 @@ fn a_stream_that_breaks_for_ever_is_an_outage_and_a_context_that_is_full_a_refus
 }
 
 #[test]
-fn what_only_a_person_can_change_is_no_failure_and_blocks() {
+fn an_error_that_only_a_person_can_fix_blocks_the_loop() {
     // API_STATUS
     let told = "echo '{\"type\":\"turn.failed\",\"error\":{\"message\":\"unexpected status 401 Unauthorized\"}}'";
     let world = of("codex", &[&format!("{told}; exit 1")]);
@@ -114,7 +114,7 @@ fn an_exit_status_of_0_without_the_closing_event_completes_nothing() {
 }
 
 #[test]
-fn an_agent_gets_its_variables_and_what_it_leaves_of_its_use_is_counted_once() {
+fn an_agent_gets_its_variables_and_its_usage_file_is_counted_once() {
     let used =
         "{\"modelMetrics\":{\"m-1\":{\"usage\":{\"inputTokens\":900,\"outputTokens\":100}}}}";
     let step = format!(

@@ -7,7 +7,7 @@ use super::{CLAIM, HANG, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox};
 
 #[test]
-fn a_check_that_lost_its_quotes_is_refused_with_the_quotes_named() {
+fn a_check_that_lost_its_quotes_is_refused_with_an_explanation() {
     let world = World::new(&[CLAIM]);
     for (words, apart) in [
         (&["run", "Build", "it", "--verify", "cargo", "test"][..], "test"),
@@ -24,7 +24,7 @@ fn a_check_that_lost_its_quotes_is_refused_with_the_quotes_named() {
 }
 
 #[test]
-fn crews_own_home_in_the_working_tree_is_no_work_and_is_never_committed() {
+fn crews_home_in_the_working_tree_is_not_work_and_is_never_committed() {
     for sandbox in [Sandbox::new(), Sandbox::without_git()] {
         let home = sandbox.file(".crew-home").display().to_string();
         let world = World::of(sandbox.env("CREW_HOME", &home), &["echo Thinking."]);
@@ -45,7 +45,7 @@ fn crews_own_home_in_the_working_tree_is_no_work_and_is_never_committed() {
 }
 
 #[test]
-fn what_was_told_before_a_pause_comes_with_the_resume_and_stands_on_the_page() {
+fn a_message_before_a_pause_is_delivered_by_the_resume_and_shown_on_the_page() {
     let world = World::new(&[HANG, WORK]);
     let running = world.hanging(&["run", "Build it", "-n", "3"]);
     world.crew(&["tell", "first"]).success();
@@ -66,7 +66,7 @@ fn what_was_told_before_a_pause_comes_with_the_resume_and_stands_on_the_page() {
 }
 
 #[test]
-fn an_interrupted_iteration_shows_what_it_had_written_and_a_running_one_says_when_it_will() {
+fn an_interrupted_iteration_shows_its_changes_and_a_running_one_says_when_it_will() {
     let world = World::new(&[&format!("echo half > half.txt; {HANG}")]);
     let running = world.hanging(&["run", "Build it", "-n", "3", "-q"]);
     let seen = world.crew(&["diff"]);
@@ -95,7 +95,7 @@ fn an_interrupted_iteration_shows_what_it_had_written_and_a_running_one_says_whe
 }
 
 #[test]
-fn what_a_check_wrote_before_an_interruption_is_not_the_agents() {
+fn files_that_a_check_wrote_before_an_interruption_are_not_the_agents() {
     let world = World::new(&[CLAIM]);
     let check = "if test -e begun; then touch report.xml; sleep 60; fi; touch begun; false";
     let running =
@@ -108,7 +108,7 @@ fn what_a_check_wrote_before_an_interruption_is_not_the_agents() {
 }
 
 #[test]
-fn an_end_is_dated_when_it_is_recorded_and_a_resume_takes_the_date_back() {
+fn an_end_has_the_time_of_its_record_until_a_resume() {
     let world = World::new(&[WORK, HANG]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let ended_at = || world.record()["state"]["ended_at"].clone();
@@ -121,7 +121,7 @@ fn an_end_is_dated_when_it_is_recorded_and_a_resume_takes_the_date_back() {
 }
 
 #[test]
-fn what_was_told_in_the_last_iteration_before_a_pause_comes_with_the_next_prompt() {
+fn a_message_in_the_last_iteration_before_a_pause_is_in_the_next_prompt() {
     let world = World::new(&["while ! test -e \"$notes/go\"; do sleep 0.1; done; echo a > a.txt"]);
     let running = world.sandbox.start_crew(&["run", "Build it", "-n", "3", "-q"]);
     crate::sandbox::poll_until("the agent works", || world.calls() == 1);
@@ -139,7 +139,7 @@ fn what_was_told_in_the_last_iteration_before_a_pause_comes_with_the_next_prompt
 }
 
 #[test]
-fn a_tree_that_was_brought_back_is_in_the_story() {
+fn a_restored_tree_is_in_the_story() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Build it", "-n", "2", "-q"]);
     let end = world.crew(&["status"]).success();
@@ -161,7 +161,7 @@ fn a_tree_that_was_brought_back_is_in_the_story() {
 }
 
 #[test]
-fn the_words_of_a_handoff_wait_for_the_next_worker_and_are_told_once() {
+fn the_text_of_a_handoff_waits_for_the_next_worker_and_is_delivered_once() {
     for order in [&["pause", "--now"][..], &["cancel"]] {
         let world = World::new(&[HANG, WORK, WORK]);
         let running = world.hanging(&["run", "Build it", "-n", "9", "--stall", "0"]);
@@ -177,7 +177,7 @@ fn the_words_of_a_handoff_wait_for_the_next_worker_and_are_told_once() {
 }
 
 #[test]
-fn a_handoff_takes_its_type_as_the_first_word_in_a_terminal_too() {
+fn a_handoff_in_a_terminal_takes_its_type_as_the_first_word() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let told = world.crew(&["handoff", "review", "look at the parser"]).success();
@@ -209,7 +209,7 @@ fn a_check_that_fails_with_the_work_proves_nothing_and_says_so() {
 }
 
 #[test]
-fn a_change_of_the_checks_that_only_a_person_can_accept_proposes_the_option_for_it() {
+fn a_changed_check_that_a_person_must_accept_names_the_option_for_it() {
     let sandbox = Sandbox::new();
     sandbox.write("check.sh", "test -e done\n");
     let cheats = format!("echo true > check.sh; {CLAIM}");
@@ -223,7 +223,7 @@ fn a_change_of_the_checks_that_only_a_person_can_accept_proposes_the_option_for_
 }
 
 #[test]
-fn a_check_in_the_wrong_place_of_the_settings_is_refused_and_not_passed_over() {
+fn a_check_in_the_wrong_table_of_the_settings_is_refused() {
     let world = World::new(&[CLAIM]);
     world.settings("verify = [\"false\"]\n");
     let ran = world.crew(&["run", "Build it", "-n", "2"]);
@@ -235,7 +235,7 @@ fn a_check_in_the_wrong_place_of_the_settings_is_refused_and_not_passed_over() {
 }
 
 #[test]
-fn what_the_user_changes_while_nobody_works_is_not_told_as_the_loops_work() {
+fn changes_of_the_user_while_nobody_works_are_not_the_loops_work() {
     let world = World::new(&["echo work > work.txt", HANG, HANG]);
     let running = world.hanging(&["run", "Build it", "-n", "9"]);
     world.crew(&["pause", "--now"]).success();
@@ -255,7 +255,7 @@ fn what_the_user_changes_while_nobody_works_is_not_told_as_the_loops_work() {
 }
 
 #[test]
-fn what_is_committed_after_the_end_is_not_told_as_the_loops() {
+fn commits_after_the_end_are_not_the_loops_work() {
     let world = World::new(&["echo work > work.txt"]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let told = world.crew(&["status"]).success();
@@ -270,7 +270,7 @@ fn what_is_committed_after_the_end_is_not_told_as_the_loops() {
 }
 
 #[test]
-fn many_files_and_many_commits_are_counted_whole() {
+fn many_files_and_many_commits_are_all_counted() {
     let work = "for n in $(seq 130); do echo $n > f$n; done; \
                 for n in $(seq 35); do git commit -q --allow-empty -m \"Step $n\"; done";
     let world = World::new(&[work]);
@@ -285,7 +285,7 @@ fn many_files_and_many_commits_are_counted_whole() {
 }
 
 #[test]
-fn a_task_in_a_language_without_blanks_is_a_task() {
+fn a_task_in_a_language_without_spaces_is_a_task() {
     let world = World::new(&[CLAIM]);
     let page = world.crew(&["run", "倉庫の在庫を数え直すテストを直す"]).success();
     assert!(page.contains("\n  倉庫の在庫を数え直すテストを直す\n"), "{page}");
@@ -293,7 +293,7 @@ fn a_task_in_a_language_without_blanks_is_a_task() {
 }
 
 #[test]
-fn what_an_interrupted_iteration_left_stands_on_the_page_and_in_the_difference() {
+fn the_work_of_an_interrupted_iteration_is_on_the_page_and_in_the_difference() {
     let hang = format!("echo half > half.txt; {HANG}");
     let sees = |world: &World| {
         for command in [&["status"][..], &["diff"]] {
@@ -315,7 +315,7 @@ fn what_an_interrupted_iteration_left_stands_on_the_page_and_in_the_difference()
 }
 
 #[test]
-fn a_message_that_no_prompt_has_carried_yet_is_told_as_waiting() {
+fn an_undelivered_message_is_shown_as_waiting() {
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "Build it"]);
     world.crew(&["tell", "use the old parser"]).success();
@@ -329,7 +329,7 @@ fn a_message_that_no_prompt_has_carried_yet_is_told_as_waiting() {
 }
 
 #[test]
-fn what_can_never_be_proved_is_said_at_the_start_and_no_resume_is_proposed() {
+fn an_impossible_proof_is_reported_at_the_start_without_a_resume_hint() {
     let world = World::new(&[CLAIM]);
     let ran = world.crew(&["run", "Build it", "--verify", "true", "--require", "checked"]);
     assert_eq!(ran.code(), 13, "{ran:?}");
@@ -356,7 +356,7 @@ fn a_message_in_the_last_iteration_says_what_delivers_it() {
 }
 
 #[test]
-fn the_step_that_runs_is_named_by_the_status_and_by_the_view_in_the_checkout() {
+fn the_running_step_is_in_the_status_and_in_the_state_file() {
     let world = World::new(&[WORK]);
     let hangs = world.note("hangs").display().to_string();
     let gate = format!("touch '{hangs}'; sleep 100");
@@ -375,7 +375,7 @@ fn the_step_that_runs_is_named_by_the_status_and_by_the_view_in_the_checkout() {
 }
 
 #[test]
-fn a_check_before_the_first_iteration_is_named_as_what_the_loop_does() {
+fn a_check_before_the_first_iteration_is_the_running_step() {
     let world = World::new(&[WORK]);
     let check = format!("touch '{}'; sleep 100", world.note("hangs").display());
     let running = world.hanging(&["run", "Build it", "-q", "--verify", &check]);
@@ -386,7 +386,7 @@ fn a_check_before_the_first_iteration_is_named_as_what_the_loop_does() {
 }
 
 #[test]
-fn iterations_are_chosen_by_their_number_and_by_how_they_ended() {
+fn iterations_are_selected_by_number_and_by_status() {
     let world = World::new(&[WORK, "exit 3", "echo 2 > two.txt; sleep 100"]);
     world.crew(&["run", "Build it", "-n", "3", "-q", "--timeout", "1s"]);
     let numbers = |options: &[&str]| {

@@ -41,7 +41,7 @@ fn assert_interrupted(world: &World, ran: &Ran, completed: u64) {
 }
 
 #[test]
-fn the_first_ctrl_c_ends_the_agent_in_order_and_the_run_as_interrupted() {
+fn the_first_ctrl_c_ends_the_agent_gracefully_and_interrupts_the_run() {
     let in_order =
         "trap 'touch \"$notes/in_order\"; exit 0' TERM; touch \"$notes/ready\"; sleep 600 & wait";
     let world = World::new(&[WORK, in_order]);
@@ -73,7 +73,7 @@ fn a_second_ctrl_c_kills_at_once() {
 }
 
 #[test]
-fn term_ends_it_the_same_way_with_its_own_code() {
+fn sigterm_does_the_same_with_its_own_exit_code() {
     let world = World::new(&[HANG]);
     let ran = signalled(&world, &["run", "Do it"], "hangs", Signal::TERM);
     assert_eq!(ran.code(), 143, "{ran:#?}");
@@ -81,7 +81,7 @@ fn term_ends_it_the_same_way_with_its_own_code() {
 }
 
 #[test]
-fn every_signal_that_would_end_it_without_a_word_is_named_in_the_record() {
+fn every_fatal_signal_is_named_in_the_record() {
     for (signal, name) in [
         (Signal::HUP, "SIGHUP"),
         (Signal::QUIT, "SIGQUIT"),
@@ -106,7 +106,7 @@ fn every_signal_that_would_end_it_without_a_word_is_named_in_the_record() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_a_full_disk_and_ends_nothing() {
+fn a_file_size_limit_acts_like_a_full_disk_and_ends_nothing() {
     let world = World::new(&["echo '<promise>COMPLETE</promise>'"]);
     world.sandbox.program("agent", "cat > /dev/null");
     let mut command = world.sandbox.command("sh");
@@ -138,7 +138,7 @@ fn ctrl_c_during_the_baseline_starts_no_agent() {
 }
 
 #[test]
-fn what_the_baseline_saw_before_ctrl_c_stays_and_a_resume_looks_at_the_rest() {
+fn baseline_results_before_ctrl_c_are_kept_and_a_resume_runs_the_rest() {
     let world = World::new(&["echo '<promise>BLOCKED: a key</promise>'"]);
     let (ran_once, ready) = (world.note("once"), world.note("ready"));
     let first = format!("echo x >> '{}'; exit 3", ran_once.display());
@@ -156,7 +156,7 @@ fn what_the_baseline_saw_before_ctrl_c_stays_and_a_resume_looks_at_the_rest() {
 }
 
 #[test]
-fn what_the_baseline_saw_of_tests_before_ctrl_c_is_still_compared_with_after_a_resume() {
+fn a_resume_compares_with_the_baseline_tests_from_before_ctrl_c() {
     let world = World::new(&[CLAIM]);
     world.sandbox.write("out", ONE_FAILS);
     world.sandbox.write("fine", SOME_PASS);
@@ -171,7 +171,7 @@ fn what_the_baseline_saw_of_tests_before_ctrl_c_is_still_compared_with_after_a_r
 }
 
 #[test]
-fn ctrl_c_during_the_baseline_hands_no_detached_run_over() {
+fn ctrl_c_during_the_baseline_detaches_no_run() {
     let world = World::new(&[WORK]);
     let check = format!("touch '{}'; sleep 600", world.note("ready").display());
     let arguments = ["run", "Do it", "--detach", "--verify", &check];
@@ -181,7 +181,7 @@ fn ctrl_c_during_the_baseline_hands_no_detached_run_over() {
 }
 
 #[test]
-fn a_hangup_that_was_ignored_from_the_start_ends_nothing() {
+fn an_ignored_hangup_ends_nothing() {
     let world = World::new(&["touch \"$notes/ready\"; \
         until test -e \"$notes/go\"; do sleep 0.02; done; echo '<promise>COMPLETE</promise>'"]);
     let mut command: Command = world.sandbox.command("sh");
@@ -196,7 +196,7 @@ fn a_hangup_that_was_ignored_from_the_start_ends_nothing() {
 }
 
 #[test]
-fn the_third_signal_ends_a_crew_whose_words_nobody_takes() {
+fn the_third_signal_ends_a_crew_whose_output_nobody_reads() {
     let flood = "touch \"$notes/ready\"; yes | head -c 4000000; sleep 600";
     let world = World::new(&[flood]);
     let mut command = world.sandbox.command(crew());
@@ -233,7 +233,7 @@ fn ctrl_c_during_the_delay_ends_the_run_between_two_iterations() {
 }
 
 #[test]
-fn ctrl_c_during_a_wait_ends_the_run_where_it_waits() {
+fn ctrl_c_during_a_wait_ends_the_run() {
     let world = World::claude(&[&super::claude::limited(600)], "");
     let running = world.sandbox.start_crew(&["run", "Do it"]);
     poll_until("the wait", || running.stdout().contains("Waiting until"));

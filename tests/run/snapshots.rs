@@ -65,7 +65,7 @@ fn each_iteration_and_the_whole_loop_have_their_difference_untracked_files_inclu
 }
 
 #[test]
-fn a_tree_comes_back_exactly_and_the_way_back_is_told() {
+fn a_tree_is_restored_exactly_and_the_undo_command_is_named() {
     let world = ran();
     let at_the_end = tree(&world);
     let told = world.crew(&["back", "1"]).success();
@@ -94,7 +94,7 @@ fn a_tree_comes_back_exactly_and_the_way_back_is_told() {
 }
 
 #[test]
-fn nobody_goes_back_while_the_loop_runs_or_inside_an_agent() {
+fn a_tree_is_not_restored_while_the_loop_runs_or_by_an_agent() {
     let world = World::new(&[
         "crew back 0 > \"$notes/inside\" 2>&1; env -u CLAUDECODE -u CREW_LOOP crew back 0 > \"$notes/running\" 2>&1; true",
     ]);
@@ -110,7 +110,7 @@ fn nobody_goes_back_while_the_loop_runs_or_inside_an_agent() {
 }
 
 #[test]
-fn the_users_repository_is_as_it_was_and_snapshots_outlive_its_branches_and_its_cleaning() {
+fn snapshots_leave_the_repository_alone_and_survive_its_branches_and_cleaning() {
     let world = World::new(&["echo work >> work.txt"]);
     let state =
         "cat .git/HEAD .git/index | cksum; git for-each-ref; git stash list; git worktree list";
@@ -134,7 +134,7 @@ fn the_users_repository_is_as_it_was_and_snapshots_outlive_its_branches_and_its_
 }
 
 #[test]
-fn the_story_names_the_iteration_and_the_files_that_turned_a_check_red() {
+fn the_story_names_the_iteration_and_the_files_that_broke_a_check() {
     let world = World::new(&["echo a > a.txt", "echo b > b.txt; touch broken", "echo c > c.txt"]);
     world.crew(&["run", "Do it", "-n", "3", "--gate", "! test -e broken"]);
     let told = world.crew(&["show"]).stdout;

@@ -29,7 +29,7 @@ fn said_once(text: &str) {
 }
 
 #[test]
-fn a_start_where_a_loop_cannot_be_read_names_it_its_folder_and_the_way_out() {
+fn a_start_names_an_unreadable_loop_with_its_folder_and_a_hint() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Do it", "-n", "1", "-q"]);
     let (id, folder) = (world.id(), world.file(""));
@@ -49,7 +49,7 @@ fn a_start_where_a_loop_cannot_be_read_names_it_its_folder_and_the_way_out() {
 }
 
 #[test]
-fn a_run_whose_state_is_lost_says_so_once_and_ends_at_its_limit() {
+fn a_run_whose_record_cannot_be_written_says_so_once_and_ends_at_its_limit() {
     let world = losing_at_the_second(&[WORK]);
     let ran = world.crew(&["run", "Do it", "-n", "5"]);
     assert_eq!((ran.code(), world.calls()), (10, 5), "{ran:#?}");
@@ -80,7 +80,7 @@ fn failures_are_counted_from_memory() {
 }
 
 #[test]
-fn a_claim_is_held_to_its_checks_from_memory() {
+fn a_claim_is_checked_from_memory() {
     let claim_done = format!("touch done\n{CLAIM}");
     let world = losing_at_the_second(&[CLAIM, &claim_done]);
     let ran = world.crew(&["run", "Do it", "-n", "9", "--verify", "test -e done"]);
@@ -104,7 +104,7 @@ fn a_disk_that_recovers_gets_the_record_again() {
 /// Each point of a write fails once, at an early, a middle and the last boundary of a run of three:
 /// `write` is passed four times and the others once before the first iteration.
 #[test]
-fn every_write_may_fail_once_and_the_run_ends_as_ever() {
+fn every_write_may_fail_once_without_changing_the_end() {
     let journal = ["journal.open", "journal.write", "journal.sync", "record.between"];
     let state = ["write.open", "write.data", "write.sync", "write.rename", "write.folder"];
     let faults = journal.iter().flat_map(|point| [2, 3, 4].map(|nth| (point, nth)));
@@ -146,7 +146,7 @@ fn a_home_that_cannot_be_made_starts_nothing() {
 }
 
 #[test]
-fn ctrl_c_ends_a_run_in_order_whose_state_is_lost() {
+fn ctrl_c_ends_a_run_without_a_record_gracefully() {
     let world = losing_at_the_second(&[super::HANG]);
     let ran = world.interrupted(&["run", "Do it", "-n", "9"]);
     assert_eq!(ran.code(), 130, "{ran:#?}");
@@ -154,7 +154,7 @@ fn ctrl_c_ends_a_run_in_order_whose_state_is_lost() {
 }
 
 #[test]
-fn a_boundary_lock_that_somebody_keeps_costs_no_iteration_its_count() {
+fn a_lock_that_is_never_released_loses_no_iteration() {
     let park = format!("{PARK}{WORK}");
     let world = World::new(&[&park, WORK]);
     let running = world.hanging(&["run", "Do it", "-n", "3"]);
@@ -183,7 +183,7 @@ fn a_record_that_the_agent_deletes_is_counted_from_memory_and_written_again() {
 }
 
 #[test]
-fn what_a_person_asks_for_while_nothing_can_be_recorded_is_kept() {
+fn a_request_is_kept_while_nothing_can_be_recorded() {
     let find = format!("{FIND}{PARK}{WORK}");
     let world = losing_at_the_second(&[&find, WORK]);
     let running = world.hanging(&["run", "Do it", "-n", "9"]);
@@ -197,7 +197,7 @@ fn what_a_person_asks_for_while_nothing_can_be_recorded_is_kept() {
 }
 
 #[test]
-fn a_loop_that_is_rebuilt_after_boundaries_that_only_memory_had_is_whole() {
+fn a_loop_rebuilt_after_unsaved_boundaries_is_complete() {
     let find = format!("{FIND}{WORK}");
     let world = losing_at_the_second(&[WORK, &find, WORK]);
     world.crew(&["run", "Do it", "-n", "5"]);
@@ -206,7 +206,7 @@ fn a_loop_that_is_rebuilt_after_boundaries_that_only_memory_had_is_whole() {
 }
 
 #[test]
-fn a_loop_that_is_rebuilt_has_the_agent_it_was_resumed_with() {
+fn a_rebuilt_loop_has_the_agent_it_was_resumed_with() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Do it", "-n", "1"]);
     let ran = world.crew(&["resume", "-n", "2", "--agent-cmd", "agent other"]);
@@ -232,7 +232,7 @@ fn a_newer_crews_record_ends_the_run_and_is_left_as_it_is() {
 }
 
 #[test]
-fn an_order_to_cancel_that_cannot_be_read_cancels() {
+fn an_unreadable_cancel_request_cancels() {
     let order =
         format!("head -c 100000 /dev/zero > \"$CREW_HOME/loops/$CREW_LOOP/cancel\"\n{WORK}");
     let world = World::new(&[&order, WORK]);

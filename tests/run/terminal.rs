@@ -47,7 +47,7 @@ fn nothing_that_a_run_starts_has_the_terminal_it_was_started_in() {
 }
 
 #[test]
-fn an_interrupted_loop_is_resumed_at_a_terminal_if_the_person_says_so() {
+fn an_interrupted_loop_is_resumed_at_a_terminal_if_the_person_agrees() {
     for (typed, loops) in [("y\n", 1), ("n\n", 2), ("\n", 2)] {
         let world = World::new(&[HANG, CLAIM]);
         world.interrupted(&["run", "Do it"]);
@@ -60,7 +60,7 @@ fn an_interrupted_loop_is_resumed_at_a_terminal_if_the_person_says_so() {
 }
 
 #[test]
-fn the_lines_of_a_run_are_broken_between_words() {
+fn the_lines_of_a_run_are_wrapped_between_words() {
     let world = World::new(&[CLAIM]);
     let run = format!("stty cols 50; '{}' run 'Do it'", crew().display());
     let mut terminal = world.sandbox.command("script");

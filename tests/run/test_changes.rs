@@ -248,7 +248,7 @@ const ROWS: &[Row] = &[
 
 #[test]
 #[ignore = "long"]
-fn every_ending_is_worth_what_the_table_says() {
+fn every_ending_has_the_proof_of_its_row() {
     let wrong: Vec<String> = in_lanes(ROWS, complaint).into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -288,7 +288,7 @@ fn a_person_can_accept_the_change_of_a_script_that_a_check_runs() {
 }
 
 #[test]
-fn the_checks_as_they_were_run_in_a_folder_of_their_own() {
+fn the_original_checks_run_in_a_folder_of_their_own() {
     let agent = format!("echo true > check.sh; touch done; {CLAIM}");
     let world = World::new(&[&agent]);
     world.sandbox.write(CHECK, "pwd > \"$PLACES/$(date +%s%N)\"; test -e done\n");

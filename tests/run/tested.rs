@@ -16,7 +16,7 @@ fn printed(passed: &[&str], failed: &[&str]) -> String {
 }
 
 #[test]
-fn the_start_says_what_a_check_is_worth_by_its_own_words() {
+fn the_start_says_what_the_command_of_a_check_is_worth() {
     for (out, check, expected) in [
         (printed(&[], &[]), "cat out", "`cat out` ran no test: so far it proves nothing"),
         (
@@ -58,7 +58,7 @@ fn with_no_worse_what_failed_before_may_fail_and_nothing_else() {
 }
 
 #[test]
-fn with_no_worse_the_agent_is_told_what_may_fail_and_what_got_worse() {
+fn with_no_worse_the_prompt_names_what_may_fail_and_what_got_worse() {
     let check = "cat out; ! grep -q FAILED out";
     let worse = printed(&["counts"], &["adds", "rounds"]);
     let world = World::new(&[&format!("printf '{worse}' > out; {CLAIM}"), CLAIM]);
@@ -71,7 +71,7 @@ fn with_no_worse_the_agent_is_told_what_may_fail_and_what_got_worse() {
 }
 
 #[test]
-fn a_proof_that_no_check_can_give_is_told_at_the_start_and_blocks_the_second_claim() {
+fn an_impossible_proof_is_reported_at_the_start_and_blocks_the_second_claim() {
     let world = World::new(&[&format!("touch done; {CLAIM}"), CLAIM]);
     let start = ["run", "Do it", "-n", "5", "--require", "proven", "--verify", "test -e done"];
     let ran = world.crew(&start);
@@ -89,7 +89,7 @@ fn a_proof_that_no_check_can_give_is_told_at_the_start_and_blocks_the_second_cla
 }
 
 #[test]
-fn a_commit_and_the_next_prompt_say_what_became_of_the_tests() {
+fn a_commit_and_the_next_prompt_have_the_test_results() {
     let check = "cat out; ! grep -q FAILED out";
     let done = printed(&["adds", "rounds"], &[]);
     let world = World::new(&[WORK, &format!("printf '{done}' > out")]);

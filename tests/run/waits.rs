@@ -35,7 +35,7 @@ fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_comes_again() {
 }
 
 #[test]
-fn a_pause_ends_a_wait_and_a_resume_tries_again_at_once() {
+fn a_pause_ends_a_wait_and_a_resume_retries_at_once() {
     let world = World::claude(&[&limited(600), &answer("<promise>COMPLETE</promise>")], "");
     let running = waiting(&world, &["run", "Do it"]);
     world.crew(&["pause"]).success();
@@ -48,7 +48,7 @@ fn a_pause_ends_a_wait_and_a_resume_tries_again_at_once() {
 }
 
 #[test]
-fn a_cancel_kills_the_agent_and_a_pause_lets_it_end_unless_it_is_to_be_now() {
+fn a_cancel_kills_the_agent_and_a_pause_lets_it_end_unless_it_is_immediate() {
     let world = World::new(&[HANG]);
     let running = world.hanging(&["run", "Do it"]);
     world.crew(&["cancel"]).success();
@@ -74,7 +74,7 @@ fn a_cancel_kills_the_agent_and_a_pause_lets_it_end_unless_it_is_to_be_now() {
 }
 
 #[test]
-fn a_signal_while_an_order_is_obeyed_changes_nothing() {
+fn a_signal_during_a_request_changes_nothing() {
     let world = World::claude(&[&limited(600)], "");
     let running = waiting(&world, &["run", "Do it"]);
     world.crew(&["cancel"]).success();
@@ -120,7 +120,7 @@ fn what_a_cancelled_iteration_used_is_counted() {
 }
 
 #[test]
-fn the_loops_time_ends_a_running_iteration_and_that_is_no_failure() {
+fn the_time_limit_ends_a_running_iteration_without_a_failure() {
     let world = World::new(&[HANG]);
     let ran = world.crew(&["run", "Do it", "--max-duration", "2s", "--timeout", "0"]);
     assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:#?}");

@@ -183,7 +183,7 @@ fn twenty_loops_wait_for_a_limit_that_one_of_them_met_and_return_one_by_one() {
 
 #[test]
 #[ignore = "long"]
-fn a_window_outlives_the_loop_that_met_the_limit_and_one_typed_start_clears_a_wrong_one() {
+fn a_window_outlives_its_loop_and_a_typed_start_clears_a_wrong_one() {
     let world = world();
     let other = at_work(&world, &["r01".to_owned()]).remove(0);
     refuses_for(&world, 600);
@@ -220,7 +220,7 @@ fn a_window_outlives_the_loop_that_met_the_limit_and_one_typed_start_clears_a_wr
 
 #[test]
 #[ignore = "long"]
-fn a_typed_start_tries_once_and_a_limit_that_it_meets_holds_the_others_longer() {
+fn a_typed_start_tries_once_and_a_new_limit_extends_the_wait() {
     let world = world();
     let other = at_work(&world, &["r01".to_owned()]).remove(0);
     refuses_for(&world, 300);
@@ -249,7 +249,7 @@ fn a_typed_start_tries_once_and_a_limit_that_it_meets_holds_the_others_longer() 
 }
 
 #[test]
-fn a_limit_holds_no_loop_of_another_account_or_model() {
+fn a_limit_stops_no_loop_of_another_account_or_model() {
     let world = world();
     refuses_for(&world, 600);
     let first = first(&world, &["run", "Do it"], &[("CREW_ACCOUNT", "work")]);
@@ -310,7 +310,7 @@ fn twenty_loops_that_meet_a_limit_at_once_lose_no_turn() {
 }
 
 #[test]
-fn a_window_that_is_broken_or_foreign_or_absurd_is_ignored_and_replaced() {
+fn an_invalid_window_is_ignored_and_replaced() {
     let world = world();
     go(&world);
     let file = world.sandbox.crew_home().join("accounts/agent.json");
@@ -352,7 +352,7 @@ fn a_window_that_is_broken_or_foreign_or_absurd_is_ignored_and_replaced() {
 /// The account's window stands, and nothing can be added to it.
 #[test]
 #[ignore = "long"]
-fn a_loop_whose_turn_cannot_be_written_waits_for_it_quietly() {
+fn a_loop_whose_turn_cannot_be_written_waits_quietly() {
     let world = world();
     refuses_for(&world, 600);
     let other = at_work(&world, &["r01".to_owned()]).remove(0);

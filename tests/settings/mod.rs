@@ -57,7 +57,7 @@ fn shown(sandbox: &Sandbox, ran: &Ran) -> String {
 }
 
 #[test]
-fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
+fn flags_override_the_projects_file_which_overrides_the_users_own() {
     let sandbox = Sandbox::new();
     sandbox.program("mine", "true");
     user(
@@ -85,7 +85,7 @@ fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
 }
 
 #[test]
-fn a_variable_is_a_ceiling_of_the_cost_and_no_other_limit_has_one() {
+fn a_variable_caps_the_cost_and_no_other_limit() {
     let sandbox = Sandbox::new().env("CREW_MAX_ITERATIONS", "3").env("CREW_MAX_COST", "2.50");
     user(&sandbox, "[loop]\nmax_cost = 4.0\n");
     let told = start(&sandbox, "\"Build it\" --verify true --max-cost 5");
@@ -134,7 +134,7 @@ fn values_that_only_narrow_need_no_trust() {
 }
 
 #[test]
-fn a_project_cannot_switch_the_promise_off_nor_put_another_in_the_users_place() {
+fn a_project_cannot_disable_or_replace_the_users_promise() {
     let sandbox = Sandbox::new();
     let refusal = "the project's settings need trust, and nobody on this machine has given it";
     let assert_refused = |wanted: &str| {
@@ -165,7 +165,7 @@ fn no_project_starts_without_the_projects_file() {
 }
 
 #[test]
-fn the_promise_of_the_task_goes_before_the_files() {
+fn the_promise_of_the_task_overrides_that_of_the_files() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\ncompletion_promise = \"ALL DONE\"\n");
     let told = start(&sandbox, "\"Say <promise>SHIPPED</promise> when done\"");
@@ -173,7 +173,7 @@ fn the_promise_of_the_task_goes_before_the_files() {
 }
 
 #[test]
-fn a_file_written_while_a_loop_runs_changes_nothing_of_it() {
+fn a_settings_file_written_during_a_loop_does_not_change_it() {
     let sandbox = Sandbox::new();
     start(&sandbox, "\"Build it\" --stall 0 -n 2");
     project(&sandbox, "[loop]\nmax_iterations = 0\nuntil = [\"touch x\"]\n");
@@ -284,7 +284,7 @@ fn the_schemas_are_printed_for_editors_wherever_they_are_asked_for() {
 }
 
 #[test]
-fn init_writes_what_it_found_trusts_it_and_never_writes_over_a_file() {
+fn init_writes_and_trusts_what_it_found_and_never_overwrites_a_file() {
     let sandbox = Sandbox::new();
     sandbox.write("package.json", r#"{"scripts":{"test":"vitest run"}}"#);
     sandbox.write("pnpm-lock.yaml", "");
@@ -326,7 +326,7 @@ fn an_agent_can_write_the_file_and_cannot_trust_it() {
 }
 
 #[test]
-fn verify_auto_and_the_suggestion_of_a_start_come_from_the_same_look() {
+fn verify_auto_and_the_suggestion_at_a_start_agree() {
     let sandbox = Sandbox::new();
     let told = start(&sandbox, "Build it --verify auto");
     assert!(

@@ -7,7 +7,7 @@ use super::{project, shown, start, user};
 use crate::sandbox::Sandbox;
 
 #[test]
-fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
+fn config_shows_agents_procedures_and_reactions_and_what_needs_trust() {
     let sandbox = Sandbox::new();
     user(
         &sandbox,
@@ -72,7 +72,7 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
 }
 
 #[test]
-fn what_a_project_wants_of_a_run_starts_nothing_until_it_is_trusted() {
+fn untrusted_project_settings_start_nothing() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\ncommit = true\n[on]\nfinish = \"touch x\"\n");
     insta::assert_snapshot!(start(&sandbox, "Build it").replace(&sandbox.root().display().to_string(), ""), @"
@@ -89,7 +89,7 @@ fn what_a_project_wants_of_a_run_starts_nothing_until_it_is_trusted() {
 }
 
 #[test]
-fn a_claim_over_changed_protected_paths_is_refused_until_they_are_put_back() {
+fn a_claim_with_changed_protected_paths_is_refused_until_they_are_restored() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\nprotect = [\"tests\"]\n");
     sandbox.write("tests/a", "as it was\n");
@@ -118,7 +118,7 @@ fn a_claim_over_changed_protected_paths_is_refused_until_they_are_put_back() {
 }
 
 #[test]
-fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
+fn every_key_that_init_explains_exists_and_has_a_valid_value() {
     let sandbox = Sandbox::new();
     sandbox.crew(&["init"]).success();
     let file = sandbox.file(".claude/crew.toml");
@@ -224,7 +224,7 @@ fn a_prompt_that_leads_out_of_the_checkout_by_a_link_is_refused() {
 }
 
 #[test]
-fn an_agent_that_mends_its_judge_instead_is_told_which_paths_to_put_back() {
+fn an_agent_that_changes_its_checks_reads_which_paths_to_restore() {
     let sandbox = Sandbox::new();
     agent(&sandbox, "echo true > tests/a; echo '<promise>COMPLETE</promise>'");
     user(

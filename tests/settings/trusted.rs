@@ -7,7 +7,7 @@ use crate::sandbox::{Sandbox, crew};
 const WANTED: &str = "[loop]\nmax_iterations = 30\nverify = [\"test -e done\"]\n";
 
 #[test]
-fn where_nobody_can_be_asked_the_list_is_shown_and_nothing_is_trusted() {
+fn without_a_terminal_the_list_is_shown_and_nothing_is_trusted() {
     let sandbox = Sandbox::new();
     project(&sandbox, WANTED);
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
@@ -22,7 +22,7 @@ fn where_nobody_can_be_asked_the_list_is_shown_and_nothing_is_trusted() {
 }
 
 #[test]
-fn what_is_new_is_marked_and_forget_takes_all_of_it_back() {
+fn new_items_are_marked_and_forget_withdraws_all_trust() {
     let sandbox = Sandbox::new();
     project(&sandbox, WANTED);
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--yes"])), @"
@@ -65,7 +65,7 @@ fn what_is_new_is_marked_and_forget_takes_all_of_it_back() {
 }
 
 #[test]
-fn forget_says_in_an_error_that_it_cannot_list_what_it_takes_back() {
+fn forget_fails_if_it_cannot_list_what_it_withdraws() {
     let sandbox = Sandbox::new();
     project(&sandbox, WANTED);
     sandbox.crew(&["trust", "--yes"]).success();

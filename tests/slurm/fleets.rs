@@ -148,7 +148,7 @@ fn exits(cluster: &Cluster) -> Vec<(String, String)> {
 }
 
 #[test]
-fn twenty_tasks_end_as_they_should_and_one_whose_crew_is_killed_is_started_again() {
+fn twenty_tasks_end_as_expected_and_a_killed_one_is_restarted() {
     with_cluster(|sandbox, cluster| {
         let usual: Vec<String> = (0..17).map(|number| format!("task{number:02}")).collect();
         let mut tasks: Vec<&str> = usual.iter().map(String::as_str).collect();
@@ -180,7 +180,7 @@ fn twenty_tasks_end_as_they_should_and_one_whose_crew_is_killed_is_started_again
 }
 
 #[test]
-fn the_tasks_of_a_lost_node_go_on_at_the_other_one_with_the_iterations_they_have_used() {
+fn the_tasks_of_a_lost_node_continue_at_the_other_with_their_iterations() {
     with_cluster(|sandbox, cluster| {
         let tasks = ["one", "two", "three", "four", "five", "six"];
         let night = Night::of(sandbox, &tasks, "2");
@@ -226,7 +226,7 @@ fn an_attempt_on_a_node_that_only_seems_lost_is_fenced_and_no_task_is_done_twice
 }
 
 #[test]
-fn a_cancel_sticks_though_the_controller_forgets_it_and_scancel_starts_the_task_again() {
+fn a_cancel_holds_even_if_the_controller_forgets_it_and_scancel_restarts_the_task() {
     with_cluster(|sandbox, cluster| {
         let night = Night::of(sandbox, &["stays", "left"], "600");
         let running = night.start("slurm");
@@ -316,7 +316,7 @@ fn a_job_that_meets_its_time_limit_pushes_its_work_and_the_next_one_ends_the_tas
 }
 
 #[test]
-fn a_fleet_runs_by_a_login_node_that_only_ssh_reaches() {
+fn a_fleet_runs_through_a_login_node_over_ssh() {
     with_cluster(|sandbox, cluster| {
         let login = Sshd::start(sandbox, &cluster.env());
         let crew = login.home().join("bin/crew");

@@ -123,7 +123,7 @@ fn a_cluster_of_two_nodes_runs_a_program_on_each() {
 }
 
 #[test]
-fn twenty_jobs_end_with_the_very_exit_codes_of_crew() {
+fn twenty_jobs_end_with_the_exit_codes_of_crew() {
     with_cluster(|sandbox, cluster| {
         let codes = ["0", "10", "11", "13", "14"].repeat(4);
         let expected: BTreeMap<u64, String> =
@@ -162,7 +162,7 @@ fn a_cancel_and_a_signal_to_the_batch_script_reach_it_as_term_and_its_exit_code_
 }
 
 #[test]
-fn jobs_go_on_while_the_controller_is_killed_and_are_known_to_the_next_one() {
+fn jobs_survive_a_killed_controller_and_the_next_one_knows_them() {
     with_cluster(|sandbox, cluster| {
         let id = submit(sandbox, "patient");
         let node = node_of(cluster, sandbox, id, "patient");

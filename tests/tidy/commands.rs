@@ -20,7 +20,7 @@ fn steps(workflow: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_check_before_a_commit_is_one_of_ci_and_stands_in_the_page_for_contributors() {
+fn a_check_before_a_commit_is_in_ci_and_in_the_page_for_contributors() {
     let (script, page) = (read(".ci/run"), read("CONTRIBUTING.md"));
     let checks = recipe("check");
     assert!(checks.len() >= 3, "{checks:?}");

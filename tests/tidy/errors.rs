@@ -9,7 +9,7 @@ use super::{none, pattern, product_of, product_source, tree};
 const RENDERER: &str = "crates/engine/src/failure.rs";
 
 #[test]
-fn a_hint_is_written_in_one_place_and_no_text_of_an_error_is_taken_apart() {
+fn a_hint_is_written_in_one_place_and_no_error_text_is_parsed() {
     let hint = pattern(r#"(\\n(\\\n\s*)?|")hint:"#);
     let taken_apart = pattern(
         r#"\b(error|fault|failure|refusal)(\.to_string\(\)|(:#)?\}"\))\s*\.(contains|ends_with|find|lines|replace|r?split|starts_with|strip)"#,

@@ -78,7 +78,7 @@ fn tests_take_the_binary_from_where_ci_can_name_it() {
 }
 
 #[test]
-fn every_pattern_stands_in_one_list_and_is_matched_on_the_product() {
+fn every_pattern_is_in_one_list_and_matches_what_the_product_reads() {
     let list = "crates/readers/src/parse/patterns.rs";
     let made = pattern(r"\bRegex(Set)?(Builder)?::new|\bregex::bytes");
     let elsewhere = product_source().into_iter().filter(|file| made.is_match(&file.text));
