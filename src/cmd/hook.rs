@@ -46,7 +46,7 @@ pub fn answer_event(is_companion: bool) -> ExitCode {
         Err(error) => return let_through(&error),
     };
     print_answer(&home, &hook, is_companion).unwrap_or_else(|error| {
-        note_fault(&home, &hook, &format!("{}: {error:#}", *hook.name()));
+        note_fault(&home, &hook, &format!("{}: {error:#}", hook.name()));
         let_through(&error)
     })
 }

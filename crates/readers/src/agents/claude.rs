@@ -87,8 +87,8 @@ impl AgentEvents for Claude {
     }
 
     fn end(&mut self, turn: &mut AgentTurn) {
-        turn.end.cut = turn.failure.as_ref().is_some_and(|failure| failure.kind == CUT);
-        if let Some(failure) = &mut turn.failure {
+        turn.end.cut = turn.service.failure.as_ref().is_some_and(|failure| failure.kind == CUT);
+        if let Some(failure) = &mut turn.service.failure {
             failure.reset = self.reset;
         }
     }
@@ -228,10 +228,10 @@ impl Claude {
         if is_error {
             let status = result.status("/api_error_status");
             let is_api_error = status.is_some() || result.is("/terminal_reason", "api_error");
-            if is_api_error && turn.failure.is_none() {
-                turn.failure = Some(ServiceFailure::of_kind(UNKNOWN, words));
+            if is_api_error && turn.service.failure.is_none() {
+                turn.service.failure = Some(ServiceFailure::of_kind(UNKNOWN, words));
             }
-            if let Some(failure) = &mut turn.failure {
+            if let Some(failure) = &mut turn.service.failure {
                 failure.apply_status(status);
             }
             let reason = if words.trim().is_empty() { kind } else { words.trim() };
@@ -248,7 +248,7 @@ impl Claude {
             }
             turn.close_turn(Ok(()));
         }
-        turn.is_queued = result.count("/queued_turn_count") > 0;
+        turn.closing.is_queued = result.count("/queued_turn_count") > 0;
         self.take_sum(turn, result);
         turn.end.context_percent = turn.end.context_percent.max(self.context_percent(result));
     }

@@ -68,7 +68,7 @@ fn take_item(turn: &mut AgentTurn, kind: &str, item: &Value) {
         what if is_begun => turn.show_call(id, call_of_item(what, item)),
         what if is_over && item.is("/status", "declined") => {
             let call = call_of_item(what, item);
-            turn.deny_call(id, &format!("{} {}", *call.verb(), *call.subject()));
+            turn.deny_call(id, &format!("{} {}", call.verb(), call.subject()));
         }
         what if is_over => {
             let output = item.first(&["/aggregated_output", "/message"]).unwrap_or_default();

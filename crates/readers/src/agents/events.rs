@@ -157,8 +157,8 @@ impl AgentEvents for Text {
     fn end(&mut self, turn: &mut AgentTurn) {
         let message = plain_text(end(&self.tail, KEPT_BYTES));
         let message = message.trim_end();
-        turn.words = if message.is_empty() { None } else { Some(message.to_owned()) };
-        (turn.words_are_last, turn.may_echo) = (true, true);
+        turn.words.text = if message.is_empty() { None } else { Some(message.to_owned()) };
+        (turn.words.are_last, turn.words.may_echo) = (true, true);
         turn.close_turn(Ok(()));
     }
 
@@ -236,7 +236,7 @@ mod tests {
         }
         reader.take_line(&mut turn, "the end");
         reader.end(&mut turn);
-        let message = turn.words.unwrap();
+        let message = turn.words.text.unwrap();
         assert!(message.len() <= KEPT_BYTES && message.ends_with("é\nx\nthe end"));
     }
 }

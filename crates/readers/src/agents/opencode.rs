@@ -146,7 +146,7 @@ impl OpenCode {
         self.in_vain = self.in_vain.saturating_add(1);
         turn.begin_retry(failure, Some(Duration::ZERO));
         // It will never stop by itself.
-        turn.is_hopeless |= self.in_vain >= STEPS_IN_VAIN;
+        turn.service.is_hopeless |= self.in_vain >= STEPS_IN_VAIN;
     }
 }
 

@@ -90,7 +90,7 @@ impl AgentEvents for Qwen {
 
     fn end(&mut self, turn: &mut AgentTurn) {
         let is_cut = self.is_in_parts || self.parts >= PARTS_MAX;
-        turn.end.cut = is_cut && turn.failure.is_none();
+        turn.end.cut = is_cut && turn.service.failure.is_none();
     }
 }
 

@@ -78,24 +78,21 @@ enum Retry {
     Asks,
 }
 
-/// The state of an agent's work.
+/// The model's words so far.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
-pub(super) struct AgentTurn {
-    /// The agent's name, used for the model in sums where that is not reported.
-    pub(super) name: String,
-    /// What the current line showed.
-    seen: Vec<Activity>,
-    pub(super) words: Option<String>,
+pub(super) struct SpokenWords {
+    pub(super) text: Option<String>,
     /// Whether no work followed the words.
-    pub(super) words_are_last: bool,
+    pub(super) are_last: bool,
     /// Whether the words are the end of plain output, which may echo the prompt.
     pub(super) may_echo: bool,
     /// Words that are still arriving.
     growing: String,
-    pub(super) open: OpenWork,
-    /// The last call, while nothing was shown since.
-    last_call: Option<String>,
+}
+
+/// How the model's service failed, and what the agent does about it.
+#[derive(Debug, Default)]
+pub(super) struct ServiceTrouble {
     pub(super) failure: Option<ServiceFailure>,
     /// Its report that it has no login, after which it ends without an event.
     no_login: Option<ServiceFailure>,
@@ -106,10 +103,30 @@ pub(super) struct AgentTurn {
     tries_in_vain: u32,
     /// Whether crew must end the agent; no later event takes that back.
     pub(super) is_hopeless: bool,
-    /// What the closing event says; `None` until it comes.
-    closed: Option<Result<(), String>>,
-    /// Whether the closing event says that turns will follow.
+}
+
+/// The closing event of an agent.
+#[derive(Debug, Default)]
+pub(super) struct ClosingEvent {
+    /// What it says; `None` until it comes.
+    outcome: Option<Result<(), String>>,
+    /// Whether it says that turns will follow.
     pub(super) is_queued: bool,
+}
+
+/// The state of an agent's work.
+#[derive(Debug, Default)]
+pub(super) struct AgentTurn {
+    /// The agent's name, used for the model in sums where that is not reported.
+    pub(super) name: String,
+    /// What the current line showed.
+    seen: Vec<Activity>,
+    /// The last call, while nothing was shown since.
+    last_call: Option<String>,
+    pub(super) words: SpokenWords,
+    pub(super) open: OpenWork,
+    pub(super) service: ServiceTrouble,
+    pub(super) closing: ClosingEvent,
     /// How it ended, as far as its events report.
     pub(super) end: AgentOutcome,
     model: Option<String>,
@@ -183,28 +200,28 @@ impl AgentTurn {
 
     /// Takes words as the last ones, without showing them.
     pub(super) fn keep_words(&mut self, text: &str) {
-        self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
-        self.words_are_last = true;
+        self.words.text = Some(end(text.trim(), KEPT_BYTES).to_owned());
+        self.words.are_last = true;
     }
 
     /// Whether these are the last words.
     pub(super) fn has_said(&self, text: &str) -> bool {
-        self.words.as_deref() == Some(end(text.trim(), KEPT_BYTES))
+        self.words.text.as_deref() == Some(end(text.trim(), KEPT_BYTES))
     }
 
     /// Takes the next part of the model's words.
     pub(super) fn add_part(&mut self, part: &str) {
         self.clear_failure();
-        self.growing.push_str(end(part, KEPT_BYTES));
+        self.words.growing.push_str(end(part, KEPT_BYTES));
         // Cutting moves everything that is kept, so it happens rarely.
-        if self.growing.len() > 2 * KEPT_BYTES {
-            self.growing = end(&self.growing, KEPT_BYTES).to_owned();
+        if self.words.growing.len() > 2 * KEPT_BYTES {
+            self.words.growing = end(&self.words.growing, KEPT_BYTES).to_owned();
         }
     }
 
     /// Completes the words that arrived in parts, because something else follows.
     pub(super) fn finish_words(&mut self) {
-        let text = std::mem::take(&mut self.growing);
+        let text = std::mem::take(&mut self.words.growing);
         if !text.trim().is_empty() {
             self.keep_words(&text);
             self.show_steps([Activity::Said(sanitize_text(text.trim()))]);
@@ -214,7 +231,7 @@ impl AgentTurn {
     /// Opens a call that is shown when it is over.
     pub(super) fn begin_call(&mut self, id: &str, call: Option<&ToolCall>) {
         self.clear_failure();
-        self.words_are_last = false;
+        self.words.are_last = false;
         self.open.begin(Work::Tool, id, call);
     }
 
@@ -238,13 +255,13 @@ impl AgentTurn {
 
     fn take_call(&mut self, id: &str) -> Option<ToolCall> {
         self.finish_words();
-        self.words_are_last = false;
+        self.words.are_last = false;
         self.open.take_call(Work::Tool, id)
     }
 
     /// Closes a call that was not allowed. Names it as the call says, else as `tool`.
     pub(super) fn deny_call(&mut self, id: &str, tool: &str) {
-        let call = self.take_call(id).map(|call| format!("{} {}", *call.verb(), *call.subject()));
+        let call = self.take_call(id).map(|call| format!("{} {}", call.verb(), call.subject()));
         let what = call.unwrap_or_else(|| tool.to_owned());
         self.note_denial(&what);
         self.show_note(&format!("denied: {what}"));
@@ -257,17 +274,17 @@ impl AgentTurn {
 
     /// Notes that work followed the words, or will follow.
     pub(super) fn note_more_work(&mut self) {
-        self.words_are_last = false;
-        self.closed = None;
+        self.words.are_last = false;
+        self.closing.outcome = None;
     }
 
     /// Forgets what failed before, because the service answered.
     pub(super) fn clear_failure(&mut self) {
-        self.closed = None;
+        self.closing.outcome = None;
         self.end.cut = false;
-        if !self.is_hopeless {
-            (self.failure, self.retry) = (None, Retry::None);
-            (self.tries, self.tries_in_vain) = (0, 0);
+        if !self.service.is_hopeless {
+            (self.service.failure, self.service.retry) = (None, Retry::None);
+            (self.service.tries, self.service.tries_in_vain) = (0, 0);
         }
     }
 
@@ -275,27 +292,27 @@ impl AgentTurn {
     /// reports no pause. Ignored after the closing event, because a line of standard error may be
     /// read late.
     pub(super) fn begin_retry(&mut self, failure: ServiceFailure, longest: Option<Duration>) {
-        if self.closed.is_some() {
+        if self.closing.outcome.is_some() {
             return;
         }
         self.show_failure(&failure);
-        self.tries = self.tries.saturating_add(1);
-        let in_vain = self.tries_in_vain.saturating_add(1);
-        self.tries_in_vain = if failure.is_for_good() { in_vain } else { 0 };
-        self.is_hopeless |= self.tries_in_vain >= TRIES_IN_VAIN;
-        self.retry = Retry::Pauses(longest);
-        self.failure = Some(failure);
+        self.service.tries = self.service.tries.saturating_add(1);
+        let in_vain = self.service.tries_in_vain.saturating_add(1);
+        self.service.tries_in_vain = if failure.is_for_good() { in_vain } else { 0 };
+        self.service.is_hopeless |= self.service.tries_in_vain >= TRIES_IN_VAIN;
+        self.service.retry = Retry::Pauses(longest);
+        self.service.failure = Some(failure);
     }
 
     /// Whether the agent tries again after a failure.
     pub(super) fn is_retrying(&self) -> bool {
-        self.retry != Retry::None
+        self.service.retry != Retry::None
     }
 
     /// Notes that the agent asks the service again; the answer may take any time.
     pub(super) fn ask_again(&mut self) {
         if self.is_retrying() {
-            self.retry = Retry::Asks;
+            self.service.retry = Retry::Asks;
         }
     }
 
@@ -303,12 +320,13 @@ impl AgentTurn {
     pub(super) fn set_failure(&mut self, failure: ServiceFailure) {
         self.finish_words();
         self.show_failure(&failure);
-        (self.retry, self.end.cut) = (Retry::None, false);
-        self.failure = Some(failure);
+        (self.service.retry, self.end.cut) = (Retry::None, false);
+        self.service.failure = Some(failure);
     }
 
     fn show_failure(&mut self, failure: &ServiceFailure) {
-        let is_new = self.failure.as_ref().is_none_or(|last| last.sentence != failure.sentence);
+        let is_new =
+            self.service.failure.as_ref().is_none_or(|last| last.sentence != failure.sentence);
         if is_new && !failure.sentence.trim().is_empty() {
             self.show_note(&failure.sentence);
         }
@@ -316,14 +334,14 @@ impl AgentTurn {
 
     /// Notes that its standard error said that it has no login.
     pub(super) fn note_missing_login(&mut self, words: &str) {
-        self.no_login = Some(ServiceFailure::from_status(Some(401), words));
+        self.service.no_login = Some(ServiceFailure::from_status(Some(401), words));
     }
 
     /// Takes the closing event.
     pub(super) fn close_turn(&mut self, how: Result<(), String>) {
         self.finish_words();
         self.open.clear(Work::Tool);
-        self.closed = Some(how);
+        self.closing.outcome = Some(how);
     }
 
     /// Takes a closing event that reports that the service failed for good.
@@ -340,12 +358,12 @@ impl AgentTurn {
 
     pub(super) fn is_closed(&self) -> bool {
         let is_any = self.open.is_any(&[Work::Tool, Work::Task, Work::Hook]);
-        self.closed.is_some() && !self.is_queued && !is_any
+        self.closing.outcome.is_some() && !self.closing.is_queued && !is_any
     }
 
     pub(super) fn tool_is_open(&self) -> bool {
         self.open.is_any(&[Work::Tool])
-            || (self.closed.is_none() && self.open.is_any(&[Work::Task]))
+            || (self.closing.outcome.is_none() && self.open.is_any(&[Work::Task]))
     }
 
     pub(super) fn set_model(&mut self, model: Option<&str>) {
@@ -355,16 +373,20 @@ impl AgentTurn {
     }
 
     pub(super) fn service_wait(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
-        if self.closed.is_some() || self.tool_is_open() {
+        if self.closing.outcome.is_some() || self.tool_is_open() {
             return None;
         }
-        let failure = self.failure.as_ref()?;
-        let pause = match self.retry {
+        let failure = self.service.failure.as_ref()?;
+        let pause = match self.service.retry {
             Retry::None => return None,
             Retry::Pauses(longest) => failure.pause(now).or(longest),
             Retry::Asks => Some(Duration::ZERO),
         };
-        Some(ServiceWait { tries: self.tries, pause, is_hopeless: self.is_hopeless })
+        Some(ServiceWait {
+            tries: self.service.tries,
+            pause,
+            is_hopeless: self.service.is_hopeless,
+        })
     }
 
     /// Builds the report. A final message needs a closing event after it, and no failure.
@@ -372,22 +394,23 @@ impl AgentTurn {
         self.finish_words();
         let mut agent = self.end.clone();
         if !agent.cut {
-            let no_login = if self.closed.is_none() { self.no_login.as_ref() } else { None };
-            let failure = self.failure.as_ref().or(no_login);
+            let no_login =
+                if self.closing.outcome.is_none() { self.service.no_login.as_ref() } else { None };
+            let failure = self.service.failure.as_ref().or(no_login);
             agent.error = failure.map(|failure| failure.to_api_error(now));
         }
-        agent.closing = match &self.closed {
+        agent.closing = match &self.closing.outcome {
             None if !agent.out_of_turns => AgentClosing::Missing,
             Some(Err(how)) if agent.error.is_none() && !agent.cut => {
                 AgentClosing::Failed(how.clone())
             }
             _ => AgentClosing::Plain,
         };
-        let is_final = self.words_are_last && agent.error.is_none() && !agent.out_of_turns;
+        let is_final = self.words.are_last && agent.error.is_none() && !agent.out_of_turns;
         Report {
-            final_message: if is_final { self.words.clone() } else { None },
-            last_words: self.words.clone(),
-            may_echo: self.may_echo,
+            final_message: if is_final { self.words.text.clone() } else { None },
+            last_words: self.words.text.clone(),
+            may_echo: self.words.may_echo,
             usage,
             agent,
             model: self.model.clone(),

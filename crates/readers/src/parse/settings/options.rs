@@ -345,10 +345,11 @@ impl Key {
     /// Its line in a new project file.
     pub fn project_file_line(&self) -> String {
         let value = if self.example.is_empty() { self.built_in } else { self.example };
-        let line = format!("# {} = {value}", self.split_name().1);
-        let line =
-            if self.comment.is_empty() { line } else { format!("{line:31}  # {}", self.comment) };
-        line.replace('\'', "\"")
+        let line = format!("# {} = {}", self.split_name().1, value.replace('\'', "\""));
+        if self.comment.is_empty() {
+            return line;
+        }
+        format!("{line:31}  # {}", self.comment.replace('`', "\""))
     }
 
     /// Whether it is one of the options of fresh processes.
